@@ -44,13 +44,16 @@ def parts(name, text):
 
 
 def wide(name, text):
-    """The numbers of lines of prose that are too long: no tables, no code, nothing that cannot be broken.
+    """The numbers of lines of prose that are too long: no tables, no code, nothing that cannot be
+    broken. In TOML a table is text with aligned columns, and a command ends with a backslash.
 
     >>> words = "ab " * 40
     >>> list(wide("a.rs", f"// {words}\\nlet a = 1;{' ' * 99}1\\n/// ```\\n/// {words}\\n/// ```\\n/// | {words}"))
     [1]
     >>> list(wide("a.md", f"{words}\\n| {words}\\n```\\n{words}\\n```\\n{'a' * 101}\\n{words}"))
     [1, 7]
+    >>> list(wide("a.toml", f"# a  {words}\\n# --set {words} \\\\\\n# {words}"))
+    [3]
     """
     in_fence = False
     for number, line in enumerate(text.splitlines(), 1):
@@ -61,6 +64,8 @@ def wide(name, text):
         prose = line if name.endswith(".md") else comment[2]
         if prose.lstrip().startswith("```"):
             in_fence = not in_fence
+        elif name.endswith(".toml") and (re.search(r"\S {2,}\S", prose) or prose.endswith("\\")):
+            continue
         elif len(line) > WIDTH and not in_fence and not prose.lstrip().startswith("|"):
             if " " in prose.strip()[: WIDTH - (len(line) - len(prose))]:
                 yield number

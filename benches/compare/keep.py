@@ -70,7 +70,7 @@ def sources_digest():
 
 STARTS_APART_S = 2
 """Labs that start at once hold each other up for some tenths of a second, and their first frames are late for it."""
-MOST_LATE_SOURCE_MS = 40
+MAX_LATE_SOURCE_MS = 40
 """A source that gave a frame so much later than planned had no processor: a frame interval at 25 frames a second."""
 
 
@@ -79,7 +79,7 @@ def source_was_held_up(sender):
     >>> [source_was_held_up({"source_late_ms": {"max": late}}) for late in (39.9, 40.1)]
     [False, True]
     """
-    return sender["source_late_ms"]["max"] > MOST_LATE_SOURCE_MS
+    return sender["source_late_ms"]["max"] > MAX_LATE_SOURCE_MS
 
 
 class Failed(Exception):

@@ -10,11 +10,11 @@ from scenario import TRANSPORTS
 LEFT, AXIS, BETWEEN, RIGHT = 200, 600, 40, 40
 TOP, LANE, PAD, PANEL_HEAD, PANEL_GAP = 44, 10, 8, 46, 16
 ROW = LANE * len(TRANSPORTS) + PAD
-MOST_LATE, LEAST_LATE = 0.5, 0.0001
+MAX_LATE, MIN_LATE = 0.5, 0.0001
 """The axis of late frames ends here. What is worse stands at its left end."""
 ALL_ON_TIME = 0.1
 """The part of the axis at its right end where all frames are on time: a logarithm has no place for 0."""
-MOST_SHARE = 1.5
+MAX_SHARE = 1.5
 """The axis of what TCP kept ends here. What is more stands at its right end."""
 HEADINGS = {"below": "Below an equal share", "above": "Above an equal share", "bbr": "Beside BBR", "loss": "Random loss", "tight": "Tight deadlines",
             "changes": "A path that changes"}
@@ -47,8 +47,8 @@ def by_logarithm(on_time):
     late = 1 - on_time
     if late <= 0:
         return 1.0
-    bounded = min(max(late, LEAST_LATE), MOST_LATE)
-    return (1 - ALL_ON_TIME) * math.log(MOST_LATE / bounded) / math.log(MOST_LATE / LEAST_LATE)
+    bounded = min(max(late, MIN_LATE), MAX_LATE)
+    return (1 - ALL_ON_TIME) * math.log(MAX_LATE / bounded) / math.log(MAX_LATE / MIN_LATE)
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ def axes_of(load):
     width = (AXIS - BETWEEN) / 2
     shares = {share: f"{share:.0%}".replace("%", " %") for share in (0, 0.25, 0.5, 0.75, 1)}
     kept = {value: f"{value:g}" for value in (0, 0.5, 1, 1.5)}
-    place = lambda value: min(value / MOST_SHARE, 1.0)
+    place = lambda value: min(value / MAX_SHARE, 1.0)
     goal = TCP_ABOVE if load == "above" else None
     right = {"left": LEFT + width + BETWEEN, "width": width}
     if load == "tight":

@@ -10,7 +10,7 @@ import time
 
 STEP_S = 0.005
 LATE_S = 0.005
-MOST_LATE = 0.02
+MAX_LATE = 0.02
 REMEMBERED_S = 1200
 """Longer than any lab; calls last for hours."""
 
@@ -42,4 +42,4 @@ class Watch:
 
     def was_busy(self, begin, end):
         """Whether programs waited for the processor between two moments of `time.monotonic`."""
-        return late_share(list(self.wakes), begin, end) > MOST_LATE
+        return late_share(list(self.wakes), begin, end) > MAX_LATE

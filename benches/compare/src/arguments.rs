@@ -9,10 +9,12 @@ use comity_units::{Rate, Span};
 
 use crate::source::{Pattern, Source};
 
-/// Send the same frames through Comity, SRT, TCP, QUIC or bare UDP, and measure them with one meter.
+/// Send the same frames through Comity, SRT, TCP, QUIC or bare UDP, and measure them with one
+/// meter.
 ///
-/// Start `receive` in one network namespace and `send` in the other one, with the same parameters of
-/// the source, and on the same host: both ends read the same clock. Each prints one JSON document.
+/// Start `receive` in one network namespace and `send` in the other one, with the same parameters
+/// of the source, and on the same host: both ends read the same clock. Each prints one JSON
+/// document.
 #[derive(Debug, Parser)]
 #[command(name = "compare", version)]
 pub struct Arguments {
@@ -38,7 +40,8 @@ pub struct Send {
     /// How Comity gets the frames: each as one section, or as sections of 1,316 bytes
     #[arg(long = "as", value_enum, default_value = "frames")]
     pub shape: Shape,
-    /// Tell the transport which frames matter more (Comity, QUIC) and which depend on others (Comity)
+    /// Tell the transport which frames matter more (Comity, QUIC) and which depend on others
+    /// (Comity)
     #[arg(long)]
     pub importance: bool,
     /// TCP: drop a frame whose deadline has passed before its first byte is written

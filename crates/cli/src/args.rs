@@ -52,7 +52,8 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Send video with deadlines beside greedy flows through an emulated bottleneck, and report what happened
+    /// Send video with deadlines beside greedy flows through an emulated bottleneck, and report
+    /// what happened
     Demo(Demo),
     /// Send media to another host, every frame with a deadline
     #[command(arg_required_else_help = true)]
@@ -69,14 +70,15 @@ pub(crate) enum Command {
     /// Run scenarios on real packets, beside the TCP of the Linux kernel and other programs
     #[command(subcommand, arg_required_else_help = true)]
     Lab(Lab),
-    /// Say which claims of the papers hold, by playing the experiments that show them
+    /// Say which claims of the papers hold, by running the experiments that show them
     Claims(Claims),
     /// Put the links of the simulator between real programs: a UDP proxy that needs no privileges
     #[command(arg_required_else_help = true)]
     Emulate(Box<Emulate>),
     /// Make a key, or print the public half of one
     Keygen(Keygen),
-    /// Print every controller, system and application by its name, with its source, parameters and defaults
+    /// Print every controller, system and application by its name, with its source, parameters and
+    /// defaults
     List(Catalogue),
     /// Look at this host: what would slow Comity down, and the command that mends it
     Doctor(Doctor),
@@ -160,7 +162,8 @@ Examples:
   comity doctor --listen 9000
   comity doctor --json | jq '.checks[] | select(.verdict != \"good\")'")]
 pub(crate) struct Doctor {
-    /// Also try whether this UDP port can be listened on and is reached from this host; may be given many times
+    /// Also try whether this UDP port can be listened on and is reached from this host; may be
+    /// given many times
     #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) listen: Vec<u16>,
 
@@ -171,21 +174,21 @@ pub(crate) struct Doctor {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Sim {
-    /// Play every run of a scenario and print what the flows got
+    /// Run every run of a scenario and print what the flows got
     Run(Run),
     /// List the scenarios below a folder
     List(List),
     /// Print the reference of scenario files
     Schema(Schema),
-    /// Play one run and write down what happens in it
+    /// Run one run and write down what happens in it
     Trace(Trace),
 }
 
 /// With which seeds a scenario is run, and what becomes of its results.
 #[derive(Debug, Args)]
 pub(crate) struct Printing {
-    /// Store the results: a folder of Parquet files (also NAME.parquet), a folder of CSV files (NAME.csv) or
-    /// a JSON file (NAME.json)
+    /// Store the results: a folder of Parquet files (also NAME.parquet), a folder of CSV files
+    /// (NAME.csv) or a JSON file (NAME.json)
     #[arg(long, short, value_name = "PATH", value_parser = PathBufValueParser::new().try_map(Out::new))]
     pub(crate) out: Option<Out>,
 
@@ -246,7 +249,7 @@ pub(crate) struct Run {
     #[command(flatten)]
     pub(crate) printing: Printing,
 
-    /// How many runs to play at a time [default: one on each processor]
+    /// How many runs to run at a time [default: one on each processor]
     #[arg(long, short, value_name = "N", value_parser = jobs)]
     pub(crate) jobs: Option<NonZeroUsize>,
 }
@@ -300,8 +303,8 @@ pub(crate) struct Trace {
     #[arg(long, value_name = "FILE")]
     pub(crate) pcapng: Option<PathBuf>,
 
-    /// Write what the sender of a flow knows and does, for qvis; with several flows the name of each is put
-    /// before the ending
+    /// Write what the sender of a flow knows and does, for qvis; with several flows the name of
+    /// each is put before the ending
     #[arg(long, value_name = "FILE")]
     pub(crate) qlog: Option<PathBuf>,
 
@@ -326,8 +329,8 @@ macro_rules! link_options {
             #[arg(long = $delay, id = $delay, value_name = "TIME")]
             pub(crate) delay: Option<String>,
 
-            /// The largest packet in bytes, headers of IP and UDP included, such as 1400: larger ones are dropped, as by a router
-            /// that must not fragment them [default: any size]
+            /// The largest packet in bytes, headers of IP and UDP included, such as 1400: larger
+            /// ones are dropped, as by a router that must not fragment them [default: any size]
             #[arg(long = $mtu, id = $mtu, value_name = "BYTES", value_parser = packet_size)]
             pub(crate) mtu: Option<Bytes>,
 
@@ -339,13 +342,13 @@ macro_rules! link_options {
             #[arg(long = $loss, id = $loss, value_name = "SHARE", value_parser = share)]
             pub(crate) loss: Option<f64>,
 
-            /// Lose everything for a while, such as 5s+3s for three seconds, five seconds after the start; may be given
-            /// several times
+            /// Lose everything for a while, such as 5s+3s for three seconds, five seconds after the
+            /// start; may be given several times
             #[arg(long = $outage, id = $outage, value_name = "AT+TIME", value_parser = outage)]
             pub(crate) outages: Vec<Outage>,
 
-            /// Extra delay of single packets, such as 2ms for up to that much, in order; or
-            /// "{ kind = 'uniform', max = '20ms', reorder = true }", where packets overtake each other
+            /// Extra delay of single packets, such as 2ms for up to that much, in order; or "{ kind
+            /// = 'uniform', max = '20ms', reorder = true }", where packets overtake each other
             #[arg(long = $jitter, id = $jitter, value_name = "TIME")]
             pub(crate) jitter: Option<String>,
 
@@ -353,8 +356,8 @@ macro_rules! link_options {
             #[arg(long = $duplication, id = $duplication, value_name = "SHARE", value_parser = share)]
             pub(crate) duplication: Option<f64>,
 
-            /// A file with the rate over time: mahimahi's format, or lines such as "20s, 1.5Mbps" where its name ends in
-            /// .csv or .steps
+            /// A file with the rate over time: mahimahi's format, or lines such as "20s, 1.5Mbps"
+            /// where its name ends in .csv or .steps
             #[arg(long = $trace, id = $trace, value_name = "FILE")]
             pub(crate) trace: Option<PathBuf>,
         }
@@ -411,7 +414,8 @@ pub(crate) struct Emulate {
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) to: String,
 
-    /// A file with the keys of a link in a scenario, the way back in its table `reverse`; options replace its values
+    /// A file with the keys of a link in a scenario, the way back in its table `reverse`; options
+    /// replace its values
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
 
@@ -423,7 +427,8 @@ pub(crate) struct Emulate {
     #[arg(long, value_name = "TIME", value_parser = quantity::<Span>)]
     pub(crate) duration: Option<Span>,
 
-    /// What each packet has on the wire beside its payload [default: the headers of IP and UDP, 28B or 48B]
+    /// What each packet has on the wire beside its payload [default: the headers of IP and UDP, 28B
+    /// or 48B]
     #[arg(long, value_name = "SIZE", value_parser = quantity::<Bytes>)]
     pub(crate) overhead: Option<Bytes>,
 

@@ -1,5 +1,5 @@
-//! `comity demo` from the outside: real sockets, three seconds, and nothing asserted that depends on how busy the
-//! machine is.
+//! `comity demo` from the outside: real sockets, three seconds, and nothing asserted that depends
+//! on how busy the machine is.
 
 use std::process::{Command, Output};
 
@@ -44,7 +44,8 @@ fn a_short_demonstration_accounts_for_everything() {
     let expected = if is_overloaded { 3 } else { 0 };
     assert_eq!(output.status.code(), Some(expected), "{said}");
 
-    // Four copies of three seconds at 25 pictures a second; each begins up to three quarters of a second later.
+    // Four copies of three seconds at 25 pictures a second; each begins up to three quarters of a
+    // second later.
     let sent = number(&document, "/pictures/sent");
     assert!((250.0..=300.0).contains(&sent), "{sent}");
     let of = |name: &str| number(&document, &format!("/sections/{name}"));

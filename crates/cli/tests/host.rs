@@ -138,8 +138,8 @@ fn what_is_no_key_or_no_place_for_one_is_named() {
     ends(2, &["keygen", file, "--public", file]);
 }
 
-/// Whatever host this runs on: the code follows from the verdicts, and what is not good says how to mend it
-/// or that the system does not tell.
+/// Whatever host this runs on: the code follows from the verdicts, and what is not good says how to
+/// mend it or that the system does not tell.
 #[test]
 fn the_doctor_ends_as_it_says() {
     let taken = std::net::UdpSocket::bind("0.0.0.0:0").unwrap();

@@ -1,4 +1,5 @@
-//! Media from one end of the machine to the other: what arrives, what is said of what does not, how it ends.
+//! Media from one end of the machine to the other: what arrives, what is said of what does not, how
+//! it ends.
 
 #[path = "stream/account.rs"]
 mod account;
@@ -54,7 +55,8 @@ fn ends(code: i32, args: &[&str]) -> String {
     checked(code, &output)
 }
 
-/// What no command of a test takes: one that still runs then hangs, and is ended so that its test fails and the others go on.
+/// What no command of a test takes: one that still runs then hangs, and is ended so that its test
+/// fails and the others go on.
 const PATIENCE: Duration = Duration::from_secs(240);
 
 /// Ends a child that hangs, until what this gives is dropped.
@@ -75,8 +77,9 @@ fn checked(code: i32, output: &Output) -> String {
     said
 }
 
-/// Starts a tool of ffmpeg; `None`, and a word about it, where there is none. With `COMITY_NEED_FFMPEG` in the environment, as
-/// on the machine that tests every change, that is a failure.
+/// Starts a tool of ffmpeg; `None`, and a word about it, where there is none. With
+/// `COMITY_NEED_FFMPEG` in the environment, as on the machine that tests every change, that is a
+/// failure.
 #[expect(
     clippy::print_stderr,
     reason = "that a test was skipped has to be seen"
@@ -182,8 +185,9 @@ impl Drop for Running {
     }
 }
 
-/// The elementary streams of a transport stream by their PID, as ISO/IEC 13818-1 section 2.4 has them, read as
-/// plainly as can be: PES packets of payload units, without their headers; of sound, frames.
+/// The elementary streams of a transport stream by their PID, as ISO/IEC 13818-1 section 2.4 has
+/// them, read as plainly as can be: PES packets of payload units, without their headers; of sound,
+/// frames.
 fn elementary_streams(bytes: &[u8]) -> BTreeMap<u16, Vec<Vec<u8>>> {
     let mut streams: BTreeMap<u16, Vec<Vec<u8>>> = BTreeMap::new();
     let mut sound = BTreeSet::new();
@@ -230,7 +234,8 @@ fn elementary_streams(bytes: &[u8]) -> BTreeMap<u16, Vec<Vec<u8>>> {
     streams
 }
 
-/// The frames of AAC at 48 kHz in a PES packet, which begins with its time stamp; each behind its own. The last may be cut.
+/// The frames of AAC at 48 kHz in a PES packet, which begins with its time stamp; each behind its
+/// own. The last may be cut.
 fn frames(packet: &[u8]) -> Vec<Vec<u8>> {
     let (stamp, mut rest) = packet.split_at(5);
     let [a, b, c, d, e] = [0, 1, 2, 3, 4].map(|at: usize| u64::from(stamp[at]));
@@ -334,8 +339,8 @@ fn a_file_arrives_as_it_was() {
     assert_eq!(received["input"]["totals"]["sectionsOnTime"], SECTIONS);
 }
 
-/// The deadlines of all sections of an MPEG-1 video as `comity send` gave them to its connection, in order and each
-/// once, in milliseconds; and how many sections there were.
+/// The deadlines of all sections of an MPEG-1 video as `comity send` gave them to its connection,
+/// in order and each once, in milliseconds; and how many sections there were.
 fn deadlines_given(rule: &[&str]) -> (Vec<f64>, usize) {
     let folder = Folder::new();
     let (out, trace) = (folder.path("out.m1v"), folder.path("send.sqlog"));
@@ -367,8 +372,8 @@ fn steps(deadlines: &[f64]) -> Vec<f64> {
     deadlines.windows(2).map(step).collect()
 }
 
-/// The video has 50 pictures of 40 ms, in groups of 12. Each picture is due when it is to be decoded, or each group
-/// when its I picture is shown, which is one in 12.
+/// The video has 50 pictures of 40 ms, in groups of 12. Each picture is due when it is to be
+/// decoded, or each group when its I picture is shown, which is one in 12.
 #[test]
 fn pictures_are_due_one_by_one_or_in_groups() {
     let (deadlines, sections) = deadlines_given(&[]);
@@ -710,7 +715,8 @@ fn a_lost_receiver_is_found_again() {
     }
 }
 
-/// The receiver dies without a word and another one takes its place: what came to neither is in the sender's list.
+/// The receiver dies silently and another one takes its place: what came to neither is in the
+/// sender's list.
 #[test]
 fn what_a_lost_connection_took_along_is_in_the_senders_list() {
     let folder = Folder::new();
@@ -773,7 +779,8 @@ fn what_a_lost_connection_took_along_is_in_the_senders_list() {
             })
             .count();
     }
-    // Those that the first receiver had acknowledged, and took along before their turn: 0.2 s at twice the speed.
+    // Those that the first receiver had acknowledged, and took along before their turn: 0.2 s at
+    // twice the speed.
     assert!(unnamed <= 30, "{unnamed} are in no file and in no list");
     assert!(
         arrived.len() > 30 && listed.len() > 30,

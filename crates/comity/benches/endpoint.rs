@@ -1,12 +1,14 @@
-//! What the endpoint costs: bulk transfer and fifty paced streams over loopback, beside bare sockets in the same
-//! run (in bulk with encryption and without), and handshakes per second; how late paced packets leave while it serves
-//! one stream and fifty, and what spacing of packets the laws that set it get.
+//! What the endpoint costs: bulk transfer and fifty paced streams over loopback, beside bare
+//! sockets in the same run (in bulk with encryption and without), and handshakes per second; how
+//! late paced packets leave while it serves one stream and fifty, and what spacing of packets the
+//! controllers that set it get.
 //!
 //! ```sh
 //! cargo bench -p comity --bench endpoint -- [bulk|bare-bulk|streams|bare-streams|pacing|spacing|handshakes|all] [MB or s]
 //! ```
 //!
-//! Both ends run in this process, so that the processor seconds of `getrusage` are those of both together.
+//! Both ends run in this process, so that the processor seconds of `getrusage` are those of both
+//! together.
 #![allow(clippy::print_stdout, reason = "an example that reports")]
 #![allow(clippy::disallowed_methods, reason = "it measures real time")]
 
@@ -297,7 +299,8 @@ fn bare_streams(seconds: u64) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Fifty streams whose sections are bursts of fifteen packets, spread by a controller of a fixed rate.
+/// Fifty streams whose sections are bursts of fifteen packets, spread by a controller of a fixed
+/// rate.
 async fn pacing(seconds: u64) -> Result<(), Failure> {
     const BURST: usize = 15 * SECTION;
     let row = comity_congestion::table::find("fixed")?;
@@ -341,8 +344,8 @@ async fn pacing(seconds: u64) -> Result<(), Failure> {
     Ok(())
 }
 
-/// One stream as a video has them: 25 sections a second, 8 Mb/s, with the law for media, which gathers the rate of a
-/// section in a bucket and spreads what is longer.
+/// One stream as a video has them: 25 sections a second, 8 Mb/s, with the controller for media,
+/// which gathers the rate of a section in a bucket and spreads what is longer.
 async fn pace_one(seconds: u64) -> Result<(), Failure> {
     const PICTURES: u64 = 25;
     let options = options()

@@ -1,13 +1,15 @@
-//! What thousands of small streams over one socket cost: on-time share, processor, memory and handshakes meanwhile.
+//! What thousands of small streams over one socket cost: on-time share, processor, memory and
+//! handshakes meanwhile.
 //!
 //! ```sh
 //! cargo bench -p comity --bench many -- [connections .. [--seconds S] [--bytes B] [--interval MS] [--bare]]
 //! ```
 //!
-//! Each connection carries a section of 400 bytes every 100 ms (32 kb/s) with a deadline of 400 ms, from one socket that
-//! all callers share to one that listens. Both ends run in this process, so that the processor seconds are those of both
-//! together. Connections stream from when they are made on, so the handshakes are counted while the others do; at
-//! the end some more are made for two seconds. `--bare` sends the same datagrams between two bare sockets.
+//! Each connection carries a section of 400 bytes every 100 ms (32 kb/s) with a deadline of 400 ms,
+//! from one socket that all callers share to one that listens. Both ends run in this process, so
+//! that the processor seconds are those of both together. Connections stream from when they are
+//! made on, so the handshakes are counted while the others do; at the end some more are made for
+//! two seconds. `--bare` sends the same datagrams between two bare sockets.
 #![allow(clippy::print_stdout, reason = "an example that reports")]
 #![allow(clippy::disallowed_methods, reason = "it measures real time")]
 
@@ -25,7 +27,8 @@ use common::{Failure, loopback, processor_seconds};
 
 /// Calls that are made at the same time.
 const CALLS_AT_ONCE: usize = 16;
-/// What header and tag of a packet, its frames and the section's own header add to a section, about.
+/// What header and tag of a packet, its frames and the section's own header add to a section,
+/// about.
 const HEADERS: usize = 60;
 
 #[derive(Clone, Copy, Debug)]

@@ -13,15 +13,15 @@ use crate::session::{BadParameters, Core, Ecn, Opener, PathFrame, Role, Transmit
 use crate::trace::{PacketRecord, Record, Trace};
 
 /// How many planned releases are remembered until the packets have left: more than one batch has.
-const MOST_PLANNED: usize = 256;
+const MAX_PLANNED: usize = 256;
 
 /// How soon a connection is asked again that wants to be, though it had nothing to do just before.
 const SOON: Span = Span::from_micros(100);
 
 /// One [`Connection`] of [`comity_transport::datagram`], driven as a session's [`Core`].
 ///
-/// It is built from both ends' transport parameters: the smaller datagram and the larger latency hold, the peer
-/// says how it acknowledges, how much it takes at first, and which meter it wants.
+/// It is built from both ends' transport parameters: the smaller datagram and the larger latency
+/// hold, the peer says how it acknowledges, how much it takes at first, and which meter it wants.
 #[derive(Debug)]
 pub struct Transport {
     connection: Connection<Bytes>,
@@ -32,7 +32,8 @@ pub struct Transport {
     setup: Setup,
     /// Whether the application takes no more sections at present.
     is_stalled: bool,
-    /// Whether the pacer has held back what waits to be sent, without interruption by anything else.
+    /// Whether the pacer has held back what waits to be sent, without interruption by anything
+    /// else.
     is_paced: bool,
     /// When it last had nothing to send.
     idle_at: Time,
@@ -46,7 +47,8 @@ pub struct Transport {
 impl Transport {
     /// A connection between an end configured so and one with the parameters `peer`.
     ///
-    /// `overhead` is what sealing adds to a payload, in bytes, and `seed` that of everything random in it.
+    /// `overhead` is what sealing adds to a payload, in bytes, and `seed` that of everything random
+    /// in it.
     ///
     /// # Errors
     ///
@@ -66,7 +68,8 @@ impl Transport {
             payload: datagram.checked_sub(sealing).ok_or(BadParameters)?,
             overhead: own.overhead - limits::SEALING + sealing,
             expect_deadlines: peer.reliability != Reliability::Full,
-            // The handshake said whether the peer sees marks: without that, asking for them is pointless.
+            // The handshake said whether the peer sees marks: without that, asking for them is
+            // pointless.
             ecn: own.ecn && peer.ecn,
             keep_alive: keep_alive(own.keep_alive, peer.idle_timeout),
             seed,
@@ -158,8 +161,8 @@ impl Transport {
         self.latency
     }
 
-    /// Whether the application takes no more sections at present: then nothing wakes up for their sake, and the
-    /// core lasts until they are taken, unless nobody ever will.
+    /// Whether the application takes no more sections at present: then nothing wakes up for their
+    /// sake, and the core lasts until they are taken, unless nobody ever will.
     pub(crate) fn set_stalled(&mut self, is_stalled: bool, is_abandoned: bool) {
         self.is_stalled = is_stalled && !is_abandoned;
     }
@@ -212,8 +215,8 @@ impl Transport {
     }
 }
 
-/// How often an end says something that wants to itself every `own`, to a peer that gives up after `idle_timeout`
-/// (zero: never): two of three packets may be lost on the way.
+/// How often an end says something that wants to itself every `own`, to a peer that gives up after
+/// `idle_timeout` (zero: never): two of three packets may be lost on the way.
 fn keep_alive(own: Span, idle_timeout: Span) -> Span {
     match idle_timeout {
         Span::ZERO => own,
@@ -280,7 +283,7 @@ impl Core for Transport {
         };
         let carries_data = self.connection.backlog() < backlog;
         let planned = planned.filter(|time| carries_data && *time <= now);
-        if self.planned.len() < MOST_PLANNED {
+        if self.planned.len() < MAX_PLANNED {
             self.planned.extend(planned);
         }
         self.trace_sent(

@@ -170,7 +170,8 @@ pub enum SendError {
         /// The stream it was meant for.
         stream: StreamId,
     },
-    /// It has more bytes than a section can have, than may ever wait to be sent, or than the peer can hold.
+    /// It has more bytes than a section can have, than may ever wait to be sent, or than the peer
+    /// can hold.
     #[error("{stream}: a section of {length} bytes was given, expected at most {most}")]
     TooLong {
         /// The stream it was meant for.
@@ -204,8 +205,8 @@ pub enum SendError {
         /// The most there may be.
         most: usize,
     },
-    /// So much waits to be sent that there is no room; only [`Connection::try_send`](crate::Connection::try_send)
-    /// says so, the other waits.
+    /// So much waits to be sent that there is no room; only
+    /// [`Connection::try_send`](crate::Connection::try_send) says so, the other waits.
     #[error(
         "send buffer: holds {held_bytes} bytes in {held_sections} sections, no room for {length} bytes more"
     )]

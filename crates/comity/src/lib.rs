@@ -1,9 +1,10 @@
 //! Media with deadlines over best-effort networks, sharing them fairly with TCP.
 //!
-//! An [`Endpoint`] is a UDP socket with any number of connections. What is sent over a [`Connection`] are
-//! [`Section`]s, each with one deadline: a video frame, a block of sound. The peer receives each of them exactly
-//! once, as an [`Item`]: whole, or as a [`Gap`] with the reason. Nothing is sent that cannot arrive in time, and a
-//! congestion controller keeps the connection's share of the network fair.
+//! An [`Endpoint`] is a UDP socket with any number of connections. What is sent over a
+//! [`Connection`] are [`Section`]s, each with one deadline: a video frame, a block of sound. The
+//! peer receives each of them exactly once, as an [`Item`]: whole, or as a [`Gap`] with the reason.
+//! Nothing is sent that cannot arrive in time, and a congestion controller keeps the connection's
+//! share of the network fair.
 //!
 //! ```
 //! use comity::{Endpoint, Item, Config, Section, connect};
@@ -54,15 +55,15 @@
 //! | look at every packet and decision later | [`ConfigBuilder::qlog`] |
 //! | end in good order, or at once | [`Connection::finish`], [`Connection::close`] |
 //!
-//! Tasks may run under any async runtime: what they wait on are channels. Sockets and timers belong to one thread per
-//! endpoint. [`session`] is the secure half without any socket, and [`Transport`] the deadline transport as what such a
-//! session carries, for hosts with sockets of their own.
+//! Tasks may run under any async runtime: what they wait on are channels. Sockets and timers belong
+//! to one thread per endpoint. [`session`] is the secure half without any socket, and [`Transport`]
+//! the deadline transport as what such a session carries, for hosts with sockets of their own.
 //!
 //! # Ending, and calling off
 //!
-//! Every future of this crate may be dropped at any time: in `select!` with a timer, or with the task that waits. What
-//! [`Connection::recv`] and [`Endpoint::accept`] had not given is there for the next call, and a
-//! [`Connection::send`] that was not ready has sent nothing.
+//! Every future of this crate may be dropped at any time: in `select!` with a timer, or with the
+//! task that waits. What [`Connection::recv`] and [`Endpoint::accept`] had not given is there for
+//! the next call, and a [`Connection::send`] that was not ready has sent nothing.
 //!
 //! | what | becomes of sections that are under way |
 //! |---|---|
@@ -71,27 +72,30 @@
 //! | [`Endpoint::close`], or dropping it and all of its connections | the same, for all of them |
 //! | losing the peer | gaps, after [`ConfigBuilder::idle_timeout`] |
 //!
-//! What had arrived can still be received, as long as the handle is kept. Afterwards every call returns at once, with
-//! the reason where it has one ([`Connection::ended`]).
+//! What had arrived can still be received, as long as the handle is kept. Afterwards every call
+//! returns at once, with the reason where it has one ([`Connection::ended`]).
 //!
 //! # How exactly packets leave
 //!
-//! The thread of an endpoint sleeps until the planned departure of the next paced packet, with a timer slack of 1 ns,
-//! and counts by how much it missed it ([`Pacing`]). Over loopback, on two virtual processors with nothing else on them:
+//! The thread of an endpoint sleeps until the planned departure of the next paced packet, with a
+//! timer slack of 1 ns, and counts by how much it missed it ([`Pacing`]). Over loopback, on two
+//! virtual processors with nothing else on them:
 //!
 //! | later than planned, in us | 50 % | 99 % | 99.9 % |
 //! |---|---|---|---|
-//! | one stream of 8 Mb/s with the law for media (`cargo bench -p comity --bench endpoint -- pacing 5`), three runs | 46, 49, 79 | 129, 137, 220 | 831, 487, 950 |
+//! | one stream of 8 Mb/s with the controller for media (`cargo bench -p comity --bench endpoint -- pacing 5`), three runs | 46, 49, 79 | 129, 137, 220 | 831, 487, 950 |
 //! | packets at 10 Mb/s (`examples/pacing.rs`) | 77 | 257 | 1,483 |
 //!
-//! At a load of 8 by other programs half of the packets of 10 Mb/s left at most 57 us late, 99 % at most 3,930 us, where a bare loop that
-//! sleeps for 1 ms woke 35 and 3,720 us late.
+//! At a load of 8 by other programs half of the packets of 10 Mb/s left at most 57 us late, 99 % at
+//! most 3,930 us, where a bare loop that sleeps for 1 ms woke 35 and 3,720 us late.
 //!
-//! Where the law sets when each packet leaves, the thread of an endpoint with few connections stays awake for the last
-//! 100 us, and gaps of 50 us are kept. With more than eight connections that are busy, it does what has come together every
-//! 250 us, and their paced packets leave later by about as much. Both are measured in `docs/performance.md`.
+//! Where the controller sets when each packet leaves, the thread of an endpoint with few
+//! connections stays awake for the last 100 us, and gaps of 50 us are kept. With more than eight
+//! connections that are busy, it does what has come together every 250 us, and their paced packets
+//! leave later by about as much. Both are measured in `docs/performance.md`.
 //!
-//! The tails are those of the machine: no program sleeps more exactly there. What an endpoint costs stands in `docs/performance.md`.
+//! The tails are those of the machine: no program sleeps more exactly there. What an endpoint costs
+//! stands in `docs/performance.md`.
 #![forbid(unsafe_code)]
 
 mod config;

@@ -37,7 +37,8 @@ pub struct Section {
 }
 
 impl Section {
-    /// A section of stream 0 that came into being now, with the connection's latency as its deadline.
+    /// A section of stream 0 that came into being now, with the connection's latency as its
+    /// deadline.
     pub fn new(payload: impl Into<Bytes>) -> Self {
         Self {
             stream: StreamId(0),

@@ -1,7 +1,7 @@
 //! What connections and endpoints have counted, as plain structs with a unit in every name.
 //!
-//! Names are SRT's where the meaning is the same (`msRTT`, `pktSent`, `mbpsBandwidth`, ..), in what is
-//! serialised; the others follow the same form.
+//! Names are SRT's where the meaning is the same (`msRTT`, `pktSent`, `mbpsBandwidth`, ..), in what
+//! is serialised; the others follow the same form.
 
 use comity_transport::datagram;
 pub use comity_transport::timeline::inbox::GapAccounts;
@@ -23,7 +23,8 @@ pub struct Statistics {
     pub received: Received,
     /// The path to the peer, as this end sees it.
     pub path: Path,
-    /// What the peer said last of what it received from this end; at most some 100 ms old while sections flow.
+    /// What the peer said last of what it received from this end; at most some 100 ms old while
+    /// sections flow.
     pub peer: Option<Peer>,
     /// How exactly paced packets leave.
     pub pacing: Pacing,
@@ -43,9 +44,9 @@ pub struct Sent {
     /// Bytes of sections in them, each time that they were sent.
     #[serde(rename = "byteSentPayload")]
     pub section_bytes: u64,
-    /// Bytes of sections that were sent again.
+    /// Bytes of sections that were retransmitted.
     #[serde(rename = "byteRetrans")]
-    pub repeated_bytes: u64,
+    pub retransmitted_bytes: u64,
     /// Bytes of sections that were sent after their deadline: 0 unless that was asked for.
     #[serde(rename = "byteSentLate")]
     pub late_bytes: u64,
@@ -63,7 +64,8 @@ pub struct Sent {
     pub loss_events: u64,
     /// Expiries of the probe timer.
     pub probes: u64,
-    /// Times at which the path swallowed full packets that it had carried, and smaller ones took their place.
+    /// Times at which the path swallowed full packets that it had carried, and smaller ones took
+    /// their place.
     #[serde(rename = "blackHoles")]
     pub black_holes: u64,
     /// The sections, by what became of them.
@@ -83,7 +85,8 @@ pub struct Received {
     /// Their bytes on the wire, headers of all layers included.
     #[serde(rename = "byteRecvUnique")]
     pub wire_bytes: u64,
-    /// Packets that never came, by the numbers missing among those that did: what comes late is taken back.
+    /// Packets that never came, by the numbers missing among those that did: what comes late is
+    /// taken back.
     #[serde(rename = "pktRcvLoss")]
     pub missing_packets: u64,
     /// Packets that arrived again.
@@ -116,7 +119,8 @@ pub struct Received {
     /// Sections that became gaps, by reason.
     #[serde(serialize_with = "gaps")]
     pub gaps: GapAccounts,
-    /// The slack before their deadline that 99, 50 and 1 % of the sections had at least, as powers of two.
+    /// The slack before their deadline that 99, 50 and 1 % of the sections had at least, as powers
+    /// of two.
     #[serde(rename = "msSlackAtLeast")]
     pub slack_at_least_ms: [f64; 3],
 }
@@ -164,7 +168,8 @@ pub struct Path {
     /// The bytes of a full packet, without headers and tag: what the path was found to carry.
     #[serde(rename = "bytePayload")]
     pub payload_bytes: u32,
-    /// The clock difference: how much faster the peer's goes, in parts per million, as the peer's packets show.
+    /// The clock difference: how much faster the peer's goes, in parts per million, as the peer's
+    /// packets show.
     #[serde(rename = "ppmClockDrift")]
     pub clock_drift_ppm: f64,
 }
@@ -193,14 +198,15 @@ pub struct Peer {
     /// Packets that came again.
     #[serde(rename = "pktRecvDuplicate")]
     pub duplicates: u64,
-    /// The delay to the peer that the latest packet had: half the least round trip that the peer measured, and the
-    /// queues on the way.
+    /// The delay to the peer that the latest packet had: half the least round trip that the peer
+    /// measured, and the queues on the way.
     #[serde(rename = "msOneWayDelay")]
     pub one_way_ms: f64,
     /// The least such delay of the recent past.
     #[serde(rename = "msOneWayDelayMin")]
     pub min_one_way_ms: f64,
-    /// How much the delay differs between packets that follow each other: the interarrival jitter of RTP.
+    /// How much the delay differs between packets that follow each other: the interarrival jitter
+    /// of RTP.
     #[serde(rename = "msJitter")]
     pub jitter_ms: f64,
     /// Bytes that wait at the peer.
@@ -261,8 +267,8 @@ pub struct EndpointStatistics {
     pub batches_sent: u64,
     /// Datagrams that the system did not take; for the network they are lost.
     pub datagrams_unsent: u64,
-    /// Datagrams that the system had no room for until a deadline in them had passed, so that they were thrown away; for
-    /// the network they are lost, too.
+    /// Datagrams that the system had no room for until a deadline in them had passed, so that they
+    /// were thrown away; for the network they are lost, too.
     pub datagrams_expired: u64,
     /// Datagrams that are no packet, or of no connection known here.
     pub datagrams_unknown: u64,
@@ -272,7 +278,8 @@ pub struct EndpointStatistics {
     pub callers_given_up: u64,
     /// Callers that had to prove their address first.
     pub retries_sent: u64,
-    /// Replies to callers that were left out since so many waited to leave already, as in a flood of calls.
+    /// Replies to callers that were left out since so many waited to leave already, as in a flood
+    /// of calls.
     pub replies_dropped: u64,
     /// Connections closed because nobody accepted them.
     pub connections_unaccepted: u64,
@@ -329,7 +336,7 @@ impl Statistics {
                 packets: sent.packets,
                 wire_bytes: sent.wire_bytes,
                 section_bytes: sent.section_bytes,
-                repeated_bytes: sent.repeated_bytes,
+                retransmitted_bytes: sent.retransmitted_bytes,
                 late_bytes: sent.late_bytes,
                 lost_packets: sent.lost_packets,
                 spurious_losses: sent.spurious_losses,
@@ -371,7 +378,7 @@ impl Statistics {
                     .filter(|threshold| *threshold != u64::MAX),
                 pacing_mbps: path.pacing_rate.map(mbps),
                 peak_mbps: path.peak_rate.map(mbps),
-                saved_bytes: path.savings,
+                saved_bytes: path.tokens,
                 target_mbps: path.target_bitrate.map(mbps),
                 payload_bytes: path.payload,
                 clock_drift_ppm: drift_ppm,

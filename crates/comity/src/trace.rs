@@ -1,8 +1,8 @@
 //! What connections saw and decided, as qlog files.
 //!
-//! The endpoint's thread only puts records into a bounded queue; a thread of its own turns them into text and
-//! writes them. When that cannot keep up, records are left out and counted, here and in the file: a slow disk costs
-//! a trace its gaps, never a packet its time.
+//! The endpoint's thread only puts records into a bounded queue; a thread of its own turns them
+//! into text and writes them. When that cannot keep up, records are left out and counted, here and
+//! in the file: a slow disk costs a trace its gaps, never a packet its time.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -30,16 +30,16 @@ use crate::session::Role;
 use crate::statistics::Statistics;
 
 /// Records that wait to be written: a quarter of a second of a connection at 400 Mb/s.
-const MOST_WAITING: usize = 16_384;
+const MAX_WAITING: usize = 16_384;
 /// Connections that get a file.
-const MOST_FILES: u32 = 1_000;
+const MAX_FILES: u32 = 1_000;
 
 /// qlog files that the connections of one or more endpoints write: each connection one, the first
 /// `trace.sqlog`, the next `trace-2.sqlog` and so on, up to a thousand.
 ///
-/// They hold packets sent, received and lost with their frames, what the controller knows, every section with its
-/// deadline and what became of it, and the last [`Statistics`]. The format is described in `docs/streaming.md`.
-/// Clones write to the same files.
+/// They hold packets sent, received and lost with their frames, what the controller knows, every
+/// section with its deadline and what became of it, and the last [`Statistics`]. The format is
+/// described in `docs/streaming.md`. Clones write to the same files.
 #[derive(Clone, Debug)]
 pub struct Qlog(Arc<Shared>);
 
@@ -68,21 +68,21 @@ impl Counts {
 }
 
 impl Qlog {
-    /// Creates the first file, and writes at most `most_bytes` into each; what would go beyond is left out, and the
-    /// file says so at its end.
+    /// Creates the first file, and writes at most `max_bytes` into each; what would go beyond is
+    /// left out, and the file says so at its end.
     ///
     /// # Errors
     ///
     /// When the file cannot be created or the thread not started.
-    pub fn create(path: impl Into<PathBuf>, most_bytes: u64) -> io::Result<Self> {
+    pub fn create(path: impl Into<PathBuf>, max_bytes: u64) -> io::Result<Self> {
         let path = path.into();
         let first = File::create(&path)?;
         let counts = Arc::new(Counts::default());
-        let (records, waiting) = sync_channel(MOST_WAITING);
+        let (records, waiting) = sync_channel(MAX_WAITING);
         let files = Files {
             path,
             first: Some(first),
-            most_bytes,
+            max_bytes,
             counts: counts.clone(),
             open: BTreeMap::new(),
         };
@@ -97,8 +97,9 @@ impl Qlog {
         })))
     }
 
-    /// Waits until everything that was recorded so far is written, and ends the files: what connections that are not over
-    /// record from then on is left out. Returns what went wrong, in words: files that are not complete, and how many records were left out.
+    /// Waits until everything that was recorded so far is written, and ends the files: what
+    /// connections that are not over record from then on is left out. Returns what went wrong, in
+    /// words: files that are not complete, and how many records were left out.
     pub fn finish(&self) -> Vec<String> {
         let mut writer = self.0.writer.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(writer) = writer.take() {
@@ -147,7 +148,7 @@ impl Trace {
         let shared = &self.qlog.0;
         let number = *self.number.get_or_insert_with(|| {
             let number = shared.begun.fetch_add(1, Ordering::Relaxed);
-            (number < MOST_FILES).then_some(number)
+            (number < MAX_FILES).then_some(number)
         });
         let Some(number) = number else { return };
         let message = Message::Record {
@@ -481,7 +482,7 @@ pub(crate) struct Ended {
 struct Files {
     path: PathBuf,
     first: Option<File>,
-    most_bytes: u64,
+    max_bytes: u64,
     counts: Arc<Counts>,
     /// `None`: nothing more is written to it.
     open: BTreeMap<u32, Option<QlogWriter<Bounded>>>,
@@ -534,7 +535,7 @@ impl Files {
                     File::create(numbered(&self.path, number))
                 }
             };
-            let most_bytes = self.most_bytes;
+            let max_bytes = self.max_bytes;
             let begun = created.and_then(|file| {
                 let side = match role {
                     Role::Caller => Side::Client,
@@ -552,7 +553,7 @@ impl Files {
                 };
                 let out = Bounded {
                     out: BufWriter::with_capacity(1 << 16, file),
-                    left: most_bytes,
+                    left: max_bytes,
                 };
                 QlogWriter::new(out, &description)
             });
@@ -580,7 +581,7 @@ impl Files {
             let _ = writeln!(
                 out,
                 "\u{1e}{{\"time\":{time},\"name\":\"comity:trace_ended\",\"data\":{{\"limit_bytes\":{}}}}}",
-                self.most_bytes
+                self.max_bytes
             );
             let _ = out.flush();
         }

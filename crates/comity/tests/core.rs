@@ -228,7 +228,8 @@ fn the_larger_latency_and_the_smaller_datagram_hold() {
     assert_eq!(core.connection().config().payload, 1_452 - 29);
 }
 
-/// The receiver has acknowledged everything and has nothing to say that could call forth another Close.
+/// The receiver has acknowledged everything and has nothing to say that could call forth another
+/// Close.
 #[test]
 fn an_end_that_is_lost_is_said_again() {
     let mut world = World::new(1, CLEAN, 1, KeyLimits::default());
@@ -250,8 +251,8 @@ fn an_end_that_is_lost_is_said_again() {
     assert_eq!(*code, CloseCode::DONE);
 }
 
-/// The receiver's half is set as the sender's is: what one says of its parameters, the other runs, and what it cannot
-/// run it refuses.
+/// The receiver's half is set as the sender's is: what one says of its parameters, the other runs,
+/// and what it cannot run it refuses.
 #[test]
 fn the_parameters_of_a_law_reach_its_meter() {
     let row = table::find("real").unwrap();
@@ -365,21 +366,23 @@ proptest! {
                     prop_assert_eq!(section.meta.section, SectionId(number as u64));
                     prop_assert!(section.payload == vec![importance; length]);
                     prop_assert!(section.completed <= *at);
-                    // The clocks are one here, so that the deadline is known exactly; the receiver can know it
-                    // up to what it cannot know of the delay.
+                    // The clocks are one here, so that the deadline is known exactly; the receiver
+                    // can know it up to what it cannot know of the delay.
                     prop_assert!(section.is_late || section.completed <= given[number] + error);
                 }
                 Delivery::Gap(gap) => {
                     prop_assert_eq!(gap.section, SectionId(number as u64));
                     overdue += u64::from(gap.reason == GapReason::Overdue);
-                    // Packets that overtake each other look lost for a while, and make the sender slow.
+                    // Packets that overtake each other look lost for a while, and make the sender
+                    // slow.
                     let is_clean = loss == 0.0 && jitter_ms == 0;
                     prop_assert!(!is_clean, "a gap on a clean path: {:?}", gap.reason);
                 }
             }
         }
         let counts = statistics.outbox.sections;
-        // What completes a section may be acknowledged although the section has become a gap before.
+        // What completes a section may be acknowledged although the section has become a gap
+        // before.
         prop_assert!(counts.acknowledged <= whole + overdue, "{counts:?}, {whole} whole");
         prop_assert!(world.closed.len() == 1, "{:?}", world.closed);
         if statistics.sent.packets > 100 {

@@ -1,4 +1,5 @@
-//! Strangers by the ten thousand, each at its own address, against a listener that carries a stream.
+//! Strangers by the ten thousand, each at its own address, against a listener that carries a
+//! stream.
 
 mod common;
 
@@ -281,7 +282,8 @@ async fn strangers_at_the_socket_do_not_disturb_a_stream() {
                 })
                 .collect();
             for (stranger, socket) in (0..).zip(&sockets) {
-                // Noise of every length, the longest that there is among it, and one packet that is answered.
+                // Noise of every length, the longest that there is among it, and one packet that is
+                // answered.
                 for length in [0, 1, 13, 1_199, 65_507] {
                     let noise: Vec<u8> = (0..length).map(|at: usize| (at * 37) as u8).collect();
                     socket.send_to(&noise, address).expect("loopback takes it");

@@ -24,8 +24,9 @@ fn payload(stream: u16, section: u64) -> Vec<u8> {
     [&stream.to_be_bytes()[..], &section.to_be_bytes()].concat()
 }
 
-/// All open before any of them sends, then all send at once: each receives its own, whole and in order, and the other way
-/// round; the endpoint knows how many there are, and none is left when they are done.
+/// All open before any of them sends, then all send at once: each receives its own, whole and in
+/// order, and the other way round; the endpoint knows how many there are, and none is left when
+/// they are done.
 #[tokio::test]
 async fn a_thousand_connections_share_two_sockets_and_keep_apart() {
     let loopback: SocketAddr = ([127, 0, 0, 1], 0).into();
@@ -35,7 +36,8 @@ async fn a_thousand_connections_share_two_sockets_and_keep_apart() {
     let mut calls = JoinSet::new();
     let (mut called, mut accepted) = (Vec::new(), Vec::new());
     for _ in 0..CONNECTIONS {
-        // Sixteen at a time, as callers come; the listener makes room for more half-open ones by giving up the oldest.
+        // Sixteen at a time, as callers come; the listener makes room for more half-open ones by
+        // giving up the oldest.
         if calls.len() == 16 {
             called.push(calls.join_next().await.unwrap().unwrap());
         }

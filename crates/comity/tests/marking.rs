@@ -31,8 +31,8 @@ struct Header {
     hops: u8,
 }
 
-/// Carries datagrams between whoever sends to it and `target`, and tells of those to `target`. It ends with the
-/// receiver of what it tells. The bits of ECN it carries on, or clears.
+/// Carries datagrams between whoever sends to it and `target`, and tells of those to `target`. It
+/// ends with the receiver of what it tells. The bits of ECN it carries on, or clears.
 fn wire(target: SocketAddr, carries_marks: bool) -> (SocketAddr, mpsc::Receiver<Header>) {
     let any = |port| match target.ip() {
         IpAddr::V4(_) => SocketAddr::new(Ipv4Addr::LOCALHOST.into(), port),
@@ -163,7 +163,8 @@ async fn check(host: IpAddr) {
     // ECN goes on beside it: sections ask for marks, ECT(0).
     let capable = seen.iter().filter(|header| header.type_of_service & 3 == 2);
     assert!(capable.count() >= 100, "{seen:?}");
-    // A path that clears those bits is noticed by the first acknowledgements, and not asked any more.
+    // A path that clears those bits is noticed by the first acknowledgements, and not asked any
+    // more.
     let marked = options().type_of_service(EF).time_to_live(23);
     let seen = headers(host, marked.build().unwrap(), false).await;
     let capable = seen.iter().filter(|header| header.type_of_service & 3 == 2);

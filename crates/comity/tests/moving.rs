@@ -1,5 +1,5 @@
-//! Peers whose address changes while they stream, over real sockets: a box in between, as a router that translates
-//! addresses is one, takes another port from one packet to the next.
+//! Peers whose address changes while they stream, over real sockets: a box in between, as a router
+//! that translates addresses is one, takes another port from one packet to the next.
 
 use std::collections::VecDeque;
 use std::net::{SocketAddr, UdpSocket};
@@ -44,7 +44,8 @@ enum Upstream {
 struct State {
     upstream: Upstream,
     caller: Option<SocketAddr>,
-    /// The lengths of what left from each port towards the listener, and of what the listener sent there.
+    /// The lengths of what left from each port towards the listener, and of what the listener sent
+    /// there.
     sent: [Vec<usize>; 2],
     came: [Vec<usize>; 2],
     /// The newest packets of the caller, whether or not they went on.
@@ -175,8 +176,8 @@ impl Streaming {
         }
     }
 
-    /// Streams both ways while `happening` goes on; everything has to arrive whole, once and in order, and to be in the
-    /// accounts of both ends.
+    /// Streams both ways while `happening` goes on; everything has to arrive whole, once and in
+    /// order, and to be in the accounts of both ends.
     async fn while_streaming(self, happening: impl AsyncFnOnce(&Self)) {
         let is_over = AtomicBool::new(false);
         let send = async |connection: &Connection| {
@@ -279,8 +280,8 @@ async fn a_stream_goes_on_from_another_port_once_that_has_answered() {
         .await;
 }
 
-/// Somebody on the way who can read along and send faster: a packet of the caller comes from the attacker before it does
-/// from the caller, and then again.
+/// Somebody on the way who can read along and send faster: a packet of the caller comes from the
+/// attacker before it does from the caller, and then again.
 #[tokio::test]
 async fn a_replayed_packet_from_elsewhere_moves_nothing() {
     let streaming = Streaming::start().await;
@@ -293,7 +294,8 @@ async fn a_replayed_packet_from_elsewhere_moves_nothing() {
             let attacker = UdpSocket::bind(loopback()).unwrap();
             let caught = Duration::from_secs(10);
             attacker.set_read_timeout(Some(caught)).unwrap();
-            // The newest packet is held back, and so are those behind it, until the attacker's copy of it has come.
+            // The newest packet is held back, and so are those behind it, until the attacker's copy
+            // of it has come.
             middle.set(Upstream::Held);
             middle.state.lock().unwrap().captured.clear();
             middle.until(|state| !state.captured.is_empty()).await;

@@ -238,7 +238,7 @@ async fn each_connection_has_a_file_and_a_full_one_says_so() {
     assert!(Qlog::create(folder.path().join("no/such"), 1).is_err());
 }
 
-/// The law `fixed` plans each packet a gap behind the one before it, whenever that left.
+/// The controller `fixed` plans each packet a gap behind the one before it, whenever that left.
 #[tokio::test]
 async fn packets_that_were_paced_tell_when_they_were_to_leave() {
     let folder = tempfile::tempdir().unwrap();

@@ -407,7 +407,7 @@ fn keys_of_other_tools_are_taken_or_answered_with_ours() {
     );
 }
 
-/// The papers of two laws send nothing again, which holds until the URI says otherwise.
+/// The papers of two controllers send nothing again, which holds until the URI says otherwise.
 #[test]
 fn what_is_lost_is_sent_again_as_the_controller_has_it() {
     for (cc, usual, other) in [

@@ -1,8 +1,8 @@
 //! What one acknowledgement costs, for each controller of the table.
 //!
-//! The flow is in congestion avoidance with 64 segments in flight; each acknowledgement covers one segment,
-//! carries a round-trip time, and is followed by the packet that it lets go, as in a transport. `on_ack` is
-//! the acknowledgement and the decision after it alone.
+//! The flow is in congestion avoidance with 64 segments in flight; each acknowledgement covers one
+//! segment, carries a round-trip time, and is followed by the packet that it lets go, as in a
+//! transport. `on_ack` is the acknowledgement and the decision after it alone.
 
 use std::hint::black_box;
 

@@ -11,18 +11,19 @@ use comity_units::{Bytes, Span, Time};
 /// answering = time from the delivery before the sampled packet left to this acknowledgement
 /// ```
 ///
-/// A transport keeps a [`Departure`] for each packet and reports what becomes of it. The sampled packet is the one
-/// that left last among those that the acknowledgement delivers.
+/// A transport keeps a [`Departure`] for each packet and reports what becomes of it. The sampled
+/// packet is the one that left last among those that the acknowledgement delivers.
 ///
 /// # Application-limited samples
-/// A transport calls [`DeliveryRate::on_app_limited`] when the application has less than a packet to send, the
-/// window has room, and every lost packet has been retransmitted. Packets that leave from then on are marked until
-/// everything that was in flight at that moment is delivered.
+/// A transport calls [`DeliveryRate::on_app_limited`] when the application has less than a packet
+/// to send, the window has room, and every lost packet has been retransmitted. Packets that leave
+/// from then on are marked until everything that was in flight at that moment is delivered.
 ///
-/// Source: draft-cheng-iccrg-delivery-rate-estimation-02, sections 3 and 4, carried on as section 4.1 of
-/// draft-ietf-ccwg-bbr.
+/// Source: draft-cheng-iccrg-delivery-rate-estimation-02, sections 3 and 4, carried on as section
+/// 4.1 of draft-ietf-ccwg-bbr.
 ///
-/// Differs from the source in: 1. the newest packet is known by the order of departures, not by its time;
+/// Differs from the source in: 1. the newest packet is known by the order of departures, not by its
+/// time;
 /// 2. samples over less than the least round trip are kept here, because some readers want them:
 /// [`RateSample::without_rate_below`] takes them out.
 #[derive(Clone, Debug)]
@@ -69,14 +70,17 @@ impl Departure {
     }
 }
 
-/// How fast data was delivered while one packet was in flight, and what else one acknowledgement brought.
+/// How fast data was delivered while one packet was in flight, and what else one acknowledgement
+/// brought.
 ///
-/// Source: draft-cheng-iccrg-delivery-rate-estimation-02, section 3.3; draft-ietf-ccwg-bbr for what was in flight.
+/// Source: draft-cheng-iccrg-delivery-rate-estimation-02, section 3.3; draft-ietf-ccwg-bbr for what
+/// was in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RateSample {
     /// Payload delivered between the sending and the acknowledgement of the sampled packet.
     pub delivered: Bytes,
-    /// The longer of the send and the acknowledgement interval of that data; zero where it says nothing.
+    /// The longer of the send and the acknowledgement interval of that data; zero where it says
+    /// nothing.
     pub interval: Span,
     /// Over how long that data left; `None` when this began with nothing in flight.
     pub sending: Option<Span>,
@@ -127,8 +131,8 @@ impl RateSample {
         !self.interval.is_zero()
     }
 
-    /// Takes the rate out where it was measured over less than the least round trip: acknowledgements of
-    /// retransmissions that were needless, or compressed ones.
+    /// Takes the rate out where it was measured over less than the least round trip:
+    /// acknowledgements of retransmissions that were needless, or compressed ones.
     #[must_use]
     pub fn without_rate_below(self, min_rtt: Span) -> Self {
         let is_valid = self.interval >= min_rtt;
@@ -158,8 +162,8 @@ impl DeliveryRate {
         }
     }
 
-    /// A packet leaves, with which `in_flight` bytes are in flight. `is_first` when nothing was outstanding before:
-    /// the time spent idle is no part of any delivery.
+    /// A packet leaves, with which `in_flight` bytes are in flight. `is_first` when nothing was
+    /// outstanding before: the time spent idle is no part of any delivery.
     pub fn on_sent(&mut self, now: Time, in_flight: u64, is_first: bool) -> Departure {
         if is_first {
             self.first_sent_at = now;
@@ -180,7 +184,8 @@ impl DeliveryRate {
         }
     }
 
-    /// A packet of `size` bytes is known to have arrived. `is_repeated` when it left more than once.
+    /// A packet of `size` bytes is known to have arrived. `is_repeated` when it left more than
+    /// once.
     pub fn on_delivered(&mut self, now: Time, departure: &Departure, size: u64, is_repeated: bool) {
         self.on_late(now, size);
         self.is_answered = true;
@@ -191,7 +196,8 @@ impl DeliveryRate {
         }
     }
 
-    /// A packet of `size` bytes that had been declared lost is known to have arrived: nothing is measured with it.
+    /// A packet of `size` bytes that had been declared lost is known to have arrived: nothing is
+    /// measured with it.
     pub fn on_late(&mut self, now: Time, size: u64) {
         self.delivered += size;
         self.delivered_at = now;
@@ -270,9 +276,10 @@ mod tests {
         Time::from_millis(millis)
     }
 
-    /// Four packets leave 1 ms apart; the bottleneck delivers one every 10 ms, so that their acknowledgements come at
-    /// 50, 60, 70 and 80 ms. By hand: the first begins the flight, and its interval is its round trip; each later one
-    /// left in that flight, before anything was delivered, so that its answering interval begins when the flight did.
+    /// Four packets leave 1 ms apart; the bottleneck delivers one every 10 ms, so that their
+    /// acknowledgements come at 50, 60, 70 and 80 ms. By hand: the first begins the flight, and its
+    /// interval is its round trip; each later one left in that flight, before anything was
+    /// delivered, so that its answering interval begins when the flight did.
     #[test]
     fn a_flight_by_hand() {
         let mut rate = DeliveryRate::new(at(0));
@@ -298,8 +305,9 @@ mod tests {
         }
     }
 
-    /// The steady state: a packet leaves with each acknowledgement, 10 ms apart, and is answered 50 ms later. Between
-    /// its departure and its answer five packets are delivered in 50 ms: 1,000 bytes every 10 ms.
+    /// The steady state: a packet leaves with each acknowledgement, 10 ms apart, and is answered 50
+    /// ms later. Between its departure and its answer five packets are delivered in 50 ms: 1,000
+    /// bytes every 10 ms.
     #[test]
     fn acknowledgements_clock_the_rate_of_the_bottleneck() {
         let mut rate = DeliveryRate::new(at(0));
@@ -320,8 +328,8 @@ mod tests {
         }
     }
 
-    /// Acknowledgements that were held up and come at once: the answers to what left over 40 ms come within 1 ms, and the
-    /// time of sending bounds the rate (section 2.2.3 of the draft).
+    /// Acknowledgements that were held up and come at once: the answers to what left over 40 ms
+    /// come within 1 ms, and the time of sending bounds the rate (section 2.2.3 of the draft).
     #[test]
     fn compressed_acknowledgements_count_over_the_time_of_sending() {
         let mut rate = DeliveryRate::new(at(0));
@@ -340,7 +348,8 @@ mod tests {
         rate.sample(at(181), 5 * PACKET, PACKET);
         rate.on_delivered(at(200), &tail, PACKET, false);
         let sample = rate.sample(at(200), PACKET, 0);
-        // Four of the flight and the tail: they left in the 80 ms after its first, and were answered within 20 ms.
+        // Four of the flight and the tail: they left in the 80 ms after its first, and were
+        // answered within 20 ms.
         assert_eq!(sample.delivered, Bytes::new(5 * PACKET));
         assert_eq!(sample.interval, Span::from_millis(80));
     }

@@ -2,8 +2,8 @@
 
 use comity_units::{Bytes, Rate, Span};
 
-/// The rate of a TCP flow with segments of `segment` bytes, a round trip of `rtt` and a loss event rate of `p`
-/// (loss events per segment).
+/// The rate of a TCP flow with segments of `segment` bytes, a round trip of `rtt` and a loss event
+/// rate of `p` (loss events per segment).
 ///
 /// ```text
 ///                         8 · segment
@@ -13,8 +13,8 @@ use comity_units::{Bytes, Rate, Span};
 ///
 /// [`Rate::MAX`] without losses or without a round trip.
 ///
-/// Source: RFC 5348, section 3.1, with `b = 1` and `t_RTO = 4R`; after Padhye, Firoiu, Towsley and Kurose,
-/// SIGCOMM 1998.
+/// Source: RFC 5348, section 3.1, with `b = 1` and `t_RTO = 4R`; after Padhye, Firoiu, Towsley and
+/// Kurose, SIGCOMM 1998.
 pub fn throughput(segment: Bytes, rtt: Span, p: f64) -> Rate {
     throughput_with_timeout(segment, rtt, p, USUAL_TIMEOUT)
 }
@@ -29,20 +29,21 @@ pub fn throughput_with_timeout(segment: Bytes, rtt: Span, p: f64, timeout: f64) 
     Rate::from_bps_f64(segment.get() as f64 * 8.0 * rounds / seconds)
 }
 
-/// The loss event rate at which [`throughput`] is `rate`: its inverse, by bisection to one part in a million.
+/// The loss event rate at which [`throughput`] is `rate`: its inverse, by bisection to one part in
+/// a million.
 ///
 /// Between `10⁻¹²` and 1.
 ///
-/// Source: RFC 5348, section 6.3.1, which begins the history of losses so that the first loss does not move the
-/// rate.
+/// Source: RFC 5348, section 6.3.1, which begins the history of losses so that the first loss does
+/// not move the rate.
 pub fn loss_event_rate(segment: Bytes, rtt: Span, rate: Rate) -> f64 {
     loss_event_rate_with_timeout(segment, rtt, rate, USUAL_TIMEOUT)
 }
 
-/// [`loss_event_rate`] with a retransmission timeout of `timeout` round trips instead of four: the inverse of
-/// [`throughput_with_timeout`].
+/// [`loss_event_rate`] with a retransmission timeout of `timeout` round trips instead of four: the
+/// inverse of [`throughput_with_timeout`].
 pub fn loss_event_rate_with_timeout(segment: Bytes, rtt: Span, rate: Rate, timeout: f64) -> f64 {
-    let (mut low, mut high) = (LEAST_RATE, 1.0);
+    let (mut low, mut high) = (MIN_RATE, 1.0);
     // The equation falls with p. Forty halvings of the twelve decades leave less than a millionth.
     for _ in 0..40 {
         let middle = libm::sqrt(low * high);
@@ -55,7 +56,8 @@ pub fn loss_event_rate_with_timeout(segment: Bytes, rtt: Span, rate: Rate, timeo
     libm::sqrt(low * high)
 }
 
-/// The throughput in segments per round trip, with a timeout in round trips; infinite without losses.
+/// The throughput in segments per round trip, with a timeout in round trips; infinite without
+/// losses.
 fn segments_per_round_trip(p: f64, timeout: f64) -> f64 {
     let p = p.clamp(0.0, 1.0);
     let repairs = libm::sqrt(2.0 * p / 3.0);
@@ -67,7 +69,7 @@ fn segments_per_round_trip(p: f64, timeout: f64) -> f64 {
 const USUAL_TIMEOUT: f64 = 4.0;
 
 /// Below this the equation is of no use: a loss event in a thousand billion segments.
-const LEAST_RATE: f64 = 1e-12;
+const MIN_RATE: f64 = 1e-12;
 
 #[cfg(test)]
 mod tests {
@@ -78,14 +80,16 @@ mod tests {
 
     #[test]
     fn by_hand() {
-        // p = 0.01: √(0.02/3) = 0.0816497; 12 · √0.00375 · 0.01 · 1.0032 = 0.0073721; 1 / 0.0890218 = 11.2332
-        // segments in 100 ms, 898,656 bit/s.
+        // p = 0.01: √(0.02/3) = 0.0816497; 12 · √0.00375 · 0.01 · 1.0032 = 0.0073721; 1 / 0.0890218
+        // = 11.2332 segments in 100 ms, 898,656 bit/s.
         let rate = throughput(SEGMENT, RTT, 0.01).as_bps();
         assert!((898_600..898_700).contains(&rate), "{rate}");
-        // p = 1: √(2/3) = 0.816497; 12 · √0.375 · 33 = 242.5 (timeouts in a row): 0.0041098 segments.
+        // p = 1: √(2/3) = 0.816497; 12 · √0.375 · 33 = 242.5 (timeouts in a row): 0.0041098
+        // segments.
         let rate = throughput(SEGMENT, RTT, 1.0).as_bps();
         assert!((325..333).contains(&rate), "{rate}");
-        // A timeout of one round trip instead of four: 1 / (0.0816497 + 0.0018430) = 11.9771 segments.
+        // A timeout of one round trip instead of four: 1 / (0.0816497 + 0.0018430) = 11.9771
+        // segments.
         let rate = throughput_with_timeout(SEGMENT, RTT, 0.01, 1.0).as_bps();
         assert!((958_100..958_220).contains(&rate), "{rate}");
         assert_eq!(throughput(SEGMENT, RTT, 0.0), Rate::MAX);

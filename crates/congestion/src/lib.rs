@@ -1,27 +1,31 @@
 //! Congestion control as pure state machines.
 //!
-//! A [`Controller`] decides how much and how fast one flow may send. It is told what happened, in named
-//! event structs that carry the time, and answers with one [`Decision`]. It cannot see a connection, a
-//! clock or a packet, so the same code runs in the simulator, at a socket and in a unit test.
+//! A [`Controller`] decides how much and how fast one flow may send. It is told what happened, in
+//! named event structs that carry the time, and answers with one [`Decision`]. It cannot see a
+//! connection, a clock or a packet, so the same code runs in the simulator, at a socket and in a
+//! unit test.
 //!
 //! Two more plugs stand beside it, because the algorithms of the field split in three places:
 //!
-//! * [`Recovery`]: how a byte-sequence transport finds and repairs losses (Tahoe, Reno, NewReno, SACK,
-//!   RACK). The first four share one growth law, [`growth::Reno`]; any growth law works with any of them.
-//! * [`Meter`]: the receiver's half, where an algorithm has one. It sees arrivals with the [`Tag`] that
-//!   the sender's controller put on each packet, and answers with a [`Report`] that travels back.
+//! * [`Recovery`]: how a byte-sequence transport finds and repairs losses (Tahoe, Reno, NewReno,
+//!   SACK, RACK). The first four share one controller, [`controllers::Reno`]; any controller works
+//!   with any of them.
+//! * [`Meter`]: the receiver's half, where an algorithm has one. It sees arrivals with the [`Tag`]
+//!   that the sender's controller put on each packet, and answers with a [`Report`] that travels
+//!   back.
 //!
-//! [`RttEstimator`] is the one of RFC 6298 and [`DeliveryRate`] takes the samples of BBR; both serve all transports. [`table`] names every controller
-//! once, for the command line, the scenario files, the bindings and the tests.
+//! [`RttEstimator`] is the one of RFC 6298 and [`DeliveryRate`] takes the samples of BBR; both
+//! serve all transports. [`table`] names every controller once, for the command line, the scenario
+//! files, the bindings and the tests.
 #![no_std]
 #![forbid(unsafe_code)]
 
 extern crate alloc;
 
 mod controller;
+pub mod controllers;
 mod delivery_rate;
 pub mod equation;
-pub mod growth;
 mod loss_intervals;
 mod meter;
 pub mod recovery;

@@ -12,17 +12,17 @@ use alloc::collections::VecDeque;
 /// mean     = max(closed, with)                         p = 1 / mean
 /// ```
 ///
-/// The open interval counts only where it raises the mean, so that a short one says nothing and a long one
-/// lets the rate rise before the next loss.
+/// The open interval counts only where it raises the mean, so that a short one says nothing and a
+/// long one lets the rate rise before the next loss.
 ///
-/// `d` and `D` are the discounts of history: where the open interval is more than twice the mean, the past counts for
-/// less. When an event closes the interval, each `d` keeps the `D` of that moment as a factor. Without a floor they
-/// are all 1.
+/// `d` and `D` are the discounts of history: where the open interval is more than twice the mean,
+/// the past counts for less. When an event closes the interval, each `d` keeps the `D` of that
+/// moment as a factor. Without a floor they are all 1.
 ///
-/// Source: RFC 5348, sections 5.4 (`n = 8` there) and 5.5. Differs from it in: 1. the history may be at the sender,
-/// which then counts full segments' worth of acknowledged bytes instead of packets
-/// ([`LossIntervals::on_acked`] and [`LossIntervals::on_event`]), so that small packets do not make a flow look
-/// less lossy (the concern of RFC 4828).
+/// Source: RFC 5348, sections 5.4 (`n = 8` there) and 5.5. Differs from it in: 1. the history may
+/// be at the sender, which then counts full segments' worth of acknowledged bytes instead of
+/// packets ([`LossIntervals::on_acked`] and [`LossIntervals::on_event`]), so that small packets do
+/// not make a flow look less lossy (the concern of RFC 4828).
 #[derive(Clone, Debug)]
 pub struct LossIntervals {
     /// Closed intervals, the newest first.
@@ -70,8 +70,9 @@ impl LossIntervals {
         self.open = segments;
     }
 
-    /// A loss event began. `first` is what the interval before the first event of all is taken to have been:
-    /// the segments that came before it are a matter of when the flow began, not of the path.
+    /// A loss event began. `first` is what the interval before the first event of all is taken to
+    /// have been: the segments that came before it are a matter of when the flow began, not of the
+    /// path.
     pub fn on_event(&mut self, first: impl FnOnce() -> f64) {
         let interval = if self.closed.is_empty() {
             first()
@@ -102,7 +103,8 @@ impl LossIntervals {
         !self.closed.is_empty()
     }
 
-    /// The last event did not happen: the interval that it closed is open again. Discounts of that moment remain.
+    /// The last event did not happen: the interval that it closed is open again. Discounts of that
+    /// moment remain.
     pub fn undo_event(&mut self) {
         if let Some(interval) = self.closed.pop_front() {
             self.open += interval.length - 1.0;
@@ -194,7 +196,8 @@ mod tests {
         // (10 + 20 + 30 + 40 + 40 + 36 + 28 + 16) / 6 = 220 / 6.
         let mut history = history(8, &[90.0, 80.0, 70.0, 60.0, 50.0, 40.0, 30.0, 20.0, 10.0]);
         assert!((mean(&history) - 220.0 / 6.0).abs() < 1e-9);
-        // An open interval shorter than the mean changes nothing: (10 + 10 + 20 + 30 + 32 + 30 + 24 + 14) / 6.
+        // An open interval shorter than the mean changes nothing: (10 + 10 + 20 + 30 + 32 + 30 +
+        // 24 + 14) / 6.
         history.on_acked(10.0);
         assert!((mean(&history) - 220.0 / 6.0).abs() < 1e-9);
         // One of 100 does: (100 + 10 + 20 + 30 + 32 + 30 + 24 + 14) / 6 = 260 / 6.
@@ -202,10 +205,10 @@ mod tests {
         assert!((mean(&history) - 260.0 / 6.0).abs() < 1e-9);
     }
 
-    /// Eight intervals of 10, then an open one that grows. With a floor of 1/2:
-    /// up to 20 nothing is discounted: (20 + 10 · 5) / 6 with the open one of 20.
-    /// At 40, D = 2 · 10 / 40 = 1/2: (40 + 10 · 5/2) / (1 + 5/2) = 65 / 3.5; without discounting 90 / 6.
-    /// At 80, D stops at 1/2: (80 + 25) / 3.5 = 30.
+    /// Eight intervals of 10, then an open one that grows. With a floor of 1/2: up to 20 nothing is
+    /// discounted: (20 + 10 · 5) / 6 with the open one of 20. At 40, D = 2 · 10 / 40 = 1/2: (40 +
+    /// 10 · 5/2) / (1 + 5/2) = 65 / 3.5; without discounting 90 / 6. At 80, D stops at 1/2:
+    /// (80 + 25) / 3.5 = 30.
     #[test]
     fn a_long_open_interval_discounts_the_past() {
         let mut history = history(8, &[10.0; 9]).discounted(0.5);
@@ -221,9 +224,9 @@ mod tests {
         // (80 + (10 · (1 + 1 + 1 + 0.8 + 0.6 + 0.4 + 0.2)) / 2) / (1 + 5/2) = 105 / 3.5.
         history.close(80.0);
         assert!((mean(&history) - 30.0).abs() < 1e-9, "{}", mean(&history));
-        // Discounts multiply. The open interval of 120 is twice the mean of 30 and twice again: D = 60 / 120.
-        // (120 + 1/2 · (80 + 1/2 · 10 · (1 + 1 + 0.8 + 0.6 + 0.4 + 0.2))) / (1 + 1/2 · (1 + 1/2 · 4))
-        // = (120 + 40 + 10) / (1 + 1/2 + 1) = 68.
+        // Discounts multiply. The open interval of 120 is twice the mean of 30 and twice again: D =
+        // 60 / 120. (120 + 1/2 · (80 + 1/2 · 10 · (1 + 1 + 0.8 + 0.6 + 0.4 + 0.2))) / (1 + 1/2 ·
+        // (1 + 1/2 · 4)) = (120 + 40 + 10) / (1 + 1/2 + 1) = 68.
         history.set_open(120.0);
         assert!((mean(&history) - 68.0).abs() < 1e-9, "{}", mean(&history));
     }

@@ -4,17 +4,19 @@ use core::fmt::Debug;
 
 use comity_units::{Bytes, PacketNumber, Rate, Span, Time};
 
-/// Measures at the receiver what the sender's law needs to know.
+/// Measures at the receiver what the sender's controller needs to know.
 ///
-/// The transport hands every arriving packet over, before it is put in order, and asks for a [`Report`]
-/// whenever it acknowledges. A meter that has to speak on its own (TFRC once per round trip, packet
-/// spacing once per round) sets a wakeup, upon which the transport sends an acknowledgement at once.
+/// The transport hands every arriving packet over, before it is put in order, and asks for a
+/// [`Report`] whenever it acknowledges. A meter that has to speak on its own (TFRC once per round
+/// trip, packet spacing once per round) sets a wakeup, upon which the transport sends an
+/// acknowledgement at once.
 pub trait Meter: Debug + Send {
     /// A packet arrived.
     fn on_arrival(&mut self, arrival: &Arrival);
 
-    /// What to tell the sender now. Repeating the last report is right where it says how things stand:
-    /// acknowledgements get lost. One that speaks of a stretch of time is told once ([`Report::None`] until the next).
+    /// What to tell the sender now. Repeating the last report is right where it says how things
+    /// stand: acknowledgements get lost. One that speaks of a stretch of time is told once
+    /// ([`Report::None`] until the next).
     fn report(&mut self, now: Time) -> Report;
 
     /// The next time at which the meter wants a report to be sent even if nothing arrives.
@@ -22,7 +24,8 @@ pub trait Meter: Debug + Send {
         None
     }
 
-    /// The time asked for by [`Meter::wakeup`] has come; the transport sends [`Meter::report`] next.
+    /// The time asked for by [`Meter::wakeup`] has come; the transport sends [`Meter::report`]
+    /// next.
     fn on_wakeup(&mut self, _now: Time) {}
 }
 
@@ -31,8 +34,8 @@ pub trait Meter: Debug + Send {
 pub struct Arrival {
     /// When it arrived.
     pub now: Time,
-    /// Its number, where the transport has packet numbers; on the byte-sequence transport the sequence
-    /// number of its first byte, unwrapped to 64 bits.
+    /// Its number, where the transport has packet numbers; on the byte-sequence transport the
+    /// sequence number of its first byte, unwrapped to 64 bits.
     pub number: PacketNumber,
     /// Its payload.
     pub payload: Bytes,
@@ -58,20 +61,21 @@ pub enum Tag {
         wave: u16,
         /// The segments in the wave, lost ones included.
         segments: u16,
-        /// Which of them this is, from 1 to `segments`. The receiver has to know the last one when it
-        /// arrives, and cannot find it by counting where a segment before it was lost.
+        /// Which of them this is, from 1 to `segments`. The receiver has to know the last one when
+        /// it arrives, and cannot find it by counting where a segment before it was lost.
         position: u16,
     },
-    /// TFRC: the packet's place among those that the law counts, and the sender's round-trip time, by which losses
-    /// are grouped (RFC 5348, section 3.2.1). Packet numbers of the transport do not serve: it leaves some out on
-    /// purpose, and gives some to packets without data.
+    /// TFRC: the packet's place among those that the controller counts, and the sender's round-trip
+    /// time, by which losses are grouped (RFC 5348, section 3.2.1). Packet numbers of the transport
+    /// do not serve: it leaves some out on purpose, and gives some to packets without data.
     Numbered {
         /// Counts the packets, wrapping.
         number: u32,
         /// The round-trip time that the sender uses; zero while it knows none.
         rtt: Span,
     },
-    /// The sender's round-trip time: packet spacing counts per round of this length (its section 2.1).
+    /// The sender's round-trip time: packet spacing counts per round of this length (its section
+    /// 2.1).
     Round {
         /// Counts the sender's rounds, wrapping.
         round: u32,

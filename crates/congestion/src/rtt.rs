@@ -5,11 +5,12 @@ use comity_units::{Span, Time};
 /// How round-trip times are measured and turned into a timeout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RttConfig {
-    /// The resolution in which round trips are counted. One nanosecond counts them as they are; BSD and
-    /// the simulations of the papers' time used 100 ms or 500 ms.
+    /// The resolution in which round trips are counted. One nanosecond counts them as they are; BSD
+    /// and the simulations of the papers' time used 100 ms or 500 ms.
     pub tick: Span,
-    /// Where the clock's ticks fall: a round trip is counted as the ticks that pass in it, which depends
-    /// on when it begins. Ticks are at `phase + n · tick`. Without effect when the tick is 1 ns.
+    /// Where the clock's ticks fall: a round trip is counted as the ticks that pass in it, which
+    /// depends on when it begins. Ticks are at `phase + n · tick`. Without effect when the tick is
+    /// 1 ns.
     pub phase: Span,
     /// `G` of RFC 6298: the least that `4 · RTTVAR` contributes to the timeout.
     pub granularity: Span,
@@ -19,14 +20,14 @@ pub struct RttConfig {
     pub min_timeout: Span,
     /// The largest timeout, back-off included.
     pub max_timeout: Span,
-    /// How many times in a row the timeout doubles at the most; 6 in BSD and early ns-2, and without a
-    /// limit but `max_timeout` in RFC 6298.
+    /// How many times in a row the timeout doubles at the most; 6 in BSD and early ns-2, and
+    /// without a limit but `max_timeout` in RFC 6298.
     pub max_doublings: u8,
-    /// Whether the floor is applied before the back-off multiplies (RFC 6298 with its clamp at step 2.4)
-    /// or to the product.
+    /// Whether the floor is applied before the back-off multiplies (RFC 6298 with its clamp at step
+    /// 2.4) or to the product.
     pub floor_before_backoff: bool,
-    /// Whether four or more back-offs in a row make the estimator forget its smoothed time and keep it in
-    /// the variance, as BSD does when the route may have changed.
+    /// Whether four or more back-offs in a row make the estimator forget its smoothed time and keep
+    /// it in the variance, as BSD does when the route may have changed.
     pub forget_after_backoff: bool,
 }
 
@@ -39,7 +40,7 @@ impl RttConfig {
         initial_timeout: Span::from_secs(1),
         min_timeout: Span::from_secs(1),
         max_timeout: Span::from_secs(60),
-        max_doublings: MOST_DOUBLINGS,
+        max_doublings: MAX_DOUBLINGS,
         floor_before_backoff: true,
         forget_after_backoff: false,
     };
@@ -60,7 +61,7 @@ impl RttConfig {
         initial_timeout: Span::from_secs(3),
         min_timeout: Span::from_millis(200),
         max_timeout: Span::from_secs(60),
-        max_doublings: MOST_DOUBLINGS,
+        max_doublings: MAX_DOUBLINGS,
         floor_before_backoff: true,
         forget_after_backoff: true,
     };
@@ -94,13 +95,14 @@ impl Default for RttConfig {
 /// RTO    = clamp(SRTT + max(G, 4 · RTTVAR)) · backoff
 /// ```
 ///
-/// Source: RFC 6298, section 2, in the integer arithmetic of Jacobson 1988 (appendix A): both averages are
-/// kept scaled by 8 and by 4 and are rounded down, in units of [`RttConfig::tick`]. With a tick of 1 ns the
-/// rounding is below any effect; with the ticks of the papers' time it reproduces BSD and ns-2.
+/// Source: RFC 6298, section 2, in the integer arithmetic of Jacobson 1988 (appendix A): both
+/// averages are kept scaled by 8 and by 4 and are rounded down, in units of [`RttConfig::tick`].
+/// With a tick of 1 ns the rounding is below any effect; with the ticks of the papers' time it
+/// reproduces BSD and ns-2.
 ///
-/// Differs from RFC 6298 in: 1. the order of the two updates, which Jacobson makes with one δ (the RFC
-/// updates RTTVAR with the old SRTT, which is the same thing); 2. never less than two ticks when the tick
-/// is coarse, as in ns-2 and BSD, because a timer of one tick may fire at once.
+/// Differs from RFC 6298 in: 1. the order of the two updates, which Jacobson makes with one δ (the
+/// RFC updates RTTVAR with the old SRTT, which is the same thing); 2. never less than two ticks
+/// when the tick is coarse, as in ns-2 and BSD, because a timer of one tick may fire at once.
 #[derive(Clone, Copy, Debug)]
 pub struct RttEstimator {
     smoothed: SmoothedRtt,
@@ -114,8 +116,8 @@ pub struct RttEstimator {
     has_sample: bool,
 }
 
-/// The smoothed round-trip time alone, for laws that need nothing else of it: `SRTT` of [`RttEstimator`], in
-/// ticks of the caller's choice.
+/// The smoothed round-trip time alone, for controllers that need nothing else of it: `SRTT` of
+/// [`RttEstimator`], in ticks of the caller's choice.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct SmoothedRtt {
     /// 8 · SRTT; zero before the first sample.
@@ -146,7 +148,7 @@ impl SmoothedRtt {
 }
 
 /// Beyond this many doublings every timeout is at its ceiling.
-const MOST_DOUBLINGS: u8 = 32;
+const MAX_DOUBLINGS: u8 = 32;
 
 /// Samples are cut here, at 2⁵⁶ ticks, so that their scaled averages fit.
 const LONGEST_SAMPLE: u64 = 1 << 56;
@@ -167,8 +169,8 @@ impl RttEstimator {
 
     /// Takes in the round trip of a packet sent at `sent_at` and acknowledged at `now`.
     ///
-    /// The caller applies Karn's rule: no samples from packets that were sent twice, unless a timestamp
-    /// tells which copy was answered.
+    /// The caller applies Karn's rule: no samples from packets that were sent twice, unless a
+    /// timestamp tells which copy was answered.
     pub fn on_sample(&mut self, config: &RttConfig, sent_at: Time, now: Time) {
         let elapsed = now.saturating_since(sent_at);
         self.latest = elapsed;
@@ -219,7 +221,7 @@ impl RttEstimator {
     /// The timer expired: the next timeout is twice as long (RFC 6298, 5.5).
     pub fn back_off(&mut self, config: &RttConfig) {
         self.backoff_exponent =
-            (self.backoff_exponent + 1).min(config.max_doublings.min(MOST_DOUBLINGS));
+            (self.backoff_exponent + 1).min(config.max_doublings.min(MAX_DOUBLINGS));
         if config.forget_after_backoff && self.backoff_exponent > 3 {
             self.variation_by_4 += self.smoothed.ticks();
             self.smoothed = SmoothedRtt::default();
@@ -279,7 +281,8 @@ mod tests {
         assert_eq!(rtt.smoothed(&config), Some(Span::from_millis(800)));
         assert_eq!(rtt.variation(&config), Span::from_millis(400));
         assert_eq!(rtt.timeout(&config), Span::from_millis(2_400));
-        // 2.3 with R' = 1600 ms: RTTVAR = 3/4 * 400 + 1/4 * 800 = 500; SRTT = 7/8 * 800 + 200 = 900.
+        // 2.3 with R' = 1600 ms: RTTVAR = 3/4 * 400 + 1/4 * 800 = 500; SRTT = 7/8 * 800 + 200
+        // = 900.
         sample(&mut rtt, &config, 1_000, 1_600);
         assert_eq!(rtt.smoothed(&config), Some(Span::from_millis(900)));
         assert_eq!(rtt.variation(&config), Span::from_millis(500));
@@ -307,8 +310,8 @@ mod tests {
 
     #[test]
     fn coarse_ticks_count_the_edges_that_pass() {
-        // Ticks of 100 ms: a round trip of 210 ms that begins 95 ms into a tick sees three edges, one
-        // that begins at an edge sees two.
+        // Ticks of 100 ms: a round trip of 210 ms that begins 95 ms into a tick sees three edges,
+        // one that begins at an edge sees two.
         let config = RttConfig::NS2_2000;
         let mut rtt = RttEstimator::new(&config);
         sample(&mut rtt, &config, 95, 210);

@@ -1,7 +1,8 @@
-//! Measures the timing error of an emulator at a rate: `cargo run --release -p comity-emulator --example timing -- 8Mbps 10s`.
+//! Measures the timing error of an emulator at a rate:
+//! `cargo run --release -p comity-emulator --example timing -- 8Mbps 10s`.
 //!
-//! One thread sends 1200-byte datagrams at the rate of the link and one receives them; both share the machine with the
-//! emulator, as programs under test do.
+//! One thread sends 1200-byte datagrams at the rate of the link and one receives them; both share
+//! the machine with the emulator, as programs under test do.
 #![allow(clippy::print_stdout, reason = "it is a program")]
 #![allow(clippy::disallowed_methods, reason = "it runs on the real clock")]
 

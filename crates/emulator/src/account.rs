@@ -25,8 +25,8 @@ impl Tally {
 /// arrived = released + dropped_early + dropped_full + dropped_large + dropped_loss + dropped_memory + lost + held()
 /// ```
 ///
-/// in packets and in bytes, at any time. `copies` come on top of that; `unsent` is a part of `released` and
-/// `copies` together.
+/// in packets and in bytes, at any time. `copies` come on top of that; `unsent` is a part of
+/// `released` and `copies` together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Account {
     /// What came to the emulator.
@@ -72,8 +72,8 @@ impl Account {
 
 /// How long after the planned time packets were released, over a run.
 ///
-/// A release is timed when the system call that sends it has returned, so the error includes that call. No packet
-/// is ever released early.
+/// A release is timed when the system call that sends it has returned, so the error includes that
+/// call. No packet is ever released early.
 #[derive(Clone, Debug)]
 pub struct Timing {
     errors: Histogram<u64>,
@@ -135,8 +135,8 @@ impl Timing {
         }
     }
 
-    /// The histogram: how many errors were up to each bound and above the one before. The last bound is the
-    /// first that no error exceeds.
+    /// The histogram: how many errors were up to each bound and above the one before. The last
+    /// bound is the first that no error exceeds.
     pub fn histogram(&self) -> Vec<(Span, u64)> {
         let mut bars = Vec::new();
         let mut below = 0;

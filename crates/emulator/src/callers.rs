@@ -60,7 +60,8 @@ impl Callers {
         number
     }
 
-    /// Forgets those that have been idle for so long; closing their sockets ends the watch over them.
+    /// Forgets those that have been idle for so long; closing their sockets ends the watch over
+    /// them.
     pub(crate) fn forget_idle(&mut self, now: Time, idle: Span) {
         let numbers = &mut self.numbers;
         self.known.retain(|_, caller| {

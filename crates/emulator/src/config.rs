@@ -55,11 +55,11 @@ pub struct Limits {
     pub callers: usize,
     /// After this time without a packet a caller is forgotten.
     pub idle: Span,
-    /// The most memory for the packets of one direction. (Second copies that a link with CoDel makes can take as
-    /// much again.)
+    /// The most memory for the packets of one direction. (Second copies that a link with CoDel
+    /// makes can take as much again.)
     pub memory: Bytes,
-    /// The timing error above which a release counts as late. When more than one in a hundred are late, the
-    /// emulator is overloaded.
+    /// The timing error above which a release counts as late. When more than one in a hundred are
+    /// late, the emulator is overloaded.
     pub late: Span,
 }
 
@@ -90,8 +90,8 @@ impl Config {
         }
     }
 
-    /// What is added to the payload of each packet: 20 bytes of IPv4 or 40 of IPv6, and 8 of UDP, unless
-    /// something else was asked for.
+    /// What is added to the payload of each packet: 20 bytes of IPv4 or 40 of IPv6, and 8 of UDP,
+    /// unless something else was asked for.
     pub fn wire_overhead(&self) -> Bytes {
         let headers = if self.target.is_ipv4() { 28 } else { 48 };
         self.overhead.unwrap_or(Bytes::new(headers))
@@ -188,7 +188,7 @@ impl fmt::Display for Error {
             ),
             Self::Overhead { given } => write!(
                 f,
-                "{given} of overhead for each packet; expected at most {MOST_OVERHEAD}"
+                "{given} of overhead for each packet; expected at most {MAX_OVERHEAD}"
             ),
             Self::Limit { name } => write!(f, "the limit of {name} is 0; expected more"),
             Self::TargetIsSelf { address } => write!(
@@ -218,7 +218,7 @@ impl std::error::Error for Error {
 }
 
 /// The most overhead of a packet: more than any stack of headers has.
-const MOST_OVERHEAD: Bytes = Bytes::new(65_535);
+const MAX_OVERHEAD: Bytes = Bytes::new(65_535);
 
 impl Config {
     /// Refuses what could not work, before any socket is opened.
@@ -238,7 +238,7 @@ impl Config {
                 return Err(Error::NoRate { direction });
             }
         }
-        if self.wire_overhead() > MOST_OVERHEAD {
+        if self.wire_overhead() > MAX_OVERHEAD {
             let given = self.wire_overhead();
             return Err(Error::Overhead { given });
         }
@@ -254,7 +254,8 @@ impl Config {
     }
 }
 
-/// The address that `host:port` stands for; of several, the first of the kind (IPv4 or IPv6) of `like`.
+/// The address that `host:port` stands for; of several, the first of the kind (IPv4 or IPv6) of
+/// `like`.
 ///
 /// # Errors
 /// When it stands for none.

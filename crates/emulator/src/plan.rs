@@ -11,12 +11,13 @@ use crate::account::Account;
 /// What a held packet takes besides its bytes: the entries that know of it, rounded up.
 const ENTRY: u64 = 128;
 
-/// One direction: a link of `comity-link` and the packets that are on it, without a clock and without
-/// sockets.
+/// One direction: a link of `comity-link` and the packets that are on it, without a clock and
+/// without sockets.
 ///
-/// The host offers each packet with the time at which it arrived, asks for [`next_due`](Self::next_due), and
-/// then calls [`release`](Self::release) until it answers `None`. Fates and times are those that the link gives;
-/// the lane adds only the bytes, and a bound on how many of them it holds.
+/// The host offers each packet with the time at which it arrived, asks for
+/// [`next_due`](Self::next_due), and then calls [`release`](Self::release) until it answers `None`.
+/// Fates and times are those that the link gives; the lane adds only the bytes, and a bound on how
+/// many of them it holds.
 #[derive(Debug)]
 pub struct Lane<T> {
     link: Link<u64>,
@@ -44,7 +45,7 @@ pub struct Release<T> {
     pub wire_bytes: u32,
     /// Whether the queue marked it (CE).
     pub marked: bool,
-    /// Whether it is the second copy of a packet that was released before.
+    /// Whether it is the duplicate transmission of a packet that was released before.
     pub is_copy: bool,
     /// What was offered.
     pub item: T,
@@ -75,7 +76,8 @@ struct Pending<T> {
 }
 
 impl<T: Clone> Lane<T> {
-    /// A lane without packets, whose random streams are named below `seed`, and which holds at most `memory`.
+    /// A lane without packets, whose random streams are named below `seed`, and which holds at most
+    /// `memory`.
     ///
     /// # Errors
     /// When the link's configuration is not valid.
@@ -104,8 +106,8 @@ impl<T: Clone> Lane<T> {
 
     /// Hands over a packet that arrived at `at`, with an item that is no larger than the packet.
     ///
-    /// A packet that comes after one with a later time, or after a decision at a later time, is taken as
-    /// arriving then. What the memory has no room for is not offered to the link.
+    /// A packet that comes after one with a later time, or after a decision at a later time, is
+    /// taken as arriving then. What the memory has no room for is not offered to the link.
     pub fn offer(&mut self, at: Time, packet: Packet, item: T) {
         self.account.arrived.add(packet.bytes);
         let at = at.max(self.horizon);
@@ -181,8 +183,8 @@ impl<T: Clone> Lane<T> {
 
     /// Whether the memory has room for one more.
     fn has_room(&mut self, at: Time, packet: Packet) -> bool {
-        // An analytic link remembers packets until they depart, those too that it lost on the wire and
-        // that are no longer held here.
+        // An analytic link remembers packets until they depart, those too that it lost on the wire
+        // and that are no longer held here.
         let known = match &mut self.link {
             Link::Analytic(link) => link.backlog(at).packets.unwrap_or(0),
             Link::Queued(_) => 0,

@@ -24,8 +24,8 @@ pub struct Statistics {
     pub turned_away: u64,
     /// How often the target's host said that nobody listens there.
     pub refused: u64,
-    /// Packets that the system dropped because the emulator did not fetch them in time, `None` where the system does
-    /// not say.
+    /// Packets that the system dropped because the emulator did not fetch them in time, `None`
+    /// where the system does not say.
     pub socket_drops: Option<u64>,
 }
 
@@ -55,7 +55,8 @@ pub struct Report {
     pub backward_record: Vec<Record>,
 }
 
-/// A sign that the emulator could not keep up: what was measured through it is not the network's doing alone.
+/// A sign that the emulator could not keep up: what was measured through it is not the network's
+/// doing alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Overload {
@@ -116,7 +117,8 @@ impl fmt::Display for Overload {
 }
 
 impl Statistics {
-    /// Every sign that the emulator could not keep up; none when what it did was what the links say.
+    /// Every sign that the emulator could not keep up; none when what it did was what the links
+    /// say.
     pub fn overload(&self) -> Vec<Overload> {
         let both = |of: fn(&Way) -> u64| of(&self.forward) + of(&self.backward);
         let is_late = |way: &Way| way.timing.late.saturating_mul(100) > way.timing.count;

@@ -5,9 +5,10 @@
 //!         ◄──                  ◄── backward link ◄──                       ◄──
 //! ```
 //!
-//! Each round waits until a socket has something or a release is near, receives a batch of every socket that has
-//! something, offers it to the links with the times at which the kernel received it, and releases what is due.
-//! Within [`Config::spin`] of a release the wait takes no time, so that the processor is awake when it is due.
+//! Each round waits until a socket has something or a release is near, receives a batch of every
+//! socket that has something, offers it to the links with the times at which the kernel received
+//! it, and releases what is due. Within [`Config::spin`] of a release the wait takes no time, so
+//! that the processor is awake when it is due.
 
 use std::net::SocketAddr;
 use std::num::NonZeroU64;
@@ -35,7 +36,8 @@ const LISTENER: u64 = u64::MAX;
 const WAKE: u64 = u64::MAX - 1;
 /// How many sockets are looked at in one round.
 const EVENTS: usize = 64;
-/// How many packets of each direction are released in one round, before sockets are looked at again.
+/// How many packets of each direction are released in one round, before sockets are looked at
+/// again.
 const BURST: usize = 64;
 /// How often the live statistics are renewed.
 const PUBLISH: Span = Span::from_millis(100);
@@ -48,8 +50,9 @@ const PATIENCE: Span = Span::from_secs(5);
 
 /// A UDP proxy whose two directions are links.
 ///
-/// All callers share the two links, which is how they compete; each has a socket of its own towards the target, so
-/// that answers find back. ECN marks pass through, and the links' queues may add theirs.
+/// All callers share the two links, which is how they compete; each has a socket of its own towards
+/// the target, so that answers find back. ECN marks pass through, and the links' queues may add
+/// theirs.
 ///
 /// ```
 /// use comity_emulator::{Config, Emulator};
@@ -125,7 +128,8 @@ struct Datagram {
     payload: Box<[u8]>,
 }
 
-/// Everything but the listening socket and the buffers, which are borrowed while packets are taken in.
+/// Everything but the listening socket and the buffers, which are borrowed while packets are taken
+/// in.
 #[derive(Debug)]
 struct Core {
     config: Config,
@@ -270,8 +274,8 @@ impl Emulator {
         })
     }
 
-    /// Runs on this thread, which it makes wake up as exactly as it can, until a [`Stopper`] ends it. The times of
-    /// rates and delays that change count from now.
+    /// Runs on this thread, which it makes wake up as exactly as it can, until a [`Stopper`] ends
+    /// it. The times of rates and delays that change count from now.
     ///
     /// # Errors
     /// When the system refuses to go on.

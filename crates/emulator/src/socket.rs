@@ -12,7 +12,8 @@ use quinn_udp::{BATCH_SIZE, EcnCodepoint, RecvMeta, Transmit, UdpSockRef, UdpSoc
 const RECEIVE_BUFFER: usize = 8 << 20;
 /// The largest UDP datagram; with offloads, so many bytes of several.
 const DATAGRAM: usize = 65_535;
-/// A timestamp further back than this tells of a wall clock that was set, not of a packet that waited.
+/// A timestamp further back than this tells of a wall clock that was set, not of a packet that
+/// waited.
 const OLDEST: Span = Span::from_secs(1);
 
 /// The clock of an emulator: nanoseconds since it was made.
@@ -35,8 +36,8 @@ impl Clock {
 
     /// The present moment on the wall and, not before it, on this clock.
     ///
-    /// The two are read one after the other, and the thread may lose the processor in between: then they are read
-    /// again.
+    /// The two are read one after the other, and the thread may lose the processor in between: then
+    /// they are read again.
     #[allow(
         clippy::disallowed_methods,
         reason = "the kernel stamps packets with the time of day"
@@ -201,7 +202,8 @@ impl Socket {
     /// Sends one datagram.
     ///
     /// # Errors
-    /// What the system says. An earlier datagram that was refused by the other end makes the next call fail.
+    /// What the system says. An earlier datagram that was refused by the other end makes the next
+    /// call fail.
     pub(crate) fn send(&self, transmit: &Transmit<'_>) -> io::Result<()> {
         self.state
             .try_send(UdpSockRef::from(&self.socket), transmit)

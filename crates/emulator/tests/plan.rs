@@ -172,8 +172,9 @@ fn configs() -> impl Strategy<Value = LinkConfig> {
         )
 }
 
-/// What the links of `comity-link` make of these packets, without anything around them: for each packet that
-/// arrives, its number, when it is due, and whether it is a copy; in no particular order.
+/// What the links of `comity-link` make of these packets, without anything around them: for each
+/// packet that arrives, its number, when it is due, and whether it is a copy; in no particular
+/// order.
 fn expected(config: &LinkConfig, seed: Seed, offers: &[(Time, u32)]) -> Vec<(usize, Time, bool)> {
     let mut outcomes: Vec<Option<Outcome>> = vec![None; offers.len()];
     if matches!(

@@ -179,9 +179,9 @@ struct Recent {
 /// How many shed frames of a stream are remembered: no frame needs one that is further back.
 const REMEMBERED: usize = 512;
 /// The shortest time of whole groups from which the rate is measured.
-const LEAST_MEASURED: Span = Span::from_millis(500);
+const MIN_MEASURED: Span = Span::from_millis(500);
 /// Without whole groups, the share of the window that must be known before anything is shed.
-const LEAST_OF_WINDOW: f64 = 0.75;
+const MIN_SHARE_OF_WINDOW: f64 = 0.75;
 /// While it sheds, the source must fall below this share of the target before everything is kept
 /// again.
 const WHOLE_AGAIN: f64 = 0.95;
@@ -345,11 +345,11 @@ impl Shedder {
             _ => (last, last),
         };
         let groups = end.saturating_since(begin);
-        if groups >= LEAST_MEASURED {
+        if groups >= MIN_MEASURED {
             return Some((Rate::of(between(begin, end), groups), bytes));
         }
         let span = last.saturating_since(first);
-        let is_enough = span >= self.config.window.mul_f64(LEAST_OF_WINDOW);
+        let is_enough = span >= self.config.window.mul_f64(MIN_SHARE_OF_WINDOW);
         is_enough.then(|| (Rate::of(bytes, span), bytes))
     }
 

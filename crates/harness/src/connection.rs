@@ -1,13 +1,15 @@
 //! One end of a connection whose peer, application and clock are the input.
 //!
-//! An input is a configuration and then steps, each a byte that says what happens and what it takes: time passes,
-//! sections are submitted and withdrawn, packets of arbitrary bytes and of arbitrary frames arrive, acknowledgements
-//! tell the truth or lie, the application reads or does not.
+//! An input is a configuration and then steps, each a byte that says what happens and what it
+//! takes: time passes, sections are submitted and withdrawn, packets of arbitrary bytes and of
+//! arbitrary frames arrive, acknowledgements tell the truth or lie, the application reads or does
+//! not.
 //!
-//! What is checked after each step: accounts sum, nothing that arrived takes more room than the configuration gives,
-//! every packet that leaves can be read and is within the limits, none carries bytes beyond their deadline, numbers
-//! rise, a lie about numbers ends the connection and the truth does not. At the end: each section had one outcome, and
-//! each section of the peer was handed over once.
+//! What is checked after each step: accounts sum, nothing that arrived takes more room than the
+//! configuration gives, every packet that leaves can be read and is within the limits, none carries
+//! bytes beyond their deadline, numbers rise, a lie about numbers ends the connection and the truth
+//! does not. At the end: each section had one outcome, and each section of the peer was handed over
+//! once.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -31,11 +33,11 @@ use comity_units::{PacketNumber, Rate, Seed, Span, Time};
 use crate::source::Source;
 
 /// The steps of an input that are looked at: it ends in finite time.
-const MOST_STEPS: usize = 400;
+const MAX_STEPS: usize = 400;
 /// Packets that may leave at one instant: far more than any window that these inputs reach.
-const MOST_AT_ONCE: usize = 20_000;
+const MAX_AT_ONCE: usize = 20_000;
 /// The gaps that are taken at one step: a peer may skip a million sections at once.
-const MOST_DELIVERIES: usize = 4_096;
+const MAX_DELIVERIES: usize = 4_096;
 
 /// A payload that can be made from nothing but a length.
 trait Fuzzed: Payload {
@@ -80,7 +82,7 @@ fn run<P: Fuzzed>(source: &mut Source<'_>) {
     let Some(mut world) = World::<P>::new(source) else {
         return;
     };
-    for _ in 0..MOST_STEPS {
+    for _ in 0..MAX_STEPS {
         if source.is_empty() {
             break;
         }
@@ -196,7 +198,7 @@ impl<P: Fuzzed> World<P> {
             108..=170 => self.frames(source),
             171..=210 => self.truth(source),
             211..=226 => {
-                self.read(MOST_DELIVERIES);
+                self.read(MAX_DELIVERIES);
             }
             227..=234 => match source.u8() % 32 {
                 0 => self.end.close(self.now, CloseCode::DONE, "enough"),
@@ -437,7 +439,7 @@ impl<P: Fuzzed> World<P> {
 
     /// Everything that may leave does.
     fn transmit(&mut self) {
-        for _ in 0..MOST_AT_ONCE {
+        for _ in 0..MAX_AT_ONCE {
             self.out.clear();
             let Some(sent) = self.end.poll_transmit(self.now, &mut self.out) else {
                 assert!(self.out.is_empty(), "what is not sent is not written");

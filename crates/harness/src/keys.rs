@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 
 use comity::session::{AllowList, AllowListError, PublicKey, StaticKey};
 
-/// The first byte says which of the two the rest is. What is read reads back as it is written; of a list, every line
-/// that is not empty before its comment is a key, and the line that a refusal names is none.
+/// The first byte says which of the two the rest is. What is read reads back as it is written; of a
+/// list, every line that is not empty before its comment is a key, and the line that a refusal
+/// names is none.
 pub fn check(bytes: &[u8]) {
     let Some((&control, bytes)) = bytes.split_first() else {
         return;

@@ -1,8 +1,9 @@
 //! One function for each fuzz target: any bytes go in, and it panics when a promise is broken.
 //!
-//! The fuzzer (`make fuzz`) calls them through the binaries in `fuzz/`; `cargo test` calls them with the inputs
-//! that once broke something, with a small corpus, and with seeded bytes. So what the fuzzer finds is a test
-//! as soon as its input lies in `corpus/`, and the harnesses are compiled and run with every change.
+//! The fuzzer (`make fuzz`) calls them through the binaries in `fuzz/`; `cargo test` calls them
+//! with the inputs that once broke something, with a small corpus, and with seeded bytes. So what
+//! the fuzzer finds is a test as soon as its input lies in `corpus/`, and the harnesses are
+//! compiled and run with every change.
 
 pub mod connection;
 pub mod keys;

@@ -1,5 +1,5 @@
-//! Any text is a trace or a typed error with a line that exists; a link made of what was read carries
-//! packets in order, and both kinds of link agree about them.
+//! Any text is a trace or a typed error with a line that exists; a link made of what was read
+//! carries packets in order, and both kinds of link agree about them.
 
 use comity_link::{
     AnalyticLink, LinkConfig, Outcome, Packet, QueuedLink, RateProfile, TraceError,

@@ -1,9 +1,8 @@
-//! Any datagrams to a listener with an open connection: it never panics, stays within its bounds, and sends
-//! no address more than three times what came from there.
+//! Any datagrams to a listener with an open connection: it never panics, stays within its bounds,
+//! and sends no address more than three times what came from there.
 //!
-//! An input is a list of datagrams, each
-//! behind 4 bytes: where it comes from, how long to wait before it, a repair to make, and its length in
-//! steps of 8 bytes.
+//! An input is a list of datagrams, each behind 4 bytes: where it comes from, how long to wait
+//! before it, a repair to make, and its length in steps of 8 bytes.
 
 use std::net::SocketAddr;
 
@@ -100,8 +99,8 @@ pub fn check(input: &[u8]) {
     let mut randomness = Randomness::seeded(Seed::new(1));
     let config = ListenerConfig {
         retry: Retry::AboveHalfOpen(2),
-        most_half_open: 4,
-        most_connections: 6,
+        max_half_open: 4,
+        max_connections: 6,
         ..ListenerConfig::new(ListenerCredentials::Insecure, vec![])
     };
     let mut listener = Listener::new(now, config, opener(), randomness.split())

@@ -11,8 +11,8 @@ use comity_units::{Bytes, Span, Time};
 /// In so many bytes a packet is searched for.
 const SEARCHED: usize = 1 << 20;
 
-/// A payload has one header or a typed error; what is taken is written back as it was, and by a writer in whole
-/// packets.
+/// A payload has one header or a typed error; what is taken is written back as it was, and by a
+/// writer in whole packets.
 pub fn check_header(data: &[u8]) {
     let mut writer = TsWriter::new(WriterConfig::default());
     let (mut out, mut is_transport) = (Vec::new(), None);
@@ -56,9 +56,9 @@ pub fn check_header(data: &[u8]) {
 /// was read can be written, in whole packets where it was a transport stream. Each byte of one is
 /// in a packet or counted in a notice.
 pub fn check_reader(data: &[u8]) {
-    // The first byte says how the rest is cut, and whether it is in step with packets: then a fuzzer that does
-    // not know where sync bytes belong still gets behind them. Of two bits the one breaks that in the middle, and the other
-    // does so for longer than is searched.
+    // The first byte says how the rest is cut, and whether it is in step with packets: then a
+    // fuzzer that does not know where sync bytes belong still gets behind them. Of two bits the one
+    // breaks that in the middle, and the other does so for longer than is searched.
     let Some((&control, data)) = data.split_first() else {
         return;
     };
@@ -137,8 +137,8 @@ fn check_account(data: &[u8], events: &[Event]) {
     }
 }
 
-/// As from a live source, a piece every 10 ms: what a stored one has as units is there as well. Where slices end
-/// depends on when they came.
+/// As from a live source, a piece every 10 ms: what a stored one has as units is there as well.
+/// Where slices end depends on when they came.
 fn check_live(data: &[u8], length: usize) {
     let mut reader = reader();
     let mut arrival = Time::ZERO;

@@ -6,8 +6,8 @@ mod request;
 
 use request::{Incoming, LONGEST, Request};
 
-/// The first byte says into what pieces the rest is cut. However it is, the same is asked for, and no more is waited for
-/// than the head; what is asked for is what a plain reading of the line says.
+/// The first byte says into what pieces the rest is cut. However it is, the same is asked for, and
+/// no more is waited for than the head; what is asked for is what a plain reading of the line says.
 pub fn check(bytes: &[u8]) {
     let Some((&control, bytes)) = bytes.split_first() else {
         return;

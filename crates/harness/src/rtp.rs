@@ -8,9 +8,9 @@ const PATIENCE: Span = Span::from_millis(50);
 
 /// Packets of RTP, each behind a byte of time and one of length.
 ///
-/// What comes out is no longer than what went in, a packet that is refused gives nothing, and nothing is held when it
-/// has waited long enough. A stream in order that another source sends behind all this comes out at once and as
-/// it was.
+/// What comes out is no longer than what went in, a packet that is refused gives nothing, and
+/// nothing is held when it has waited long enough. A stream in order that another source sends
+/// behind all this comes out at once and as it was.
 pub fn check(bytes: &[u8]) {
     let (mut reorder, mut out, mut now) = (Reorder::default(), Vec::new(), Time::ZERO);
     let (mut rest, mut given, mut source) = (bytes, 0, 0);

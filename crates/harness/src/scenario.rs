@@ -1,4 +1,5 @@
-//! Whatever a scenario file holds, reading it ends with a scenario or with problems that can be told.
+//! Whatever a scenario file holds, reading it ends with a scenario or with problems that can be
+//! told.
 
 use comity_sim::scenario::{Limits, NoFiles, Reading, Scenario};
 

@@ -1,4 +1,5 @@
-//! Any bytes as a TCP segment: reading never panics, and what was read is written and read the same.
+//! Any bytes as a TCP segment: reading never panics, and what was read is written and read the
+//! same.
 
 use std::net::Ipv4Addr;
 

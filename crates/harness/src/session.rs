@@ -1,11 +1,14 @@
-//! A caller and a listener with the deadline transport in them, and a network that belongs to the input.
+//! A caller and a listener with the deadline transport in them, and a network that belongs to the
+//! input.
 //!
-//! An input is a list of steps. Datagrams are delivered in any order, more than once, to either end, from any
-//! address, cut short, lengthened and changed; strangers send packets of their own; time passes.
+//! An input is a list of steps. Datagrams are delivered in any order, more than once, to either
+//! end, from any address, cut short, lengthened and changed; strangers send packets of their own;
+//! time passes.
 //!
-//! What is checked: nothing that was changed on its way is taken, each section is handed over at most once and with
-//! the bytes that its sender gave, neither end sends an address that has not proved to receive more than three times
-//! what came from there, and the listener keeps to its bounds.
+//! What is checked: nothing that was changed on its way is taken, each section is handed over at
+//! most once and with the bytes that its sender gave, neither end sends an address that has not
+//! proved to receive more than three times what came from there, and the listener keeps to its
+//! bounds.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -23,11 +26,12 @@ use comity_units::{Seed, Span, Time};
 use crate::source::Source;
 
 const START: Time = Time::from_secs(1_000);
-const MOST_STEPS: usize = 300;
+const MAX_STEPS: usize = 300;
 /// Datagrams that are kept for being delivered once more.
-const MOST_KEPT: usize = 256;
-/// Bytes that one end may send at one instant: a flight that fills every window of these inputs many times.
-const MOST_AT_ONCE: usize = 4 << 20;
+const MAX_KEPT: usize = 256;
+/// Bytes that one end may send at one instant: a flight that fills every window of these inputs
+/// many times.
+const MAX_AT_ONCE: usize = 4 << 20;
 
 static OPTIONS: LazyLock<Config> = LazyLock::new(|| {
     Config::builder()
@@ -80,7 +84,7 @@ fn byte(section: u64, at: usize) -> u8 {
 pub fn check(input: &[u8]) {
     let mut source = Source::new(input);
     let mut world = World::new(source.u8());
-    for _ in 0..MOST_STEPS {
+    for _ in 0..MAX_STEPS {
         if source.is_empty() {
             break;
         }
@@ -114,8 +118,8 @@ impl World {
                 0 => Retry::Always,
                 _ => Retry::AboveHalfOpen(2),
             },
-            most_half_open: 3,
-            most_connections: 4,
+            max_half_open: 3,
+            max_connections: 4,
             ..ListenerConfig::new(credentials, parameters)
         };
         let opener = Transport::opener(options, seed.derive("listener"));
@@ -353,14 +357,14 @@ impl World {
             assert_eq!(datagram.length, out.len());
             total += out.len();
             self.keep(End::Listener, datagram.to, core::mem::take(&mut out));
-            assert!(total <= MOST_AT_ONCE, "datagrams without end");
+            assert!(total <= MAX_AT_ONCE, "datagrams without end");
         }
         out.clear();
         while let Some(datagram) = self.caller.poll_transmit(self.now, &mut out) {
             assert_eq!(datagram.length, out.len());
             total += out.len();
             self.keep(End::Caller, datagram.to, core::mem::take(&mut out));
-            assert!(total <= MOST_AT_ONCE, "datagrams without end");
+            assert!(total <= MAX_AT_ONCE, "datagrams without end");
         }
         while self.listener.poll_event().is_some() {}
         while self.caller.poll_event().is_some() {}
@@ -368,7 +372,7 @@ impl World {
 
     fn keep(&mut self, by: End, to: SocketAddr, bytes: Vec<u8>) {
         self.accounts.entry((by, to)).or_default().1 += bytes.len();
-        if self.kept.len() < MOST_KEPT {
+        if self.kept.len() < MAX_KEPT {
             self.kept.push(Sent { by, to, bytes });
         }
     }

@@ -1,4 +1,5 @@
-//! Whatever a person writes for a URI, it is read or answered; what is read prints so that it reads back.
+//! Whatever a person writes for a URI, it is read or answered; what is read prints so that it reads
+//! back.
 
 use comity::uri::{Credentials, Uri};
 

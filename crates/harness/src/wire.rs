@@ -1,5 +1,5 @@
-//! Any bytes as a datagram, as a payload and as transport parameters: reading never panics, and what was read is
-//! written and read the same.
+//! Any bytes as a datagram, as a payload and as transport parameters: reading never panics, and
+//! what was read is written and read the same.
 
 use comity_congestion::table::{self, Setup};
 use comity_transport::wire::frame::{self, Content};
@@ -37,7 +37,8 @@ fn frames(payload: &[u8], content: Content) {
     }
 }
 
-/// Builds the meter that a peer asks for, or refuses it. What is accepted says the same when it is written again.
+/// Builds the meter that a peer asks for, or refuses it. What is accepted says the same when it is
+/// written again.
 fn meter(parameters: &Parameters) {
     let list = parameters.meter_parameters.as_deref().unwrap_or_default();
     for row in table::TABLE {
@@ -57,7 +58,8 @@ pub fn check(bytes: &[u8]) {
     if let Ok(first) = Parameters::decode(bytes) {
         meter(&first);
         let mut written = Vec::new();
-        // Every number is written, also those that were absent, so the list may have grown too long.
+        // Every number is written, also those that were absent, so the list may have grown too
+        // long.
         match first.encode(&mut written) {
             Ok(()) => assert_eq!(Parameters::decode(&written), Ok(first)),
             Err(error) => assert_eq!(error.field, "size"),

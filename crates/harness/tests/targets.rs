@@ -29,7 +29,8 @@ fn bytes(seed: Seed, length: usize) -> Vec<u8> {
     bytes
 }
 
-/// An input: bytes of the seed alone, or a committed one with a few changes: bytes, cuts, and pieces of others.
+/// An input: bytes of the seed alone, or a committed one with a few changes: bytes, cuts, and
+/// pieces of others.
 fn input(seed: Seed, target: &Target, corpus: &[(PathBuf, Vec<u8>)]) -> Vec<u8> {
     let draw = |name: &str, below: usize| (seed.derive(name).get() % below.max(1) as u64) as usize;
     if corpus.is_empty() || draw("kind", 2) == 0 {

@@ -33,7 +33,8 @@ pub(crate) struct Captures {
 pub(crate) struct Writers(Vec<(PathBuf, JoinHandle<Result<(), String>>)>);
 
 impl Captures {
-    /// Captures at these links, each into its file. `start_ns` is the start of the run in nanoseconds since 1970.
+    /// Captures at these links, each into its file. `start_ns` is the start of the run in
+    /// nanoseconds since 1970.
     pub(crate) fn begin(
         links: usize,
         files: &[(usize, String, PathBuf)],

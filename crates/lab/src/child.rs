@@ -91,11 +91,12 @@ impl Ended {
 }
 
 impl Program {
-    /// Starts a program on a thread inside the namespace, in a process group of its own. It ends by itself, or at
-    /// [`stop`](Self::stop); what it left running in the namespace ends at [`stop`](Self::stop).
+    /// Starts a program on a thread inside the namespace, in a process group of its own. It ends by
+    /// itself, or at [`stop`](Self::stop); what it left running in the namespace ends at
+    /// [`stop`](Self::stop).
     ///
-    /// The thread outlives the program: `setpriv` has the kernel kill the program when the thread, and so the
-    /// lab, is gone. What the program started itself is found by its namespace.
+    /// The thread outlives the program: `setpriv` has the kernel kill the program when the thread,
+    /// and so the lab, is gone. What the program started itself is found by its namespace.
     pub(crate) fn start(door: Door, task: Task, clock: RunClock) -> Self {
         let (stop, stopped) = channel();
         let thread = std::thread::spawn(move || {
@@ -111,7 +112,8 @@ impl Program {
         Self { stop, thread }
     }
 
-    /// Ends the program, if it still runs after `patience`, by SIGINT and at last by SIGKILL. Does not wait for it.
+    /// Ends the program, if it still runs after `patience`, by SIGINT and at last by SIGKILL. Does
+    /// not wait for it.
     pub(crate) fn stop(&self, patience: Span) {
         // Its thread may have failed.
         let _ = self.stop.send(patience);
@@ -226,7 +228,8 @@ fn signal(child: &Child, signal: Signal) {
     }
 }
 
-/// Reads a stream to its end, with all of it going to a file where one is given. Returns the last `kept` bytes.
+/// Reads a stream to its end, with all of it going to a file where one is given. Returns the last
+/// `kept` bytes.
 fn last_of(
     stream: Option<impl Read>,
     mut file: Option<File>,

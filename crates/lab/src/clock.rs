@@ -70,7 +70,8 @@ impl Clock {
     }
 }
 
-/// The clock of a run that can be called off: from then on it is later than everything, and nobody waits.
+/// The clock of a run that can be called off: from then on it is later than everything, and nobody
+/// waits.
 #[derive(Clone, Debug)]
 pub(crate) struct RunClock {
     clock: Clock,

@@ -1,4 +1,5 @@
-//! One end of a flow of sections: a Comity endpoint in a process of its own, which writes down what it saw.
+//! One end of a flow of sections: a Comity endpoint in a process of its own, which writes down what
+//! it saw.
 //!
 //! [`run`] is what the process does; the lab starts it, and reads the log that it prints.
 
@@ -32,7 +33,7 @@ const SAMPLING: Span = Span::from_millis(20);
 /// How long a handshake may take: it is tried again on paths that lose packets.
 const CONNECT: Duration = Duration::from_secs(10);
 /// The most that a qlog file may grow to.
-const MOST_QLOG: u64 = 1 << 30;
+const MAX_QLOG: u64 = 1 << 30;
 
 /// Which end of which flow this is, and where.
 #[derive(Clone, Debug)]
@@ -213,7 +214,7 @@ pub fn run(network: &Network, task: &Task) -> Result<String, Error> {
     };
     let qlog = match &task.qlog {
         Some(path) => Some(
-            Qlog::create(path, MOST_QLOG)
+            Qlog::create(path, MAX_QLOG)
                 .map_err(Error::system(format!("cannot write {}", path.display())))?,
         ),
         None => None,
@@ -275,7 +276,7 @@ async fn counters(connection: &Connection) -> Counters {
     let seconds = |ms: Option<f64>| ms.map(|ms| ms / 1e3);
     Counters {
         late_bytes: sent.late_bytes,
-        retransmitted_bytes: sent.repeated_bytes,
+        retransmitted_bytes: sent.retransmitted_bytes,
         lost_packets: sent.lost_packets,
         spurious_losses: sent.spurious_losses,
         marked_packets: sent.marked_packets,
@@ -349,7 +350,8 @@ async fn send(
     Ok(log)
 }
 
-/// Submits what the source gives until the flow stops. Returns when and why the connection ended before that.
+/// Submits what the source gives until the flow stops. Returns when and why the connection ended
+/// before that.
 async fn submit(
     connection: &Connection,
     mut source: Source,

@@ -27,7 +27,8 @@ pub(crate) struct Addresses {
 }
 
 impl Addresses {
-    /// The addresses of the source (`side` 0) or the destination (1) of a flow. There are 65,534 of each.
+    /// The addresses of the source (`side` 0) or the destination (1) of a flow. There are 65,534 of
+    /// each.
     pub(crate) fn of(flow: u16, side: u8) -> Self {
         let [high, low] = (flow + 1).to_be_bytes();
         let number = flow + 1;

@@ -1,9 +1,10 @@
-//! The third world: a scenario on real packets, beside the TCP of the Linux kernel and any other program.
+//! The third world: a scenario on real packets, beside the TCP of the Linux kernel and any other
+//! program.
 //!
-//! Each end of a flow is a network namespace with one TUN device. A [`router`](crate) thread reads IP packets
-//! from these devices, carries them over the links of `comity-link` along the paths that the simulator would
-//! choose, and writes them to the device of the other end. Rates, queues, losses and their random streams are
-//! those of a simulated run with the same seed.
+//! Each end of a flow is a network namespace with one TUN device. A [`router`](crate) thread reads
+//! IP packets from these devices, carries them over the links of `comity-link` along the paths that
+//! the simulator would choose, and writes them to the device of the other end. Rates, queues,
+//! losses and their random streams are those of a simulated run with the same seed.
 //!
 //! | flow | who runs it |
 //! |---|---|
@@ -12,11 +13,12 @@
 //! | `transport = "datagram"` | a plain UDP socket at each end |
 //! | `transport = "command"` | any two programs |
 //!
-//! The result is a [`RunReport`](comity_sim::report::RunReport) with the columns of a simulated run, and with
-//! how late the router was ([`World::Lab`](comity_sim::report::World)).
+//! The result is a [`RunReport`](comity_sim::report::RunReport) with the columns of a simulated
+//! run, and with how late the router was ([`World::Lab`](comity_sim::report::World)).
 //!
-//! Needed: Linux, root, `/dev/net/tun` and iproute2 ([`missing`] names what is not there). The host's own network
-//! is left alone. Namespaces are removed at the end, and those of a lab that was killed at the next start.
+//! Needed: Linux, root, `/dev/net/tun` and iproute2 ([`missing`] names what is not there). The
+//! host's own network is left alone. Namespaces are removed at the end, and those of a lab that was
+//! killed at the next start.
 
 mod capture;
 mod child;

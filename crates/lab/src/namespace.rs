@@ -25,7 +25,8 @@ const PREFIX: &str = "comity-";
 /// How long killed processes have to be gone.
 const BURIAL: Span = Span::from_secs(2);
 
-/// A running lab: its number, and a lock that the kernel releases when its process ends in whatever way.
+/// A running lab: its number, and a lock that the kernel releases when its process ends in whatever
+/// way.
 #[derive(Debug)]
 pub(crate) struct Session {
     number: u32,
@@ -73,8 +74,9 @@ impl Drop for Session {
     }
 }
 
-/// The right to begin labs and to remove what is left of them, until the file is closed. A lock file that was made
-/// and not locked yet, or a namespace without a lock, would else look like those of a lab that is gone.
+/// The right to begin labs and to remove what is left of them, until the file is closed. A lock
+/// file that was made and not locked yet, or a namespace without a lock, would else look like those
+/// of a lab that is gone.
 fn register() -> Result<File, Error> {
     let purpose = || format!("cannot use the folder {LABS}");
     fs::create_dir_all(LABS).map_err(Error::system(purpose()))?;
@@ -83,7 +85,8 @@ fn register() -> Result<File, Error> {
     Ok(file)
 }
 
-/// Ends the processes and removes the namespaces of labs that no longer run. Returns how many namespaces went.
+/// Ends the processes and removes the namespaces of labs that no longer run. Returns how many
+/// namespaces went.
 ///
 /// # Errors
 /// When the folder of locks cannot be made, or `ip` fails.
@@ -203,7 +206,8 @@ pub(crate) struct Door {
 }
 
 impl Door {
-    /// Moves the present thread into the namespace for good. The processes that it starts are in it.
+    /// Moves the present thread into the namespace for good. The processes that it starts are in
+    /// it.
     pub(crate) fn enter(&self) -> Result<(), Error> {
         use std::os::fd::AsFd as _;
         move_into_link_name_space(self.file.as_fd(), Some(LinkNameSpaceType::Network)).map_err(

@@ -30,8 +30,8 @@ pub(crate) fn is_ecn_capable(packet: &[u8]) -> bool {
     }
 }
 
-/// The flow of a packet: a hash (FNV-1a) of its addresses, its protocol and the ports of TCP and UDP. What has none of
-/// these is one flow.
+/// The flow of a packet: a hash (FNV-1a) of its addresses, its protocol and the ports of TCP and
+/// UDP. What has none of these is one flow.
 pub(crate) fn flow(packet: &[u8]) -> u64 {
     let parts = match packet.first().map(|first| first >> 4) {
         Some(4) => {
@@ -57,7 +57,8 @@ pub(crate) fn flow(packet: &[u8]) -> u64 {
 const TCP: u8 = 6;
 const UDP: u8 = 17;
 
-/// Marks a packet as having met congestion (CE), with the checksum of its header made right (RFC 1624).
+/// Marks a packet as having met congestion (CE), with the checksum of its header made right (RFC
+/// 1624).
 pub(crate) fn mark(packet: &mut [u8]) {
     match packet {
         [first, ..] if *first >> 4 == 4 => {

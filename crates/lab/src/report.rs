@@ -39,7 +39,7 @@ pub(crate) fn link_report(
         report.offered_packets += 1;
         let mut dropped = |report: &mut LinkReport| {
             report.dropped_measured += u64::from(*at >= warmup);
-            report.dropped_returned += u64::from(port % 2 == 1);
+            report.dropped_acks += u64::from(port % 2 == 1);
             if let Some(count) = bin_of(*at).and_then(|bin| series.dropped_packets.get_mut(bin)) {
                 *count += 1;
             }
@@ -178,13 +178,13 @@ pub(crate) fn flow_traffic(
 ) {
     report.sent_packets = forward.sent_packets;
     report.sent_wire_bytes = forward.sent_bytes;
-    report.returned_packets = reverse.sent_packets;
+    report.acks = reverse.sent_packets;
     report.received_packets = forward.delivered_packets;
     report.delivered_wire_bytes = forward.measured_delivered_bytes;
     report.throughput_bps = forward.measured_delivered_bytes as f64 * 8.0
         / measured.as_secs_f64().max(f64::MIN_POSITIVE);
     report.dropped_packets = drops[0] + drops[1];
-    report.dropped_returned = drops[1];
+    report.dropped_acks = drops[1];
     report.duplicated_packets = forward.copies + reverse.copies;
     let gone = |traffic: &Traffic, drops: u64| {
         let gone = traffic.delivered_packets + drops;

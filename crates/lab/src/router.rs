@@ -1,8 +1,9 @@
 //! The thread that carries packets between the hosts of a lab, over the links of the scenario.
 //!
-//! Each round waits until a device has something or a packet is due, reads what the devices have, and writes what
-//! is due. A packet that comes out of one link goes into the next at the time that the first link gave, not at the
-//! time when the thread got to it: lateness does not add up along a path.
+//! Each round waits until a device has something or a packet is due, reads what the devices have,
+//! and writes what is due. A packet that comes out of one link goes into the next at the time that
+//! the first link gave, not at the time when the thread got to it: lateness does not add up along a
+//! path.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::num::NonZeroU64;
@@ -23,13 +24,16 @@ use crate::clock::Clock;
 use crate::error::Error;
 use crate::packet::{destination, flow, is_ecn_capable, mark};
 
-/// For how long before a packet is due the thread keeps the processor, so that waking up takes no time.
+/// For how long before a packet is due the thread keeps the processor, so that waking up takes no
+/// time.
 const SPIN: Span = Span::from_micros(60);
 /// How long the thread watches how much of the processor it takes.
 const WATCH: Span = Span::from_millis(10);
-/// The share of that time, in percent, that it leaves to others at the least before it goes without spinning.
+/// The share of that time, in percent, that it leaves to others at the least before it goes without
+/// spinning.
 const REST: u64 = 30;
-/// How many packets of a device are read in a row, and how many are written before devices are looked at again.
+/// How many packets of a device are read in a row, and how many are written before devices are
+/// looked at again.
 const BURST: usize = 64;
 /// How often the thread looks whether it is to stop.
 const PATIENCE: Span = Span::from_millis(20);
@@ -141,8 +145,9 @@ pub(crate) struct Router {
     rest: Rest,
 }
 
-/// Whether the thread leaves enough of its processor to others. A real-time thread that spins from packet to packet is
-/// halted by the kernel for 50 ms in every second, and keeps the ends of the flows from running.
+/// Whether the thread leaves enough of its processor to others. A real-time thread that spins from
+/// packet to packet is halted by the kernel for 50 ms in every second, and keeps the ends of the
+/// flows from running.
 #[derive(Clone, Copy, Debug, Default)]
 struct Rest {
     since: Time,
@@ -169,7 +174,8 @@ impl Rest {
 }
 
 impl Router {
-    /// A router between ports over links. The port of a flow's source stands before that of its destination.
+    /// A router between ports over links. The port of a flow's source stands before that of its
+    /// destination.
     pub(crate) fn new(
         ports: Vec<Port>,
         lanes: Vec<LaneOf>,
@@ -217,8 +223,8 @@ impl Router {
         })
     }
 
-    /// Carries packets until the end of the run, or until `stop`. Nothing moves before the clock's zero. Gives the devices
-    /// back, as the counters of the kernel go with them.
+    /// Carries packets until the end of the run, or until `stop`. Nothing moves before the clock's
+    /// zero. Gives the devices back, as the counters of the kernel go with them.
     pub(crate) fn run(mut self, stop: &Arc<AtomicBool>) -> Result<(Outcome, Vec<Port>), Error> {
         // Refused only where the system has no such thing; spinning then has to cover more.
         let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
@@ -236,7 +242,8 @@ impl Router {
         let mut events = Vec::with_capacity(64);
         while self.clock.now() < self.interval.end && !stop.load(Ordering::Relaxed) {
             self.wait(&mut events)?;
-            // Links are offered packets in the order of time: those that are on their way come first.
+            // Links are offered packets in the order of time: those that are on their way come
+            // first.
             self.hand_on(self.clock.now());
             for event in &events {
                 self.read(event.data.u64() as usize, &mut buffer)?;
@@ -371,7 +378,8 @@ impl Router {
         }
     }
 
-    /// Moves on every packet that is due by `horizon`, in the order of the times at which they are due.
+    /// Moves on every packet that is due by `horizon`, in the order of the times at which they are
+    /// due.
     fn hand_on(&mut self, horizon: Time) {
         for _ in 0..BURST {
             let Some((due, number)) = self.next_due() else {
@@ -455,7 +463,8 @@ fn bin_of(bin: Option<Span>, at: Time) -> Option<usize> {
 
 /// The device as something to wait for.
 fn fd(device: &SyncDevice) -> BorrowedFd<'_> {
-    // SAFETY: the descriptor is open for as long as the device, which is borrowed for the same time.
+    // SAFETY: the descriptor is open for as long as the device, which is borrowed for the same
+    // time.
     #[allow(
         unsafe_code,
         reason = "the device shows its descriptor as a number only"

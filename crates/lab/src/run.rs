@@ -30,7 +30,7 @@ const LEAD: Span = Span::from_millis(500);
 /// How much longer for each flow of sections, whose endpoints are processes.
 const LEAD_OF_ENDPOINTS: Span = Span::from_millis(120);
 /// The most flows of a lab: each takes two namespaces.
-const MOST_FLOWS: usize = 500;
+const MAX_FLOWS: usize = 500;
 /// The largest IP packet of hosts other than those of kernel TCP.
 const USUAL_MTU: u16 = 1_500;
 /// More late packets than one in so many, and a run is not to be trusted.
@@ -60,9 +60,9 @@ fn prepare(network: &Network, seed: Seed, settings: &Settings<'_>) -> Result<Pre
     if !missing.is_empty() {
         return Err(Error::Missing(missing));
     }
-    if network.flows.len() > MOST_FLOWS {
+    if network.flows.len() > MAX_FLOWS {
         return Err(Error::Missing(vec![format!(
-            "the scenario has {} flows, and a lab has room for {MOST_FLOWS}",
+            "the scenario has {} flows, and a lab has room for {MAX_FLOWS}",
             network.flows.len()
         )]));
     }
@@ -107,7 +107,8 @@ fn is_stopped(settings: &Settings<'_>) -> bool {
     stop.is_some_and(|stop| stop.load(Ordering::Relaxed))
 }
 
-/// Makes the hosts of all flows: for each its source, then its destination, with the ports of the router.
+/// Makes the hosts of all flows: for each its source, then its destination, with the ports of the
+/// router.
 fn make_hosts(
     network: &Network,
     prepared: &Prepared,
@@ -121,7 +122,7 @@ fn make_hosts(
         if is_stopped(settings) {
             return Err(Error::Interrupted);
         }
-        // Less than `MOST_FLOWS`.
+        // Less than `MAX_FLOWS`.
         let number = number as u16;
         let mut make = |side: u8, role: Role, path: &[usize]| -> Result<Host, Error> {
             let config = HostConfig {
@@ -152,7 +153,8 @@ fn make_hosts(
 /// Returns the report, and what went wrong with single flows or made the results doubtful.
 ///
 /// # Errors
-/// When parts are missing, the network cannot be built on this host, or the system refuses something.
+/// When parts are missing, the network cannot be built on this host, or the system refuses
+/// something.
 pub fn run(
     network: &Network,
     seed: Seed,

@@ -99,7 +99,7 @@ pub(crate) fn report(
         .equal_share
         .map(|share| payload_of(share, spec.config.payload, spec.config.overhead));
     sections.late_bytes = after.late_bytes;
-    sections.repeated_bytes = after.retransmitted_bytes - before.retransmitted_bytes;
+    sections.retransmitted_bytes = after.retransmitted_bytes - before.retransmitted_bytes;
     sections.lost_packets = after.lost_packets - before.lost_packets;
     sections.spurious_losses = after.spurious_losses - before.spurious_losses;
     sections.marked_packets = destination.at_end.marked_packets;

@@ -9,7 +9,8 @@ use comity_sim::scenario::RunSettings;
 
 use crate::child::Role;
 
-/// Makes the command that runs one end of a flow of sections, with [`endpoint::run`](crate::endpoint::run).
+/// Makes the command that runs one end of a flow of sections, with
+/// [`endpoint::run`](crate::endpoint::run).
 pub type EndpointCommand<'a> = dyn Fn(&EndpointCall) -> Command + Sync + 'a;
 
 /// What an endpoint process has to be told beside the scenario.
@@ -26,7 +27,8 @@ pub struct EndpointCall {
     pub address: IpAddr,
     /// Its port.
     pub port: u16,
-    /// Where a qlog is written, if one is. The key comes as 64 hexadecimal digits on the standard input.
+    /// Where a qlog is written, if one is. The key comes as 64 hexadecimal digits on the standard
+    /// input.
     pub qlog: Option<PathBuf>,
 }
 

@@ -36,7 +36,7 @@ const TIMESTAMPS: u32 = 12;
 /// The kernel's first window (RFC 6928).
 const KERNEL_INITIAL_SEGMENTS: u64 = 10;
 /// The kernel's own bound on the buffer of a sender, in bytes.
-const LEAST_SEND_BUFFER: u64 = 4 << 20;
+const MIN_SEND_BUFFER: u64 = 4 << 20;
 
 /// Settings of the kernel for the hosts of a flow, and the MTU of their devices.
 #[derive(Clone, Debug)]
@@ -94,7 +94,7 @@ pub(crate) fn kernel_settings(flow: &FlowSpec, tcp: &TcpSpec) -> Result<KernelSe
     };
     settings.push(("ipv4/tcp_rmem", format!("{least} {first} {most}")));
     // The sender's buffer is never what limits the window.
-    let sent = most.max(LEAST_SEND_BUFFER);
+    let sent = most.max(MIN_SEND_BUFFER);
     settings.push(("ipv4/tcp_wmem", format!("4096 16384 {sent}")));
     Ok(KernelSettings { mtu, settings })
 }
@@ -209,7 +209,8 @@ impl Load {
 }
 
 impl TcpFlow {
-    /// Starts both ends of a flow on threads of their own; the destination listens when this returns.
+    /// Starts both ends of a flow on threads of their own; the destination listens when this
+    /// returns.
     pub(crate) fn start(
         ends: Ends<'_>,
         controller: &str,

@@ -43,8 +43,8 @@ const NO_THRESHOLD: u32 = 0x7fff_ffff;
 pub(crate) fn read(socket: &impl AsRawFd) -> Option<TcpInfo> {
     let mut raw = Raw::default();
     let mut length = size_of::<Raw>() as libc::socklen_t;
-    // SAFETY: the kernel writes at most `length` bytes to `raw`, which is plain integers and so long; the
-    // descriptor is open while the socket is borrowed.
+    // SAFETY: the kernel writes at most `length` bytes to `raw`, which is plain integers and so
+    // long; the descriptor is open while the socket is borrowed.
     #[allow(unsafe_code, reason = "no crate in the graph reads TCP_INFO")]
     let result = unsafe {
         libc::getsockopt(
@@ -58,8 +58,8 @@ pub(crate) fn read(socket: &impl AsRawFd) -> Option<TcpInfo> {
     if result != 0 || (length as usize) < size_of::<Raw>() {
         return None;
     }
-    // The words from `tcpi_rto` on: the sender's segment size is the third, the smoothed round trip the 16th, the
-    // threshold the 18th, the window the 19th, all retransmissions the 24th.
+    // The words from `tcpi_rto` on: the sender's segment size is the third, the smoothed round trip
+    // the 16th, the threshold the 18th, the window the 19th, all retransmissions the 24th.
     let [_, _, segment, rest @ ..] = raw.words;
     let [.., srtt_us, _, ssthresh, window, _, _, _, _, retransmitted] = rest;
     let bytes = |segments: u32| u64::from(segments) * u64::from(segment);

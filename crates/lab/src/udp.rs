@@ -63,7 +63,8 @@ impl UdpFlow {
         })
     }
 
-    /// Waits for both ends. Returns the bytes on the wire that were received, measured and since the start.
+    /// Waits for both ends. Returns the bytes on the wire that were received, measured and since
+    /// the start.
     pub(crate) fn finish(self) -> (u64, u64) {
         let sent = self.sender.join();
         match (sent, self.receiver.join()) {

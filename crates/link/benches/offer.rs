@@ -1,7 +1,7 @@
 //! What handing a packet to a link costs, by kind of link.
 //!
-//! Each link is offered the same load: packets at 90 % of its rate, in bunches of four, so that there is
-//! a queue at times and an idle link at others.
+//! Each link is offered the same load: packets at 90 % of its rate, in bunches of four, so that
+//! there is a queue at times and an idle link at others.
 
 use std::hint::black_box;
 

@@ -15,14 +15,14 @@ use crate::queue::{Limit, Queue};
 use crate::red::{Found, Red, Verdict};
 use crate::ring::{Records, Ring};
 
-/// A one-way link that decides the fate of a packet, to the nanosecond of its arrival, when the packet is
-/// handed over.
+/// A one-way link that decides the fate of a packet, to the nanosecond of its arrival, when the
+/// packet is handed over.
 ///
-/// There is no event for the end of a transmission: the link is a virtual clock that says when it is
-/// free again, and, where a limit asks for it, a ring of the departures still to come. That is possible
-/// because nothing that happens later changes the fate of a packet in a first-in-first-out queue with
-/// drop-tail or RED. Where something does (CoDel, FQ-CoDel, rates set at run time), use a
-/// [`QueuedLink`](crate::QueuedLink), which gives the same outcomes otherwise.
+/// There is no event for the end of a transmission: the link is a virtual clock that says when it
+/// is free again, and, where a limit asks for it, a ring of the departures still to come. That is
+/// possible because nothing that happens later changes the fate of a packet in a first-in-first-out
+/// queue with drop-tail or RED. Where something does (CoDel, FQ-CoDel, rates set at run time), use
+/// a [`QueuedLink`](crate::QueuedLink), which gives the same outcomes otherwise.
 ///
 /// ```text
 /// start     = max(now, departure of the packet before)
@@ -30,25 +30,26 @@ use crate::ring::{Records, Ring};
 /// arrival   = departure + delay
 /// ```
 ///
-/// A plain link (constant rate and delay, drop-tail, nothing random) does this and nothing else; all
-/// other properties are behind one pointer.
+/// A plain link (constant rate and delay, drop-tail, nothing random) does this and nothing else;
+/// all other properties are behind one pointer.
 ///
 /// # Room without counting
-/// Where all packets since the link was idle have one size, `n` of them keep it busy for more than `n − 1`
-/// times the time of one, so a backlog in time below that says that fewer are there:
+/// Where all packets since the link was idle have one size, `n` of them keep it busy for more than
+/// `n − 1` times the time of one, so a backlog in time below that says that fewer are there:
 ///
 /// ```text
 /// free_at − now ≤ (limit − 1) · service   ⟹   packets in the link < limit
 /// ```
 ///
-/// Above it their number follows from the clock too, by a division. Only when a second size joins a busy
-/// link are the departures written down, until the link is idle or all that it holds has one size again.
+/// Above it their number follows from the clock too, by a division. Only when a second size joins a
+/// busy link are the departures written down, until the link is idle or all that it holds has one
+/// size again.
 #[derive(Clone, Debug)]
 pub struct AnalyticLink {
     clock: Clock,
     delay: Span,
-    /// A packet of the size sent last has room while the backlog is shorter, and nothing else can happen to
-    /// it. Zero where that cannot be told from the clock.
+    /// A packet of the size sent last has room while the backlog is shorter, and nothing else can
+    /// happen to it. Zero where that cannot be told from the clock.
     room: u64,
     ring: Ring,
     extras: Option<Box<Extras>>,
@@ -117,9 +118,9 @@ impl AnalyticLink {
         })
     }
 
-    /// The passage of a packet that nothing can happen to but waiting, and that has the size of the one
-    /// before it: what [`AnalyticLink::offer`] would do, at less cost. `None`, and nothing is done, for every
-    /// other packet. `now` must not decrease from call to call.
+    /// The passage of a packet that nothing can happen to but waiting, and that has the size of the
+    /// one before it: what [`AnalyticLink::offer`] would do, at less cost. `None`, and nothing is
+    /// done, for every other packet. `now` must not decrease from call to call.
     #[inline]
     pub fn offer_another(&mut self, now: Time, bytes: u32) -> Option<Passage> {
         if bytes != self.clock.size() || self.clock.backlog(now) >= self.room {
@@ -182,8 +183,9 @@ impl AnalyticLink {
         }
     }
 
-    /// Whether a packet finds room at `now`. Afterwards the link is as if it had been asked by nobody else:
-    /// records are kept if they are needed for the packet, and begin anew on an idle link.
+    /// Whether a packet finds room at `now`. Afterwards the link is as if it had been asked by
+    /// nobody else: records are kept if they are needed for the packet, and begin anew on an idle
+    /// link.
     fn make_room(&mut self, now: Time, bytes: u32) -> bool {
         if now >= self.clock.free_at() {
             self.ring.imply();
@@ -200,7 +202,8 @@ impl AnalyticLink {
             let count = self.clock.packets_left(now);
             self.ring
                 .record(self.clock.last_departures(count), self.clock.size());
-            // Also where the packet that asked for it is dropped: the next one must come into the records.
+            // Also where the packet that asked for it is dropped: the next one must come into the
+            // records.
             self.room = 0;
         }
     }
@@ -265,8 +268,8 @@ impl AnalyticLink {
         }
     }
 
-    /// The average queue of random early detection, in packets or bytes as configured, after the last
-    /// offer; `None` with other queues.
+    /// The average queue of random early detection, in packets or bytes as configured, after the
+    /// last offer; `None` with other queues.
     pub fn average_queue(&self) -> Option<f64> {
         self.extras
             .as_ref()

@@ -2,15 +2,16 @@
 
 use comity_units::{Rate, Time};
 
-/// Work of one byte: 8 bits · 10⁹, so that a rate in bit/s does `rate` units of work in a nanosecond.
+/// Work of one byte: 8 bits · 10⁹, so that a rate in bit/s does `rate` units of work in a
+/// nanosecond.
 pub(crate) const WORK_PER_BYTE: u64 = 8_000_000_000;
 
 /// The virtual clock of a link: when it has sent everything that was handed to it.
 ///
-/// Work is counted in bit · ns/s: a packet is `8·10⁹ · bytes` units, and a link of `rate` bit/s does
-/// `rate` units in each nanosecond. The exact end of the work lies in the nanosecond that ends at
-/// `free_at`; `slack` is the work which that nanosecond could still do. Both are integers, so nothing is
-/// ever rounded away:
+/// Work is counted in bit · ns/s: a packet is `8·10⁹ · bytes` units, and a link of `rate` bit/s
+/// does `rate` units in each nanosecond. The exact end of the work lies in the nanosecond that ends
+/// at `free_at`; `slack` is the work which that nanosecond could still do. Both are integers, so
+/// nothing is ever rounded away:
 ///
 /// ```text
 /// exact end   = free_at − slack / rate,   0 ≤ slack < rate
@@ -121,8 +122,8 @@ impl Clock {
         self.divide(bytes);
     }
 
-    /// Sends one more packet of the last one's size, handed over at `now`: when its service begins and ends.
-    /// `None`, and nothing is done, where the end lies beyond all time.
+    /// Sends one more packet of the last one's size, handed over at `now`: when its service begins
+    /// and ends. `None`, and nothing is done, where the end lies beyond all time.
     #[inline]
     pub(crate) fn send_another(&mut self, now: Time) -> Option<(Time, Time)> {
         let (start, slack) = if now >= self.free_at {
@@ -143,8 +144,9 @@ impl Clock {
         Some((start, self.free_at))
     }
 
-    /// How many packets of the last one's size are still in a link that has sent nothing else since it was
-    /// idle: of `n` of them with `w` units of work each, `n − 1` times `w` is less than what is left.
+    /// How many packets of the last one's size are still in a link that has sent nothing else since
+    /// it was idle: of `n` of them with `w` units of work each, `n − 1` times `w` is less than what
+    /// is left.
     pub(crate) fn packets_left(&self, now: Time) -> u64 {
         let left = self
             .capacity(now, self.free_at)
@@ -152,12 +154,14 @@ impl Clock {
         u64::try_from(left.div_ceil(work_of(self.bytes).max(1))).unwrap_or(u64::MAX)
     }
 
-    /// The departures of the last `count` packets, all of the last one's size and sent without a pause.
+    /// The departures of the last `count` packets, all of the last one's size and sent without a
+    /// pause.
     pub(crate) fn last_departures(&self, count: u64) -> impl Iterator<Item = Time> {
         let each = work_of(self.bytes);
         let (free_at, slack, rate) = (self.free_at, u128::from(self.slack), self.rate);
         (0..count).rev().map(move |behind| {
-            // What is done behind the packet, less what the last nanosecond leaves undone, lies before the end.
+            // What is done behind the packet, less what the last nanosecond leaves undone, lies
+            // before the end.
             let after = (each * u128::from(behind)).saturating_add(slack);
             let earlier = match after.checked_div(u128::from(rate)) {
                 Some(whole) => u64::try_from(whole).unwrap_or(u64::MAX),
@@ -268,8 +272,8 @@ mod tests {
 
     #[test]
     fn slack_is_lost_when_the_link_idles() {
-        // 3 Gb/s: one byte takes 2 2/3 ns. Three in a row end at 8 ns exactly; with an idle link between
-        // them each is rounded up on its own.
+        // 3 Gb/s: one byte takes 2 2/3 ns. Three in a row end at 8 ns exactly; with an idle link
+        // between them each is rounded up on its own.
         let mut clock = Clock::new(Rate::from_mbps(3_000));
         let ends: [Time; 3] = core::array::from_fn(|_| clock.transmit(1));
         assert_eq!(ends.map(Time::as_nanos), [3, 6, 8]);

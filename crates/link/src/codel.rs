@@ -1,25 +1,26 @@
 //! Controlled delay.
 //!
-//! A good queue drains within a round trip; one that does not only adds delay. Controlled delay watches
-//! how long packets waited: when that has been above a target for a whole interval, it drops a packet as
-//! it leaves, and then again at times that come closer with the square root of the number of drops,
-//! until the wait is below the target.
+//! A good queue drains within a round trip; one that does not only adds delay. Controlled delay
+//! watches how long packets waited: when that has been above a target for a whole interval, it
+//! drops a packet as it leaves, and then again at times that come closer with the square root of
+//! the number of drops, until the wait is below the target.
 //!
 //! ```text
 //! next drop = last drop + interval / √count
 //! ```
 //!
-//! The square root is of integers, rounded down to a nanosecond. Source: RFC 8289, sections 4 and 5.
-//! Differs from the source in: 1. with `ecn`, a packet of a sender that understands marks is marked and
-//! sent where another would be dropped and the next one looked at, as in Linux; RFC 8289 leaves marking
-//! to implementations. 2. the count saturates.
+//! The square root is of integers, rounded down to a nanosecond. Source: RFC 8289, sections 4
+//! and 5. Differs from the source in: 1. with `ecn`, a packet of a sender that understands marks is
+//! marked and sent where another would be dropped and the next one looked at, as in Linux; RFC 8289
+//! leaves marking to implementations. 2. the count saturates.
 //!
-//! Linux (`codel_impl.h`) starts the count anew as the RFC and this module do: from `count − lastcount` if
-//! the dropping state before ended within 16 intervals, else from 1. It differs in: 1. 1/√count is a
-//! 16-bit fixed-point number that one Newton step moves at each drop (`rec_inv_sqrt`), so that drop times are
-//! off by some percent after the count has jumped; here it is exact. 2. time is in units of 1,024 ns. 3. a
-//! drop may be due only after the end of the first interval, not at it. 4. a queue found empty keeps the
-//! time of `first_above`; here it is forgotten. 5. there is an optional `ce_threshold`.
+//! Linux (`codel_impl.h`) starts the count anew as the RFC and this module do: from
+//! `count − lastcount` if the dropping state before ended within 16 intervals, else from 1. It
+//! differs in: 1. 1/√count is a 16-bit fixed-point number that one Newton step moves at each drop
+//! (`rec_inv_sqrt`), so that drop times are off by some percent after the count has jumped; here it
+//! is exact. 2. time is in units of 1,024 ns. 3. a drop may be due only after the end of the first
+//! interval, not at it. 4. a queue found empty keeps the time of `first_above`; here it is
+//! forgotten. 5. there is an optional `ce_threshold`.
 
 use comity_units::{Span, Time};
 

@@ -8,7 +8,8 @@ use crate::error::{ConfigError, more_than_zero, probability};
 use crate::queue::{Limit, Queue};
 use crate::trace::DeliveryTrace;
 
-/// Everything about a link. The default is an ideal one: unlimited rate and queue, no delay, no losses.
+/// Everything about a link. The default is an ideal one: unlimited rate and queue, no delay, no
+/// losses.
 ///
 /// ```
 /// use comity_link::{Limit, Link, LinkConfig, Outcome, Packet, Queue};
@@ -32,13 +33,14 @@ pub struct LinkConfig {
     pub rate: RateProfile,
     /// How long a packet travels after its last bit has left.
     pub delay: DelayProfile,
-    /// The largest packet that is taken, headers included; `None` for any size. A larger one is dropped first of all, as by
-    /// a router that must not fragment it: neither losses nor the queue see it.
+    /// The largest packet that is taken, headers included; `None` for any size. A larger one is
+    /// dropped first of all, as by a router that must not fragment it: neither losses nor the queue
+    /// see it.
     pub mtu: Option<Bytes>,
     /// Where packets wait, and which of them are refused.
     pub queue: Queue,
-    /// What destroys packets. All models at one place see every packet that reaches that place, so that
-    /// adding a model leaves the random numbers of the others as they were.
+    /// What destroys packets. All models at one place see every packet that reaches that place, so
+    /// that adding a model leaves the random numbers of the others as they were.
     pub losses: Vec<Loss>,
     /// Extra delay of single packets.
     pub jitter: Jitter,
@@ -84,8 +86,8 @@ pub enum RateProfile {
     Unlimited,
     /// One rate for good. [`Rate::ZERO`] holds every packet for ever.
     Constant(Rate),
-    /// Each rate from its time on, in strictly increasing order; the first also holds before its time.
-    /// A packet in service when the rate changes goes on at the new rate; rate zero holds it.
+    /// Each rate from its time on, in strictly increasing order; the first also holds before its
+    /// time. A packet in service when the rate changes goes on at the new rate; rate zero holds it.
     Steps(Vec<(Time, Rate)>),
     /// Recorded delivery opportunities.
     Deliveries(DeliveryTrace),
@@ -96,8 +98,8 @@ pub enum RateProfile {
 pub enum DelayProfile {
     /// One delay for good.
     Constant(Span),
-    /// Each delay from its time on, in strictly increasing order; the first also holds before its time.
-    /// Unless [`Jitter`] allows reordering, packets sent after a step down do not overtake.
+    /// Each delay from its time on, in strictly increasing order; the first also holds before its
+    /// time. Unless [`Jitter`] allows reordering, packets sent after a step down do not overtake.
     Steps(Vec<(Time, Span)>),
 }
 
@@ -123,8 +125,8 @@ pub struct Loss {
 /// Where packets are lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LossPlace {
-    /// On the wire: the packet has used the queue and the link, and never arrives. Models with a clock
-    /// look at the time of departure.
+    /// On the wire: the packet has used the queue and the link, and never arrives. Models with a
+    /// clock look at the time of departure.
     AfterTransmission,
     /// On the way in: the packet uses nothing. Models with a clock look at the time of the offer.
     BeforeQueue,
@@ -135,9 +137,9 @@ pub enum LossPlace {
 pub enum LossModel {
     /// Each packet with this probability, independently.
     Bernoulli(f64),
-    /// A Markov chain of two states that steps with every packet (Gilbert 1960, Elliott 1963). It starts
-    /// in the good state; a packet is lost with the probability of the state it meets, then the chain
-    /// steps.
+    /// A Markov chain of two states that steps with every packet (Gilbert 1960, Elliott 1963). It
+    /// starts in the good state; a packet is lost with the probability of the state it meets, then
+    /// the chain steps.
     ///
     /// ```text
     /// share of bad state = p_good_to_bad / (p_good_to_bad + p_bad_to_good)
@@ -156,8 +158,8 @@ pub enum LossModel {
     /// Two states that alternate in time, each for an exponentially distributed while (TCP-Real,
     /// section 3: both means one second, `drop_off` zero).
     ///
-    /// The states depend on the seed alone, not on the traffic: two protocols compared under one seed
-    /// meet the same errors at the same times.
+    /// The states depend on the seed alone, not on the traffic: two protocols compared under one
+    /// seed meet the same errors at the same times.
     OnOff {
         /// Mean length of a stay in the on state.
         mean_on: Span,
@@ -183,8 +185,8 @@ pub enum LossModel {
 
 /// Extra delay of single packets.
 ///
-/// Without `reorder`, packets stay in order: one that would overtake arrives together with the one before
-/// it. With `reorder` each arrives by its own draw.
+/// Without `reorder`, packets stay in order: one that would overtake arrives together with the one
+/// before it. With `reorder` each arrives by its own draw.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Jitter {
     /// Exponentially distributed.
@@ -201,7 +203,7 @@ pub enum Jitter {
         /// The mean of the distribution, before negative draws are cut.
         mean: Span,
         /// Its standard deviation.
-        deviation: Span,
+        stddev: Span,
         /// Whether packets may overtake each other.
         reorder: bool,
     },

@@ -8,7 +8,8 @@ use comity_units::{Span, Time};
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum ConfigError {
-    /// A queue that looks at packets as they leave, which a [`AnalyticLink`](crate::AnalyticLink) cannot.
+    /// A queue that looks at packets as they leave, which a [`AnalyticLink`](crate::AnalyticLink)
+    /// cannot.
     NeedsQueuedLink,
     /// A limit under which nothing ever has room.
     NoRoom {

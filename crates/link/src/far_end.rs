@@ -95,10 +95,8 @@ impl FarEnd {
         match self.jitter {
             Jitter::None => Span::ZERO,
             Jitter::Exponential { mean, .. } => nanos(random.exponential(mean.as_nanos() as f64)),
-            Jitter::Normal {
-                mean, deviation, ..
-            } => {
-                let spread = random.normal() * deviation.as_nanos() as f64;
+            Jitter::Normal { mean, stddev, .. } => {
+                let spread = random.normal() * stddev.as_nanos() as f64;
                 nanos(mean.as_nanos() as f64 + spread)
             }
             Jitter::Uniform { max, .. } => {

@@ -1,10 +1,11 @@
 //! FQ-CoDel: a queue for each flow, each with controlled delay, served in turn.
 //!
-//! The hash of its flow chooses the queue of a packet. Two lists hold the queues that have packets: new
-//! queues go before old ones. A queue at the front of its list sends while its deficit is positive;
-//! then it gets another quantum and goes to the end of the old list. An empty queue of the new list goes
-//! there too, an empty one of the old list leaves it. So a flow that sends less than a quantum in a turn
-//! waits for other new flows only, and greedy flows have equal shares in bytes.
+//! The hash of its flow chooses the queue of a packet. Two lists hold the queues that have packets:
+//! new queues go before old ones. A queue at the front of its list sends while its deficit is
+//! positive; then it gets another quantum and goes to the end of the old list. An empty queue of
+//! the new list goes there too, an empty one of the old list leaves it. So a flow that sends less
+//! than a quantum in a turn waits for other new flows only, and greedy flows have equal shares in
+//! bytes.
 //!
 //! ```text
 //! queue   = ⌊queues · hash(seed, flow) / 2⁶⁴⌋
@@ -16,15 +17,16 @@
 //! When the limit is exceeded, the queue that has the most bytes drops from its head, until half of
 //! its bytes are gone or `drop_batch` packets.
 //!
-//! Source: RFC 8290, section 4. Where the RFC leaves a choice, this agrees with Linux (`sch_fq_codel.c`):
+//! Source: RFC 8290, section 4. Where the RFC leaves a choice, this agrees with Linux
+//! (`sch_fq_codel.c`):
 //! - The batch ends at half of the bytes. The RFC has half of the packets.
 //! - Drops at the limit add to CoDel's count.
-//! - CoDel drops nothing while all queues together hold no more than `mtu`. With RFC 8289 alone a queue of
-//!   one packet is never controlled.
+//! - CoDel drops nothing while all queues together hold no more than `mtu`. With RFC 8289 alone a
+//!   queue of one packet is never controlled.
 //!
 //! Differs from Linux in:
-//! - An emptied queue of the new list always goes to the old list, as in the RFC. Linux forgets it if the
-//!   old list is empty.
+//! - An emptied queue of the new list always goes to the old list, as in the RFC. Linux forgets it
+//!   if the old list is empty.
 //! - The host gives the flow, and the seed of the link perturbs its hash.
 //! - It has no limit of memory and no `ce_threshold`.
 //! - The limit counts the packet in transmission.

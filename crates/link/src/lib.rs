@@ -1,9 +1,10 @@
 //! One-way network links as pure state machines.
 //!
-//! A link takes packets at given times and says when, and whether, they arrive. It has a rate, constant
-//! or over time, a propagation delay, a queue (drop-tail, RED, CoDel, FQ-CoDel, PIE), losses, jitter and
-//! duplication, all described by one [`LinkConfig`]. Time comes in as an argument; randomness comes from
-//! a [`Seed`](comity_units::Seed), one stream for each model, named below the link's own.
+//! A link takes packets at given times and says when, and whether, they arrive. It has a rate,
+//! constant or over time, a propagation delay, a queue (drop-tail, RED, CoDel, FQ-CoDel, PIE),
+//! losses, jitter and duplication, all described by one [`LinkConfig`]. Time comes in as an
+//! argument; randomness comes from a [`Seed`](comity_units::Seed), one stream for each model, named
+//! below the link's own.
 //!
 //! ```text
 //! offer ─► MTU ─► losses on the way in ─► queue ─► transmission ─► losses on the wire ─► delay, jitter, copy ─► arrival
@@ -18,10 +19,10 @@
 //! - [`QueuedLink`] keeps packets in a real queue and has to be woken when one leaves: for CoDel,
 //!   FQ-CoDel and PIE, and for hosts that change rate and delay while running.
 //!
-//! Where both can do the same they give the same outcomes. Times are exact: transmission times are kept as
-//! integers with their remainders, so that no rounding adds up, and a time is rounded up to a whole
-//! nanosecond only when it is reported. At one instant departures come before offers: a packet that
-//! leaves at a time has made room for one offered at that time.
+//! Where both can do the same they give the same outcomes. Times are exact: transmission times are
+//! kept as integers with their remainders, so that no rounding adds up, and a time is rounded up to
+//! a whole nanosecond only when it is reported. At one instant departures come before offers: a
+//! packet that leaves at a time has made room for one offered at that time.
 #![no_std]
 #![forbid(unsafe_code)]
 

@@ -13,9 +13,9 @@ use crate::waiting::Decision;
 
 /// A one-way link of either kind.
 ///
-/// The host offers packets, each with a token of its own. It learns the fate of a packet at once, or
-/// the link hands the token back later: the host asks for [`next_wakeup`](Self::next_wakeup) and then
-/// calls [`poll`](Self::poll) until it answers `None`. Times must not decrease over all calls.
+/// The host offers packets, each with a token of its own. It learns the fate of a packet at once,
+/// or the link hands the token back later: the host asks for [`next_wakeup`](Self::next_wakeup) and
+/// then calls [`poll`](Self::poll) until it answers `None`. Times must not decrease over all calls.
 #[derive(Clone, Debug)]
 pub enum Link<T: Copy> {
     /// Decides the fate of a packet at the hand-over.
@@ -25,8 +25,8 @@ pub enum Link<T: Copy> {
 }
 
 impl<T: Copy> Link<T> {
-    /// A link that has never carried a packet: an [`AnalyticLink`] where the queue allows it, because
-    /// that is the cheaper one. Every random stream is named below `seed`.
+    /// A link that has never carried a packet: an [`AnalyticLink`] where the queue allows it,
+    /// because that is the cheaper one. Every random stream is named below `seed`.
     ///
     /// # Errors
     /// When the configuration is not valid.
@@ -77,8 +77,8 @@ impl<T: Copy> Link<T> {
         }
     }
 
-    /// Whether arrivals, second copies included, come in the order of the offers; from FQ-CoDel only
-    /// those of one flow do.
+    /// Whether arrivals, second copies included, come in the order of the offers; from FQ-CoDel
+    /// only those of one flow do.
     pub fn keeps_order(&self) -> bool {
         match self {
             Self::Analytic(link) => link.keeps_order(),

@@ -12,7 +12,8 @@ use crate::config::{Loss, LossModel, LossPlace};
 pub(crate) struct Losses(Vec<LossProcess>);
 
 impl Losses {
-    /// The models of `losses` that stand at `place`, each with a stream named by its place in the list.
+    /// The models of `losses` that stand at `place`, each with a stream named by its place in the
+    /// list.
     pub(crate) fn new(losses: &[Loss], place: LossPlace, seed: Seed) -> Self {
         let processes = losses
             .iter()
@@ -23,7 +24,8 @@ impl Losses {
         Self(processes)
     }
 
-    /// Whether any model hits the packet with this number, which passes at `now`. Every model is asked.
+    /// Whether any model hits the packet with this number, which passes at `now`. Every model is
+    /// asked.
     pub(crate) fn strike(&mut self, now: Time, number: u64) -> bool {
         self.0
             .iter_mut()
@@ -58,8 +60,8 @@ enum LossProcess {
         at: Time,
         lasts: Span,
     },
-    /// In increasing order. Packets need not come in the order of their numbers: FQ-CoDel sends those
-    /// of other flows first.
+    /// In increasing order. Packets need not come in the order of their numbers: FQ-CoDel sends
+    /// those of other flows first.
     Packets(Vec<u64>),
 }
 
@@ -161,8 +163,9 @@ struct OnOff {
 }
 
 impl OnOff {
-    /// Mean cycles after which the state is drawn afresh instead of being followed from change to change:
-    /// what it was is forgotten by then to a part in e⁸⁰⁰⁰, and one late packet cannot cost hours.
+    /// Mean cycles after which the state is drawn afresh instead of being followed from change to
+    /// change: what it was is forgotten by then to a part in e⁸⁰⁰⁰, and one late packet cannot cost
+    /// hours.
     const FORGOTTEN: u64 = 4_096;
 
     fn new(mean_on: Span, mean_off: Span, is_on: bool, random: Random) -> Self {
@@ -232,7 +235,8 @@ mod tests {
 
     #[test]
     fn gilbert_elliott_starts_good_and_steps_after_the_packet() {
-        // With certain steps the states alternate from good: the second, fourth, ... packet is lost.
+        // With certain steps the states alternate from good: the second, fourth, ... packet is
+        // lost.
         let model = LossModel::GilbertElliott {
             p_good_to_bad: 1.0,
             p_bad_to_good: 1.0,
@@ -273,8 +277,8 @@ mod tests {
             drop_off: 0.0,
             start_on,
         };
-        // Following 10⁹ changes a second for 4,000 s would not end. Share of on 1/4 (the minimum stay of
-        // one nanosecond does not count here), standard error √(3/16 / 4,000) = 0.0068.
+        // Following 10⁹ changes a second for 4,000 s would not end. Share of on 1/4 (the minimum
+        // stay of one nanosecond does not count here), standard error √(3/16 / 4,000) = 0.0068.
         for start_on in [false, true] {
             let hits = strikes(&model(start_on), 5, 4_000, second);
             let share = hits.iter().filter(|&&hit| hit).count() as f64 / 4_000.0;

@@ -9,8 +9,8 @@ pub struct Packet {
     pub bytes: u32,
     /// Whether the sender understands congestion marks (ECT): a queue that marks drops the others.
     pub ecn_capable: bool,
-    /// Which flow it belongs to. The two directions of a connection are two flows. Only FQ-CoDel looks
-    /// at it.
+    /// Which flow it belongs to. The two directions of a connection are two flows. Only FQ-CoDel
+    /// looks at it.
     pub flow: u64,
 }
 
@@ -37,14 +37,14 @@ pub enum Outcome {
 pub struct Passage {
     /// When its service began: it was first in line and the link was free.
     pub start: Time,
-    /// When its last bit left, rounded up to a whole nanosecond; [`Time::MAX`] when the link stays at
-    /// rate zero for good.
+    /// When its last bit left, rounded up to a whole nanosecond; [`Time::MAX`] when the link stays
+    /// at rate zero for good.
     pub departure: Time,
     /// When it arrives at the other end; [`Time::MAX`] when it never departs.
     pub arrival: Time,
     /// Whether the queue marked it (CE) instead of dropping it.
     pub marked: bool,
-    /// When a second copy arrives, never before the first.
+    /// When a duplicate transmission arrives, never before the first.
     pub duplicate: Option<Time>,
 }
 
@@ -55,7 +55,8 @@ pub enum DropCause {
     EarlyDrop,
     /// A loss model hit it.
     Loss,
-    /// The queue had no room for it, or (FQ-CoDel) gave its place to another when the limit was met.
+    /// The queue had no room for it, or (FQ-CoDel) gave its place to another when the limit was
+    /// met.
     QueueFull,
     /// It is larger than the link takes.
     TooLarge,
@@ -67,8 +68,8 @@ pub struct Backlog {
     /// Packets queued or in service, or `None` where the link keeps no record of single packets
     /// (an analytic link with an unlimited drop-tail queue).
     pub packets: Option<u32>,
-    /// Bytes queued or in service. A packet in service counts whole; only where `packets` is `None` it
-    /// counts with what is still to be sent, rounded up, and a link that has come to rest for good
-    /// with a packet in it answers [`Bytes::MAX`].
+    /// Bytes queued or in service. A packet in service counts whole; only where `packets` is `None`
+    /// it counts with what is still to be sent, rounded up, and a link that has come to rest for
+    /// good with a packet in it answers [`Bytes::MAX`].
     pub bytes: Bytes,
 }

@@ -1,7 +1,7 @@
 //! PIE: the proportional integral controller enhanced.
 //!
-//! An arriving packet is dropped with a probability that a controller moves at fixed intervals, by how
-//! far the delay is from its target and by how it has changed since the update before.
+//! An arriving packet is dropped with a probability that a controller moves at fixed intervals, by
+//! how far the delay is from its target and by how it has changed since the update before.
 //!
 //! ```text
 //! p ← p + s(p) · (α · (delay − target) + β · (delay − previous delay))      every update interval
@@ -9,22 +9,23 @@
 //! p ← 0.98 · p                                        after two updates without delay
 //! ```
 //!
-//! From p = 0.1 on, an update adds at most 0.02. After quiet, a burst of 150 ms passes without drops.
-//! Drops are spaced: p is summed up over arrivals, nothing is dropped while the sum is below 0.85, and
-//! a packet is dropped for sure when it reaches 8.5; a drop or mark resets the sum. Nothing is dropped while
-//! the delay was below half the target and p is below 0.2, or while no more than two packets wait.
+//! From p = 0.1 on, an update adds at most 0.02. After quiet, a burst of 150 ms passes without
+//! drops. Drops are spaced: p is summed up over arrivals, nothing is dropped while the sum is below
+//! 0.85, and a packet is dropped for sure when it reaches 8.5; a drop or mark resets the sum.
+//! Nothing is dropped while the delay was below half the target and p is below 0.2, or while no
+//! more than two packets wait.
 //!
 //! The delay is that of the packet that left last, by its time stamp, and zero if it left the queue
 //! empty: RFC 8033, section 4.3 allows both, and Linux does so by default. The other way, to
-//! estimate the departure rate (section 5.2), needs 16 KiB in the queue to say anything, and lags behind a rate
-//! that changes; it saves a time stamp, which a link has anyway.
+//! estimate the departure rate (section 5.2), needs 16 KiB in the queue to say anything, and lags
+//! behind a rate that changes; it saves a time stamp, which a link has anyway.
 //!
-//! Source: RFC 8033, sections 4, 5.1, 5.4 and 5.5. Differs from the source in: 1. an update with a delay
-//! above 250 ms adds 0.02 to p, as in Linux. 2. a mark resets the sum of p, as a drop does. 3. PIE is always
-//! on (section 5.3 has an option to turn it off). Differs from Linux in: 1. the burst allowance falls by the
-//! update interval at each update, as in the RFC; Linux takes the time between departures. 2. the delay
-//! that spares packets is that of the last update; Linux takes the latest. 3. decay by 0.98, not 63/64. 4. no
-//! byte mode.
+//! Source: RFC 8033, sections 4, 5.1, 5.4 and 5.5. Differs from the source in: 1. an update with a
+//! delay above 250 ms adds 0.02 to p, as in Linux. 2. a mark resets the sum of p, as a drop
+//! does. 3. PIE is always on (section 5.3 has an option to turn it off). Differs from Linux in: 1.
+//! the burst allowance falls by the update interval at each update, as in the RFC; Linux takes the
+//! time between departures. 2. the delay that spares packets is that of the last update; Linux
+//! takes the latest. 3. decay by 0.98, not 63/64. 4. no byte mode.
 
 use comity_units::{Seed, Span, Time};
 
@@ -111,8 +112,8 @@ impl Pie {
         self.probability
     }
 
-    /// Decides about a packet that finds `waiting` bytes in the queue. One random number where chance
-    /// decides, else none.
+    /// Decides about a packet that finds `waiting` bytes in the queue. One random number where
+    /// chance decides, else none.
     pub(crate) fn arrive(&mut self, now: Time, waiting: u64, packet: Packet) -> Verdict {
         self.catch_up(now);
         if !self.burst_allowance.is_zero() {

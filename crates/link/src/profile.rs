@@ -15,7 +15,8 @@ pub(crate) enum Profile {
     Steps(RateSteps),
 }
 
-/// A link that serves one packet after another: its clock, and its profile unless the rate is constant.
+/// A link that serves one packet after another: its clock, and its profile unless the rate is
+/// constant.
 #[derive(Clone, Debug)]
 pub(crate) struct Server {
     pub(crate) clock: Clock,
@@ -135,8 +136,8 @@ impl Profile {
 
 /// A rate that changes at given times.
 ///
-/// Changes fall on whole nanoseconds, so the work done up to one is a whole number and the clock stays
-/// exact; the slack in the nanosecond before `free_at` is that of the rate in force there.
+/// Changes fall on whole nanoseconds, so the work done up to one is a whole number and the clock
+/// stays exact; the slack in the nanosecond before `free_at` is that of the rate in force there.
 #[derive(Clone, Debug)]
 pub(crate) struct RateSteps {
     /// Not empty, times strictly increasing.
@@ -239,7 +240,8 @@ impl Deliveries {
         let used = needed.div_ceil(DeliveryTrace::OPPORTUNITY).max(1);
         let last = self.next + u64::from(used - 1);
         self.next = last + 1;
-        // At most one opportunity more than the packet: the sum may pass a `u32`, the difference not.
+        // At most one opportunity more than the packet: the sum may pass a `u32`, the difference
+        // not.
         let offered = u64::from(used) * u64::from(DeliveryTrace::OPPORTUNITY);
         self.left = (offered - u64::from(needed)) as u32;
         clock.set(self.trace.time_of(last), 0);
@@ -253,8 +255,8 @@ impl Deliveries {
         )
     }
 
-    /// What can still be done at the instant `free_at`: the rest of one opportunity, and those that come
-    /// at the same millisecond.
+    /// What can still be done at the instant `free_at`: the rest of one opportunity, and those that
+    /// come at the same millisecond.
     fn credit(&self, free_at: Time) -> u128 {
         let unused = self.trace.passed_by(free_at).saturating_sub(self.next);
         work_of(self.left) + work_of_opportunities(unused)

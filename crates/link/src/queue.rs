@@ -6,8 +6,8 @@ use crate::error::{ConfigError, more_than_zero, probability};
 
 /// How much a link holds, the packet in transmission included.
 ///
-/// An ns-2 drop-tail queue with `limit_` L is `Packets(L)`. An ns-2 **RED** queue with `limit_` L lets L
-/// packets wait beside the one in transmission and is `Packets(L + 1)`.
+/// An ns-2 drop-tail queue with `limit_` L is `Packets(L)`. An ns-2 **RED** queue with `limit_` L
+/// lets L packets wait beside the one in transmission and is `Packets(L + 1)`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limit {
     /// Everything has room.
@@ -54,8 +54,8 @@ pub enum Queue {
     /// A queue with controlled delay for each flow, served in turn. Only on a
     /// [`QueuedLink`](crate::QueuedLink).
     FqCodel(FqCodelConfig),
-    /// Proportional integral controller enhanced: drops or marks on arrival, by the time that packets
-    /// waited. Only on a [`QueuedLink`](crate::QueuedLink).
+    /// Proportional integral controller enhanced: drops or marks on arrival, by the time that
+    /// packets waited. Only on a [`QueuedLink`](crate::QueuedLink).
     Pie(PieConfig),
 }
 
@@ -89,27 +89,29 @@ impl Queue {
     }
 }
 
-/// Parameters of random early detection. The default is that of ns-2 2.35 for a queue of 50 packets.
+/// Parameters of random early detection. The default is that of ns-2 2.35 for a queue of 50
+/// packets.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RedConfig {
     /// The hard limit.
     pub limit: Limit,
-    /// Average queue from which packets are dropped or marked, in packets (of `mean_packet` bytes in
-    /// byte mode).
+    /// Average queue from which packets are dropped or marked, in packets (of `mean_packet` bytes
+    /// in byte mode).
     pub min_threshold: f64,
-    /// Average queue at which the probability is `max_probability`, in the same unit; the paper advises
-    /// at least twice `min_threshold`.
+    /// Average queue at which the probability is `max_probability`, in the same unit; the paper
+    /// advises at least twice `min_threshold`.
     pub max_threshold: f64,
     /// Probability of a drop at `max_threshold`, before drops are spaced.
     pub max_probability: f64,
     /// Weight w_q of a new sample in the average.
     pub weight: f64,
-    /// Above `max_threshold` the probability grows linearly from `max_probability` to 1 at twice the
-    /// threshold, instead of jumping to 1.
+    /// Above `max_threshold` the probability grows linearly from `max_probability` to 1 at twice
+    /// the threshold, instead of jumping to 1.
     pub gentle: bool,
     /// Marks packets of senders that understand marks, where it would drop by chance.
     pub ecn: bool,
-    /// Size of a typical packet: how fast the average decays on an idle link, and the unit in byte mode.
+    /// Size of a typical packet: how fast the average decays on an idle link, and the unit in byte
+    /// mode.
     pub mean_packet: Bytes,
     /// What the queue is measured in.
     pub unit: RedUnit,
@@ -222,8 +224,8 @@ pub struct PieConfig {
     pub beta: f64,
     /// How long a queue may be built up after quiet before anything is dropped: 150 ms.
     pub max_burst: Span,
-    /// Marks packets of senders that understand marks, where it would drop, while the drop probability
-    /// is below 0.1.
+    /// Marks packets of senders that understand marks, where it would drop, while the drop
+    /// probability is below 0.1.
     pub ecn: bool,
     /// Size of a typical packet: nothing is dropped while no more than two of them wait.
     pub mean_packet: Bytes,

@@ -21,13 +21,14 @@ use crate::waiting::{Controlled, Decision, Decisions, Fifo, Waiting};
 
 /// A one-way link whose packets wait in a real queue until they are sent.
 ///
-/// Needed where something after the hand-over decides about a packet: CoDel, FQ-CoDel, PIE, and rates and
-/// delays that are set at run time. With the same configuration, seed and offers the outcomes are those of
-/// a [`AnalyticLink`](crate::AnalyticLink).
+/// Needed where something after the hand-over decides about a packet: CoDel, FQ-CoDel, PIE, and
+/// rates and delays that are set at run time. With the same configuration, seed and offers the
+/// outcomes are those of a [`AnalyticLink`](crate::AnalyticLink).
 ///
 /// The host offers packets, each with a token of its own by which the link hands it back, asks for
-/// [`next_wakeup`](Self::next_wakeup), and then calls [`poll`](Self::poll) until it answers `None`. Times
-/// must not decrease over all calls. A late host loses nothing: packets leave when they should have.
+/// [`next_wakeup`](Self::next_wakeup), and then calls [`poll`](Self::poll) until it answers `None`.
+/// Times must not decrease over all calls. A late host loses nothing: packets leave when they
+/// should have.
 #[derive(Clone, Debug)]
 pub struct QueuedLink<T: Copy> {
     server: Server,
@@ -91,8 +92,9 @@ impl<T: Copy> QueuedLink<T> {
         })
     }
 
-    /// Hands a packet over. The token comes back from [`poll`](Self::poll) when its fate is decided: with
-    /// FQ-CoDel at once, if the limit is exceeded and the packet is among those that are dropped.
+    /// Hands a packet over. The token comes back from [`poll`](Self::poll) when its fate is
+    /// decided: with FQ-CoDel at once, if the limit is exceeded and the packet is among those that
+    /// are dropped.
     ///
     /// # Errors
     /// Why the packet was refused; the token does not come back then.
@@ -172,8 +174,8 @@ impl<T: Copy> QueuedLink<T> {
         self.decided.take()
     }
 
-    /// Changes the rate for good, in place of any profile. A packet in transmission goes on at the new
-    /// rate with what is left of it; [`Rate::ZERO`] holds it until the next change.
+    /// Changes the rate for good, in place of any profile. A packet in transmission goes on at the
+    /// new rate with what is left of it; [`Rate::ZERO`] holds it until the next change.
     pub fn set_rate(&mut self, now: Time, rate: Rate) {
         self.advance(now);
         let server = &mut self.server;
@@ -190,15 +192,16 @@ impl<T: Copy> QueuedLink<T> {
         server.profile = None;
     }
 
-    /// Changes the propagation delay for good, in place of any profile, for packets that leave after
-    /// `now`. Unless the jitter allows reordering, they do not overtake those on the way.
+    /// Changes the propagation delay for good, in place of any profile, for packets that leave
+    /// after `now`. Unless the jitter allows reordering, they do not overtake those on the way.
     pub fn set_delay(&mut self, now: Time, delay: Span) {
         self.advance(now);
         self.far_end.set_delay(delay);
     }
 
-    /// Whether arrivals, second copies included, come in the order in which packets leave the queue. That
-    /// is the order of the offers; with FQ-CoDel it is so for the packets of one flow only.
+    /// Whether arrivals, second copies included, come in the order in which packets leave the
+    /// queue. That is the order of the offers; with FQ-CoDel it is so for the packets of one flow
+    /// only.
     pub fn keeps_order(&self) -> bool {
         self.far_end.keeps_order()
     }
@@ -214,8 +217,8 @@ impl<T: Copy> QueuedLink<T> {
         }
     }
 
-    /// The average queue of random early detection, in packets or bytes as configured, after the last
-    /// offer; `None` with other queues.
+    /// The average queue of random early detection, in packets or bytes as configured, after the
+    /// last offer; `None` with other queues.
     pub fn average_queue(&self) -> Option<f64> {
         match &self.discipline {
             Discipline::Red(red) => Some(red.average()),

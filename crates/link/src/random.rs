@@ -6,9 +6,9 @@ use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
 /// A stream of random numbers that is the same on every machine.
 ///
-/// xoshiro256++ (Blackman and Vigna 2021), started from a [`Seed`] through SplitMix64. Every draw below
-/// says how many words of the stream it takes, so that two runs which differ in one place stay in step
-/// elsewhere.
+/// xoshiro256++ (Blackman and Vigna 2021), started from a [`Seed`] through SplitMix64. Every draw
+/// below says how many words of the stream it takes, so that two runs which differ in one place
+/// stay in step elsewhere.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Random(Xoshiro256PlusPlus);
 
@@ -108,8 +108,8 @@ mod tests {
             let mean = sum / n;
             (mean, squares / n - mean * mean)
         };
-        // Standard error of a mean: σ/√n. Of a variance: √((κ − 1)/n)·σ², κ = 9 for the exponential,
-        // 3 for the normal, 1.8 for the uniform distribution.
+        // Standard error of a mean: σ/√n. Of a variance: √((κ − 1)/n)·σ², κ = 9 for the
+        // exponential, 3 for the normal, 1.8 for the uniform distribution.
         let root = libm::sqrt(n);
         let (mean, variance) = moments(&mut || random.exponential(3.0));
         assert!((mean - 3.0).abs() < 5.0 * 3.0 / root, "{mean}");

@@ -1,8 +1,8 @@
 //! Random early detection.
 //!
-//! A queue that drops before it is full tells senders apart from a burst: it follows a slow average of
-//! its length, and drops an arriving packet with a probability that grows with the average and with the
-//! number of packets since the last drop, which spaces drops evenly over the flows.
+//! A queue that drops before it is full tells senders apart from a burst: it follows a slow average
+//! of its length, and drops an arriving packet with a probability that grows with the average and
+//! with the number of packets since the last drop, which spaces drops evenly over the flows.
 //!
 //! ```text
 //! avg ← (1 − w)·avg + w·q                                 on every arrival
@@ -12,16 +12,17 @@
 //! p   = p_b / (1 − count·p_b), or p_b / (2 − count·p_b) once count·p_b ≥ 1 with `wait`
 //! ```
 //!
-//! Source: S. Floyd and V. Jacobson, "Random Early Detection Gateways for Congestion Avoidance", 1993,
-//! figure 2; gentle: S. Floyd, "Recommendation on using the gentle variant of RED", 2000. Differs from
-//! the source in, each to agree with ns-2 2.35: 1. `q` counts waiting packets, not the one in
-//! transmission, and the idle time starts when the link has nothing left at all. 2. the arrival that ends
-//! an idle time also averages in its empty queue, hence m + 1. 3. the first packet after the average
-//! crosses the minimum is let through and counts as the first since a drop. 4. nothing is dropped
-//! early while no more than one packet (or byte) waits. 5. a full queue resets the count, as a drop does.
-//! 6. `wait`. 7. in byte mode the count is `⌊bytes / mean⌋`, and the probability is scaled by the size
-//! of the packet after the count is applied, not before. Unlike ns-2, m is computed in integers: an idle
-//! time of exactly m packets is m, where a double may say m − 1.
+//! Source: S. Floyd and V. Jacobson, "Random Early Detection Gateways for Congestion Avoidance",
+//! 1993, figure 2; gentle: S. Floyd, "Recommendation on using the gentle variant of RED", 2000.
+//! Differs from the source in, each to agree with ns-2 2.35: 1. `q` counts waiting packets, not the
+//! one in transmission, and the idle time starts when the link has nothing left at all. 2. the
+//! arrival that ends an idle time also averages in its empty queue, hence m + 1. 3. the first
+//! packet after the average crosses the minimum is let through and counts as the first since a
+//! drop. 4. nothing is dropped early while no more than one packet (or byte) waits. 5. a full queue
+//! resets the count, as a drop does.
+//! 6. `wait`. 7. in byte mode the count is `⌊bytes / mean⌋`, and the probability is scaled by the
+//!    size of the packet after the count is applied, not before. Unlike ns-2, m is computed in
+//!    integers: an idle time of exactly m packets is m, where a double may say m − 1.
 
 use comity_units::{Rate, Seed, Span};
 
@@ -101,7 +102,8 @@ impl Red {
         self.average
     }
 
-    /// Takes note of an arrival and decides about it. One random number where chance decides, else none.
+    /// Takes note of an arrival and decides about it. One random number where chance decides, else
+    /// none.
     pub(crate) fn arrive(&mut self, found: &Found, packet: Packet) -> Verdict {
         let (queue, waiting) = match self.unit {
             RedUnit::Bytes => (found.bytes as f64, found.bytes),
@@ -268,8 +270,8 @@ mod tests {
     #[test]
     fn the_probability_grows_with_the_average_and_the_count() {
         let mut red = Red::new(&config(), Seed::new(0));
-        // Half way between 5 and 15 the base probability is 0.05; gentle: half way from 15 to 30 it is
-        // 0.1 + 0.9 / 2 = 0.55.
+        // Half way between 5 and 15 the base probability is 0.05; gentle: half way from 15 to 30 it
+        // is 0.1 + 0.9 / 2 = 0.55.
         for (average, count, expected) in [
             (10.0, 0, 0.05),
             (10.0, 10, 0.05 / 0.5),

@@ -9,9 +9,9 @@ use crate::queue::Limit;
 
 /// The departures of all packets that are still in the link, in order.
 ///
-/// A packet is in the link until its departure, which is known when it is handed over; entries whose time
-/// has passed are taken out only when somebody asks. A ring that keeps no records stays empty and allocates
-/// nothing.
+/// A packet is in the link until its departure, which is known when it is handed over; entries
+/// whose time has passed are taken out only when somebody asks. A ring that keeps no records stays
+/// empty and allocates nothing.
 ///
 /// The slots are a power of two in number, so that an index wraps with one `and`.
 #[derive(Clone, Debug)]
@@ -32,8 +32,8 @@ pub(crate) struct Ring {
 pub(crate) enum Records {
     /// Nothing: no limit asks for it.
     Nothing,
-    /// Nothing so far: all packets since the link was idle last have one size, so that the clock alone says
-    /// when each leaves.
+    /// Nothing so far: all packets since the link was idle last have one size, so that the clock
+    /// alone says when each leaves.
     Implied,
     /// Every departure.
     Departures,
@@ -97,7 +97,8 @@ impl Ring {
         self.bytes = 0;
     }
 
-    /// Records every departure from now on, and those of packets of `bytes` each that are on their way.
+    /// Records every departure from now on, and those of packets of `bytes` each that are on their
+    /// way.
     pub(crate) fn record(&mut self, departures: impl Iterator<Item = Time>, bytes: u32) {
         self.records = Records::Departures;
         self.alike = 0;

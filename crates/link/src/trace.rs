@@ -1,11 +1,12 @@
 //! Recorded rates: reading them, and what they mean.
 //!
 //! Two text forms are read. A **mahimahi** trace has one whole number a line, the millisecond of an
-//! opportunity to deliver 1,504 bytes; the whole trace repeats for ever. A **step** trace has a time and
-//! a value a line, `0s, 1.5Mbps`, with units, and `#` starts a comment.
+//! opportunity to deliver 1,504 bytes; the whole trace repeats for ever. A **step** trace has a
+//! time and a value a line, `0s, 1.5Mbps`, with units, and `#` starts a comment.
 //!
-//! Differs from mahimahi's own reader in: 1. white space around a number is allowed. 2. traces beyond
-//! [`DeliveryTrace::MAX_OPPORTUNITIES`], [`DeliveryTrace::MAX_PER_MILLISECOND`] or 2³² ms are refused.
+//! Differs from mahimahi's own reader in: 1. white space around a number is allowed. 2. traces
+//! beyond [`DeliveryTrace::MAX_OPPORTUNITIES`], [`DeliveryTrace::MAX_PER_MILLISECOND`] or 2³² ms
+//! are refused.
 
 use alloc::string::{String, ToString};
 use alloc::sync::Arc;
@@ -17,11 +18,11 @@ use comity_units::{Bytes, ParseError, Rate, Span, Time};
 
 /// When a link could deliver, as recorded by mahimahi (Netravali et al. 2015) and its kin.
 ///
-/// Each opportunity delivers up to [`DeliveryTrace::OPPORTUNITY`] bytes at one instant. Packets in line at
-/// that instant share them: the rest of one opportunity begins the next packet, and a packet leaves with
-/// the opportunity that covers its last byte. What finds no packet in line is gone: a packet handed over
-/// at the very instant of an opportunity has missed it. After the last line the trace repeats, shifted
-/// by its period, which is the time of the last line.
+/// Each opportunity delivers up to [`DeliveryTrace::OPPORTUNITY`] bytes at one instant. Packets in
+/// line at that instant share them: the rest of one opportunity begins the next packet, and a
+/// packet leaves with the opportunity that covers its last byte. What finds no packet in line is
+/// gone: a packet handed over at the very instant of an opportunity has missed it. After the last
+/// line the trace repeats, shifted by its period, which is the time of the last line.
 ///
 /// Cheap to clone: copies share the record.
 #[derive(Clone, PartialEq, Eq)]
@@ -41,8 +42,8 @@ impl DeliveryTrace {
     /// A trace of opportunities at these milliseconds.
     ///
     /// # Errors
-    /// When there is none, when they decrease, when the last is at zero, and beyond the bounds above. The
-    /// error counts from line 1.
+    /// When there is none, when they decrease, when the last is at zero, and beyond the bounds
+    /// above. The error counts from line 1.
     pub fn new(milliseconds: impl IntoIterator<Item = u32>) -> Result<Self, TraceError> {
         let mut trace = Builder::default();
         for millisecond in milliseconds {
@@ -222,8 +223,9 @@ impl core::error::Error for TraceError {
 /// Reads a mahimahi trace.
 ///
 /// # Errors
-/// The first line that is not a whole number, that decreases or that passes a bound of [`DeliveryTrace`];
-/// a trace that is empty or ends at millisecond zero. Blank lines are refused, as mahimahi does.
+/// The first line that is not a whole number, that decreases or that passes a bound of
+/// [`DeliveryTrace`]; a trace that is empty or ends at millisecond zero. Blank lines are refused,
+/// as mahimahi does.
 ///
 /// ```
 /// use comity_link::parse_mahimahi;
@@ -252,10 +254,11 @@ pub fn parse_mahimahi(text: &str) -> Result<DeliveryTrace, TraceError> {
     trace.build()
 }
 
-/// Reads a trace of rates, `time, rate` a line, for [`RateProfile::Steps`](crate::RateProfile::Steps).
+/// Reads a trace of rates, `time, rate` a line, for
+/// [`RateProfile::Steps`](crate::RateProfile::Steps).
 ///
-/// Times count from the start of the run and increase strictly. What follows `#` is a comment; blank lines
-/// are skipped.
+/// Times count from the start of the run and increase strictly. What follows `#` is a comment;
+/// blank lines are skipped.
 ///
 /// # Errors
 /// The first line that is no step, and a trace without steps or with more than [`MAX_STEPS`].

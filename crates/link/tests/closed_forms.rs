@@ -21,9 +21,9 @@ fn carried(outcome: Outcome) -> Passage {
     }
 }
 
-/// 1,000 B every 5 ms into 1 Mb/s (8 ms each) with room for three: per 40 ms eight packets come and five
-/// leave. Worked by hand: the link fills at 10 ms, and from 30 ms on the offers at 30, 45 and 55 ms (mod
-/// 40 ms) find three packets in it.
+/// 1,000 B every 5 ms into 1 Mb/s (8 ms each) with room for three: per 40 ms eight packets come and
+/// five leave. Worked by hand: the link fills at 10 ms, and from 30 ms on the offers at 30, 45 and
+/// 55 ms (mod 40 ms) find three packets in it.
 #[test]
 fn constant_bit_rate_into_drop_tail() {
     let config = LinkConfig {
@@ -59,9 +59,9 @@ fn constant_bit_rate_into_drop_tail() {
     assert_eq!((sent, dropped), (5_002, 2_998));
 }
 
-/// The offers above with a limit in bytes and two sizes: 1,000 B fit beside 2,000 B under a limit of
-/// 3,000 B, and at the boundary a packet fits exactly.
-/// 1 Mb/s: 1,000 bytes take 8 ms. Room for three.
+/// The offers above with a limit in bytes and two sizes: 1,000 B fit beside 2,000 B under a limit
+/// of 3,000 B, and at the boundary a packet fits exactly. 1 Mb/s: 1,000 bytes take 8 ms. Room for
+/// three.
 #[test]
 fn another_packet_of_the_same_size_is_taken_without_counting() {
     let mut link = AnalyticLink::new(
@@ -89,7 +89,8 @@ fn another_packet_of_the_same_size_is_taken_without_counting() {
     );
     // Two and the one that has just left.
     assert_eq!(link.offer_another(at(8), 1_000).unwrap().departure, at(32));
-    // A second size among them has the departures written down, and then one packet too many is refused too.
+    // A second size among them has the departures written down, and then one packet too many is
+    // refused too.
     assert_eq!(carried(link.offer(at(16), packet(500))).departure, at(36));
     assert_eq!(link.offer_another(at(16), 500), None);
     assert_eq!(
@@ -100,7 +101,8 @@ fn another_packet_of_the_same_size_is_taken_without_counting() {
     assert_eq!(link.backlog(at(24)).bytes, Bytes::new(1_500));
 }
 
-/// The same link: a packet of another size that is dropped has the departures written down all the same.
+/// The same link: a packet of another size that is dropped has the departures written down all the
+/// same.
 #[test]
 fn a_dropped_packet_of_another_size_leaves_no_gap_in_the_records() {
     let mut link = AnalyticLink::new(
@@ -207,8 +209,8 @@ fn poisson_arrivals_wait_as_long_as_the_formula_says() {
     }
 }
 
-/// 1 Mb/s, then nothing from 4 ms to 10 ms, then 2 Mb/s: a packet of 1,000 B offered at zero has done
-/// half its 8 ms when the link stalls, and needs 2 ms for the rest.
+/// 1 Mb/s, then nothing from 4 ms to 10 ms, then 2 Mb/s: a packet of 1,000 B offered at zero has
+/// done half its 8 ms when the link stalls, and needs 2 ms for the rest.
 #[test]
 fn a_packet_across_rate_steps_takes_the_right_time() {
     let steps = vec![
@@ -284,8 +286,8 @@ fn backlog_without_records_is_what_the_clock_still_has_to_send() {
     }
 }
 
-/// A delay that falls from 50 ms to 10 ms at 100 ms: what leaves at 99 ms arrives at 149 ms, and what
-/// leaves at 101 ms would overtake it and arrives with it.
+/// A delay that falls from 50 ms to 10 ms at 100 ms: what leaves at 99 ms arrives at 149 ms, and
+/// what leaves at 101 ms would overtake it and arrives with it.
 #[test]
 fn a_delay_step_down_does_not_reorder() {
     let steps = vec![
@@ -315,8 +317,8 @@ fn a_delay_step_down_does_not_reorder() {
     }
 }
 
-/// A queued link whose rate is set while a packet of 1,000 B is in service: 1 Mb/s for 4 ms, nothing for
-/// 6 ms, 2 Mb/s for the other half. The next one takes the new rate whole.
+/// A queued link whose rate is set while a packet of 1,000 B is in service: 1 Mb/s for 4 ms,
+/// nothing for 6 ms, 2 Mb/s for the other half. The next one takes the new rate whole.
 #[test]
 fn setting_the_rate_rescales_what_is_left() {
     let config = LinkConfig::new(Rate::from_mbps(1), Span::from_millis(5));

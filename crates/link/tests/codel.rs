@@ -42,10 +42,11 @@ fn run(link: &mut QueuedLink<usize>, offers: &[(Time, Packet)]) -> Vec<Outcome> 
         .collect()
 }
 
-/// A 1,000 B packet each millisecond at 4 Mb/s (2 ms each): packet k leaves the queue at 2k ms after k ms.
+/// A 1,000 B packet each millisecond at 4 Mb/s (2 ms each): packet k leaves the queue at 2k ms
+/// after k ms.
 ///
-/// Worked by hand: the wait reaches 5 ms with packet 5 at 10 ms, so 110 ms is the first time to drop, and
-/// packet 55, first in line then, goes. The next drops are due at
+/// Worked by hand: the wait reaches 5 ms with packet 5 at 10 ms, so 110 ms is the first time to
+/// drop, and packet 55, first in line then, goes. The next drops are due at
 ///
 /// ```text
 /// 210                              → at 210 ms packet 106
@@ -85,8 +86,8 @@ fn the_drop_schedule_worked_by_hand() {
     );
 }
 
-/// The same with marks: nothing is dropped, each mark is where a drop would be due, and since a marked
-/// packet is sent instead of its successor, packet k still leaves the queue at 2k ms.
+/// The same with marks: nothing is dropped, each mark is where a drop would be due, and since a
+/// marked packet is sent instead of its successor, packet k still leaves the queue at 2k ms.
 #[test]
 fn marks_stand_where_drops_are_due() {
     let codel = CodelConfig {
@@ -112,9 +113,9 @@ fn marks_stand_where_drops_are_due() {
     assert_eq!(marked[..6], [110, 210, 282, 340, 390, 434]);
 }
 
-/// 1,500 B each 100 ms at 120 kb/s, two ahead from the start: each waits 200 ms, far above the target,
-/// and exactly one is left behind each. That is one full packet, hence no queue to control; were the
-/// largest packet a byte smaller, it would be one.
+/// 1,500 B each 100 ms at 120 kb/s, two ahead from the start: each waits 200 ms, far above the
+/// target, and exactly one is left behind each. That is one full packet, hence no queue to control;
+/// were the largest packet a byte smaller, it would be one.
 #[test]
 fn one_full_packet_behind_is_no_queue() {
     let packet = Packet {
@@ -233,8 +234,8 @@ impl Literal {
             if self.queue.is_empty() && next < offers.len() {
                 free_at = free_at.max(offers[next].0.as_nanos() as i64);
             }
-            // Everything offered before the link turns to the queue; at an idle link the first packet
-            // is taken by itself.
+            // Everything offered before the link turns to the queue; at an idle link the first
+            // packet is taken by itself.
             let is_idle = self.queue.is_empty();
             while next < offers.len() {
                 let (at, packet) = offers[next];
@@ -255,7 +256,8 @@ impl Literal {
     }
 }
 
-/// Loads that rise and fall around the rate of the link, so that dropping starts, ends and starts again.
+/// Loads that rise and fall around the rate of the link, so that dropping starts, ends and starts
+/// again.
 fn offers() -> impl Strategy<Value = Vec<(Time, Packet)>> {
     let phase = (300_000..4_000_000_u64, 1..400_usize, 200..1_500_u32);
     prop::collection::vec(phase, 1..8).prop_map(|phases| {

@@ -1,4 +1,5 @@
-//! FQ-CoDel against RFC 8290 read literally, and what it promises: equal shares, sparse flows first.
+//! FQ-CoDel against RFC 8290 read literally, and what it promises: equal shares, sparse flows
+//! first.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -140,9 +141,9 @@ fn two_flows_in_one_queue_share_its_turn() {
     assert!((share - 0.5).abs() < 0.01, "{share}");
 }
 
-/// Five greedy flows, and three sparse ones that send 500 B each at one instant, every 50 ms. A sparse
-/// packet waits for what is in transmission, 1,500 B at most, and for the other new flows, which have
-/// less than a quantum: 500 B each.
+/// Five greedy flows, and three sparse ones that send 500 B each at one instant, every 50 ms. A
+/// sparse packet waits for what is in transmission, 1,500 B at most, and for the other new flows,
+/// which have less than a quantum: 500 B each.
 #[test]
 fn sparse_flows_wait_for_other_new_flows_only() {
     let length = Span::from_secs(5);
@@ -175,8 +176,9 @@ fn sparse_flows_wait_for_other_new_flows_only() {
     );
 }
 
-/// Eight packets of flow 0 and three of flow 1 at once, ten have room. The last makes eleven: flow 0, of
-/// which one is in transmission and seven wait, loses half of its 7,000 B, which takes four packets.
+/// Eight packets of flow 0 and three of flow 1 at once, ten have room. The last makes eleven: flow
+/// 0, of which one is in transmission and seven wait, loses half of its 7,000 B, which takes four
+/// packets.
 #[test]
 fn the_longest_queue_makes_room_from_its_head() {
     let offers: Vec<(Time, Packet)> = [0; 8]
@@ -295,8 +297,8 @@ fn an_analytic_link_refuses_and_says_what_to_use() {
     assert!(error.to_string().contains("queued link"), "{error}");
 }
 
-/// The scheduler of RFC 8290 and the CoDel of RFC 8289, read literally: one map of queues, lists as plain
-/// vectors, everything counted anew whenever it is asked for.
+/// The scheduler of RFC 8290 and the CoDel of RFC 8289, read literally: one map of queues, lists as
+/// plain vectors, everything counted anew whenever it is asked for.
 struct Literal {
     config: FqCodelConfig,
     hash: Seed,

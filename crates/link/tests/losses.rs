@@ -1,4 +1,5 @@
-//! Loss models, jitter and duplication: statistics within stated bounds, and what must hold exactly.
+//! Loss models, jitter and duplication: statistics within stated bounds, and what must hold
+//! exactly.
 
 use comity_link::{
     AnalyticLink, DropCause, Jitter, Limit, LinkConfig, Loss, LossModel, LossPlace, Outcome,
@@ -79,8 +80,8 @@ fn independent_losses_have_their_share() {
     }
 }
 
-/// The stationary share of the bad state is g/(g + b), and successive packets are correlated by
-/// λ = 1 − g − b, which widens the standard error of the share by √((1 + λ)/(1 − λ)). A burst (stay in
+/// The stationary share of the bad state is g/(g + b), and successive packets are correlated by λ =
+/// 1 − g − b, which widens the standard error of the share by √((1 + λ)/(1 − λ)). A burst (stay in
 /// a bad state that loses everything) is geometric with mean 1/b and deviation √(1 − b)/b.
 #[test]
 fn gilbert_elliott_has_its_share_and_its_bursts() {
@@ -135,13 +136,14 @@ fn gilbert_elliott_loses_in_both_states() {
         500_000,
         Span::ZERO,
     ));
-    // 0.4 · 0.1 + 0.6 · 0.6 = 0.4. The correlation λ = 0.5 of the states at most triples the variance.
+    // 0.4 · 0.1 + 0.6 · 0.6 = 0.4. The correlation λ = 0.5 of the states at most triples the
+    // variance.
     let bound = 4.0 * (0.4 * 0.6 * 3.0 / 500_000_f64).sqrt();
     assert!((got - 0.4).abs() < bound, "{got}");
 }
 
-/// The share of on time over a run of length T deviates by √(2·π_on·π_off / ((1/m_on + 1/m_off)·T)); the
-/// number of losses in it is that share times the drop rate.
+/// The share of on time over a run of length T deviates by √(2·π_on·π_off / ((1/m_on +
+/// 1/m_off)·T)); the number of losses in it is that share times the drop rate.
 #[test]
 fn on_and_off_take_their_shares_of_time() {
     const COUNT: u64 = 1_000_000;
@@ -163,9 +165,9 @@ fn on_and_off_take_their_shares_of_time() {
             ));
             let expected = on / (on + off);
             let time = apart.as_secs_f64() * COUNT as f64;
-            let deviation =
+            let stddev =
                 (2.0 * expected * (1.0 - expected) / ((1.0 / on + 1.0 / off) * time)).sqrt();
-            let bound = 4.0 * drop_on * deviation + 4.0 * (0.25 / COUNT as f64).sqrt();
+            let bound = 4.0 * drop_on * stddev + 4.0 * (0.25 / COUNT as f64).sqrt();
             assert!(
                 (got - drop_on * expected).abs() < bound,
                 "{on} {off}: {got}"
@@ -185,8 +187,8 @@ fn a_list_names_offered_packets() {
             after(LossModel::Packets(vec![5, 3, 2])),
         ])
     };
-    // All at once: 0 enters, 1 is lost before the queue, 2 enters and is lost on the wire, 3 and 4 find
-    // the queue full. After 2 us the link is free for 5 and 6.
+    // All at once: 0 enters, 1 is lost before the queue, 2 enters and is lost on the wire, 3 and 4
+    // find the queue full. After 2 us the link is free for 5 and 6.
     let mut link = AnalyticLink::new(&config, Seed::new(0)).unwrap();
     let at = |micros| Time::from_micros(micros);
     let got: Vec<Outcome> = [0, 0, 0, 0, 0, 2, 2]
@@ -242,7 +244,7 @@ fn one_seed_gives_one_run_and_names_are_independent() {
     let config = LinkConfig {
         jitter: Jitter::Normal {
             mean: Span::from_millis(1),
-            deviation: Span::from_millis(1),
+            stddev: Span::from_millis(1),
             reorder: true,
         },
         duplication: 0.3,
@@ -282,7 +284,7 @@ fn jitter_has_its_mean() {
     const COUNT: u64 = 200_000;
     let ms = Span::from_millis;
     // A normal draw cut at zero, mean 2 and deviation 1: 2·Φ(2) + φ(2) = 2.00849.
-    for (jitter, mean, deviation) in [
+    for (jitter, mean, stddev) in [
         (
             Jitter::Uniform {
                 max: ms(6),
@@ -302,7 +304,7 @@ fn jitter_has_its_mean() {
         (
             Jitter::Normal {
                 mean: ms(2),
-                deviation: ms(1),
+                stddev: ms(1),
                 reorder: true,
             },
             2.00849,
@@ -330,7 +332,7 @@ fn jitter_has_its_mean() {
         };
         let got = passages.iter().map(extra).sum::<f64>() / COUNT as f64;
         assert!(
-            (got - mean).abs() < 4.0 * deviation / (COUNT as f64).sqrt(),
+            (got - mean).abs() < 4.0 * stddev / (COUNT as f64).sqrt(),
             "{jitter:?}: {got}"
         );
         let overtaken = passages
@@ -390,9 +392,9 @@ fn any_jitter() -> impl Strategy<Value = Jitter> {
         Just(Jitter::None),
         (nanos(), any::<bool>()).prop_map(|(max, reorder)| Jitter::Uniform { max, reorder }),
         (nanos(), any::<bool>()).prop_map(|(mean, reorder)| Jitter::Exponential { mean, reorder }),
-        (nanos(), nanos(), any::<bool>()).prop_map(|(mean, deviation, reorder)| Jitter::Normal {
+        (nanos(), nanos(), any::<bool>()).prop_map(|(mean, stddev, reorder)| Jitter::Normal {
             mean,
-            deviation,
+            stddev,
             reorder
         }),
     ]
@@ -456,8 +458,9 @@ fn any_config() -> impl Strategy<Value = LinkConfig> {
         )
 }
 
-/// What is too large takes no room in the queue and is seen by no loss model, but has its number: of the packets 0 to 3, 1 is
-/// too large, 2 is lost by its number, and 3 is the second that finds room.
+/// What is too large takes no room in the queue and is seen by no loss model, but has its number:
+/// of the packets 0 to 3, 1 is too large, 2 is lost by its number, and 3 is the second that finds
+/// room.
 #[test]
 fn what_is_too_large_is_dropped_first_of_all() {
     let config = LinkConfig {
@@ -480,8 +483,8 @@ fn what_is_too_large_is_dropped_first_of_all() {
     }
 }
 
-/// Packets of 1 us at 10 us each: with the outage at the queue the time of the offer counts, on the wire that of
-/// the departure, 1 us later.
+/// Packets of 1 us at 10 us each: with the outage at the queue the time of the offer counts, on the
+/// wire that of the departure, 1 us later.
 #[test]
 fn an_outage_takes_what_passes_while_it_lasts() {
     let outage = LossModel::Outage {

@@ -1,9 +1,9 @@
 //! Both links against a queue that is run nanosecond by nanosecond.
 //!
 //! The oracle shares nothing with the crate: a list of waiting packets, and a wire that in every
-//! nanosecond does as much work as its rate allows and hands what is left of that nanosecond to the next
-//! packet in line. Random early detection is Floyd and Jacobson's figure 2 with the amendments that
-//! the crate lists; the average decays in a loop, one typical packet at a time.
+//! nanosecond does as much work as its rate allows and hands what is left of that nanosecond to the
+//! next packet in line. Random early detection is Floyd and Jacobson's figure 2 with the amendments
+//! that the crate lists; the average decays in a loop, one typical packet at a time.
 
 use std::collections::VecDeque;
 
@@ -469,7 +469,8 @@ fn check(rates: &[(u64, u64)], queue: Queue, offers: &[(u64, Packet)], punctual:
     assert_same(&expected, &queued(&mut link, offers, &rates[1..], punctual));
 }
 
-/// Runs of packets of one size, so that a link goes over between counting by its clock and by its records.
+/// Runs of packets of one size, so that a link goes over between counting by its clock and by its
+/// records.
 fn offers_in_runs() -> impl Strategy<Value = Vec<(u64, Packet)>> {
     let run = (
         prop::sample::select(vec![1_u32, 40, 150, 290]),

@@ -47,9 +47,10 @@ fn run(link: &mut QueuedLink<usize>, offers: &[(Time, Packet)]) -> Vec<Outcome> 
         .collect()
 }
 
-/// A 1,000 B packet each millisecond at 4 Mb/s (2 ms each): packet k leaves the queue at 2k ms after k ms.
-/// At the n-th update, 15n ms, the last one to have left is the largest k with 2k < 15n, hence delays of
-/// 7, 14, 22, 29, 37, 44, 52, 59, 67 and 74 ms. With α = 0.125 and β = 1.25 the steps are, before scaling,
+/// A 1,000 B packet each millisecond at 4 Mb/s (2 ms each): packet k leaves the queue at 2k ms
+/// after k ms. At the n-th update, 15n ms, the last one to have left is the largest k with 2k <
+/// 15n, hence delays of 7, 14, 22, 29, 37, 44, 52, 59, 67 and 74 ms. With α = 0.125 and β = 1.25
+/// the steps are, before scaling,
 ///
 /// ```text
 /// 0.125 · (7 − 15) + 1.25 · (7 − 0)     =  7.75   ms · Hz, 1/2048
@@ -130,8 +131,8 @@ fn a_constant_overload_is_held_at_the_target() {
     }
 }
 
-/// After the queue has drained, each update takes α · target off and 2 % of the rest, until the drop
-/// probability is zero and a burst passes again.
+/// After the queue has drained, each update takes α · target off and 2 % of the rest, until the
+/// drop probability is zero and a burst passes again.
 #[test]
 fn quiet_ends_the_drops_and_brings_the_burst_allowance_back() {
     let mut link = link(PieConfig::default());
@@ -147,7 +148,8 @@ fn quiet_ends_the_drops_and_brings_the_burst_allowance_back() {
     while let Some(wakeup) = link.next_wakeup() {
         while link.poll(wakeup).is_some() {}
     }
-    // 6 s are a multiple of the update interval; the queue has been empty for more than two updates.
+    // 6 s are a multiple of the update interval; the queue has been empty for more than two
+    // updates.
     let mut probability = link.drop_probability(Time::from_millis(6_000)).unwrap();
     assert!(probability > 0.1, "{probability}");
     for update in 401..410 {
@@ -168,8 +170,8 @@ fn quiet_ends_the_drops_and_brings_the_burst_allowance_back() {
     assert_eq!(burst(&mut link, 100_000, 140), 0);
 }
 
-/// A twentieth more than the link carries, from which marks take nothing away: the drop probability passes a
-/// tenth in the end.
+/// A twentieth more than the link carries, from which marks take nothing away: the drop probability
+/// passes a tenth in the end.
 #[test]
 fn marks_take_the_place_of_drops_below_a_tenth() {
     let offers: Vec<(Time, Packet)> = (0..10_000)

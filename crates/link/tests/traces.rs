@@ -62,8 +62,8 @@ fn packets_share_opportunities_and_miss_those_of_their_own_instant() {
     }
 }
 
-/// Mahimahi's loop, millisecond by millisecond: every opportunity takes bytes from the packet in transit,
-/// then from the next in line, and what is left over is gone.
+/// Mahimahi's loop, millisecond by millisecond: every opportunity takes bytes from the packet in
+/// transit, then from the next in line, and what is left over is gone.
 fn literal(milliseconds: &[u32], offers: &[(u64, u32)], until: u64) -> Vec<Option<u64>> {
     let period = u64::from(*milliseconds.last().unwrap());
     let mut departures = vec![None; offers.len()];
@@ -153,8 +153,8 @@ proptest! {
     }
 }
 
-/// A packet of 3,000 B that has had one opportunity when the rate is set: 1,496 B are left. The second
-/// opportunity at the millisecond of the hand-over to service counts too.
+/// A packet of 3,000 B that has had one opportunity when the rate is set: 1,496 B are left. The
+/// second opportunity at the millisecond of the hand-over to service counts too.
 #[test]
 fn setting_a_rate_ends_a_trace() {
     let trace = parse_mahimahi("5\n5\n10\n").unwrap();
@@ -185,7 +185,8 @@ fn backlog_of_a_trace_is_what_is_left_in_its_opportunities() {
     }
 }
 
-/// A trace of a constant rate is, on average, that rate: 1,000 opportunities a second are 12.032 Mb/s.
+/// A trace of a constant rate is, on average, that rate: 1,000 opportunities a second are 12.032
+/// Mb/s.
 #[test]
 fn a_saturated_trace_delivers_its_mean_rate() {
     let trace = DeliveryTrace::new(1..=1_000).unwrap();

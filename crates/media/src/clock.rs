@@ -6,21 +6,24 @@ use comity_units::{Span, Time};
 
 /// Lays the source's clock on the sender's.
 ///
-/// A *stored* source is read faster than real time: each section becomes available at its own time, counted
-/// from when the sending began.
+/// A *stored* source is read faster than real time: each section becomes available at its own time,
+/// counted from when the sending began.
 ///
-/// A *live* source says by its arrival when a section is available, and may be uneven: a multiplexer holds frames of
-/// sound back until it has a packet full of them, and an encoder takes longer for some pictures. Such a wait is the source's, and is not
-/// taken from the time that a section has for its way. So the source's clock is laid such that the section that had waited
-/// longest in the last 30 s is available when it comes, and the others as much later than they come:
+/// A *live* source says by its arrival when a section is available, and may be uneven: a
+/// multiplexer holds frames of sound back until it has a packet full of them, and an encoder takes
+/// longer for some pictures. Such a wait is the source's, and is not taken from the time that a
+/// section has for its way. So the source's clock is laid such that the section that had waited
+/// longest in the last 30 s is available when it comes, and the others as much later than they
+/// come:
 ///
 /// ```text
 /// wait(k)       = arrival(k) − source time(k)
 /// available(k)  = max( arrival(k),  source time(k) + greatest wait of the last 30 s )
 /// ```
 ///
-/// A wait that is longer by a second than the least is no unevenness but a halt of the source. It counts for its own
-/// section alone. A source whose clock runs slower than ours is followed at once, one whose clock runs faster 30 s behind.
+/// A wait that is longer by a second than the least is no unevenness but a halt of the source. It
+/// counts for its own section alone. A source whose clock runs slower than ours is followed at
+/// once, one whose clock runs faster 30 s behind.
 ///
 /// ```
 /// use comity_media::SourceClock;
@@ -72,8 +75,9 @@ impl SourceClock {
         Self(Kind::Live(Live::default()))
     }
 
-    /// The sender's time at which a section is available that came at `now` and has this source time. It is no earlier than
-    /// `now` for a live source; a stored one does not mind when a section comes.
+    /// The sender's time at which a section is available that came at `now` and has this source
+    /// time. It is no earlier than `now` for a live source; a stored one does not mind when a
+    /// section comes.
     pub fn lay(&mut self, now: Time, source_time: Time) -> Time {
         match &mut self.0 {
             Kind::Stored { start } => source_time + start.saturating_since(Time::ZERO),
@@ -95,7 +99,8 @@ impl Live {
     }
 }
 
-/// Adds a wait to those that may still become the extreme one, of which those go that cannot any more; the extreme one.
+/// Adds a wait to those that may still become the extreme one, of which those go that cannot any
+/// more; the extreme one.
 fn extreme(
     waits: &mut VecDeque<(Time, Span)>,
     now: Time,

@@ -1,6 +1,8 @@
-//! The small header that each section's payload begins with, by which a receiver writes a stream again.
+//! The small header that each section's payload begins with, by which a receiver writes a stream
+//! again.
 //!
-//! All integers are big-endian. The first byte holds the version (high four bits, 1) and the kind (low four).
+//! All integers are big-endian. The first byte holds the version (high four bits, 1) and the kind
+//! (low four).
 //!
 //! ```text
 //! kind 1, Unit:    flags u8 | PID u16 | stream_type u8 | stream_id u8 | frame u8 | [PTS] | [DTS] | access unit, or payload of a PES packet
@@ -52,7 +54,8 @@ pub struct Unit {
     pub random_access: bool,
     /// Whether the source's clock or its counters jumped before it.
     pub discontinuity: bool,
-    /// Whether the source marked its PES packet as aligned with the access unit; of several pictures that begin in one, the first.
+    /// Whether the source marked its PES packet as aligned with the access unit; of several
+    /// pictures that begin in one, the first.
     pub aligned: bool,
 }
 
@@ -205,7 +208,8 @@ impl fmt::Display for HeaderError {
 impl core::error::Error for HeaderError {}
 
 impl Header {
-    /// Appends the header. Of PID and time stamps only the 13 and 33 bits that they have are written.
+    /// Appends the header. Of PID and time stamps only the 13 and 33 bits that they have are
+    /// written.
     pub fn encode(&self, out: &mut Vec<u8>) {
         let first = |kind: u8| VERSION << 4 | kind;
         match *self {
@@ -240,7 +244,8 @@ impl Header {
         }
     }
 
-    /// Reads the header of a payload; also what follows it, which is checked as far as its kind allows.
+    /// Reads the header of a payload; also what follows it, which is checked as far as its kind
+    /// allows.
     ///
     /// # Errors
     /// A [`HeaderError`] that says what is wrong; nothing malformed is taken.

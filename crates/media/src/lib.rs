@@ -1,10 +1,10 @@
 //! Media bytes to sections, and back.
 //!
-//! A [`Reader`] takes the bytes of an MPEG transport stream, or of an MPEG-1 or MPEG-2 elementary stream, in
-//! whatever pieces they come, and gives [`MediaSection`]s: access units and tables, each with the time at
-//! which the source has it, its deadline, its [`Importance`], and the section that it needs. A [`Shedder`]
-//! leaves out what the network has no room for. What arrives goes into a [`TsWriter`], which gives a
-//! transport stream of whole access units for any player.
+//! A [`Reader`] takes the bytes of an MPEG transport stream, or of an MPEG-1 or MPEG-2 elementary
+//! stream, in whatever pieces they come, and gives [`MediaSection`]s: access units and tables, each
+//! with the time at which the source has it, its deadline, its [`Importance`], and the section that
+//! it needs. A [`Shedder`] leaves out what the network has no room for. What arrives goes into a
+//! [`TsWriter`], which gives a transport stream of whole access units for any player.
 //!
 //! ```text
 //! bytes -> Reader -> MediaSection -> [Shedder] -> SourceClock -> transport ..> TsWriter -> bytes
@@ -33,7 +33,7 @@
 //!     let Event::Section(section) = event else { continue };
 //!     pictures += u32::from(section.frame.is_picture());
 //!     if section.frame == (FrameType::Bidirectional { referenced: false }) {
-//!         continue; // Nothing needs it: the rest still plays.
+//!         continue; // Nothing needs it: the rest still runs.
 //!     }
 //!     writer.write(&section.payload, &mut copy)?;
 //! }

@@ -8,7 +8,8 @@ pub(crate) const PAT: u16 = 0;
 const SYNTAX_HEADER: usize = 8;
 const CRC: usize = 4;
 
-/// Whether these bytes are one section of a table: its length is right, and its CRC where it has one.
+/// Whether these bytes are one section of a table: its length is right, and its CRC where it has
+/// one.
 pub(crate) fn is_whole_section(section: &[u8]) -> bool {
     let Some(length) = section_length(section) else {
         return false;
@@ -124,7 +125,8 @@ impl Gatherer {
             .is_some_and(|partial| !partial.is_empty())
     }
 
-    /// Takes a packet's payload; gives the sections that end in it, and whether one of them was malformed.
+    /// Takes a packet's payload; gives the sections that end in it, and whether one of them was
+    /// malformed.
     pub(crate) fn push(&mut self, payload: &[u8], begins: bool) -> (Vec<Vec<u8>>, bool) {
         let mut found = Vec::new();
         let mut malformed = false;

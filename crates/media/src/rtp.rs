@@ -1,4 +1,5 @@
-//! Media in RTP packets (RFC 3550), as RFC 2250 has it for MPEG: packets in, bytes in order out, and back.
+//! Media in RTP packets (RFC 3550), as RFC 2250 has it for MPEG: packets in, bytes in order out,
+//! and back.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -13,7 +14,7 @@ const MP2T: u8 = 33;
 const MPV: u8 = 32;
 
 /// How many packets may be held for an earlier one.
-const MOST_HELD: usize = 64;
+const MAX_HELD: usize = 64;
 /// For how long.
 const PATIENCE: Span = Span::from_millis(50);
 /// A jump in the sequence of more than this is another sender, not a loss (RFC 3550, appendix A.1).
@@ -99,11 +100,11 @@ impl<'a> Packet<'a> {
     }
 }
 
-/// Puts packets in order again: one that is early waits for those before it, up to 50 ms or 64 packets; one that
-/// comes after its turn, or twice, is left out.
+/// Puts packets in order again: one that is early waits for those before it, up to 50 ms or 64
+/// packets; one that comes after its turn, or twice, is left out.
 ///
-/// Packets of another source, or whose numbers jump by 3000 or more, are a stream that begins anew: what is held
-/// is given, and nothing is waited for.
+/// Packets of another source, or whose numbers jump by 3000 or more, are a stream that begins anew:
+/// what is held is given, and nothing is waited for.
 ///
 /// ```
 /// use comity_media::rtp::{Packetiser, Reorder};
@@ -143,7 +144,8 @@ impl Reorder {
         if self.source != Some(packet.source) || !is_near {
             self.flush(out);
             self.source = Some(packet.source);
-            // One whole round ahead of zero, so that what is early for the first packet is not below zero.
+            // One whole round ahead of zero, so that what is early for the first packet is not
+            // below zero.
             self.next = (1 << 16) + u64::from(packet.sequence);
         }
         let distance = packet.sequence.wrapping_sub(self.next as u16);
@@ -158,7 +160,7 @@ impl Reorder {
         }
         self.held.insert(number, (now, packet.media.to_vec()));
         self.release(out);
-        while self.held.len() > MOST_HELD {
+        while self.held.len() > MAX_HELD {
             self.skip(out);
         }
         self.expire(now, out);
@@ -208,8 +210,8 @@ pub struct Packetiser {
 }
 
 impl Packetiser {
-    /// One whose first packet has this sequence number, by a source of this name: both had better be random
-    /// (RFC 3550, section 5.1).
+    /// One whose first packet has this sequence number, by a source of this name: both had better
+    /// be random (RFC 3550, section 5.1).
     pub const fn new(sequence: u16, source: u32) -> Self {
         Self { sequence, source }
     }
@@ -311,11 +313,11 @@ mod tests {
         let other = Packetiser::new(50_000, 8).packet(Span::ZERO, b"x");
         reorder.push(now, &other, &mut out).unwrap();
         assert_eq!(out, b"acx");
-        for number in 0..=MOST_HELD as u16 {
+        for number in 0..=MAX_HELD as u16 {
             let early = Packetiser::new(50_002 + number, 8).packet(Span::ZERO, b"y");
             reorder.push(now, &early, &mut out).unwrap();
         }
-        assert_eq!(out.len(), 3 + MOST_HELD + 1);
+        assert_eq!(out.len(), 3 + MAX_HELD + 1);
         assert!(reorder.held.is_empty());
     }
 }

@@ -6,14 +6,16 @@ use comity_units::{Span, Time};
 
 /// What has one deadline: an access unit, a table, or a slice of what is not understood.
 ///
-/// It must have arrived by `source_time + deadline + latency`, where the latency is the transport's to choose
-/// and the source's clock is laid on the sender's by a [`SourceClock`](crate::SourceClock).
+/// It must have arrived by `source_time + deadline + latency`, where the latency is the transport's
+/// to choose and the source's clock is laid on the sender's by a
+/// [`SourceClock`](crate::SourceClock).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MediaSection {
     /// The stream: 0 for the tables of a transport stream, then one for each elementary stream in
     /// the order of their first appearance in a program map. Other sources have stream 0 alone.
     pub stream: u16,
-    /// Its number within the stream, from 0, without holes but for those that an [`Event::Missing`] names.
+    /// Its number within the stream, from 0, without holes but for those that an [`Event::Missing`]
+    /// names.
     pub number: u64,
     /// When the source has it: its decoding time on the source's clock, which begins at zero.
     pub source_time: Time,
@@ -23,8 +25,8 @@ pub struct MediaSection {
     pub importance: Importance,
     /// What it holds.
     pub frame: FrameType,
-    /// How many referenced P pictures its group has had, itself included; zero for an intra picture and for
-    /// what is not video.
+    /// How many referenced P pictures its group has had, itself included; zero for an intra picture
+    /// and for what is not video.
     pub position: u8,
     /// The number of an earlier section of the same stream without which this one is worthless.
     pub needs: Option<u64>,
@@ -85,13 +87,14 @@ pub enum Notice {
         /// How many bytes its streams had.
         bytes: u64,
     },
-    /// The packets of a transport stream stand so many bytes apart, 192 or 204: what stands beside them, a time stamp or
-    /// parity, is left out.
+    /// The packets of a transport stream stand so many bytes apart, 192 or 204: what stands beside
+    /// them, a time stamp or parity, is left out.
     PacketsApart {
         /// From the beginning of one packet to that of the next.
         bytes: u64,
     },
-    /// No packet began where one had to: `skipped` bytes were left out up to the next one, or at the end of the source.
+    /// No packet began where one had to: `skipped` bytes were left out up to the next one, or at
+    /// the end of the source.
     LostSync {
         /// How many bytes were left out.
         skipped: u64,
@@ -101,14 +104,15 @@ pub enum Notice {
         /// The packet identifier of its stream.
         pid: u16,
     },
-    /// The continuity counter of a stream has a gap between two access units: the source was spliced there, or units are
-    /// missing from it, which cannot be told apart. No unit is cut.
+    /// The continuity counter of a stream has a gap between two access units: the source was
+    /// spliced there, or units are missing from it, which cannot be told apart. No unit is cut.
     Break {
         /// The packet identifier of the stream.
         pid: u16,
     },
-    /// A stream of sound whose frames were understood has something that is none: the rest of its PES packet is sent as
-    /// one unit, as are PES packets without frames. Told once for each stream.
+    /// A stream of sound whose frames were understood has something that is none: the rest of its
+    /// PES packet is sent as one unit, as are PES packets without frames. Told once for each
+    /// stream.
     NoFrames {
         /// Its packet identifier.
         pid: u16,
@@ -127,9 +131,9 @@ pub enum Notice {
     },
 }
 
-/// An access unit that the source has only a part of, and that is left out, or one that is longer than the reader may hold.
-/// It has a number like any other, so that a receiver can be told of it. Of frames of sound that share a PES packet,
-/// there may be several under one number.
+/// An access unit that the source has only a part of, and that is left out, or one that is longer
+/// than the reader may hold. It has a number like any other, so that a receiver can be told of it.
+/// Of frames of sound that share a PES packet, there may be several under one number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MissingUnit {
     /// Its stream.

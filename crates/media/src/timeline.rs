@@ -11,8 +11,8 @@ pub(crate) const fn ticks(ticks: u64) -> Span {
     Span::from_nanos((ticks as u128 * 100_000 / 9) as u64)
 }
 
-/// By how much the decoding times of one stream may go back without a jump: by the standard not at all, but
-/// there are sources that time their first units carelessly.
+/// By how much the decoding times of one stream may go back without a jump: by the standard not at
+/// all, but there are sources that time their first units carelessly.
 const SLACK: i64 = 45_000;
 
 /// One stretch of time stamps without a jump.
@@ -62,8 +62,8 @@ impl Stretch {
 
 /// Maps the time stamps of one program to the source's clock.
 ///
-/// While one stream has jumped already and another has not, both stretches are known: each time stamp belongs to
-/// the newest that it is near to, and in which its own stream does not go back.
+/// While one stream has jumped already and another has not, both stretches are known: each time
+/// stamp belongs to the newest that it is near to, and in which its own stream does not go back.
 #[derive(Debug, Default)]
 pub(crate) struct Timeline {
     newest: Option<Stretch>,

@@ -1,26 +1,29 @@
 //! What one end of a connection saw and decided, as a qlog file that qvis opens.
 //!
-//! The simulator writes them of its flows, and the library of real connections: the same records, so that one can
-//! be laid beside the other.
+//! The simulator writes them of its flows, and the library of real connections: the same records,
+//! so that one can be laid beside the other.
 //!
-//! The file is a JSON text sequence (RFC 7464): records that begin with the byte 1e and end with a newline,
-//! first a header, then one record per event. Save it as `.sqlog`, which is how qvis knows the form.
-//! Times and round trips are milliseconds; times count from the start of the run and are exact to the
-//! nanosecond for the first eleven days (10¹⁵ ns, the decimals that a 64-bit float keeps).
+//! The file is a JSON text sequence (RFC 7464): records that begin with the byte 1e and end with a
+//! newline, first a header, then one record per event. Save it as `.sqlog`, which is how qvis knows
+//! the form. Times and round trips are milliseconds; times count from the start of the run and are
+//! exact to the nanosecond for the first eleven days (10¹⁵ ns, the decimals that a 64-bit float
+//! keeps).
 //!
-//! The format is version 0.3, which is the newest that qvis reads: it knows a file by its `qlog_version`
-//! and an event by a name such as `transport:packet_sent`, both of which later drafts renamed. TCP has no
-//! packet numbers, which the format asks for: here they count transmissions, so that a
-//! retransmission is a packet of its own, and acknowledgements name those transmissions that they cover.
-//! The packet type is `1RTT` throughout, as in qvis' own conversion of TCP captures.
+//! The format is version 0.3, which is the newest that qvis reads: it knows a file by its
+//! `qlog_version` and an event by a name such as `transport:packet_sent`, both of which later
+//! drafts renamed. TCP has no packet numbers, which the format asks for: here they count
+//! transmissions, so that a retransmission is a packet of its own, and acknowledgements name those
+//! transmissions that they cover. The packet type is `1RTT` throughout, as in qvis' own conversion
+//! of TCP captures.
 //!
-//! The datagram transport has packet numbers of its own, and *sections* instead of a byte stream: pieces of them
-//! are frames of the type `section`. What becomes of sections is no business of QUIC: it has events with names that
-//! begin with `comity:`, which qvis passes over ([`QlogWriter::event`]).
+//! The datagram transport has packet numbers of its own, and *sections* instead of a byte stream:
+//! pieces of them are frames of the type `section`. What becomes of sections is no business of
+//! QUIC: it has events with names that begin with `comity:`, which qvis passes over
+//! ([`QlogWriter::event`]).
 //!
-//! Records are plain structs of this module, not those of the `qlog` crate: as of its version 0.18 that
-//! crate writes the later header and names, which qvis refuses; keeps round trips as 32-bit floats,
-//! good for seven digits; and has no TCP.
+//! Records are plain structs of this module, not those of the `qlog` crate: as of its version 0.18
+//! that crate writes the later header and names, which qvis refuses; keeps round trips as 32-bit
+//! floats, good for seven digits; and has no TCP.
 //!
 //! Source: draft-ietf-quic-qlog-main-schema-04 and draft-ietf-quic-qlog-quic-events-03.
 
@@ -121,13 +124,13 @@ pub enum CongestionState {
     ApplicationLimited,
     /// The window or rate grows slowly.
     CongestionAvoidance,
-    /// The law drains or probes on purpose.
+    /// The controller drains or probes on purpose.
     Probing,
     /// Losses of one episode are being repaired.
     Recovery,
     /// The window doubles per round trip.
     SlowStart,
-    /// The law holds its rate.
+    /// The controller holds its rate.
     Steady,
 }
 
@@ -291,7 +294,8 @@ impl<W: Write> QlogWriter<W> {
         self.event(now, "recovery:packet_lost", &event)
     }
 
-    /// The sender knows this now (`recovery:metrics_updated`): what has changed is written, if anything.
+    /// The sender knows this now (`recovery:metrics_updated`): what has changed is written, if
+    /// anything.
     ///
     /// # Errors
     /// When the file cannot be written.
@@ -304,7 +308,8 @@ impl<W: Write> QlogWriter<W> {
         self.event(now, "recovery:metrics_updated", &changed)
     }
 
-    /// The sender is in this state now (`recovery:congestion_state_updated`): written when it is another.
+    /// The sender is in this state now (`recovery:congestion_state_updated`): written when it is
+    /// another.
     ///
     /// # Errors
     /// When the file cannot be written.

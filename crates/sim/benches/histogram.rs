@@ -1,5 +1,5 @@
-//! What recording one delay costs, here and in the published crate, for one distribution in the cache and for
-//! as many as a large run has flows.
+//! What recording one delay costs, here and in the published crate, for one distribution in the
+//! cache and for as many as a large run has flows.
 
 use std::hint::black_box;
 

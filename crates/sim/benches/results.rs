@@ -33,11 +33,11 @@ fn flow(run: u64, number: u64) -> FlowReport {
         sent_packets: packets + 10,
         sent_wire_bytes: (packets + 10) * 1_500,
         received_packets: packets,
-        returned_packets: packets,
+        acks: packets,
         delay: Summary {
             count: packets,
             mean: share,
-            deviation: share / 7.0,
+            stddev: share / 7.0,
             min: share / 10.0,
             max: share * 2.0,
             median: share,

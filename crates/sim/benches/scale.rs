@@ -1,7 +1,7 @@
 //! What a run costs as its flows become many: `cargo bench -p comity-sim --bench scale`.
 //!
-//! A table on standard output, one row for each number of greedy TCP flows through one 10 Gb/s bottleneck. Numbers
-//! after `--` replace the numbers of flows.
+//! A table on standard output, one row for each number of greedy TCP flows through one 10 Gb/s
+//! bottleneck. Numbers after `--` replace the numbers of flows.
 #![allow(
     clippy::print_stdout,
     clippy::disallowed_methods,
@@ -17,7 +17,7 @@ use comity_sim::{Packet, RunOptions, run};
 use comity_transport::tcp::Connection;
 use comity_units::Seed;
 
-/// How long each network is played, in simulated milliseconds.
+/// How long each network is run, in simulated milliseconds.
 const MILLIS: u64 = 1_000;
 
 fn main() {

@@ -1,7 +1,9 @@
-//! What a time-lined flow costs beside the flow that it would be without deadlines: the same network, once with two
-//! TLTCP flows and once with two flows of the recovery below it. The aim is a ratio of at most 1.3.
+//! What a time-lined flow costs beside the flow that it would be without deadlines: the same
+//! network, once with two TLTCP flows and once with two flows of the recovery below it. The aim is
+//! a ratio of at most 1.3.
 //!
-//! Instructions are what counts on a machine that others share; `docs/performance.md` says how they are counted.
+//! Instructions are what counts on a machine that others share; `docs/performance.md` says how they
+//! are counted.
 
 #[path = "../tests/common/mod.rs"]
 mod common;
@@ -15,7 +17,8 @@ use comity_transport::tcp::timeline::TimelineConfig;
 use comity_units::{Bytes, Seed, Span};
 use criterion::{Criterion, criterion_group, criterion_main};
 
-/// Sections of so many packets, each worth sending for so long, with or without the paper's blind spot.
+/// Sections of so many packets, each worth sending for so long, with or without the paper's blind
+/// spot.
 #[derive(Clone, Copy)]
 struct Deadlines {
     packets: u64,

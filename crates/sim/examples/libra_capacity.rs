@@ -4,11 +4,11 @@
 //! cargo run --release -p comity-sim --example libra_capacity experiments/libra/capacity.toml
 //! ```
 //!
-//! A row for each clock of the peer's timestamps, capacity and kind of cross traffic.
-//! For each time after the start of the flow: the median and the
-//! farthest ratio of the estimate to the capacity over round trips and seeds, and how many of the runs were within
-//! 10 %. Then for each round trip how long after its start a flow's estimate came within 10 % for good: the latest of
-//! the seeds, or a dash if one of them never did.
+//! A row for each clock of the peer's timestamps, capacity and kind of cross traffic. For each time
+//! after the start of the flow: the median and the farthest ratio of the estimate to the capacity
+//! over round trips and seeds, and how many of the runs were within 10 %. Then for each round trip
+//! how long after its start a flow's estimate came within 10 % for good: the latest of the seeds,
+//! or a dash if one of them never did.
 
 #![allow(clippy::print_stdout, reason = "the table is what this is for")]
 

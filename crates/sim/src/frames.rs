@@ -1,16 +1,17 @@
 //! Frames of a video: a synthetic encoder, and files of frames.
 //!
-//! Frames come in the order in which they are decoded, one at a time, at equal distances: what an encoder
-//! gives that holds frames back until it has the ones that they are predicted from.
+//! Frames come in the order in which they are decoded, one at a time, at equal distances: what an
+//! encoder gives that holds frames back until it has the ones that they are predicted from.
 //!
 //! ```text
 //! shown      I  B  B  P  B  B  P        group = 7, b_frames = 2
 //! decoded    I  P  B  B  P  B  B
 //! ```
 //!
-//! Groups are closed: the last frame of a group is a reference, so that no frame needs anything of another
-//! group. A predicted frame needs the reference before it, a bidirectional one the reference decoded last,
-//! which needs the one before it: a chain that leads to the group's first frame.
+//! Groups are closed: the last frame of a group is a reference, so that no frame needs anything of
+//! another group. A predicted frame needs the reference before it, a bidirectional one the
+//! reference decoded last, which needs the one before it: a chain that leads to the group's first
+//! frame.
 
 use std::fmt;
 
@@ -42,8 +43,8 @@ pub struct Frame {
 /// size    = mean · e^(σ·z − σ²/2)      z standard normal,  σ² = ln(1 + variation²)
 /// ```
 ///
-/// Differs from a real encoder in: 1. sizes of successive frames are independent; 2. there is no rate
-/// control that makes up for large frames.
+/// Differs from a real encoder in: 1. sizes of successive frames are independent; 2. there is no
+/// rate control that makes up for large frames.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Video {
     /// Frames per second, above zero.
@@ -54,7 +55,8 @@ pub struct Video {
     pub group: u32,
     /// Bidirectional frames between two references.
     pub b_frames: u32,
-    /// How large intra, predicted and bidirectional frames are on average, in any one unit; above zero.
+    /// How large intra, predicted and bidirectional frames are on average, in any one unit; above
+    /// zero.
     pub ratio: [f64; 3],
     /// The standard deviation of sizes of one type as a share of their mean; 0 for equal sizes.
     pub variation: f64,
@@ -250,8 +252,8 @@ const LATEST: u32 = 365 * 24 * 3600;
 
 /// Reads a file of frames: `time_s,bytes,type` in each line, in decoding order.
 ///
-/// The type is `I`, `P`, `B`, or `-` for what is neither. Empty lines, lines that begin with `#` and a
-/// heading `time_s,...` are left out.
+/// The type is `I`, `P`, `B`, or `-` for what is neither. Empty lines, lines that begin with `#`
+/// and a heading `time_s,...` are left out.
 ///
 /// # Errors
 /// [`FramesError`] for the first line that is none.

@@ -1,10 +1,11 @@
 //! Distributions of delays, recorded once per packet.
 //!
 //! A [`Distribution`] keeps exact integer moments beside a log-linear histogram, so that means and
-//! deviations carry no error of the bins and two distributions merge to the same bits in any order. Every
-//! octave of nanoseconds is divided into 64 bins, as in Tene's HdrHistogram with its precision halved; only
-//! the part between the least and the largest value recorded is held, because most flows see one or two
-//! octaves. Why this is not the published crate: `docs/adr/0006-histograms.md`.
+//! deviations carry no error of the bins and two distributions merge to the same bits in any order.
+//! Every octave of nanoseconds is divided into 64 bins, as in Tene's HdrHistogram with its
+//! precision halved; only the part between the least and the largest value recorded is held,
+//! because most flows see one or two octaves. Why this is not the published crate:
+//! `docs/adr/0006-histograms.md`.
 
 use comity_units::Span;
 
@@ -22,8 +23,8 @@ const NANOS_PER_SECOND: f64 = 1e9;
 /// The distribution of a delay.
 ///
 /// Recording costs a few nanoseconds and, once the range has been seen, no allocation. An empty
-/// distribution is 64 bytes and has no heap; a full one adds 4 bytes for each of the 64 bins of every octave
-/// between its extremes.
+/// distribution is 64 bytes and has no heap; a full one adds 4 bytes for each of the 64 bins of
+/// every octave between its extremes.
 ///
 /// ```text
 /// bin(v) = v                                 for v < 128 ns
@@ -32,8 +33,9 @@ const NANOS_PER_SECOND: f64 = 1e9;
 /// deviation² = Σ v² / n − mean²              (of these values, not of a population they were drawn from)
 /// ```
 ///
-/// Counts, sums and extremes are exact. A quantile q is the middle of the bin that holds the value of rank
-/// ⌈q n⌉ (nearest rank), kept within the extremes: at most 0.78 % from that value, and exact at either end.
+/// Counts, sums and extremes are exact. A quantile q is the middle of the bin that holds the value
+/// of rank ⌈q n⌉ (nearest rank), kept within the extremes: at most 0.78 % from that value, and
+/// exact at either end.
 ///
 /// ```
 /// # use comity_sim::histogram::Distribution;
@@ -54,8 +56,9 @@ pub struct Distribution {
     /// `u64::MAX` while empty.
     min: u64,
     max: u64,
-    /// Whole runs of bins, from the run that `min` falls into to the run that `max` falls into. The index
-    /// of the first follows from `min`, and the number of values is the sum of the bins: neither is a field.
+    /// Whole runs of bins, from the run that `min` falls into to the run that `max` falls into. The
+    /// index of the first follows from `min`, and the number of values is the sum of the bins:
+    /// neither is a field.
     bins: Box<[u32]>,
 }
 
@@ -143,7 +146,7 @@ impl Distribution {
 
     /// The standard deviation in seconds; `None` when empty.
     #[must_use]
-    pub fn deviation(&self) -> Option<f64> {
+    pub fn stddev(&self) -> Option<f64> {
         let count = self.count();
         if count == 0 {
             return None;
@@ -162,8 +165,8 @@ impl Distribution {
         Some(variance.max(0.0).sqrt() / NANOS_PER_SECOND)
     }
 
-    /// The value that a share `share` of the values does not exceed, in seconds, within 0.78 %; `None` when
-    /// empty. A share outside 0..=1 counts as the nearer end.
+    /// The value that a share `share` of the values does not exceed, in seconds, within 0.78 %;
+    /// `None` when empty. A share outside 0..=1 counts as the nearer end.
     #[must_use]
     pub fn quantile(&self, share: f64) -> Option<f64> {
         let count = self.count();
@@ -191,13 +194,13 @@ impl Distribution {
     /// The distribution in a few numbers; zeros when empty.
     #[must_use]
     pub fn summary(&self) -> Summary {
-        let (Some(mean), Some(deviation)) = (self.mean(), self.deviation()) else {
+        let (Some(mean), Some(stddev)) = (self.mean(), self.stddev()) else {
             return Summary::default();
         };
         Summary {
             count: self.count(),
             mean,
-            deviation,
+            stddev,
             min: seconds(self.min),
             max: seconds(self.max),
             median: self.quantile(0.5).unwrap_or(mean),
@@ -206,8 +209,8 @@ impl Distribution {
         }
     }
 
-    /// The summary of these values and of as many zeros as it takes to make them `total`: for waits of which
-    /// only those above zero were recorded. Without effect when there are as many already.
+    /// The summary of these values and of as many zeros as it takes to make them `total`: for waits
+    /// of which only those above zero were recorded. Without effect when there are as many already.
     #[must_use]
     pub fn summary_with_zeros(&self, total: u64) -> Summary {
         let mut all = self.clone();
@@ -253,8 +256,9 @@ impl Distribution {
         }
     }
 
-    /// Adds to the bin at `at`. What a full bin cannot take goes to the next that can (upwards first), so that the sum of
-    /// the bins stays the number of values; a quantile is then off by one more bin.
+    /// Adds to the bin at `at`. What a full bin cannot take goes to the next that can (upwards
+    /// first), so that the sum of the bins stays the number of values; a quantile is then off by
+    /// one more bin.
     fn pour(&mut self, at: usize, mut count: u64) {
         let upward = at..self.bins.len();
         for slot in upward.chain((0..at).rev()) {
@@ -331,7 +335,7 @@ mod tests {
         Summary {
             count: sorted.len() as u64,
             mean,
-            deviation: variance.sqrt(),
+            stddev: variance.sqrt(),
             min: sorted[0],
             max: sorted[sorted.len() - 1],
             median: rank(0.5),
@@ -364,7 +368,7 @@ mod tests {
         );
         assert_eq!(empty.summary(), Summary::default());
         assert_eq!(
-            (empty.mean(), empty.deviation(), empty.quantile(0.5)),
+            (empty.mean(), empty.stddev(), empty.quantile(0.5)),
             (None, None, None)
         );
     }
@@ -376,7 +380,7 @@ mod tests {
         let summary = four.summary();
         assert_eq!((summary.count, summary.min, summary.max), (4, 2e-6, 6e-6));
         assert!((summary.mean - 4e-6).abs() < 1e-18);
-        assert!((summary.deviation - 2e-6 / 2_f64.sqrt()).abs() < 1e-18);
+        assert!((summary.stddev - 2e-6 / 2_f64.sqrt()).abs() < 1e-18);
         assert!((summary.median / 4e-6 - 1.0).abs() < 0.0079);
         // The rank of the 95th percentile of four values is 4.
         assert_eq!((summary.p95, summary.p99), (6e-6, 6e-6));
@@ -385,10 +389,10 @@ mod tests {
     }
 
     #[test]
-    fn equal_values_have_no_deviation_and_exact_quantiles() {
+    fn equal_values_have_no_stddev_and_exact_quantiles() {
         let equal = of(&[123_456_789; 1000]);
         let summary = equal.summary();
-        assert_eq!(summary.deviation, 0.0);
+        assert_eq!(summary.stddev, 0.0);
         assert_eq!(
             [summary.median, summary.p99, summary.max],
             [0.123_456_789; 3]
@@ -400,7 +404,7 @@ mod tests {
         // 1000 s, one nanosecond up or down: in doubles Σv² − n mean² would lose all of it.
         let base = 1_000_000_000_000;
         let values: Vec<u64> = (0..10_000).map(|i| base + 2 * (i % 2)).collect();
-        assert!((of(&values).deviation().unwrap() - 1e-9).abs() < 1e-18);
+        assert!((of(&values).stddev().unwrap() - 1e-9).abs() < 1e-18);
     }
 
     #[test]
@@ -409,7 +413,7 @@ mod tests {
         let summary = of(&[4_000]).summary_with_zeros(4);
         assert_eq!((summary.count, summary.min, summary.max), (4, 0.0, 4e-6));
         assert_eq!((summary.mean, summary.median), (1e-6, 0.0));
-        assert!((summary.deviation - 3_f64.sqrt() * 1e-6).abs() < 1e-18);
+        assert!((summary.stddev - 3_f64.sqrt() * 1e-6).abs() < 1e-18);
         assert_eq!(Distribution::new().summary_with_zeros(7).count, 7);
         assert_eq!(
             Distribution::new().summary_with_zeros(0),
@@ -494,7 +498,7 @@ mod tests {
             prop_assert_eq!((got.count, got.min, got.max), (expected.count, expected.min, expected.max));
             let near = |a: f64, b: f64, share: f64| (a - b).abs() <= share * b.abs() + 1e-9;
             prop_assert!(near(got.mean, expected.mean, 1e-12), "{got:?} {expected:?}");
-            prop_assert!(near(got.deviation, expected.deviation, 1e-9), "{got:?} {expected:?}");
+            prop_assert!(near(got.stddev, expected.stddev, 1e-9), "{got:?} {expected:?}");
             prop_assert!(near(got.median, expected.median, 0.0079), "{got:?} {expected:?}");
             prop_assert!(near(got.p95, expected.p95, 0.0079), "{got:?} {expected:?}");
             prop_assert!(near(got.p99, expected.p99, 0.0079), "{got:?} {expected:?}");

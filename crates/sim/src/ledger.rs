@@ -42,7 +42,8 @@ enum Fate {
 }
 
 impl Ledger {
-    /// A ledger that counts what is submitted from `warmup` on, with deadlines `latency` after submission.
+    /// A ledger that counts what is submitted from `warmup` on, with deadlines `latency` after
+    /// submission.
     pub fn new(warmup: Time, latency: Option<Span>) -> Self {
         Self {
             warmup,
@@ -206,7 +207,8 @@ impl Ledger {
                 }
             }
         }
-        // Slack is what the latency leaves beyond the age, so that its low quantiles are the age's high ones.
+        // Slack is what the latency leaves beyond the age, so that its low quantiles are the age's
+        // high ones.
         let slack = |share| Some(self.latency?.as_secs_f64() - self.age.quantile(share)?);
         SectionsReport {
             age: self.age.summary(),

@@ -1,9 +1,10 @@
 //! A fast, deterministic packet simulator for transport protocols.
 //!
-//! A [`network::Network`] describes nodes, one-way links and flows as plain data. [`run`] plays it from a
-//! seed in virtual time and gives a [`report::RunReport`]. The protocols are the state machines of
-//! `comity-transport`, the links those of `comity-link`: what is simulated is the code that is deployed.
-//! A [`scenario::Scenario`] is a network as text, with what is to be varied from run to run.
+//! A [`network::Network`] describes nodes, one-way links and flows as plain data. [`run`] runs it
+//! from a seed in virtual time and gives a [`report::RunReport`]. The protocols are the state
+//! machines of `comity-transport`, the links those of `comity-link`: what is simulated is the code
+//! that is deployed. A [`scenario::Scenario`] is a network as text, with what is to be varied from
+//! run to run.
 
 pub mod frames;
 pub mod histogram;

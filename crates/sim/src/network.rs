@@ -49,8 +49,8 @@ pub struct LinkSpec {
 
 /// A flow from one node to another, with acknowledgements coming back.
 ///
-/// Packets take the path of least propagation delay (ties: fewest links, then the order of the links),
-/// each way for itself, fixed for the run.
+/// Packets take the path of least propagation delay (ties: fewest links, then the order of the
+/// links), each way for itself, fixed for the run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FlowSpec {
     /// Its name, unique; it keys the flow's random streams.
@@ -73,7 +73,8 @@ pub struct FlowSpec {
     pub stop: Option<Time>,
 }
 
-/// When a flow starts: at `at`, plus a uniformly random part of `spread` drawn from the flow's own stream.
+/// When a flow starts: at `at`, plus a uniformly random part of `spread` drawn from the flow's own
+/// stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Start {
     /// The earliest start.
@@ -98,7 +99,8 @@ pub enum TransportSpec {
 /// TCP, as configured for one flow.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TcpSpec {
-    /// Both endpoints' settings. The tick of the timestamps is that of the receiver; the sender's is a microsecond.
+    /// Both endpoints' settings. The tick of the timestamps is that of the receiver; the sender's
+    /// is a microsecond.
     pub config: tcp::Config,
     /// The name of the controller in [`comity_congestion::table`].
     pub controller: String,
@@ -131,9 +133,9 @@ pub struct TimelineSpec {
     pub section: Bytes,
     /// How long a section is worth sending.
     pub deadline: Span,
-    /// How often the reader tells the source which share of the frames it had in time; the source then leaves
-    /// out bidirectional, and then predicted frames as needed. `None` for never. A report takes as long as the
-    /// links back do at the start, and no room on them.
+    /// How often the reader tells the source which share of the frames it had in time; the source
+    /// then leaves out bidirectional, and then predicted frames as needed. `None` for never. A
+    /// report takes as long as the links back do at the start, and no room on them.
     pub feedback: Option<Span>,
 }
 
@@ -152,8 +154,9 @@ pub enum Headers {
 }
 
 impl Headers {
-    /// The headers of a segment with data, without SACK blocks and voids, once the handshake is over: with
-    /// timestamps, the wave of a controller with a meter, and the time-line's `seq_update`.
+    /// The headers of a segment with data, without SACK blocks and voids, once the handshake is
+    /// over: with timestamps, the wave of a controller with a meter, and the time-line's
+    /// `seq_update`.
     pub(crate) const fn of_data(self, timestamps: bool, metered: bool, timelined: bool) -> u32 {
         match self {
             Self::Fixed { bytes, .. } => bytes,
@@ -167,8 +170,8 @@ impl Headers {
 /// The size of an IPv4 header without options.
 pub(crate) const IPV4_HEADER: u32 = 20;
 
-/// The programs of a flow. `{address}`, `{source}`, `{address6}`, `{source6}`, `{port}`, `{seconds}` and `{seed}` stand for
-/// values of the run.
+/// The programs of a flow. `{address}`, `{source}`, `{address6}`, `{source6}`, `{port}`,
+/// `{seconds}` and `{seed}` stand for values of the run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommandSpec {
     /// What the shell runs at the source.
@@ -222,22 +225,24 @@ pub const fn skip_reason(verdict: Verdict) -> Option<Reason> {
     }
 }
 
-/// What a flow has to send. Amounts are payload for TCP and sections, bytes on the wire for datagrams.
+/// What a flow has to send. Amounts are payload for TCP and sections, bytes on the wire for
+/// datagrams.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Workload {
     /// Always more; as sections, as many as the send buffer takes.
     Greedy,
     /// So much, then the end of the stream.
     File(Bytes),
-    /// Packets at a constant rate: one every `wire / rate`, or every `gap` after the end of the one before
-    /// on a link of the first hop's rate.
+    /// Packets at a constant rate: one every `wire / rate`, or every `gap` after the end of the one
+    /// before on a link of the first hop's rate.
     Cbr {
         /// The spacing of packets.
         spacing: CbrSpacing,
         /// How far each packet is moved at random, as a share of the interval (0: not at all).
         jitter: f64,
     },
-    /// Constant rate while on, nothing while off; both spells last an exponentially distributed time.
+    /// Constant rate while on, nothing while off; both spells last an exponentially distributed
+    /// time.
     OnOff {
         /// The rate while on.
         rate: Rate,
@@ -273,7 +278,8 @@ pub enum CbrSpacing {
     Rate(Rate),
     /// From the start of one packet to the start of the next.
     Interval(Span),
-    /// From the end of one packet on the first link to the start of the next (packet spacing, figure 3).
+    /// From the end of one packet on the first link to the start of the next (packet spacing,
+    /// figure 3).
     Gap(Span),
 }
 
@@ -283,8 +289,8 @@ pub enum Reader {
     /// At once.
     #[default]
     Immediate,
-    /// So many bytes at every interval, from `delay` after the first byte arrived; a read that does not
-    /// find all its bytes fails and takes nothing (TCP-Real's VREAL).
+    /// So many bytes at every interval, from `delay` after the first byte arrived; a read that does
+    /// not find all its bytes fails and takes nothing (TCP-Real's VREAL).
     Playback {
         /// The bytes of one read.
         bytes: Bytes,

@@ -11,8 +11,9 @@ pub struct RunReport {
     pub world: World,
     /// The seed that the run was made from.
     pub seed: Seed,
-    /// A hash over every packet's fate at every link and every acknowledgement at every sender. Equal for
-    /// the same network and seed on every machine and thread count. 0 in the lab, where no two runs are equal.
+    /// A hash over every packet's fate at every link and every acknowledgement at every sender.
+    /// Equal for the same network and seed on every machine and thread count. 0 in the lab, where
+    /// no two runs are equal.
     pub fingerprint: u64,
     /// The length of the run.
     pub duration: Span,
@@ -29,15 +30,15 @@ pub struct RunReport {
 }
 
 impl RunReport {
-    /// The groups in the order of their first flows, and behind them those that are counted together: groups whose
-    /// names begin alike up to a `+` also count as one group of that name. `net+long` and `net+short` make
-    /// `net`.
+    /// The groups in the order of their first flows, and behind them those that are counted
+    /// together: groups whose names begin alike up to a `+` also count as one group of that name.
+    /// `net+long` and `net+short` make `net`.
     pub fn groups(&self) -> Vec<&str> {
         groups_of(self.flows.iter().map(|flow| flow.group.as_str()))
     }
 
-    /// How long after the start of its last flow a group came to share equally, by the criterion of the
-    /// [`Series`]. `None` when it did not, has fewer than two flows, or no criterion was given.
+    /// How long after the start of its last flow a group came to share equally, by the criterion of
+    /// the [`Series`]. `None` when it did not, has fewer than two flows, or no criterion was given.
     pub fn convergence(&self, group: &str) -> Option<Span> {
         let series = self.series.as_ref()?;
         let criterion = series.convergence?;
@@ -145,7 +146,8 @@ pub struct Cost {
     pub memory_bytes: u64,
 }
 
-/// What one flow did. Numbers marked "measured" count from the end of the warm-up to the end of the run.
+/// What one flow did. Numbers marked "measured" count from the end of the warm-up to the end of the
+/// run.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct FlowReport {
     /// Its name.
@@ -162,21 +164,23 @@ pub struct FlowReport {
     pub delivered_bytes: u64,
     /// The same, since the start.
     pub delivered_bytes_total: u64,
-    /// In-order segments or datagrams that arrived for the first time, measured, in bytes on the wire.
+    /// In-order segments or datagrams that arrived for the first time, measured, in bytes on the
+    /// wire.
     pub delivered_wire_bytes: u64,
     /// Measured payload per second.
     pub goodput_bps: f64,
-    /// Measured wire bytes of in-order segments per second: the throughput that the papers and ns-2 give.
+    /// Measured wire bytes of in-order segments per second: the throughput that the papers and ns-2
+    /// give.
     pub throughput_bps: f64,
     /// Packets sent by the source, retransmissions included.
     pub sent_packets: u64,
     /// Their bytes on the wire.
     pub sent_wire_bytes: u64,
-    /// Packets that carried payload for the second time or more; not counted for sections, which repeat bytes
-    /// and not packets.
+    /// Packets that carried payload for the second time or more; not counted for sections, which
+    /// repeat bytes and not packets.
     pub retransmitted_packets: u64,
-    /// Retransmission timer expiries; for sections, times at which nothing came back for so long that the window began
-    /// anew, which endpoints of the lab do not tell.
+    /// Retransmission timer expiries; for sections, times at which nothing came back for so long
+    /// that the window began anew, which endpoints of the lab do not tell.
     pub timeouts: u64,
     /// Entries into fast retransmit.
     pub fast_retransmits: u64,
@@ -184,17 +188,19 @@ pub struct FlowReport {
     pub received_packets: u64,
     /// Packets of the flow, either way, that a link dropped or lost.
     pub dropped_packets: u64,
-    /// Those of them that came from the destination (acknowledgements); the others are data packets.
-    pub dropped_returned: u64,
+    /// Those of them that came from the destination (acknowledgements); the others are data
+    /// packets.
+    pub dropped_acks: u64,
     /// Packets of the flow, either way, still in the network at the end.
     pub in_flight_at_end: u64,
     /// Extra copies of its packets that links made.
     pub duplicated_packets: u64,
     /// Packets sent by the destination (acknowledgements).
-    pub returned_packets: u64,
+    pub acks: u64,
     /// One-way delay of data packets, measured; its standard deviation is the jitter of the papers.
     pub delay: Summary,
-    /// The time from one arrival at the destination to the next, measured, for datagrams and flows of sections.
+    /// The time from one arrival at the destination to the next, measured, for datagrams and flows
+    /// of sections.
     pub arrival_spacing: Summary,
     /// The smoothed round-trip time at the end, in seconds.
     pub srtt_s: Option<f64>,
@@ -208,7 +214,8 @@ pub struct FlowReport {
     pub mean_window_bytes: Option<f64>,
     /// The slow-start threshold at the end, in bytes.
     pub ssthresh_bytes: Option<u64>,
-    /// The capacity of the bottleneck at the end, in bits per second, as the controller was told or estimates it.
+    /// The capacity of the bottleneck at the end, in bits per second, as the controller was told or
+    /// estimates it.
     pub capacity_bps: Option<u64>,
     /// Reads that the receiving application tried, measured.
     pub reads: u64,
@@ -216,11 +223,11 @@ pub struct FlowReport {
     pub reads_satisfied: u64,
     /// Bytes that the source's token bucket let through, measured.
     pub tokens_used_bytes: u64,
-    /// How many of them it let through in a round trip on the average, for a TCP flow with such a bucket:
-    /// intervals as long as the last round trip measured when they begin.
+    /// How many of them it let through in a round trip on the average, for a TCP flow with such a
+    /// bucket: intervals as long as the last round trip measured when they begin.
     pub tokens_per_rtt_bytes: Option<f64>,
     /// The standard deviation of that from round trip to round trip.
-    pub tokens_per_rtt_deviation_bytes: Option<f64>,
+    pub tokens_per_rtt_stddev_bytes: Option<f64>,
     /// What became of its sections, for flows of sections.
     pub sections: Option<SectionsReport>,
     /// What became of its sections, for time-lined TCP.
@@ -232,10 +239,11 @@ pub struct FlowReport {
 pub struct TimelineReport {
     /// Sections that the transport took.
     pub given: u64,
-    /// Sections that it did not take, because the stream was too far ahead of what was acknowledged.
+    /// Sections that it did not take, because the stream was too far ahead of what was
+    /// acknowledged.
     pub refused: u64,
-    /// Frames that the source left out because too few came in time, and sections of a greedy source that were
-    /// over before there was room for them.
+    /// Frames that the source left out because too few came in time, and sections of a greedy
+    /// source that were over before there was room for them.
     pub left_out: u64,
     /// Sections that the reader had complete by their deadline.
     pub in_time: u64,
@@ -272,23 +280,24 @@ pub struct TimelineReport {
 }
 
 impl FlowReport {
-    /// Whether the flow counts in the group, by its own group or because that is counted together with others
-    /// ([`RunReport::groups`]).
+    /// Whether the flow counts in the group, by its own group or because that is counted together
+    /// with others ([`RunReport::groups`]).
     pub fn is_in(&self, group: &str) -> bool {
         is_within(&self.group, group)
     }
 }
 
-/// What became of the sections of a flow. Counts are of those that came into being in measured time:
+/// What became of the sections of a flow. Counts are of those that came into being in measured
+/// time:
 ///
 /// ```text
 /// frames of the source = submitted + refused + shed
 /// submitted = on_time + late + gaps + open
 /// ```
 ///
-/// Both ends of a simulated flow have the same clock, and by it a section is on time when it was complete no
-/// later than its deadline. What the receiver itself takes for the deadline may differ a little, as its view
-/// of the sender's clock is an estimate.
+/// Both ends of a simulated flow have the same clock, and by it a section is on time when it was
+/// complete no later than its deadline. What the receiver itself takes for the deadline may differ
+/// a little, as its view of the sender's clock is an estimate.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct SectionsReport {
     /// Sections that the transport took.
@@ -325,8 +334,8 @@ pub struct SectionsReport {
     pub bidirectional: FrameCounts,
     /// Bytes of sections that were sent at or after their deadline, since the start.
     pub late_bytes: u64,
-    /// Bytes of sections that were sent again, measured.
-    pub repeated_bytes: u64,
+    /// Bytes of sections that were retransmitted, measured.
+    pub retransmitted_bytes: u64,
     /// Packets that the source declared lost, measured.
     pub lost_packets: u64,
     /// Packets declared lost that came after all, measured.
@@ -337,8 +346,8 @@ pub struct SectionsReport {
     pub target_bitrate_bps: Option<f64>,
     /// From a section's source time until it was complete, for complete ones.
     pub age: Summary,
-    /// What 99 % of the complete sections had left until their deadline when they were complete, in seconds;
-    /// negative when that was after it.
+    /// What 99 % of the complete sections had left until their deadline when they were complete, in
+    /// seconds; negative when that was after it.
     pub slack_p1_s: Option<f64>,
     /// What half of them had left.
     pub slack_median_s: Option<f64>,
@@ -347,8 +356,8 @@ pub struct SectionsReport {
 }
 
 impl SectionsReport {
-    /// What an equal share could have carried of what the source gave: the share, or all that is settled, was
-    /// refused or shed where that is less.
+    /// What an equal share could have carried of what the source gave: the share, or all that is
+    /// settled, was refused or shed where that is less.
     pub fn carriable_bytes(&self) -> Option<u64> {
         let bytes = &self.bytes;
         let offered = bytes.submitted + bytes.refused + bytes.shed - bytes.open;
@@ -435,8 +444,9 @@ pub struct LinkReport {
     pub lost: u64,
     /// All drops and losses, measured.
     pub dropped_measured: u64,
-    /// All drops and losses of packets on their way back to a source (acknowledgements), since the start.
-    pub dropped_returned: u64,
+    /// All drops and losses of packets on their way back to a source (acknowledgements), since the
+    /// start.
+    pub dropped_acks: u64,
     /// Packets marked instead of dropped.
     pub marked: u64,
     /// Extra copies that the link made.
@@ -447,8 +457,8 @@ pub struct LinkReport {
     pub in_flight_at_end: u64,
     /// Bytes that left the queue, measured.
     pub carried_bytes: u64,
-    /// Those bytes as a share of what the rate allowed, measured; `None` without a rate, or where it was zero all the
-    /// time.
+    /// Those bytes as a share of what the rate allowed, measured; `None` without a rate, or where
+    /// it was zero all the time.
     pub utilisation: Option<f64>,
     /// The mean number of packets waiting or in service, measured.
     pub mean_queue_packets: f64,
@@ -464,7 +474,7 @@ pub struct Summary {
     /// The mean.
     pub mean: f64,
     /// The standard deviation.
-    pub deviation: f64,
+    pub stddev: f64,
     /// The least.
     pub min: f64,
     /// The largest.

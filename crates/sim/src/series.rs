@@ -10,9 +10,9 @@ use crate::report::{FlowSeries, LinkSeries, Series};
 
 /// An [`Observer`] that adds up what happens in bins of equal length from the start of the run.
 ///
-/// What happens at the very boundary of two bins belongs to the later one, at the very end of the run to the
-/// last, and after it to none. A packet counts as dropped or lost when it was handed over, and as carried
-/// when its last bit left.
+/// What happens at the very boundary of two bins belongs to the later one, at the very end of the
+/// run to the last, and after it to none. A packet counts as dropped or lost when it was handed
+/// over, and as carried when its last bit left.
 #[derive(Clone, Debug)]
 pub struct Recorder {
     bin: Span,

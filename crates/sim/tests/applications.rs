@@ -100,7 +100,8 @@ fn a_token_bucket_sends_when_a_literal_one_does() {
     let datagrams = TransportSpec::Datagram(DatagramSpec {
         wire: Bytes::new(CHUNK),
     });
-    // Less than a packet at a time, more than one, exactly one, as much as there is room for, and a rare one.
+    // Less than a packet at a time, more than one, exactly one, as much as there is room for, and a
+    // rare one.
     for (depth, refill, interval_ms) in [
         (5_000, 100, 7),
         (5_000, 2_500, 40),
@@ -131,9 +132,9 @@ fn a_token_bucket_sends_when_a_literal_one_does() {
     }
 }
 
-/// A window of four segments leaves most tokens in the bucket: a segment takes 7.68 ms, so 960 bytes of the 30,000 that
-/// fall every 100 ms. When the source stops, 30,000 tokens are there and acknowledgements go on coming. Nothing leaves for
-/// them, and only what left was consumed.
+/// A window of four segments leaves most tokens in the bucket: a segment takes 7.68 ms, so 960
+/// bytes of the 30,000 that fall every 100 ms. When the source stops, 30,000 tokens are there and
+/// acknowledgements go on coming. Nothing leaves for them, and only what left was consumed.
 #[test]
 fn tokens_that_are_left_when_the_source_stops_are_worth_nothing() {
     let config = Config {
@@ -161,7 +162,8 @@ fn tokens_that_are_left_when_the_source_stops_are_worth_nothing() {
     let Watch { sent, delivered } = watch(&network);
     let last = sent.iter().max().unwrap() / 1_000_000;
     assert!((4_280..4_321).contains(&last), "{last}");
-    // A round trip of 20 ms and a transmission is less than what four of those take, so that the link never rests.
+    // A round trip of 20 ms and a transmission is less than what four of those take, so that the
+    // link never rests.
     assert!((520..=545).contains(&sent.len()), "{}", sent.len());
     let bytes = sent.len() as u64 * CHUNK;
     assert_eq!(delivered.iter().map(|(_, bytes)| bytes).sum::<u64>(), bytes);
@@ -209,7 +211,8 @@ fn a_playback_reader_finds_what_was_delivered() {
         handshake: true,
         ..Config::NS2_2_35
     };
-    // The path carries some 1 Mb/s; reads of 0.4, 0.8 and 1.6 Mb/s, at times that no packet comes at.
+    // The path carries some 1 Mb/s; reads of 0.4, 0.8 and 1.6 Mb/s, at times that no packet comes
+    // at.
     let mut shares = Vec::new();
     for (bytes, delay) in [(5_000, 0), (10_000, 500), (20_000, 2_000)] {
         for warmup_ms in [0, 3_000] {

@@ -3,7 +3,8 @@
 use comity_sim::report::RunReport;
 use comity_sim::scenario::{NoFiles, Reading, Scenario, play};
 
-/// Greedy flows of these controllers over one bottleneck, with bins of 100 ms; measured after `warmup`.
+/// Greedy flows of these controllers over one bottleneck, with bins of 100 ms; measured after
+/// `warmup`.
 fn run(bottleneck: &str, duration: &str, warmup: &str, seed: u64, flows: &[&str]) -> RunReport {
     let mut text = format!(
         r#"
@@ -75,7 +76,8 @@ fn a_flow_of_sections_fills_the_path() {
     }
 }
 
-/// When the window was cut to four segments for the round trip to be measured, in tenths of a second.
+/// When the window was cut to four segments for the round trip to be measured, in tenths of a
+/// second.
 fn probes(report: &RunReport, most: u64) -> Vec<usize> {
     let windows = &report.series.as_ref().unwrap().flows[0].window_bytes;
     let low = |at: usize| windows[at] <= most;
@@ -109,7 +111,8 @@ fn two_flows_share() {
     }
 }
 
-/// 20 Mb/s, 20 ms and 40 packets, a bit more than the path holds: a flow of Linux takes 1.6 shares there.
+/// 20 Mb/s, 20 ms and 40 packets, a bit more than the path holds: a flow of Linux takes 1.6 shares
+/// there.
 #[test]
 fn beside_cubic_behind_a_short_queue_version_1_takes_more() {
     for seed in 1..=3 {

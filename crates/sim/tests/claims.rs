@@ -1,4 +1,5 @@
-//! Claims: the files of the repository read, what is wrong with others is told, and what is played is judged.
+//! Claims: the files of the repository read, what is wrong with others is told, and what is run
+//! is judged.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -159,7 +160,8 @@ fn folder(name: &str, claims: &str) -> Folder {
 /// The first line of a file of claims that needs nothing else.
 const HEAD: &str = "[[claim]]\nid = \"c\"\nsays = \"s\"\nscenario = \"two.toml\"\n";
 
-/// What a constant sender gets is known without simulating: its rate, as long as the link has room for it.
+/// What a constant sender gets is known without simulating: its rate, as long as the link has room
+/// for it.
 #[test]
 fn what_is_played_is_judged() {
     let claims = format!(

@@ -41,8 +41,8 @@ fn tcp(window: u64, has_handshake: bool) -> TransportSpec {
     tcp
 }
 
-/// 15 segments by slow start, one, two, four, then eight. At 8 Mb/s a segment takes 1 ms, a header 0.04 ms;
-/// 50 ms each way.
+/// 15 segments by slow start, one, two, four, then eight. At 8 Mb/s a segment takes 1 ms, a header
+/// 0.04 ms; 50 ms each way.
 ///
 /// ```text
 /// SYN there and back                              2 · 50.04           = 100.08 ms
@@ -71,13 +71,14 @@ fn a_file_takes_as_long_as_slow_start_by_rounds() {
             (flow.retransmitted_packets, flow.delivered_bytes),
             (0, 15 * 960)
         );
-        // 15 segments, and with a handshake the SYN; its answer is acknowledged by the first segment.
+        // 15 segments, and with a handshake the SYN; its answer is acknowledged by the first
+        // segment.
         assert_eq!(flow.sent_packets, 15 + u64::from(has_handshake));
     }
 }
 
-/// With the window at its bound a round trip moves one window: W · 960 bytes every 1 + 50 + 0.04 + 50 ms, as
-/// long as the window is less than what fits into that time.
+/// With the window at its bound a round trip moves one window: W · 960 bytes every 1 + 50 + 0.04 +
+/// 50 ms, as long as the window is less than what fits into that time.
 #[test]
 fn a_clamped_window_gives_window_over_round_trip() {
     let link = common::link_config(Rate::from_mbps(8), Span::from_millis(50), Limit::Unlimited);
@@ -105,9 +106,9 @@ fn a_clamped_window_gives_window_over_round_trip() {
     }
 }
 
-/// 10 Mb/s of 1000-byte packets into 8 Mb/s with room for 20. A packet comes every 0.8 ms and takes 1 ms: the
-/// queue gains one packet for every five that come. The first drop is when the 21st place would be needed, and
-/// from then on every fifth is dropped.
+/// 10 Mb/s of 1000-byte packets into 8 Mb/s with room for 20. A packet comes every 0.8 ms and takes
+/// 1 ms: the queue gains one packet for every five that come. The first drop is when the 21st place
+/// would be needed, and from then on every fifth is dropped.
 ///
 /// ```text
 /// packets offered in 10 s, the first at 0 and the last at 10 s:         12,501
@@ -130,8 +131,8 @@ fn constant_rate_into_a_drop_tail_queue_loses_an_exact_number() {
     let link = &report.links[0];
     assert_eq!(link.offered_packets, 12_501);
     assert_eq!(link.dropped_full, 2_481);
-    // What left within the last 5 ms is on its way: the packets of 9.996 to 10 s; one leaves at 9.995 and
-    // arrives just in time.
+    // What left within the last 5 ms is on its way: the packets of 9.996 to 10 s; one leaves at
+    // 9.995 and arrives just in time.
     assert_eq!(
         (
             link.delivered_packets,
@@ -143,11 +144,12 @@ fn constant_rate_into_a_drop_tail_queue_loses_an_exact_number() {
     assert_eq!(report.flows[0].dropped_packets, 2_481);
 }
 
-/// Packets of 1500 bytes that leave a millisecond apart, varied by a share j of it, through a link that is never busy:
-/// gaps lie between 1 − j/2 and 1 + j/2 ms, evenly, so that their mean is 1 ms and their deviation j / √12 ms, whether
-/// the millisecond is the time of a packet at 12 Mb/s, an interval, or a gap behind the 0.12 ms that it takes at the
-/// link's 100 Mb/s. Four standard errors of 100,000 gaps: of the mean σ / √n, of the deviation σ · √(0.8 / 4n), as an
-/// even distribution's fourth moment is 1.8 σ⁴.
+/// Packets of 1500 bytes that leave a millisecond apart, varied by a share j of it, through a link
+/// that is never busy: gaps lie between 1 − j/2 and 1 + j/2 ms, evenly, so that their mean is 1 ms
+/// and their deviation j / √12 ms, whether the millisecond is the time of a packet at 12 Mb/s, an
+/// interval, or a gap behind the 0.12 ms that it takes at the link's 100 Mb/s. Four standard errors
+/// of 100,000 gaps: of the mean σ / √n, of the deviation σ · √(0.8 / 4n), as an even distribution's
+/// fourth moment is 1.8 σ⁴.
 #[test]
 fn jitter_spreads_the_gaps_of_a_constant_rate_evenly() {
     let spacings = [
@@ -170,16 +172,13 @@ fn jitter_spreads_the_gaps_of_a_constant_rate_evenly() {
         let report = play(&builder.network, 1);
         let gaps = &report.flows[0].arrival_spacing;
         assert!((99_800..100_200).contains(&gaps.count), "{}", gaps.count);
-        let deviation = jitter * 1e-3 / 12_f64.sqrt();
+        let stddev = jitter * 1e-3 / 12_f64.sqrt();
         let root = (gaps.count as f64).sqrt();
-        assert!(
-            (gaps.mean - 1e-3).abs() < 4.0 * deviation / root,
-            "{gaps:?}"
-        );
-        let error = deviation * 0.2_f64.sqrt() / root;
-        assert!((gaps.deviation - deviation).abs() < 4.0 * error, "{gaps:?}");
-        // No gap lies outside, and some lie within a hundredth of either end. A packet takes 0.12 ms, which is less than
-        // the shortest, so that none waits for another.
+        assert!((gaps.mean - 1e-3).abs() < 4.0 * stddev / root, "{gaps:?}");
+        let error = stddev * 0.2_f64.sqrt() / root;
+        assert!((gaps.stddev - stddev).abs() < 4.0 * error, "{gaps:?}");
+        // No gap lies outside, and some lie within a hundredth of either end. A packet takes 0.12
+        // ms, which is less than the shortest, so that none waits for another.
         let (least, most) = (1e-3 * (1.0 - jitter / 2.0), 1e-3 * (1.0 + jitter / 2.0));
         let edge = 1e-5 * jitter;
         assert!((least - 2e-9..least + edge).contains(&gaps.min), "{gaps:?}");
@@ -187,15 +186,17 @@ fn jitter_spreads_the_gaps_of_a_constant_rate_evenly() {
     }
 }
 
-/// M/D/1: Poisson arrivals, a fixed service time S, load ρ. Pollaczek and Khinchine: the mean wait is
+/// M/D/1: Poisson arrivals, a fixed service time S, load ρ. Pollaczek and Khinchine: the mean wait
+/// is
 ///
 /// ```text
 /// W = ρ · S / (2 · (1 − ρ))
 /// ```
 ///
-/// Waits that follow each other are alike, so n of them tell less than n draws would. The variance of their mean
-/// is about (c_a² + c_s²)³ / 2 · S² / ((1 − ρ)⁴ · n) in heavy traffic (Whitt 1989), and less in light traffic; with
-/// c_a = 1 for Poisson arrivals and c_s = 0 for a fixed service, four standard errors are 4 · S · √(1 / 2n) / (1 − ρ)².
+/// Waits that follow each other are alike, so n of them tell less than n draws would. The variance
+/// of their mean is about (c_a² + c_s²)³ / 2 · S² / ((1 − ρ)⁴ · n) in heavy traffic (Whitt 1989),
+/// and less in light traffic; with c_a = 1 for Poisson arrivals and c_s = 0 for a fixed service,
+/// four standard errors are 4 · S · √(1 / 2n) / (1 − ρ)².
 #[test]
 fn poisson_arrivals_wait_as_pollaczek_and_khinchine_say() {
     let service = 0.001;
@@ -247,9 +248,10 @@ fn poisson_arrivals_wait_as_pollaczek_and_khinchine_say() {
 /// rate = MSS / RTT · √(3 / (2 · p))
 /// ```
 ///
-/// Mathis et al. 1997 derive it for losses at regular distances. Random ones add a spread of windows, which raises
-/// the mean, and now and then a timeout, which lowers it: the band is 0.8 to 1.1 of the law, for a recovery that
-/// repairs without timeouts what can be. Where p is four times as large the rate is half.
+/// Mathis et al. 1997 derive it for losses at regular distances. Random ones add a spread of
+/// windows, which raises the mean, and now and then a timeout, which lowers it: the band is 0.8 to
+/// 1.1 of the controller, for a recovery that repairs without timeouts what can be. Where p is four
+/// times as large the rate is half.
 #[test]
 fn throughput_follows_the_square_root_of_the_loss() {
     let rate_at = |loss: f64| {
@@ -282,7 +284,8 @@ fn throughput_follows_the_square_root_of_the_loss() {
     let mut ratios = Vec::new();
     for loss in [0.000_25, 0.001, 0.004] {
         let (rate, rtt) = rate_at(loss);
-        // The links are fast: a round trip is the propagation, 8 µs of transmission, and a burst's wait.
+        // The links are fast: a round trip is the propagation, 8 µs of transmission, and a burst's
+        // wait.
         assert!((0.1..0.101).contains(&rtt), "{rtt}");
         ratios.push(rate / law(loss, rtt));
     }
@@ -295,7 +298,8 @@ fn throughput_follows_the_square_root_of_the_loss() {
     }
 }
 
-/// A link that loses a share of packets while on, on for a share of the time: the losses are the product.
+/// A link that loses a share of packets while on, on for a share of the time: the losses are the
+/// product.
 #[test]
 fn an_on_off_link_loses_its_share() {
     for (on, off, drop_on) in [(1_000, 1_000, 0.2), (300, 900, 0.5), (2_000, 500, 1.0)] {

@@ -10,7 +10,8 @@ use comity_sim::{Fate, LinkEvent, Observer, RunOptions, run_observed};
 use comity_transport::tcp::Config;
 use comity_units::{Rate, Seed, Span};
 
-/// Counts for each of two links, and for each of two flows, what does not come out: data and answers.
+/// Counts for each of two links, and for each of two flows, what does not come out: data and
+/// answers.
 #[derive(Default)]
 struct Watch {
     links: [[u64; 2]; 2],
@@ -61,11 +62,11 @@ fn each_way_has_its_own_losses() {
     for (link, [data, answers]) in report.links.iter().zip(watch.links) {
         assert!(data > 0 && answers > 0, "{data} {answers}");
         let dropped = link.dropped_full + link.dropped_early + link.lost;
-        assert_eq!((dropped, link.dropped_returned), (data + answers, answers));
+        assert_eq!((dropped, link.dropped_acks), (data + answers, answers));
     }
     for (flow, [data, answers]) in report.flows.iter().zip(watch.flows) {
         assert_eq!(
-            (flow.dropped_packets, flow.dropped_returned),
+            (flow.dropped_packets, flow.dropped_acks),
             (data + answers, answers)
         );
     }
@@ -79,12 +80,8 @@ fn a_link_without_losses_drops_nothing_of_the_flow_back() {
     let options = RunOptions::default();
     let report = run_observed(&network, Seed::new(1), &options, &mut watch).unwrap();
     let flow = &report.flows[0];
-    assert!(flow.dropped_packets > 20 && flow.returned_packets > 1_000);
-    assert_eq!(flow.dropped_returned, 0);
-    let returned: Vec<u64> = report
-        .links
-        .iter()
-        .map(|link| link.dropped_returned)
-        .collect();
+    assert!(flow.dropped_packets > 20 && flow.acks > 1_000);
+    assert_eq!(flow.dropped_acks, 0);
+    let returned: Vec<u64> = report.links.iter().map(|link| link.dropped_acks).collect();
     assert_eq!(returned, [0, 0]);
 }

@@ -1,6 +1,6 @@
 //! The fairness measures against those that the ns-2 scripts computed from the same flows.
 
-use comity_sim::metrics::{baseline, friendliness, jain, separation};
+use comity_sim::metrics::{baseline, friendliness, jain, max_min_ratio};
 
 const VECTORS: &str = include_str!(concat!(
     env!("CARGO_MANIFEST_DIR"),
@@ -26,7 +26,7 @@ fn measures_agree_with_ns2_to_the_last_digit_that_it_prints() {
         let mut got = vec![
             ("F_best", halves.best, &row[3]),
             ("F_worst", halves.worst, &row[4]),
-            ("S", separation(&tcp).unwrap(), &row[5]),
+            ("S", max_min_ratio(&tcp).unwrap(), &row[5]),
             ("J", jain(&tcp).unwrap(), &row[6]),
         ];
         if !other.is_empty() {

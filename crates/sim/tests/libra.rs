@@ -57,11 +57,13 @@ fn disjoint(seconds: u64, round_trips: &[u64], loss: f64) -> common::Builder {
     builder
 }
 
-/// The mean rate in segments per second under losses of probability p for each segment, independent of each other.
+/// The mean rate in segments per second under losses of probability p for each segment, independent
+/// of each other.
 ///
-/// Counted in segments, v = window² / 2 grows by α · RT² / (RT + A) =: a for each and is multiplied by
-/// q = (1 − d)² at a loss, with d = B / (2 (RT + A)). Its stationary law is that of (a / p) · Σ q^k E_k with
-/// exponential E_k, whose moments obey M(s) = M(s − 1) · (a / p) · s / (1 − q^s), and so
+/// Counted in segments, v = window² / 2 grows by α · RT² / (RT + A) =: a for each and is multiplied
+/// by q = (1 − d)² at a loss, with d = B / (2 (RT + A)). Its stationary controller is that of (a /
+/// p) · Σ q^k E_k with exponential E_k, whose moments obey M(s) = M(s − 1) · (a / p) · s / (1 −
+/// q^s), and so
 ///
 /// ```text
 /// rate = 1 / (RT · E[1 / window]) = √(2 a / (π p)) / RT · Π (1 − q^k) / (1 − q^(k − 1/2))
@@ -95,7 +97,8 @@ fn round_trips_from_30_to_180_ms_have_the_rate_of_the_closed_form() {
     let round_trips = [30, 90, 180];
     let mut builder = disjoint(1_000, &round_trips, loss);
     for at in 0..3 {
-        // Y = 0: without a queue the extremes of the round trip are those of the first and the second of a pair.
+        // Y = 0: without a queue the extremes of the round trip are those of the first and the
+        // second of a pair.
         let mut parameters = given(Rate::from_mbps(capacity));
         parameters.push(("y", Value::Number(0.0)));
         let spec = libra(&parameters, "libra", Config::NS2_2_35);
@@ -119,12 +122,14 @@ fn round_trips_from_30_to_180_ms_have_the_rate_of_the_closed_form() {
         );
         rates.push(found);
     }
-    // The closed form itself has 5 % less at 180 ms than at 30 ms: 1 / √(RT + A) and a smaller reduction.
+    // The closed form itself has 5 % less at 180 ms than at 30 ms: 1 / √(RT + A) and a smaller
+    // reduction.
     assert!(jain(&rates).unwrap() > 0.99, "{rates:?}");
 }
 
-/// Two pairs of flows with round trips of 20 and 180 ms over 20 Mb/s. Random early detection drops by chance: behind
-/// drop-tail, few flows are ruled by where their packets happen to find the queue full.
+/// Two pairs of flows with round trips of 20 and 180 ms over 20 Mb/s. Random early detection drops
+/// by chance: behind drop-tail, few flows are ruled by where their packets happen to find the queue
+/// full.
 fn dumbbell(seconds: u64, controller: &str, parameters: &[(&str, Value)]) -> common::Builder {
     let mut builder = common::Builder::new(seconds, seconds / 2);
     let (left, right) = (builder.node("left"), builder.node("right"));
@@ -204,8 +209,8 @@ fn the_capacity_is_found_within_the_first_round_trips() {
     }
 }
 
-/// A handshake and one round trip of 180 ms: the clock of the receiver is watched from the handshake on, so that the first
-/// flight is measured by it.
+/// A handshake and one round trip of 180 ms: the clock of the receiver is watched from the
+/// handshake on, so that the first flight is measured by it.
 #[test]
 fn with_timestamps_the_first_flight_tells_the_capacity() {
     let rate = Rate::from_mbps(100);
@@ -233,8 +238,8 @@ fn the_same_seed_gives_the_same_run_and_another_does_not() {
     assert_ne!(fingerprint(1), fingerprint(2));
 }
 
-/// Two flows over 20 Mb/s behind random early detection, with these round trips beside the bottleneck's 10 ms, the
-/// second of them beginning so late and with a window of so many segments.
+/// Two flows over 20 Mb/s behind random early detection, with these round trips beside the
+/// bottleneck's 10 ms, the second of them beginning so late and with a window of so many segments.
 fn two_flows(
     round_trips: [u64; 2],
     late: u64,
@@ -261,8 +266,8 @@ fn two_flows(
     builder
 }
 
-/// Whatever the start: one that comes when the link is full, one that comes with a whole link's worth of segments at
-/// once, and both of them with another round trip.
+/// Whatever the start: one that comes when the link is full, one that comes with a whole link's
+/// worth of segments at once, and both of them with another round trip.
 #[test]
 fn two_flows_converge_to_equal_rates_from_any_start() {
     let given = given(Rate::from_mbps(20));
@@ -310,9 +315,9 @@ impl Observer for Losses {
     }
 }
 
-/// Losses in the last 300 s of 500 s of one flow alone over 10 Mb/s, whose way there and back takes so many milliseconds
-/// each, from 100 s on as many as are said then. X is ten times its default, so that the flow comes round in a tenth of the
-/// time.
+/// Losses in the last 300 s of 500 s of one flow alone over 10 Mb/s, whose way there and back takes
+/// so many milliseconds each, from 100 s on as many as are said then. X is ten times its default,
+/// so that the flow comes round in a tenth of the time.
 fn losses_after(delays: [u64; 2], memory: Span) -> u64 {
     let mut builder = common::Builder::new(500, 200);
     let (a, b) = (builder.node("a"), builder.node("b"));
@@ -338,10 +343,11 @@ fn losses_after(delays: [u64; 2], memory: Span) -> u64 {
     losses.now - losses.before
 }
 
-/// From a round trip of 20 ms to one of 120 ms and back. With a memory, the flow does on the new route what one does that
-/// never knew another. Without, the least round trip that it goes by is too short for the longer route, so that it takes an
-/// empty queue for a half-full one, grows too slowly and loses less often; and the largest is too long for the
-/// shorter route, so that it takes a full queue for a third of one, and loses more often.
+/// From a round trip of 20 ms to one of 120 ms and back. With a memory, the flow does on the new
+/// route what one does that never knew another. Without, the least round trip that it goes by is
+/// too short for the longer route, so that it takes an empty queue for a half-full one, grows too
+/// slowly and loses less often; and the largest is too long for the shorter route, so that it takes
+/// a full queue for a third of one, and loses more often.
 #[test]
 fn the_extremes_of_the_round_trip_survive_a_change_of_the_route() {
     let memory = Span::from_secs(30);

@@ -1,7 +1,7 @@
 //! One connection, chosen segments dropped once: every packet event against ns-2 2.35.
 //!
-//! The vectors are runs of `vectors/ns2/drops.tcl`; its README has their format. A run of ours and one of
-//! ns-2 have to agree in every time to the microsecond and in every sequence number.
+//! The vectors are runs of `vectors/ns2/drops.tcl`; its README has their format. A run of ours and
+//! one of ns-2 have to agree in every time to the microsecond and in every sequence number.
 
 mod common;
 
@@ -21,10 +21,11 @@ const DROPS: [&str; 5] = ["none", "14", "14+28", "14+26+28", "14+24+26+28"];
 /// The payload of a 1000-byte packet.
 const MSS: u32 = 960;
 
-/// ns-2 reads its clock in ticks that begin at a random moment of the first tick, drawn when the agent is
-/// made. What a round-trip time rounds to, and with it each timeout, hangs on that moment. For the first agent
-/// of a run with the default seed it is found from the vectors: they single out 0.4425 of a tick, whatever the
-/// tick. Off by a tenth of a tick, half the runs with random drops have a timeout one tick away.
+/// ns-2 reads its clock in ticks that begin at a random moment of the first tick, drawn when the
+/// agent is made. What a round-trip time rounds to, and with it each timeout, hangs on that moment.
+/// For the first agent of a run with the default seed it is found from the vectors: they single out
+/// 0.4425 of a tick, whatever the tick. Off by a tenth of a tick, half the runs with random drops
+/// have a timeout one tick away.
 fn in_phase(config: Config) -> Config {
     let mut config = config;
     config.rtt.phase = Span::from_nanos(config.rtt.tick.as_nanos() / 10_000 * 4_425);
@@ -34,8 +35,8 @@ fn in_phase(config: Config) -> Config {
 /// A sequence number and when it was seen, in microseconds.
 type Sighting = (i64, i64);
 
-/// What one run shows: packets leaving the source, reaching the destination, acknowledgements coming back
-/// (the number of the last segment that they cover), and the counters at the end.
+/// What one run shows: packets leaving the source, reaching the destination, acknowledgements
+/// coming back (the number of the last segment that they cover), and the counters at the end.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Run {
     sent: Vec<Sighting>,
@@ -58,9 +59,11 @@ struct Counts {
 /// Whose defaults.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Era {
-    /// Those of ns-2 when the papers were run: the first segment is sent at once and has the number 0.
+    /// Those of ns-2 when the papers were run: the first segment is sent at once and has the
+    /// number 0.
     Year2000,
-    /// Those of ns-2.35: a SYN comes first and takes the number 0, so that our segment n is its n + 1.
+    /// Those of ns-2.35: a SYN comes first and takes the number 0, so that our segment n is its
+    /// n + 1.
     Modern,
 }
 
@@ -118,12 +121,12 @@ fn expand(words: &str) -> Vec<Sighting> {
 }
 
 /// The run of ns-2 with these settings.
-fn theirs(variant: &str, drops: &str, careful: bool, era: Era) -> Run {
-    read_run(vector(variant, era), drops, careful)
+fn theirs(variant: &str, drops: &str, bugfix: bool, era: Era) -> Run {
+    read_run(vector(variant, era), drops, bugfix)
 }
 
-fn read_run(text: &str, drops: &str, careful: bool) -> Run {
-    let prefix = format!("{drops} {careful} ");
+fn read_run(text: &str, drops: &str, bugfix: bool) -> Run {
+    let prefix = format!("{drops} {bugfix} ");
     let mut run = Run::default();
     for line in text.lines() {
         let Some((kind, words)) = line
@@ -208,7 +211,8 @@ fn ours(recovery: RecoveryConfig, drops: &str, era: Era, controller: &str) -> Ru
     {
         tcp.controller = controller.to_owned();
         tcp.parameters = Parameters::new();
-        // ns-2's Vegas times every segment, not one in a round trip; the size of headers is fixed here.
+        // ns-2's Vegas times every segment, not one in a round trip; the size of headers is fixed
+        // here.
         tcp.config.timestamps = true;
     }
     let mut builder = common::Builder::new(6, 0);
@@ -254,12 +258,9 @@ fn ours(recovery: RecoveryConfig, drops: &str, era: Era, controller: &str) -> Ru
     run
 }
 
-fn recovery(variant: &str, careful: bool) -> RecoveryConfig {
+fn recovery(variant: &str, bugfix: bool) -> RecoveryConfig {
     let recovery = RecoveryConfig::by_name(variant).unwrap().as_in_ns2();
-    RecoveryConfig {
-        careful,
-        ..recovery
-    }
+    RecoveryConfig { bugfix, ..recovery }
 }
 
 /// Where two lists part, if they do.
@@ -296,14 +297,14 @@ fn every_event_of_every_recovery_is_that_of_ns2() {
     for era in [Era::Year2000, Era::Modern] {
         for variant in VARIANTS {
             for drops in DROPS {
-                for careful in [false, true] {
-                    let theirs = theirs(variant, drops, careful, era);
-                    let ours = ours(recovery(variant, careful), drops, era, "reno");
+                for bugfix in [false, true] {
+                    let theirs = theirs(variant, drops, bugfix, era);
+                    let ours = ours(recovery(variant, bugfix), drops, era, "reno");
                     let difference = differences(&theirs, &ours);
                     if !difference.is_empty() {
                         writeln!(
                             failures,
-                            "{variant} {drops} careful={careful} {era:?}:{difference}"
+                            "{variant} {drops} bugfix={bugfix} {era:?}:{difference}"
                         )
                         .unwrap();
                     }
@@ -317,8 +318,8 @@ fn every_event_of_every_recovery_is_that_of_ns2() {
     assert!((60_000..120_000).contains(&events), "{events}");
 }
 
-/// Nine lists of dropped packets, three, ten and twenty-five of a hundred at random: losses of retransmissions,
-/// several timeouts on end, and recoveries within recoveries.
+/// Nine lists of dropped packets, three, ten and twenty-five of a hundred at random: losses of
+/// retransmissions, several timeouts on end, and recoveries within recoveries.
 #[test]
 fn random_drops_are_repaired_as_in_ns2() {
     let vectors = [
@@ -356,7 +357,8 @@ fn random_drops_are_repaired_as_in_ns2() {
     assert!(failures.is_empty(), "\n{failures}");
 }
 
-/// Fall and Floyd 1996: what tells the recoveries apart is how they fare with one to four losses of a window.
+/// Fall and Floyd 1996: what tells the recoveries apart is how they fare with one to four losses of
+/// a window.
 #[test]
 fn the_recoveries_can_be_told_apart() {
     let run =
@@ -379,7 +381,8 @@ fn the_recoveries_can_be_told_apart() {
             }
         }
     }
-    // The ranking of the paper, by segments delivered in 6 s: two losses are enough to leave Reno behind.
+    // The ranking of the paper, by segments delivered in 6 s: two losses are enough to leave Reno
+    // behind.
     let delivered = |variant, drops| run(variant, drops).counts.top;
     for drops in &DROPS[2..] {
         assert!(delivered("sack", drops) > delivered("reno", drops) + 50);
@@ -401,9 +404,10 @@ fn common_prefix(theirs: &[Sighting], ours: &[Sighting]) -> usize {
     theirs.iter().zip(ours).take_while(|(a, b)| a == b).count()
 }
 
-/// ns-2's Vegas finds losses by times that it takes for each segment, and looks for more of them with the first
-/// acknowledgements after a retransmission; that belongs to its agent, not to its growth law. Ours is the law,
-/// under any recovery: the two agree in growth, and part after the first repair.
+/// ns-2's Vegas finds losses by times that it takes for each segment, and looks for more of them
+/// with the first acknowledgements after a retransmission; that belongs to its agent, not to its
+/// controller. Ours is the controller, under any recovery: the two agree in growth, and part after
+/// the first repair.
 #[test]
 fn vegas_grows_as_in_ns2() {
     let run = |drops| {

@@ -1,17 +1,17 @@
 //! Whole networks against ns-2 2.35, as distributions over seeds.
 //!
-//! The two simulators draw other random numbers, and networks of drop-tail queues are ruled by phases: one
-//! seed tells nothing, and the same seed is not the same run. So each network is played from several seeds in
-//! both, and for each quantity the two means are compared:
+//! The two simulators draw other random numbers, and networks of drop-tail queues are ruled by
+//! phases: one seed tells nothing, and the same seed is not the same run. So each network is run
+//! from several seeds in both, and for each quantity the two means are compared:
 //!
 //! ```text
 //! |m₁ − m₂| ≤ 4 · √(s₁²/n₁ + s₂²/n₂) + r
 //! ```
 //!
-//! with the means m, the standard deviations s over n seeds each, and the resolution r of the quantity (a packet
-//! or two, or a stated share). With the 6 to 40 seeds used here a quantity that really is the same fails about
-//! once in a thousand; a shift of twice the bound passes as rarely. It is two-sided. The vectors are those of
-//! `vectors/ns2`.
+//! with the means m, the standard deviations s over n seeds each, and the resolution r of the
+//! quantity (a packet or two, or a stated share). With the 6 to 40 seeds used here a quantity that
+//! really is the same fails about once in a thousand; a shift of twice the bound passes as rarely.
+//! It is two-sided. The vectors are those of `vectors/ns2`.
 
 mod common;
 
@@ -122,7 +122,7 @@ impl Comparison {
     }
 }
 
-/// Plays a network from seeds 1 to `count`, on two threads.
+/// Runs a network from seeds 1 to `count`, on two threads.
 fn play(network: &Network, count: u64) -> Vec<RunReport> {
     let one = |seed| run(network, Seed::new(seed), &RunOptions::default()).unwrap();
     std::thread::scope(|scope| {
@@ -155,7 +155,7 @@ fn hold_dumbbell(
     ours: &[RunReport],
     wire: f64,
 ) {
-    // A row: seed, drops, drops after the warm-up, sent, sent again, delivered by each flow.
+    // A row: seed, drops, drops after the warm-up, sent, retransmitted, delivered by each flow.
     let ours: Vec<Vec<f64>> = ours
         .iter()
         .map(|report| {
@@ -209,8 +209,8 @@ fn greedy_flows_on_the_dumbbell_lose_and_share_as_in_ns2() {
     comparison.finish();
 }
 
-/// With few enough segments outstanding nothing is ever dropped: every packet has its place, and each run is as
-/// good as the other to a packet or two for each flow.
+/// With few enough segments outstanding nothing is ever dropped: every packet has its place, and
+/// each run is as good as the other to a packet or two for each flow.
 #[test]
 fn clamped_windows_on_the_dumbbell_lose_nothing() {
     let vectors = include_str!("../../../vectors/ns2/dumbbell.txt");
@@ -239,7 +239,8 @@ fn clamped_windows_on_the_dumbbell_lose_nothing() {
                 0,
                 "{name}"
             );
-            // The bottleneck is busy from when the first flows start, some time in the first second: 125 packets.
+            // The bottleneck is busy from when the first flows start, some time in the first
+            // second: 125 packets.
             let sent = sum_of(report, |flow| flow.sent_packets);
             let bound = 125.0 + 2.0 * flows as f64;
             assert!(
@@ -310,8 +311,8 @@ fn four_flows_lose_and_share_as_in_ns2() {
     comparison.finish();
 }
 
-/// 16 SACK TCP and 16 of the law through the Table 1 network, where every flow has access links of its own delay, spread
-/// evenly from 1 to 9 ms.
+/// 16 SACK TCP and 16 of the controller through the Table 1 network, where every flow has access
+/// links of its own delay, spread evenly from 1 to 9 ms.
 fn beside_sack(law: &str, buffer: u32, seed: u64) -> Network {
     let mut builder = common::Builder::new(500, 50);
     let (left, right) = (builder.node("left"), builder.node("right"));
@@ -342,8 +343,8 @@ fn beside_sack(law: &str, buffer: u32, seed: u64) -> Network {
     builder.network
 }
 
-/// RAP and TFRC beside as many SACK TCP. With one delay for all flows the phases decide (docs/validation.md), so that every
-/// flow has its own here, in both simulators.
+/// RAP and TFRC beside as many SACK TCP. With one delay for all flows the phases decide
+/// (docs/validation.md), so that every flow has its own here, in both simulators.
 #[test]
 fn rap_and_tfrc_share_with_sack_as_in_ns2() {
     let vectors = include_str!("../../../vectors/ns2/peers.txt");
@@ -463,7 +464,8 @@ fn spaced_packets_pass_and_drop_as_in_ns2() {
                 *share = jitter;
             }
         }
-        // A row: seed, passed, dropped, received by each constant-rate flow, received by each TCP flow.
+        // A row: seed, passed, dropped, received by each constant-rate flow, received by each TCP
+        // flow.
         let row = |report: &RunReport| {
             let gateway = &report.links[0];
             let left = gateway.offered_packets - gateway.dropped_full - gateway.queued_at_end;
@@ -503,8 +505,8 @@ fn spaced_packets_pass_and_drop_as_in_ns2() {
             }
         }
     }
-    // Exactly periodic senders lock into a pattern: some lose most packets, others none. What is lost in all
-    // is what does not fit, in any pattern.
+    // Exactly periodic senders lock into a pattern: some lose most packets, others none. What is
+    // lost in all is what does not fit, in any pattern.
     let (theirs, ours) = (rows(vectors, "periodic-1000-tcp-0"), play(1_000, 0, 0.0, 3));
     for (quantity, at, share) in [("passed", 1, 0.005), ("dropped", 2, 0.02)] {
         let theirs = column(&theirs, at);
@@ -570,7 +572,7 @@ fn a_file_over_a_link_that_is_on_and_off_takes_as_long_as_in_ns2() {
             if is_forth { "forth" } else { "back" }
         );
         let theirs = rows(vectors, &name);
-        // A row: seed, seconds, sent, sent again, timeouts, drops at the queue.
+        // A row: seed, seconds, sent, retransmitted, timeouts, drops at the queue.
         let row = |report: &RunReport| {
             let flow = &report.flows[0];
             let finished = flow.finished.expect("the file arrives").as_secs_f64();

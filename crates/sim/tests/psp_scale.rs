@@ -1,5 +1,5 @@
-//! Packet spacing with steps that go with the rate, on the networks of experiments/packet_spacing/scale.toml: from
-//! 100 kb/s to 10 Gb/s.
+//! Packet spacing with steps that go with the rate, on the networks of
+//! experiments/packet_spacing/scale.toml: from 100 kb/s to 10 Gb/s.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -10,7 +10,8 @@ use comity_sim::scenario::{Reading, Run, Scenario};
 use comity_sim::{RunOptions, run};
 use comity_units::Seed;
 
-/// Share of the bottleneck that is used, share of the packets either way that are lost, as the command tells it, and Jain's index of the two agents.
+/// Share of the bottleneck that is used, share of the packets either way that are lost, as the
+/// command tells it, and Jain's index of the two agents.
 #[derive(Clone, Copy, Debug)]
 struct Outcome {
     used: f64,
@@ -27,7 +28,7 @@ fn outcome(report: &RunReport) -> Outcome {
             .utilisation
             .expect("the bottleneck has a rate"),
         lost: sum(|flow| flow.dropped_packets as f64)
-            / sum(|flow| (flow.sent_packets + flow.returned_packets) as f64),
+            / sum(|flow| (flow.sent_packets + flow.acks) as f64),
         jain: rates * rates / (report.flows.len() as f64 * squares),
     }
 }
@@ -65,12 +66,15 @@ fn play(is_wanted: impl Fn(&str, &str, &str) -> bool) -> BTreeMap<[String; 3], O
     found
 }
 
-/// The share of the bottleneck that two agents use which are cut together, where a queue of 100 packets is little of a round trip.
+/// The share of the bottleneck that two agents use which are cut together, where a queue of 100
+/// packets is little of a round trip.
 ///
-/// An increase adds √n/4 to the n packets of a round trip, which is an eighth to √n, whatever n is, so that √n moves evenly from a
-/// decrease to the next. With the link's rate as one the rate is 1 + h when the queue of Q packets is full, with h = √(m√n · Q/6) /
-/// (mn) for m agents, and what is above one is not carried: on the way of the root from s = √((1 − d)(1 + h)) to t = √(1 + h)
-/// the mean is ((1 − s³) / 3 + t − 1) / (t − s). The decrease d is min(1/4, RTT / least · n^(−1/4)) with the queue full. By hand:
+/// An increase adds √n/4 to the n packets of a round trip, which is an eighth to √n, whatever n is,
+/// so that √n moves evenly from a decrease to the next. With the link's rate as one the rate is 1 +
+/// h when the queue of Q packets is full, with h = √(m√n · Q/6) / (mn) for m agents, and what is
+/// above one is not carried: on the way of the root from s = √((1 − d)(1 + h)) to t = √(1 + h) the
+/// mean is ((1 − s³) / 3 + t − 1) / (t − s). The decrease d is min(1/4, RTT / least · n^(−1/4))
+/// with the queue full. By hand:
 ///
 /// ```text
 /// 100 Mb/s, 84 ms:  n =   368  RTT / least = 1.136  d = 0.25    h = 0.0344  s = 0.8808  t = 1.0170  0.900
@@ -94,9 +98,10 @@ fn near(share: f64) -> Range<f64> {
     share - 0.015..share + 0.015
 }
 
-/// What the steps of the rate come to with the base round trip at every rate, each for as long as the file says: the share of the link
-/// by [`sawtooth`] from 100 Mb/s on, and a fifth either way of the loss that experiments/packet_spacing/scale.toml tells of,
-/// half for that of the fewest packets.
+/// What the steps of the rate come to with the base round trip at every rate, each for as long as
+/// the file says: the share of the link by [`sawtooth`] from 100 Mb/s on, and a fifth either way of
+/// the loss that experiments/packet_spacing/scale.toml tells of, half for that of the fewest
+/// packets.
 #[test]
 fn steps_that_go_with_the_rate_fill_and_share_links_of_every_rate() {
     let found = play(|_, scale, dynamic| scale == "rate" && dynamic == "false");
@@ -118,9 +123,9 @@ fn steps_that_go_with_the_rate_fill_and_share_links_of_every_rate() {
     }
 }
 
-/// By how much more steps of the rate lose than fixed ones of 50 us and 2 us, which are next to nothing where a packet takes
-/// 114 ms or 11 ms: less everywhere but at 1 Mb/s and 10 Mb/s with the base round trip, where fixed steps leave a tenth
-/// and a sixth of the link unused.
+/// By how much more steps of the rate lose than fixed ones of 50 us and 2 us, which are next to
+/// nothing where a packet takes 114 ms or 11 ms: less everywhere but at 1 Mb/s and 10 Mb/s with the
+/// base round trip, where fixed steps leave a tenth and a sixth of the link unused.
 #[test]
 fn steps_that_go_with_the_rate_lose_less_than_fixed_ones_or_use_more() {
     let found = play(|rate, _, _| !matches!(rate, "1Gbps" | "10Gbps"));
@@ -148,8 +153,9 @@ fn steps_that_go_with_the_rate_lose_less_than_fixed_ones_or_use_more() {
     }
 }
 
-/// The network of experiments/packet_spacing/scale_late.toml at 100 Mb/s, with rounds of the least round trip: the late flow is no
-/// more than twice ahead or behind, and both use what [`sawtooth`] comes to.
+/// The network of experiments/packet_spacing/scale_late.toml at 100 Mb/s, with rounds of the least
+/// round trip: the late flow is no more than twice ahead or behind, and both use what [`sawtooth`]
+/// comes to.
 #[test]
 fn a_late_flow_gets_its_share_of_100_mbps() {
     let scenario = load("scale_late.toml");

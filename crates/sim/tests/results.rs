@@ -40,7 +40,7 @@ fn flow(name: &str, group: &str, throughput_bps: f64) -> FlowReport {
         goodput_bps: throughput_bps * 0.96,
         throughput_bps,
         sent_packets: 100,
-        returned_packets: 90,
+        acks: 90,
         dropped_packets: 10,
         ..FlowReport::default()
     }
@@ -55,7 +55,7 @@ fn two_runs() -> ResultSet {
     first.delay = Summary {
         count: 4,
         mean: 0.05,
-        deviation: 0.001,
+        stddev: 0.001,
         min: 0.02,
         max: 0.08,
         median: 0.05,
@@ -179,7 +179,7 @@ fn parquet_holds_the_values_with_their_types() {
     assert_eq!(first["mean_throughput_bps"], Field::Double(2e6));
     // (4)² / (2 · 10); 3 over 1.
     assert_eq!(first["jain"], Field::Double(0.8));
-    for ratio in ["f_best", "f_worst", "separation"] {
+    for ratio in ["f_best", "f_worst", "max_min_ratio"] {
         assert_eq!(first[ratio], Field::Double(3.0), "{ratio}");
     }
     assert_eq!(first["loss_ratio"], Field::Double(20.0 / 380.0));
@@ -197,7 +197,7 @@ fn parquet_holds_the_values_with_their_types() {
     for absent in [
         "jain",
         "f_best",
-        "separation",
+        "max_min_ratio",
         "mean_delay_s",
         "max_delay_s",
         "max_utilisation",
@@ -257,8 +257,8 @@ fn parquet_holds_the_values_with_their_types() {
     assert_eq!(read_parquet(&path.join("link_series.parquet")).len(), 2);
 }
 
-/// Bins of a second, measured from 1.5 to 10.5 s: eight whole ones, of 1 and 3 bytes in turn. The mean is 2
-/// and the deviation 1; over two bins there is no variation, and five fit only once.
+/// Bins of a second, measured from 1.5 to 10.5 s: eight whole ones, of 1 and 3 bytes in turn. The
+/// mean is 2 and the deviation 1; over two bins there is no variation, and five fit only once.
 #[test]
 fn the_variation_of_goodput_depends_on_the_time_scale() {
     let mut set = two_runs();
@@ -300,8 +300,9 @@ fn the_variation_of_goodput_depends_on_the_time_scale() {
     }
 }
 
-/// Two flows, the second from 1.5 s on. From the bin at 2 s on they get 9 and 11, then 12 and 8, then 10 and 10
-/// three times: within a tenth of the mean from 4 s on, 2.5 s after the second began.
+/// Two flows, the second from 1.5 s on. From the bin at 2 s on they get 9 and 11, then 12 and 8,
+/// then 10 and 10 three times: within a tenth of the mean from 4 s on, 2.5 s after the second
+/// began.
 #[test]
 fn a_group_converges_so_long_after_its_last_start() {
     let mut set = two_runs();
@@ -480,16 +481,16 @@ fn a_starved_half_is_infinite_and_json_has_no_word_for_it() {
     write(&set, Format::Json, &home.join("out.json")).unwrap();
     write(&set, Format::Csv, &home.join("c")).unwrap();
     let runs = read_parquet(&home.join("p/runs.parquet"));
-    assert_eq!(runs[0]["separation"], Field::Double(f64::INFINITY));
+    assert_eq!(runs[0]["max_min_ratio"], Field::Double(f64::INFINITY));
     let document: serde_json::Value =
         serde_json::from_reader(File::open(home.join("out.json")).unwrap()).unwrap();
-    assert!(document["tables"]["runs"][0]["separation"].is_null());
+    assert!(document["tables"]["runs"][0]["max_min_ratio"].is_null());
     let mut reader = csv::Reader::from_path(home.join("c/runs.csv")).unwrap();
     let at = reader
         .headers()
         .unwrap()
         .iter()
-        .position(|name| name == "separation")
+        .position(|name| name == "max_min_ratio")
         .unwrap();
     assert_eq!(&reader.records().next().unwrap().unwrap()[at], "inf");
 }

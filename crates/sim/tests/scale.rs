@@ -34,8 +34,8 @@ fn two_thousand_flows_share_a_link_and_every_packet_is_accounted_for() {
     assert!(sent >= bottleneck.offered_packets);
     assert!(sent - bottleneck.offered_packets < sum(|flow| flow.in_flight_at_end));
     assert_eq!(sum(|flow| flow.dropped_packets), bottleneck.dropped_full);
-    // The memory is that of the flows and of the packets in flight: the arena and the senders' records of them,
-    // in vectors that double. The links' histograms come on top.
+    // The memory is that of the flows and of the packets in flight: the arena and the senders'
+    // records of them, in vectors that double. The links' histograms come on top.
     let (flows, packets) = (2_000, report.cost.peak_packets);
     let most = flows * 2_048 + packets * 2 * (128 + 56) + report.links.len() as u64 * 8_192;
     let memory = report.cost.memory_bytes;

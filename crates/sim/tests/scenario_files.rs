@@ -384,7 +384,7 @@ fn every_key_replaces_its_own_setting() {
             Config {
                 recovery: RecoveryConfig {
                     duplicate_threshold: 5,
-                    careful: false,
+                    bugfix: false,
                     ..RecoveryConfig::RENO
                 },
                 ..base
@@ -596,7 +596,7 @@ fn links_carry_everything_that_a_link_can() {
         trace = "traces/a.mahi"
         delay = [{ at = "0s", delay = "1ms" }, { at = "1s", delay = "2ms" }]
         queue = { kind = "red", limit = "30 packets", min_threshold = 4 }
-        jitter = { kind = "normal", mean = "1ms", deviation = "2ms", reorder = true }
+        jitter = { kind = "normal", mean = "1ms", stddev = "2ms", reorder = true }
         duplication = 0.25
         losses = [
             { model = "packets", place = "before_queue", packets = [3, 4] },

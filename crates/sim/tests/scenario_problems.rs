@@ -1,5 +1,5 @@
-//! What is said about scenarios that are wrong, as golden text: file, line and column, the key, the value,
-//! what was expected, and the nearest known key.
+//! What is said about scenarios that are wrong, as golden text: file, line and column, the key, the
+//! value, what was expected, and the nearest known key.
 //!
 //! To write it anew after a change, and then read it:
 //!

@@ -1,4 +1,4 @@
-//! Flows of sections: what reaches the report of the deadline transport when it is played.
+//! Flows of sections: what reaches the report of the deadline transport when it is run.
 
 mod common;
 
@@ -85,7 +85,8 @@ fn on_a_path_of_its_own_every_frame_is_on_time() {
     assert_eq!(sections.decodable, sections.on_time);
     let bytes = &sections.bytes;
     assert_eq!(bytes.decodable, bytes.submitted - bytes.open);
-    // 15 s of 8 Mb/s, of which 1,423 bytes in 1,480 are payload, are more than the 4 Mb/s that there are.
+    // 15 s of 8 Mb/s, of which 1,423 bytes in 1,480 are payload, are more than the 4 Mb/s that
+    // there are.
     assert_eq!(sections.equal_share_bytes, Some(14_422_297));
     assert_eq!(sections.carriable_bytes(), Some(bytes.decodable));
     assert_eq!(sections.intra.submitted, 16);
@@ -94,7 +95,7 @@ fn on_a_path_of_its_own_every_frame_is_on_time() {
     assert_eq!(
         (
             sections.late_bytes,
-            sections.repeated_bytes,
+            sections.retransmitted_bytes,
             sections.lost_packets
         ),
         (0, 0, 0)
@@ -115,8 +116,8 @@ fn an_equal_share_is_that_of_the_link_with_the_least_for_each() {
     let spec = spec(400, Config::default());
     let mut builder = Builder::new(20, 5);
     let (a, m, b) = (builder.node("a"), builder.node("m"), builder.node("b"));
-    // Of the first of the links there are 9 Mb/s for three flows, of the second 8 for two, and of the way back,
-    // which acknowledgements use too, 2 for one.
+    // Of the first of the links there are 9 Mb/s for three flows, of the second 8 for two, and of
+    // the way back, which acknowledgements use too, 2 for one.
     for (from, to, mbps) in [(a, m, 9), (m, b, 8), (b, m, 2), (m, a, 100)] {
         builder.link(from, to, link(mbps));
     }
@@ -148,8 +149,8 @@ fn a_section_takes_its_transmission_and_its_way() {
     let report = play(&network(link(8), spec(100, Config::default()), workload));
     let (_, sections) = only(&report);
     assert_eq!(sections.submitted, 751);
-    // 1,000 bytes, 57 around the payload and 4 of departure at 8 Mb/s take 1.061 ms, the frame's header of 10
-    // to 40 bytes up to 40 µs more, then 20 ms of way.
+    // 1,000 bytes, 57 around the payload and 4 of departure at 8 Mb/s take 1.061 ms, the frame's
+    // header of 10 to 40 bytes up to 40 µs more, then 20 ms of way.
     let age = sections.age;
     assert!((0.021_07..0.021_11).contains(&age.min), "{age:?}");
     assert!((0.021_07..0.021_3).contains(&age.median), "{age:?}");
@@ -182,7 +183,7 @@ fn lost_bytes_come_again_in_time_unless_they_must_not() {
     let (_, sections) = only(&timeline);
     let due = sections.submitted - sections.open;
     assert!(sections.on_time as f64 > 0.995 * due as f64, "{sections:?}");
-    assert!(sections.repeated_bytes > 100_000, "{sections:?}");
+    assert!(sections.retransmitted_bytes > 100_000, "{sections:?}");
     assert_eq!(sections.late_bytes, 0);
 
     let none = with(Reliability::None);
@@ -190,7 +191,7 @@ fn lost_bytes_come_again_in_time_unless_they_must_not() {
     let due = sections.submitted - sections.open;
     // Frames of 5, 10 and 24 packets are whole with 0.77, 0.60 and 0.29: 0.70 of them on average.
     assert!((sections.on_time as f64) < 0.9 * due as f64, "{sections:?}");
-    assert_eq!(sections.repeated_bytes, 0);
+    assert_eq!(sections.retransmitted_bytes, 0);
     assert!(sections.gaps.sum() > 30, "{sections:?}");
     assert!(sections.decodable < sections.on_time / 2, "{sections:?}");
 }
@@ -217,8 +218,9 @@ fn marks_reach_the_receiver_and_take_the_place_of_losses() {
     };
     let marked = with(true);
     let (flow, sections) = only(&marked);
-    // A mark is a tooth of Reno's saw: half of the 14 to 25 packets that fill the path and CoDel's queue are won back at
-    // a packet in a round trip of 42 to 70 ms, which takes 0.3 to 0.9 s of the 15.
+    // A mark is a tooth of Reno's saw: half of the 14 to 25 packets that fill the path and CoDel's
+    // queue are won back at a packet in a round trip of 42 to 70 ms, which takes 0.3 to 0.9 s of
+    // the 15.
     assert!((15..=50).contains(&sections.marked_packets), "{sections:?}");
     assert!(marked.links[0].marked >= sections.marked_packets);
     assert_eq!(sections.lost_packets, 0, "{sections:?}");
@@ -236,7 +238,8 @@ fn marks_reach_the_receiver_and_take_the_place_of_losses() {
 
 #[test]
 fn a_frame_that_finds_no_room_takes_with_it_what_needs_it() {
-    // An intra frame has 5 of 37 parts of a second's 500,000 bytes, 67,568, which is more than the buffer.
+    // An intra frame has 5 of 37 parts of a second's 500,000 bytes, 67,568, which is more than the
+    // buffer.
     let config = Config {
         send_buffer: 60_000,
         ..Config::default()
@@ -248,8 +251,8 @@ fn a_frame_that_finds_no_room_takes_with_it_what_needs_it() {
     assert_eq!((sections.gaps.dependency, sections.on_time), (360, 0));
 }
 
-/// Sections that cannot arrive in time are given up as soon as they come into being. The peer hears of them as often
-/// as packets may leave for that alone, however many there are.
+/// Sections that cannot arrive in time are given up as soon as they come into being. The peer hears
+/// of them as often as packets may leave for that alone, however many there are.
 #[test]
 fn hopeless_sections_flood_nobody() {
     // 10 ms to live on a way of 20, and ten of them in a millisecond.

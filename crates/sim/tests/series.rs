@@ -214,7 +214,7 @@ fn a_tracer_writes_what_happened() {
             "{}",
             flow.name
         );
-        assert_eq!(of("destination", "sent", &flow.name), flow.returned_packets);
+        assert_eq!(of("destination", "sent", &flow.name), flow.acks);
         assert_eq!(
             of("destination", "received", &flow.name),
             flow.received_packets

@@ -1,4 +1,4 @@
-//! Two flows of one law over one bottleneck, from any start.
+//! Two flows of one controller over one bottleneck, from any start.
 
 mod common;
 
@@ -62,7 +62,8 @@ impl Scene {
         ((self.held() * self.buffer) as u32).max(10)
     }
 
-    /// How long a window takes to grow by half of what a flow has of path and queue, by a packet in a round trip.
+    /// How long a window takes to grow by half of what a flow has of path and queue, by a packet in
+    /// a round trip.
     fn climb(&self) -> Span {
         let packets = self.held() + f64::from(self.queue());
         let round_trip = packets * 12.0 / self.kbps as f64;
@@ -82,7 +83,8 @@ impl Scene {
         };
         builder.link(left, right, bottleneck);
         builder.link(right, left, LinkConfig::new(rate, self.round_trip / 2));
-        // Drop-tail and two equal clocks would lock: packets come from their hosts a transmission time more or less late.
+        // Drop-tail and two equal clocks would lock: packets come from their hosts a transmission
+        // time more or less late.
         let access = LinkConfig {
             jitter: Jitter::Uniform {
                 max: rate.transmission_time(Bytes::new(1_500)),
@@ -172,7 +174,8 @@ fn spacing_by_the_rate(scene: &Scene, is_damped: bool) -> TransportSpec {
     transport
 }
 
-/// The rate of the first flow over that of the second, and the share of the bottleneck that both use.
+/// The rate of the first flow over that of the second, and the share of the bottleneck that both
+/// use.
 fn shares(scene: &Scene, transport: &TransportSpec, climbs: f64) -> (f64, f64) {
     let lasting = scene.climb().mul_f64(climbs).max(Span::from_secs(40));
     let report = scene.play(transport, lasting);
@@ -180,8 +183,9 @@ fn shares(scene: &Scene, transport: &TransportSpec, climbs: f64) -> (f64, f64) {
     (first / second, (first + second) / (scene.kbps as f64 * 1e3))
 }
 
-/// Laws that bring two flows to equal shares from any start: neither has two and a half times what the other has. Of a hundred starts
-/// or so one leaves two Reno flows a factor of 2.1 apart for as long as is looked at.
+/// Controllers that bring two flows to equal shares from any start: neither has two and a half
+/// times what the other has. Of a hundred starts or so one leaves two Reno flows a factor of 2.1
+/// apart for as long as is looked at.
 fn assert_shared(
     scene: &Scene,
     name: &str,
@@ -208,7 +212,8 @@ fn rate_laws() -> impl Strategy<Value = (&'static str, TransportSpec)> {
     prop::sample::select(laws.map(|law| (law, common::sections(law))).to_vec())
 }
 
-/// Laws that do not bring two flows together, for the reasons that their documentation gives.
+/// Controllers that do not bring two flows together, for the reasons that their documentation
+/// gives.
 fn stubborn_laws() -> impl Strategy<Value = (&'static str, TransportSpec)> {
     let laws = ["libra", "vegas", "real"];
     prop::sample::select(
@@ -221,7 +226,8 @@ proptest! {
     #![proptest_config(ProptestConfig {
         cases: 48,
         failure_persistence: None,
-        // Runs are long, so that few are played: always the same, or one in a hundred starts would decide.
+        // Runs are long, so that few are run: always the same, or one in a hundred starts would
+        // decide.
         rng_seed: RngSeed::Fixed(1),
         max_shrink_iters: 20,
         ..ProptestConfig::default()
@@ -245,7 +251,8 @@ proptest! {
     #![proptest_config(ProptestConfig {
         cases: 8,
         failure_persistence: None,
-        // Runs are long, so that few are played: always the same, or one in a hundred starts would decide.
+        // Runs are long, so that few are run: always the same, or one in a hundred starts would
+        // decide.
         rng_seed: RngSeed::Fixed(1),
         max_shrink_iters: 8,
         ..ProptestConfig::default()
@@ -256,8 +263,9 @@ proptest! {
         assert_shared(&scene, name, &transport, 10.0)?;
     }
 
-    /// Section 2.1: "this ensures that at least one packet is sent every RTT", which is what two agents with fixed steps are
-    /// sure of. A round trip that was measured behind a full queue is longer by that, and half of the packets may be lost.
+    /// Section 2.1: "this ensures that at least one packet is sent every RTT", which is what two
+    /// agents with fixed steps are sure of. A round trip that was measured behind a full queue is
+    /// longer by that, and half of the packets may be lost.
     #[test]
     fn a_spaced_flow_keeps_a_packet_in_a_round_trip(scene in scenes(), is_damped in any::<bool>()) {
         let report = scene.play(&spacing(is_damped, "fixed"), Span::from_secs(40));
@@ -276,8 +284,8 @@ proptest! {
         assert_shared(&scene, if is_damped { "damped" } else { "ad hoc" }, &transport, 10.0)?;
     }
 
-    /// Rounds of the least round trip are as long for both flows too, also where the late one measured its first behind a
-    /// queue.
+    /// Rounds of the least round trip are as long for both flows too, also where the late one
+    /// measured its first behind a queue.
     #[test]
     fn steps_of_the_rate_with_the_least_round_trip_become_equal_from_any_start(scene in scenes(), is_damped in any::<bool>()) {
         let transport = spacing(is_damped, "rate");
@@ -285,8 +293,8 @@ proptest! {
     }
 }
 
-/// The other side of what does not hold: of a few starts, always the same, these laws leave at least one pair as far apart
-/// as this.
+/// The other side of what does not hold: of a few starts, always the same, these controllers leave
+/// at least one pair as far apart as this.
 #[test]
 fn what_does_not_share_leaves_some_starts_far_apart() {
     let sack = RecoveryConfig::SACK;
@@ -309,8 +317,9 @@ fn what_does_not_share_leaves_some_starts_far_apart() {
     }
 }
 
-/// A late flow whose first round trip is measured behind the queue that the other filled: rounds of that length for good
-/// left it with a ninth of what the other has when damped, and a seventh when not. Neither flow is ahead by twice.
+/// A late flow whose first round trip is measured behind the queue that the other filled: rounds of
+/// that length for good left it with a ninth of what the other has when damped, and a seventh when
+/// not. Neither flow is ahead by twice.
 #[test]
 fn a_late_flow_that_meets_a_queue_gets_its_share_with_steps_of_the_rate() {
     let mut runner = TestRunner::deterministic();
@@ -325,10 +334,12 @@ fn a_late_flow_that_meets_a_queue_gets_its_share_with_steps_of_the_rate() {
     }
 }
 
-/// 24 scenes, always the same: the median of the ratios within a tenth of one, no flow with more than half as much again as the other.
+/// 24 scenes, always the same: the median of the ratios within a tenth of one, no flow with more
+/// than half as much again as the other.
 ///
-/// One ratio strays since it is over a few tens of losses, which fall to either flow by chance; the median of 24 strays by a fifth of
-/// that, so that a law that favours the first or the second flow by a tenth is seen.
+/// One ratio strays since it is over a few tens of losses, which fall to either flow by chance; the
+/// median of 24 strays by a fifth of that, so that a controller that favours the first or the
+/// second flow by a tenth is seen.
 fn assert_even(name: &str, transport: &TransportSpec, climbs: f64) {
     let mut runner = TestRunner::deterministic();
     let mut ratios = Vec::new();

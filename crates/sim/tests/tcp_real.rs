@@ -1,4 +1,5 @@
-//! TCP-Real in the simulator: what its opening reaches, how flows share, and the datagram transport.
+//! TCP-Real in the simulator: what its opening reaches, how flows share, and the datagram
+//! transport.
 
 mod common;
 
@@ -49,10 +50,10 @@ fn play(network: &Network, seed: u64) -> Vec<FlowReport> {
         .flows
 }
 
-/// Half of the 12 levels that fit into a window of 24 are 12 segments, more than the 5.8 that the path holds:
-/// 1.9 Mb/s less the headers are 1,849 kb/s. By figure 1 alone the level is the first for ever: two segments of
-/// 1,460 bytes in a round trip of 30 ms, 6.316 ms for each of them (the second waits for the first) and 0.168 ms
-/// for the acknowledgement, 640 kb/s.
+/// Half of the 12 levels that fit into a window of 24 are 12 segments, more than the 5.8 that the
+/// path holds: 1.9 Mb/s less the headers are 1,849 kb/s. By figure 1 alone the level is the first
+/// for ever: two segments of 1,460 bytes in a round trip of 30 ms, 6.316 ms for each of them (the
+/// second waits for the first) and 0.168 ms for the acknowledgement, 640 kb/s.
 #[test]
 fn slow_start_finds_the_path_and_figure_1_alone_does_not() {
     let opened = &flows(&[real(24, "slow_start")], 50, 1)[0];
@@ -72,9 +73,10 @@ fn slow_start_finds_the_path_and_figure_1_alone_does_not() {
     );
 }
 
-/// Rates do not change while a queue keeps the bottleneck busy, and so neither do levels. Two flows that are alike
-/// start within a second: the first falls to half of its level where the second finds it in the middle of a
-/// wave, and stays there; else they stay equal. Whatever they are, shares are those of the windows, for good.
+/// Rates do not change while a queue keeps the bottleneck busy, and so neither do levels. Two flows
+/// that are alike start within a second: the first falls to half of its level where the second
+/// finds it in the middle of a wave, and stays there; else they stay equal. Whatever they are,
+/// shares are those of the windows, for good.
 #[test]
 fn flows_keep_the_shares_that_they_began_with() {
     let ratios: Vec<f64> = (1..=6)
@@ -104,9 +106,9 @@ fn flows_keep_the_shares_that_they_began_with() {
     );
 }
 
-/// Two flows that do not begin alike, over the paper's 15 ms network: the first of them behind access links of so many
-/// milliseconds more each way, and the second beginning so late and with so many segments. The last 60 s of 120, and the last
-/// 30.
+/// Two flows that do not begin alike, over the paper's 15 ms network: the first of them behind
+/// access links of so many milliseconds more each way, and the second beginning so late and with so
+/// many segments. The last 60 s of 120, and the last 30.
 fn unlike(more: u64, late: u64, window: u64, seed: u64) -> [Vec<FlowReport>; 2] {
     [60, 90].map(|warmup| {
         let mut builder = Builder::new(120, warmup);
@@ -132,8 +134,9 @@ fn unlike(more: u64, late: u64, window: u64, seed: u64) -> [Vec<FlowReport>; 2] 
     })
 }
 
-/// A late one, one with a whole window at once, one with a longer way: whatever windows there are after a minute stay as
-/// they are, and shares are the windows over the round trips. Nobody starves, and hardly anybody gets what is fair.
+/// A late one, one with a whole window at once, one with a longer way: whatever windows there are
+/// after a minute stay as they are, and shares are the windows over the round trips. Nobody
+/// starves, and hardly anybody gets what is fair.
 #[test]
 fn flows_that_begin_unlike_do_not_converge_either() {
     let mut ratios = Vec::new();
@@ -175,8 +178,8 @@ fn flows_that_begin_unlike_do_not_converge_either() {
     );
 }
 
-/// The same meter on the datagram transport: the first window of ten packets is level 5, and of a link of 6 Mb/s
-/// with 40 ms of round trip that is less than half; with higher levels it is all.
+/// The same meter on the datagram transport: the first window of ten packets is level 5, and of a
+/// link of 6 Mb/s with 40 ms of round trip that is less than half; with higher levels it is all.
 #[test]
 fn levels_rule_the_datagram_transport_too() {
     let goodput = |max_level| {

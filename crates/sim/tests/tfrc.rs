@@ -1,5 +1,5 @@
-//! Laws of a rate in a network: against the throughput equation under random loss, against themselves, and in place of
-//! TCP.
+//! Controllers of a rate in a network: against the throughput equation under random loss, against
+//! themselves, and in place of TCP.
 
 mod common;
 
@@ -41,9 +41,10 @@ fn play(network: &Network, seed: u64) -> RunReport {
     run(network, Seed::new(seed), &RunOptions::default()).unwrap()
 }
 
-/// At N packets in a round trip an event begins with a loss and takes in the losses of a round trip: p / (1 + N p)
-/// events for each packet. The mean interval is taken where it raises the rate, and the rate bends downwards in the
-/// interval, so that it comes out a little above or below X(p): within a fifth.
+/// At N packets in a round trip an event begins with a loss and takes in the losses of a round
+/// trip: p / (1 + N p) events for each packet. The mean interval is taken where it raises the rate,
+/// and the rate bends downwards in the interval, so that it comes out a little above or below X(p):
+/// within a fifth.
 #[test]
 fn under_random_loss_the_rate_is_that_of_the_equation() {
     let rtt = Span::from_millis(100);
@@ -74,8 +75,9 @@ fn under_random_loss_the_rate_is_that_of_the_equation() {
     }
 }
 
-/// The same flow in ns-2, whose clock and least timeout were set so that its equation is the RFC's: RAP's and TFRC's
-/// rates are the same to an eighth from one loss in a thousand packets to one in five.
+/// The same flow in ns-2, whose clock and least timeout were set so that its equation is the RFC's:
+/// RAP's and TFRC's rates are the same to an eighth from one loss in a thousand packets to one in
+/// five.
 #[test]
 fn under_random_loss_the_laws_are_those_of_ns2() {
     let vectors = include_str!("../../../vectors/ns2/random_loss.txt");
@@ -121,8 +123,8 @@ fn slow_link() -> LinkConfig {
     }
 }
 
-/// What the first of two flows of this law gets of the 150 s after the first 50, in each of five runs, when the second
-/// starts so many seconds later.
+/// What the first of two flows of this controller gets of the 150 s after the first 50, in each of
+/// five runs, when the second starts so many seconds later.
 fn shares(controller: &str, parameters: &Parameters, later: u64) -> Vec<f64> {
     let mut network = network(200, slow_link(), &[controller, controller]);
     network.flows[1].start.at = Time::from_secs(later);
@@ -173,8 +175,8 @@ fn two_flows_come_to_equal_shares() {
     }
 }
 
-/// Fixed steps pull nothing together: two that start with a spacing of their own keep it but for chance, so that all
-/// that can be asked is that neither starves.
+/// Fixed steps pull nothing together: two that start with a spacing of their own keep it but for
+/// chance, so that all that can be asked is that neither starves.
 #[test]
 fn two_flows_with_fixed_steps_both_live() {
     let fixed = Parameters::new()
@@ -189,9 +191,10 @@ fn two_flows_with_fixed_steps_both_live() {
     }
 }
 
-/// The end of slow start: a queue of 60 packets and a path of 14 are full when the rate is twice the link's, and what is
-/// sent in the round trip until the report comes is lost in part. After it the rate is what arrived; with a first
-/// interval without bound it would be twice that for eight loss events more, and ten times as many lost.
+/// The end of slow start: a queue of 60 packets and a path of 14 are full when the rate is twice
+/// the link's, and what is sent in the round trip until the report comes is lost in part. After it
+/// the rate is what arrived; with a first interval without bound it would be twice that for eight
+/// loss events more, and ten times as many lost.
 #[test]
 fn after_the_first_loss_event_the_rate_is_what_arrived() {
     let mut network = network(4, slow_link(), &["tfrc"]);
@@ -205,7 +208,8 @@ fn after_the_first_loss_event_the_rate_is_what_arrived() {
             "{seed}: {}",
             link.dropped_full
         );
-        // Nor does it stand still: a second packet leaves when the first is answered, not a second after it.
+        // Nor does it stand still: a second packet leaves when the first is answered, not a second
+        // after it.
         assert!(
             (2.2e6..4.01e6).contains(&flow.throughput_bps),
             "{seed}: {}",

@@ -1,4 +1,5 @@
-//! Time-lined TCP in the simulator: figure 5 of the paper, and frames with the deadlines of its section 4.
+//! Time-lined TCP in the simulator: figure 5 of the paper, and frames with the deadlines of its
+//! section 4.
 
 mod common;
 
@@ -97,8 +98,8 @@ fn each_deadline_leads_to_the_next_multiple(report: &RunReport, sent: &Sent) {
     assert!((13..=14).contains(&sections.len()), "{sections:?}");
     for (section, at) in jumps {
         let late = at - start - section * 1_000_000_000;
-        // The next packet leaves with the next acknowledgement, at the latest when the two windows, of ten
-        // packets and 80 ms each, are through.
+        // The next packet leaves with the next acknowledgement, at the latest when the two windows,
+        // of ten packets and 80 ms each, are through.
         assert!(
             late < 170_000_000,
             "section {section} begins {late} ns late"
@@ -290,8 +291,8 @@ fn feedback_leaves_out_b_frames_then_p_frames_and_never_i_frames() {
         with.broken + with.late < (without.broken + without.late) / 2,
         "{with:?} {without:?}"
     );
-    // I and P frames take 422 kb/s of the 690: where these fit, no P frame is left out, for there are 333 B frames,
-    // of which half the time each is taken again.
+    // I and P frames take 422 kb/s of the 690: where these fit, no P frame is left out, for there
+    // are 333 B frames, of which half the time each is taken again.
     let some = video(550, Some(Span::from_secs(1)));
     assert!((50..=333).contains(&some.left_out), "{some:?}");
     // Enough for all: nothing is left out.

@@ -1,4 +1,5 @@
-//! Captures, as bytes worked out by hand, as a literal reading of the format sees them, and as tshark does.
+//! Captures, as bytes worked out by hand, as a literal reading of the format sees them, and as
+//! tshark does.
 
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -101,7 +102,8 @@ fn two_packets_by_hand() {
         &[6, 0, 0, 0, 72, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x01, 0xca, 0x9a, 0x3b],
         &[40, 0, 0, 0, 40, 0, 0, 0],
         &[0x45, 0, 0, 40, 0, 0, 0x40, 0, 64, 6, 0x26, 0xce, 10, 0, 0, 1, 10, 0, 0, 2],
-        // TCP: 141d + c000 + 7530 + 0001 + 0002 + 5010 + 0200 = 19b60, folded 9b61, complement 649e.
+        // TCP: 141d + c000 + 7530 + 0001 + 0002 + 5010 + 0200 = 19b60, folded 9b61, complement
+        // 649e.
         &[0xc0, 0, 0x75, 0x30, 0, 0, 0, 1, 0, 0, 0, 2, 0x50, 0x10, 2, 0, 0x64, 0x9e, 0, 0],
         &[72, 0, 0, 0],
         // Enhanced packet block of 88 bytes: interface 0, 2³² ns, 28 bytes of 1500.
@@ -123,8 +125,9 @@ fn timestamps(value: u32, echo: u32) -> Options {
     }
 }
 
-/// A handshake, four data segments of which one is dropped, the acknowledgement that tells so, a segment
-/// whose simulated size is that of ns-2's headers, a datagram, and a segment between IPv6 addresses.
+/// A handshake, four data segments of which one is dropped, the acknowledgement that tells so, a
+/// segment whose simulated size is that of ns-2's headers, a datagram, and a segment between IPv6
+/// addresses.
 fn sample(capture: Capture) -> Vec<u8> {
     let mut writer = PcapngWriter::new(Vec::new(), &LINKS)
         .unwrap()

@@ -1,23 +1,26 @@
 //! What every controller has to keep, checked while it runs through random events.
 //!
-//! A [`Model`] is the smallest flow that can drive a [`Controller`]: it knows what is in flight, whether it
-//! recovers from a loss, and what time it is. Each [`Operation`] becomes the event that an honest transport
-//! would send, and after each event the promises of the trait are checked:
+//! A [`Model`] is the smallest flow that can drive a [`Controller`]: it knows what is in flight,
+//! whether it recovers from a loss, and what time it is. Each [`Operation`] becomes the event that
+//! an honest transport would send, and after each event the promises of the trait are checked:
 //!
-//! * the window is at least one segment and at most the limit of the setup, and the pacing lets packets go;
+//! * the window is at least one segment and at most the limit of the setup, and the pacing lets
+//!   packets go;
 //! * the decision does not change between events, and the same events give the same decisions;
-//! * a loss or a timeout leaves a threshold of at least two segments and does not raise the window (above
-//!   two segments, which RFC 5681 grants to a flow of one);
+//! * a loss or a timeout leaves a threshold of at least two segments and does not raise the window
+//!   (above two segments, which RFC 5681 grants to a flow of one);
 //! * an acknowledgement raises the window by no more than it acknowledges, and not at all while the
-//!   application limits the flow or a recovery goes on; controllers that give back after a recovery what they had before it
-//!   raise it no further than it ever was, or to four segments;
+//!   application limits the flow or a recovery goes on; controllers that give back after a recovery
+//!   what they had before it raise it no further than it ever was, or to four segments;
 //! * a wake-up lies in the future, also right after the controller was woken;
 //! * a tag takes the room that was announced for it.
 //!
-//! Controllers that ask for the numbers of what arrived are told them, right before the acknowledgement, and those that ask
-//! for samples of the delivery rate get them, with the losses one by one.
+//! Controllers that ask for the numbers of what arrived are told them, right before the
+//! acknowledgement, and those that ask for samples of the delivery rate get them, with the losses
+//! one by one.
 //!
-//! [`Model::disturb`] sends events that no honest transport sends; then only the first two are checked.
+//! [`Model::disturb`] sends events that no honest transport sends; then only the first two are
+//! checked.
 
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -170,12 +173,13 @@ pub fn variants(row: &Row) -> Vec<Parameters> {
     variants
 }
 
-/// What a controller documents about itself where laws differ.
+/// What a controller documents about itself where controllers differ.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Expectations {
     /// Whether its window may grow while the application limits the flow.
     pub grows_when_limited: bool,
-    /// Whether its window moves by its model of the path: in a recovery too, and back to where it was before.
+    /// Whether its window moves by its model of the path: in a recovery too, and back to where it
+    /// was before.
     pub restores_window: bool,
 }
 
@@ -459,7 +463,7 @@ impl Model {
                 };
                 self.tell(|controller| {
                     controller.on_packet_acked(now, PacketNumber::new(third));
-                    controller.on_answered(&answered);
+                    controller.on_in_order_ack(&answered);
                 })
             }
             _ => self.tell(|controller| {
@@ -551,8 +555,8 @@ impl Model {
                     controller.on_packet_acked(ack.now, PacketNumber::new(number));
                 }
             }
-            if controller.needs_answers() {
-                controller.on_answered(&answered);
+            if controller.needs_in_order_acks() {
+                controller.on_in_order_ack(&answered);
             }
             controller.on_ack(&ack);
         })?;
@@ -738,7 +742,7 @@ impl Model {
             before,
             after,
         )?;
-        // Limits below what two segments need are those of tests: laws keep their own floor.
+        // Limits below what two segments need are those of tests: controllers keep their own floor.
         let most = self.setup.max_window.max(self.setup.mss * 2);
         let window = (self.setup.mss..=most).contains(&after.window);
         check(window, Promise::Window, before, after)?;

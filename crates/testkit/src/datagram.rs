@@ -10,16 +10,17 @@ use comity_transport::datagram::{Config, Connection, Ecn, Event, Violation};
 use comity_transport::timeline::{Delivery, Payload};
 use comity_units::{PacketNumber, Seed, Span, Time};
 
-/// The laws that drive the transport: all of them. What each wants to hear, of its acknowledgements and of its meter, the
-/// transport tells it; `fixed` hears nothing, and fills whatever queue it meets.
+/// The controllers that drive the transport: all of them. What each wants to hear, of its
+/// acknowledgements and of its meter, the transport tells it; `fixed` hears nothing, and fills
+/// whatever queue it meets.
 pub fn laws() -> Vec<&'static str> {
     TABLE.iter().map(|row| row.name).collect()
 }
 
-/// Two ends that run this law with its defaults. Its meter, where it has one, is at end 1.
+/// Two ends that run this controller with its defaults. Its meter, where it has one, is at end 1.
 ///
 /// # Panics
-/// When there is no such law, or a configuration is not valid: a mistake in a test.
+/// When there is no such controller, or a configuration is not valid: a mistake in a test.
 pub fn ends(law: &str, sender: Config, receiver: Config) -> [Connection<Bytes>; 2] {
     ends_opened(law, sender, receiver, [Time::ZERO; 2])
 }
@@ -49,7 +50,8 @@ pub fn ends_opened(
             .map(|meter| meter.expect("defaults"));
         Connection::new(config, config.ack_delay, controller, meter, opened).expect("valid")
     });
-    // As transport parameters would: an end that took its own buffer for its peer's could fill that with what waits for more.
+    // As transport parameters would: an end that took its own buffer for its peer's could fill that
+    // with what waits for more.
     ends[0].set_initial_credit(receiver.receive_buffer, receiver.receive_sections);
     ends[1].set_initial_credit(sender.receive_buffer, sender.receive_sections);
     ends
@@ -111,8 +113,9 @@ const MILLION: u128 = 1_000_000;
 
 /// Two connections, called 0 and 1, and a link in each direction.
 ///
-/// Each end lives by a clock of its own, the true one unless [`with_clocks`](Self::with_clocks) says otherwise: what a test
-/// tells an end directly has to be in its [`reading`](Self::reading). All times that this type tells are true.
+/// Each end lives by a clock of its own, the true one unless [`with_clocks`](Self::with_clocks)
+/// says otherwise: what a test tells an end directly has to be in its [`reading`](Self::reading).
+/// All times that this type tells are true.
 #[derive(Debug)]
 pub struct Pair<P: Payload> {
     /// The ends.
@@ -169,7 +172,8 @@ impl<P: Payload> Pair<P> {
         }
     }
 
-    /// Gives the ends these clocks, of which they were opened at a reading no later than at the true time zero.
+    /// Gives the ends these clocks, of which they were opened at a reading no later than at the
+    /// true time zero.
     #[must_use]
     pub fn with_clocks(mut self, clocks: [Clock; 2]) -> Self {
         self.clocks = clocks;
@@ -201,7 +205,8 @@ impl<P: Payload> Pair<P> {
         self.outage = Some((from, to));
     }
 
-    /// From now on packets with more bytes on the wire are swallowed without a word, in either direction.
+    /// From now on packets with more bytes on the wire are swallowed silently, in either
+    /// direction.
     pub const fn set_largest(&mut self, bytes: u32) {
         self.largest = bytes;
     }
@@ -315,7 +320,8 @@ impl<P: Payload> Pair<P> {
         }
     }
 
-    /// Lets time pass until both ends are settled or closed, or `limit` has passed. Returns whether they are.
+    /// Lets time pass until both ends are settled or closed, or `limit` has passed. Returns whether
+    /// they are.
     pub fn run_until_settled(&mut self, limit: Span) -> bool {
         let until = self.now + limit;
         while self.now < until {

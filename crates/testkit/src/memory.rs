@@ -16,7 +16,8 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
-/// The system's allocator, and a counter for each thread. Only what declares it as its global allocator counts.
+/// The system's allocator, and a counter for each thread. Only what declares it as its global
+/// allocator counts.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Counting;
 
@@ -24,7 +25,8 @@ thread_local! {
     static HELD: Cell<isize> = const { Cell::new(0) };
 }
 
-/// Bytes that this thread has allocated and not given back; less than zero where it frees what others allocated.
+/// Bytes that this thread has allocated and not given back; less than zero where it frees what
+/// others allocated.
 pub fn held() -> isize {
     HELD.with(Cell::get)
 }
@@ -34,8 +36,8 @@ fn count(bytes: isize) {
     let _ = HELD.try_with(|held| held.set(held.get() + bytes));
 }
 
-// SAFETY: everything is done by the system's allocator; what is added touches no memory but a cell of the thread,
-// which is initialised without allocating.
+// SAFETY: everything is done by the system's allocator; what is added touches no memory but a cell
+// of the thread, which is initialised without allocating.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(layout.size() as isize);

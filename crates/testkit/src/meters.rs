@@ -1,11 +1,13 @@
 //! What every receiver's half has to keep, checked while it hears of random arrivals.
 //!
-//! A [`MeterModel`] lets the sender's half of a row tag packets, which arrive, are lost or overtake each other, and
-//! gives the meter's reports back to the sender. After each step the promises of [`Meter`] are checked:
+//! A [`MeterModel`] lets the sender's half of a row tag packets, which arrive, are lost or overtake
+//! each other, and gives the meter's reports back to the sender. After each step the promises of
+//! [`Meter`] are checked:
 //!
 //! * the same arrivals give the same reports;
 //! * woken and asked, it does not want to be woken at that moment again and again;
-//! * a report says what can be: a level from 1 on, a loss event rate between 0 and 1, no more packets than arrived;
+//! * a report says what can be: a level from 1 on, a loss event rate between 0 and 1, no more
+//!   packets than arrived;
 //! * asked twice, it says the same, or nothing the second time, or counts another round.
 //!
 //! [`MeterModel::disturb`] lets packets arrive that no honest sender tagged.
@@ -72,7 +74,8 @@ pub enum MeterPromise {
     Wakeup,
     /// What is reported can be.
     Sense,
-    /// Asked twice at one moment, the second report is the first, none, or the count of another round.
+    /// Asked twice at one moment, the second report is the first, none, or the count of another
+    /// round.
     Repetition,
 }
 
@@ -88,7 +91,7 @@ impl std::error::Error for MeterPromise {}
 const ROUND_TRIP: Span = Span::from_millis(50);
 
 /// How often a meter may want to be woken at one moment: once for each count that waits to be told.
-const MOST_AT_ONCE: u32 = 80;
+const MAX_AT_ONCE: u32 = 80;
 
 /// A flow whose receiver runs one meter, and its twin.
 #[derive(Debug)]
@@ -164,7 +167,7 @@ impl MeterModel {
                 self.arrive(overtaken);
             }
             Step::Report => self.report()?,
-            Step::RunDry => self.sender.on_running_dry(self.now),
+            Step::RunDry => self.sender.on_app_limited(self.now),
             Step::Wait(span) => self.wait(span)?,
         }
         Ok(())
@@ -275,7 +278,7 @@ impl MeterModel {
                 Some(next) if next <= self.now => at_once + 1,
                 _ => 0,
             };
-            if at_once > MOST_AT_ONCE {
+            if at_once > MAX_AT_ONCE {
                 return Err(MeterPromise::Wakeup);
             }
         }

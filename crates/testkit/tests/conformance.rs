@@ -94,7 +94,8 @@ proptest! {
     }
 }
 
-/// The models are no use if nothing is told: numbers and arrivals reach a law that asks, and meters have something to say.
+/// The models are no use if nothing is told: numbers and arrivals reach a controller that asks, and
+/// meters have something to say.
 #[test]
 fn the_models_tell_what_they_should() -> Result<(), Box<dyn std::error::Error>> {
     let mss = Bytes::new(1_000);
@@ -151,13 +152,13 @@ impl Controller for Asks {
     fn on_packet_acked(&mut self, _: Time, number: comity_units::PacketNumber) {
         self.note(number.get().to_string());
     }
-    fn on_answered(&mut self, answered: &Answered) {
+    fn on_in_order_ack(&mut self, answered: &Answered) {
         self.note(format!("answer {}", answered.number.get()));
     }
     fn needs_packet_numbers(&self) -> bool {
         true
     }
-    fn needs_answers(&self) -> bool {
+    fn needs_in_order_acks(&self) -> bool {
         true
     }
     fn decision(&self) -> Decision {
@@ -230,7 +231,8 @@ impl FaultyMeter {
     }
 }
 
-/// The model is no use if it keeps every flow idle: a plain transfer has to grow, every loss has to cut.
+/// The model is no use if it keeps every flow idle: a plain transfer has to grow, every loss has to
+/// cut.
 #[test]
 fn the_model_moves_what_it_drives() -> Result<(), Box<dyn std::error::Error>> {
     let mss = Bytes::new(1_000);
@@ -282,7 +284,7 @@ fn reno_grows_when_limited_only_when_told_so() -> Result<(), Box<dyn std::error:
     Ok(())
 }
 
-/// A law with one fault.
+/// A controller with one fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fault {
     GrowsOnLoss,
@@ -370,7 +372,7 @@ impl Controller for Faulty {
     }
 }
 
-/// Drives a faulty law through a little of everything.
+/// Drives a faulty controller through a little of everything.
 fn drive(build: impl Fn() -> Box<dyn Controller>) -> Result<(), Violation> {
     let setup = Setup::new(Bytes::new(1_000));
     let mut model = Model::new(build, setup, Expectations::default());

@@ -87,8 +87,8 @@ fn stream(pair: &mut Pair<Bytes>, count: u64, length: u32, latency: Span) {
     pair.run_until(pair.now() + latency + Span::from_millis(200));
 }
 
-/// Every section was delivered exactly once and in order; returns how many of them whole, with the right
-/// bytes.
+/// Every section was delivered exactly once and in order; returns how many of them whole, with the
+/// right bytes.
 fn whole(pair: &Pair<Bytes>, count: u64) -> u64 {
     let mut whole = 0;
     let deliveries = &pair.deliveries[1];
@@ -135,7 +135,7 @@ fn on_a_clean_path_everything_is_on_time() {
     check_accounts(&pair);
     let sender = pair.ends[0].statistics();
     assert_eq!(
-        (sender.sent.lost_packets, sender.sent.repeated_bytes),
+        (sender.sent.lost_packets, sender.sent.retransmitted_bytes),
         (0, 0)
     );
     assert_eq!(sender.inbox.on_time, 0);
@@ -147,8 +147,9 @@ fn on_a_clean_path_everything_is_on_time() {
     assert!((40..=45).contains(&rtt), "{rtt}");
 }
 
-/// Two uniform draws from 0 to `a` differ by `a / 3` in the mean, and |D| of packets that cannot meet each other is just
-/// that. The reports of 20 s average it: the deviation of J is some 15 % of it, of a mean over independent ones much less.
+/// Two uniform draws from 0 to `a` differ by `a / 3` in the mean, and |D| of packets that cannot
+/// meet each other is just that. The reports of 20 s average it: the deviation of J is some 15 % of
+/// it, of a mean over independent ones much less.
 #[test]
 fn the_receiver_tells_the_jitter_and_the_delay_of_the_path() {
     for most in [0, 6, 24] {
@@ -227,8 +228,8 @@ fn after_an_outage_of_three_seconds_the_stream_goes_on() {
     pair.set_outage(Time::from_secs(4), Time::from_secs(7));
     stream(&mut pair, 500, 10_000, Span::from_millis(400));
     let whole = whole(&pair, 500);
-    // 75 sections fall into the outage; the last ten of them can still be sent when it is over, and it takes a
-    // probe and a slow start to get going again.
+    // 75 sections fall into the outage; the last ten of them can still be sent when it is over, and
+    // it takes a probe and a slow start to get going again.
     assert!((415..=436).contains(&whole), "{whole} of 500");
     check_accounts(&pair);
     let statistics = pair.ends[0].statistics();
@@ -242,7 +243,8 @@ fn after_an_outage_of_three_seconds_the_stream_goes_on() {
     assert_eq!(late.count(), 0);
 }
 
-/// What an end sends for ever says nothing of what it receives: the peer's deadlines are the peer's.
+/// What an end sends for ever says nothing of what it receives: the peer's deadlines are the
+/// peer's.
 #[test]
 fn an_end_without_deadlines_of_its_own_enforces_those_of_its_peer() {
     let path = link(Rate::from_mbps(8));
@@ -266,8 +268,8 @@ fn an_end_without_deadlines_of_its_own_enforces_those_of_its_peer() {
         let section = section(pair.now(), number, 10_000, latency);
         pair.ends[0].submit(pair.now(), section).expect("room");
     }
-    // The frame that the outage cut in two is handed out at its deadline, while nothing gets through. The
-    // receiver's clock may be wrong by the one-way delay, until it has measured that.
+    // The frame that the outage cut in two is handed out at its deadline, while nothing gets
+    // through. The receiver's clock may be wrong by the one-way delay, until it has measured that.
     pair.run_until(Time::from_millis(2_500));
     let (at, gap) = pair.deliveries[1]
         .iter()
@@ -284,7 +286,8 @@ fn an_end_without_deadlines_of_its_own_enforces_those_of_its_peer() {
     assert!(apart < Span::from_millis(25), "{at} for {deadline}");
 }
 
-/// Who holds a packet back is told until when: the first deadline of the sections in it, where deadlines are enforced.
+/// Who holds a packet back is told until when: the first deadline of the sections in it, where
+/// deadlines are enforced.
 #[test]
 fn a_packet_says_by_when_it_has_to_leave() {
     let (soon, later) = (Span::from_millis(50), Span::from_millis(120));
@@ -319,8 +322,8 @@ fn a_packet_says_by_when_it_has_to_leave() {
     }
 }
 
-/// The ceiling holds on the wire over any time, headers and repeats included; and a law that it holds back does
-/// not take that for a reason to grow.
+/// The ceiling holds on the wire over any time, headers and repeats included; and a controller that
+/// it holds back does not take that for a reason to grow.
 #[test]
 fn no_more_is_sent_than_the_ceiling_allows() {
     let path = link(Rate::from_mbps(100));
@@ -342,7 +345,8 @@ fn no_more_is_sent_than_the_ceiling_allows() {
             let wire = pair.ends[0].statistics().sent.wire_bytes;
             let sent = wire - before;
             before = wire;
-            // 2 Mb/s are 250,000 bytes a second; the first packet, and a millisecond that may be made up for.
+            // 2 Mb/s are 250,000 bytes a second; the first packet, and a millisecond that may be
+            // made up for.
             let most = 250_000 + 1_500 + 250;
             assert!(
                 (230_000..=most).contains(&sent),
@@ -370,7 +374,8 @@ fn a_burst_is_paced_and_idle_time_earns_nothing() {
     );
     stream(&mut pair, 100, 10_000, Span::from_millis(400));
     let before = pair.ends[0].statistics().path.window;
-    // 2 Mb/s need 10,000 bytes in a round trip; an application that gives no more is no reason to grow.
+    // 2 Mb/s need 10,000 bytes in a round trip; an application that gives no more is no reason to
+    // grow.
     assert!((14_000..60_000).contains(&before.get()), "{before}");
     pair.run_until(pair.now() + Span::from_secs(3_600));
     assert!(pair.ends.iter().all(Connection::is_open), "kept alive");
@@ -393,8 +398,8 @@ mod random_paths {
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(96))]
-        /// Whatever the path does: no byte leaves after its deadline, each section is reported exactly once at both
-        /// ends, what arrives whole has the right bytes, and the accounts sum.
+        /// Whatever the path does: no byte leaves after its deadline, each section is reported
+        /// exactly once at both ends, what arrives whole has the right bytes, and the accounts sum.
         #[test]
         fn deadlines_hold_and_accounts_sum(
             forward in random_path(1..30, 1..100, 0.0..0.3),
@@ -443,8 +448,8 @@ fn a_receiver_that_runs_out_of_room_stops_the_sender_and_starts_it_again() {
         Seed::new(1),
     );
     pair.ends[0].set_initial_credit(400_000, sender.receive_sections);
-    // Each is handed out a second after it was made, so that they pile up at the receiver: 50 Mb/s would bring
-    // 6 MB in that second.
+    // Each is handed out a second after it was made, so that they pile up at the receiver: 50 Mb/s
+    // would bring 6 MB in that second.
     for number in 0..100 {
         let section = section(
             Time::ZERO,
@@ -570,9 +575,9 @@ fn a_peer_that_acknowledges_what_was_never_sent_is_shown_the_door() {
     assert_eq!(close[4..], [0x11, 0, 1, 0x10, code, 0]);
 }
 
-/// The window goes by what the receiver measures. On a new path it begins again, and so does the receiver: reports of
-/// the path before, those on their way and those that come before the receiver has heard, count for nothing, and the
-/// first waves of the new path are measured.
+/// The window goes by what the receiver measures. On a new path it begins again, and so does the
+/// receiver: reports of the path before, those on their way and those that come before the receiver
+/// has heard, count for nothing, and the first waves of the new path are measured.
 #[test]
 fn on_a_new_path_both_halves_begin_again() {
     let config = Config {

@@ -1,5 +1,5 @@
-//! Paced delivery between ends whose clocks differ, over a path whose delay changes: `docs/protocol.md`, "How far paced
-//! delivery is from its time".
+//! Paced delivery between ends whose clocks differ, over a path whose delay changes:
+//! `docs/protocol.md`, "How far paced delivery is from its time".
 
 use bytes::Bytes;
 use comity_link::{Jitter, LinkConfig};
@@ -13,7 +13,8 @@ use proptest::prelude::*;
 #[derive(Clone, Copy, Debug)]
 struct Case {
     drifts_ppm: [i32; 2],
-    /// What each clock showed when its end was opened, and how long that was ago when the other one was there too.
+    /// What each clock showed when its end was opened, and how long that was ago when the other one
+    /// was there too.
     opened_ms: [u64; 2],
     ages_ms: [u64; 2],
     /// The least delay each way, before the change and after it.
@@ -29,7 +30,8 @@ const SECTIONS: u64 = 2_500;
 const INTERVAL_MS: u64 = 40;
 const CHANGE_MS: u64 = 50_000;
 
-/// When each section was due by the true time, and by how much later it was handed over, in milliseconds.
+/// When each section was due by the true time, and by how much later it was handed over, in
+/// milliseconds.
 struct Handed {
     due: f64,
     error: f64,
@@ -131,8 +133,9 @@ fn cases() -> impl Strategy<Value = Case> {
         )
 }
 
-/// The Ping of a receiver is answered together with what it sends behind the Ping, at every time: the answers of this path
-/// come when a later packet, which asks for nothing, is the largest that they name.
+/// The Ping of a receiver is answered together with what it sends behind the Ping, at every time:
+/// the answers of this path come when a later packet, which asks for nothing, is the largest that
+/// they name.
 #[test]
 fn a_round_trip_is_measured_by_an_answer_that_names_more_than_the_ping() {
     let case = Case {
@@ -152,7 +155,8 @@ fn a_round_trip_is_measured_by_an_answer_that_names_more_than_the_ping() {
             .filter(move |handed| least <= handed.due && handed.due < most);
         errors.map(|handed| handed.error)
     };
-    // 50 ms forth and 1 ms back: 24.5 ms of rest, early by up to jitter and acknowledgement delay, late by jitter.
+    // 50 ms forth and 1 ms back: 24.5 ms of rest, early by up to jitter and acknowledgement delay,
+    // late by jitter.
     assert!(between(1_000.0, 50_000.0).count() > 1_200);
     assert!(between(1_000.0, 50_000.0).all(|error| (18.0..=26.0).contains(&error)));
     assert!(
@@ -164,8 +168,9 @@ fn a_round_trip_is_measured_by_an_answer_that_names_more_than_the_ping() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Every section is handed over whole, and as near to its due time as the page says: before the change, while the map
-    /// moves, and when it has come to rest. In units of the page: `f` and `b` in milliseconds, errors above zero are late.
+    /// Every section is handed over whole, and as near to its due time as the page says: before the
+    /// change, while the map moves, and when it has come to rest. In units of the page: `f` and `b`
+    /// in milliseconds, errors above zero are late.
     #[test]
     fn paced_delivery_stays_within_its_bounds(case in cases()) {
         let handed = run(&case);
@@ -180,10 +185,12 @@ proptest! {
         // What transmission takes and what stamps round is below half a millisecond.
         let early = jitter + 5.0 + relative * 18_000.0 + 0.5;
         let late = jitter + 0.5;
-        // Until a round trip has been measured the whole delay counts as the difference of the clocks.
+        // Until a round trip has been measured the whole delay counts as the difference of the
+        // clocks.
         let started = 2_000.0;
         let change = CHANGE_MS as f64;
-        // The window, a bucket, and at 10 ms a second the whole way and what the base had been ahead of it.
+        // The window, a bucket, and at 10 ms a second the whole way and what the base had been
+        // ahead of it.
         let settled = change + 18_000.0 + 100.0 * ((forward_after - forward).abs() + base - base_after) + 2_000.0;
         for Handed { due, error } in handed {
             let (least, most) = if due < started {

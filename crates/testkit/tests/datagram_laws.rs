@@ -1,4 +1,4 @@
-//! Laws of the table on the datagram transport.
+//! Controllers of the table on the datagram transport.
 
 use bytes::Bytes;
 use comity_congestion::table::{self, Parameters, Setup, TABLE, Value};
@@ -98,8 +98,9 @@ fn after_a_pause(law: &str, pause: Span) -> Found {
     }
 }
 
-/// An hour in which an end says nothing but that it is still there gives no law a larger window or a higher rate, and lets
-/// no more leave at once after it than a second does. What leaves meets a queue of 60 packets and loses nothing.
+/// An hour in which an end says nothing but that it is still there gives no controller a larger
+/// window or a higher rate, and lets no more leave at once after it than a second does. What leaves
+/// meets a queue of 60 packets and loses nothing.
 #[test]
 fn an_idle_hour_earns_no_law_anything() {
     for row in TABLE {
@@ -118,8 +119,9 @@ fn an_idle_hour_earns_no_law_anything() {
     }
 }
 
-/// Its timeout is little more than a round trip, and what the receiver held back would pass for silence: RAP uses a path of
-/// 8 Mb/s of its own however sparingly the receiver is told to acknowledge.
+/// Its timeout is little more than a round trip, and what the receiver held back would pass for
+/// silence: RAP uses a path of 8 Mb/s of its own however sparingly the receiver is told to
+/// acknowledge.
 #[test]
 fn rap_fills_a_path_of_its_own_whatever_is_held_back() {
     for (ack_frequency, ack_delay) in [(1, 0), (2, 25), (4, 25)] {
@@ -139,7 +141,8 @@ fn rap_fills_a_path_of_its_own_whatever_is_held_back() {
     }
 }
 
-/// All that goes for two seconds, little for `pause`, and all that goes for eight: the share of these that gets lost.
+/// All that goes for two seconds, little for `pause`, and all that goes for eight: the share of
+/// these that gets lost.
 fn lost_after_little(pause: Span) -> f64 {
     let config = Config {
         drop: DropPolicy::Expired,
@@ -163,7 +166,8 @@ fn lost_after_little(pause: Span) -> f64 {
     (after.lost_packets - before.lost_packets) as f64 / sent as f64
 }
 
-/// What an application does not use it has not earned: after minutes of 0.5 Mb/s `steady` gives way as after seconds.
+/// What an application does not use it has not earned: after minutes of 0.5 Mb/s `steady` backs off
+/// as after seconds.
 #[test]
 fn little_data_makes_losses_count_for_no_less() {
     let short = lost_after_little(Span::from_secs(3));
@@ -177,7 +181,8 @@ fn little_data_makes_losses_count_for_no_less() {
     }
 }
 
-/// The rows of table "libra" that this test sets: no β, which would need a queue, and no forgetting.
+/// The rows of table "libra" that this test sets: no β, which would need a queue, and no
+/// forgetting.
 fn libra(capacity: Option<Rate>) -> Parameters {
     let parameters = Parameters::new()
         .with("y", Value::Number(0.0))
@@ -208,9 +213,10 @@ fn run_greedily(pair: &mut Pair<Bytes>, span: Span) {
     }
 }
 
-/// Of the paper's figure 2 and equation (1), with β = 0, read literally: an acknowledged segment adds
-/// `a / window` with `a = X · C · RTT² / (RTT + A)`, so that `window²` grows by `2 · a` for each, and a loss leaves
-/// `1 − B / (2 · (RTT + A))` of it. With X = 2, A = B = 1 s and 40 ms that is a = 0.00308 · C in Mb/s, and 0.519.
+/// Of the paper's figure 2 and equation (1), with β = 0, read literally: an acknowledged segment
+/// adds `a / window` with `a = X · C · RTT² / (RTT + A)`, so that `window²` grows by `2 · a` for
+/// each, and a loss leaves `1 − B / (2 · (RTT + A))` of it. With X = 2, A = B = 1 s and 40 ms that
+/// is a = 0.00308 · C in Mb/s, and 0.519.
 #[test]
 fn libra_follows_its_law_on_sections() {
     const ROUND_TRIP: f64 = 0.04;
@@ -222,7 +228,8 @@ fn libra_follows_its_law_on_sections() {
         ack_frequency: 1,
         ..Config::default()
     };
-    // Given, on a link that makes nobody wait; and estimated, on one of that capacity, of which the window fills a half.
+    // Given, on a link that makes nobody wait; and estimated, on one of that capacity, of which the
+    // window fills a half.
     for (given, link) in [(Some(100), 1_000), (None, 20)] {
         let path = LinkConfig::new(Rate::from_mbps(link), Span::from_millis(20));
         let parameters = libra(given.map(Rate::from_mbps));
@@ -281,8 +288,9 @@ fn libra_follows_its_law_on_sections() {
     }
 }
 
-/// RFC 5348, section 4.4: what an idle time leaves is the recover rate, `W_init / R`, at least. `W_init` is 4,380 bytes; what
-/// headers weigh comes on top, and the smoothed round trip is within an acknowledgement's delay of 40 ms.
+/// RFC 5348, section 4.4: what an idle time leaves is the recover rate, `W_init / R`, at least.
+/// `W_init` is 4,380 bytes; what headers weigh comes on top, and the smoothed round trip is within
+/// an acknowledgement's delay of 40 ms.
 #[test]
 fn an_idle_hour_leaves_tfrc_its_recover_rate() {
     let found = after_a_pause("tfrc", Span::from_secs(3_600));

@@ -1,5 +1,5 @@
-//! Several streams at once over paths that do what they like: pictures that need each other, sound, and data without a
-//! deadline, with an outage in the middle.
+//! Several streams at once over paths that do what they like: pictures that need each other, sound,
+//! and data without a deadline, with an outage in the middle.
 
 use std::collections::BTreeMap;
 
@@ -19,8 +19,8 @@ const PICTURES: StreamId = StreamId(1);
 const SOUND: StreamId = StreamId(2);
 const DATA: StreamId = StreamId(9);
 
-/// One picture time: a picture of this length, of which every twelfth needs nothing, and the others the one before or the
-/// last one that needs nothing.
+/// One picture time: a picture of this length, of which every twelfth needs nothing, and the others
+/// the one before or the last one that needs nothing.
 #[derive(Clone, Copy, Debug)]
 struct Turn {
     picture: u32,
@@ -59,7 +59,8 @@ struct Play {
 }
 
 impl Play {
-    /// Submits a section, unless there is no room for it. Its number and its stream are in its first bytes.
+    /// Submits a section, unless there is no room for it. Its number and its stream are in its
+    /// first bytes.
     fn submit(&mut self, stream: StreamId, length: u32, about: impl FnOnce(&mut Outgoing<Bytes>)) {
         let now = self.pair.now();
         let number = self.taken.get(&stream).map_or(0, Vec::len);
@@ -118,7 +119,8 @@ impl Play {
         }
     }
 
-    /// Every section that was taken is reported once at each end, what is whole has the right bytes, and accounts sum.
+    /// Every section that was taken is reported once at each end, what is whole has the right
+    /// bytes, and accounts sum.
     fn check_the_end(&self) -> Result<(), TestCaseError> {
         let pair = &self.pair;
         prop_assert!(pair.violations.is_empty(), "{:?}", pair.violations);
@@ -145,7 +147,8 @@ impl Play {
         for (stream, given) in &self.taken {
             let numbers = reported.entry(*stream).or_default();
             if is_paced {
-                // Each at its own time: one that is repeated after its deadline comes after the next.
+                // Each at its own time: one that is repeated after its deadline comes after the
+                // next.
                 numbers.sort_unstable();
             }
             let is_each = numbers.iter().copied().eq(0..given.len() as u64);
@@ -190,8 +193,8 @@ impl Play {
     }
 }
 
-/// What is lost and may not be sent again is a gap at the receiver too, though it has no deadline there, and though
-/// nothing follows it.
+/// What is lost and may not be retransmitted is a gap at the receiver too, though it has no
+/// deadline there, and though nothing follows it.
 #[test]
 fn the_last_section_is_reported_when_it_is_lost_without_a_right_to_be_repeated() {
     let config = Config {
@@ -239,8 +242,9 @@ fn the_last_section_is_reported_when_it_is_lost_without_a_right_to_be_repeated()
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
 
-    /// Whatever the path does and however sections are handed out: no byte leaves after its deadline, every section is
-    /// reported exactly once at both ends, accounts sum, neither end holds more than its buffer, and both come to rest.
+    /// Whatever the path does and however sections are handed out: no byte leaves after its
+    /// deadline, every section is reported exactly once at both ends, accounts sum, neither end
+    /// holds more than its buffer, and both come to rest.
     #[test]
     fn streams_are_accounted_for_and_come_to_rest(
         forward in random_path(1..20, 1..80, 0.0..0.2),
@@ -293,7 +297,8 @@ proptest! {
         play.check_the_end()?;
         let mut given = play.taken.values().flatten();
         prop_assert!(given.all(|given| given.payload.is_unique()), "nothing is kept");
-        // At rest there is a packet a second from each end to keep the path, its acknowledgement, and timers for them.
+        // At rest there is a packet a second from each end to keep the path, its acknowledgement,
+        // and timers for them.
         let (steps, counts) = (play.pair.steps(), play.pair.deliveries.each_ref().map(Vec::len));
         play.pair.run_until(play.pair.now() + Span::from_secs(20));
         let steps = play.pair.steps() - steps;

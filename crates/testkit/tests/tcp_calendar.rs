@@ -1,4 +1,5 @@
-//! A law that keeps its own calendar on the byte-sequence transport: each segment leaves when its time has come.
+//! A controller that keeps its own calendar on the byte-sequence transport: each segment leaves
+//! when its time has come.
 
 use std::sync::{Arc, Mutex};
 
@@ -8,7 +9,7 @@ use comity_testkit::tcp::{BORN, Script, opener};
 use comity_transport::tcp::Config;
 use comity_units::{Bytes, PacketNumber, Time};
 
-/// What the law was told.
+/// What the controller was told.
 #[derive(Debug, Default)]
 struct Diary {
     limited: Vec<bool>,
@@ -46,10 +47,10 @@ impl Controller for Calendar {
     fn on_sent(&mut self, _: &Sent) {
         self.sent += 1;
     }
-    fn on_answered(&mut self, answered: &Answered) {
+    fn on_in_order_ack(&mut self, answered: &Answered) {
         self.diary.lock().unwrap().answered.push(answered.number);
     }
-    fn needs_answers(&self) -> bool {
+    fn needs_in_order_acks(&self) -> bool {
         true
     }
     fn decision(&self) -> Decision {
@@ -89,8 +90,8 @@ fn a_time_that_passed_while_the_window_was_full_is_no_obstacle() {
     script.expect(300, "P. 301+100 ack 1");
 }
 
-/// While the calendar holds back what the window and the application would let go, nobody says that the
-/// application limits the flow.
+/// While the calendar holds back what the window and the application would let go, nobody says that
+/// the application limits the flow.
 #[test]
 fn waiting_for_its_turn_is_no_want_of_data() {
     let (law, diary) = Calendar::new(&[0, 50, 200, 210], 10_000);
@@ -133,8 +134,8 @@ fn what_repairs_brought_about_answers_for_no_packet() {
     assert_eq!(*answered, [1, 9].map(PacketNumber::new));
 }
 
-/// A recovery that counts a pipe may send although the window says no: when only the calendar holds its repair
-/// back, the calendar wakes it.
+/// A recovery that counts a pipe may send although the window says no: when only the calendar holds
+/// its repair back, the calendar wakes it.
 #[test]
 fn a_repair_under_a_scoreboard_leaves_at_its_time_too() {
     let config = Config {

@@ -28,7 +28,8 @@ fn the_closing_end_still_receives_and_then_waits() {
     script.send(50, "F. 101+0 ack 2 win 10000");
     script.expect(50, ". 2+0 ack 102");
     assert_eq!(script.connection().state(), State::TimeWait);
-    // A repeated FIN is answered and begins the wait anew (RFC 9293, 3.10.7.4); a reset does not end it.
+    // A repeated FIN is answered and begins the wait anew (RFC 9293, 3.10.7.4); a reset does not
+    // end it.
     script.send(30_000, "F. 101+0 ack 2 win 10000");
     script.expect(30_000, ". 2+0 ack 102");
     script.send(40_000, "R 102+0 win 0");

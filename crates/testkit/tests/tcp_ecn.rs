@@ -1,4 +1,5 @@
-//! Marks of the network on TCP (RFC 3168), quick acknowledgements, duplicate SACKs, and restarts after idle times.
+//! Marks of the network on TCP (RFC 3168), quick acknowledgements, duplicate SACKs, and restarts
+//! after idle times.
 
 use comity_congestion::recovery::RecoveryConfig;
 use comity_testkit::tcp::{BORN, PLAIN, Script, listener, opener, parse, reno};
@@ -50,9 +51,10 @@ fn both_ends_have_to_ask() {
 
 #[test]
 fn a_window_is_reduced_once_for_the_marks_of_its_data() {
-    // Every acknowledgement of eight segments echoes the mark. With the first, seven are in flight: 3.5 remain. NewReno
-    // then grows by six times a segment a window, to 4.96, and sends from three in flight on. RACK shrinks in proportion:
-    // four in eight acknowledgements, and no growth until what was sent then is acknowledged.
+    // Every acknowledgement of eight segments echoes the mark. With the first, seven are in flight:
+    // 3.5 remain. NewReno then grows by six times a segment a window, to 4.96, and sends from three
+    // in flight on. RACK shrinks in proportion: four in eight acknowledgements, and no growth until
+    // what was sent then is acknowledged.
     for (recovery, window, sent, later) in [
         (
             RecoveryConfig::NEW_RENO,
@@ -212,8 +214,8 @@ fn a_duplicate_is_reported_in_the_first_block() {
     script.expect(1, ". 1+0 ack 101");
 }
 
-/// The window, in segments, after a pause of `pause_ms`: seven before it, a first window of four, a timeout of one
-/// second.
+/// The window, in segments, after a pause of `pause_ms`: seven before it, a first window of four, a
+/// timeout of one second.
 fn window_after(pause_ms: u64, restarts: bool) -> u64 {
     let config = Config {
         restart_after_idle: restarts,

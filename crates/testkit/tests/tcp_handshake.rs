@@ -185,13 +185,15 @@ fn both_ends_may_open_at_once() {
     assert!(pair.drive(Time::from_secs(1_000)));
     assert_eq!(pair.end(Side::B).delivered(), 250);
     assert_eq!(pair.end(Side::A).delivered(), 350);
-    // Each: SYN, SYN with ACK; then three and four segments, which carry the last step, and as many answers.
+    // Each: SYN, SYN with ACK; then three and four segments, which carry the last step, and as many
+    // answers.
     assert_eq!(pair.records().len(), 4 + 7 + 7);
 }
 
 #[test]
 fn strangers_are_refused_with_a_reset() {
-    // RFC 9293, 3.10.7: an acknowledgement that answers nothing of ours is reset with its own number.
+    // RFC 9293, 3.10.7: an acknowledgement that answers nothing of ours is reset with its own
+    // number.
     let mut script = Script::new(opener(PLAIN, fixed(10_000)));
     script.expect(0, "S 0+0 win 10000 <mss 100>");
     script.send(10, ". 300+0 ack 900 win 10000");

@@ -44,7 +44,7 @@ fn configs() -> impl Strategy<Value = Config> {
     )
         .prop_map(|(recovery, switches, more, initial, buffer, max_burst)| {
             let ([twice, ecn, restarts], quick) = more;
-            let [scaling, timestamps, sack, delayed, limited, careful] = switches;
+            let [scaling, timestamps, sack, delayed, limited, bugfix] = switches;
             Config {
                 receive_buffer: Bytes::new(buffer),
                 window_scaling: scaling,
@@ -60,12 +60,10 @@ fn configs() -> impl Strategy<Value = Config> {
                 restart_after_idle: restarts,
                 limited_transmit: limited,
                 initial_sequence: SeqNo::new(initial),
-                recovery: RecoveryConfig {
-                    careful,
-                    ..recovery
-                },
+                recovery: RecoveryConfig { bugfix, ..recovery },
                 max_burst,
-                // Longer than the losses can hold a FIN back: whoever waits less resets the peer in the end.
+                // Longer than the losses can hold a FIN back: whoever waits less resets the peer in
+                // the end.
                 time_wait: Span::from_secs(86_400),
                 ..PLAIN
             }
@@ -115,8 +113,8 @@ fn controller(application: &Application) -> Box<dyn comity_congestion::Controlle
     }
 }
 
-/// At most what any window allowed: nothing new leaves beyond the congestion window, the two segments of
-/// limited transmit, and what duplicates say has left the network.
+/// At most what any window allowed: nothing new leaves beyond the congestion window, the two
+/// segments of limited transmit, and what duplicates say has left the network.
 fn nothing_extra_without_recovery(connection: &Connection, record: &comity_testkit::tcp::Record) {
     let statistics = connection.statistics();
     // RACK lets as much leave as arrived out of order, and probes.
@@ -266,8 +264,8 @@ proptest! {
         }
     }
 
-    /// Header prediction does what the full path does: a twin that gets every segment with a flag which
-    /// means nothing (URG) never takes the short cut, and answers the same.
+    /// Header prediction does what the full path does: a twin that gets every segment with a flag
+    /// which means nothing (URG) never takes the short cut, and answers the same.
     #[test]
     fn prediction_changes_nothing(
         config in configs(),

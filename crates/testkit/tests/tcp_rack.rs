@@ -1,6 +1,7 @@
 //! RACK-TLP, proportional rate reduction and undo, segment by segment.
 //!
-//! Times are milliseconds, segments are numbered from 1 and have 100 bytes; a round trip takes 100 ms.
+//! Times are milliseconds, segments are numbered from 1 and have 100 bytes; a round trip takes 100
+//! ms.
 
 use comity_congestion::RttConfig;
 use comity_congestion::recovery::{RecoveryConfig, RecoveryKind};
@@ -71,8 +72,8 @@ const LATE_30: Fate = Fate::Late(Span::from_millis(30));
 
 #[test]
 fn reordering_within_the_window_causes_no_retransmission() {
-    // RFC 8985, section 6.2, step 4: the window is a quarter of the least round trip, 25 ms. Segments 3 and 4 overtake
-    // 2 by 20 ms: two are not enough to do without the window.
+    // RFC 8985, section 6.2, step 4: the window is a quarter of the least round trip, 25 ms.
+    // Segments 3 and 4 overtake 2 by 20 ms: two are not enough to do without the window.
     let pair = transfer(RACK, 4, 4, &[(2, 1, LATE_20)]);
     assert_eq!(pair.flights(Side::A, 100), [(0, vec![1, 2, 3, 4])]);
     let statistics = pair.end(Side::A).statistics();
@@ -85,8 +86,8 @@ fn reordering_within_the_window_causes_no_retransmission() {
 
 #[test]
 fn beyond_the_window_a_segment_is_sent_again_and_a_duplicate_report_undoes_it() {
-    // 25 ms after the answers to 3 and 4 segment 2 counts as lost. Its first copy is acknowledged at 130 ms; the second
-    // arrives at 175 ms as a duplicate, which is reported at 225 ms.
+    // 25 ms after the answers to 3 and 4 segment 2 counts as lost. Its first copy is acknowledged
+    // at 130 ms; the second arrives at 175 ms as a duplicate, which is reported at 225 ms.
     let pair = transfer(RACK, 4, 4, &[(2, 1, LATE_30)]);
     assert_eq!(
         pair.flights(Side::A, 100),
@@ -101,7 +102,7 @@ fn beyond_the_window_a_segment_is_sent_again_and_a_duplicate_report_undoes_it() 
     let report = report.expect("the duplicate is answered");
     let block = report.as_slice()[0];
     assert_eq!((block.start.get(), block.end.get()), (101, 201));
-    // Reno's law of this test undoes nothing; the recovery tells it all the same.
+    // Reno's controller of this test undoes nothing; the recovery tells it all the same.
     assert!(!pair.end(Side::A).is_recovering());
 }
 
@@ -138,8 +139,8 @@ fn what_is_lost_behind_the_end_of_a_recovery_begins_the_next() {
 
 #[test]
 fn a_lost_tail_is_repaired_by_a_probe() {
-    // The acknowledgement of 6 at 100 ms leaves two segments: PTO = 2 · 100 + 2 ms, and 8 is sent again at 302 ms. Its
-    // answer at 402 ms shows that 7 is lost. RFC 8985, section 7.
+    // The acknowledgement of 6 at 100 ms leaves two segments: PTO = 2 · 100 + 2 ms, and 8 is sent
+    // again at 302 ms. Its answer at 402 ms shows that 7 is lost. RFC 8985, section 7.
     let lost: Fates = &[(7, 1, Fate::Lost), (8, 1, Fate::Lost)];
     let pair = transfer(RACK, 8, 8, lost);
     assert_eq!(
@@ -149,7 +150,8 @@ fn a_lost_tail_is_repaired_by_a_probe() {
         pair.transcript()
     );
     assert_eq!(pair.end(Side::A).statistics().timeouts, 0);
-    // Without a probe the timer expires after SRTT + 200 ms, which one round trip later sends the next.
+    // Without a probe the timer expires after SRTT + 200 ms, which one round trip later sends the
+    // next.
     let pair = transfer(rack(false, true, true), 8, 8, lost);
     assert_eq!(
         pair.flights(Side::A, 100)[1..],
@@ -160,7 +162,8 @@ fn a_lost_tail_is_repaired_by_a_probe() {
 
 #[test]
 fn one_segment_alone_waits_for_a_delayed_acknowledgement_before_it_is_probed() {
-    // 2 · 100 + 200 ms is later than the timeout of 300 ms, whose place the probe takes: the window stays.
+    // 2 · 100 + 200 ms is later than the timeout of 300 ms, whose place the probe takes: the window
+    // stays.
     let pair = transfer(RACK, 8, 8, &[(8, 1, Fate::Lost)]);
     assert_eq!(pair.flights(Side::A, 100)[1..], [(400, vec![8])]);
     assert_eq!(pair.end(Side::A).statistics().timeouts, 0);
@@ -169,9 +172,9 @@ fn one_segment_alone_waits_for_a_delayed_acknowledgement_before_it_is_probed() {
 
 #[test]
 fn a_probe_with_new_data_finds_the_loss() {
-    // All but the first two of eight are lost, and there is more to send: the probe is segment 11, after 9 and 10, which
-    // the acknowledgements of 1 and 2 let go and which are lost too. Its 202 ms from 100 ms on are more than is left of
-    // the 300 ms of segment 3, sent at 0 ms.
+    // All but the first two of eight are lost, and there is more to send: the probe is segment 11,
+    // after 9 and 10, which the acknowledgements of 1 and 2 let go and which are lost too. Its 202
+    // ms from 100 ms on are more than is left of the 300 ms of segment 3, sent at 0 ms.
     const LOST: Fates = &[
         (3, 1, Fate::Lost),
         (4, 1, Fate::Lost),
@@ -185,15 +188,16 @@ fn a_probe_with_new_data_finds_the_loss() {
     let pair = transfer(RACK, 8, 20, LOST);
     let flights = pair.flights(Side::A, 100);
     assert_eq!(flights[1..3], [(100, vec![9, 10]), (300, vec![11])]);
-    // At 400 ms its answer shows eight segments lost: one is in the pipe, so that as much is sent as was delivered.
+    // At 400 ms its answer shows eight segments lost: one is in the pipe, so that as much is sent
+    // as was delivered.
     assert_eq!(flights[3], (400, vec![3]));
     assert_eq!(pair.end(Side::A).statistics().timeouts, 0);
 }
 
 #[test]
 fn a_lost_retransmission_is_sent_again_without_a_timeout() {
-    // 2 is lost, and again at 100 ms. What left after it at 100 ms is acknowledged at 200 ms, which proves the second
-    // loss at once: in a recovery nothing is waited for.
+    // 2 is lost, and again at 100 ms. What left after it at 100 ms is acknowledged at 200 ms, which
+    // proves the second loss at once: in a recovery nothing is waited for.
     let pair = transfer(RACK, 8, 30, &[(2, 1, Fate::Lost), (2, 2, Fate::Lost)]);
     let times: Vec<u64> = pair
         .sent_segments(Side::A, 100)
@@ -208,22 +212,23 @@ fn a_lost_retransmission_is_sent_again_without_a_timeout() {
 
 #[test]
 fn the_window_shrinks_in_proportion_to_what_arrives() {
-    // RFC 6937, section 4: the first of 20 segments is lost. The answers to 2 and 3 let 21 and 22 go; with that to 4 the
-    // window is halved and 1 leaves, and from then on each second acknowledgement sends one, until with that to 20 ten
-    // are in flight.
+    // RFC 6937, section 4: the first of 20 segments is lost. The answers to 2 and 3 let 21 and 22
+    // go; with that to 4 the window is halved and 1 leaves, and from then on each second
+    // acknowledgement sends one, until with that to 20 ten are in flight.
     let pair = transfer(RACK, 20, 60, &[(1, 1, Fate::Lost)]);
     let expected = [21, 22, 1, 23, 24, 25, 26, 27, 28, 29];
     assert_eq!(pair.flights(Side::A, 100)[1], (100, expected.to_vec()));
-    // At 200 ms the answers to 21 and 22 send one each. Then 1 is acknowledged, and nine are outstanding: the window of
-    // ten lets one go, and each of seven acknowledgements one more.
+    // At 200 ms the answers to 21 and 22 send one each. Then 1 is acknowledged, and nine are
+    // outstanding: the window of ten lets one go, and each of seven acknowledgements one more.
     let expected: Vec<u32> = (30..40).collect();
     assert_eq!(pair.flights(Side::A, 100)[2], (200, expected));
 }
 
 #[test]
 fn an_early_answer_after_a_timeout_shows_that_nothing_was_lost() {
-    // 5 to 8 leave at 100 ms and come 250 ms late. The timer expires at 400 ms and sends 5 again; the answer at 450 ms
-    // echoes its first transmission (RFC 3522), so that 6 to 8 are not lost either.
+    // 5 to 8 leave at 100 ms and come 250 ms late. The timer expires at 400 ms and sends 5 again;
+    // the answer at 450 ms echoes its first transmission (RFC 3522), so that 6 to 8 are not lost
+    // either.
     const LATE: Fate = Fate::Late(Span::from_millis(250));
     const FATES: Fates = &[(5, 1, LATE), (6, 1, LATE), (7, 1, LATE), (8, 1, LATE)];
     let repeated = |undo| {

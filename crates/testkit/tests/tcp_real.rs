@@ -1,11 +1,13 @@
-//! TCP-Real on the byte-sequence transport: waves and levels as options, the wave-decision timer at the
-//! receiver, the duplicate bit at the sender, and transfers over bad paths.
+//! TCP-Real on the byte-sequence transport: waves and levels as options, the wave-decision timer at
+//! the receiver, the duplicate bit at the sender, and transfers over bad paths.
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use comity_congestion::TimeoutRepair;
-use comity_congestion::growth::real::{Opening, Real, RealConfig, TimeoutReduction, WaveMeter};
+use comity_congestion::controllers::real::{
+    Opening, Real, RealConfig, TimeoutReduction, WaveMeter,
+};
 use comity_congestion::recovery::RecoveryConfig;
 use comity_testkit::tcp::{BORN, Chaos, Fate, Pair, Path, Script, Side};
 use comity_transport::checksum::{Checksum, PseudoHeader};
@@ -37,7 +39,8 @@ fn receiver(config: Config, law: RealConfig) -> Connection {
     Connection::listen_to_receive(Arc::new(config)).with_meter(Box::new(WaveMeter::new(law)))
 }
 
-/// These places of a wave of so many segments leave at `at`, in full segments from number `first` on.
+/// These places of a wave of so many segments leave at `at`, in full segments from number `first`
+/// on.
 fn expect_wave(
     script: &mut Script,
     at: u64,
@@ -62,10 +65,11 @@ fn six_in_flight() -> Script {
     script
 }
 
-/// Section 2.2 with waves of 12 segments, level 6. At 10 ms apart the first takes 110 ms. Of the second, at
-/// 1,000 ms, the last is lost: the timer is 2 · 110 ms, so the segment at 1,220 ms decides nothing and the one
-/// at 1,230 ms does. The rate is 110/230 of the one before, the threshold 3 and so below the level:
-/// 6 · (0.618 + 0.382 · 110/230) = 4.80, and the acknowledgement of that very segment says 5.
+/// Section 2.2 with waves of 12 segments, level 6. At 10 ms apart the first takes 110 ms. Of the
+/// second, at 1,000 ms, the last is lost: the timer is 2 · 110 ms, so the segment at 1,220 ms
+/// decides nothing and the one at 1,230 ms does. The rate is 110/230 of the one before, the
+/// threshold 3 and so below the level: 6 · (0.618 + 0.382 · 110/230) = 4.80, and the
+/// acknowledgement of that very segment says 5.
 #[test]
 fn the_wave_decision_timer_at_the_receiver() {
     let by_figure = RealConfig {
@@ -102,8 +106,9 @@ fn the_wave_decision_timer_at_the_receiver() {
     segment(&mut script, 1_230, "3:2/12", Some("5"));
 }
 
-/// "If any DACK is received, the bit is set. Upon a timeout, the sender retransmits the packet but reduces the
-/// congestion window to two segments only if the bit is not set." The timer backs off either way.
+/// "If any DACK is received, the bit is set. Upon a timeout, the sender retransmits the packet but
+/// reduces the congestion window to two segments only if the bit is not set." The timer backs off
+/// either way.
 #[test]
 fn the_duplicate_bit_at_the_sender() {
     for is_duplicate_seen in [false, true] {
@@ -150,9 +155,10 @@ fn four_in_flight_and_a_duplicate(law: RealConfig) -> Script {
     script
 }
 
-/// "The sender retransmits the packet", and that alone: the other three count as outstanding, so that only an advance
-/// lets something new out, as much as it covers. Three duplicates at the next hole, which lies below what was
-/// outstanding at the timeout, repair nothing: it waits for the timer, which sends that one packet.
+/// "The sender retransmits the packet", and that alone: the other three count as outstanding, so
+/// that only an advance lets something new out, as much as it covers. Three duplicates at the next
+/// hole, which lies below what was outstanding at the timeout, repair nothing: it waits for the
+/// timer, which sends that one packet.
 #[test]
 fn a_timeout_may_send_the_first_segment_alone() {
     let mut script = four_in_flight_and_a_duplicate(RealConfig {
@@ -176,8 +182,8 @@ fn a_timeout_may_send_the_first_segment_alone() {
     assert_eq!(script.connection().statistics().retransmitted, 2);
 }
 
-/// "Always backs off as Tahoe and Reno": a timeout after a duplicate reduces the window as well, and then everything is
-/// sent again whatever the repair of one that does not.
+/// "Always backs off as Tahoe and Reno": a timeout after a duplicate reduces the window as well,
+/// and then everything is retransmitted whatever the repair of one that does not.
 #[test]
 fn every_timeout_may_reduce_the_window() {
     for timeout_repair in [TimeoutRepair::GoBackN, TimeoutRepair::FirstSegment] {
@@ -195,8 +201,9 @@ fn every_timeout_may_reduce_the_window() {
     }
 }
 
-/// The third duplicate repairs and arms the timer anew: what it is about was seen for all that. The bit is cleared by the
-/// timeout, so that the next one, with nothing heard in between, does shrink the window.
+/// The third duplicate repairs and arms the timer anew: what it is about was seen for all that. The
+/// bit is cleared by the timeout, so that the next one, with nothing heard in between, does shrink
+/// the window.
 #[test]
 fn the_duplicates_that_repair_do_not_clear_the_bit() {
     let mut script = six_in_flight();
@@ -214,8 +221,9 @@ fn the_duplicates_that_repair_do_not_clear_the_bit() {
     assert_eq!(script.connection().congestion_window(), 200);
 }
 
-/// A source that pauses ends its wave with the last segment that it has, and so does a peer whose window closes. One
-/// whose window is only smaller than the law's moves on with each acknowledgement, and does not.
+/// A source that pauses ends its wave with the last segment that it has, and so does a peer whose
+/// window closes. One whose window is only smaller than the controller's moves on with each
+/// acknowledgement, and does not.
 #[test]
 fn a_wave_ends_before_a_pause() {
     let mut script = Script::new(sender(METERED));
@@ -237,8 +245,8 @@ fn a_wave_ends_before_a_pause() {
     script.expect(5_400, ". 2601+100 ack 1 <wave 4:9/9>");
 }
 
-/// "TCP-Real extends Reno": three duplicates repair the first segment, and the window stays the receiver's. With
-/// the window whole, what the three duplicates let out is new.
+/// "TCP-Real extends Reno": three duplicates repair the first segment, and the window stays the
+/// receiver's. With the window whole, what the three duplicates let out is new.
 #[test]
 fn a_fast_retransmit_leaves_the_window_alone() {
     let mut script = six_in_flight();
@@ -328,8 +336,8 @@ fn options_leave_room_for_each_other() {
 }
 
 proptest! {
-    /// Whatever a path does to data, acknowledgements and their options, everything arrives, in each reading of what a
-    /// timeout does and with each recovery.
+    /// Whatever a path does to data, acknowledgements and their options, everything arrives, in
+    /// each reading of what a timeout does and with each recovery.
     #[test]
     fn transfers_end(
         bytes in 1u64..20_000,
@@ -347,12 +355,12 @@ proptest! {
             Just(RecoveryConfig::SACK),
             Just(RecoveryConfig::SACK_NS2),
         ],
-        careful: bool,
+        bugfix: bool,
     ) {
         let path = |fates| Path::chaotic(Span::from_millis(15), Chaos(fates)).with_rate(Rate::from_kbps(500));
         let config = Config {
             sack: true,
-            recovery: RecoveryConfig { careful, ..recovery },
+            recovery: RecoveryConfig { bugfix, ..recovery },
             ..METERED
         };
         let law = RealConfig { timeout_reduction, timeout_repair, ..law() };
@@ -366,15 +374,17 @@ proptest! {
 }
 
 proptest! {
-    /// A path that lets no option pass leaves a sender that hears of no level: two segments at a time, the window that it has
-    /// without one, and all arrives. Nothing that a segment without options says is taken for a level or a wave.
+    /// A path that lets no option pass leaves a sender that hears of no level: two segments at a
+    /// time, the window that it has without one, and all arrives. Nothing that a segment without
+    /// options says is taken for a level or a wave.
     #[test]
     fn without_options_the_window_stays_at_two_segments(
         bytes in 1u64..20_000,
         delay in 1u64..100,
         (forth, back) in (any::<bool>(), any::<bool>()),
     ) {
-        // One way is enough: the receiver measures by what comes forth, the sender hears by what comes back.
+        // One way is enough: the receiver measures by what comes forth, the sender hears by what
+        // comes back.
         prop_assume!(forth || back);
         let path = |strips| {
             let fate = if strips { Fate::Stripped } else { Fate::Arrives };

@@ -135,8 +135,8 @@ fn the_window_follows_the_reader_and_never_moves_left() {
     // A probe is told the same.
     script.send(50, ". 300+0 ack 1 win 10000");
     script.expect(50, ". 1+0 ack 301 win 0");
-    // Half of the buffer is 150: less than a segment and less than that is not worth an offer, whether
-    // the peer asks or not (RFC 9293, 3.8.6.2.2).
+    // Half of the buffer is 150: less than a segment and less than that is not worth an offer,
+    // whether the peer asks or not (RFC 9293, 3.8.6.2.2).
     script.call(60, |connection| assert_eq!(connection.read(99), 99));
     script.send(70, ". 300+0 ack 1 win 10000");
     script.expect(70, ". 1+0 ack 301 win 0");

@@ -1,7 +1,7 @@
 //! Four recoveries, one pattern of losses: what each sends, segment by segment.
 //!
-//! Times are milliseconds, segments are numbered from 1 and have 100 bytes; a round trip takes 100 ms. The
-//! law is Reno's with a window of eight segments in congestion avoidance.
+//! Times are milliseconds, segments are numbered from 1 and have 100 bytes; a round trip takes 100
+//! ms. The controller is Reno's with a window of eight segments in congestion avoidance.
 
 use comity_congestion::recovery::{RecoveryConfig, RecoveryKind};
 use comity_testkit::tcp::{BORN, Pair, Path, Script, Side, listener, opener, reno};
@@ -34,13 +34,14 @@ fn transfer(config: Config, lost: &[u32]) -> Pair {
 }
 
 /// What the first end sends when segments 2 and 4 of the first eight are lost. In every case the
-/// acknowledgement of 1 releases 9 at 100 ms, and the third duplicate (for 5, 6 and so on) sends 2 again.
+/// acknowledgement of 1 releases 9 at 100 ms, and the third duplicate (for 5, 6 and so on) sends 2
+/// again.
 #[test]
 fn two_losses_tell_the_recoveries_apart() {
     let first = (0, vec![1, 2, 3, 4, 5, 6, 7, 8]);
     let cases = [
-        // The window is one: 2; at 200 ms two, and everything from 4 on again, of which all but 4 had
-        // arrived; then slow start to the threshold of four.
+        // The window is one: 2; at 200 ms two, and everything from 4 on again, of which all but 4
+        // had arrived; then slow start to the threshold of four.
         (
             RecoveryConfig::TAHOE,
             vec![
@@ -51,8 +52,8 @@ fn two_losses_tell_the_recoveries_apart() {
             ],
         ),
         // Window 4 + 3, with the fourth and fifth duplicate 9: 10. At 200 ms a sixth: 11; then the
-        // acknowledgement of 3 ends it, two duplicates are too few for 4, and the timer, restarted at
-        // 200 ms, runs for a second.
+        // acknowledgement of 3 ends it, two duplicates are too few for 4, and the timer, restarted
+        // at 200 ms, runs for a second.
         (
             RecoveryConfig::RENO,
             vec![
@@ -63,8 +64,8 @@ fn two_losses_tell_the_recoveries_apart() {
                 (1_400, vec![14, 15, 16]),
             ],
         ),
-        // As Reno, but the acknowledgement of 3 is partial: 4 again, and 4 + 6 - 2 + 1 = 9 segments from 4
-        // on: 12, with the next duplicate 13.
+        // As Reno, but the acknowledgement of 3 is partial: 4 again, and 4 + 6 - 2 + 1 = 9 segments
+        // from 4 on: 12, with the next duplicate 13.
         (
             RecoveryConfig::NEW_RENO,
             vec![
@@ -73,8 +74,9 @@ fn two_losses_tell_the_recoveries_apart() {
                 (300, vec![14, 15, 16]),
             ],
         ),
-        // After the fourth duplicate three segments lie above 4, so it is lost as well: in the pipe are 2
-        // again, 8 and 9, one less than the window, and 4 follows; after the fifth 2, 4 and 9: 10.
+        // After the fourth duplicate three segments lie above 4, so it is lost as well: in the pipe
+        // are 2 again, 8 and 9, one less than the window, and 4 follows; after the fifth 2, 4 and
+        // 9: 10.
         (
             RecoveryConfig::SACK,
             vec![
@@ -83,8 +85,8 @@ fn two_losses_tell_the_recoveries_apart() {
                 (300, vec![15, 16]),
             ],
         ),
-        // The counter begins at 8 - 3 and is below four with the fifth duplicate: 4. The sixth: 10; the
-        // partial one counts for two: 11 and 12; the end: 13.
+        // The counter begins at 8 - 3 and is below four with the fifth duplicate: 4. The sixth: 10;
+        // the partial one counts for two: 11 and 12; the end: 13.
         (
             RecoveryConfig::SACK_NS2,
             vec![
@@ -170,7 +172,8 @@ fn eight(config: Config) -> Script {
 
 #[test]
 fn the_scoreboard_needs_no_three_duplicates() {
-    // Four segments above the first: one duplicate proves it lost. Pipe: 1 again, 6, 7, 8, the new window.
+    // Four segments above the first: one duplicate proves it lost. Pipe: 1 again, 6, 7, 8, the new
+    // window.
     let mut script = eight(with(RecoveryConfig::SACK));
     script.send(100, ". 1+0 ack 1 win 10000 <sack 101-501>");
     script.expect(100, ". 1+100 ack 1");
@@ -187,8 +190,8 @@ fn the_scoreboard_needs_no_three_duplicates() {
     script.expect(120, ". 1+100 ack 1");
 }
 
-/// RFC 6675, section 5, step 4.3, and rule 4 of `NextSeg()`: the last of eight segments may be on its way as long as the first,
-/// sent again, is not acknowledged.
+/// RFC 6675, section 5, step 4.3, and rule 4 of `NextSeg()`: the last of eight segments may be on
+/// its way as long as the first, retransmitted, is not acknowledged.
 #[test]
 fn the_last_segment_is_not_rescued_before_the_first_arrived() {
     let mut script = Script::new(opener(with(RecoveryConfig::SACK), reno(100, 8, 8)));
@@ -201,7 +204,7 @@ fn the_last_segment_is_not_rescued_before_the_first_arrived() {
     script.send(100, ". 1+0 ack 1 win 10000 <sack 101-701>");
     script.expect(100, ". 1+100 ack 1");
     script.expect_nothing(190);
-    // 8 did not arrive behind it: it is sent again, and once only.
+    // 8 did not arrive behind it: it is retransmitted, and once only.
     script.send(200, ". 1+0 ack 701 win 10000");
     script.expect(200, "P. 701+100 ack 1");
     script.expect_nothing(1_100);
@@ -333,10 +336,11 @@ fn impatience_is_a_timer_that_runs_on() {
 
 #[test]
 fn duplicates_of_one_window_are_punished_once() {
-    // After a timeout the answers to what was sent needlessly are duplicates (RFC 6582, section 4.1).
-    for (careful, expected) in [(true, 0), (false, 1)] {
+    // After a timeout the answers to what was sent needlessly are duplicates (RFC 6582, section
+    // 4.1).
+    for (bugfix, expected) in [(true, 0), (false, 1)] {
         let recovery = RecoveryConfig {
-            careful,
+            bugfix,
             ..RecoveryConfig::RENO
         };
         let mut script = eight(with(recovery));

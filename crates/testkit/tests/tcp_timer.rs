@@ -35,7 +35,8 @@ fn one_segment_per_round_trip_is_timed_and_no_repeated_one() {
     script.expect(1_100, "P. 301+100 ack 1");
     script.send(1_110, ". 1+0 ack 401 win 10000");
     assert_eq!(script.connection().statistics().rtt_samples, 1);
-    // And its back-off lasts until a segment that was sent once is acknowledged: two seconds, then one.
+    // And its back-off lasts until a segment that was sent once is acknowledged: two seconds, then
+    // one.
     script.call(1_200, |connection| connection.write(100));
     script.expect(1_200, "P. 401+100 ack 1");
     script.send(1_360, ". 1+0 ack 501 win 10000");
@@ -120,7 +121,7 @@ fn a_timeout_sends_everything_again_in_slow_start() {
     script.send(1_100, ". 1+0 ack 101 win 10000");
     script.expect(1_100, ". 101+100 ack 1");
     script.expect(1_100, ". 201+100 ack 1");
-    // Bytes that had arrived the first time need not be sent again.
+    // Bytes that had arrived the first time need not be retransmitted.
     script.send(1_200, ". 1+0 ack 501 win 10000");
     script.expect(1_200, ". 501+100 ack 1");
     script.expect(1_200, ". 601+100 ack 1");
@@ -130,8 +131,8 @@ fn a_timeout_sends_everything_again_in_slow_start() {
     assert_eq!(script.connection().statistics().retransmitted, 6);
 }
 
-/// Eight segments leave at 0; 3 and 5 arrive and are reported, which is too little for fast retransmit; the
-/// timer expires at one second.
+/// Eight segments leave at 0; 3 and 5 arrive and are reported, which is too little for fast
+/// retransmit; the timer expires at one second.
 fn eight_sent_two_reported(recovery: RecoveryConfig) -> Script {
     let config = Config {
         sack: true,
@@ -164,7 +165,8 @@ fn what_arrived_is_not_sent_again_after_a_timeout() {
     script.send(1_210, ". 1+0 ack 501 win 10000");
     script.expect(1_210, ". 701+100 ack 1");
     script.expect(1_210, ". 801+100 ack 1");
-    // What is reported meanwhile counts as well: with five allowed and nothing missing, all that is new.
+    // What is reported meanwhile counts as well: with five allowed and nothing missing, all that is
+    // new.
     script.send(1_300, ". 1+0 ack 801 win 10000");
     script.expect(1_300, ". 901+100 ack 1");
     script.expect(1_300, ". 1001+100 ack 1");
@@ -274,8 +276,8 @@ fn an_end_that_only_receives_gives_a_silent_peer_up_too() {
     assert_eq!(script.connection().state(), State::Closed);
     assert!(script.connection().gave_up() && script.connection().next_timer().is_never());
 
-    // Its FIN, which a peer with a closed window does not take but answers: the count begins anew, and the
-    // back-off of one expiry stays.
+    // Its FIN, which a peer with a closed window does not take but answers: the count begins anew,
+    // and the back-off of one expiry stays.
     let mut script = Script::new(Connection::listen_to_receive(config));
     script.send(0, "S 0+0 win 10000 <mss 100>");
     script.expect(0, "S. 0+0 ack 1 <mss 100>");
@@ -343,7 +345,7 @@ fn timestamps_time_repeated_segments_too() {
     script.call(20, |connection| connection.write(100));
     script.expect(20, "P. 1+100 ack 1 <ts 20001/5000>");
     script.expect(1_020, "P. 1+100 ack 1 <ts 1020001/5000>");
-    // The answer echoes the second copy.
+    // The answer echoes the duplicate transmission.
     script.send(1_050, ". 1+0 ack 101 win 10000 <ts 6000/1020001>");
     assert_eq!(
         script.connection().rtt().unwrap().latest(),
@@ -390,7 +392,8 @@ fn an_old_stamp_marks_an_old_segment() {
 
 #[test]
 fn a_stamp_ages() {
-    // Half of the clock's period is 35.8 minutes: after 31 minutes of silence an older stamp is taken.
+    // Half of the clock's period is 35.8 minutes: after 31 minutes of silence an older stamp is
+    // taken.
     let mut script = stamped();
     script.send(29 * 60_000, ". 1+100 ack 1 win 10000 <ts 4999/1>");
     script.expect(29 * 60_000, ". 1+0 ack 1 <ts 1740000001/5000>");

@@ -44,8 +44,9 @@ fn a_fin_needs_no_window() {
 
 #[test]
 fn less_than_half_of_the_window_is_not_worth_a_segment() {
-    // The largest window was 10,000 (born so): 60 bytes of it are not worth sending. Nothing else is on its
-    // way, though, so they leave when the persist timer expires, and the rest is treated the same.
+    // The largest window was 10,000 (born so): 60 bytes of it are not worth sending. Nothing else
+    // is on its way, though, so they leave when the persist timer expires, and the rest is treated
+    // the same.
     let mut script = Script::new(opener(BORN, fixed(10_000)));
     script.call(0, |connection| connection.write(100));
     script.expect(0, "P. 1+100 ack 1");

@@ -1,6 +1,6 @@
-//! What a time-lined connection makes of time stamps, and what it asks a peer whose window is closed: packets of one
-//! byte, sections 10..19, 20..29 and so on, the first of which is over after 100 ms and the others ten seconds later
-//! each.
+//! What a time-lined connection makes of time stamps, and what it asks a peer whose window is
+//! closed: packets of one byte, sections 10..19, 20..29 and so on, the first of which is over after
+//! 100 ms and the others ten seconds later each.
 
 use comity_testkit::tcp::{Script, TIMELINED, fixed, listener, opener};
 use comity_transport::tcp::Config;
@@ -43,9 +43,10 @@ fn sample(script: &Script, samples_before: u64) -> (u64, Option<Span>) {
     (taken, latest.filter(|_| taken > 0))
 }
 
-/// 14 arrives and its acknowledgement is held back; 20 arrives, and the receiver jumps and acknowledges both with the
-/// time stamp of the older, as RFC 7323 has it (section 4.3). It is of obsolete data, over which the acknowledgement was
-/// led by a jump: no round trip. An echo of what was sent at the jump or after it is one.
+/// 14 arrives and its acknowledgement is held back; 20 arrives, and the receiver jumps and
+/// acknowledges both with the time stamp of the older, as RFC 7323 has it (section 4.3). It is of
+/// obsolete data, over which the acknowledgement was led by a jump: no round trip. An echo of what
+/// was sent at the jump or after it is one.
 #[test]
 fn an_echo_from_before_a_jump_is_no_round_trip() {
     for (echo, expected) in [
@@ -62,7 +63,8 @@ fn an_echo_from_before_a_jump_is_no_round_trip() {
     }
 }
 
-/// Within obsolete data acknowledgements are TCP's, and their echoes round trips, and so they are within current data.
+/// Within obsolete data acknowledgements are TCP's, and their echoes round trips, and so they are
+/// within current data.
 #[test]
 fn an_echo_beside_a_jump_is_a_round_trip_as_any() {
     let mut script = sent_over_the_jump();
@@ -77,8 +79,8 @@ fn an_echo_beside_a_jump_is_a_round_trip_as_any() {
     assert_eq!(sample(&script, before), (1, Some(Span::from_millis(49))));
 }
 
-/// 20 leaves for the second time in the place of 10. Without time stamps nothing is known of its round trip; with them the
-/// echo says which of the two arrived (RFC 7323, section 4).
+/// 20 leaves for the second time in the place of 10. Without time stamps nothing is known of its
+/// round trip; with them the echo says which of the two arrived (RFC 7323, section 4).
 #[test]
 fn the_echo_tells_the_copies_of_a_pseudo_retransmission_apart() {
     for (echo, millis) in [(101_001, 49), (104_001, 46)] {
@@ -98,7 +100,8 @@ fn the_echo_tells_the_copies_of_a_pseudo_retransmission_apart() {
     }
 }
 
-/// The receiver echoes the time stamp of the segment that made it jump, not that of what it had acknowledged before.
+/// The receiver echoes the time stamp of the segment that made it jump, not that of what it had
+/// acknowledged before.
 #[test]
 fn the_segment_that_leads_over_a_jump_is_the_one_that_is_echoed() {
     let mut script = Script::new(listener(STAMPED, fixed(10)));
@@ -114,8 +117,8 @@ fn the_segment_that_leads_over_a_jump_is_the_one_that_is_echoed() {
     assert_eq!((gaps.jumps, gaps.gaps, gaps.bytes), (1, 1, 9));
 }
 
-/// The window is closed when the deadlines pass: the probe says how far the stream has gone, and the answer to it
-/// confirms that although the window stays closed.
+/// The window is closed when the deadlines pass: the probe says how far the stream has gone, and
+/// the answer to it confirms that although the window stays closed.
 #[test]
 fn a_probe_of_a_closed_window_carries_seq_update() {
     let mut script = Script::new(opener(

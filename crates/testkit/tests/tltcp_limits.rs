@@ -1,4 +1,5 @@
-//! What a time-lined connection does at the edges: of the number space, of its memory, of what a peer may say.
+//! What a time-lined connection does at the edges: of the number space, of its memory, of what a
+//! peer may say.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -192,7 +193,7 @@ impl Controller for Asking {
     fn on_ack(&mut self, _: &Ack) {}
     fn on_loss(&mut self, _: &Loss) {}
     fn on_timeout(&mut self, _: &Timeout) {}
-    fn on_answered(&mut self, answered: &Answered) {
+    fn on_in_order_ack(&mut self, answered: &Answered) {
         self.0.store(answered.number.get(), Ordering::Relaxed);
     }
     fn decision(&self) -> Decision {
@@ -203,7 +204,7 @@ impl Controller for Asking {
             phase: Phase::Steady,
         }
     }
-    fn needs_answers(&self) -> bool {
+    fn needs_in_order_acks(&self) -> bool {
         true
     }
 }
@@ -272,8 +273,8 @@ fn a_replacement_is_not_repeated_for_the_next_loss() {
     );
 }
 
-/// 10 is lost twice and obsolete when a timeout gives 10 to 14 up. The peer holds 11 to 14: they take the room that it
-/// offered, and what is missing makes room for one more.
+/// 10 is lost twice and obsolete when a timeout gives 10 to 14 up. The peer holds 11 to 14: they
+/// take the room that it offered, and what is missing makes room for one more.
 #[test]
 fn what_arrived_of_what_is_given_up_takes_room_in_the_window() {
     for blind_spot in [true, false] {
@@ -309,9 +310,10 @@ fn what_arrived_of_what_is_given_up_takes_room_in_the_window() {
     }
 }
 
-/// Of 10 to 14 a timeout takes all for lost, and the deadline passes when 10 to 12 were sent again. Where every loss is
-/// to be seen, the peer is not told to give up 11 and 12, which are under way: until they are acknowledged, what it
-/// offered ends at 15. Of 13 and 14, which the timeout answered for, it is told as soon as nothing lies before them.
+/// Of 10 to 14 a timeout takes all for lost, and the deadline passes when 10 to 12 were
+/// retransmitted. Where every loss is to be seen, the peer is not told to give up 11 and 12, which
+/// are under way: until they are acknowledged, what it offered ends at 15. Of 13 and 14, which the
+/// timeout answered for, it is told as soon as nothing lies before them.
 #[test]
 fn what_is_not_sent_again_after_a_timeout_is_given_up_when_its_turn_comes() {
     let config = Config {
@@ -348,8 +350,8 @@ fn what_is_not_sent_again_after_a_timeout_is_given_up_when_its_turn_comes() {
     script.expect_nothing(1_400);
 }
 
-/// The lifetime timer follows the oldest data. The acknowledgement of that makes it expire for 11, and lets 13 be sent,
-/// the time of which is over as well, with 12 between them that has none.
+/// The lifetime timer follows the oldest data. The acknowledgement of that makes it expire for 11,
+/// and lets 13 be sent, the time of which is over as well, with 12 between them that has none.
 #[test]
 fn what_is_over_behind_current_data_is_not_sent_when_the_lifetime_timer_expires() {
     let mut script = Script::new(opener(TIMELINED, fixed(3)));
@@ -397,7 +399,8 @@ fn a_younger_jump_does_not_wait_for_the_notice_of_an_older_one() {
     }
     script.call(9_000, over);
     script.expect_nothing(9_500);
-    // The last one is answered: the younger jump is told at once, and again after the first time-out.
+    // The last one is answered: the younger jump is told at once, and again after the first
+    // time-out.
     script.send(9_600, ". 10+0 ack 16 win 40");
     script.expect(9_600, ". 10+0 ack 10 <upd 21>");
     script.expect(10_600, ". 10+0 ack 10 <upd 21>");
@@ -438,7 +441,7 @@ fn what_is_repeated_after_its_time_is_counted() {
         script.expect(at, "P. 14+1 ack 10 <upd 10>");
     }
     let statistics = script.connection().timeline_statistics().unwrap();
-    assert_eq!(statistics.repeated_obsolete_bytes, 2);
+    assert_eq!(statistics.retransmitted_obsolete_bytes, 2);
 }
 
 #[test]
@@ -502,9 +505,9 @@ fn a_deadline_at_the_receiver_ends_half_a_round_trip_earlier_at_the_sender() {
     }
 }
 
-/// What was sent in the room of the bytes that a deadline took ends in the middle of a segment, and is the one thing that is
-/// missing: it is sent once after a timeout, and again as it was after the next, though no whole segment fits and all that
-/// is outstanding beside it has arrived.
+/// What was sent in the room of the bytes that a deadline took ends in the middle of a segment, and
+/// is the one thing that is missing: it is sent once after a timeout, and again as it was after the
+/// next, though no whole segment fits and all that is outstanding beside it has arrived.
 #[test]
 fn the_rest_of_a_window_is_sent_again_though_it_is_less_than_a_segment() {
     let config = Config {
@@ -536,8 +539,9 @@ fn the_rest_of_a_window_is_sent_again_though_it_is_less_than_a_segment() {
     script.expect(3_200, ". 52+10 ack 10 <upd 12>");
 }
 
-/// A sender with ten packets outstanding and the blind spot. 10 to 19 leave at once, and their deadline passes before the
-/// acknowledgements of those up to `lost` come, for each of which one of the packets from 20 on leaves; `lost` is lost.
+/// A sender with ten packets outstanding and the blind spot. 10 to 19 leave at once, and their
+/// deadline passes before the acknowledgements of those up to `lost` come, for each of which one of
+/// the packets from 20 on leaves; `lost` is lost.
 fn before_a_jump(recovery: RecoveryConfig, lost: u64, current: u64) -> Script {
     let config = Config {
         recovery,
@@ -574,7 +578,8 @@ fn before_a_jump(recovery: RecoveryConfig, lost: u64, current: u64) -> Script {
     script
 }
 
-/// 15 and 23 are lost. 20, which names the jump, was sent before the recovery began, and so were the packets up to 24.
+/// 15 and 23 are lost. 20, which names the jump, was sent before the recovery began, and so were
+/// the packets up to 24.
 #[test]
 fn behind_a_jump_in_a_recovery_one_packet_leaves_for_one() {
     let mut script = before_a_jump(RecoveryConfig::NEW_RENO, 15, 100);
@@ -585,14 +590,14 @@ fn behind_a_jump_in_a_recovery_one_packet_leaves_for_one() {
         }
         script.expect_nothing(at);
     };
-    // 16 to 19 arrive: with the third the recovery begins, and 20 stands for 15. The places up to 15 + 10 + 3 are free, of
-    // which one acknowledgement fills two.
+    // 16 to 19 arrive: with the third the recovery begins, and 20 stands for 15. The places up to
+    // 15 + 10 + 3 are free, of which one acknowledgement fills two.
     repeats(&mut script, 111, 15, &[]);
     repeats(&mut script, 112, 15, &[]);
     repeats(&mut script, 113, 15, &[20, 25, 26]);
     repeats(&mut script, 114, 15, &[27, 28]);
-    // 20 arrives. Its acknowledgement takes the six packets 15 to 20 off an inflation of four: from 21 on ten places are
-    // free, and eight packets are outstanding.
+    // 20 arrives. Its acknowledgement takes the six packets 15 to 20 off an inflation of four: from
+    // 21 on ten places are free, and eight packets are outstanding.
     repeats(&mut script, 121, 21, &[29, 30]);
     // 21 and 22 were in flight: they name no hole, and each lets one out.
     repeats(&mut script, 122, 22, &[31]);
@@ -606,7 +611,8 @@ fn behind_a_jump_in_a_recovery_one_packet_leaves_for_one() {
     assert_eq!(statistics.retransmitted, 2, "20 and 23");
 }
 
-/// 13 and 21 are lost, and 22 is the last packet: behind the jump it and the second 20 make two duplicates.
+/// 13 and 21 are lost, and 22 is the last packet: behind the jump it and the second 20 make two
+/// duplicates.
 #[test]
 fn a_hole_behind_a_jump_with_too_few_packets_after_it_waits_for_the_timeout() {
     let mut script = before_a_jump(RecoveryConfig::NEW_RENO, 13, 3);
@@ -631,8 +637,8 @@ fn a_hole_behind_a_jump_with_too_few_packets_after_it_waits_for_the_timeout() {
     assert_eq!((statistics.fast_retransmits, statistics.timeouts), (1, 1));
 }
 
-/// 15, 21 and 23 are lost, and packets are counted: ten less the three that arrived when the recovery begins. As in ns-2 the
-/// first that is sent again, here 20 in the place of 15, is not.
+/// 15, 21 and 23 are lost, and packets are counted: ten less the three that arrived when the
+/// recovery begins. As in ns-2 the first that is retransmitted, here 20 in the place of 15, is not.
 #[test]
 fn the_counted_pipe_loses_two_packets_with_a_repair_and_one_with_another_acknowledgement() {
     let mut script = before_a_jump(RecoveryConfig::SACK_NS2, 15, 100);

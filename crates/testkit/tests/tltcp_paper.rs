@@ -1,5 +1,5 @@
-//! The examples of sections 5.2 to 5.5 of the TLTCP paper, with its numbers: packets of one byte, sections
-//! 10..19, 20..29 and so on.
+//! The examples of sections 5.2 to 5.5 of the TLTCP paper, with its numbers: packets of one byte,
+//! sections 10..19, 20..29 and so on.
 
 use comity_congestion::recovery::RecoveryConfig;
 use comity_testkit::tcp::{
@@ -44,7 +44,8 @@ fn section_5_2_after_14_comes_20() {
     assert_eq!((statistics.jumps, statistics.expired), (1, 1));
     assert_eq!(statistics.discarded_bytes, 5, "15 to 19");
     assert_eq!(statistics.obsolete_bytes, 5, "10 to 14");
-    // The lifetime timer stands at the second section's deadline; the first retransmission is due earlier.
+    // The lifetime timer stands at the second section's deadline; the first retransmission is due
+    // earlier.
     assert!(script.connection().next_timer() <= Time::from_millis(D1 + 10_000));
 }
 
@@ -117,8 +118,8 @@ fn figure_3_a_packet_sent_before_is_pseudo_retransmitted_and_never_timed() {
     assert_eq!(after.retransmitted, 1);
 }
 
-/// Reno with a window of ten, of which 10 to 14 leave before `D1` and 20 to 24 after it, over a path that
-/// loses 10 and 14. Returns how often the window was reduced, and the transcript.
+/// Reno with a window of ten, of which 10 to 14 leave before `D1` and 20 to 24 after it, over a
+/// path that loses 10 and 14. Returns how often the window was reduced, and the transcript.
 fn two_losses(timeline: Option<TimelineConfig>, recovery: RecoveryConfig) -> (u32, Pair) {
     let config = Config {
         timeline,
@@ -176,7 +177,8 @@ fn without_the_blind_spot_losses_are_seen_as_tcp_sees_them() {
         assert_eq!(tltcp, tcp, "{recovery:?}\n{}", mine.transcript());
         let statistics = mine.end(Side::A).timeline_statistics().unwrap();
         let answers = statistics.pseudo_retransmissions + statistics.replacements;
-        // Reno finds the second loss by a timeout, which begins again and answers no loss of its own.
+        // Reno finds the second loss by a timeout, which begins again and answers no loss of its
+        // own.
         let expected = if recovery == RecoveryConfig::RENO {
             1
         } else {

@@ -1,5 +1,5 @@
-//! What holds for a time-lined stream whatever the path does: it is tiled by data and gaps, it comes to its
-//! end, and towards the network it keeps to the window.
+//! What holds for a time-lined stream whatever the path does: it is tiled by data and gaps, it
+//! comes to its end, and towards the network it keeps to the window.
 
 use std::cell::RefCell;
 
@@ -36,7 +36,7 @@ fn configs() -> impl Strategy<Value = Config> {
                 sack,
                 delayed,
                 limited,
-                careful,
+                bugfix,
                 handshake,
                 blind_spot,
                 at_receiver,
@@ -54,10 +54,7 @@ fn configs() -> impl Strategy<Value = Config> {
                 }),
                 limited_transmit: limited,
                 initial_sequence: SeqNo::new(initial),
-                recovery: RecoveryConfig {
-                    careful,
-                    ..recovery
-                },
+                recovery: RecoveryConfig { bugfix, ..recovery },
                 timeline: Some(TimelineConfig {
                     blind_spot,
                     clock: if at_receiver {
@@ -72,7 +69,7 @@ fn configs() -> impl Strategy<Value = Config> {
         })
 }
 
-/// Every growth law that drives a byte sequence: each of them can be time-lined.
+/// Every controller that drives a byte sequence: each of them can be time-lined.
 fn laws() -> impl Strategy<Value = &'static Row> {
     let rows: Vec<_> = TABLE.iter().filter(|row| row.drives_tcp()).collect();
     assert!(rows.len() >= 7, "{rows:?}");
@@ -84,22 +81,23 @@ fn laws_and_variants() -> impl Strategy<Value = (&'static Row, Parameters)> {
     laws().prop_flat_map(|row| (Just(row), prop::sample::select(variants(row))))
 }
 
-/// Those that do not see how large packets are, of which the option is a part: Libra measures capacity by them, and
-/// the law for media and BBR take as long for them as their rates say.
+/// Those that do not see how large packets are, of which the option is a part: Libra measures
+/// capacity by them, and the controller for media and BBR take as long for them as their rates say.
 fn blind_laws() -> impl Strategy<Value = &'static Row> {
     laws().prop_filter("sees the size of packets", |row| {
         !["libra", "steady", "bbr", "bbr3"].contains(&row.name)
     })
 }
 
-/// Those that do not go by round trips, of which a time-lined flow measures fewer: none by obsolete data.
+/// Those that do not go by round trips, of which a time-lined flow measures fewer: none by obsolete
+/// data.
 fn clocked_laws() -> impl Strategy<Value = &'static Row> {
     blind_laws().prop_filter("goes by round trips", |row| row.name != "vegas")
 }
 
-/// Those that begin again where everything outstanding is taken for lost. Otherwise the acknowledgement of the first
-/// hole goes over what was sent again and is still under way, and a window more leaves. BBR takes its window up again
-/// behind a recovery.
+/// Those that begin again where everything outstanding is taken for lost. Otherwise the
+/// acknowledgement of the first hole goes over what was retransmitted and is still under way, and a
+/// window more leaves. BBR takes its window up again behind a recovery.
 fn restarting_laws() -> impl Strategy<Value = &'static Row> {
     laws().prop_filter("keeps its window", |row| {
         !["fixed", "real", "bbr", "bbr3"].contains(&row.name)
@@ -116,7 +114,8 @@ fn setup() -> Setup {
     }
 }
 
-/// Sender and receiver of this law, the receiver with the law's half where it has one.
+/// Sender and receiver of this controller, the receiver with the controller's half where it has
+/// one.
 fn ends(config: Config, law: &Row, parameters: &Parameters) -> [Connection; 2] {
     let config = Config {
         metered: law.has_meter(),
@@ -187,7 +186,7 @@ fn sections() -> impl Strategy<Value = Vec<Given>> {
     })
 }
 
-/// Plays the sections over the path; the pair at the end, and whether it came to rest.
+/// Runs the sections over the path; the pair at the end, and whether it came to rest.
 fn play(
     (config, law): (Config, &Row),
     given: &[Given],
@@ -235,7 +234,8 @@ fn play_checked(
     (pair, quiet)
 }
 
-/// As long as nothing was lost, no more places are outstanding than the window and limited transmit allow.
+/// As long as nothing was lost, no more places are outstanding than the window and limited transmit
+/// allow.
 fn the_logical_window_is_kept(connection: &Connection, record: &Record) {
     let statistics = connection.statistics();
     let is_undisturbed = statistics.fast_retransmits == 0 && statistics.timeouts == 0;
@@ -250,7 +250,8 @@ fn the_logical_window_is_kept(connection: &Connection, record: &Record) {
 }
 
 thread_local! {
-    /// The congestion windows under which data left, and how often the retransmission timer had expired.
+    /// The congestion windows under which data left, and how often the retransmission timer had
+    /// expired.
     static WINDOWS: RefCell<Vec<(u64, u32)>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -262,13 +263,15 @@ fn note_window(connection: &Connection, record: &Record) {
     }
 }
 
-/// Conservation of packets, in recovery and out of it: nothing is known of what left within the last round trip, so that all
-/// of it that no cumulative acknowledgement covers, sent for the first time, again, or in the place of something obsolete,
-/// is in flight by any sender's account, and fits into the largest window in force meanwhile. Whatever else that account
-/// takes from the flight or adds to the window, as duplicates, selective acknowledgements and pseudo-retransmissions tell,
-/// is older. On top come limited transmit (two segments), and what a recovery sends whatever the window: the first hole,
-/// the next one with a partial acknowledgement, and a rescue. A timeout, which may come while answers do, takes what is in
-/// flight for lost and what is heard of it for answers to what it sends again: two round trips are left out behind it.
+/// Conservation of packets, in recovery and out of it: nothing is known of what left within the
+/// last round trip, so that all of it that no cumulative acknowledgement covers, sent for the first
+/// time, again, or in the place of something obsolete, is in flight by any sender's account, and
+/// fits into the largest window in force meanwhile. Whatever else that account takes from the
+/// flight or adds to the window, as duplicates, selective acknowledgements and
+/// pseudo-retransmissions tell, is older. On top come limited transmit (two segments), and what a
+/// recovery sends whatever the window: the first hole, the next one with a partial acknowledgement,
+/// and a rescue. A timeout, which may come while answers do, takes what is in flight for lost and
+/// what is heard of it for answers to what it sends again: two round trips are left out behind it.
 fn assert_a_round_trip_holds_a_window(
     pair: &Pair,
     windows: &[(u64, u32)],
@@ -321,8 +324,9 @@ fn assert_a_round_trip_holds_a_window(
 
 const SLACK: u64 = 5;
 
-/// No payload goes beyond what the peer offered, in places: numbers without the jumps, which are read off the wire as
-/// what was never sent. What is given up towards the peer is as good as acknowledged.
+/// No payload goes beyond what the peer offered, in places: numbers without the jumps, which are
+/// read off the wire as what was never sent. What is given up towards the peer is as good as
+/// acknowledged.
 fn assert_the_window_is_kept(pair: &Pair, config: &Config) -> Result<(), TestCaseError> {
     let first = config.initial_sequence + 1;
     let offset = |number: SeqNo| i64::from(number.distance_from(first)).max(0);
@@ -388,8 +392,8 @@ fn pair_scale(config: &Config) -> u8 {
         .unwrap_or(14)
 }
 
-/// The section of each byte that a segment carries is not over, where deadlines are at the sender: where they are in
-/// order always, and otherwise when it is sent for the first time.
+/// The section of each byte that a segment carries is not over, where deadlines are at the sender:
+/// where they are in order always, and otherwise when it is sent for the first time.
 fn assert_nothing_obsolete(
     pair: &Pair,
     given: &[Given],
@@ -439,11 +443,15 @@ fn is_data(record: &Record) -> bool {
     record.from == Side::A && record.segment.payload > 0
 }
 
-/// When a time-lined flow and TCP may begin to go their own ways, by what is seen of one of them on the wire:
-/// * something may be known of a packet that was lost while another was missing. The packet that takes the place of the
-///   first is one more behind the second, while TCP's repetition is one before it;
-/// * something is sent again that is lost, or that was sent at a moment at which no acknowledgement arrives, after a timeout;
-/// * the lowest current packet, with which the loss of an obsolete one is answered, was lost itself: one answer mends both.
+/// When a time-lined flow and TCP may begin to go their own ways, by what is seen of one of them on
+/// the wire:
+/// * something may be known of a packet that was lost while another was missing. The packet that
+///   takes the place of the first is one more behind the second, while TCP's repetition is one
+///   before it;
+/// * something is retransmitted that is lost, or that was sent at a moment at which no
+///   acknowledgement arrives, after a timeout;
+/// * the lowest current packet, with which the loss of an obsolete one is answered, was lost
+///   itself: one answer mends both.
 fn parting(pair: &Pair, delay: u64) -> Time {
     let delay = Span::from_millis(delay);
     let mut parting = Time::MAX;
@@ -552,9 +560,9 @@ proptest! {
         prop_assert_eq!(sent(&mine), sent(&tcp));
     }
 
-    /// Whatever is lost on either way, with any law and blind spot, under Tahoe, Reno and RFC 6675: what leaves in a round trip is no more than TCP
-    /// would have in flight. Where nothing has a deadline the same is asked
-    /// of TCP, with every recovery.
+    /// Whatever is lost on either way, with any controller and blind spot, under Tahoe, Reno and
+    /// RFC 6675: what leaves in a round trip is no more than TCP would have in flight. Where
+    /// nothing has a deadline the same is asked of TCP, with every recovery.
     #[test]
     fn a_round_trip_holds_a_window_in_recovery_too(
         config in configs(),
@@ -563,7 +571,7 @@ proptest! {
         (forward, back) in (losses(0.06), losses(0.04)),
         delay in 5_u64..60,
     ) {
-        let recovery = RecoveryConfig { careful: true, ..config.recovery }.with_sack(config.sack);
+        let recovery = RecoveryConfig { bugfix: true, ..config.recovery }.with_sack(config.sack);
         let mut given = Vec::new();
         let mut deadline = Time::ZERO;
         for life in lives {
@@ -573,7 +581,8 @@ proptest! {
         given.push(Given { at: Time::ZERO, bytes: 40_000, deadline: Time::MAX });
         let config = Config {
             timeline: config.timeline.filter(|_| is_timed),
-            // Otherwise duplicates of what a timeout sent in vain count as if they told of the flight (RFC 6582, section 1).
+            // Otherwise duplicates of what a timeout sent in vain count as if they told of the
+            // flight (RFC 6582, section 1).
             recovery,
             ..config
         };
@@ -585,9 +594,10 @@ proptest! {
         assert_a_round_trip_holds_a_window(&pair, &WINDOWS.take(), &config, Span::from_millis(delay))?;
     }
 
-    /// A stream of which deadlines take bytes away sends when TCP sends, and as much, losses or not: the logical window
-    /// holds what TCP's does, and a lost obsolete packet is answered where TCP repeats one. Both lose the same of their
-    /// transmissions, by count. [`parting`] says from when on each may go its own way.
+    /// A stream of which deadlines take bytes away sends when TCP sends, and as much, losses or
+    /// not: the logical window holds what TCP's does, and a lost obsolete packet is answered where
+    /// TCP repeats one. Both lose the same of their transmissions, by count. [`parting`] says from
+    /// when on each may go its own way.
     #[test]
     fn the_logical_window_is_that_of_tcp_while_answers_arrive(
         recovery in prop::sample::select(vec![RecoveryConfig::NEW_RENO, RecoveryConfig::SACK]),

@@ -10,8 +10,9 @@ use comity_units::{Bytes, Rate, Time};
 /// level = level − size                             when a packet leaves
 /// ```
 ///
-/// It begins full. Whoever sends decides how far below zero it may go. Savings and debts are kept in proportion to
-/// the depth: a debt made at a high rate is not one of minutes at a low one, and a rate that swings forgives none.
+/// It begins full. Whoever sends decides how far below zero it may go. Tokens and debts are kept
+/// in proportion to the depth: a debt made at a high rate is not one of minutes at a low one, and a
+/// rate that swings forgives none.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TokenBucket {
     /// Bytes, with fractions so that frequent refills lose nothing.

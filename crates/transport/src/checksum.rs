@@ -1,7 +1,8 @@
 //! The Internet checksum and the pseudo headers that TCP and UDP put under it.
 //!
-//! The sum is taken part by part, so that a header, a payload in several pieces and the addresses need
-//! not lie beside each other in memory. Source: RFC 1071; RFC 9293, section 3.1; RFC 8200, section 8.1.
+//! The sum is taken part by part, so that a header, a payload in several pieces and the addresses
+//! need not lie beside each other in memory. Source: RFC 1071; RFC 9293, section 3.1; RFC 8200,
+//! section 8.1.
 
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 

@@ -3,7 +3,8 @@
 use comity_congestion::Pacing;
 use comity_units::{Bytes, Rate, Span, Time};
 
-/// Remembers when the last packet left, and with the pacing of the moment says when the next one may.
+/// Remembers when the last packet left, and with the pacing of the moment says when the next one
+/// may.
 ///
 /// ```text
 /// Rate(r):  start = max(next, now − (quantum − wire) / r)      of the packet that leaves
@@ -11,14 +12,15 @@ use comity_units::{Bytes, Rate, Span, Time};
 /// Bursts(r, s): a packet that fits into s with those that left since start leaves at once; the next start is
 ///           start + their bytes / r, and after a pause earlier by the pause, by half of the burst at the most
 /// Gap(g):   next  = now + wire / line + g                      from the end of one to the start of the next
-/// At(t):    next  = t                                          the law keeps its own calendar
+/// At(t):    next  = t                                          the controller keeps its own calendar
 /// ```
 ///
-/// `next` goes by the rate or the gap in force when it is asked for, so that a law that has learnt better does not
-/// wait for what it thought when the packet left.
+/// `next` goes by the rate or the gap in force when it is asked for, so that a controller that has
+/// learnt better does not wait for what it thought when the packet left.
 ///
-/// A sender that was idle does not save up: it starts again with at most `quantum` bytes at once, one packet at least.
-/// The first packet of all follows no pause, so that the second keeps its distance.
+/// A sender that was idle does not save up: it starts again with at most `quantum` bytes at once,
+/// one packet at least. The first packet of all follows no pause, so that the second keeps its
+/// distance.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Pacer {
     last: Option<Departure>,
@@ -89,7 +91,8 @@ impl Pacer {
         match pacing {
             Pacing::Rate(rate) | Pacing::Bucket { rate, .. } => {
                 if let Some(last) = &self.last {
-                    // With `early` on the other side, so that nothing lies before the beginning of time.
+                    // With `early` on the other side, so that nothing lies before the beginning of
+                    // time.
                     let (late_since, due) = (now + last.early, last.due(rate));
                     if late_since < due {
                         departure.start = due.saturating_sub(last.early);

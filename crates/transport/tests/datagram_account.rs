@@ -1,4 +1,4 @@
-//! A connection under a law that keeps an account: what leaves, and when.
+//! A connection under a controller that keeps an account: what leaves, and when.
 
 use comity_congestion::{Ack, Controller, Decision, Loss, Pacing, Phase, Timeout};
 use comity_transport::datagram::{Config, Connection};
@@ -64,7 +64,8 @@ fn sent_until(connection: &mut Connection<Elided>, from: Time, end: Time) -> u64
     bytes
 }
 
-/// What the bucket held, what came in in 200 ms, and for the most important what it may owe; a packet more or less.
+/// What the bucket held, what came in in 200 ms, and for the most important what it may owe; a
+/// packet more or less.
 #[test]
 fn no_more_leaves_than_the_account_allows() {
     for (importance, owed) in [(9, 10_000), (1, 0)] {
@@ -82,7 +83,8 @@ fn no_more_leaves_than_the_account_allows() {
     }
 }
 
-/// A burst leaves no faster than its deadline asks for: 10 kB with two seconds of time are spread at the rate.
+/// A burst leaves no faster than its deadline asks for: 10 kB with two seconds of time are spread
+/// at the rate.
 #[test]
 fn what_has_time_is_spread() {
     let mut connection = connection();

@@ -1,4 +1,5 @@
-//! A connection under a law that keeps its own calendar: each packet leaves when its time has come.
+//! A connection under a controller that keeps its own calendar: each packet leaves when its time
+//! has come.
 
 use std::sync::{Arc, Mutex};
 
@@ -88,8 +89,8 @@ fn each_packet_leaves_at_its_time_without_anything_else_to_wake_it() {
     assert_eq!(times, expected);
 }
 
-/// While the calendar holds back what window and application would let go, nobody says that the application limits
-/// the flow; once everything has left, somebody does.
+/// While the calendar holds back what window and application would let go, nobody says that the
+/// application limits the flow; once everything has left, somebody does.
 #[test]
 fn waiting_for_its_turn_is_no_want_of_data() {
     let (mut sender, limited) = connection(1 << 30);

@@ -1,4 +1,5 @@
-//! What the sender makes of packets that were late, doubted, or sent on a path that is no longer there.
+//! What the sender makes of packets that were late, doubted, or sent on a path that is no longer
+//! there.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -275,7 +276,8 @@ impl Controller for Counting {
     }
 }
 
-/// Acknowledgements are lost for two seconds; of the packets two are, one at the beginning and one at the end.
+/// Acknowledgements are lost for two seconds; of the packets two are, one at the beginning and one
+/// at the end.
 #[test]
 fn two_losses_with_acknowledged_packets_between_are_no_persistent_congestion() {
     let mut net = Net::new(config(), Box::new(Counting));
@@ -317,7 +319,7 @@ fn what_was_lost_on_the_old_path_says_nothing_of_the_new_one() {
     net.run(MS(450), |now, _, _| Some(now + HALF));
     let after = seen(&net);
     assert_eq!(after.events, 0, "no packet of the new path was lost");
-    // What the lost ones carried has been sent again.
+    // What the lost ones carried has been retransmitted.
     net.run(MS(5_000), |now, _, _| Some(now + HALF));
     assert_eq!(net.outcomes, [Fate::Acknowledged]);
 }
@@ -350,8 +352,8 @@ fn the_second_probe_repeats_what_is_missing_as_the_first_does() {
     assert!(sizes[2].1 > 800, "{sizes:?}");
 }
 
-/// The first of four sections arrives, of the others nothing ever does, nor an end of their stream: the peer closes, and
-/// the first time that it says so is lost too.
+/// The first of four sections arrives, of the others nothing ever does, nor an end of their stream:
+/// the peer closes, and the first time that it says so is lost too.
 #[test]
 fn a_close_names_the_sections_that_the_peer_never_learnt_of() {
     let mut net = Net::new(config(), law("reno", &Parameters::new()));
@@ -373,7 +375,8 @@ fn a_close_names_the_sections_that_the_peer_never_learnt_of() {
     assert_eq!(net.gaps, missing);
 }
 
-/// A peer that keeps three sections apart, of whatever streams: a fourth begins when it has one less.
+/// A peer that keeps three sections apart, of whatever streams: a fourth begins when it has one
+/// less.
 #[test]
 fn no_more_sections_are_open_than_the_peer_keeps_apart() {
     let mut sender = end(config(), law("reno", &Parameters::new()));

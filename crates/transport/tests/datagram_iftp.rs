@@ -1,11 +1,11 @@
-//! IFTP over two ends of the datagram transport and a path on which chosen packets are lost or late: what its sweeps
-//! are, packet by packet.
+//! IFTP over two ends of the datagram transport and a path on which chosen packets are lost or
+//! late: what its sweeps are, packet by packet.
 
 mod pair;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use comity_congestion::growth::{EveryPacket, Iftp, IftpConfig, LateAcks};
+use comity_congestion::controllers::{EveryPacket, Iftp, IftpConfig, LateAcks};
 use comity_transport::datagram::Connection;
 use comity_transport::timeline::Elided;
 use comity_units::{Bytes, Rate, Span, Time};
@@ -89,7 +89,8 @@ fn sweeps_leave_by_the_paper() {
     assert_eq!(rounded(&times), USUAL);
 }
 
-/// The acknowledgements of the second sweep and of the beginning of the third are lost; ranges repair them.
+/// The acknowledgements of the second sweep and of the beginning of the third are lost; ranges
+/// repair them.
 #[test]
 fn lost_acknowledgements_are_made_up_for_by_the_next() {
     let script = Script {
@@ -97,8 +98,8 @@ fn lost_acknowledgements_are_made_up_for_by_the_next() {
         ..greedy()
     };
     let times = rounded(&play(&script, Time::from_millis(440)));
-    // The round of four lasts until the sweep before it is known to have arrived, and the next one is of five: where
-    // each acknowledgement named one packet, this would be a loss.
+    // The round of four lasts until the sweep before it is known to have arrived, and the next one
+    // is of five: where each acknowledgement named one packet, this would be a loss.
     let expected = [350.0, 370.0, 390.0, 410.0, 430.0];
     assert_eq!(times[..7], USUAL[..7]);
     assert_eq!(times[7..], expected, "{times:?}");
@@ -124,8 +125,9 @@ fn a_packet_that_is_late_by_less_than_the_threshold_is_no_loss() {
     assert!(three.len() + 5 < usual.len(), "{three:?}, {usual:?}");
 }
 
-/// The last two packets of all the application has are lost: silence for 600 ms after the last acknowledgement, and
-/// nothing but what the timeout lets out. A probe of the transport, due long before, would make a loss of it.
+/// The last two packets of all the application has are lost: silence for 600 ms after the last
+/// acknowledgement, and nothing but what the timeout lets out. A probe of the transport, due long
+/// before, would make a loss of it.
 #[test]
 fn a_lost_tail_is_a_timeout_and_not_a_loss() {
     let script = Script {
@@ -141,8 +143,8 @@ fn a_lost_tail_is_a_timeout_and_not_a_loss() {
     assert!(after.is_none_or(|at| *at >= 1_040.0), "{times:?}");
 }
 
-/// Everything of a sweep is lost and nothing else: the timeout begins with one packet, and an acknowledgement that
-/// comes after it changes nothing.
+/// Everything of a sweep is lost and nothing else: the timeout begins with one packet, and an
+/// acknowledgement that comes after it changes nothing.
 #[test]
 fn after_a_timeout_a_late_acknowledgement_changes_nothing() {
     let lost = Script {

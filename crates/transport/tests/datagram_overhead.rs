@@ -62,7 +62,8 @@ fn end<P: Media>(tag: Tag, pad: bool) -> Connection<P> {
     Connection::new(config, config.ack_delay, law, None, Time::ZERO).unwrap()
 }
 
-/// A packet with one piece of a section: its size, the bytes of the piece, how it was framed, and the tag.
+/// A packet with one piece of a section: its size, the bytes of the piece, how it was framed, and
+/// the tag.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Packet {
     size: u32,
@@ -95,7 +96,8 @@ fn read(size: u32, payload: &[u8], content: Content) -> Packet {
     packet
 }
 
-/// The packets that sections of these lengths leave in, with a deadline of 120 ms; and both ends count the same bytes.
+/// The packets that sections of these lengths leave in, with a deadline of 120 ms; and both ends
+/// count the same bytes.
 fn packets<P: Media>(tag: Tag, pad: bool, importance: u8, lengths: &[u32]) -> Vec<Packet> {
     let content = if P::ELIDED {
         Content::Elided
@@ -134,7 +136,8 @@ fn packets<P: Media>(tag: Tag, pad: bool, importance: u8, lengths: &[u32]) -> Ve
     sent
 }
 
-/// Departure; type, stream, section, floor, total of two bytes, source time of four, deadline of two.
+/// Departure; type, stream, section, floor, total of two bytes, source time of four, deadline of
+/// two.
 const LEAST: usize = 4 + (1 + 1 + 1 + 1 + 2 + 4 + 2);
 
 const WAVE: Tag = Tag::Wave {
@@ -214,8 +217,8 @@ fn an_importance_takes_two_bytes() {
     }
 }
 
-/// No piece is cut for the sake of its length: what fits without one goes in one packet, and what stands before data to
-/// the end of a padded packet is padding.
+/// No piece is cut for the sake of its length: what fits without one goes in one packet, and what
+/// stands before data to the end of a padded packet is padding.
 #[test]
 fn a_section_that_just_fits_has_no_length() {
     // Sections of less than 16,384 bytes and at least 64; the offset takes a byte.

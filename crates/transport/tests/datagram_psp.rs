@@ -1,9 +1,9 @@
-//! Packet spacing over two ends of the datagram transport and a path on which chosen packets are lost and chosen reports
-//! late: which spacing is in force when, read off the departures.
+//! Packet spacing over two ends of the datagram transport and a path on which chosen packets are
+//! lost and chosen reports late: which spacing is in force when, read off the departures.
 
 mod pair;
 
-use comity_congestion::growth::{Psp, PspConfig, RoundMeter, Step};
+use comity_congestion::controllers::{Psp, PspConfig, RoundMeter, Step};
 use comity_transport::datagram::Connection;
 use comity_transport::timeline::Elided;
 use comity_units::{Bytes, Rate, Seed, Span, Time};
@@ -67,8 +67,9 @@ fn play(script: &Script<'_>, until: Time) -> Vec<Time> {
     times
 }
 
-/// The spacings in microseconds, each with the millisecond from which it was in force, from what lies between departures
-/// beyond the time that a packet takes on the sender's link. Also how many packets left with each.
+/// The spacings in microseconds, each with the millisecond from which it was in force, from what
+/// lies between departures beyond the time that a packet takes on the sender's link. Also how many
+/// packets left with each.
 fn spacings(times: &[Time]) -> Vec<(u64, u64, usize)> {
     // Behind the probe and its answer, two packets without a spacing.
     let transmission = times[2].saturating_since(times[1]);
@@ -95,8 +96,8 @@ fn since(found: &[(u64, u64, usize)]) -> Vec<(u64, u64)> {
     found.iter().map(|&(micros, at, _)| (micros, at)).collect()
 }
 
-/// One packet measures; with its answer, a round trip later, the first round begins, without a spacing: packets leave as
-/// fast as the link of 100 Mb/s takes them.
+/// One packet measures; with its answer, a round trip later, the first round begins, without a
+/// spacing: packets leave as fast as the link of 100 Mb/s takes them.
 #[test]
 fn a_probe_measures_the_round_trip() {
     let times = play(&Script::default(), Time::from_millis(30));
@@ -110,9 +111,10 @@ fn a_probe_measures_the_round_trip() {
     assert!(times[1..].windows(2).all(|pair| pair[1] == pair[0] + apart));
 }
 
-/// Rounds begin every 10 ms from 10 ms on. Each is reported 1.25 ms into the next one, so that the first, which lost a packet,
-/// is known at 31.25 ms: no spacing becomes 50 us. The second, with a loss as well, is known 10 ms later: 100 us. Those
-/// that follow lose nothing, and take 2 us off each.
+/// Rounds begin every 10 ms from 10 ms on. Each is reported 1.25 ms into the next one, so that the
+/// first, which lost a packet, is known at 31.25 ms: no spacing becomes 50 us. The second, with a
+/// loss as well, is known 10 ms later: 100 us. Those that follow lose nothing, and take 2 us off
+/// each.
 #[test]
 fn a_round_with_a_loss_doubles_and_one_without_takes_off_two() {
     let script = Script {
@@ -130,8 +132,8 @@ fn a_round_with_a_loss_doubles_and_one_without_takes_off_two() {
     assert_eq!(changes(&settled, 80), expected);
 }
 
-/// The report of the second round, due at 41 ms, comes at 50 ms. Of 122 packets 121 arrived, while the rounds sent since had 80 and
-/// 76: a count that was compared with theirs would be no loss.
+/// The report of the second round, due at 41 ms, comes at 50 ms. Of 122 packets 121 arrived, while
+/// the rounds sent since had 80 and 76: a count that was compared with theirs would be no loss.
 #[test]
 fn a_late_report_is_held_against_the_round_that_it_names() {
     let script = Script {
@@ -144,7 +146,8 @@ fn a_late_report_is_held_against_the_round_that_it_names() {
     assert_eq!(since(&found), expected);
     // From 10 to 31 ms and from 31 to 50 ms: more than twice 121, less than twice 121.
     assert!(found[0].2 > 242 && found[1].2 < 160, "{found:?}");
-    // Later than the report of the third round, which had no loss, it says nothing more: nor is it taken for that one's.
+    // Later than the report of the third round, which had no loss, it says nothing more: nor is it
+    // taken for that one's.
     let overtaken = Script {
         late_ms: Some([36, 46, 53]),
         ..script
@@ -153,8 +156,9 @@ fn a_late_report_is_held_against_the_round_that_it_names() {
     assert_eq!(changes(&overtaken, 80), expected);
 }
 
-/// The spacing was lowered from 50 us at 61 and 71 ms, and a packet of the round that began at 60 ms is lost at 65 ms: damped, the
-/// spacing returns to where it was before it was lowered, otherwise it doubles.
+/// The spacing was lowered from 50 us at 61 and 71 ms, and a packet of the round that began at 60
+/// ms is lost at 65 ms: damped, the spacing returns to where it was before it was lowered,
+/// otherwise it doubles.
 #[test]
 fn a_loss_after_a_decrease_returns_when_damped() {
     for (is_damped, after) in [(true, 50), (false, 92)] {

@@ -51,7 +51,8 @@ fn transmit(end: &mut Connection<Elided>, now: Time) -> Vec<(PacketNumber, Vec<u
     packets
 }
 
-/// Three packets, each acknowledged with a report. The second acknowledgement comes last. What is heard.
+/// Three packets, each acknowledged with a report. The second acknowledgement comes last. What is
+/// heard.
 fn heard(make: fn(u16) -> Report) -> Vec<Report> {
     let config = Config {
         ack_frequency: 1,
@@ -96,7 +97,8 @@ fn heard(make: fn(u16) -> Report) -> Vec<Report> {
     heard.clone()
 }
 
-/// A level tells how things stand: one that was overtaken tells how they stood. A count is of a round that it names.
+/// A level tells how things stand: one that was overtaken tells how they stood. A count is of a
+/// round that it names.
 #[test]
 fn an_overtaken_report_counts_only_if_it_names_its_round() {
     let level = |level| Report::Wave { level };

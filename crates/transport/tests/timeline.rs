@@ -7,7 +7,7 @@ use comity_transport::timeline::inbox::{self, GapReason};
 use comity_transport::timeline::outbox::{self, Fate, Notice};
 use comity_transport::timeline::{
     Chunk, ClockMap, Deliver, Delivery, DropPolicy, Importance, Inbox, Meta, Outbox, Outgoing,
-    Outlook, Reason, Reliability, Savings, SectionId, StreamId,
+    PathEstimate, Reason, Reliability, SectionId, StreamId, Tokens,
 };
 use comity_units::{Rate, Span, Time};
 use proptest::prelude::*;
@@ -246,17 +246,17 @@ impl World {
 
     fn send(&mut self, tick: u64) {
         let now = Time::from_millis(tick);
-        let outlook = Outlook {
+        let estimate = PathEstimate {
             rate: Some(Rate::from_kbps(8_000 * self.setting.packets_per_tick)),
             one_way: Span::from_millis(DELAY),
             repair: Span::from_millis(60),
             lost_permille: self.setting.loss as u32 * 10,
             // Overdrawn three milliseconds in seven.
-            savings: Some(Savings {
+            tokens: Some(Tokens {
                 level: (tick % 7) as i64 * 1_000 - 2_000,
                 depth: 1_500,
             }),
-            ..Outlook::UNKNOWN
+            ..PathEstimate::UNKNOWN
         };
         while let Some(notice) = self.outbox.notice_to_tell() {
             self.outbox.on_notice_told();
@@ -267,7 +267,7 @@ impl World {
             }
         }
         for _ in 0..self.setting.packets_per_tick {
-            let Some(chunk) = self.outbox.next_chunk(now, 1_000, &outlook) else {
+            let Some(chunk) = self.outbox.next_chunk(now, 1_000, &estimate) else {
                 break;
             };
             let meta = self.outbox.meta(&chunk).unwrap();

@@ -1,9 +1,9 @@
-//! What an account of savings, head starts and second packets do to the order of sending, on cases worked by
-//! hand.
+//! What an account of savings, head starts and second packets do to the order of sending, on cases
+//! worked by hand.
 
 use comity_transport::timeline::outbox::{self, Fate};
 use comity_transport::timeline::{
-    Chunk, Elided, Importance, Outbox, Outgoing, Outlook, Savings, SectionId, StreamId,
+    Chunk, Elided, Importance, Outbox, Outgoing, PathEstimate, SectionId, StreamId, Tokens,
 };
 use comity_units::{Rate, Span, Time};
 
@@ -26,18 +26,22 @@ fn outbox() -> Outbox<Elided> {
     Outbox::new(outbox::Config::default())
 }
 
-fn next(outbox: &mut Outbox<Elided>, now: Time, outlook: &Outlook) -> Option<(u64, u32, bool)> {
-    let chunk = outbox.next_chunk(now, 1_000, outlook)?;
+fn next(
+    outbox: &mut Outbox<Elided>,
+    now: Time,
+    estimate: &PathEstimate,
+) -> Option<(u64, u32, bool)> {
+    let chunk = outbox.next_chunk(now, 1_000, estimate)?;
     Some((chunk.section.0, chunk.offset, chunk.is_retransmission))
 }
 
-fn saved(level: i64) -> Outlook {
-    Outlook {
-        savings: Some(Savings {
+fn saved(level: i64) -> PathEstimate {
+    PathEstimate {
+        tokens: Some(Tokens {
             level,
             depth: 10_000,
         }),
-        ..Outlook::UNKNOWN
+        ..PathEstimate::UNKNOWN
     }
 }
 
@@ -52,7 +56,8 @@ fn what_may_not_overdraw_waits_and_what_may_goes_past_it() {
     assert_eq!(next(&mut outbox, ms(3), &saved(1)), Some((1, 0, false)));
 }
 
-/// Half of it has left, and so it may owe half of the 8,000 bytes that a section of which all has left may.
+/// Half of it has left, and so it may owe half of the 8,000 bytes that a section of which all has
+/// left may.
 #[test]
 fn what_has_begun_to_leave_may_overdraw_to_be_whole() {
     let mut outbox = outbox();
@@ -110,34 +115,35 @@ fn the_most_important_are_those_of_their_own_stream() {
 fn the_most_important_get_a_head_start_of_two_repairs() {
     for (importance, repair, first) in [(9, 16, 1), (9, 14, 0), (5, 50, 0)] {
         let mut outbox = outbox();
-        let outlook = Outlook {
+        let estimate = PathEstimate {
             one_way: Span::from_millis(20),
             repair: Span::from_millis(repair),
-            ..Outlook::UNKNOWN
+            ..PathEstimate::UNKNOWN
         };
-        outbox.look_ahead(ms(0), &outlook);
+        outbox.look_ahead(ms(0), &estimate);
         outbox.submit(ms(0), section(1_000, 5, ms(200))).unwrap();
         let key = section(1_000, importance, ms(230));
         outbox.submit(ms(0), key).unwrap();
-        let (section, ..) = next(&mut outbox, ms(0), &outlook).unwrap();
+        let (section, ..) = next(&mut outbox, ms(0), &estimate).unwrap();
         assert_eq!(section, first, "{importance}, {repair} ms");
     }
 }
 
-/// 90 ms to the deadline and 30 on the way leave 60: the head start is 40 of them, not the 80 that a repair takes.
+/// 90 ms to the deadline and 30 on the way leave 60: the head start is 40 of them, not the 80 that
+/// a repair takes.
 #[test]
 fn a_head_start_leaves_a_third_of_the_time() {
     for (other, first) in [(51, 1), (49, 0)] {
         let mut outbox = outbox();
-        let outlook = Outlook {
+        let estimate = PathEstimate {
             one_way: Span::from_millis(30),
             repair: Span::from_millis(80),
-            ..Outlook::UNKNOWN
+            ..PathEstimate::UNKNOWN
         };
-        outbox.look_ahead(ms(0), &outlook);
+        outbox.look_ahead(ms(0), &estimate);
         outbox.submit(ms(0), section(1_000, 5, ms(other))).unwrap();
         outbox.submit(ms(0), section(1_000, 9, ms(90))).unwrap();
-        let (section, ..) = next(&mut outbox, ms(0), &outlook).unwrap();
+        let (section, ..) = next(&mut outbox, ms(0), &estimate).unwrap();
         assert_eq!(section, first, "{other} ms");
     }
 }
@@ -148,28 +154,29 @@ fn a_head_start_leaves_a_third_of_the_time() {
 fn a_head_start_for_a_second_repair_leaves_half_of_the_time() {
     for (other, first) in [(81, 1), (79, 0)] {
         let mut outbox = outbox();
-        let outlook = Outlook {
+        let estimate = PathEstimate {
             one_way: Span::from_millis(30),
             repair: Span::from_millis(40),
-            ..Outlook::UNKNOWN
+            ..PathEstimate::UNKNOWN
         };
-        outbox.look_ahead(ms(0), &outlook);
+        outbox.look_ahead(ms(0), &estimate);
         outbox.submit(ms(0), section(1_000, 5, ms(other))).unwrap();
         outbox.submit(ms(0), section(1_000, 9, ms(130))).unwrap();
-        let (section, ..) = next(&mut outbox, ms(0), &outlook).unwrap();
+        let (section, ..) = next(&mut outbox, ms(0), &estimate).unwrap();
         assert_eq!(section, first, "{other} ms");
     }
 }
 
-/// A repair takes 50 ms and the way 20: what leaves later than 70 ms before its deadline is the last chance.
+/// A repair takes 50 ms and the way 20: what leaves later than 70 ms before its deadline is the
+/// last chance.
 #[test]
 fn repairs_that_cannot_be_repaired_leave_twice() {
-    let outlook = Outlook {
+    let estimate = PathEstimate {
         one_way: Span::from_millis(20),
         repair: Span::from_millis(50),
-        ..Outlook::UNKNOWN
+        ..PathEstimate::UNKNOWN
     };
-    // (importance, when it is sent again, how often)
+    // (importance, when it is retransmitted, how often)
     for (importance, at, times) in [(9, 130, 1), (9, 131, 2), (5, 131, 2), (1, 131, 1)] {
         let mut outbox = outbox();
         // Something less important, and something more, are there.
@@ -179,7 +186,7 @@ fn repairs_that_cannot_be_repaired_leave_twice() {
             .submit(ms(0), section(800, importance, ms(200)))
             .unwrap();
         let mut first = None;
-        while let Some(chunk) = outbox.next_chunk(ms(0), 1_000, &outlook) {
+        while let Some(chunk) = outbox.next_chunk(ms(0), 1_000, &estimate) {
             if chunk.section == SectionId(2) {
                 first = Some(chunk);
             } else {
@@ -188,7 +195,7 @@ fn repairs_that_cannot_be_repaired_leave_twice() {
         }
         outbox.on_lost(ms(at), &first.unwrap());
         let mut repairs: Vec<Chunk> = Vec::new();
-        while let Some(chunk) = outbox.next_chunk(ms(at), 1_000, &outlook) {
+        while let Some(chunk) = outbox.next_chunk(ms(at), 1_000, &estimate) {
             assert_eq!((chunk.section, chunk.range()), (SectionId(2), 0..800));
             repairs.push(chunk);
         }
@@ -211,39 +218,40 @@ fn repairs_that_cannot_be_repaired_leave_twice() {
 
 #[test]
 fn both_of_two_packets_lost_are_a_loss() {
-    let outlook = Outlook {
+    let estimate = PathEstimate {
         repair: Span::from_millis(50),
         lost_permille: 20,
-        ..Outlook::UNKNOWN
+        ..PathEstimate::UNKNOWN
     };
     let mut outbox = outbox();
     outbox.submit(ms(0), section(1, 1, ms(1_000))).unwrap();
     outbox.submit(ms(0), section(800, 9, ms(40))).unwrap();
     // No repair is possible, and the path loses packets: even the first packet goes twice.
-    let one = outbox.next_chunk(ms(0), 1_000, &outlook).unwrap();
-    let other = outbox.next_chunk(ms(0), 1_000, &outlook).unwrap();
+    let one = outbox.next_chunk(ms(0), 1_000, &estimate).unwrap();
+    let other = outbox.next_chunk(ms(0), 1_000, &estimate).unwrap();
     assert_eq!((one.section, other.section), (SectionId(1), SectionId(1)));
     assert!(!one.is_retransmission && other.is_retransmission);
     outbox.on_lost(ms(20), &one);
     assert_eq!(outbox.accounts().bytes.in_flight, 800);
     outbox.on_lost(ms(21), &other);
     assert_eq!(outbox.accounts().bytes.in_flight, 0);
-    assert_eq!(next(&mut outbox, ms(21), &outlook), Some((1, 0, true)));
+    assert_eq!(next(&mut outbox, ms(21), &estimate), Some((1, 0, true)));
 }
 
-/// A connection begins with 3,000 bytes of duplicate transmissions; two bytes that were lost pay for another one.
+/// A connection begins with 3,000 bytes of duplicate transmissions; two bytes that were lost pay
+/// for another one.
 #[test]
 fn losses_pay_for_what_leaves_twice() {
-    let outlook = Outlook {
+    let estimate = PathEstimate {
         repair: Span::from_millis(50),
         lost_permille: 20,
-        ..Outlook::UNKNOWN
+        ..PathEstimate::UNKNOWN
     };
     let mut outbox = outbox();
     outbox.submit(ms(0), section(1, 1, ms(1_000))).unwrap();
     let mut leave = |expected: usize| {
         outbox.submit(ms(0), section(1_000, 9, ms(40))).unwrap();
-        let chunks: Vec<Chunk> = std::iter::from_fn(|| outbox.next_chunk(ms(0), 1_000, &outlook))
+        let chunks: Vec<Chunk> = std::iter::from_fn(|| outbox.next_chunk(ms(0), 1_000, &estimate))
             .filter(|chunk| chunk.length == 1_000)
             .collect();
         assert_eq!(chunks.len(), expected);
@@ -258,7 +266,7 @@ fn losses_pay_for_what_leaves_twice() {
     outbox.on_lost(ms(1), &fourth[0]);
     outbox.on_lost(ms(1), &fifth[0]);
     // A thousand bytes are paid for: one of the two repairs leaves twice.
-    let repairs = std::iter::from_fn(|| outbox.next_chunk(ms(1), 1_000, &outlook));
+    let repairs = std::iter::from_fn(|| outbox.next_chunk(ms(1), 1_000, &estimate));
     assert_eq!(repairs.filter(|chunk| chunk.is_retransmission).count(), 3);
 }
 
@@ -277,18 +285,18 @@ fn what_stands_out_is_worth_its_copies_and_they_leave_behind_it() {
         (21, 131, 50),
     ];
     for (lost_permille, at, copies) in cases {
-        let outlook = Outlook {
+        let estimate = PathEstimate {
             one_way: Span::from_millis(20),
             repair: Span::from_millis(50),
             wait: Span::from_millis(30),
             lost_permille,
-            ..Outlook::UNKNOWN
+            ..PathEstimate::UNKNOWN
         };
         let mut outbox = outbox();
         outbox.submit(ms(0), section(1, 1, ms(1_000))).unwrap();
         outbox.submit(ms(at), section(50_000, 9, ms(200))).unwrap();
         let left: Vec<(u32, bool)> =
-            std::iter::from_fn(|| outbox.next_chunk(ms(at), 1_000, &outlook))
+            std::iter::from_fn(|| outbox.next_chunk(ms(at), 1_000, &estimate))
                 .filter(|chunk| chunk.section == SectionId(1))
                 .map(|chunk| (chunk.offset, chunk.is_retransmission))
                 .collect();
@@ -299,14 +307,14 @@ fn what_stands_out_is_worth_its_copies_and_they_leave_behind_it() {
     }
 }
 
-/// Sections of 3 kB every 10 ms over 200 kB/s, each with 100 ms: a third of them has to go. What is kept is planned
-/// to arrive 40 ms early, so that a delay of 30 ms later on makes nothing late.
+/// Sections of 3 kB every 10 ms over 200 kB/s, each with 100 ms: a third of them has to go. What is
+/// kept is planned to arrive 40 ms early, so that a delay of 30 ms later on makes nothing late.
 #[test]
 fn a_source_of_too_much_keeps_a_reserve() {
-    let outlook = Outlook {
+    let estimate = PathEstimate {
         rate: Some(Rate::from_kbps(1_600)),
         repair: Span::from_millis(40),
-        ..Outlook::UNKNOWN
+        ..PathEstimate::UNKNOWN
     };
     let mut outbox = outbox();
     let mut left_at = Vec::new();
@@ -317,7 +325,7 @@ fn a_source_of_too_much_keeps_a_reserve() {
         }
         // 200 bytes a millisecond.
         if now % 5 == 0
-            && let Some(chunk) = outbox.next_chunk(ms(now), 1_000, &outlook)
+            && let Some(chunk) = outbox.next_chunk(ms(now), 1_000, &estimate)
         {
             outbox.on_acked(&chunk);
             let given = chunk.section.0 * 10;
@@ -331,14 +339,14 @@ fn a_source_of_too_much_keeps_a_reserve() {
     assert!((50..=70).contains(&last), "{last} ms after they were given");
 }
 
-/// 36 kB at once of which 30 kB can arrive in time, then as much as the rate carries: what could not arrive at first is
-/// left out, and nothing more for the sake of a reserve.
+/// 36 kB at once of which 30 kB can arrive in time, then as much as the rate carries: what could
+/// not arrive at first is left out, and nothing more for the sake of a reserve.
 #[test]
 fn what_is_left_out_at_the_beginning_costs_nothing_later() {
-    let outlook = Outlook {
+    let estimate = PathEstimate {
         rate: Some(Rate::from_kbps(2_400)),
         repair: Span::from_millis(40),
-        ..Outlook::UNKNOWN
+        ..PathEstimate::UNKNOWN
     };
     let mut outbox = outbox();
     let (mut given, mut whole) = (0, 0);
@@ -355,7 +363,7 @@ fn what_is_left_out_at_the_beginning_costs_nothing_later() {
         // 300 bytes a millisecond.
         if now % 10 == 0 {
             for _ in 0..3 {
-                if let Some(chunk) = outbox.next_chunk(ms(now), 1_000, &outlook) {
+                if let Some(chunk) = outbox.next_chunk(ms(now), 1_000, &estimate) {
                     outbox.on_acked(&chunk);
                     whole += u64::from(chunk.offset == 2_000);
                 }
@@ -368,25 +376,26 @@ fn what_is_left_out_at_the_beginning_costs_nothing_later() {
 
 #[test]
 fn a_copy_whose_section_is_gone_is_not_sent() {
-    let outlook = Outlook {
+    let estimate = PathEstimate {
         repair: Span::from_millis(50),
         lost_permille: 20,
-        ..Outlook::UNKNOWN
+        ..PathEstimate::UNKNOWN
     };
     let mut outbox = outbox();
     outbox.submit(ms(0), section(1, 1, ms(1_000))).unwrap();
     outbox.submit(ms(0), section(800, 9, ms(40))).unwrap();
-    let one = outbox.next_chunk(ms(0), 1_000, &outlook).unwrap();
+    let one = outbox.next_chunk(ms(0), 1_000, &estimate).unwrap();
     outbox.on_acked(&one);
-    assert_eq!(next(&mut outbox, ms(1), &outlook), Some((0, 0, false)));
-    assert_eq!(next(&mut outbox, ms(1), &outlook), None);
+    assert_eq!(next(&mut outbox, ms(1), &estimate), Some((0, 0, false)));
+    assert_eq!(next(&mut outbox, ms(1), &estimate), None);
     assert_eq!(outbox.backlog(), 0);
 }
 
-/// 30 kB of a key picture and 10 kB behind it: without the account 30 kB/s · 1 s would not do for both.
+/// 30 kB of a key picture and 10 kB behind it: without the account 30 kB/s · 1 s would not do for
+/// both.
 #[test]
 fn plans_count_on_what_is_saved_and_on_what_may_be_overdrawn() {
-    let outlook = |level| Outlook {
+    let estimate = |level| PathEstimate {
         rate: Some(Rate::from_kbps(240)),
         ..saved(level)
     };
@@ -395,30 +404,31 @@ fn plans_count_on_what_is_saved_and_on_what_may_be_overdrawn() {
         let mut outbox = outbox();
         outbox.submit(ms(0), section(30_000, 9, ms(1_000))).unwrap();
         outbox.submit(ms(0), section(10_000, 1, ms(1_000))).unwrap();
-        outbox.look_ahead(ms(0), &outlook(level));
+        outbox.look_ahead(ms(0), &estimate(level));
         let fates: Vec<u64> = std::iter::from_fn(|| outbox.poll_outcome())
             .map(|outcome| outcome.section.0)
             .collect();
         assert_eq!(fates, given_up, "with {level} saved");
     }
-    // The key picture alone may have 10 kB that are not there yet: 40 kB in all, and 3.6 of tolerance.
+    // The key picture alone may have 10 kB that are not there yet: 40 kB in all, and 3.6 of
+    // tolerance.
     for (length, others) in [(43_000, 1), (44_000, 0)] {
         let mut outbox = outbox();
         outbox.submit(ms(0), section(length, 9, ms(1_000))).unwrap();
         outbox.submit(ms(0), section(100, 9, ms(1_000))).unwrap();
-        outbox.look_ahead(ms(0), &outlook(0));
+        outbox.look_ahead(ms(0), &estimate(0));
         let kept = 2 - std::iter::from_fn(|| outbox.poll_outcome()).count();
         assert_eq!(kept, 1 + others, "{length}");
     }
 }
 
-/// At 10 bytes in a millisecond 2,000 bytes do not arrive within 100 ms. They are tried when nothing else tells what
-/// the path carries, or when they are what the stream needs most.
+/// At 10 bytes in a millisecond 2,000 bytes do not arrive within 100 ms. They are tried when
+/// nothing else tells what the path carries, or when they are what the stream needs most.
 #[test]
 fn what_cannot_arrive_is_tried_in_need() {
-    let outlook = Outlook {
+    let estimate = PathEstimate {
         rate: Some(Rate::from_kbps(80)),
-        ..Outlook::UNKNOWN
+        ..PathEstimate::UNKNOWN
     };
     let cases = [
         (5, false, true),
@@ -429,14 +439,14 @@ fn what_cannot_arrive_is_tried_in_need() {
     for (importance, is_on_its_way, is_tried) in cases {
         let mut outbox = outbox();
         outbox.submit(ms(0), section(100, 5, ms(1_000))).unwrap();
-        let first = outbox.next_chunk(ms(0), 1_000, &outlook).unwrap();
+        let first = outbox.next_chunk(ms(0), 1_000, &estimate).unwrap();
         if !is_on_its_way {
             outbox.on_acked(&first);
         }
         outbox
             .submit(ms(0), section(2_000, importance, ms(100)))
             .unwrap();
-        let tried = outbox.next_chunk(ms(0), 1_000, &outlook);
+        let tried = outbox.next_chunk(ms(0), 1_000, &estimate);
         assert_eq!(tried.is_some(), is_tried, "{importance}, {is_on_its_way}");
         let dropped = outbox.accounts().bytes.infeasible;
         assert_eq!(dropped, if is_tried { 0 } else { 2_000 });

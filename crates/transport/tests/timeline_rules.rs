@@ -3,8 +3,8 @@
 use comity_transport::timeline::inbox::{self, GapReason, Violation};
 use comity_transport::timeline::outbox::{self, Fate, SubmitError};
 use comity_transport::timeline::{
-    Chunk, ClockMap, Deliver, Delivery, Elided, Importance, Inbox, Meta, Outbox, Outgoing, Outlook,
-    Reason, Reliability, SectionId, StreamId,
+    Chunk, ClockMap, Deliver, Delivery, Elided, Importance, Inbox, Meta, Outbox, Outgoing,
+    PathEstimate, Reason, Reliability, SectionId, StreamId,
 };
 use comity_units::{Rate, Span, Time};
 
@@ -30,7 +30,7 @@ fn outbox() -> Outbox<Elided> {
 }
 
 fn next(outbox: &mut Outbox<Elided>, now: Time) -> Option<(u64, u32, u32, bool)> {
-    let chunk = outbox.next_chunk(now, 1_000, &Outlook::UNKNOWN)?;
+    let chunk = outbox.next_chunk(now, 1_000, &PathEstimate::UNKNOWN)?;
     Some((
         chunk.section.0,
         chunk.offset,
@@ -55,8 +55,8 @@ fn fates(outbox: &mut Outbox<Elided>) -> Vec<(u64, Fate)> {
         .collect()
 }
 
-/// TLTCP, section 5.2: ten packets due at d1 and ten due at d2; five had left when d1 came. Sending goes on
-/// with the first of the second section, and the floor (its `seq_update`) says so.
+/// TLTCP, section 5.2: ten packets due at d1 and ten due at d2; five had left when d1 came. Sending
+/// goes on with the first of the second section, and the floor (its `seq_update`) says so.
 #[test]
 fn sending_goes_on_with_what_is_not_obsolete() {
     let mut outbox = outbox();
@@ -194,16 +194,17 @@ fn what_needs_a_dropped_section_goes_with_it() {
 
 #[test]
 fn what_cannot_arrive_makes_room_for_what_can() {
-    // 8 Mb/s is 1 kB/ms. 60 kB by 100 ms and 60 kB by 110 ms with 20 ms on the way: 120 kB in 90 ms.
-    let outlook = Outlook {
+    // 8 Mb/s is 1 kB/ms. 60 kB by 100 ms and 60 kB by 110 ms with 20 ms on the way: 120 kB in 90
+    // ms.
+    let estimate = PathEstimate {
         rate: Some(Rate::from_mbps(8)),
         one_way: Span::from_millis(20),
-        ..Outlook::UNKNOWN
+        ..PathEstimate::UNKNOWN
     };
     let mut outbox = outbox();
     outbox.submit(ms(0), section(60_000, 1, ms(100))).unwrap();
     outbox.submit(ms(0), section(60_000, 2, ms(110))).unwrap();
-    let first = outbox.next_chunk(ms(0), 1_000, &outlook).unwrap();
+    let first = outbox.next_chunk(ms(0), 1_000, &estimate).unwrap();
     assert_eq!(first.section, SectionId(1));
     assert_eq!(fates(&mut outbox), [(0, Fate::Infeasible)]);
     // Beyond reach on entry: 10 ms to go and 20 ms on the way.
@@ -213,17 +214,18 @@ fn what_cannot_arrive_makes_room_for_what_can() {
 
 #[test]
 fn a_far_deadline_bears_a_bad_moment_of_the_rate() {
-    // 105 kB in 100 ms at 8 Mb/s look 5 % too much: within the tolerance of 12 %. At 7 Mb/s they are not.
+    // 105 kB in 100 ms at 8 Mb/s look 5 % too much: within the tolerance of 12 %. At 7 Mb/s they
+    // are not.
     for (rate, expected) in [(8, None), (7, Some(Fate::Infeasible))] {
         let mut outbox = outbox();
         outbox.submit(ms(0), section(105_000, 1, ms(100))).unwrap();
         // The most important one is tried in any case.
         outbox.submit(ms(0), section(1, 9, ms(5_000))).unwrap();
-        let outlook = Outlook {
+        let estimate = PathEstimate {
             rate: Some(Rate::from_mbps(rate)),
-            ..Outlook::UNKNOWN
+            ..PathEstimate::UNKNOWN
         };
-        outbox.look_ahead(ms(0), &outlook);
+        outbox.look_ahead(ms(0), &estimate);
         assert_eq!(
             outbox.poll_outcome().map(|outcome| outcome.fate),
             expected,
@@ -242,9 +244,9 @@ fn credit_holds_back_what_is_not_begun() {
             .submit(ms(0), section(length, 1, ms(deadline)))
             .unwrap();
     }
-    let credit = |credit| Outlook {
+    let credit = |credit| PathEstimate {
         credit,
-        ..Outlook::UNKNOWN
+        ..PathEstimate::UNKNOWN
     };
     assert!(!outbox.has_credit(2_999));
     assert_eq!(outbox.next_chunk(ms(0), 1_000, &credit(2_999)), None);
@@ -272,7 +274,8 @@ fn credit_holds_back_what_is_not_begun() {
     );
 }
 
-/// Nothing but its predecessors frees what has no deadline: where room is scarce they are begun before it.
+/// Nothing but its predecessors frees what has no deadline: where room is scarce they are begun
+/// before it.
 #[test]
 fn without_deadlines_scarce_room_is_given_in_the_order_of_the_stream() {
     for (reliability, credit, expected) in [
@@ -286,11 +289,11 @@ fn without_deadlines_scarce_room_is_given_in_the_order_of_the_stream() {
         });
         outbox.submit(ms(0), section(1_000, 1, ms(200))).unwrap();
         outbox.submit(ms(0), section(1_000, 1, ms(100))).unwrap();
-        let outlook = Outlook {
+        let estimate = PathEstimate {
             credit,
-            ..Outlook::UNKNOWN
+            ..PathEstimate::UNKNOWN
         };
-        let first = outbox.next_chunk(ms(0), 1_000, &outlook).unwrap();
+        let first = outbox.next_chunk(ms(0), 1_000, &estimate).unwrap();
         assert_eq!(
             first.section,
             SectionId(expected),
@@ -299,7 +302,8 @@ fn without_deadlines_scarce_room_is_given_in_the_order_of_the_stream() {
     }
 }
 
-/// The peer has what it acknowledged: only a floor that passes something else is worth a packet of its own.
+/// The peer has what it acknowledged: only a floor that passes something else is worth a packet of
+/// its own.
 #[test]
 fn a_floor_is_told_by_itself_when_it_passes_what_was_not_acknowledged() {
     let mut outbox = outbox();
@@ -309,7 +313,7 @@ fn a_floor_is_told_by_itself_when_it_passes_what_was_not_acknowledged() {
         outbox.submit(now, section).unwrap();
     }
     let mut chunks = Vec::new();
-    while let Some(chunk) = outbox.next_chunk(now, 1_000, &Outlook::UNKNOWN) {
+    while let Some(chunk) = outbox.next_chunk(now, 1_000, &PathEstimate::UNKNOWN) {
         chunks.push(chunk);
     }
     assert_eq!(chunks.len(), 4);
@@ -501,7 +505,8 @@ fn paced_is_at_the_deadline_and_not_before() {
     assert_eq!(receiver.poll(110), [(1, Some(GapReason::Overdue))]);
 }
 
-/// I10 and P11 of a group that is due at 200 ms, then B12 and B13 of the one before it, due at 100 ms and made of I10.
+/// I10 and P11 of a group that is due at 200 ms, then B12 and B13 of the one before it, due at 100
+/// ms and made of I10.
 #[test]
 fn what_a_section_needs_goes_before_it() {
     for (is_whole, expected) in [

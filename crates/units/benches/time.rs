@@ -1,5 +1,5 @@
-//! What an own clock type is worth on the path of a packet across a link, against the same code with
-//! [`core::time::Duration`] for both points and distances (`docs/adr/0002-time-and-span.md`).
+//! What an own clock type is worth on the path of a packet across a link, against the same code
+//! with [`core::time::Duration`] for both points and distances (`docs/adr/0002-time-and-span.md`).
 
 use core::hint::black_box;
 use core::time::Duration;
@@ -9,7 +9,8 @@ use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 
 const PACKETS: u64 = 1_000;
 
-/// Hands packets to a link's virtual clock: `departure = max(now, busy) + τ`, `arrival = departure + delay`.
+/// Hands packets to a link's virtual clock: `departure = max(now, busy) + τ`,
+/// `arrival = departure + delay`.
 fn virtual_clock(c: &mut Criterion) {
     let mut group = c.benchmark_group("virtual_clock");
     group.throughput(Throughput::Elements(PACKETS));

@@ -62,9 +62,9 @@ impl AddAssign for Bytes {
 }
 
 /// # Panics
-/// When `other` is larger, in every build: an account that goes below zero is a bug, and going on with a
-/// wrapped amount would hide it. See [`Bytes::saturating_sub`] and [`Bytes::checked_sub`] for amounts that
-/// come from outside.
+/// When `other` is larger, in every build: an account that goes below zero is a bug, and going on
+/// with a wrapped amount would hide it. See [`Bytes::saturating_sub`] and [`Bytes::checked_sub`]
+/// for amounts that come from outside.
 impl Sub for Bytes {
     type Output = Self;
     #[track_caller]

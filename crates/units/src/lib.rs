@@ -1,12 +1,12 @@
 //! The quantities that every floor of Comity speaks in.
 //!
-//! Nothing here knows about packets or protocols. A [`Time`] is a point on one clock and a [`Span`] is
-//! a distance between two points of the same clock, both in whole nanoseconds; [`Bytes`] and [`Rate`]
-//! keep bytes apart from bits; [`SeqNo`] wraps and therefore has no order of its own, while
-//! [`PacketNumber`] never repeats and has one. [`Seed`] names independent random streams.
+//! Nothing here knows about packets or protocols. A [`Time`] is a point on one clock and a [`Span`]
+//! is a distance between two points of the same clock, both in whole nanoseconds; [`Bytes`] and
+//! [`Rate`] keep bytes apart from bits; [`SeqNo`] wraps and therefore has no order of its own,
+//! while [`PacketNumber`] never repeats and has one. [`Seed`] names independent random streams.
 //!
-//! Arithmetic that cannot be right does not compile: two times have no `-` (use [`Time::since`], which
-//! answers `None` when the order is reversed), and there is no conversion from a bare float.
+//! Arithmetic that cannot be right does not compile: two times have no `-` (use [`Time::since`],
+//! which answers `None` when the order is reversed), and there is no conversion from a bare float.
 //! Quantities are read from text with their unit, as in `"40ms"` or `"1.5Mbps"`, exactly: decimal
 //! fractions never pass through floating point.
 #![no_std]
@@ -26,7 +26,7 @@ pub use rate::Rate;
 pub use seed::Seed;
 pub use sequence::{PacketNumber, SeqNo};
 pub use time::{Span, Time};
-pub use windows::Windows;
+pub use windows::TwoWindows;
 
 /// The whole number nearest to `value`, halves upwards; negative values and NaN give zero, overflow
 /// saturates. (`(value + 0.5) as u64` is off by one just under one half and above 2^52.)

@@ -21,7 +21,8 @@ pub enum ParseErrorKind {
     NoUnit,
     /// The unit is not one of those that this quantity has.
     UnknownUnit,
-    /// The number does not come out even in the smallest unit (a nanosecond, a byte, a bit per second).
+    /// The number does not come out even in the smallest unit (a nanosecond, a byte, a bit per
+    /// second).
     TooFine,
     /// The value is beyond the range of the type.
     TooLarge,
@@ -116,8 +117,8 @@ fn value_of(digits: &str) -> Option<u128> {
 fn fraction_of(scale: u128, digits: &str) -> Option<u128> {
     let digits = digits.trim_end_matches(['0', '_']);
     let places = digits.bytes().filter(u8::is_ascii_digit).count();
-    // Without trailing zeros, a fraction of n places comes out even only if the scale has n factors of 2 or
-    // n of 5. The largest here, 2^30, does not come near the 38 places that 128 bits hold.
+    // Without trailing zeros, a fraction of n places comes out even only if the scale has n factors
+    // of 2 or n of 5. The largest here, 2^30, does not come near the 38 places that 128 bits hold.
     let denominator = 10u128.checked_pow(u32::try_from(places).ok()?)?;
     let numerator = value_of(digits)?;
     // In lowest terms, so that the product below stays under `scale`.
@@ -135,7 +136,8 @@ const fn greatest_common_divisor(mut a: u128, mut b: u128) -> u128 {
     a
 }
 
-/// Writes `whole.thousandths` without trailing zeros, then the unit, in the width that the format asks for.
+/// Writes `whole.thousandths` without trailing zeros, then the unit, in the width that the format
+/// asks for.
 pub(crate) fn write_decimal(
     f: &mut fmt::Formatter<'_>,
     whole: u64,

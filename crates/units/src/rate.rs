@@ -32,13 +32,14 @@ impl Rate {
         Self(megabits.saturating_mul(1_000_000))
     }
 
-    /// The speed nearest to `bits` bits per second; negative values and NaN give zero, overflow saturates.
+    /// The speed nearest to `bits` bits per second; negative values and NaN give zero, overflow
+    /// saturates.
     pub fn from_bps_f64(bits: f64) -> Self {
         Self(nearest(bits))
     }
 
-    /// The average speed of moving `amount` in `span`, rounded down and saturating; [`Rate::MAX`] when the
-    /// span is zero.
+    /// The average speed of moving `amount` in `span`, rounded down and saturating; [`Rate::MAX`]
+    /// when the span is zero.
     pub fn of(amount: Bytes, span: Span) -> Self {
         if span.is_zero() {
             return Self::MAX;
@@ -82,8 +83,8 @@ impl Rate {
         Bytes::new(scaled(self.0, span.as_nanos(), NANOBITS))
     }
 
-    /// `self * factor` to the nearest bit per second; negative factors and NaN give zero, overflow saturates.
-    /// Speeds beyond 2^53 bit/s (9 Pb/s) lose their last digits to `f64`.
+    /// `self * factor` to the nearest bit per second; negative factors and NaN give zero, overflow
+    /// saturates. Speeds beyond 2^53 bit/s (9 Pb/s) lose their last digits to `f64`.
     pub fn mul_f64(self, factor: f64) -> Self {
         Self(nearest(self.0 as f64 * factor))
     }
@@ -126,8 +127,8 @@ impl fmt::Display for Rate {
     }
 }
 
-/// Reads a number with one of the units `bps`, `kbps`, `Mbps`, `Gbps`, also spelt `bit/s`, `kbit/s` and so on
-/// or `b/s`, `kb/s` and so on.
+/// Reads a number with one of the units `bps`, `kbps`, `Mbps`, `Gbps`, also spelt `bit/s`, `kbit/s`
+/// and so on or `b/s`, `kb/s` and so on.
 impl FromStr for Rate {
     type Err = ParseError;
     fn from_str(text: &str) -> Result<Self, ParseError> {

@@ -5,11 +5,11 @@ use core::fmt;
 /// The seed of one random stream.
 ///
 /// A run has one seed; every entity derives its own from that seed and its **name**, never from the
-/// order in which entities were made. Two runs that differ in one link or flow therefore feed the same
-/// random numbers to all others (common random numbers), on every machine and thread count.
+/// order in which entities were made. Two runs that differ in one link or flow therefore feed the
+/// same random numbers to all others (common random numbers), on every machine and thread count.
 ///
-/// [`Seed::derive`] is FNV-1a over the name, started from the parent, and finished with the mixer of
-/// SplitMix64 so that near names give unrelated seeds.
+/// [`Seed::derive`] is FNV-1a over the name, started from the parent, and finished with the mixer
+/// of SplitMix64 so that near names give unrelated seeds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub struct Seed(u64);
 

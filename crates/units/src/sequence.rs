@@ -5,8 +5,8 @@ use core::ops::{Add, AddAssign};
 
 /// A byte sequence number of 32 bits that wraps, as in TCP.
 ///
-/// Wrapping numbers have no total order (a < b < c < a is possible), so this type is not `Ord`. Any two
-/// that are closer than 2³¹ can be compared with [`SeqNo::precedes`] or measured with
+/// Wrapping numbers have no total order (a < b < c < a is possible), so this type is not `Ord`. Any
+/// two that are closer than 2³¹ can be compared with [`SeqNo::precedes`] or measured with
 /// [`SeqNo::distance_from`]. Source: RFC 9293, section 3.4; RFC 1982.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[repr(transparent)]
@@ -82,7 +82,8 @@ impl fmt::Display for SeqNo {
     }
 }
 
-/// The number of a packet within one connection and direction: counts up, never repeats, never wraps.
+/// The number of a packet within one connection and direction: counts up, never repeats, never
+/// wraps.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 #[repr(transparent)]
 pub struct PacketNumber(u64);

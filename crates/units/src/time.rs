@@ -11,8 +11,8 @@ use crate::parse::{ParseError, pad, quantity, write_decimal};
 
 /// A point on one clock: whole nanoseconds since that clock's epoch.
 ///
-/// In the simulator the epoch is the start of the run; at a socket it is when the endpoint was made.
-/// The range is 584 years. There is deliberately no `-`: see [`Time::since`].
+/// In the simulator the epoch is the start of the run; at a socket it is when the endpoint was
+/// made. The range is 584 years. There is deliberately no `-`: see [`Time::since`].
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 #[repr(transparent)]
 pub struct Time(u64);
@@ -48,7 +48,8 @@ impl Time {
         self.0
     }
 
-    /// Seconds since the epoch, for display and for statistics: the nearest `f64` up to 2^53 ns (104 days).
+    /// Seconds since the epoch, for display and for statistics: the nearest `f64` up to 2^53 ns
+    /// (104 days).
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 / 1e9
     }
@@ -125,8 +126,8 @@ impl fmt::Display for Time {
 
 /// A distance between two points of one clock, in whole nanoseconds.
 ///
-/// An own type instead of [`core::time::Duration`], which is two fields in sixteen bytes and divides on
-/// every conversion: a packet crossing a link costs several of these operations
+/// An own type instead of [`core::time::Duration`], which is two fields in sixteen bytes and
+/// divides on every conversion: a packet crossing a link costs several of these operations
 /// (`docs/adr/0002-time-and-span.md`).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 #[repr(transparent)]
@@ -206,8 +207,8 @@ impl Span {
         Self(self.0.abs_diff(other.0))
     }
 
-    /// `self * factor` to the nearest nanosecond; negative factors and NaN give zero, overflow saturates.
-    /// Spans beyond 2^53 ns (104 days) lose their last digits to `f64`.
+    /// `self * factor` to the nearest nanosecond; negative factors and NaN give zero, overflow
+    /// saturates. Spans beyond 2^53 ns (104 days) lose their last digits to `f64`.
     pub fn mul_f64(self, factor: f64) -> Self {
         Self(nearest(self.0 as f64 * factor))
     }
@@ -268,7 +269,8 @@ impl fmt::Debug for Span {
     }
 }
 
-/// The largest unit that needs no more than three decimals, as in `40ms` or `1.5s`; reads back exactly.
+/// The largest unit that needs no more than three decimals, as in `40ms` or `1.5s`; reads back
+/// exactly.
 impl fmt::Display for Span {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const UNITS: [(u64, &str); 3] = [(1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us")];

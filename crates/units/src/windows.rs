@@ -2,12 +2,12 @@
 
 use crate::{Span, Time};
 
-/// A value for the current window of time and one for the window before it: what is taken over both covers one to
-/// two windows, at the cost of two values.
+/// A value for the current window of time and one for the window before it: what is taken over both
+/// covers one to two windows, at the cost of two values.
 ///
 /// A window that saw nothing, and one that ended more than a window ago, have the default value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Windows<T> {
+pub struct TwoWindows<T> {
     /// Of the current window.
     pub current: T,
     /// Of the one before.
@@ -15,7 +15,7 @@ pub struct Windows<T> {
     began_at: Time,
 }
 
-impl<T: Copy + Default> Windows<T> {
+impl<T: Copy + Default> TwoWindows<T> {
     /// Begins a new window at `now` if the current one has lasted longer than `length`.
     pub fn turn(&mut self, now: Time, length: Span) {
         let age = now.saturating_since(self.began_at);
@@ -31,7 +31,7 @@ impl<T: Copy + Default> Windows<T> {
     }
 }
 
-impl<T: Copy + Default + Ord> Windows<T> {
+impl<T: Copy + Default + Ord> TwoWindows<T> {
     /// Takes a value in; afterwards [`most`](Self::most) is at least that.
     pub fn raise(&mut self, now: Time, length: Span, value: T) {
         self.turn(now, length);
@@ -52,7 +52,7 @@ mod tests {
     fn a_value_is_remembered_for_one_to_two_windows() {
         let length = Span::from_secs(10);
         let at = Time::from_secs;
-        let mut windows = Windows::default();
+        let mut windows = TwoWindows::default();
         windows.raise(at(3), length, 7);
         windows.raise(at(9), length, 5);
         assert_eq!(windows.most(), 7);

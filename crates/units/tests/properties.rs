@@ -1,4 +1,4 @@
-//! Laws of the units, tried on arbitrary values.
+//! Controllers of the units, tried on arbitrary values.
 
 use core::time::Duration;
 
@@ -174,7 +174,8 @@ proptest! {
     fn the_wire_is_busy_just_long_enough(bits in 1u64.., amount in magnitudes()) {
         let (rate, amount) = (Rate::from_bps(bits), Bytes::new(amount));
         let span = rate.transmission_time(amount);
-        // τ is the least whole number of nanoseconds with rate · τ ≥ 8 · amount (10^9 from the unit).
+        // τ is the least whole number of nanoseconds with rate · τ ≥ 8 · amount (10^9 from the
+        // unit).
         let needed = u128::from(amount.get()) * 8_000_000_000;
         let moved = |nanos: u64| u128::from(bits) * u128::from(nanos);
         if span < Span::MAX {
@@ -195,7 +196,8 @@ proptest! {
         prop_assert!(amount <= back, "{amount} became {back}");
         prop_assert!(back.get() - amount.get() <= bits / 8_000_000_000 + 1, "{amount} became {back}");
         if !span.is_zero() {
-            // The same rounding makes the measured rate no larger, and by no more than one nanosecond's share.
+            // The same rounding makes the measured rate no larger, and by no more than one
+            // nanosecond's share.
             let measured = Rate::of(amount, span).as_bps();
             let (nanos, less) = (span.as_nanos(), span.as_nanos() - 1);
             prop_assert!(measured <= bits);
@@ -362,7 +364,8 @@ fn doubles_round_to_the_nearest_at_every_end() {
     ] {
         assert_eq!(Span::from_secs_f64(secs).as_nanos(), nanos, "{secs}");
     }
-    // Just under one half, and an odd number above 2^52: adding one half and cutting gets both wrong.
+    // Just under one half, and an odd number above 2^52: adding one half and cutting gets both
+    // wrong.
     assert_eq!(Rate::from_bps_f64(0.499_999_999_999_999_94), Rate::ZERO);
     let odd = (1u64 << 52) + 1;
     assert_eq!(Rate::from_bps_f64(odd as f64), Rate::from_bps(odd));

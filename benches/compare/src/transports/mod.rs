@@ -57,7 +57,8 @@ fn udp_drops(port: u16) -> Option<u64> {
     drops_in(&std::fs::read_to_string("/proc/self/net/udp").ok()?, port)
 }
 
-/// As `proc(5)` describes the table: the second column is the local address, the last one the drops.
+/// As `proc(5)` describes the table: the second column is the local address, the last one the
+/// drops.
 fn drops_in(table: &str, port: u16) -> Option<u64> {
     let rows = table.lines().skip(1);
     let mut drops = rows.filter_map(|row| {

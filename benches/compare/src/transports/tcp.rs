@@ -30,7 +30,7 @@ const HELLO: u8 = b'h';
 #[derive(Default)]
 struct Queue {
     bytes: u64,
-    most_bytes: u64,
+    max_bytes: u64,
     dropped_frames: u64,
     broken: Option<String>,
 }
@@ -139,7 +139,7 @@ impl Outgoing for Sender {
     fn give(&mut self, _frame: &Frame, payload: Bytes, deadline_ns: u64) -> Result<()> {
         let mut queue = locked(&self.queue);
         queue.bytes += payload.len() as u64;
-        queue.most_bytes = queue.most_bytes.max(queue.bytes);
+        queue.max_bytes = queue.max_bytes.max(queue.bytes);
         drop(queue);
         // The writer ends only when the connection has failed, and says so in the queue.
         let _ = self.frames.send(Queued {
@@ -176,7 +176,7 @@ impl Outgoing for Sender {
         let queue = locked(&self.queue);
         Ok(json!({
             "controller": self.controller,
-            "queue_most_bytes": queue.most_bytes,
+            "queue_most_bytes": queue.max_bytes,
             "queue_left_bytes": left_bytes,
             "frames_dropped": queue.dropped_frames,
         }))

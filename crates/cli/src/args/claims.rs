@@ -38,11 +38,11 @@ pub(crate) struct Claims {
     #[arg(long, value_name = "FOLDER", default_value = "experiments")]
     pub(crate) dir: PathBuf,
 
-    /// List the claims without playing anything
+    /// List the claims without running anything
     #[arg(long)]
     pub(crate) list: bool,
 
-    /// How many runs to play at a time [default: one on each processor]
+    /// How many runs to run at a time [default: one on each processor]
     #[arg(long, short, value_name = "N", value_parser = super::jobs)]
     pub(crate) jobs: Option<NonZeroUsize>,
 

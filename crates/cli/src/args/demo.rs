@@ -56,11 +56,13 @@ pub(crate) struct Demo {
     #[arg(long, value_name = "NAME", default_value = "reno", value_parser = controller)]
     pub(crate) rivals: String,
 
-    /// A video of yours instead of the clip that is part of the program: a transport stream, or MPEG-1 or MPEG-2 video
+    /// A video of yours instead of the clip that is part of the program: a transport stream, or
+    /// MPEG-1 or MPEG-2 video
     #[arg(long, value_name = "FILE")]
     pub(crate) clip: Option<PathBuf>,
 
-    /// How many copies of the clip make up the video [default: 4, of about half a megabit per second each; 1 with --clip]
+    /// How many copies of the clip make up the video [default: 4, of about half a megabit per
+    /// second each; 1 with --clip]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=16))]
     pub(crate) copies: Option<u16>,
 

@@ -47,18 +47,18 @@ pub(crate) struct LabRun {
     #[command(flatten)]
     pub(crate) printing: Printing,
 
-    /// Write the packets that a link is offered to a file; may be given many times. Of several runs each has a file of its
-    /// own, such as bottleneck.run-3.pcapng
+    /// Write the packets that a link is offered to a file; may be given many times. Of several runs
+    /// each has a file of its own, such as bottleneck.run-3.pcapng
     #[arg(long, value_name = "LINK=FILE", value_parser = link_and_file)]
     pub(crate) pcapng: Vec<(String, PathBuf)>,
 
-    /// Write what Comity's endpoints saw and decided into this folder, as qlog; of several runs each into a folder of its
-    /// own in there, such as run-3
+    /// Write what Comity's endpoints saw and decided into this folder, as qlog; of several runs
+    /// each into a folder of its own in there, such as run-3
     #[arg(long, value_name = "DIR")]
     pub(crate) qlog: Option<PathBuf>,
 
-    /// Write what programs print into this folder, a file for each of their outputs; of several runs each into a folder of
-    /// its own in there
+    /// Write what programs print into this folder, a file for each of their outputs; of several
+    /// runs each into a folder of its own in there
     #[arg(long, value_name = "DIR")]
     pub(crate) logs: Option<PathBuf>,
 }

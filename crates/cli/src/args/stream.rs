@@ -95,7 +95,8 @@ pub(crate) struct Relay {
     #[arg(value_name = "OUT")]
     pub(crate) output: String,
 
-    /// From comity:// to comity://, put the deadlines off by this time, such as 200ms: for the way from here on
+    /// From comity:// to comity://, put the deadlines off by this time, such as 200ms: for the way
+    /// from here on
     #[arg(long, value_name = "TIME", value_parser = quantity::<Span>)]
     pub(crate) add_latency: Option<Span>,
 
@@ -109,22 +110,22 @@ pub(crate) struct Relay {
 /// What is said of reading media and of sending it: of no use to `recv`.
 #[derive(Debug, Args)]
 pub(crate) struct Sending {
-    /// By when pictures have to arrive: each in time for itself, or all of a group in time for its first one, as
-    /// time-lined TCP has it; group is for files
+    /// By when pictures have to arrive: each in time for itself, or all of a group in time for its
+    /// first one, as time-lined TCP has it; group is for files
     #[arg(long, value_name = "RULE", value_enum, default_value_t = Deadlines::Each)]
     pub(crate) deadlines: Deadlines,
 
-    /// Serve every caller a copy instead of one after the other, where the output is a comity:// that listens; with
-    /// reliability=full one that is more than sndbuf behind the fastest is left
+    /// Serve every caller a copy instead of one after the other, where the output is a comity://
+    /// that listens; with reliability=full one that is more than sndbuf behind the fastest is left
     #[arg(long)]
     pub(crate) all: bool,
 
-    /// Never drop pictures to fit the path. By default, while a path carries less than the source, the sender drops
-    /// pictures that no other needs, then P pictures
+    /// Never drop pictures to fit the path. By default, while a path carries less than the source,
+    /// the sender drops pictures that no other needs, then P pictures
     #[arg(long)]
     pub(crate) no_shed: bool,
 
-    /// Read an input file this many times as fast as it plays [default: 1]
+    /// Read an input file this many times as fast as it runs [default: 1]
     #[arg(long, value_name = "FACTOR", value_parser = speed)]
     pub(crate) speed: Option<f64>,
 
@@ -136,12 +137,14 @@ pub(crate) struct Sending {
 /// What the three verbs have in common.
 #[derive(Debug, Args)]
 pub(crate) struct Common {
-    /// Accept comity:// without a passphrase or a key: everybody on the way can read, change and forge packets
+    /// Accept comity:// without a passphrase or a key: everybody on the way can read, change and
+    /// forge packets
     #[arg(long)]
     pub(crate) insecure: bool,
 
-    /// Whether a caller calls again, with growing pauses: when the connection is lost, also when the first call
-    /// fails, or never; with `no` a listener ends as well when its connection is lost
+    /// Whether a caller calls again, with growing pauses: when the connection is lost, also when
+    /// the first call fails, or never; with `no` a listener ends as well when its connection is
+    /// lost
     #[arg(long, value_name = "WHEN", value_enum, default_value_t = Reconnect::Lost)]
     pub(crate) reconnect: Reconnect,
 
@@ -149,16 +152,18 @@ pub(crate) struct Common {
     #[arg(long, value_name = "TIME", value_parser = quantity::<Span>)]
     pub(crate) duration: Option<Span>,
 
-    /// List the sections that did not arrive whole, as a JSON object a line; a sender lists what it knows of
+    /// List the sections that did not arrive whole, as a JSON object a line; a sender lists what it
+    /// knows of
     #[arg(long, value_name = "FILE", value_parser = named_file())]
     pub(crate) gaps: Option<PathBuf>,
 
-    /// Print one JSON object a line: what happens, every --statsfreq, and at the end; on the standard error where
-    /// the media goes to the standard output
+    /// Print one JSON object a line: what happens, every --statsfreq, and at the end; on the
+    /// standard error where the media goes to the standard output
     #[arg(long)]
     pub(crate) json: bool,
 
-    /// Tell how it is doing every so often [default: 1s with --json, 10s where there is no terminal]
+    /// Tell how it is doing every so often [default: 1s with --json, 10s where there is no
+    /// terminal]
     #[arg(long, value_name = "TIME", value_parser = quantity::<Span>)]
     pub(crate) statsfreq: Option<Span>,
 
@@ -166,8 +171,8 @@ pub(crate) struct Common {
     #[arg(long, value_name = "ADDRESS", value_parser = own_address)]
     pub(crate) metrics_bind: Option<SocketAddr>,
 
-    /// Write what each connection sees and decides as qlog, for qvis: the first into FILE (end it in .sqlog), the
-    /// next into FILE-2 and so on
+    /// Write what each connection sees and decides as qlog, for qvis: the first into FILE (end it
+    /// in .sqlog), the next into FILE-2 and so on
     #[arg(long, value_name = "FILE", value_parser = named_file())]
     pub(crate) qlog: Option<PathBuf>,
 
@@ -185,7 +190,8 @@ pub(crate) struct Common {
 pub(crate) enum Deadlines {
     /// Each picture when it is to be decoded
     Each,
-    /// All that an intra picture begins when that is to be shown; they are sent together, from its time on
+    /// All that an intra picture begins when that is to be shown; they are sent together, from its
+    /// time on
     Group,
 }
 

@@ -19,7 +19,8 @@ use crate::demo::telling::{decimals, document, percent, situation, statements, t
 
 /// What the video needs of its equal share, unless the rate is chosen.
 const NEED: f64 = 0.75;
-/// How many copies of the bundled clip there are, unless that is chosen: two megabits per second together.
+/// How many copies of the bundled clip there are, unless that is chosen: two megabits per second
+/// together.
 const COPIES: u16 = 4;
 /// How wide the account is.
 const WIDTH: usize = 100;
@@ -158,8 +159,8 @@ fn report(args: &args::Demo) -> Option<&Path> {
     (!args.no_report).then_some(args.report.as_path())
 }
 
-/// Makes sure that a file can be written before anybody has waited for what goes into it; what it has is kept. Whether it
-/// is a new one.
+/// Makes sure that a file can be written before anybody has waited for what goes into it; what it
+/// has is kept. Whether it is a new one.
 fn open(file: &Path) -> Result<bool, Failure> {
     let folder = file
         .parent()

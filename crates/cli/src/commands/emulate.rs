@@ -161,7 +161,8 @@ fn settings(args: &args::Emulate) -> Result<Vec<Setting>, Failure> {
                     false => &$way.outages,
                 };
                 let has_own = $way.loss.is_some() || !$way.outages.is_empty();
-                // Both are one key, so what is for both ways counts where only the other is for this one.
+                // Both are one key, so what is for both ways counts where only the other is for
+                // this one.
                 let losses = has_own.then(|| losses($way.loss.or(both.loss), outages));
                 set("loss", "losses", losses);
                 // Relative to where the command is given, not to the file of `--config`.

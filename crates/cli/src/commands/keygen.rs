@@ -91,8 +91,8 @@ fn make(file: &Path, force: bool) -> Result<StaticKey, Failure> {
     }
 }
 
-/// What to do when the folder of a new file is not there. It is not made here: a secret that lands beside the folder that
-/// was meant is found by nobody who looks for it.
+/// What to do when the folder of a new file is not there. It is not made here: a secret that lands
+/// beside the folder that was meant is found by nobody who looks for it.
 fn missing_folder(file: &Path, error: &io::Error) -> String {
     let folder = file.parent().filter(|folder| !folder.is_dir());
     match folder {

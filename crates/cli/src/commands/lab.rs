@@ -164,7 +164,8 @@ impl Records {
 
 /// The command that runs one end of a flow: this program again.
 fn endpoint_command(reading: &args::Reading, run: &Run, call: &EndpointCall) -> Command {
-    // Also when the file of the program was replaced meanwhile, the processes are of the same build.
+    // Also when the file of the program was replaced meanwhile, the processes are of the same
+    // build.
     let mut command = Command::new(format!("/proc/{}/exe", std::process::id()));
     command.args(["lab", "endpoint"]).arg(&reading.file);
     for set in &reading.set {

@@ -10,7 +10,8 @@ const FIRST: u32 = MIN_INITIAL as u32;
 /// That of full packets, where the URI says nothing else.
 const FULL: u32 = DEFAULT_DATAGRAM as u32;
 
-/// The MTU of a way out, as the system knows it: that of the interface, or of the route where that is less.
+/// The MTU of a way out, as the system knows it: that of the interface, or of the route where that
+/// is less.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Mtu {
     /// The largest IP packet.
@@ -28,8 +29,8 @@ impl Mtu {
         }
     }
 
-    /// The MTU on the way to an address; `None` where there is no way, or the system does not tell. Connecting a UDP
-    /// socket sends nothing.
+    /// The MTU on the way to an address; `None` where there is no way, or the system does not tell.
+    /// Connecting a UDP socket sends nothing.
     pub(crate) fn towards(address: SocketAddr) -> Option<Self> {
         let any: SocketAddr = match address {
             SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),

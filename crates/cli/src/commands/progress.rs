@@ -1,4 +1,4 @@
-//! What people see and do while runs are played.
+//! What people see and do while runs are run.
 
 use std::io::IsTerminal;
 use std::sync::OnceLock;
@@ -19,8 +19,8 @@ pub(crate) fn now() -> Instant {
     Instant::now()
 }
 
-/// Calls `tell` when the interrupt key is pressed; what is returned becomes true then. When the key is pressed
-/// again, or `tell` says that nobody listens, the program ends.
+/// Calls `tell` when the interrupt key is pressed; what is returned becomes true then. When the key
+/// is pressed again, or `tell` says that nobody listens, the program ends.
 fn interrupt_key(tell: impl Fn() -> bool + Send + 'static) -> &'static AtomicBool {
     static CANCEL: AtomicBool = AtomicBool::new(false);
     let pressed = OnceLock::new();
@@ -42,17 +42,17 @@ fn interrupt_key(tell: impl Fn() -> bool + Send + 'static) -> &'static AtomicBoo
 /// How often the bar moves while nothing is said.
 const TICK: Duration = Duration::from_millis(200);
 
-/// What the thread that plays, or the interrupt key, says.
+/// What the thread that runs, or the interrupt key, says.
 enum Message<N, E> {
     Finished(usize),
     News(N),
     End(E),
-    /// The thread that plays is gone; without an end it panicked, and said so.
+    /// The thread that runs is gone; without an end it panicked, and said so.
     Gone,
     Interrupt,
 }
 
-/// What a thread that plays tells those who wait for it.
+/// What a thread that runs tells those who wait for it.
 pub(crate) struct Teller<N, E>(mpsc::Sender<Message<N, E>>);
 
 impl<N, E> Teller<N, E> {
@@ -88,9 +88,9 @@ pub(crate) enum OnInterrupt<'a> {
     Wait,
 }
 
-/// Lets `play` play so many runs on another thread, so that an interrupt need not wait for those under way, and hands
-/// what comes out to `take`. What `play` is given becomes true when the interrupt key is pressed. Returns what `play`
-/// does.
+/// Lets `run` run so many runs on another thread, so that an interrupt need not wait for those
+/// under way, and hands what comes out to `take`. What `run` is given becomes true when the
+/// interrupt key is pressed. Returns what `run` does.
 pub(crate) fn follow<N: Send + 'static, E: Send + 'static>(
     (runs, quiet): (usize, bool),
     on_interrupt: OnInterrupt<'_>,

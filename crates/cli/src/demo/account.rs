@@ -8,8 +8,8 @@ use comity_sim::metrics::jain;
 use super::clip::Kind;
 use super::recording::{Fate, Flow, Recording, Sent, Setup};
 
-/// The controllers find their rates in the beginning: shares are not counted from the first moment on, but
-/// after this time, or a quarter of a short run.
+/// The controllers find their rates in the beginning: shares are not counted from the first moment
+/// on, but after this time, or a quarter of a short run.
 const SETTLING_S: f64 = 2.0;
 
 /// What became of the sections of one kind.
@@ -58,7 +58,8 @@ pub(crate) struct FlowShare {
     pub(crate) mbps: f64,
     /// Of what all flows together got.
     pub(crate) share: f64,
-    /// What max-min fairness would give it: the video no more than it needs, the others the rest in equal parts.
+    /// What max-min fairness would give it: the video no more than it needs, the others the rest in
+    /// equal parts.
     pub(crate) fair_mbps: f64,
 }
 
@@ -85,7 +86,8 @@ pub(crate) struct Account {
     pub(crate) bytes: ByteCount,
     /// What an equal share of the bottleneck carries of sections in the time of the run.
     pub(crate) equal_share_bytes: u64,
-    /// How much time 99 % of the complete sections had left at least, in milliseconds, and half of them.
+    /// How much time 99 % of the complete sections had left at least, in milliseconds, and half of
+    /// them.
     pub(crate) slack_ms: Option<(f64, f64)>,
 }
 
@@ -258,7 +260,8 @@ fn slack(sections: &[Sent]) -> Option<(f64, f64)> {
 }
 
 impl Flow {
-    /// What arrived between two moments, as far as there are samples; `None` when there are less than two.
+    /// What arrived between two moments, as far as there are samples; `None` when there are less
+    /// than two.
     pub(crate) fn rate_mbps(&self, from_s: f64, to_s: f64) -> Option<f64> {
         let within = |sample: &&super::recording::Sample| {
             (from_s - 1e-9..=to_s + 1e-9).contains(&sample.at_s)
@@ -369,7 +372,7 @@ pub(crate) mod tests {
             },
             sender: SenderCount {
                 submitted_bytes: 5_000,
-                repeated_bytes: 500,
+                retransmitted_bytes: 500,
                 late_bytes: 0,
                 pacing_p99_us: 80.0,
             },

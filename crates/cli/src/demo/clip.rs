@@ -11,7 +11,7 @@ use comity_media::{Event, FrameType, MediaSection, ReadError, Reader, ReaderConf
 use comity_units::{Bytes, Rate, Span, Time};
 use thiserror::Error;
 
-use crate::commands::stream::passing::{Due, Passing};
+use crate::commands::stream::media_unit::{Due, MediaUnit};
 
 /// Ten seconds of a synthetic picture and a tone (`experiments/demo/clip/make.sh`).
 const CLIP: &[u8] = include_bytes!("../../../../experiments/demo/clip/clip.ts");
@@ -19,8 +19,9 @@ const CLIP: &[u8] = include_bytes!("../../../../experiments/demo/clip/clip.ts");
 /// A file is read in pieces of so many bytes.
 const PIECE: usize = 64 << 10;
 
-/// What each datagram has on the wire beside bytes of sections: IP, UDP, header and tag, some 20 for
-/// the departure and the frame, and, measured on an empty path, 33 for the packets without sections.
+/// What each datagram has on the wire beside bytes of sections: IP, UDP, header and tag, some 20
+/// for the departure and the frame, and, measured on an empty path, 33 for the packets without
+/// sections.
 const OVERHEAD: u64 = WITH_SECTIONS + 33;
 /// That of it which a datagram with sections has.
 const WITH_SECTIONS: u64 = (UDP_IPV4 + SEALING) as u64 + 20;
@@ -115,8 +116,8 @@ impl Planned {
     }
 
     /// The section on this host's clock, where it comes into being at `source_time`.
-    pub(crate) fn passing(&self, source_time: Instant) -> Passing {
-        Passing {
+    pub(crate) fn passing(&self, source_time: Instant) -> MediaUnit {
+        MediaUnit {
             stream: self.stream,
             number: self.number,
             importance: self.media.importance.0,
@@ -210,8 +211,8 @@ impl Clip {
     }
 
     fn of(sections: Vec<MediaSection>) -> Self {
-        // Each stream goes on, when the clip begins again, one of its own intervals after its last section:
-        // the longest of them is the length. Tables come when they like.
+        // Each stream goes on, when the clip begins again, one of its own intervals after its last
+        // section: the longest of them is the length. Tables come when they like.
         let mut times: BTreeMap<u16, Vec<Time>> = BTreeMap::new();
         let timed = sections
             .iter()
@@ -250,8 +251,9 @@ impl Clip {
         Rate::of(Bytes::new(bytes), self.length)
     }
 
-    /// All sections of `copies` copies that come into being within `duration`, in the order of their times. The
-    /// copies begin one after the other, such that their large pictures do not come together.
+    /// All sections of `copies` copies that come into being within `duration`, in the order of
+    /// their times. The copies begin one after the other, such that their large pictures do not
+    /// come together.
     pub(crate) fn plan(&self, copies: u16, duration: Span) -> Vec<Planned> {
         let mut counts: BTreeMap<u16, u64> = BTreeMap::new();
         for section in &self.sections {
@@ -328,7 +330,8 @@ mod tests {
         assert_eq!(count(Kind::Intra), 10);
         let pictures = count(Kind::Intra) + count(Kind::Predicted) + count(Kind::Bidirectional);
         assert_eq!(pictures, 250);
-        // The file has 668 kB; the headers of the transport stream go and those of the datagrams come.
+        // The file has 668 kB; the headers of the transport stream go and those of the datagrams
+        // come.
         let rate = clip.wire_rate().as_mbps_f64();
         assert!((0.45..0.65).contains(&rate), "{rate}");
     }

@@ -1,12 +1,14 @@
-//! Video with deadlines beside greedy flows through one emulated bottleneck: what `comity demo` shows.
+//! Video with deadlines beside greedy flows through one emulated bottleneck: what `comity demo`
+//! shows.
 //!
 //! ```text
 //! Clip ─► plan ─┐
-//!               ├─► network::play ─► Recording ─► Account ─► words, JSON
+//!               ├─► network::run ─► Recording ─► Account ─► words, JSON
 //! Setup ────────┘   (sockets)           └──────────┴───────► report: charts ─► HTML
 //! ```
 //!
-//! Only `network` knows sockets and clocks. What comes after it are functions of the [`recording::Recording`].
+//! Only `network` knows sockets and clocks. What comes after it are functions of the
+//! [`recording::Recording`].
 
 pub(crate) mod account;
 pub(crate) mod clip;

@@ -1,4 +1,4 @@
-//! Plays the demonstration over real sockets, and writes down what happens.
+//! Runs the demonstration over real sockets, and writes down what happens.
 //!
 //! ```text
 //!  video ────────┐                      ┌──────────► receives the video
@@ -44,7 +44,7 @@ pub(crate) const VIDEO: &str = "video";
 /// The length of the sections of competitors. They carry nothing.
 const GREEDY: usize = 16_384;
 /// How many packets are looked at one by one: those of 20 s at 600 Mb/s.
-const MOST_RECORDS: usize = 1_000_000;
+const MAX_RECORDS: usize = 1_000_000;
 /// By how much the connections take each packet for longer than it is here: they count with IPv6.
 const LONGER_HEADER: u64 = 20;
 /// How long, beyond the latency, the last sections may take.
@@ -120,7 +120,7 @@ struct Reported {
     outcome: Result<Instant, &'static str>,
 }
 
-/// Plays until all is sent, or `is_stopped`.
+/// Runs until all is sent, or `is_stopped`.
 pub(crate) async fn play(
     setup: Setup,
     plan: Vec<Planned>,
@@ -230,7 +230,7 @@ pub(crate) async fn play(
         exactness: exactness(&report),
         sender: SenderCount {
             submitted_bytes: last.sent.bytes.submitted,
-            repeated_bytes: last.sent.repeated_bytes,
+            retransmitted_bytes: last.sent.retransmitted_bytes,
             late_bytes: last.sent.late_bytes,
             pacing_p99_us: last.pacing.p99_us,
         },
@@ -256,7 +256,7 @@ fn emulation(setup: &Setup, target: SocketAddr, listen: SocketAddr) -> EmulatorC
         forward: link.clone(),
         backward: link,
         seed: Seed::new(setup.seed),
-        record: MOST_RECORDS,
+        record: MAX_RECORDS,
         ..EmulatorConfig::new(listen, target)
     }
 }
@@ -338,7 +338,8 @@ struct Given {
     id: SectionId,
 }
 
-/// Gives each section to the connection when it comes into being, and withdraws those that a shedder leaves out.
+/// Gives each section to the connection when it comes into being, and withdraws those that a
+/// shedder leaves out.
 async fn feed(
     sender: Arc<Connection>,
     plan: Vec<Planned>,

@@ -1,4 +1,5 @@
-//! What happened in a run, without any judgement. Times are seconds after the beginning of the video.
+//! What happened in a run, without any judgement. Times are seconds after the beginning of the
+//! video.
 
 use comity_units::{Rate, Span};
 
@@ -43,7 +44,8 @@ impl Setup {
         self.rate.mul_f64(1.0 / (f64::from(self.flows) + 1.0))
     }
 
-    /// What an equal share carries of sections in this time: that of full datagrams is headers for the rest.
+    /// What an equal share carries of sections in this time: that of full datagrams is headers for
+    /// the rest.
     pub(crate) fn equal_share_bytes(&self, length_s: f64) -> u64 {
         (self.equal_share().as_bps() as f64 / 8.0 * PAYLOAD_OF_WIRE * length_s) as u64
     }
@@ -94,8 +96,8 @@ pub(crate) struct Sent {
 /// What became of a section.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Fate {
-    /// It was complete so long before its deadline; after it, if that is negative. Both ends are on one host, so
-    /// the deadline is the sender's own and not what the receiver makes of it.
+    /// It was complete so long before its deadline; after it, if that is negative. Both ends are on
+    /// one host, so the deadline is the sender's own and not what the receiver makes of it.
     Complete {
         /// Milliseconds.
         slack_ms: f64,
@@ -177,8 +179,8 @@ pub(crate) struct Exactness {
 pub(crate) struct SenderCount {
     /// Bytes of sections that were given.
     pub(crate) submitted_bytes: u64,
-    /// Bytes of sections that were sent again.
-    pub(crate) repeated_bytes: u64,
+    /// Bytes of sections that were retransmitted.
+    pub(crate) retransmitted_bytes: u64,
     /// Bytes of sections that were sent after their deadline.
     pub(crate) late_bytes: u64,
     /// How much later than planned 99 % of the paced packets left at most.

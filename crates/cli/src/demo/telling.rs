@@ -16,7 +16,7 @@ pub(crate) struct Statement {
     pub(crate) text: String,
 }
 
-/// What was played.
+/// What was run.
 pub(crate) fn situation(setup: &Setup) -> String {
     let video = setup.video();
     let loss = if setup.loss > 0.0 {
@@ -107,8 +107,11 @@ pub(crate) fn statements(recording: &Recording, account: &Account) -> Vec<Statem
         format!(
             "{} bytes were sent after their deadline; {} were sent a second time in time ({} of the video).",
             grouped(sender.late_bytes),
-            grouped(sender.repeated_bytes),
-            percent(share(sender.repeated_bytes, sender.submitted_bytes.max(1))),
+            grouped(sender.retransmitted_bytes),
+            percent(share(
+                sender.retransmitted_bytes,
+                sender.submitted_bytes.max(1)
+            )),
         ),
     );
     state("shares", shares(account));
@@ -329,7 +332,7 @@ pub(crate) fn document(recording: &Recording, account: &Account) -> Value {
         "gaps": account.gaps,
         "slack_ms": account.slack_ms.map(|(least, median)| json!({ "p1": least, "p50": median })),
         "bytes_after_deadline": recording.sender.late_bytes,
-        "repeated_bytes": recording.sender.repeated_bytes,
+        "retransmitted_bytes": recording.sender.retransmitted_bytes,
         "pacing_error_p99_us": recording.sender.pacing_p99_us,
         "flows": flows,
         "counted_s": [account.counted.0, account.counted.1],

@@ -110,7 +110,8 @@ fn the_emulator_carries_packets_and_accounts_for_them() {
     }
 }
 
-/// A link whose trace has a packet of 1,500 bytes leave each 100 ms holds the second one back that long; the other way is free.
+/// A link whose trace has a packet of 1,500 bytes leave each 100 ms holds the second one back that
+/// long; the other way is free.
 #[expect(
     clippy::disallowed_methods,
     reason = "the emulator keeps to the real clock"

@@ -82,7 +82,8 @@ fn entry(list: &str, name: &str) -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
-/// The document is the oracle: what it has of a name, the text has behind that name, in lines that can be read.
+/// The document is the oracle: what it has of a name, the text has behind that name, in lines that
+/// can be read.
 #[test]
 fn the_whole_list_has_every_source_and_every_default() {
     let text = out(&ends(0, &["list"]));
@@ -285,7 +286,8 @@ fn controllers_and_systems_are_listed() {
     assert!(said.contains("`comity list` prints all names"), "{said}");
 }
 
-/// An application tells of all parameters of what it is made of, with the paper's value beside the default.
+/// An application tells of all parameters of what it is made of, with the paper's value beside the
+/// default.
 #[test]
 fn applications_are_told_with_their_parameters() {
     let vreal = out(&ends(0, &["list", "vreal"]));

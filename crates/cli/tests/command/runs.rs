@@ -38,8 +38,8 @@ fn a_run_prints_a_table_for_people() {
     assert_eq!(out(&ends(0, &["sim", "run", &file, "--quiet"])), "");
 }
 
-/// A reader's share of reads that found their data is shown where there is a reader, and a warm-up is where
-/// there is one.
+/// A reader's share of reads that found their data is shown where there is a reader, and a warm-up
+/// is where there is one.
 #[test]
 fn readers_and_the_warmup_are_mentioned_where_they_are() {
     let (_folder, file) = small();

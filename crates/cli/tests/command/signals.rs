@@ -67,7 +67,8 @@ fn an_interrupted_trace_leaves_nothing() {
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
 }
 
-/// Claims are printed as soon as they are judged, and those are counted when the rest is interrupted.
+/// Claims are printed as soon as they are judged, and those are counted when the rest is
+/// interrupted.
 #[cfg(unix)]
 #[test]
 fn interrupted_claims_keep_what_was_judged() {

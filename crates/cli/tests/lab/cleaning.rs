@@ -9,8 +9,8 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::{Bench, can_run, comity, said};
 
-/// A lab with programs that would go on for hours, also in the background and in sessions of their own. `mark` is in
-/// the words of all of them.
+/// A lab with programs that would go on for hours, also in the background and in sessions of their
+/// own. `mark` is in the words of all of them.
 fn long_run(group: &str, mark: &str) -> (Bench, Child) {
     let scenario = format!(
         r#"
@@ -123,8 +123,8 @@ fn is_counter(path: &Path) -> bool {
     name.ends_with("_count") || name.ends_with("_nr")
 }
 
-/// A lab that is killed leaves namespaces and programs; the next start, or `comity lab clean`, ends and removes them. The
-/// host's own network is the same before, during and after.
+/// A lab that is killed leaves namespaces and programs; the next start, or `comity lab clean`, ends
+/// and removes them. The host's own network is the same before, during and after.
 #[test]
 fn what_a_killed_lab_left_is_removed() {
     if !can_run() {

@@ -1,7 +1,8 @@
 //! The lab as people meet it: kernel TCP, datagrams, sections and programs on real packets.
 //!
-//! Where parts are missing, the tests say which and pass; with `COMITY_NEED_LAB=1` they fail. A run that the lab itself
-//! does not trust is tried once more; then nothing is judged that depends on timing.
+//! Where parts are missing, the tests say which and pass; with `COMITY_NEED_LAB=1` they fail. A run
+//! that the lab itself does not trust is tried once more; then nothing is judged that depends on
+//! timing.
 
 mod cleaning;
 mod refusals;
@@ -86,7 +87,8 @@ impl Bench {
         assert!(output.status.success(), "{}", said(&output));
     }
 
-    /// Runs the scenario in the lab, into `lab.csv`, and once more where the first run is not to be trusted.
+    /// Runs the scenario in the lab, into `lab.csv`, and once more where the first run is not to be
+    /// trusted.
     fn run(&self, args: &[&str]) -> Played {
         let mut command = self.comity(&["lab", "run", "flow.toml", "--out", "lab.csv"]);
         command.args(args);

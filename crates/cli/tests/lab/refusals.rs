@@ -23,7 +23,8 @@ transport = "sections"
 workload = { kind = "cbr", rate = "1Mbps" }
 "#;
 
-/// Each message names the flow or link, what was asked for, and what is expected. Nothing runs before.
+/// Each message names the flow or link, what was asked for, and what is expected. Nothing runs
+/// before.
 #[test]
 fn what_the_lab_cannot_do_is_said_before_the_first_run() {
     if !can_run() {
@@ -94,7 +95,8 @@ fn without_root_the_lab_says_what_is_missing() {
         command.args(["--reuid", "65534", "--clear-groups", "--", program]);
         command.args(args).current_dir("/").output()
     };
-    // Where one cannot become nobody, or nobody may not read the program, this test has nothing to say.
+    // Where one cannot become nobody, or nobody may not read the program, this test has nothing to
+    // say.
     match nobody(&["--version"]) {
         Ok(version) if version.status.success() => {}
         _ => return,

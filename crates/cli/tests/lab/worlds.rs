@@ -102,8 +102,8 @@ fn numbers(path: &Path) -> Vec<u64> {
     numbers
 }
 
-/// Of the same packets the link loses the same, as random streams depend on seeds and names only. Captures have every
-/// packet that their link was offered.
+/// Of the same packets the link loses the same, as random streams depend on seeds and names only.
+/// Captures have every packet that their link was offered.
 #[test]
 fn a_link_loses_the_packets_that_it_loses_in_the_simulator() {
     if !can_run() {
@@ -301,7 +301,8 @@ sender = "echo sent to {address6}; echo broken >&2; exit 7"
     assert!(!bench.path("logs/ping-0.receiver.out").exists());
     let flow = bench.row("lab.csv", "flows", ("flow", "pipe-0"));
     assert_eq!(flow.text("kind"), "command");
-    // The bytes with 52 to 60 bytes of headers to each of some 70 packets, and those of the handshake.
+    // The bytes with 52 to 60 bytes of headers to each of some 70 packets, and those of the
+    // handshake.
     let carried = flow.number("delivered_wire_bytes");
     assert!((103_000.0..112_000.0).contains(&carried), "{carried}");
     let trusted = bench.row("lab.csv", "runs", ("world", "lab"));

@@ -32,8 +32,8 @@ fn stalls(running: &mut Running, side: &str, name: &str) {
     }
 }
 
-/// A receiver waits for its reader, and a sender for the receiver, when both are stopped. What waited with the receiver is
-/// written, and what waited with the sender named.
+/// A receiver waits for its reader, and a sender for the receiver, when both are stopped. What
+/// waited with the receiver is written, and what waited with the sender named.
 #[test]
 fn a_section_that_waits_for_room_at_the_stop_is_written_or_named() {
     let folder = Folder::new();

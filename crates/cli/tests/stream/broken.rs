@@ -35,8 +35,8 @@ struct Carried {
     listed: usize,
 }
 
-/// Sends a file ten times as fast as it plays, over a path that loses nothing, and so that what is late is waited for:
-/// what is missing then is missing for another reason.
+/// Sends a file ten times as fast as it runs, over a path that loses nothing, and so that what is
+/// late is waited for: what is missing then is missing for another reason.
 fn carried(source: &[u8]) -> Carried {
     let folder = Folder::new();
     let [input, out, gaps] = ["in", "out", "gaps.jsonl"].map(|name| folder.path(name));
@@ -67,7 +67,8 @@ fn carried(source: &[u8]) -> Carried {
     carried
 }
 
-/// How many sections of slices passed, and how many bytes of the source they hold: each has a header of one byte.
+/// How many sections of slices passed, and how many bytes of the source they hold: each has a
+/// header of one byte.
 fn slices(end: &Value) -> (u64, u64) {
     let count = &end["passed"]["whole"]["slice"];
     let number = |name: &str| count[name].as_u64().unwrap();
@@ -75,7 +76,8 @@ fn slices(end: &Value) -> (u64, u64) {
     (sections, number("bytes") - sections)
 }
 
-/// Units that are, byte for byte, some of those that were sent, in their order; how many of each stream are missing.
+/// Units that are, byte for byte, some of those that were sent, in their order; how many of each
+/// stream are missing.
 fn missing(received: &[u8], sent: &[u8]) -> BTreeMap<u16, usize> {
     let (received, sent) = (elementary_streams(received), elementary_streams(sent));
     let missing = sent.iter().map(|(pid, units)| {
@@ -88,8 +90,8 @@ fn missing(received: &[u8], sent: &[u8]) -> BTreeMap<u16, usize> {
     missing.collect()
 }
 
-/// Video packets and frames, as ffprobe counts them. With `COMITY_NEED_FFMPEG` in the environment, as in CI, it has to be there:
-/// a test that passes says nothing of what it skipped.
+/// Video packets and frames, as ffprobe counts them. With `COMITY_NEED_FFMPEG` in the environment,
+/// as in CI, it has to be there: a test that passes says nothing of what it skipped.
 fn probed(stream: &[u8]) -> Option<(usize, usize)> {
     let folder = Folder::new();
     let file = folder.path("stream.ts");
@@ -205,7 +207,8 @@ fn garbage_before_the_stream_is_left_out_and_told() {
     }
 }
 
-/// What begins with more than is looked at is nothing that is known, as is what has no video in it: every byte arrives.
+/// What begins with more than is looked at is nothing that is known, as is what has no video in it:
+/// every byte arrives.
 #[test]
 fn what_is_not_known_arrives_as_it_was() {
     let numbers =
@@ -235,7 +238,8 @@ fn a_stream_that_is_cut_within_a_packet_ends_with_a_whole_one() {
     let cut = &clip[..1_500 * PACKET + 77];
     let Carried { said, written, .. } = carried(cut);
     assert!(said.contains("77 bytes were left out"), "{said}");
-    // Each unit is whole, from the first one on: those that the cut took parts of are told, and not there.
+    // Each unit is whole, from the first one on: those that the cut took parts of are told, and not
+    // there.
     let told = said.matches("part of an access unit is missing").count();
     assert!((1..=2).contains(&told), "{said}");
     let (received, sent) = (elementary_streams(&written), elementary_streams(&clip));

@@ -42,7 +42,8 @@ impl Copying {
         sleeper
     }
 
-    /// Gives it the first bytes; returns when this many have left it, the copies of all receivers together.
+    /// Gives it the first bytes; returns when this many have left it, the copies of all receivers
+    /// together.
     fn give(&mut self, bytes: &[u8], leaving: u64) {
         self.pipe.write_all(bytes).unwrap();
         while self.sender.event("statistics")["output"]["totals"]["byteSent"]
@@ -147,9 +148,9 @@ fn a_receiver_that_comes_late_gets_what_comes_from_then_on() {
     );
 }
 
-/// With `reliability=full` nothing is left out, so one whose reader sleeps has to be left behind: here after the mebibyte that
-/// waits for it, that of its connection, and what it holds itself. The one that reads must not be as far behind in the first
-/// round trips, in which either may be ahead.
+/// With `reliability=full` nothing is left out, so one whose reader sleeps has to be left behind:
+/// here after the mebibyte that waits for it, that of its connection, and what it holds itself. The
+/// one that reads must not be as far behind in the first round trips, in which either may be ahead.
 #[test]
 fn a_receiver_that_stalls_holds_up_nobody_else() {
     let folder = Folder::new();
@@ -191,7 +192,8 @@ fn a_receiver_that_stalls_holds_up_nobody_else() {
     assert!(!output.stdout.is_empty() && bytes.starts_with(&output.stdout));
 }
 
-/// Nobody is ahead of the only one: its reader is waited for, and somebody who comes meanwhile is served at once.
+/// Nobody is ahead of the only one: its reader is waited for, and somebody who comes meanwhile is
+/// served at once.
 #[test]
 fn the_only_receiver_is_waited_for_until_another_one_comes() {
     let folder = Folder::new();
@@ -201,7 +203,8 @@ fn the_only_receiver_is_waited_for_until_another_one_comes() {
     let pipe = copying.pipe.as_fd().try_clone_to_owned().unwrap();
     let given = bytes.clone();
     let feeding = thread::spawn(move || fs::File::from(pipe).write_all(&given));
-    // It is stalled when statistics do not grow any more, all its room being full, and still connected.
+    // It is stalled when statistics do not grow any more, all its room being full, and still
+    // connected.
     let mut sent = u64::MAX;
     loop {
         let statistics = copying.sender.event("statistics");

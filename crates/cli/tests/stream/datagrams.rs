@@ -20,7 +20,8 @@ fn datagrams_and_rtp_carry_it_too() {
                 "relay",
                 clip.to_str().unwrap(),
                 &target,
-                // Nothing holds datagrams back: the socket's buffer has to last while the machine does something else.
+                // Nothing holds datagrams back: the socket's buffer has to last while the machine
+                // does something else.
                 "--speed",
                 "5",
                 "-q",
@@ -83,7 +84,8 @@ fn a_port_is_open_for_both_families_and_an_address_for_its_own() {
     }
 }
 
-/// The last picture of a source that stops is given when it has ended, and not when another would begin.
+/// The last picture of a source that stops is given when it has ended, and not when another would
+/// begin.
 #[test]
 fn the_last_picture_is_not_waited_for() {
     let folder = Folder::new();

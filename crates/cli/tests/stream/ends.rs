@@ -411,14 +411,16 @@ fn either_end_may_be_stopped_and_keeps_what_it_has() {
                 units > 20 && arrived < SECTIONS,
                 "{units} units of {arrived}"
             );
-            // What had arrived is written, to the last one, and the sender counts nothing else as arrived.
+            // What had arrived is written, to the last one, and the sender counts nothing else as
+            // arrived.
             assert_eq!(units + tables, arrived);
             let count = |name: &str| sent["output"]["totals"][name].as_u64().unwrap();
             let lists = [folder.listed("sent.gaps"), folder.listed("received.gaps")];
             if receiver_stops {
                 let acknowledged = count("sectionsAcknowledged");
                 assert!(acknowledged <= arrived, "{acknowledged} of {arrived}");
-                // The others are in its list, those that the receiver has heard of in that one's too.
+                // The others are in its list, those that the receiver has heard of in that one's
+                // too.
                 let [unsent, missing] = &lists;
                 let given = count("sectionsSubmitted");
                 let never_given = sent["output"]["unsent"].as_object().unwrap().values();
@@ -434,7 +436,8 @@ fn either_end_may_be_stopped_and_keeps_what_it_has() {
     }
 }
 
-/// From three seconds on nothing comes back from the receiver, which the sender therefore cannot know to have anything.
+/// From three seconds on nothing comes back from the receiver, which the sender therefore cannot
+/// know to have anything.
 #[test]
 fn an_end_that_is_not_confirmed_is_an_end_all_the_same() {
     let folder = Folder::new();
@@ -548,7 +551,8 @@ fn what_finds_no_room_on_the_disk_is_in_the_list_of_gaps() {
     let (end, said) = receiver.end(1);
     assert!(said.contains("what was written is kept"), "{said}");
 
-    // The file has whole sections, those at the beginning of each stream, and the list has all others that arrived.
+    // The file has whole sections, those at the beginning of each stream, and the list has all
+    // others that arrived.
     let file = folder.read("out.ts");
     assert!((90_000..=102_400).contains(&file.len()), "{}", file.len());
     assert_eq!(end["output"]["bytes"], file.len());
@@ -702,7 +706,8 @@ fn prometheus_is_answered() {
     receiver.end(0);
 }
 
-/// Where the controller has it that nothing is sent again, it is said, with the way to change it.
+/// Where the controller has it that nothing is retransmitted, it is said, with the way to change
+/// it.
 #[test]
 fn a_law_that_sends_nothing_again_is_told() {
     let clip = clip();

@@ -1,10 +1,10 @@
-//! Interfaces that carry less than a full packet: in a network of its own, which takes no root where the system lets
-//! users make one.
+//! Interfaces that carry less than a full packet: in a network of its own, which takes no root
+//! where the system lets users make one.
 
 use super::*;
 
-/// Runs `script` in a network of its own, whose loopback interface carries packets of `mtu` bytes; `None`, with the
-/// reason on the standard error, where that cannot be.
+/// Runs `script` in a network of its own, whose loopback interface carries packets of `mtu` bytes;
+/// `None`, with the reason on the standard error, where that cannot be.
 #[expect(
     clippy::print_stderr,
     reason = "a test that was skipped has to say why"
@@ -67,7 +67,8 @@ fn an_interface_that_is_narrower_than_full_packets_carries_everything() {
     assert_is_told(&objects);
 }
 
-/// One warning names a size that IP and UDP take 28 bytes of 1,400 for, up to the 16 that the search leaves unknown.
+/// One warning names a size that IP and UDP take 28 bytes of 1,400 for, up to the 16 that the
+/// search leaves unknown.
 fn assert_is_told(objects: &[Value]) {
     let warnings: Vec<&str> = objects
         .iter()

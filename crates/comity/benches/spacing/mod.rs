@@ -1,8 +1,9 @@
-//! The spacing that one stream keeps on real sockets, by the system's time stamps of its datagrams, beside the spacing
-//! that its law asked for: the tables of `docs/performance.md`.
+//! The spacing that one stream keeps on real sockets, by the system's time stamps of its datagrams,
+//! beside the spacing that its controller asked for: the tables of `docs/performance.md`.
 //!
-//! What a law asked for stands in the trace of its connection: when each packet was to leave (`planned`). The datagrams
-//! of the trace and those of the tap are the same ones in the same order, or the measurement fails.
+//! What a controller asked for stands in the trace of its connection: when each packet was to leave
+//! (`planned`). The datagrams of the trace and those of the tap are the same ones in the same
+//! order, or the measurement fails.
 
 mod tap;
 
@@ -46,14 +47,15 @@ pub(crate) async fn measure(seconds: u64) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The laws that set each departure by themselves: what the table calls them, and how they are chosen.
+/// The controllers that set each departure by themselves: what the table calls them, and how they
+/// are chosen.
 const LAWS: [(&str, &str, &str); 3] = [
     ("psp, ad hoc", "psp", "link=1Gbps&damped=false"),
     ("psp, damped", "psp", "link=1Gbps&damped=true"),
     ("iftp", "iftp", "link=1Gbps"),
 ];
 
-/// A law whose gap is given, and a path without losses.
+/// A controller whose gap is given, and a path without losses.
 async fn fixed(seconds: u64, gap_us: u64) -> Result<(), Failure> {
     let row = table::find("fixed")?;
     let gap = row.parse("gap", &format!("{gap_us}us"))?;
@@ -88,7 +90,8 @@ async fn fixed(seconds: u64, gap_us: u64) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A law that finds its spacing by what a narrow link loses, with an application that always has more.
+/// A controller that finds its spacing by what a narrow link loses, with an application that always
+/// has more.
 async fn adaptive(
     seconds: u64,
     law: &str,

@@ -1,4 +1,5 @@
-//! A socket between two endpoints that has the system's own times of what passes, and may be a narrow link.
+//! A socket between two endpoints that has the system's own times of what passes, and may be a
+//! narrow link.
 
 use std::collections::VecDeque;
 use std::io::{self, IoSliceMut};
@@ -29,8 +30,8 @@ pub(super) struct Arrival {
     pub(super) length: usize,
 }
 
-/// A link with a queue that drops what it has no room for, on the way to the target. The way back is as long and not
-/// narrow.
+/// A link with a queue that drops what it has no room for, on the way to the target. The way back
+/// is as long and not narrow.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Narrow {
     pub(super) megabits: u32,
@@ -50,7 +51,8 @@ impl Tap {
     pub(super) fn start(target: SocketAddr, narrow: Option<Narrow>) -> Result<Self, Failure> {
         let socket = UdpSocket::bind(loopback())?;
         setsockopt(&socket, ReceiveTimestampns, &true)?;
-        // The system gives what it has; a datagram that finds no room is missed when the two records are compared.
+        // The system gives what it has; a datagram that finds no room is missed when the two
+        // records are compared.
         setsockopt(&socket, RcvBuf, &(8 << 20))?;
         let address = socket.local_addr()?;
         let is_over = Arc::new(AtomicBool::new(false));

@@ -340,7 +340,7 @@ impl ConfigBuilder {
 }
 
 impl Settings {
-    /// How long lost bytes are sent again: as chosen, or as the controller has it.
+    /// How long lost bytes are retransmitted: as chosen, or as the controller has it.
     pub fn effective_reliability(&self) -> Reliability {
         let usual = || table::find(&self.controller).map(Reliability::usual);
         self.reliability

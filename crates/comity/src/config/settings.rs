@@ -313,7 +313,7 @@ settings! {
     /// Acknowledgements do not wait for it, but count.
     max_rate: [Rate] = Transport::DEFAULT.max_rate, rate(bounds::MAX_RATE), uri("maxbw");
 
-    /// How long lost bytes are sent again: until the deadline, never, or for ever. Without it
+    /// How long lost bytes are retransmitted: until the deadline, never, or for ever. Without it
     /// `timeline`, but `none` with the controllers `iftp` and `psp`, whose papers send nothing
     /// again.
     reliability: [Option<Reliability>] = None, choice(RELIABILITIES), uri("reliability");

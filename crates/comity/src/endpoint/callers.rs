@@ -1,4 +1,5 @@
-//! The connections that an endpoint opens: by id, with a queue of those to serve and their timers in order.
+//! The connections that an endpoint opens: by id, with a queue of those to serve and their timers
+//! in order.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::{IpAddr, SocketAddr};
@@ -32,7 +33,8 @@ pub(super) struct Call {
 /// All calls, answered and not.
 #[derive(Default)]
 pub(super) struct Callers {
-    /// Each in a place of its own: they are large, and a map of them would hold much that is empty and move them about.
+    /// Each in a place of its own: they are large, and a map of them would hold much that is empty
+    /// and move them about.
     calls: BTreeMap<ConnectionId, Box<Call>>,
     timers: BTreeSet<(Time, ConnectionId)>,
     ready: VecDeque<ConnectionId>,
@@ -96,7 +98,8 @@ impl Callers {
         !self.ready.is_empty()
     }
 
-    /// Arms the timer of a call that was served, and forgets one that is over; `true` for the latter.
+    /// Arms the timer of a call that was served, and forgets one that is over; `true` for the
+    /// latter.
     pub(super) fn settle(&mut self, id: ConnectionId) -> bool {
         let Some(call) = self.calls.get_mut(&id) else {
             return true;
@@ -146,8 +149,9 @@ impl Callers {
             .collect()
     }
 
-    /// The calls that have no answer yet and that a complaint from `complainer` is about: those to that host, or,
-    /// since it may be a router on the way, the only one there is. Looks at all calls: for what rarely happens.
+    /// The calls that have no answer yet and that a complaint from `complainer` is about: those to
+    /// that host, or, since it may be a router on the way, the only one there is. Looks at all
+    /// calls: for what rarely happens.
     pub(super) fn unanswered(&self, complainer: IpAddr) -> Vec<(ConnectionId, SocketAddr)> {
         let all = || {
             self.calls

@@ -35,7 +35,8 @@ impl Clock {
         }
     }
 
-    /// The instant at which the clock shows `time`; `None` for never, and beyond what the system's clock can show.
+    /// The instant at which the clock shows `time`; `None` for never, and beyond what the system's
+    /// clock can show.
     pub(crate) fn instant(self, time: Time) -> Option<Instant> {
         if time.is_never() {
             return None;

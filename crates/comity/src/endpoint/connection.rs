@@ -19,8 +19,9 @@ use crate::statistics::Statistics;
 
 /// One connection to a peer: sections in both directions, over encrypted datagrams.
 ///
-/// All methods take `&self`, so that one task may send while another receives. Dropping it closes the connection
-/// without waiting: call [`finish`](Self::finish) to have everything delivered first.
+/// All methods take `&self`, so that one task may send while another receives. Dropping it closes
+/// the connection without waiting: call [`finish`](Self::finish) to have everything delivered
+/// first.
 #[derive(Debug)]
 pub struct Connection {
     shared: Arc<ConnectionShared>,
@@ -41,8 +42,8 @@ pub enum Event {
         /// The new one.
         to: SocketAddr,
     },
-    /// It was found out how large datagrams may be on the path, and that is not what it was: at first, as large as
-    /// both ends take.
+    /// It was found out how large datagrams may be on the path, and that is not what it was: at
+    /// first, as large as both ends take.
     PathSize(PathSize),
     /// So many events were not kept, because nobody asked for so long.
     Missed(u64),
@@ -64,8 +65,8 @@ pub struct PathSize {
 pub struct PathSizes(watch::Receiver<Option<PathSize>>);
 
 impl PathSizes {
-    /// Waits for the next finding; `None` when the connection is forgotten. That the path carries what both ends take
-    /// is none, but after a narrower one.
+    /// Waits for the next finding; `None` when the connection is forgotten. That the path carries
+    /// what both ends take is none, but after a narrower one.
     pub async fn next(&mut self) -> Option<PathSize> {
         loop {
             self.0.changed().await.ok()?;
@@ -122,15 +123,17 @@ impl TargetBitrate {
     }
 
     /// Up to which rate it is worth giving sections some of which may be left out, for who sheds
-    /// frames: no less than [`current`](Self::current), and no more than the path was seen to carry. What
-    /// the congestion controller allows beside others goes up and down by more than half of it within seconds. What does not fit
-    /// when it is less, the connection leaves out itself, the least important first; what was never given is missing
-    /// when it is more. `None` before anything is known of the path.
+    /// frames: no less than [`current`](Self::current), and no more than the path was seen to
+    /// carry. What the congestion controller allows beside others goes up and down by more than
+    /// half of it within seconds. What does not fit when it is less, the connection leaves out
+    /// itself, the least important first; what was never given is missing when it is more. `None`
+    /// before anything is known of the path.
     pub fn offer(&self) -> Option<Rate> {
         self.0.borrow().target.map(|target| target.offer)
     }
 
-    /// Waits until one of the two has changed, and gives what an encoder should be set to; `None` when the connection is over.
+    /// Waits until one of the two has changed, and gives what an encoder should be set to; `None`
+    /// when the connection is over.
     pub async fn changed(&mut self) -> Option<Rate> {
         loop {
             if self.0.borrow().is_over {
@@ -154,8 +157,8 @@ impl Connection {
 
     /// Gives a section to be sent; waits while the send buffer is full.
     ///
-    /// Its number in its stream: 0, 1, 2, .. in the order of the calls. What becomes of it is told by
-    /// [`events`](Self::events) and counted in the [`statistics`](Self::statistics).
+    /// Its number in its stream: 0, 1, 2, .. in the order of the calls. What becomes of it is told
+    /// by [`events`](Self::events) and counted in the [`statistics`](Self::statistics).
     ///
     /// A call that is dropped before it is ready has sent nothing, and used up no number.
     ///
@@ -174,7 +177,8 @@ impl Connection {
         }
     }
 
-    /// As [`send`](Self::send), without waiting: live media had better leave out what there is no room for.
+    /// As [`send`](Self::send), without waiting: live media had better leave out what there is no
+    /// room for.
     ///
     /// # Errors
     ///
@@ -184,11 +188,13 @@ impl Connection {
         self.give(section, source_time, false)
     }
 
-    /// Waits until the send buffer has room for a section of `length` bytes, or such a section cannot be sent at all.
+    /// Waits until the send buffer has room for a section of `length` bytes, or such a section
+    /// cannot be sent at all.
     ///
-    /// For whoever sends the same to several peers and is not to wait for one of them: the room of each is waited for, and
-    /// whoever has some is given what is next by [`try_send`](Self::try_send). A call that is dropped before it is ready
-    /// loses nothing. Of several tasks that wait, all are told; the first one to send takes the room.
+    /// For whoever sends the same to several peers and is not to wait for one of them: the room of
+    /// each is waited for, and whoever has some is given what is next by
+    /// [`try_send`](Self::try_send). A call that is dropped before it is ready loses nothing. Of
+    /// several tasks that wait, all are told; the first one to send takes the room.
     pub async fn room(&self, length: usize) {
         loop {
             let mut room = pin!(self.shared.room.notified());
@@ -262,9 +268,9 @@ impl Connection {
     /// Uses up the next number of a stream without a section, and never waits.
     ///
     /// The peer gets a gap with this reason. Later sections that need this number become gaps with
-    /// [`Reason::Dependency`]. A sender skips sections that it sheds ([`Reason::Shed`]); a relay skips those that it
-    /// did not receive ([`Reason::Cancelled`]). Statistics count a section without bytes. No
-    /// [`Event::Outcome`] follows.
+    /// [`Reason::Dependency`]. A sender skips sections that it sheds ([`Reason::Shed`]); a relay
+    /// skips those that it did not receive ([`Reason::Cancelled`]). Statistics count a section
+    /// without bytes. No [`Event::Outcome`] follows.
     ///
     /// # Errors
     ///
@@ -350,9 +356,11 @@ impl Connection {
 
     // ---------------------------------------------------------------------------------------------- receiving
 
-    /// The next section or gap, waiting for it; `None` when the connection is over and all was received.
+    /// The next section or gap, waiting for it; `None` when the connection is over and all was
+    /// received.
     ///
-    /// A call that is dropped before it is ready loses nothing. Of several tasks that wait, each item reaches one.
+    /// A call that is dropped before it is ready loses nothing. Of several tasks that wait, each
+    /// item reaches one.
     pub async fn recv(&self) -> Option<Item> {
         loop {
             let mut arrived = pin!(self.shared.arrived.notified());
@@ -398,9 +406,10 @@ impl Connection {
         Some(Some(item))
     }
 
-    /// Takes no more sections: from now on none is acknowledged, and the peer is told that there is no room. What had
-    /// arrived still comes from [`recv`](Self::recv) in its time, and after [`close`](Self::close) the rest of it, so
-    /// that whoever receives until `None` has every section that the peer counts as arrived.
+    /// Takes no more sections: from now on none is acknowledged, and the peer is told that there is
+    /// no room. What had arrived still comes from [`recv`](Self::recv) in its time, and after
+    /// [`close`](Self::close) the rest of it, so that whoever receives until `None` has every
+    /// section that the peer counts as arrived.
     pub fn stop_receiving(&self) {
         self.command(Command::Refuse);
     }
@@ -412,7 +421,8 @@ impl Connection {
 
     // ----------------------------------------------------------------------------------------------- watching
 
-    /// What happens to the connection from now on. Events that nobody asks for are not kept: at most 1,024 wait.
+    /// What happens to the connection from now on. Events that nobody asks for are not kept: at
+    /// most 1,024 wait.
     pub fn events(&self) -> Events {
         Events {
             receiver: self.shared.subscribe(),
@@ -420,8 +430,8 @@ impl Connection {
         }
     }
 
-    /// What the application may send, as it changes: smoothed, steady enough for an encoder, and no more than the path was
-    /// seen to carry.
+    /// What the application may send, as it changes: smoothed, steady enough for an encoder, and no
+    /// more than the path was seen to carry.
     pub fn target_bitrate(&self) -> TargetBitrate {
         TargetBitrate(self.shared.target.subscribe())
     }
@@ -494,14 +504,15 @@ impl Connection {
 
     /// Ends all streams, waits until every section has its outcome and the peer knows, and closes.
     ///
-    /// That takes as long as the last deadline is away, and without deadlines until the peer has everything or is
-    /// [given up](crate::ConfigBuilder::idle_timeout). A call that is dropped before it is ready has begun to end
-    /// the connection all the same; another one waits for the rest.
+    /// That takes as long as the last deadline is away, and without deadlines until the peer has
+    /// everything or is [given up](crate::ConfigBuilder::idle_timeout). A call that is dropped
+    /// before it is ready has begun to end the connection all the same; another one waits for the
+    /// rest.
     ///
     /// # Errors
     ///
-    /// [`End`] when the connection ended otherwise meanwhile; [`End::is_clean`] of the peer's means that it was done
-    /// as well.
+    /// [`End`] when the connection ended otherwise meanwhile; [`End::is_clean`] of the peer's means
+    /// that it was done as well.
     pub async fn finish(&self) -> Result<(), End> {
         {
             let mut outbound = lock(&self.shared.outbound);
@@ -517,8 +528,9 @@ impl Connection {
         }
     }
 
-    /// Ends the connection now. What has not arrived becomes a gap at the peer, which is told the reason: at most
-    /// 255 bytes of it. Codes of the application begin at [`CloseCode::APPLICATION`].
+    /// Ends the connection now. What has not arrived becomes a gap at the peer, which is told the
+    /// reason: at most 255 bytes of it. Codes of the application begin at
+    /// [`CloseCode::APPLICATION`].
     pub fn close(&self, code: CloseCode, reason: &str) {
         self.command(Command::Close(code, reason.to_owned()));
     }

@@ -31,20 +31,21 @@ use crate::session::{
 use crate::statistics::EndpointStatistics;
 
 /// Batches that are received before connections are served again.
-const MOST_BATCHES: usize = 4;
+const MAX_BATCHES: usize = 4;
 /// Connections that are served before the socket is looked at again.
-const MOST_SERVED: usize = 64;
+const MAX_SERVED: usize = 64;
 /// An endpoint that is woken more often than this many times
 const OFTEN: usize = 4;
 /// within this span
 const WITHIN: Span = Span::from_millis(2);
-/// looks only so often for what arrives and what it is asked for, so that all that came together is done at once.
+/// looks only so often for what arrives and what it is asked for, so that all that came together is
+/// done at once.
 const REST: Span = Span::from_micros(250);
-/// With more connections than these few its timers wait for that as well: their paced packets leave later by no more
-/// than this, in few calls of the system.
+/// With more connections than these few its timers wait for that as well: their paced packets leave
+/// later by no more than this, in few calls of the system.
 const FEW: usize = 8;
-/// Where a law sets when each packet leaves, the thread is awake this long before: it takes the system some 60 us to wake
-/// it, and on a busy host more.
+/// Where a controller sets when each packet leaves, the thread is awake this long before: it takes
+/// the system some 60 us to wake it, and on a busy host more.
 const AWAKE: Span = Span::from_micros(100);
 /// How long a closed endpoint waits for its connections to end.
 const LINGER: Span = Span::from_secs(1);
@@ -139,7 +140,8 @@ impl Driver {
             }
             let next = self.wait();
             if !matches!(next, Next::Serve) && self.receive().is_err() {
-                // The socket is of no use any more: as if the network were gone, but without spinning.
+                // The socket is of no use any more: as if the network were gone, but without
+                // spinning.
                 break;
             }
             if let Next::ReceiveUntil(departure) = next {
@@ -154,13 +156,14 @@ impl Driver {
         self.shared.clock.now()
     }
 
-    /// Whether somebody counts on this endpoint; a caller whose handshake was answered holds itself for connected.
+    /// Whether somebody counts on this endpoint; a caller whose handshake was answered holds itself
+    /// for connected.
     fn has_peers(&self) -> bool {
         let half_open = self.listener.as_ref().map_or(0, Listener::half_open);
         !self.links.is_empty() || self.callers.len() > 0 || half_open > 0
     }
 
-    // ---------------------------------------------------------------------------------------------- requests
+    // ---- requests
 
     fn take_requests(&mut self) {
         for request in self.shared.take_requests() {
@@ -265,11 +268,11 @@ impl Driver {
         }
     }
 
-    // --------------------------------------------------------------------------------------------- connections
+    // ---- connections
 
     /// Serves connections to which something happened, as long as the system takes their packets.
     fn serve_ready(&mut self) {
-        for _ in 0..MOST_SERVED {
+        for _ in 0..MAX_SERVED {
             let Some(listener) = &mut self.listener else {
                 break;
             };
@@ -285,7 +288,7 @@ impl Driver {
             }
         }
         self.tell_refusals();
-        for _ in 0..MOST_SERVED {
+        for _ in 0..MAX_SERVED {
             let Some(id) = self.callers.next_ready() else {
                 break;
             };
@@ -325,7 +328,7 @@ impl Driver {
                     self.shared.clock,
                     session,
                     &mut self.scratch,
-                    self.socket.most_segments(),
+                    self.socket.max_segments(),
                 );
                 if served == Served::Busy {
                     listener.make_ready(id);
@@ -375,7 +378,7 @@ impl Driver {
                         self.shared.clock,
                         session,
                         &mut self.scratch,
-                        self.socket.most_segments(),
+                        self.socket.max_segments(),
                     );
                     is_busy = served == Served::Busy;
                 }
@@ -406,7 +409,7 @@ impl Driver {
         }
     }
 
-    // -------------------------------------------------------------------------------------------------- socket
+    // ---- socket
 
     /// Hands waiting datagrams to the system; `false` when it has no room now.
     fn flush(&mut self) -> bool {
@@ -420,7 +423,7 @@ impl Driver {
                 && is_too_large
             {
                 too_large.push((id, datagram.length));
-            } else if is_unreachable(&reason) && failed.len() < MOST_SERVED {
+            } else if is_unreachable(&reason) && failed.len() < MAX_SERVED {
                 failed.push((datagram.to, reason));
             }
         };
@@ -484,7 +487,8 @@ impl Driver {
         }
     }
 
-    /// Whether a law sets when each packet leaves, of as few connections as have their timers kept exactly.
+    /// Whether a controller sets when each packet leaves, of as few connections as have their
+    /// timers kept exactly.
     fn times_departures(&self) -> bool {
         self.links.len() <= FEW && self.links.values().any(|link| link.times_departures)
     }
@@ -568,10 +572,11 @@ impl Driver {
     ///
     /// # Errors
     ///
-    /// The socket is of no use any more. What the network says of an earlier datagram, which anybody can forge, is the result
-    /// of some later call of the system, whatever that is about, and no such error.
+    /// The socket is of no use any more. What the network says of an earlier datagram, which
+    /// anybody can forge, is the result of some later call of the system, whatever that is about,
+    /// and no such error.
     fn receive(&mut self) -> io::Result<()> {
-        for _ in 0..MOST_BATCHES {
+        for _ in 0..MAX_BATCHES {
             let now = self.shared.clock.now();
             let (callers, listener) = (&mut self.callers, &mut self.listener);
             let counts = &mut self.counts;
@@ -674,7 +679,8 @@ fn route(
         if let Some(id) = destination
             && let Some(call) = callers.get_mut(id)
         {
-            // The system knows from which address whom this end has called can be reached, also after the routes have changed.
+            // The system knows from which address whom this end has called can be reached, also
+            // after the routes have changed.
             call.caller.handle_datagram(now, from.peer, ecn, datagram);
             callers.make_ready(id);
             return;

@@ -24,11 +24,11 @@ use crate::statistics::{Pacing, Statistics};
 use crate::trace::{Ended, Record, Settled, Size, Skipped, Submitted};
 
 /// Received sections that wait for the application outside of the connection: so many items,
-const MOST_ITEMS: usize = 256;
+const MAX_ITEMS: usize = 256;
 /// and bytes, or a quarter of the receive buffer if that is less.
-const MOST_BYTES: usize = 1 << 20;
+const MAX_BYTES: usize = 1 << 20;
 /// Packets of one connection that leave before the next connection has its turn.
-const MOST_PACKETS: usize = 64;
+const MAX_PACKETS: usize = 64;
 /// The longest pacing error that is told apart, in ns.
 const LONGEST_ERROR: u64 = 10_000_000_000;
 
@@ -37,7 +37,8 @@ const LONGEST_ERROR: u64 = 10_000_000_000;
 pub(super) struct Scratch {
     /// Empty between two connections.
     commands: Vec<Command>,
-    /// Those whose applications are to be told that something arrived: together, since each may wake a thread.
+    /// Those whose applications are to be told that something arrived: together, since each may
+    /// wake a thread.
     pub(super) arrived: Vec<Arc<ConnectionShared>>,
     /// Datagrams that leave.
     pub(super) out: OutgoingDatagrams,
@@ -76,7 +77,7 @@ pub(super) struct Link {
     /// Whether the application has been told.
     is_told: bool,
     pacing: Option<Box<Histogram<u32>>>,
-    /// Whether its law sets when each packet leaves.
+    /// Whether its controller sets when each packet leaves.
     pub(super) times_departures: bool,
 }
 
@@ -108,7 +109,7 @@ impl Link {
         clock: Clock,
         session: &mut Session<Transport>,
         scratch: &mut Scratch,
-        most_segments: usize,
+        max_segments: usize,
     ) -> Served {
         let Scratch {
             commands,
@@ -127,7 +128,7 @@ impl Link {
         }
         self.catch_up(now, session);
         let mut has_more = self.deliver(now, clock, session.core_mut(), arrived);
-        let served = self.transmit(now, session, out, most_segments);
+        let served = self.transmit(now, session, out, max_segments);
         self.collect(now, session);
         if !self.pending.is_empty() {
             self.catch_up(now, session);
@@ -137,7 +138,7 @@ impl Link {
                 .core_mut()
                 .connection_mut()
                 .close(now, CloseCode::DONE, "");
-            self.transmit(now, session, out, most_segments);
+            self.transmit(now, session, out, max_segments);
             self.collect(now, session);
         }
         if self.end.is_some() {
@@ -176,7 +177,8 @@ impl Link {
         while let Some(command) = self.pending.pop_front() {
             let connection = core.connection_mut();
             match command {
-                // The peer keeps only so many sections apart, the handle cannot know how many are left.
+                // The peer keeps only so many sections apart, the handle cannot know how many are
+                // left.
                 Command::Submit(section) if connection.is_open() => {
                     let Ok(id) = connection.submit(now, section.clone()) else {
                         self.pending.push_front(Command::Submit(section));
@@ -218,9 +220,9 @@ impl Link {
         }
     }
 
-    /// Hands sections over as long as there is room for them. Whether some were thrown away that nobody will take: then there may be
-    /// more, and whether the connection is over is to be looked at once more. No timer and no packet brings that about when it
-    /// has ended.
+    /// Hands sections over as long as there is room for them. Whether some were thrown away that
+    /// nobody will take: then there may be more, and whether the connection is over is to be looked
+    /// at once more. No timer and no packet brings that about when it has ended.
     fn deliver(
         &mut self,
         now: Time,
@@ -237,10 +239,10 @@ impl Link {
             return false;
         }
         if self.is_abandoned && self.end.is_some() {
-            // Nobody watches what would be played out.
+            // Nobody watches what would be run out.
             core.connection_mut().close(now, CloseCode::DONE, "");
         }
-        let most_bytes = MOST_BYTES.min((self.shared.facts.receive_buffer / 4) as usize);
+        let max_bytes = MAX_BYTES.min((self.shared.facts.receive_buffer / 4) as usize);
         let mut inbound = lock(&self.shared.inbound);
         if self.is_abandoned {
             inbound.items.clear();
@@ -250,11 +252,11 @@ impl Link {
         let mut is_stalled = false;
         let mut delivered = 0;
         loop {
-            if inbound.items.len() >= MOST_ITEMS || inbound.bytes >= most_bytes {
+            if inbound.items.len() >= MAX_ITEMS || inbound.bytes >= max_bytes {
                 is_stalled = true;
                 break;
             }
-            if self.is_abandoned && delivered >= MOST_ITEMS {
+            if self.is_abandoned && delivered >= MAX_ITEMS {
                 break;
             }
             let Some(delivery) = core.connection_mut().poll_delivery(now) else {
@@ -272,7 +274,7 @@ impl Link {
             inbound.items.push_back(item);
         }
         inbound.is_stalled = is_stalled;
-        // What is played out after the end comes in its time.
+        // What is run out after the end comes in its time.
         let is_played_out = !core.connection().has_deliveries();
         inbound.is_over = self.end.is_some() && !is_stalled && is_played_out;
         let is_news = inbound.items.len() > before || inbound.is_over;
@@ -289,13 +291,13 @@ impl Link {
         now: Time,
         session: &mut Session<Transport>,
         out: &mut OutgoingDatagrams,
-        most_segments: usize,
+        max_segments: usize,
     ) -> Served {
-        for _ in 0..MOST_PACKETS {
+        for _ in 0..MAX_PACKETS {
             let Some(datagram) = session.poll_transmit(now, &mut out.bytes) else {
                 return Served::Idle;
             };
-            out.push(Some(session.id()), datagram, most_segments);
+            out.push(Some(session.id()), datagram, max_segments);
         }
         Served::Busy
     }
@@ -414,8 +416,8 @@ impl Link {
             let mut outbound = lock(&self.shared.outbound);
             // Whoever waits for an answer sees that none comes.
             let commands = mem::take(&mut outbound.commands);
-            // What was accepted from the application and never reached the connection has an end all the same. In each
-            // stream those are the last ones that got a number.
+            // What was accepted from the application and never reached the connection has an end
+            // all the same. In each stream those are the last ones that got a number.
             let mut unsent: BTreeMap<StreamId, Vec<Unsent>> = BTreeMap::new();
             let late = self.late.drain(..).chain(self.pending.drain(..));
             for command in late.chain(commands) {

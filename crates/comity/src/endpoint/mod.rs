@@ -8,17 +8,19 @@
 //!  statistics, close ─────────┘      └── Session ── Transport ──────┘      ◄──── GRO
 //! ```
 //!
-//! The thread waits in `ppoll` with a timer slack of 1 ns until the socket has something, a timer is due or a task
-//! has a command (an eventfd, written only while the thread sleeps). Connections to which something happened stand
-//! in a queue and are served in turn; nothing is ever done for all of them. Serving one means: take its commands,
-//! hand over its sections, gather what may leave now and arm its timer. What all of a round gave is handed to the
-//! system together, in batches of equal datagrams to one address (GSO). An endpoint that is woken often rests for
-//! 250 us in between. Where a law sets when each packet leaves (`fixed` with a gap, `iftp`, `psp`, `libra`), and the
-//! endpoint has few connections, the thread does not sleep for the last 100 us before a timer: gaps of 50 us are kept, at
-//! the price of a processor.
+//! The thread waits in `ppoll` with a timer slack of 1 ns until the socket has something, a timer
+//! is due or a task has a command (an eventfd, written only while the thread sleeps). Connections
+//! to which something happened stand in a queue and are served in turn; nothing is ever done for
+//! all of them. Serving one means: take its commands, hand over its sections, gather what may leave
+//! now and arm its timer. What all of a round gave is handed to the system together, in batches of
+//! equal datagrams to one address (GSO). An endpoint that is woken often rests for 250 us in
+//! between. Where a controller sets when each packet leaves (`fixed` with a gap, `iftp`, `psp`,
+//! `libra`), and the endpoint has few connections, the thread does not sleep for the last 100 us
+//! before a timer: gaps of 50 us are kept, at the price of a processor.
 //!
-//! What the application does not take stays in the connection, where it uses up the credit of the peer; what the
-//! network does not take stays in the send buffer, where it makes [`Connection::send`] wait.
+//! What the application does not take stays in the connection, where it uses up the credit of the
+//! peer; what the network does not take stays in the send buffer, where it makes
+//! [`Connection::send`] wait.
 
 mod callers;
 mod clock;
@@ -107,13 +109,15 @@ impl EndpointEvents {
 }
 
 impl Endpoint {
-    /// Opens a socket at `address` that answers callers, as far as `config` says whom; it may call others too.
+    /// Opens a socket at `address` that answers callers, as far as `config` says whom; it may call
+    /// others too.
     ///
     /// Port 0 takes one that is free, which [`local_address`](Self::local_address) tells.
     ///
     /// # Errors
     ///
-    /// [`BindError`]: the address is taken, not of this host, or the configuration is not for listening.
+    /// [`BindError`]: the address is in use or not of this host, or the configuration does not
+    /// listen.
     pub fn bind(address: SocketAddr, config: Config) -> Result<Self, BindError> {
         Self::open(address, config, true)
     }
@@ -163,8 +167,8 @@ impl Endpoint {
                     .encode(&mut parameters)
                     .expect("a valid configuration gives valid parameters");
                 let answering = ListenerConfig {
-                    most_connections: config.settings().max_connections,
-                    most_served: config.settings().max_served,
+                    max_connections: config.settings().max_connections,
+                    max_served: config.settings().max_served,
                     ..ListenerConfig::new(credentials, parameters)
                 };
                 let seed = Seed::new(u64::from_be_bytes(randomness.bytes()));
@@ -200,10 +204,12 @@ impl Endpoint {
         })
     }
 
-    /// Waits for a caller that has proved itself; `None` when the endpoint is closed, or does not listen.
+    /// Waits for a caller that has proved itself; `None` when the endpoint is closed, or does not
+    /// listen.
     ///
-    /// What a caller sends before it is accepted is kept, and acknowledged only then: nobody is told that something
-    /// arrived which nobody takes. A caller that is not accepted in time counts its sections as expired.
+    /// What a caller sends before it is accepted is kept, and acknowledged only then: nobody is
+    /// told that something arrived which nobody takes. A caller that is not accepted in time counts
+    /// its sections as expired.
     ///
     /// A call that is dropped before it is ready loses nothing.
     pub async fn accept(&self) -> Option<Connection> {
@@ -212,9 +218,11 @@ impl Endpoint {
         Some(connection)
     }
 
-    /// Opens a connection to the endpoint that listens at `address`, with the configuration of this one.
+    /// Opens a connection to the endpoint that listens at `address`, with the configuration of this
+    /// one.
     ///
-    /// When a call is dropped before it is ready, the connection that may come of it is closed at once.
+    /// When a call is dropped before it is ready, the connection that may come of it is closed at
+    /// once.
     ///
     /// # Errors
     ///
@@ -249,7 +257,8 @@ impl Endpoint {
         self.handle.shared.address
     }
 
-    /// What happens apart from the connections, from now on. At most 256 events are kept for who asks slowly.
+    /// What happens apart from the connections, from now on. At most 256 events are kept for who
+    /// asks slowly.
     pub fn events(&self) -> EndpointEvents {
         EndpointEvents(self.handle.shared.events.subscribe())
     }
@@ -261,9 +270,9 @@ impl Endpoint {
         answer.await.unwrap_or_default()
     }
 
-    /// Closes all connections with [`CloseCode::SHUTDOWN`](crate::CloseCode::SHUTDOWN), takes no more, and waits until
-    /// their peers have had the chance to hear of it: at most a second. What they had not received is lost:
-    /// [`Connection::finish`] comes first where that matters.
+    /// Closes all connections with [`CloseCode::SHUTDOWN`](crate::CloseCode::SHUTDOWN), takes no
+    /// more, and waits until their peers have had the chance to hear of it: at most a second. What
+    /// they had not received is lost: [`Connection::finish`] comes first where that matters.
     pub async fn close(&self) {
         let mut is_over = self.handle.shared.is_over.subscribe();
         self.handle.shared.request(Request::Shutdown);

@@ -8,12 +8,12 @@ use comity_units::Time;
 use crate::session::{ConnectionId, Datagram};
 
 /// The most bytes that one call of the system takes.
-const MOST_BYTES: usize = 65_000;
-/// How often the system is asked once more for a datagram that it refused: what the network said of an earlier one is the result of the
-/// next call, and that may be so again.
+const MAX_BYTES: usize = 65_000;
+/// How often the system is asked once more for a datagram that it refused: what the network said of
+/// an earlier one is the result of the next call, and that may be so again.
 const TRIES_AGAIN: usize = 2;
 /// With so many bytes waiting, nothing is gained by gathering more.
-const LARGE: usize = 4 * MOST_BYTES;
+const LARGE: usize = 4 * MAX_BYTES;
 
 /// Sealed datagrams that wait to be handed over, gathered into runs that one call takes.
 #[derive(Debug, Default)]
@@ -63,7 +63,7 @@ impl Outgoing {
         &mut self,
         connection: Option<ConnectionId>,
         datagram: Datagram,
-        most_segments: usize,
+        max_segments: usize,
     ) {
         let start = self.bytes.len() - datagram.length;
         self.leave_by.push_back(datagram.leave_by);
@@ -73,8 +73,8 @@ impl Outgoing {
             && run.datagram.source == datagram.source
             && run.datagram.ecn == datagram.ecn
             && datagram.length <= run.datagram.length
-            && run.segments < most_segments
-            && run.length + datagram.length <= MOST_BYTES
+            && run.segments < max_segments
+            && run.length + datagram.length <= MAX_BYTES
         {
             run.length += datagram.length;
             run.segments += 1;
@@ -92,10 +92,10 @@ impl Outgoing {
         });
     }
 
-    /// Hands over what the system takes by `send`; `false` when it has no room now. What has waited for room until its
-    /// time was over is thrown away. What the system refuses otherwise is lost, as the network may lose it too;
-    /// the reasons are given to `complain`, with the connection of the first datagram of a run, which all have one
-    /// destination.
+    /// Hands over what the system takes by `send`; `false` when it has no room now. What has waited
+    /// for room until its time was over is thrown away. What the system refuses otherwise is lost,
+    /// as the network may lose it too; the reasons are given to `complain`, with the connection of
+    /// the first datagram of a run, which all have one destination.
     pub(super) fn flush(
         &mut self,
         now: impl Fn() -> Time,

@@ -1,8 +1,9 @@
 //! What the driver's thread and the application's tasks have in common.
 //!
-//! A connection's commands wait in its own queue, and its id in the endpoint's list of those that have any; the
-//! thread sleeps in the system and is woken through an eventfd, and only if it sleeps. Everything the other way
-//! waits in bounded queues, with a notification for the task that waits for it.
+//! A connection's commands wait in its own queue, and its id in the endpoint's list of those that
+//! have any; the thread sleeps in the system and is woken through an eventfd, and only if it
+//! sleeps. Everything the other way waits in bounded queues, with a notification for the task that
+//! waits for it.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
@@ -26,7 +27,8 @@ use crate::section::{Item, Reason, SectionId, StreamId};
 use crate::session::{Cipher, ConnectionId, PublicKey};
 use crate::statistics::{EndpointStatistics, Statistics};
 
-/// A lock whose holders do not panic; if one did, what it left is still consistent enough to end with.
+/// A lock whose holders do not panic; if one did, what it left is still consistent enough to end
+/// with.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -71,7 +73,7 @@ impl std::fmt::Debug for Request {
 }
 
 /// Events of an endpoint that wait for a slow listener to them.
-const MOST_ENDPOINT_EVENTS: usize = 256;
+const MAX_ENDPOINT_EVENTS: usize = 256;
 
 impl EndpointShared {
     pub(crate) fn new(address: SocketAddr, wake: OwnedFd) -> Self {
@@ -82,7 +84,7 @@ impl EndpointShared {
             scheduled: Mutex::default(),
             is_asleep: AtomicBool::new(false),
             wake,
-            events: broadcast::Sender::new(MOST_ENDPOINT_EVENTS),
+            events: broadcast::Sender::new(MAX_ENDPOINT_EVENTS),
             is_over: watch::Sender::new(false),
         }
     }
@@ -91,8 +93,8 @@ impl EndpointShared {
         &self.wake
     }
 
-    /// Asks the thread for something. When it has ended the request is dropped, and with it the way back: whoever
-    /// waits for an answer learns that none comes.
+    /// Asks the thread for something. When it has ended the request is dropped, and with it the way
+    /// back: whoever waits for an answer learns that none comes.
     pub(crate) fn request(&self, request: Request) {
         let refused = match lock(&self.requests).as_mut() {
             Some(requests) => {
@@ -257,7 +259,7 @@ pub(crate) struct ConnectionShared {
 }
 
 /// Events of a connection that wait for a slow listener to them.
-const MOST_EVENTS: usize = 1_024;
+const MAX_EVENTS: usize = 1_024;
 
 impl ConnectionShared {
     pub(crate) fn new(facts: Facts) -> Self {
@@ -291,7 +293,7 @@ impl ConnectionShared {
     /// The events from now on.
     pub(crate) fn subscribe(&self) -> broadcast::Receiver<Event> {
         self.events
-            .get_or_init(|| broadcast::Sender::new(MOST_EVENTS))
+            .get_or_init(|| broadcast::Sender::new(MAX_EVENTS))
             .subscribe()
     }
 

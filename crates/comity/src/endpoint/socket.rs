@@ -13,7 +13,8 @@ use rustix::net::sockopt;
 use crate::config::Settings;
 use crate::session::{Addresses, Datagram, Ecn};
 
-/// What an endpoint asks the system to hold in either direction, in bytes; the system may allow less.
+/// What an endpoint asks the system to hold in either direction, in bytes; the system may allow
+/// less.
 pub const SYSTEM_BUFFER: usize = 4 << 20;
 /// The largest UDP datagram; with offloads, so many bytes of several.
 const LARGEST: usize = 65_535;
@@ -26,7 +27,8 @@ pub(super) struct Socket {
     buffers: Vec<u8>,
     has_errors: bool,
     is_ipv6: bool,
-    /// It is bound to all addresses of the host, so that it matters from which one an answer leaves.
+    /// It is bound to all addresses of the host, so that it matters from which one an answer
+    /// leaves.
     has_every_address: bool,
     type_of_service: u8,
 }
@@ -69,7 +71,8 @@ impl Socket {
         self.socket.local_addr()
     }
 
-    /// An address as this socket has it when something comes from there: a socket of IPv6 has those of IPv4 mapped.
+    /// An address as this socket has it when something comes from there: a socket of IPv6 has those
+    /// of IPv4 mapped.
     pub(super) fn reach(&self, address: SocketAddr) -> SocketAddr {
         match (address, self.is_ipv6) {
             (SocketAddr::V4(address), true) => {
@@ -80,7 +83,7 @@ impl Socket {
     }
 
     /// How many datagrams one call of the system may take; 1 when it offers no such thing.
-    pub(super) fn most_segments(&self) -> usize {
+    pub(super) fn max_segments(&self) -> usize {
         self.state.max_gso_segments().max(1)
     }
 
@@ -103,8 +106,9 @@ impl Socket {
         };
         let chunks = self.buffers.chunks_exact_mut(LARGEST);
         for (meta, bytes) in meta.iter().zip(chunks).take(received) {
-            // Nobody sends from there, and nothing can be sent there: the system would refuse the answer as it refuses
-            // batches that it cannot send, and quinn-udp would send none any more.
+            // Nobody sends from there, and nothing can be sent there: the system would refuse the
+            // answer as it refuses batches that it cannot send, and quinn-udp would send none any
+            // more.
             if meta.addr.port() == 0 {
                 continue;
             }
@@ -148,8 +152,8 @@ impl Socket {
             .try_send(UdpSockRef::from(&self.socket), &transmit)
     }
 
-    /// As [`send`](Self::send), with a type of service of its own: quinn-udp writes the whole byte with each datagram,
-    /// and knows only the bits of ECN in it.
+    /// As [`send`](Self::send), with a type of service of its own: quinn-udp writes the whole byte
+    /// with each datagram, and knows only the bits of ECN in it.
     fn send_marked(&self, first: &Datagram, contents: &[u8]) -> io::Result<()> {
         let Datagram {
             to,
@@ -224,8 +228,8 @@ impl Socket {
     }
 }
 
-/// Whether what came to this address can be answered from it. An address that is of one link only is left to the system,
-/// which chooses it by the link of the destination.
+/// Whether what came to this address can be answered from it. An address that is of one link only
+/// is left to the system, which chooses it by the link of the destination.
 fn can_be_source(local: IpAddr) -> bool {
     match local.to_canonical() {
         IpAddr::V4(local) => {

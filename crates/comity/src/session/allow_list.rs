@@ -7,8 +7,8 @@ use thiserror::Error;
 
 use super::{CredentialError, PublicKey};
 
-/// The public keys of those who may call, for [`Allow::Only`](super::Allow::Only). Text: one key a line; what
-/// stands behind a `#` is a comment.
+/// The public keys of those who may call, for [`Allow::Only`](super::Allow::Only). Text: one key a
+/// line; what stands behind a `#` is a comment.
 ///
 /// ```
 /// use comity::session::{AllowList, StaticKey};

@@ -36,7 +36,8 @@ pub struct CallerConfig {
     pub key_limits: KeyLimits,
     /// After how long without an answer it gives up.
     pub timeout: Span,
-    /// After how long the first message is sent again; every further time after half as long again.
+    /// After how long the first message is retransmitted; every further time after half as long
+    /// again.
     pub first_resend: Span,
     /// The longest wait between two of them.
     pub longest_resend: Span,
@@ -80,7 +81,8 @@ pub enum CallError {
         /// Who was called.
         address: SocketAddr,
     },
-    /// The listener does not accept this caller's key, or has another key than the one it is known by.
+    /// The listener does not accept this caller's key, or has another key than the one it is known
+    /// by.
     #[error(
         "{address}: refused, expected the key {own} on the listener's list and the listener to own {listener}"
     )]
@@ -235,7 +237,8 @@ impl<C: Core> Caller<C> {
         }
     }
 
-    /// The open connection, to give something to its core; `None` before the answer and after a failure.
+    /// The open connection, to give something to its core; `None` before the answer and after a
+    /// failure.
     pub fn session_mut(&mut self) -> Option<&mut Session<C>> {
         match &mut self.state {
             State::Open(session) => Some(session),
@@ -455,7 +458,8 @@ impl<C: Core> Caller<C> {
 }
 
 impl Handshake {
-    /// Remembers the first reason that somebody gave. Being busy passes, so that is waited for to the end.
+    /// Remembers the first reason that somebody gave. Being busy passes, so that is waited for to
+    /// the end.
     fn doubt(&mut self, now: Time, error: CallError) {
         let until = match error {
             CallError::Busy { .. } => self.deadline,

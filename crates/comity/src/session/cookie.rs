@@ -1,15 +1,15 @@
 //! The stateless proof that a caller receives what is sent to its address.
 //!
-//! A listener answers an Initial that has no valid cookie with a Retry that has one, and forgets both. The
-//! cookie is
+//! A listener answers an Initial that has no valid cookie with a Retry that has one, and forgets
+//! both. The cookie is
 //!
 //! ```text
 //! slot (u32) | HMAC-SHA256(secret, slot | connection id | port | address)
 //! ```
 //!
-//! and is good in its own time slot of [`SLOT`] and in the next one. The secret is random and replaced
-//! every [`ROTATION`]; the one before is kept for the cookies that it made. Only the listener reads
-//! cookies, so other implementations may make them otherwise.
+//! and is good in its own time slot of [`SLOT`] and in the next one. The secret is random and
+//! replaced every [`ROTATION`]; the one before is kept for the cookies that it made. Only the
+//! listener reads cookies, so other implementations may make them otherwise.
 
 use core::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -52,7 +52,8 @@ fn slot(now: Time) -> u64 {
     now.as_nanos() / SLOT.as_nanos()
 }
 
-/// What a cookie vouches for: slot, connection id, port and address; the length tells IPv4 from IPv6.
+/// What a cookie vouches for: slot, connection id, port and address; the length tells IPv4 from
+/// IPv6.
 fn vouched(slot: u64, caller: SocketAddr, connection: ConnectionId) -> Vec<u8> {
     let mut bytes = slot.to_be_bytes().to_vec();
     bytes.extend(connection.get().to_be_bytes());

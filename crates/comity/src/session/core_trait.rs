@@ -17,26 +17,29 @@ pub struct Transmit {
     pub leave_by: Time,
 }
 
-/// The transport of one connection, as its session sees it: plain payloads with their packet numbers.
+/// The transport of one connection, as its session sees it: plain payloads with their packet
+/// numbers.
 ///
 /// A payload that breaks the rules of the transport makes the core close itself, which it shows by
 /// sending what it has to and then answering [`Core::is_closed`].
 pub trait Core {
-    /// The handshake is done. The caller's core must send something that the peer answers, and repeat it
-    /// until it is answered: only that opens the connection at the listener.
+    /// The handshake is done. The caller's core must send something that the peer answers, and
+    /// repeat it until it is answered: only that opens the connection at the listener.
     fn on_established(&mut self, now: Time);
 
     /// A genuine packet that was not seen before. Numbers may come in any order.
     fn on_packet(&mut self, now: Time, number: PacketNumber, ecn: Ecn, payload: &[u8]);
 
-    /// A packet has come with a number that was seen before. It is not opened, so anybody may have sent it.
+    /// A packet has come with a number that was seen before. It is not opened, so anybody may have
+    /// sent it.
     fn on_duplicate(&mut self);
 
     /// Appends the payload of the next packet that may leave now.
     fn poll_transmit(&mut self, now: Time, out: &mut Vec<u8>) -> Option<Transmit>;
 
-    /// Appends a payload of this frame and padding, `length` bytes in all or as few as the frame takes.
-    /// It leaves at once and for another address than all others: no congestion control holds it.
+    /// Appends a payload of this frame and padding, `length` bytes in all or as few as the frame
+    /// takes. It leaves at once and for another address than all others: no congestion control
+    /// holds it.
     fn write_path_frame(
         &mut self,
         now: Time,
@@ -72,6 +75,6 @@ pub trait Core {
 #[error("transport parameters: the peer's are not understood or not acceptable")]
 pub struct BadParameters;
 
-/// Makes the core of a new connection from the role of this end, the bytes that sealing adds to each payload,
-/// and the peer's parameters.
+/// Makes the core of a new connection from the role of this end, the bytes that sealing adds to
+/// each payload, and the peer's parameters.
 pub type Opener<C> = Box<dyn FnMut(Time, Role, usize, &[u8]) -> Result<C, BadParameters> + Send>;

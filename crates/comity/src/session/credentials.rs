@@ -68,8 +68,8 @@ pub enum CredentialError {
 /// ```
 ///
 /// The salt is fixed because both ends have to come to the same key before they have met: equal
-/// passphrases of different users give equal keys, and a table of stretched guesses serves against all of
-/// them. Choose passphrases by a machine, or use static keys.
+/// passphrases of different users give equal keys, and a table of stretched guesses serves against
+/// all of them. Choose passphrases by a machine, or use static keys.
 ///
 /// Source: RFC 9106, parameters of its section 4 for machines with less memory.
 pub struct Passphrase;
@@ -83,7 +83,8 @@ impl Passphrase {
     const PASSES: u32 = 3;
     const LANES: u32 = 4;
 
-    /// The key of `passphrase`, as UTF-8, taken as it is. Takes some 0.2 s and 64 MiB: once per endpoint.
+    /// The key of `passphrase`, as UTF-8, taken as it is. Takes some 0.2 s and 64 MiB: once per
+    /// endpoint.
     ///
     /// # Errors
     ///
@@ -110,7 +111,8 @@ impl Passphrase {
 pub struct PresharedKey(Zeroizing<[u8; 32]>);
 
 impl PresharedKey {
-    /// The key with these bytes, which have to be random: what people choose goes through [`Passphrase`].
+    /// The key with these bytes, which have to be random: what people choose goes through
+    /// [`Passphrase`].
     pub fn new(bytes: [u8; 32]) -> Self {
         Self(Zeroizing::new(bytes))
     }
@@ -121,20 +123,21 @@ impl PresharedKey {
     }
 }
 
-/// The public half of a static X25519 key, by which others know an endpoint. Text: [its mark](Self::MARK) and 64
-/// hexadecimal digits.
+/// The public half of a static X25519 key, by which others know an endpoint. Text:
+/// [its mark](Self::MARK) and 64 hexadecimal digits.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PublicKey([u8; 32]);
 
 impl PublicKey {
-    /// What its text begins with: a secret key has the same form otherwise, and neither is to be taken for the other.
+    /// What its text begins with: a secret key has the same form otherwise, and neither is to be
+    /// taken for the other.
     pub const MARK: &'static str = "comity-public-";
 
     /// The key with these bytes.
     ///
     /// # Errors
     ///
-    /// [`CredentialError::KeyLowOrder`]: with such a key everybody knows the outcome of the exchange.
+    /// [`CredentialError::KeyLowOrder`]: everybody knows what such a key agrees on.
     pub fn new(bytes: [u8; 32]) -> Result<Self, CredentialError> {
         // X25519 clears the cofactor, so every secret shows it.
         if exchange(&[1; 32], &bytes) == [0; 32] {
@@ -181,7 +184,8 @@ pub struct StaticKey {
 }
 
 impl StaticKey {
-    /// What its text begins with: a public key has the same form otherwise, and neither is to be taken for the other.
+    /// What its text begins with: a public key has the same form otherwise, and neither is to be
+    /// taken for the other.
     pub const MARK: &'static str = "comity-secret-";
 
     /// A new key.
@@ -315,7 +319,8 @@ impl Allow {
 /// How a caller proves itself and knows the listener.
 #[derive(Clone, Debug)]
 pub enum CallerCredentials {
-    /// No protection whatsoever: everybody on the way can read, change and forge. Only when asked for.
+    /// No protection whatsoever: everybody on the way can read, change and forge. Only when asked
+    /// for.
     Insecure,
     /// Both ends share a secret.
     Shared(PresharedKey),
@@ -331,7 +336,8 @@ pub enum CallerCredentials {
 /// How a listener proves itself, and whom it accepts.
 #[derive(Clone, Debug)]
 pub enum ListenerCredentials {
-    /// No protection whatsoever: everybody on the way can read, change and forge. Only when asked for.
+    /// No protection whatsoever: everybody on the way can read, change and forge. Only when asked
+    /// for.
     Insecure,
     /// Both ends share a secret.
     Shared(PresharedKey),
@@ -430,7 +436,8 @@ mod tests {
     }
 
     proptest::proptest! {
-        /// Text is a key of at most one kind, and then the text of that key, but for white space and the case of digits.
+        /// Text is a key of at most one kind, and then the text of that key, but for white space
+        /// and the case of digits.
         #[test]
         fn what_is_read_is_what_is_written(
             before in "[ \t\r\n]{0,2}",

@@ -10,13 +10,13 @@
 //! ```
 //!
 //! Message 1 and 2 are those of `Noise_NNpsk0_25519_ChaChaPoly_SHA256` for a shared secret and of
-//! `Noise_IK_25519_ChaChaPoly_SHA256` for static keys; without protection they are their bare payloads. The
-//! prologue binds version, pattern and the caller's connection id; the listener's id, which is not known
-//! yet when message 1 is made, stands in the payload of message 2.
+//! `Noise_IK_25519_ChaChaPoly_SHA256` for static keys; without protection they are their bare
+//! payloads. The prologue binds version, pattern and the caller's connection id; the listener's id,
+//! which is not known yet when message 1 is made, stands in the payload of message 2.
 //!
 //! Source: The Noise Protocol Framework, revision 34.
 //! Differs from the source in: 1. The keys of the transport phase are not used as they come: see
-//! [`super::protection`]. 2. Message 1 is sent again as it is until it is answered.
+//! [`super::protection`]. 2. Message 1 is retransmitted as it is until it is answered.
 
 use comity_transport::wire::limits::VERSION;
 use ring::hkdf;
@@ -72,7 +72,7 @@ impl ListenerCredentials {
 }
 
 /// The most versions that a caller may name.
-const MOST_VERSIONS: usize = 16;
+const MAX_VERSIONS: usize = 16;
 
 /// Why a message is not one of this handshake. None of it is told to the other end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -181,7 +181,8 @@ pub(super) struct Calling {
 }
 
 impl Calling {
-    /// Makes message 1 with a secret that is used once. `parameters` are at most [`MAX_PARAMETERS`] long.
+    /// Makes message 1 with a secret that is used once. `parameters` are at most [`MAX_PARAMETERS`]
+    /// long.
     pub(super) fn new(
         credentials: &CallerCredentials,
         own: ConnectionId,
@@ -231,7 +232,8 @@ impl Calling {
 
     /// Reads message 2: the listener's connection id, and what was agreed on.
     ///
-    /// The id in the packet's header is not looked at: a changed one must not spoil a genuine answer.
+    /// The id in the packet's header is not looked at: a changed one must not spoil a genuine
+    /// answer.
     pub(super) fn on_answer(
         &mut self,
         message: &[u8],
@@ -264,8 +266,8 @@ pub(super) struct Answering {
 }
 
 impl Answering {
-    /// Reads message 1 of `caller`, to be answered with a secret that is used once. Its pattern is that
-    /// of `credentials`.
+    /// Reads message 1 of `caller`, to be answered with a secret that is used once. Its pattern is
+    /// that of `credentials`.
     pub(super) fn new(
         credentials: &ListenerCredentials,
         caller: ConnectionId,
@@ -307,11 +309,12 @@ impl Answering {
         let (&[theirs, count], rest) = payload.split_first_chunk().ok_or(Refusal::Malformed)?;
         let theirs = Cipher::from_wire(theirs).ok_or(Refusal::Malformed)?;
         let count = usize::from(count);
-        if !(1..=MOST_VERSIONS).contains(&count) {
+        if !(1..=MAX_VERSIONS).contains(&count) {
             return Err(Refusal::Malformed);
         }
         let (versions, parameters) = rest.split_at_checked(4 * count).ok_or(Refusal::Malformed)?;
-        // VERSION is the only one spoken here, so it is the highest common one exactly if it is named.
+        // VERSION is the only one spoken here, so it is the highest common one exactly if it is
+        // named.
         if !versions.as_chunks::<4>().0.contains(&VERSION.to_be_bytes()) {
             return Err(Refusal::Downgrade);
         }

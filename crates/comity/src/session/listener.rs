@@ -1,10 +1,10 @@
 //! The end that answers: many connections behind one address.
 //!
-//! What an Initial costs, in this order: its header is read; without a valid cookie it is answered by a
-//! Retry and forgotten (one HMAC, no memory); one of a known half-open connection is answered as before; only
-//! then is its message looked at, and only one that proves what it should takes memory. Half-open
-//! connections are bounded in number and time, and the oldest makes room for a new one: a caller that
-//! goes on within a round trip is in before a flood can push it out.
+//! What an Initial costs, in this order: its header is read; without a valid cookie it is answered
+//! by a Retry and forgotten (one HMAC, no memory); one of a known half-open connection is answered
+//! as before; only then is its message looked at, and only one that proves what it should takes
+//! memory. Half-open connections are bounded in number and time, and the oldest makes room for a
+//! new one: a caller that goes on within a round trip is in before a flood can push it out.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::SocketAddr;
@@ -26,9 +26,10 @@ use super::{
 };
 
 /// Replies to unknown addresses that wait to be sent; what comes beyond is dropped.
-const MOST_REPLIES: usize = 256;
-/// Events that wait for somebody to ask; beyond, those of refused callers and moving peers are dropped.
-const MOST_EVENTS: usize = 4096;
+const MAX_REPLIES: usize = 256;
+/// Events that wait for somebody to ask; beyond, those of refused callers and moving peers are
+/// dropped.
+const MAX_EVENTS: usize = 4096;
 
 /// Which Initials are answered by a Retry first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -36,8 +37,9 @@ pub enum Retry {
     /// All.
     #[default]
     Always,
-    /// Those that come while at least so many connections are half open: a round trip less otherwise, and an
-    /// address can then be made to receive one datagram, no longer than the one that asked for it.
+    /// Those that come while at least so many connections are half open: a round trip less
+    /// otherwise, and an address can then be made to receive one datagram, no longer than the one
+    /// that asked for it.
     AboveHalfOpen(usize),
 }
 
@@ -55,13 +57,13 @@ pub struct ListenerConfig {
     /// Which callers have to prove their address first.
     pub retry: Retry,
     /// How many connections may be half open, at least 1.
-    pub most_half_open: usize,
+    pub max_half_open: usize,
     /// How many connections there may be in all, at least 1.
-    pub most_connections: usize,
-    /// How many open connections there are until callers are refused as too many, at least 1; beyond
-    /// [`most_connections`](Self::most_connections) it has no effect. Those that were half open at that moment may still
-    /// open.
-    pub most_served: usize,
+    pub max_connections: usize,
+    /// How many open connections there are until callers are refused as too many, at least 1;
+    /// beyond [`max_connections`](Self::max_connections) it has no effect. Those that were half
+    /// open at that moment may still open.
+    pub max_served: usize,
     /// How long a connection may be half open.
     pub half_open_for: Span,
 }
@@ -70,7 +72,8 @@ pub struct ListenerConfig {
 pub(crate) const USUAL_CONNECTIONS: usize = 4_096;
 
 impl ListenerConfig {
-    /// At most 4096 connections, 256 of them half open for at most 5 s; every caller proves its address.
+    /// At most 4096 connections, 256 of them half open for at most 5 s; every caller proves its
+    /// address.
     pub fn new(credentials: ListenerCredentials, parameters: Vec<u8>) -> Self {
         Self {
             credentials,
@@ -78,9 +81,9 @@ impl ListenerConfig {
             cipher: Cipher::of_this_machine(),
             key_limits: KeyLimits::default(),
             retry: Retry::Always,
-            most_half_open: 256,
-            most_connections: USUAL_CONNECTIONS,
-            most_served: usize::MAX,
+            max_half_open: 256,
+            max_connections: USUAL_CONNECTIONS,
+            max_served: usize::MAX,
             half_open_for: Span::from_secs(5),
         }
     }
@@ -98,7 +101,8 @@ pub enum ListenerConfigError {
     Zero(&'static str),
 }
 
-/// Why a caller with a proved address was turned away: for the listener's own log, the caller is told less.
+/// Why a caller with a proved address was turned away: for the listener's own log, the caller is
+/// told less.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum RefusedCaller {
@@ -161,7 +165,7 @@ pub struct ListenerStatistics {
 struct Entry<C> {
     session: Session<C>,
     caller: (SocketAddr, ConnectionId),
-    /// The Answer, while it may have to be sent again, and when that ends.
+    /// The Answer, while it may have to be retransmitted, and when that ends.
     half_open: Option<(Vec<u8>, Time)>,
     /// The time under which the connection stands among the timers.
     timer: Time,
@@ -175,7 +179,8 @@ pub struct Listener<C> {
     opener: Opener<C>,
     randomness: Randomness,
     cookies: Cookies,
-    /// Each in a place of its own: they are large, and a map of them would hold much that is empty and move them about.
+    /// Each in a place of its own: they are large, and a map of them would hold much that is empty
+    /// and move them about.
     sessions: BTreeMap<ConnectionId, Box<Entry<C>>>,
     callers: BTreeMap<(SocketAddr, ConnectionId), ConnectionId>,
     /// In order of age.
@@ -202,14 +207,14 @@ impl<C: Core> Listener<C> {
         if config.parameters.len() > MAX_PARAMETERS {
             return Err(ListenerConfigError::ParametersLong(config.parameters.len()));
         }
-        if config.most_half_open == 0 {
-            return Err(ListenerConfigError::Zero("most_half_open"));
+        if config.max_half_open == 0 {
+            return Err(ListenerConfigError::Zero("max_half_open"));
         }
-        if config.most_connections == 0 {
-            return Err(ListenerConfigError::Zero("most_connections"));
+        if config.max_connections == 0 {
+            return Err(ListenerConfigError::Zero("max_connections"));
         }
-        if config.most_served == 0 {
-            return Err(ListenerConfigError::Zero("most_served"));
+        if config.max_served == 0 {
+            return Err(ListenerConfigError::Zero("max_served"));
         }
         Ok(Self {
             cookies: Cookies::new(now, &mut randomness),
@@ -259,8 +264,9 @@ impl<C: Core> Listener<C> {
         Some(entry.session.core_mut())
     }
 
-    /// The next connection to which something has happened, for hosts that serve connections one by one instead of
-    /// calling [`Self::poll_transmit`]: poll its [`Self::session_mut`], then [`Self::settle`] it.
+    /// The next connection to which something has happened, for hosts that serve connections one by
+    /// one instead of calling [`Self::poll_transmit`]: poll its [`Self::session_mut`], then
+    /// [`Self::settle`] it.
     pub fn next_ready(&mut self) -> Option<ConnectionId> {
         while let Some(id) = self.ready.pop_front() {
             if let Some(entry) = self.sessions.get_mut(&id) {
@@ -283,7 +289,8 @@ impl<C: Core> Listener<C> {
         }
     }
 
-    /// Whether some connection stands among those to which something has happened, or a reply waits.
+    /// Whether some connection stands among those to which something has happened, or a reply
+    /// waits.
     pub fn is_busy(&self) -> bool {
         !self.ready.is_empty() || !self.replies.is_empty()
     }
@@ -427,7 +434,7 @@ impl<C: Core> Listener<C> {
             return Err(RefusedCaller::Pattern(initial.pattern));
         }
         let open = self.sessions.len() - self.half_open.len();
-        if open >= self.config.most_connections.min(self.config.most_served) {
+        if open >= self.config.max_connections.min(self.config.max_served) {
             return Err(RefusedCaller::Busy);
         }
         let answering = Answering::new(
@@ -493,8 +500,8 @@ impl<C: Core> Listener<C> {
 
     /// Gives up the oldest half-open connections, so that one more fits in.
     fn make_room(&mut self) {
-        while self.half_open.len() >= self.config.most_half_open
-            || self.sessions.len() >= self.config.most_connections
+        while self.half_open.len() >= self.config.max_half_open
+            || self.sessions.len() >= self.config.max_connections
         {
             let Some(&(_, oldest)) = self.half_open.first() else {
                 return;
@@ -521,7 +528,7 @@ impl<C: Core> Listener<C> {
 
     /// Gives a reply to be sent; `false` when so many wait already that it is left out.
     fn reply(&mut self, to: Addresses, reply: Vec<u8>) -> bool {
-        let has_room = self.replies.len() < MOST_REPLIES;
+        let has_room = self.replies.len() < MAX_REPLIES;
         match has_room {
             true => self.replies.push_back((to, reply)),
             false => self.statistics.replies_dropped += 1,
@@ -536,7 +543,7 @@ impl<C: Core> Listener<C> {
             event,
             ListenerEvent::Session(_, Event::Established { .. } | Event::Closed(_))
         );
-        if lasting || self.events.len() < MOST_EVENTS {
+        if lasting || self.events.len() < MAX_EVENTS {
             self.events.push_back(event);
         }
     }

@@ -1,15 +1,16 @@
-//! Secure sessions without sockets: datagrams and times go in, datagrams, events and the next wake-up come out.
+//! Secure sessions without sockets: datagrams and times go in, datagrams, events and the next
+//! wake-up come out.
 //!
-//! A [`Caller`] opens one connection to a listener; a [`Listener`] answers many. Both keep for each open
-//! connection a [`Session`], which seals and opens the packets of a [`Core`]: the transport, which sees
-//! neither keys nor addresses. All three are driven alike:
+//! A [`Caller`] opens one connection to a listener; a [`Listener`] answers many. Both keep for each
+//! open connection a [`Session`], which seals and opens the packets of a [`Core`]: the transport,
+//! which sees neither keys nor addresses. All three are driven alike:
 //!
 //! 1. `handle_datagram` for what arrived, `on_timer` when `next_timer` has come;
 //! 2. then `poll_transmit` until it gives nothing, and `poll_event` until it gives nothing.
 //!
 //! Nothing behind the fixed header is looked at before it is authenticated, no state is kept for an
-//! address that has not proved to receive, and no input makes any of it panic. The wire format and the
-//! rules are the chapter "Handshake and protection" of `docs/protocol.md`.
+//! address that has not proved to receive, and no input makes any of it panic. The wire format and
+//! the rules are the chapter "Handshake and protection" of `docs/protocol.md`.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -62,8 +63,9 @@ pub use session::{Closed, Event, Session, SessionStatistics};
 
 /// The two addresses of a datagram that has arrived.
 ///
-/// A host with several addresses that listens on all of them has to answer from the one that was called: its caller, and
-/// whatever translates or filters addresses on the way, takes no other one for an answer.
+/// A host with several addresses that listens on all of them has to answer from the one that was
+/// called: its caller, and whatever translates or filters addresses on the way, takes no other one
+/// for an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Addresses {
     /// The peer's.
@@ -89,7 +91,8 @@ pub struct Datagram {
     pub ecn: Ecn,
     /// How many bytes were appended.
     pub length: usize,
-    /// From when on it is not to be sent any more; `Time::MAX` for never. It carries something with a deadline then, and who
-    /// holds it back until that has come throws it away. For the connection it is lost.
+    /// From when on it is not to be sent any more; `Time::MAX` for never. It carries something with
+    /// a deadline then, and who holds it back until that has come throws it away. For the
+    /// connection it is lost.
     pub leave_by: Time,
 }

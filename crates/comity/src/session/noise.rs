@@ -1,4 +1,5 @@
-//! The primitives that the Noise framework runs on: its own, with random bytes that were drawn beforehand.
+//! The primitives that the Noise framework runs on: its own, with random bytes that were drawn
+//! beforehand.
 
 use snow::params::{CipherChoice, DHChoice, HashChoice};
 use snow::resolvers::{CryptoResolver, DefaultResolver};

@@ -7,14 +7,14 @@
 //!  asking B ------ three challenges, no answer ------------> validated at A
 //! ```
 //!
-//! Everything but challenges and responses goes to the validated address until the new one has answered,
-//! so that a copied packet from elsewhere moves nothing. Whatever is sent to an address that has not
-//! answered, it is at most three times what genuine packets brought from there.
+//! Everything but challenges and responses goes to the validated address until the new one has
+//! answered, so that a copied packet from elsewhere moves nothing. Whatever is sent to an address
+//! that has not answered, it is at most three times what genuine packets brought from there.
 //!
-//! Source: RFC 9000, sections 8.1, 8.2 and 9.3.
-//! Differs from the source in: 1. Data moves to the new address after it has answered, not at once. A
-//! sender of media could send next to nothing within three times the acknowledgements that it gets, so the
-//! round trip saved would be worth little, and diverting packets is impossible instead of bounded.
+//! Source: RFC 9000, sections 8.1, 8.2 and 9.3. Differs from the source in: 1. Data moves to the
+//! new address after it has answered, not at once. A sender of media could send next to nothing
+//! within three times the acknowledgements that it gets, so the round trip saved would be worth
+//! little, and diverting packets is impossible instead of bounded.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -27,7 +27,7 @@ const TRIES: usize = 3;
 /// How many bytes may go to an address for each that genuine packets brought from there.
 const AMPLIFICATION: u64 = 3;
 /// The wait for an answer is never shorter, since the new way may be longer than the old one.
-const LEAST_WAIT: Span = Span::from_millis(100);
+const MIN_WAIT: Span = Span::from_millis(100);
 
 /// The address that packets go to, and the one that may come after it.
 #[derive(Debug)]
@@ -92,10 +92,10 @@ impl Path {
         match &mut self.asked {
             Some(asked) if asked.address == from => asked.received += length as u64,
             _ if highest => {
-                let wait = if probe_timeout > LEAST_WAIT {
+                let wait = if probe_timeout > MIN_WAIT {
                     probe_timeout
                 } else {
-                    LEAST_WAIT
+                    MIN_WAIT
                 };
                 self.asked = Some(Candidate {
                     address: from,
@@ -111,7 +111,8 @@ impl Path {
         }
     }
 
-    /// How many bytes may be sent to `address` now; `None` for one that has nothing to do with the peer.
+    /// How many bytes may be sent to `address` now; `None` for one that has nothing to do with the
+    /// peer.
     pub(super) fn allowance(&self, address: SocketAddr) -> Option<u64> {
         if address == self.address {
             return Some(u64::MAX);
@@ -130,7 +131,8 @@ impl Path {
         }
     }
 
-    /// The challenge that is due, and where it goes. The next one is due after twice as long a wait.
+    /// The challenge that is due, and where it goes. The next one is due after twice as long a
+    /// wait.
     pub(super) fn poll_challenge(
         &mut self,
         now: Time,

@@ -1,7 +1,7 @@
 //! Sealing and opening of Data packets.
 //!
-//! Each direction has a secret of its own. From the secret of a key phase come its key, its initialisation
-//! vector and the secret of the phase after it:
+//! Each direction has a secret of its own. From the secret of a key phase come its key, its
+//! initialisation vector and the secret of the phase after it:
 //!
 //! ```text
 //! secret(0)   = HKDF-Expand(HKDF-Extract(salt = h, k), "comity 1 data", 32)
@@ -11,8 +11,8 @@
 //! nonce       = iv(n) XOR packet number (64 bits, right-aligned)
 //! ```
 //!
-//! with SHA-256, where h is the handshake hash of Noise and k the key of the direction from its `Split()`.
-//! The header is the associated data.
+//! with SHA-256, where h is the handshake hash of Noise and k the key of the direction from its
+//! `Split()`. The header is the associated data.
 //!
 //! ```text
 //!          sends at phase   takes at phase
@@ -21,10 +21,9 @@
 //!  settled        n                n         --- peer's first at n+1 taken ----> settled at n+1
 //! ```
 //!
-//! Source: RFC 9001, sections 5.3, 6 and 6.6.
-//! Differs from the source in: 1. Labels are bare strings. 2. The header, with the low half of the packet
-//! number, is not masked. 3. "Confirmed" means that the peer has sent in the new phase, not that it has
-//! acknowledged a packet of it.
+//! Source: RFC 9001, sections 5.3, 6 and 6.6. Differs from the source in: 1. Labels are bare
+//! strings. 2. The header, with the low half of the packet number, is not masked. 3. "Confirmed"
+//! means that the peer has sent in the new phase, not that it has acknowledged a packet of it.
 
 use core::fmt;
 
@@ -118,12 +117,13 @@ pub struct KeyLimits {
     pub update_after_packets: u64,
     /// Bytes of payload after which the next key is asked for.
     pub update_after_bytes: u64,
-    /// How long packets under the last key are still opened; no other update is asked for meanwhile.
+    /// How long packets under the last key are still opened; no other update is asked for
+    /// meanwhile.
     pub old_keys_for: Span,
     /// Packets under one key, at most; the cipher's own limit holds in any case.
-    pub most_packets_per_key: u64,
+    pub max_packets_per_key: u64,
     /// Forged packets of a connection, at most; the cipher's own limit holds in any case.
-    pub most_forged: u64,
+    pub max_forged: u64,
 }
 
 impl Default for KeyLimits {
@@ -132,8 +132,8 @@ impl Default for KeyLimits {
             update_after_packets: 1 << 22,
             update_after_bytes: 1 << 36,
             old_keys_for: Span::from_secs(2),
-            most_packets_per_key: u64::MAX,
-            most_forged: u64::MAX,
+            max_packets_per_key: u64::MAX,
+            max_forged: u64::MAX,
         }
     }
 }
@@ -147,11 +147,13 @@ pub enum OpenError {
     Stale(Stale),
     /// So many packets were forged that the next might pass. The connection must end now.
     TooManyForged,
-    /// The peer asked for a key before it had seen the last one in use. The connection must end now.
+    /// The peer asked for a key before it had seen the last one in use. The connection must end
+    /// now.
     UpdateTooEarly,
 }
 
-/// No packet may be sealed any more: the peer has not followed to the next key, and this one is used up.
+/// No packet may be sealed any more: the peer has not followed to the next key, and this one is
+/// used up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeyUsedUp;
 
@@ -370,8 +372,8 @@ impl Protection {
 
     /// Seals the packet that begins at `start`: a header's worth of room, then the payload.
     ///
-    /// Writes the header, encrypts the payload in place and adds the tag. `number` is higher than in every
-    /// call before.
+    /// Writes the header, encrypts the payload in place and adds the tag. `number` is higher than
+    /// in every call before.
     ///
     /// # Errors
     ///
@@ -396,7 +398,7 @@ impl Protection {
         let most = keys
             .cipher
             .confidentiality_limit()
-            .min(keys.limits.most_packets_per_key);
+            .min(keys.limits.max_packets_per_key);
         if sealing.packets >= most {
             out.truncate(start);
             return Err(KeyUsedUp);
@@ -529,7 +531,7 @@ impl Keys {
         let nonce = phase.nonce(number);
         let Ok(payload) = phase.key.open_in_place(nonce, Aad::from(header), sealed) else {
             opening.forged += 1;
-            let most = self.cipher.integrity_limit().min(self.limits.most_forged);
+            let most = self.cipher.integrity_limit().min(self.limits.max_forged);
             return Err(if opening.forged >= most {
                 OpenError::TooManyForged
             } else {

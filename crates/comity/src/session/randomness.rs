@@ -43,8 +43,8 @@ impl Randomness {
     ///
     /// # Panics
     ///
-    /// When the operating system has no random bytes, which no running system of today answers: there
-    /// would be no safe way to go on.
+    /// When the operating system has no random bytes, which no running system of today answers:
+    /// there would be no safe way to go on.
     pub fn fill(&mut self, out: &mut [u8]) {
         match &mut self.0 {
             Source::System(system) => system

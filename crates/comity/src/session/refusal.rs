@@ -1,8 +1,8 @@
 //! What a listener tells a caller that it does not take.
 //!
-//! A refusal is an Answer whose source connection is 0. Nothing protects it, so a caller believes it only
-//! when no genuine answer follows. It tells no more than silence would: whoever holds a wrong passphrase, a
-//! key that is not on the list, or sends noise, gets the same one.
+//! A refusal is an Answer whose source connection is 0. Nothing protects it, so a caller believes
+//! it only when no genuine answer follows. It tells no more than silence would: whoever holds a
+//! wrong passphrase, a key that is not on the list, or sends noise, gets the same one.
 
 use super::{ConnectionId, Pattern};
 

@@ -13,13 +13,13 @@ pub enum Stale {
 
 /// A sliding window over the packet numbers that have been taken.
 ///
-/// The window always covers the highest number and at least `64 · (WORDS − 1)` numbers below it. Numbers
-/// are kept in a ring of words that is cleared as the window moves on, so that a step costs at most one
-/// write per word, however far it goes.
+/// The window always covers the highest number and at least `64 · (WORDS − 1)` numbers below it.
+/// Numbers are kept in a ring of words that is cleared as the window moves on, so that a step costs
+/// at most one write per word, however far it goes.
 ///
-/// Source: the anti-replay algorithm without bit shifting, RFC 6479.
-/// Differs from the source in: 1. Numbers have 64 bits and start at 0. 2. The check and the taking are two
-/// steps, since a number may be taken only once the packet has proved to be genuine.
+/// Source: the anti-replay algorithm without bit shifting, RFC 6479. Differs from the source in: 1.
+/// Numbers have 64 bits and start at 0. 2. The check and the taking are two steps, since a number
+/// may be taken only once the packet has proved to be genuine.
 #[derive(Clone, Debug)]
 pub struct ReplayWindow<const WORDS: usize> {
     words: [u64; WORDS],
@@ -115,7 +115,8 @@ mod tests {
 
     #[test]
     fn reach_is_kept_to_the_number() {
-        // Two words remember 65 numbers at least: with the highest at 128, word 1 (64 to 127) is held.
+        // Two words remember 65 numbers at least: with the highest at 128, word 1 (64 to 127) is
+        // held.
         let mut window = ReplayWindow::<2>::new();
         assert_eq!(ReplayWindow::<2>::REACH, 65);
         window.take(number(128)).unwrap();

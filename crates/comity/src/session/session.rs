@@ -14,13 +14,13 @@ use super::{
     Addresses, Cipher, ConnectionId, Core, Datagram, Ecn, PathFrame, PublicKey, Randomness,
 };
 
-/// Length of a datagram with a challenge or its response, as far as the peer has a claim to so much: so
-/// the new way is known to carry packets of the usual size.
+/// Length of a datagram with a challenge or its response, as far as the peer has a claim to so
+/// much: so the new way is known to carry packets of the usual size.
 const PATH_DATAGRAM: usize = 1200;
 /// The fewest bytes of a payload with a path frame: departure (4), type (1), 8 bytes.
-const LEAST_PATH_PAYLOAD: usize = 13;
+const MIN_PATH_PAYLOAD: usize = 13;
 /// Events that wait for somebody to ask; what comes beyond, and is not the end, is not remembered.
-const MOST_EVENTS: usize = 64;
+const MAX_EVENTS: usize = 64;
 
 /// What has happened to a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -119,7 +119,8 @@ pub(super) struct Names {
 }
 
 impl<C: Core> Session<C> {
-    /// A session with fresh keys. The listener's is silent until the caller has shown that it has them.
+    /// A session with fresh keys. The listener's is silent until the caller has shown that it has
+    /// them.
     pub(super) fn new(
         role: Role,
         names: Names,
@@ -159,7 +160,7 @@ impl<C: Core> Session<C> {
     }
 
     fn push(&mut self, event: Event) {
-        if self.events.len() < MOST_EVENTS {
+        if self.events.len() < MAX_EVENTS {
             self.events.push_back(event);
         }
     }
@@ -320,7 +321,7 @@ impl<C: Core> Session<C> {
         let overhead = self.protection.overhead();
         let allowance = usize::try_from(self.path.allowance(to)?).unwrap_or(usize::MAX);
         let length = allowance.min(PATH_DATAGRAM).checked_sub(overhead)?;
-        if length < LEAST_PATH_PAYLOAD {
+        if length < MIN_PATH_PAYLOAD {
             return None;
         }
         let start = begin(out);

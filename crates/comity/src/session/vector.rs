@@ -1,7 +1,7 @@
 //! The example of `docs/protocol.md`, byte by byte.
 //!
-//! The bytes on the page were computed by another implementation of the handshake, written out in Python on
-//! top of OpenSSL's primitives.
+//! The bytes on the page were computed by another implementation of the handshake, written out in
+//! Python on top of OpenSSL's primitives.
 
 use std::collections::BTreeMap;
 

@@ -13,8 +13,8 @@ pub enum Host {
 }
 
 impl Host {
-    /// Reads a host; `text` is without the brackets of an IPv6 address, and `bracketed` says whether it
-    /// had them.
+    /// Reads a host; `text` is without the brackets of an IPv6 address, and `bracketed` says
+    /// whether it had them.
     pub(super) fn read(text: &str, bracketed: bool) -> Option<Self> {
         if bracketed {
             return text.parse::<Ipv6Addr>().ok().map(|ip| Self::Ip(ip.into()));
@@ -104,8 +104,8 @@ pub(super) enum Written<'a> {
     Bracketed(&'a str),
 }
 
-/// Splits `host:port`, `[host]:port`, `:port`, and each without its port; `None` when the brackets do not
-/// match or colons are left over.
+/// Splits `host:port`, `[host]:port`, `:port`, and each without its port; `None` when the brackets
+/// do not match or colons are left over.
 pub(super) fn split_port(text: &str) -> Option<(Written<'_>, Option<&str>)> {
     if let Some(rest) = text.strip_prefix('[') {
         let (host, rest) = rest.split_once(']')?;

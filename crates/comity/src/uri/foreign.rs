@@ -1,7 +1,7 @@
 //! Keys that other tools have, and what does here what they do there.
 
-/// What to do for someone who gives a `comity://` URI a key of SRT, RIST or their tools; `None` for a name that none of these
-/// has.
+/// What to do for someone who gives a `comity://` URI a key of SRT, RIST or their tools; `None` for
+/// a name that none of these has.
 pub(super) fn hint(name: &str) -> Option<&'static str> {
     Some(match name {
         "pbkeylen" | "enforcedencryption" | "aes-type" | "cryptomode" | "kmrefreshrate"

@@ -140,7 +140,7 @@ impl Key {
     }
 }
 
-/// The longest time that a bare number means, in milliseconds: nobody plays that late. ffmpeg
+/// The longest time that a bare number means, in milliseconds: nobody runs that late. ffmpeg
 /// counts in microseconds, where even 20 ms are more.
 const MAX_BARE_MILLISECONDS: u64 = 10_000;
 

@@ -13,8 +13,8 @@ use comity_units::Time;
 /// Datagrams under way, by when they arrive and the order in which they left.
 pub type Flights<F> = BTreeMap<(Time, u64), F>;
 
-/// Moves the clock on to what comes first: a datagram or a timer. Returns what has arrived by then, in order; `None`
-/// when nothing happens until `until`, where the clock is then.
+/// Moves the clock on to what comes first: a datagram or a timer. Returns what has arrived by then,
+/// in order; `None` when nothing happens until `until`, where the clock is then.
 pub fn step<F>(
     now: &mut Time,
     until: Time,

@@ -7,8 +7,9 @@ use comity::{Endpoint, Event, Section, connect};
 
 use super::{options, payload, soon};
 
-/// A listener on all addresses, called at one that the system would not answer from by itself: of all that is sent, each
-/// packet has to come from the address that was called, for a caller takes no other one for an answer.
+/// A listener on all addresses, called at one that the system would not answer from by itself: of
+/// all that is sent, each packet has to come from the address that was called, for a caller takes
+/// no other one for an answer.
 #[expect(clippy::print_stdout, reason = "it says why it did not look")]
 #[tokio::test]
 async fn a_listener_on_all_addresses_answers_from_the_one_that_was_called() {

@@ -56,7 +56,8 @@ async fn after_the_end_every_call_returns() {
     }
 }
 
-/// Closing overtakes what was accepted and waits to be taken up: that has an outcome and its place in the sums too.
+/// Closing overtakes what was accepted and waits to be taken up: that has an outcome and its place
+/// in the sums too.
 #[tokio::test]
 async fn what_was_accepted_when_it_is_closed_is_accounted_for() {
     let options = options().build().unwrap();
@@ -147,8 +148,9 @@ async fn who_waits_in_vain_hears_why() {
     assert_shut_down(&end);
 }
 
-/// Stands between a caller and a listener. From the moment on at which the listener has answered its handshake, which is not
-/// complete without one more datagram, the caller's wait here until they are let go.
+/// Stands between a caller and a listener. From the moment on at which the listener has answered
+/// its handshake, which is not complete without one more datagram, the caller's wait here until
+/// they are let go.
 #[derive(Debug)]
 struct Holding {
     front: UdpSocket,

@@ -223,7 +223,8 @@ async fn a_receiver_that_never_reads_holds_no_more_than_its_buffer() {
         .build()
         .unwrap();
     let (caller, listener, _endpoint) = pair(options.clone(), options).await;
-    // The sender is stopped, at the latest when both buffers are full: it finds no room however often it asks.
+    // The sender is stopped, at the latest when both buffers are full: it finds no room however
+    // often it asks.
     let mut stopped: u64 = 0;
     let mut section = 0;
     let mut refused = 0;
@@ -255,7 +256,8 @@ async fn a_receiver_that_never_reads_holds_no_more_than_its_buffer() {
     }
 }
 
-/// Of several tasks that wait for room all are told, and so is one for whose section there never will be any.
+/// Of several tasks that wait for room all are told, and so is one for whose section there never
+/// will be any.
 #[tokio::test]
 async fn room_is_waited_for_without_a_section() {
     let buffer = 100_000;
@@ -384,27 +386,29 @@ async fn statistics_tell_of_both_ends_and_of_pacing() {
     assert_eq!(outcomes, 20);
 }
 
-/// A law with a half at the receiver: the peer is asked for its meter by name, tags and reports cross real
-/// sockets, and everything arrives in both directions.
+/// A controller with a half at the receiver: the peer is asked for its meter by name, tags and
+/// reports cross real sockets, and everything arrives in both directions.
 #[tokio::test]
 async fn a_law_with_a_meter_runs_between_sockets() {
     exchange("real").await;
 }
 
-/// A law that keeps a calendar of its own and measures pairs of packets by when the peer says that they came.
+/// A controller that keeps a calendar of its own and measures pairs of packets by when the peer
+/// says that they came.
 #[tokio::test]
 async fn a_law_that_measures_pairs_runs_between_sockets() {
     exchange("libra").await;
 }
 
-/// Laws that work by the gaps between packets.
+/// Controllers that work by the gaps between packets.
 #[tokio::test]
 async fn laws_of_gaps_run_between_sockets() {
     exchange("iftp").await;
     exchange("psp").await;
 }
 
-/// As their papers have them, nothing is sent again: what the network loses is missing by name, and all else is whole.
+/// As their papers have them, nothing is retransmitted: what the network loses is missing by name,
+/// and all else is whole.
 #[tokio::test]
 async fn laws_of_gaps_run_between_sockets_without_repeating() {
     const SECTIONS: u64 = 400;
@@ -438,7 +442,7 @@ async fn laws_of_gaps_run_between_sockets_without_repeating() {
         let ((), (whole, missing)) = tokio::join!(give, take);
         let sent = caller.statistics().await.sent;
         assert_eq!(whole + missing, SECTIONS);
-        assert_eq!(sent.repeated_bytes, 0, "{controller}");
+        assert_eq!(sent.retransmitted_bytes, 0, "{controller}");
         assert!(whole > SECTIONS / 2, "{controller}: {whole} of {SECTIONS}");
     }
 }
@@ -449,7 +453,7 @@ async fn laws_of_rates_run_between_sockets() {
     exchange("tfrc").await;
 }
 
-/// Two megabytes in each direction under this law.
+/// Two megabytes in each direction under this controller.
 async fn exchange(controller: &str) {
     let options = options()
         .controller(controller)
@@ -480,7 +484,8 @@ async fn exchange(controller: &str) {
     assert!(listener.closed().await.is_clean());
 }
 
-/// What the peer is told of losses: as the controller's paper has it, or as it was chosen, in whatever order.
+/// What the peer is told of losses: as the controller's paper has it, or as it was chosen, in
+/// whatever order.
 #[test]
 fn a_law_whose_paper_repeats_nothing_repeats_nothing() {
     for (controller, usual) in [("steady", "Timeline"), ("iftp", "None"), ("psp", "None")] {

@@ -11,8 +11,8 @@ use nix::sys::socket::{
 
 use super::{loopback, options, pair, payload, soon};
 
-/// A socket that sends packets of a protocol with headers of the sender's own making; `None`, and a word about it, where this
-/// user may not have one.
+/// A socket that sends packets of a protocol with headers of the sender's own making; `None`, and a
+/// word about it, where this user may not have one.
 #[expect(
     clippy::print_stderr,
     reason = "that a test was skipped has to be seen"
@@ -62,8 +62,8 @@ async fn datagrams_in_a_call(
         / (after.batches_sent - before.batches_sent) as f64
 }
 
-/// The answer to a datagram from the port 0 could not be sent, and the system would say so in the words that it has for
-/// batches which it does not know.
+/// The answer to a datagram from the port 0 could not be sent, and the system would say so in the
+/// words that it has for batches which it does not know.
 #[tokio::test]
 async fn a_datagram_from_port_0_does_not_end_batches() {
     let Some(socket) = raw(SockProtocol::Udp) else {
@@ -72,7 +72,8 @@ async fn a_datagram_from_port_0_does_not_end_batches() {
     let options = options().build().unwrap();
     let (caller, accepted, endpoint) = pair(options.clone(), options).await;
     let before = datagrams_in_a_call(&endpoint, &accepted, &caller).await;
-    // An Initial: version 1, a source, pattern 1, no cookie, a message of one byte, filled up to 1,200.
+    // An Initial: version 1, a source, pattern 1, no cookie, a message of one byte, filled up to
+    // 1,200.
     let mut packet = vec![0; 8 + 1_200];
     packet[2..4].copy_from_slice(&endpoint.local_address().port().to_be_bytes());
     packet[4..6].copy_from_slice(&1_208_u16.to_be_bytes());
@@ -93,7 +94,8 @@ async fn a_datagram_from_port_0_does_not_end_batches() {
 
 /// A message of ICMP about a datagram from `from` to `to`: its headers are quoted (RFC 792).
 fn complaint(kind: u8, code: u8, from: SocketAddr, to: SocketAddr) -> Vec<u8> {
-    // The MTU, where one belongs, is that of the loopback: the system remembers a smaller one for all.
+    // The MTU, where one belongs, is that of the loopback: the system remembers a smaller one for
+    // all.
     let mut message = vec![kind, code, 0, 0, 0, 0, 0xff, 0xff];
     let mut quoted = [0; 28];
     quoted[0] = 0x45;
@@ -115,7 +117,8 @@ fn complaint(kind: u8, code: u8, from: SocketAddr, to: SocketAddr) -> Vec<u8> {
     message
 }
 
-/// A router says that packets are too long, unwanted or have no way, as it may of some; and anybody can say so in its name.
+/// A router says that packets are too long, unwanted or have no way, as it may of some; and anybody
+/// can say so in its name.
 #[tokio::test]
 async fn what_routers_complain_of_does_not_end_connections() {
     let Some(socket) = raw(SockProtocol::Icmp) else {
@@ -129,7 +132,8 @@ async fn what_routers_complain_of_does_not_end_connections() {
     let (caller, accepted) = (called.unwrap(), accepted.unwrap());
     let (from, to) = (calling.local_address(), listener.local_address());
     for round in 0..20 {
-        // Destination unreachable: net, host, protocol, port, too long, source route, unknown, administratively.
+        // Destination unreachable: net, host, protocol, port, too long, source route, unknown,
+        // administratively.
         for code in [0, 1, 2, 3, 4, 5, 6, 7, 9, 10, 13] {
             send_raw(&socket, &complaint(3, code, from, to));
             // Parameter problem, time exceeded.
@@ -161,7 +165,8 @@ async fn what_routers_complain_of_does_not_end_connections() {
     );
 }
 
-/// What nobody will read is thrown away, however much it is, and the place of the connection is free again.
+/// What nobody will read is thrown away, however much it is, and the place of the connection is
+/// free again.
 #[tokio::test]
 async fn a_connection_that_was_dropped_unread_leaves_nothing_behind() {
     let options = options().build().unwrap();

@@ -180,7 +180,8 @@ fn it_completes_under_loss_reordering_and_duplication() {
         assert_eq!(world.listener.connections(), 1, "seed {seed}");
         initials += world.sent(INITIAL).len();
     }
-    // One exchange in two fails (0.7² = 0.49 pass): four Initials for two exchanges, on the average.
+    // One exchange in two fails (0.7² = 0.49 pass): four Initials for two exchanges, on the
+    // average.
     assert!((600..1100).contains(&initials), "{initials}");
 }
 

@@ -135,7 +135,7 @@ fn a_first_message_that_is_malformed_or_leaves_the_version_out_is_not_accepted()
 fn too_many_forged_packets_end_the_connection() {
     let mut config = listener_config(ListenerCredentials::Shared(shared(7)));
     config.key_limits = KeyLimits {
-        most_forged: 10,
+        max_forged: 10,
         ..KeyLimits::default()
     };
     let mut world = World::new(1, Path::GOOD, config);
@@ -163,7 +163,7 @@ fn keys_change_under_loss_and_reordering_both_ways_at_once() {
     let limits = KeyLimits {
         update_after_packets: 20,
         old_keys_for: Span::from_millis(400),
-        most_packets_per_key: 2000,
+        max_packets_per_key: 2000,
         ..KeyLimits::default()
     };
     let path = Path {
@@ -198,7 +198,8 @@ fn keys_change_under_loss_and_reordering_both_ways_at_once() {
             world.listener_core().received.len(),
             world.caller_core(0).received.len(),
         ] {
-            // Nine of ten arrive; were the old key gone too early, the reordered ones would be missing.
+            // Nine of ten arrive; were the old key gone too early, the reordered ones would be
+            // missing.
             assert!((850..=940).contains(&received), "{received}");
         }
     }
@@ -209,7 +210,7 @@ fn a_peer_that_does_not_follow_a_key_update_is_left_before_the_key_is_used_up() 
     let mut config = caller_config(CallerCredentials::Shared(shared(7)));
     config.key_limits = KeyLimits {
         update_after_packets: 5,
-        most_packets_per_key: 50,
+        max_packets_per_key: 50,
         ..KeyLimits::default()
     };
     let mut world = World::new(
@@ -276,7 +277,7 @@ fn floods_of_first_packets_take_no_memory_and_are_not_amplified() {
 fn half_open_connections_are_bounded_and_make_room() {
     let config = ListenerConfig {
         retry: Retry::AboveHalfOpen(1000),
-        most_half_open: 50,
+        max_half_open: 50,
         ..listener_config(ListenerCredentials::Insecure)
     };
     let mut world = World::new(1, Path::GOOD, config);
@@ -308,7 +309,7 @@ fn half_open_connections_are_bounded_and_make_room() {
 #[test]
 fn connections_are_bounded_and_the_next_caller_is_told() {
     let config = ListenerConfig {
-        most_connections: 2,
+        max_connections: 2,
         ..listener_config(ListenerCredentials::Shared(shared(7)))
     };
     let mut world = World::new(1, Path::GOOD, config);
@@ -371,7 +372,8 @@ fn a_copied_packet_diverts_nothing() {
         .iter()
         .filter(|flight| flight.to == address(attacker))
         .collect();
-    // The copied packet has 13 + 1 + 6 + 16 = 36 bytes, so at most 108 come back, all of them challenges.
+    // The copied packet has 13 + 1 + 6 + 16 = 36 bytes, so at most 108 come back, all of them
+    // challenges.
     let (received, sent) = world.accounts[&address(attacker)];
     assert_eq!(received, 36);
     assert!((1..=108).contains(&sent), "{sent}");

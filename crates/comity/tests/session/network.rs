@@ -1,4 +1,5 @@
-//! A lossy, reordering, duplicating network in virtual time, with a listener, callers and a core to carry.
+//! A lossy, reordering, duplicating network in virtual time, with a listener, callers and a core to
+//! carry.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::SocketAddr;

@@ -1,11 +1,12 @@
 //! Loss recovery for byte-sequence transports: the second plug.
 //!
-//! A growth law says how large the window is; a recovery says when a segment counts as lost, what is sent
-//! again, and how the window breathes meanwhile. Tahoe, Reno, NewReno, SACK and RACK are five recoveries over one
-//! growth law, and any growth law works under any of them.
+//! A controller says how large the window is; a recovery says when a segment counts as lost, what
+//! is retransmitted, and how the window breathes meanwhile. Tahoe, Reno, NewReno, SACK and RACK are
+//! five recoveries over one controller, and any controller works under any of them.
 //!
-//! The transport reports two things, a duplicate acknowledgement and an advance of the cumulative one, and
-//! carries out the [`Reaction`]. Positions are byte offsets in the stream, unwrapped to 64 bits.
+//! The transport reports two things, a duplicate acknowledgement and an advance of the cumulative
+//! one, and carries out the [`Reaction`]. Positions are byte offsets in the stream, unwrapped to 64
+//! bits.
 //!
 //! ```text
 //!              duplicate × threshold                    advance (Reno)
@@ -43,9 +44,10 @@ pub trait Recovery: Debug {
     /// The cumulative acknowledgement moved.
     fn on_advance(&mut self, event: &Advance) -> Reaction;
 
-    /// The retransmission timer expired, with data up to `max` outstanding, and the growth law wants this repair
-    /// ([`crate::Controller::timeout_repair`]). Returns what is sent again. Duplicates for data below `max` begin no
-    /// recovery, if the recovery is [careful](RecoveryConfig::careful): a hole that the repair leaves waits for the timer.
+    /// The retransmission timer expired, with data up to `max` outstanding, and the controller
+    /// wants this repair ([`crate::Controller::timeout_repair`]). Returns what is retransmitted.
+    /// Duplicates for data below `max` begin no recovery, if the recovery is
+    /// [careful](RecoveryConfig::careful): a hole that the repair leaves waits for the timer.
     fn on_timeout(&mut self, max: u64, repair: TimeoutRepair) -> Resend;
 
     /// The losses or the timeout that the last reaction was about turn out to have been none.
@@ -57,8 +59,9 @@ pub trait Recovery: Debug {
     /// Whether it is known or assumed that nothing is lost: no duplicates counted, no recovery.
     fn is_quiet(&self) -> bool;
 
-    /// By how many bytes the usable window exceeds the congestion window: segments that left the network
-    /// as duplicate acknowledgements tell. Negative while a partial acknowledgement deflates it.
+    /// By how many bytes the usable window exceeds the congestion window: segments that left the
+    /// network as duplicate acknowledgements tell. Negative while a partial acknowledgement
+    /// deflates it.
     fn inflation(&self) -> i64;
 
     /// The most new segments that one event may release while recovering.
@@ -66,8 +69,8 @@ pub trait Recovery: Debug {
         None
     }
 
-    /// How a transport with selective acknowledgements decides what may be sent while recovering; `None`
-    /// when the window alone decides.
+    /// How a transport with selective acknowledgements decides what may be sent while recovering;
+    /// `None` when the window alone decides.
     fn pipe_rule(&self) -> Option<PipeRule> {
         None
     }
@@ -92,27 +95,28 @@ pub struct Duplicate {
 pub struct Advance {
     /// Where it stands.
     pub to: u64,
-    /// How many bytes left the window with it: in TCP all that it passed. Where another packet took the place of a lost
-    /// one, that of the lost one does not count.
+    /// How many bytes left the window with it: in TCP all that it passed. Where another packet took
+    /// the place of a lost one, that of the lost one does not count.
     pub acked: u64,
     /// The payload of a full segment.
     pub mss: u32,
-    /// Whether it may answer what this recovery sent again: the first byte that it passed had been. Always so in TCP, where a recovery
-    /// begins by sending it again; not so where a receiver passes over bytes that were given up, and what was in flight
-    /// behind them is acknowledged packet by packet.
+    /// Whether it may answer what this recovery retransmitted: the first byte that it passed had
+    /// been. Always so in TCP, where a recovery begins by sending it again; not so where a receiver
+    /// passes over bytes that were given up, and what was in flight behind them is acknowledged
+    /// packet by packet.
     pub is_repair: bool,
 }
 
 /// What the transport has to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Reaction {
-    /// Tell the growth law of a loss.
+    /// Tell the controller of a loss.
     pub reduce: Reduce,
     /// Send again.
     pub resend: Resend,
     /// Release one new segment although the window is full (limited transmit, RFC 3042).
     pub release: bool,
-    /// Tell the growth law of the acknowledged data as clocking new data out.
+    /// Tell the controller of the acknowledged data as clocking new data out.
     pub grow: bool,
     /// Restart the retransmission timer.
     pub restart_timer: bool,
@@ -124,7 +128,7 @@ pub struct Reaction {
     pub deflate: u64,
 }
 
-/// What the growth law is told.
+/// What the controller is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Reduce {
     /// Nothing.
@@ -136,7 +140,7 @@ pub enum Reduce {
     Restart,
 }
 
-/// What is sent again.
+/// What is retransmitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Resend {
     /// Nothing.
@@ -163,12 +167,13 @@ pub enum PipeRule {
     /// `SetPipe()` of RFC 6675, section 4, from the scoreboard.
     #[default]
     Scoreboard,
-    /// Fall and Floyd 1996 and ns-2: a counter that is set on entry to the segments outstanding less
-    /// [`RecoveryConfig::duplicate_threshold`], goes down by one for each acknowledgement that does not
-    /// advance (for a partial one by two, or by one if it answers [no repair](Advance::is_repair)) and up by
-    /// one for each segment sent after the first. The first, which the entry itself sends again, is not
-    /// added: the lost segment, whose place it takes, is still counted. Any hole below the highest
-    /// selectively acknowledged byte is sent again.
+    /// Fall and Floyd 1996 and ns-2: a counter that is set on entry to the segments outstanding
+    /// less [`RecoveryConfig::duplicate_threshold`], goes down by one for each acknowledgement that
+    /// does not advance (for a partial one by two, or by one if it answers
+    /// [no repair](Advance::is_repair)) and up by one for each segment sent after the first. The
+    /// first, which the entry itself sends again, is not added: the lost segment, whose place it
+    /// takes, is still counted. Any hole below the highest selectively acknowledged byte is sent
+    /// again.
     Counter,
 }
 
@@ -179,10 +184,10 @@ pub struct RecoveryConfig {
     pub kind: RecoveryKind,
     /// How many duplicate acknowledgements mean a loss (RFC 5681: 3).
     pub duplicate_threshold: u8,
-    /// Whether duplicate acknowledgements for data sent before the last reaction are ignored: `recover` of
-    /// RFC 6582, section 3.2, ns-2's `bugFix_`. Without it one window with several losses can be punished
-    /// several times (Floyd 1994).
-    pub careful: bool,
+    /// Whether duplicate acknowledgements for data sent before the last reaction are ignored:
+    /// `recover` of RFC 6582, section 3.2, ns-2's `bugFix_`. Without it one window with several
+    /// losses can be punished several times (Floyd 1994).
+    pub bugfix: bool,
 }
 
 /// The recovery algorithms.
@@ -197,8 +202,9 @@ pub enum RecoveryKind {
         /// Whether only the first partial acknowledgement restarts the retransmission timer
         /// ("impatient") or each one does ("slow but steady"; RFC 6582, section 4).
         impatient: bool,
-        /// Whether what a partial acknowledgement covers beyond the inflation is taken from the congestion
-        /// window for good (ns-2 without `exit_recovery_fix_`), or given back at the end (RFC 6582).
+        /// Whether what a partial acknowledgement covers beyond the inflation is taken from the
+        /// congestion window for good (ns-2 without `exit_recovery_fix_`), or given back at the end
+        /// (RFC 6582).
         deflate_window: bool,
     },
     /// Selective acknowledgements with an estimate of the pipe (RFC 6675).
@@ -212,8 +218,8 @@ pub enum RecoveryKind {
         probe: bool,
         /// Whether the window shrinks in proportion to what is delivered (RFC 9937), or at once.
         proportional: bool,
-        /// Whether a reduction is undone when timestamps (RFC 3522) or duplicate SACKs (RFC 3708) say that
-        /// nothing was lost.
+        /// Whether a reduction is undone when timestamps (RFC 3522) or duplicate SACKs (RFC 3708)
+        /// say that nothing was lost.
         undo: bool,
     },
 }
@@ -223,13 +229,13 @@ impl RecoveryConfig {
     pub const TAHOE: Self = Self {
         kind: RecoveryKind::Tahoe,
         duplicate_threshold: 3,
-        careful: true,
+        bugfix: true,
     };
     /// Reno.
     pub const RENO: Self = Self {
         kind: RecoveryKind::Reno,
         duplicate_threshold: 3,
-        careful: true,
+        bugfix: true,
     };
     /// NewReno, impatient.
     pub const NEW_RENO: Self = Self {
@@ -238,7 +244,7 @@ impl RecoveryConfig {
             deflate_window: false,
         },
         duplicate_threshold: 3,
-        careful: true,
+        bugfix: true,
     };
     /// NewReno as in ns-2.
     pub const NEW_RENO_NS2: Self = Self {
@@ -247,7 +253,7 @@ impl RecoveryConfig {
             deflate_window: true,
         },
         duplicate_threshold: 3,
-        careful: true,
+        bugfix: true,
     };
     /// SACK as in RFC 6675.
     pub const SACK: Self = Self {
@@ -255,7 +261,7 @@ impl RecoveryConfig {
             pipe: PipeRule::Scoreboard,
         },
         duplicate_threshold: 3,
-        careful: true,
+        bugfix: true,
     };
     /// SACK as in ns-2.
     pub const SACK_NS2: Self = Self {
@@ -263,7 +269,7 @@ impl RecoveryConfig {
             pipe: PipeRule::Counter,
         },
         duplicate_threshold: 3,
-        careful: true,
+        bugfix: true,
     };
 
     /// RACK-TLP with proportional rate reduction, as in Linux.
@@ -274,7 +280,7 @@ impl RecoveryConfig {
             undo: true,
         },
         duplicate_threshold: 3,
-        careful: true,
+        bugfix: true,
     };
 
     /// The names that [`RecoveryConfig::by_name`] knows, in the order of their history.
@@ -303,8 +309,8 @@ impl RecoveryConfig {
         Self { kind, ..self }
     }
 
-    /// What a connection uses whose ends did or did not agree on selective acknowledgements: without them
-    /// SACK and RACK know of one hole only, and NewReno takes their place.
+    /// What a connection uses whose ends did or did not agree on selective acknowledgements:
+    /// without them SACK and RACK know of one hole only, and NewReno takes their place.
     #[must_use]
     pub const fn with_sack(self, agreed: bool) -> Self {
         let kind = match self.kind {
@@ -318,7 +324,8 @@ impl RecoveryConfig {
         Self { kind, ..self }
     }
 
-    /// What a time-lined stream uses, whose sender gives up segments that RACK would wait for: SACK in its place.
+    /// What a time-lined stream uses, whose sender gives up segments that RACK would wait for: SACK
+    /// in its place.
     #[must_use]
     pub const fn for_timeline(self) -> Self {
         match self.kind {
@@ -363,16 +370,16 @@ impl AnyRecovery {
         let RecoveryConfig {
             kind,
             duplicate_threshold: threshold,
-            careful,
+            bugfix,
         } = config;
         match kind {
-            RecoveryKind::Tahoe => Self::Tahoe(Tahoe::new(threshold, careful)),
-            RecoveryKind::Reno => Self::Reno(Reno::new(threshold, careful)),
+            RecoveryKind::Tahoe => Self::Tahoe(Tahoe::new(threshold, bugfix)),
+            RecoveryKind::Reno => Self::Reno(Reno::new(threshold, bugfix)),
             RecoveryKind::NewReno {
                 impatient,
                 deflate_window,
-            } => Self::NewReno(NewReno::new(threshold, careful, impatient, deflate_window)),
-            RecoveryKind::Sack { pipe } => Self::Sack(Sack::new(threshold, careful, pipe)),
+            } => Self::NewReno(NewReno::new(threshold, bugfix, impatient, deflate_window)),
+            RecoveryKind::Sack { pipe } => Self::Sack(Sack::new(threshold, bugfix, pipe)),
             RecoveryKind::Rack { .. } => Self::Rack(Rack::new()),
         }
     }
@@ -431,12 +438,12 @@ impl Recovery for AnyRecovery {
 /// Counts duplicate acknowledgements and guards against reacting twice to the losses of one window.
 #[derive(Clone, Debug)]
 struct Guard {
-    /// Where the highest byte sent stood at the last reaction; reactions wait until the acknowledgement
-    /// has passed it. Zero before the first.
+    /// Where the highest byte sent stood at the last reaction; reactions wait until the
+    /// acknowledgement has passed it. Zero before the first.
     recover: u64,
     duplicates: u32,
     threshold: u8,
-    careful: bool,
+    bugfix: bool,
 }
 
 /// What one more duplicate acknowledgement means.
@@ -447,12 +454,12 @@ enum Count {
 }
 
 impl Guard {
-    const fn new(threshold: u8, careful: bool) -> Self {
+    const fn new(threshold: u8, bugfix: bool) -> Self {
         Self {
             recover: 0,
             duplicates: 0,
             threshold,
-            careful,
+            bugfix,
         }
     }
 
@@ -470,7 +477,7 @@ impl Guard {
 
     /// Whether a reaction is due, and if so, remembers `max`.
     fn admit(&mut self, una: u64, max: u64) -> bool {
-        if self.careful && una <= self.recover {
+        if self.bugfix && una <= self.recover {
             return false;
         }
         self.recover = max;

@@ -3,22 +3,25 @@
 use super::{Advance, Count, Duplicate, Reaction, Recovery, Reduce, Reno, Resend};
 use crate::TimeoutRepair;
 
-/// Like Reno, but an acknowledgement that does not cover all data sent before the loss was found (a partial
-/// one) names the next hole, which is sent again at once: one hole per round trip, one halving per window.
+/// Like Reno, but an acknowledgement that does not cover all data sent before the loss was found (a
+/// partial one) names the next hole, which is retransmitted at once: one hole per round trip, one
+/// halving per window.
 ///
 /// ```text
 /// partial acknowledgement of d bytes:  inflation += mss − d      (RFC 6582, section 3.2, step 5)
 /// ```
 ///
-/// Source: RFC 6582. Differs in: 1. the inflation is kept apart from the congestion window, which is the same
-/// window; 2. on a full acknowledgement the congestion window is what the growth law says it is (the
-/// RFC's option 2, `ssthresh`), without the limit to the flight size, as in ns-2: inflation has kept new data
-/// flowing, so that the flight is near `ssthresh` unless the window was small, and the RFC's other means
-/// against bursts, a limit on what one acknowledgement releases, is the transport's `max_burst`; 3. at most
-/// two new segments leave per acknowledgement while recovering, as in ns-2; 4. an advance that answers no
-/// retransmission ([`Advance::is_repair`]) names no hole: the packets behind a jump of the receiver arrive one by one, and to send
-/// one more for each would let out more than the window. The next hole then is found by as many duplicates as the first. Such an advance takes
-/// its bytes off the inflation, down to nothing at the most, and restarts the timer as any that is new does (RFC 6298, 5.3).
+/// Source: RFC 6582. Differs in: 1. the inflation is kept apart from the congestion window, which
+/// is the same window; 2. on a full acknowledgement the congestion window is what the controller
+/// says it is (the RFC's option 2, `ssthresh`), without the limit to the flight size, as in ns-2:
+/// inflation has kept new data flowing, so that the flight is near `ssthresh` unless the window was
+/// small, and the RFC's other means against bursts, a limit on what one acknowledgement releases,
+/// is the transport's `max_burst`; 3. at most two new segments leave per acknowledgement while
+/// recovering, as in ns-2; 4. an advance that answers no retransmission ([`Advance::is_repair`])
+/// names no hole: the packets behind a jump of the receiver arrive one by one, and to send one more
+/// for each would let out more than the window. The next hole then is found by as many duplicates
+/// as the first. Such an advance takes its bytes off the inflation, down to nothing at the most,
+/// and restarts the timer as any that is new does (RFC 6298, 5.3).
 #[derive(Clone, Debug)]
 pub struct NewReno {
     /// Everything but partial acknowledgements.
@@ -31,12 +34,12 @@ pub struct NewReno {
 }
 
 impl NewReno {
-    /// A recovery that reacts to `threshold` duplicates, and only once per window if `careful`; if
-    /// `impatient`, the timer keeps running after the first partial acknowledgement; if `deflate_window`,
-    /// deflation beyond the inflation stays.
-    pub const fn new(threshold: u8, careful: bool, impatient: bool, deflate_window: bool) -> Self {
+    /// A recovery that reacts to `threshold` duplicates, and only once per window if `bugfix`; if
+    /// `impatient`, the timer keeps running after the first partial acknowledgement; if
+    /// `deflate_window`, deflation beyond the inflation stays.
+    pub const fn new(threshold: u8, bugfix: bool, impatient: bool, deflate_window: bool) -> Self {
         Self {
-            reno: Reno::new(threshold, careful),
+            reno: Reno::new(threshold, bugfix),
             timer_restarted: false,
             impatient,
             deflate_window,
@@ -201,7 +204,8 @@ mod tests {
             assert!(!reaction.grow && !reaction.recovered);
             assert_eq!(recovery.inflation(), 0, "all that had left is acknowledged");
         }
-        // The packet at 701 is lost as well: three that arrive behind it tell, and nothing is halved again.
+        // The packet at 701 is lost as well: three that arrive behind it tell, and nothing is
+        // halved again.
         let reactions = [701, 701, 701].map(|una| recovery.on_duplicate(&duplicate(una)));
         let resends = reactions.map(|reaction| reaction.resend);
         assert_eq!(resends, [Resend::Nothing, Resend::Nothing, Resend::First]);

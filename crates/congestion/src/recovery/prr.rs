@@ -8,14 +8,15 @@
 ///                  no further loss, but not beyond the target
 /// ```
 ///
-/// `before` is the window at the beginning of the recovery and `target` the threshold, so that the flight is as large
-/// as the threshold when the recovery ends. At least one segment is sent at its beginning.
+/// `before` is the window at the beginning of the recovery and `target` the threshold, so that the
+/// flight is as large as the threshold when the recovery ends. At least one segment is sent at its
+/// beginning.
 ///
-/// Source: RFC 6937, section 3; RFC 9937, section 6.2, for the choice between its two bounds (conservative, and slow
-/// start where it is safe).
+/// Source: RFC 6937, section 3; RFC 9937, section 6.2, for the choice between its two bounds
+/// (conservative, and slow start where it is safe).
 ///
-/// Differs from RFC 9937 in: 1. the flight before the recovery is taken to be the window, and 2. the share is rounded up
-/// to whole segments, as in Linux.
+/// Differs from RFC 9937 in: 1. the flight before the recovery is taken to be the window, and 2.
+/// the share is rounded up to whole segments, as in Linux.
 #[derive(Clone, Copy, Debug)]
 pub struct Prr {
     before: u64,
@@ -35,8 +36,9 @@ impl Prr {
         }
     }
 
-    /// An acknowledgement reports that `delivered` bytes more have arrived and leaves `pipe` bytes in flight;
-    /// `is_safe` where it advances and reports no further loss. Returns how much may be in flight.
+    /// An acknowledgement reports that `delivered` bytes more have arrived and leaves `pipe` bytes
+    /// in flight; `is_safe` where it advances and reports no further loss. Returns how much may be
+    /// in flight.
     pub fn on_ack(&mut self, delivered: u64, pipe: u64, is_safe: bool, mss: u32) -> u64 {
         self.delivered += delivered;
         let allowed = match self.target.checked_sub(pipe) {
@@ -72,7 +74,8 @@ mod tests {
 
     use super::*;
 
-    /// A recovery in segments of one byte: how many leave with each acknowledgement that delivers one.
+    /// A recovery in segments of one byte: how many leave with each acknowledgement that delivers
+    /// one.
     fn sends(prr: &mut Prr, pipe: &mut u64, acks: usize, is_safe: bool) -> Vec<u64> {
         (0..acks)
             .map(|_| {
@@ -87,9 +90,9 @@ mod tests {
 
     #[test]
     fn one_loss_sends_half_of_what_is_delivered() {
-        // RFC 6937, section 4, first example: one of 20 segments is lost and the window halves. 19 remain in flight;
-        // each second acknowledgement sends a segment until the flight is at the threshold, which the 17th does, and
-        // from there on each sends what it delivers.
+        // RFC 6937, section 4, first example: one of 20 segments is lost and the window halves. 19
+        // remain in flight; each second acknowledgement sends a segment until the flight is at the
+        // threshold, which the 17th does, and from there on each sends what it delivers.
         let (mut prr, mut pipe) = (Prr::new(20, 10), 19);
         let sends = sends(&mut prr, &mut pipe, 19, false);
         assert_eq!(
@@ -101,9 +104,9 @@ mod tests {
 
     #[test]
     fn many_losses_send_what_is_delivered_or_one_more() {
-        // RFC 6937, section 4, second example: 15 of 20 segments are lost, so that five are in flight, below the
-        // threshold. The conservative bound sends as much as is delivered, slow start one more for each
-        // acknowledgement, until the threshold is reached.
+        // RFC 6937, section 4, second example: 15 of 20 segments are lost, so that five are in
+        // flight, below the threshold. The conservative bound sends as much as is delivered, slow
+        // start one more for each acknowledgement, until the threshold is reached.
         let (mut prr, mut pipe) = (Prr::new(20, 10), 5);
         assert_eq!(sends(&mut prr, &mut pipe, 4, false), [1, 1, 1, 1]);
         assert_eq!(pipe, 5);

@@ -1,4 +1,5 @@
-//! RACK: a segment is lost when one that was sent later has arrived and enough time for reordering went by.
+//! RACK: a segment is lost when one that was sent later has arrived and enough time for reordering
+//! went by.
 
 use comity_units::{Span, Time};
 
@@ -7,11 +8,11 @@ use crate::TimeoutRepair;
 
 /// Loss recovery by the times at which segments were sent.
 ///
-/// The transport keeps the time of each segment and asks [`RackClock`] which of them are lost; it reports the first
-/// lost segment as a duplicate acknowledgement that proves a loss. Then the controller reacts once, and until
-/// everything sent before is acknowledged the transport sends again what is lost, whatever was lost
-/// before. What is still taken for lost when that is acknowledged was sent behind it, and begins
-/// the next recovery at once, as in Linux.
+/// The transport keeps the time of each segment and asks [`RackClock`] which of them are lost; it
+/// reports the first lost segment as a duplicate acknowledgement that proves a loss. Then the
+/// controller reacts once, and until everything sent before is acknowledged the transport sends
+/// again what is lost, whatever was lost before. What is still taken for lost when that is
+/// acknowledged was sent behind it, and begins the next recovery at once, as in Linux.
 ///
 /// Source: RFC 8985; the phases are those of RFC 6675, section 5.
 #[derive(Clone, Debug)]
@@ -111,9 +112,9 @@ impl Recovery for Rack {
 ///
 /// Source: RFC 8985, section 6.2.
 ///
-/// Differs from RFC 8985 in: 1. the order in which segments left decides which was sent before, also for segments
-/// that left at the same time (the RFC takes their sequence numbers); 2. `RTT_min` is that of the connection, not of
-/// the last minutes.
+/// Differs from RFC 8985 in: 1. the order in which segments left decides which was sent before,
+/// also for segments that left at the same time (the RFC takes their sequence numbers); 2.
+/// `RTT_min` is that of the connection, not of the last minutes.
 #[derive(Clone, Copy, Debug)]
 pub struct RackClock {
     /// How many transmissions there were up to the newest that was delivered.
@@ -187,8 +188,8 @@ impl RackClock {
         }
     }
 
-    /// The peer reports that it got a segment twice, with `sent` transmissions so far of which the newest
-    /// delivered one is known.
+    /// The peer reports that it got a segment twice, with `sent` transmissions so far of which the
+    /// newest delivered one is known.
     pub fn on_duplicate_reported(&mut self, sent: u64) {
         if self.newest >= self.round {
             self.round = sent;
@@ -205,8 +206,8 @@ impl RackClock {
         }
     }
 
-    /// The reordering window. `at_once` says that a recovery runs or that enough segments arrived out of order
-    /// for one.
+    /// The reordering window. `at_once` says that a recovery runs or that enough segments arrived
+    /// out of order for one.
     pub fn window(&self, at_once: bool, min_rtt: Option<Span>, smoothed: Option<Span>) -> Span {
         if at_once && !self.has_reordering {
             return Span::ZERO;
@@ -258,8 +259,8 @@ mod tests {
 
     #[test]
     fn a_segment_waits_a_quarter_of_the_least_round_trip() {
-        // RFC 8985, section 6.2, steps 2 to 5: the second of two segments sent at 0 and 1 ms arrives at 50 ms; the
-        // first is lost at 0 + 49 + 10 ms.
+        // RFC 8985, section 6.2, steps 2 to 5: the second of two segments sent at 0 and 1 ms
+        // arrives at 50 ms; the first is lost at 0 + 49 + 10 ms.
         let mut clock = RackClock::new();
         clock.on_delivered(&delivered(2, 1, 200, false), Time::from_millis(50), MIN);
         let window = clock.window(false, MIN, SMOOTHED);

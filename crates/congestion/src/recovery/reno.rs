@@ -3,12 +3,13 @@
 use super::{Advance, CLOCKED, Count, Duplicate, Guard, Reaction, Recovery, Reduce, Resend};
 use crate::TimeoutRepair;
 
-/// On the third duplicate acknowledgement the first outstanding segment is sent again and the window halves;
-/// each further duplicate inflates it by one segment, and the first new acknowledgement deflates it.
+/// On the third duplicate acknowledgement the first outstanding segment is retransmitted and the
+/// window halves; each further duplicate inflates it by one segment, and the first new
+/// acknowledgement deflates it.
 ///
-/// Source: RFC 2001, section 4; RFC 5681, section 3.2. Several losses in one window are found one after the
-/// other, each by its own fast retransmit (or, if careful, by a timeout), which is the weakness that NewReno
-/// mends.
+/// Source: RFC 2001, section 4; RFC 5681, section 3.2. Several losses in one window are found one
+/// after the other, each by its own fast retransmit (or, if careful, by a timeout), which is the
+/// weakness that NewReno mends.
 #[derive(Clone, Debug)]
 pub struct Reno {
     pub(super) guard: Guard,
@@ -17,10 +18,10 @@ pub struct Reno {
 }
 
 impl Reno {
-    /// A recovery that reacts to `threshold` duplicates, and only once per window if `careful`.
-    pub const fn new(threshold: u8, careful: bool) -> Self {
+    /// A recovery that reacts to `threshold` duplicates, and only once per window if `bugfix`.
+    pub const fn new(threshold: u8, bugfix: bool) -> Self {
         Self {
-            guard: Guard::new(threshold, careful),
+            guard: Guard::new(threshold, bugfix),
             inflation: 0,
             recovering: false,
         }

@@ -5,13 +5,14 @@ use super::{
 };
 use crate::TimeoutRepair;
 
-/// On the third duplicate acknowledgement, or as soon as the scoreboard proves the first segment lost, the
-/// window halves and its first segment is sent again; until everything sent before is acknowledged, the
-/// transport sends holes and new data as the pipe allows.
+/// On the third duplicate acknowledgement, or as soon as the scoreboard proves the first segment
+/// lost, the window halves and its first segment is retransmitted; until everything sent before is
+/// acknowledged, the transport sends holes and new data as the pipe allows.
 ///
-/// Source: RFC 6675, section 5; Fall and Floyd 1996, section 3 for [`PipeRule::Counter`], of which a partial acknowledgement that
-/// answers no retransmission ([`Advance::is_repair`]) takes one packet instead of two. The scoreboard and
-/// the pipe are the transport's, because they are about its segments.
+/// Source: RFC 6675, section 5; Fall and Floyd 1996, section 3 for [`PipeRule::Counter`], of which
+/// a partial acknowledgement that answers no retransmission ([`Advance::is_repair`]) takes one
+/// packet instead of two. The scoreboard and the pipe are the transport's, because they are about
+/// its segments.
 #[derive(Clone, Debug)]
 pub struct Sack {
     guard: Guard,
@@ -22,10 +23,10 @@ pub struct Sack {
 }
 
 impl Sack {
-    /// A recovery that reacts to `threshold` duplicates, and only once per window if `careful`.
-    pub const fn new(threshold: u8, careful: bool, pipe: PipeRule) -> Self {
+    /// A recovery that reacts to `threshold` duplicates, and only once per window if `bugfix`.
+    pub const fn new(threshold: u8, bugfix: bool, pipe: PipeRule) -> Self {
         Self {
-            guard: Guard::new(threshold, careful),
+            guard: Guard::new(threshold, bugfix),
             recovering: false,
             after_timeout: false,
             pipe,
@@ -34,8 +35,8 @@ impl Sack {
 }
 
 impl Sack {
-    /// Whether the acknowledgement has come far enough for another recovery: for RFC 6675, section 5.1, to
-    /// the recovery point, for ns-2 and the `recover` of NewReno beyond it.
+    /// Whether the acknowledgement has come far enough for another recovery: for RFC 6675, section
+    /// 5.1, to the recovery point, for ns-2 and the `recover` of NewReno beyond it.
     fn admit(&mut self, event: &Duplicate) -> bool {
         let una = match self.pipe {
             PipeRule::Scoreboard => event.una.saturating_add(1),

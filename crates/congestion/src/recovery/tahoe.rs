@@ -3,21 +3,21 @@
 use super::{Advance, CLOCKED, Count, Duplicate, Guard, Reaction, Recovery, Reduce, Resend};
 use crate::TimeoutRepair;
 
-/// On the third duplicate acknowledgement the window closes to one segment and all outstanding data is sent
-/// again in slow start.
+/// On the third duplicate acknowledgement the window closes to one segment and all outstanding data
+/// is retransmitted in slow start.
 ///
-/// Source: Jacobson 1988; Fall and Floyd 1996, section 2. Differs from 4.3BSD-Tahoe in: the guard against
-/// several fast retransmits for one window is a setting (Floyd 1994).
+/// Source: Jacobson 1988; Fall and Floyd 1996, section 2. Differs from 4.3BSD-Tahoe in: the guard
+/// against several fast retransmits for one window is a setting (Floyd 1994).
 #[derive(Clone, Debug)]
 pub struct Tahoe {
     guard: Guard,
 }
 
 impl Tahoe {
-    /// A recovery that reacts to `threshold` duplicates, and only once per window if `careful`.
-    pub const fn new(threshold: u8, careful: bool) -> Self {
+    /// A recovery that reacts to `threshold` duplicates, and only once per window if `bugfix`.
+    pub const fn new(threshold: u8, bugfix: bool) -> Self {
         Self {
-            guard: Guard::new(threshold, careful),
+            guard: Guard::new(threshold, bugfix),
         }
     }
 }

@@ -1,8 +1,8 @@
 //! Every controller by name: the one list for the command line, scenarios, bindings and tests.
 //!
 //! A [`Row`] says what a controller is, which [`Parameter`]s it has, and how to build it. Names and
-//! values come from people, so whatever is wrong with them is an error that says what was expected and,
-//! for a name, which known name comes nearest.
+//! values come from people, so whatever is wrong with them is an error that says what was expected
+//! and, for a name, which known name comes nearest.
 //!
 //! ```
 //! use comity_congestion::table::{self, Parameters, Setup, Value};
@@ -106,7 +106,8 @@ impl Row {
     /// Builds the sender's half.
     ///
     /// # Errors
-    /// A [`ParameterError`] when the setup or a parameter is out of range, of another kind, or unknown.
+    /// A [`ParameterError`] when the setup or a parameter is out of range, of another kind, or
+    /// unknown.
     pub fn build(
         &self,
         setup: &Setup,
@@ -140,14 +141,15 @@ impl Row {
         self.meter.is_some()
     }
 
-    /// Whether it can drive a flow of a byte sequence. Every row can drive a flow of sections; these need to hear
-    /// of each packet by its number, or of the receiver's half what TCP does not carry.
+    /// Whether it can drive a flow of a byte sequence. Every row can drive a flow of sections;
+    /// these need to hear of each packet by its number, or of the receiver's half what TCP does not
+    /// carry.
     pub fn drives_tcp(&self) -> bool {
         !SECTIONS_ONLY.contains(&self.name)
     }
 
-    /// Whether lost bytes are sent again where nothing else is said. The papers of the other rows send nothing
-    /// again: what is late is of no use to what they carry.
+    /// Whether lost bytes are retransmitted where nothing else is said. The papers of the other
+    /// rows send nothing again: what is late is of no use to what they carry.
     pub fn repeats_losses(&self) -> bool {
         !WITHOUT_REPETITION.contains(&self.name)
     }
@@ -166,10 +168,12 @@ impl Row {
 }
 
 impl Row {
-    /// Reads a list of parameters, `name=value` with `&` between them, as the peer's receiver is told.
+    /// Reads a list of parameters, `name=value` with `&` between them, as the peer's receiver is
+    /// told.
     ///
     /// # Errors
-    /// A [`ParameterError`] when there is no such parameter, a text is none of its values, or a name stands twice.
+    /// A [`ParameterError`] when there is no such parameter, a text is none of its values, or a
+    /// name stands twice.
     pub fn parse_list(&self, list: &str) -> Result<Parameters, ParameterError> {
         let mut parameters = Parameters::new();
         for pair in list.split('&').filter(|pair| !pair.is_empty()) {
@@ -205,8 +209,8 @@ const WITHOUT_REPETITION: &[&str] = &["iftp", "psp"];
 /// The controller called `name`.
 ///
 /// # Errors
-/// [`UnknownController`] with the nearest name that exists, or with what is meant where the name is known for
-/// something else.
+/// [`UnknownController`] with the nearest name that exists, or with what is meant where the name is
+/// known for something else.
 pub fn find(name: &str) -> Result<&'static Row, UnknownController> {
     TABLE
         .iter()

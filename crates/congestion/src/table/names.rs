@@ -93,7 +93,8 @@ const NAMES: &[(&[&str], OtherName)] = &[
     ),
 ];
 
-/// What is known by a name that is no controller's: the systems of the papers, and recoveries of TCP.
+/// What is known by a name that is no controller's: the systems of the papers, and recoveries of
+/// TCP.
 ///
 /// ```
 /// use comity_congestion::table::other_name;

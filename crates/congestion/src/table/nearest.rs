@@ -5,9 +5,29 @@ use alloc::vec::Vec;
 /// Longer names are compared with nothing.
 const LONGEST: usize = 64;
 
-/// The candidate that `name` was most likely meant to be, the first of several; `None` where more than a third of its letters
-/// would have to change, or more than four. Two letters that changed places count as one change. One letter may always differ,
-/// unless there is no other.
+/// Names of earlier versions, each with the name that took its place. The nearest to an old name is
+/// the new one, so every error about an unknown name points to it.
+const RENAMED: &[(&str, &str)] = &[
+    ("careful", "bugfix"),
+    ("least_discount", "min_discount"),
+    ("least_limit", "min_limit"),
+    ("deviation", "stddev"),
+    ("delay_deviation_s", "delay_stddev_s"),
+    ("queueing_deviation_s", "queueing_stddev_s"),
+    ("arrival_spacing_deviation_s", "arrival_spacing_stddev_s"),
+    (
+        "tokens_per_rtt_deviation_bytes",
+        "tokens_per_rtt_stddev_bytes",
+    ),
+    ("separation", "max_min_ratio"),
+    ("returned_packets", "acks"),
+    ("dropped_acks", "dropped_acks"),
+    ("repeated_bytes", "retransmitted_bytes"),
+];
+
+/// The candidate that `name` was most likely meant to be, the first of several; `None` where more
+/// than a third of its letters would have to change, or more than four. Two letters that changed
+/// places count as one change. One letter may always differ, unless there is no other.
 ///
 /// ```
 /// use comity_congestion::table::nearest;
@@ -20,6 +40,11 @@ pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) ->
     if letters > LONGEST {
         return None;
     }
+    let candidates: Vec<&str> = candidates.into_iter().collect();
+    let renamed = RENAMED.iter().find(|(old, _)| *old == name);
+    if let Some(&new) = renamed.and_then(|(_, new)| candidates.iter().find(|known| *known == new)) {
+        return Some(new);
+    }
     let allowed = (letters / 3).clamp(1, 4);
     candidates
         .into_iter()
@@ -30,11 +55,12 @@ pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) ->
         .map(|(_, candidate)| candidate)
 }
 
-/// How many letters have to be inserted, removed, replaced or exchanged with the next one, ignoring case: the optimal string
-/// alignment distance (Damerau 1964), in which no letter changes twice.
+/// How many letters have to be inserted, removed, replaced or exchanged with the next one, ignoring
+/// case: the optimal string alignment distance (Damerau 1964), in which no letter changes twice.
 fn distance(left: &str, right: &str) -> usize {
     let right: Vec<char> = right.chars().flat_map(char::to_lowercase).collect();
-    // The distances of what was read of `left`, and of that without its last letter, to every beginning of `right`.
+    // The distances of what was read of `left`, and of that without its last letter, to every
+    // beginning of `right`.
     let mut row: Vec<usize> = (0..=right.len()).collect();
     let mut row_before: Vec<usize> = Vec::new();
     let mut letter_before = None;
@@ -80,6 +106,12 @@ mod tests {
             assert_eq!(distance(left, right), expected, "{left} {right}");
             assert_eq!(distance(right, left), expected, "{right} {left}");
         }
+    }
+
+    #[test]
+    fn an_old_name_is_answered_with_the_new_one() {
+        assert_eq!(nearest("careful", ["cubic", "bugfix"]), Some("bugfix"));
+        assert_eq!(nearest("careful", ["cubic", "useful"]), None);
     }
 
     #[test]

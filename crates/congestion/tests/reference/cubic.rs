@@ -1,6 +1,6 @@
 //! CUBIC against a literal reading of RFC 9438.
 
-use comity_congestion::growth::{Cubic, CubicConfig};
+use comity_congestion::controllers::{Cubic, CubicConfig};
 use comity_congestion::{Controller, Loss, LossCause};
 use comity_units::{Bytes, Span, Time};
 use proptest::prelude::*;

@@ -1,9 +1,9 @@
-//! IFTP against a literal reading of the paper's four parts, over a path that delays each packet by as much as it likes and
-//! drops packets and acknowledgements by name.
+//! IFTP against a literal reading of the paper's four parts, over a path that delays each packet by
+//! as much as it likes and drops packets and acknowledgements by name.
 
 use std::collections::BTreeSet;
 
-use comity_congestion::growth::{Iftp, IftpConfig, LateAcks};
+use comity_congestion::controllers::{Iftp, IftpConfig, LateAcks};
 use comity_congestion::{Ack, Controller, Pacing};
 use comity_units::{Bytes, PacketNumber, Rate, Span, Time};
 use proptest::prelude::*;
@@ -17,7 +17,7 @@ const R: Span = Span::from_millis(100);
 const TAU: f64 = 0.001;
 const THRESHOLD: usize = 3;
 const PACKET: Bytes = Bytes::new(1_000);
-/// Times of the law are whole nanoseconds, those of the reading are not.
+/// Times of the controller are whole nanoseconds, those of the reading are not.
 const CLOSE: f64 = 1e-6;
 /// Below any distance between events, above the rounding of real numbers.
 const INSTANT: f64 = 1e-9;
@@ -83,8 +83,8 @@ struct Literal {
     timeouts: usize,
     /// Answers to packets that were given up before.
     late: usize,
-    /// From this packet on nothing can be compared: two events were so close to each other that which of them comes first
-    /// is a matter of nanoseconds.
+    /// From this packet on nothing can be compared: two events were so close to each other that
+    /// which of them comes first is a matter of nanoseconds.
     tied: Option<usize>,
 }
 
@@ -204,8 +204,9 @@ impl Literal {
         }
     }
 
-    /// One acknowledgement, with all packets that it names. It measures with the newest of them, if no newer one was
-    /// acknowledged before, and what it tells of losses is answered by what was measured up to it.
+    /// One acknowledgement, with all packets that it names. It measures with the newest of them, if
+    /// no newer one was acknowledged before, and what it tells of losses is answered by what was
+    /// measured up to it.
     fn on_ack(&mut self, now: f64, named: &[usize], scene: Scene) {
         let newest = named[named.len() - 1];
         let is_newest = self.acked[newest..].iter().all(Option::is_none);
@@ -293,7 +294,7 @@ impl Literal {
     }
 }
 
-/// The law over the same path, driven by its own wake-ups and departures.
+/// The controller over the same path, driven by its own wake-ups and departures.
 fn drive(scene: Scene, script: &Script) -> Departures {
     let mut law = Iftp::new(IftpConfig {
         mss: PACKET,
@@ -367,7 +368,7 @@ fn drive(scene: Scene, script: &Script) -> Departures {
     departures
 }
 
-/// Whether every departure of the law is one of the reading's.
+/// Whether every departure of the controller is one of the reading's.
 fn compare(scene: Scene, script: &Script) -> Result<(), String> {
     let (law, (paper, is_whole)) = (drive(scene, script), Literal::run(scene, script));
     // A packet on the horizon itself may be on either side of it.
@@ -398,8 +399,8 @@ const SCENE: Scene = Scene {
     horizon: 3.0,
 };
 
-/// Delays of every packet, odd ones so that no two events fall together: around [`R`], some of them much longer, so that
-/// later packets overtake and the timeout comes first.
+/// Delays of every packet, odd ones so that no two events fall together: around [`R`], some of them
+/// much longer, so that later packets overtake and the timeout comes first.
 fn delays() -> impl Strategy<Value = Vec<Span>> {
     let delay = prop_oneof![
         8 => 70_000_000u64..130_000_000,
@@ -417,11 +418,11 @@ fn moving() -> impl Strategy<Value = (Scene, Script)> {
         any::<bool>(),
         prop::sample::select(vec![0u64, 150, 1_000]),
     )
-        .prop_map(|(ssthresh, max_packets, waits, least_ms)| Scene {
+        .prop_map(|(ssthresh, max_packets, waits, min_ms)| Scene {
             ssthresh,
             max_packets,
             waits,
-            min_timeout: Span::from_millis(least_ms),
+            min_timeout: Span::from_millis(min_ms),
             horizon: 6.0,
         });
     let script =
@@ -447,15 +448,17 @@ proptest! {
         compare(scene, &Script::dropping(dropped)).map_err(TestCaseError::fail)?;
     }
 
-    /// The same where the round trip moves, so that rounds, gaps and the timeout follow its smoothed value, packets
-    /// overtake each other, and acknowledgements are lost or come after the timeout.
+    /// The same where the round trip moves, so that rounds, gaps and the timeout follow its
+    /// smoothed value, packets overtake each other, and acknowledgements are lost or come after the
+    /// timeout.
     #[test]
     fn every_departure_is_that_of_the_paper_while_the_round_trip_moves((scene, script) in moving()) {
         compare(scene, &script).map_err(TestCaseError::fail)?;
     }
 }
 
-/// Of a hundred such scripts many have timeouts, and answers that come after one, and hardly any ends in a tie.
+/// Of a hundred such scripts many have timeouts, and answers that come after one, and hardly any
+/// ends in a tie.
 #[test]
 fn moving_round_trips_reach_timeouts_and_late_answers() {
     let mut runner = TestRunner::deterministic();
@@ -472,7 +475,8 @@ fn moving_round_trips_reach_timeouts_and_late_answers() {
     assert!(packets >= 10_000 && ties <= 10, "{packets} and {ties}");
 }
 
-/// Packets leave at these times in milliseconds when R = 100 ms and nothing is lost; by hand from equations 1 and 3.
+/// Packets leave at these times in milliseconds when R = 100 ms and nothing is lost; by hand from
+/// equations 1 and 3.
 #[test]
 fn slow_start_and_avoidance_by_hand() {
     let scene = Scene {
@@ -491,8 +495,8 @@ fn slow_start_and_avoidance_by_hand() {
     assert_eq!(times, expected);
 }
 
-/// Packet 5 of the sweep 3..=6 is lost: the third acknowledgement behind it is that of packet 8, at 420 ms. n was 5, the
-/// half is 2, and the next packet leaves 50 ms after the last.
+/// Packet 5 of the sweep 3..=6 is lost: the third acknowledgement behind it is that of packet 8, at
+/// 420 ms. n was 5, the half is 2, and the next packet leaves 50 ms after the last.
 #[test]
 fn a_loss_halves_once_by_hand() {
     let scene = Scene {
@@ -506,9 +510,11 @@ fn a_loss_halves_once_by_hand() {
         .filter(|(at, _)| *at > 0.3795)
         .map(|(at, n)| ((at * 1e4).round() / 10.0, *n))
         .collect();
-    // Round of 5 from 300 ms; it lasts, for packet 5 does not come. Nothing leaves between 380 and 430 ms.
+    // Round of 5 from 300 ms; it lasts, for packet 5 does not come. Nothing leaves between 380 and
+    // 430 ms.
     assert_eq!(after[..3], [(380.0, 5), (430.0, 2), (480.0, 2)]);
-    // The round of the loss phase ends at 530 ms, the one after it is judged by it and grows at 630 ms.
+    // The round of the loss phase ends at 530 ms, the one after it is judged by it and grows at 630
+    // ms.
     assert_eq!(after[3..6], [(530.0, 2), (580.0, 2), (630.0, 3)]);
     // With a second loss in the same sweep the reaction is the same one.
     let again = drive(scene, &Script::dropping([5, 6]));
@@ -519,7 +525,8 @@ fn a_loss_halves_once_by_hand() {
     assert_eq!(halves, 1, "{again:?}");
 }
 
-/// Everything from packet 7 on is lost until 12: no acknowledgement for a second after that of packet 6.
+/// Everything from packet 7 on is lost until 12: no acknowledgement for a second after that of
+/// packet 6.
 #[test]
 fn a_timeout_begins_again_with_one_packet_by_hand() {
     let scene = Scene {
@@ -528,8 +535,9 @@ fn a_timeout_begins_again_with_one_packet_by_hand() {
         ..SCENE
     };
     let all = drive(scene, &Script::dropping(7..12));
-    // Packets 7 to 11 are the round of 5 at 300 to 380 ms; the acknowledgements of 3..=6 came until 375 ms, so the
-    // round of 6 went out at 400 ms: its acknowledgements tell the loss. Without them there is silence.
+    // Packets 7 to 11 are the round of 5 at 300 to 380 ms; the acknowledgements of 3..=6 came until
+    // 375 ms, so the round of 6 went out at 400 ms: its acknowledgements tell the loss. Without
+    // them there is silence.
     let silent = drive(scene, &Script::dropping(7..18));
     let tail: Vec<f64> = silent[18..]
         .iter()
@@ -543,9 +551,10 @@ fn a_timeout_begins_again_with_one_packet_by_hand() {
     assert!(all.len() > silent.len());
 }
 
-/// A round trip of 100 ms, then two of 180 ms, whose answers come at 280 and 330 ms: SRTT is 100, 110 and 118.75 ms, RTTVAR 50, 57.5
-/// and 60.625 ms. The round of four, from 200 ms on, waits for the second; the one of five has gaps of 23.75 ms. Nothing more
-/// is answered: the timeout is 118.75 + 4 · 60.625 = 361.25 ms behind the last answer, and the next twice that behind the
+/// A round trip of 100 ms, then two of 180 ms, whose answers come at 280 and 330 ms: SRTT is 100,
+/// 110 and 118.75 ms, RTTVAR 50, 57.5 and 60.625 ms. The round of four, from 200 ms on, waits for
+/// the second; the one of five has gaps of 23.75 ms. Nothing more is answered: the timeout is
+/// 118.75 + 4 · 60.625 = 361.25 ms behind the last answer, and the next twice that behind the
 /// packet that it lets out.
 #[test]
 fn rounds_and_the_timeout_follow_the_smoothed_round_trip_by_hand() {
@@ -569,8 +578,9 @@ fn rounds_and_the_timeout_follow_the_smoothed_round_trip_by_hand() {
         1_413.75,
     ];
     assert_eq!(times, expected);
-    // With its answer late, at 725 ms, the fourth packet is one more measurement, and ends the backing off: SRTT is 169.531 ms,
-    // RTTVAR 147.031 ms, so that the timeout is at 725 + 757.656 ms. It counts for nothing else.
+    // With its answer late, at 725 ms, the fourth packet is one more measurement, and ends the
+    // backing off: SRTT is 169.531 ms, RTTVAR 147.031 ms, so that the timeout is at 725 + 757.656
+    // ms. It counts for nothing else.
     let mut script = script;
     script.dropped.remove(&3);
     script.delays.push(Span::from_millis(525));
@@ -605,8 +615,8 @@ fn the_two_forms_of_the_gap_agree() {
     }
 }
 
-/// The answer to a round's only packet comes long after the round trip was found to be shorter than that: the round ends with
-/// it, not before.
+/// The answer to a round's only packet comes long after the round trip was found to be shorter than
+/// that: the round ends with it, not before.
 #[test]
 fn a_round_that_a_late_answer_ends_ends_with_it() {
     let mut law = Iftp::new(IftpConfig {

@@ -1,6 +1,6 @@
 //! Libra against figure 2 of its paper, read line by line.
 
-use comity_congestion::growth::{Increase, Libra, LibraConfig};
+use comity_congestion::controllers::{Increase, Libra, LibraConfig};
 use comity_congestion::{Controller, Pacing};
 use comity_units::{Bytes, Rate, Seed, Span, Time};
 use proptest::prelude::*;
@@ -9,7 +9,8 @@ use crate::{ack, loss, sent, timeout};
 
 const MSS: Bytes = Bytes::new(1_000);
 
-/// Figure 2 with (1) and (2). Every round trip ever seen is kept, and the extremes are looked up anew.
+/// Figure 2 with (1) and (2). Every round trip ever seen is kept, and the extremes are looked up
+/// anew.
 #[derive(Debug)]
 struct Figure2 {
     window: f64,
@@ -134,8 +135,8 @@ proptest! {
         }
     }
 
-    /// Whatever happens: a window of at least a segment, and times that are not before the packet nor further
-    /// off than two intervals.
+    /// Whatever happens: a window of at least a segment, and times that are not before the packet
+    /// nor further off than two intervals.
     #[test]
     fn the_calendar_never_runs_away(
         steps in prop::collection::vec((0u64..200_000_000, 1_000_000u64..500_000_000, 1u64..40), 1..300),

@@ -1,7 +1,7 @@
-//! Libra's estimate of the capacity against a slow reading of its rules: every packet and every pair is kept, and all of
-//! them are looked through again for each answer.
+//! Libra's estimate of the capacity against a slow reading of its rules: every packet and every
+//! pair is kept, and all of them are looked through again for each answer.
 
-use comity_congestion::growth::{Increase, Libra, LibraConfig};
+use comity_congestion::controllers::{Increase, Libra, LibraConfig};
 use comity_congestion::{Answered, Arrived, Controller};
 use comity_units::{Bytes, PacketNumber, Seed, Span, Time};
 use proptest::prelude::*;
@@ -9,13 +9,13 @@ use proptest::prelude::*;
 use crate::{ack, sent};
 
 const WIRE: Bytes = Bytes::new(1_000);
-/// A and X of the law, and the round trip that it is told.
+/// A and X of the controller, and the round trip that it is told.
 const A: f64 = 1.0;
 const X: f64 = 2.0;
 const RTT: Span = Span::from_secs(2);
 
-/// Two packets of one group are answered: their places, when each arrives after the group left, and how long each answer
-/// then takes, in nanoseconds.
+/// Two packets of one group are answered: their places, when each arrives after the group left, and
+/// how long each answer then takes, in nanoseconds.
 #[derive(Clone, Copy, Debug)]
 struct Group {
     places: [u64; 2],
@@ -23,7 +23,8 @@ struct Group {
     backs: [u64; 2],
 }
 
-/// A path with a slowest link on which a packet takes `packet`, and little or much traffic on it and on the way back.
+/// A path with a slowest link on which a packet takes `packet`, and little or much traffic on it
+/// and on the way back.
 fn group(packet: u64) -> impl Strategy<Value = Group> {
     let waiting = || prop_oneof![3 => Just(0), 1 => 0..packet / 10, 1 => 0..packet * 40];
     let places = (0..14_u64, 1..3_u64);
@@ -49,7 +50,8 @@ fn group(packet: u64) -> impl Strategy<Value = Group> {
     )
 }
 
-/// What is known of an answered packet: nanoseconds since its group left, and what the clock of the receiver said.
+/// What is known of an answered packet: nanoseconds since its group left, and what the clock of the
+/// receiver said.
 #[derive(Clone, Copy, Debug)]
 struct Known {
     place: f64,
@@ -116,7 +118,8 @@ impl Pair {
         }
     }
 
-    /// The delays without a queue on the way back, so far as `back` tells, less what packets wait behind their own group.
+    /// The delays without a queue on the way back, so far as `back` tells, less what packets wait
+    /// behind their own group.
     fn disturbed(&self, packet: f64, back: f64) -> f64 {
         let each = self.packets.map(|of| {
             let back = if self.by_stamps { back } else { 0.0 };
@@ -203,8 +206,8 @@ impl Reading {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
 
-    /// The estimate, and the growth that it makes: by the law, no more than a segment in a round trip where the estimate
-    /// is a bound only, and that much where there is none.
+    /// The estimate, and the growth that it makes: by the controller, no more than a segment in a
+    /// round trip where the estimate is a bound only, and that much where there is none.
     #[test]
     fn the_estimate_and_its_growth_are_those_of_the_rules(
         groups in prop_oneof![Just(100_000_u64), Just(1_000_000), Just(20_000_000)]
@@ -254,7 +257,7 @@ proptest! {
                 law.on_sent(&sent(left, WIRE, first + place, WIRE));
             }
             for of in 0..2 {
-                law.on_answered(&Answered {
+                law.on_in_order_ack(&Answered {
                     now: left + Span::from_nanos(group.arrivals[of] + group.backs[of]),
                     number: PacketNumber::new(first + group.places[of]),
                     arrived_at: stamp(group.arrivals[of]).map(|at| Arrived {

@@ -1,4 +1,4 @@
-//! Laws and estimators against slow, literal readings of their sources.
+//! Controllers and estimators against slow, literal readings of their sources.
 
 mod cubic;
 mod iftp;
@@ -67,7 +67,7 @@ fn timeout(now: Time, in_flight: Bytes, window: Bytes, consecutive: u32) -> Time
     }
 }
 
-/// An acknowledgement of what the law or the application held back.
+/// An acknowledgement of what the controller or the application held back.
 fn ack_limited(now: Time, rtt: Span, app_limited: bool) -> Ack {
     Ack {
         app_limited,

@@ -1,6 +1,6 @@
 //! The packet-spacing protocol against figure 4 by hand, and what its rounds are.
 
-use comity_congestion::growth::{Psp, PspConfig, RoundMeter, Step};
+use comity_congestion::controllers::{Psp, PspConfig, RoundMeter, Step};
 use comity_congestion::{Arrival, Controller, Feedback, Meter, Pacing, Report, Tag};
 use comity_units::{Bytes, PacketNumber, Rate, Seed, Span, Time};
 use proptest::prelude::*;
@@ -41,7 +41,7 @@ fn report(law: &mut Psp, now: Time, round: u32, packets: u32) {
     });
 }
 
-/// The law with its base round trip, 84 ms, measured.
+/// The controller with its base round trip, 84 ms, measured.
 fn started(is_damped: bool, settles: bool) -> Psp {
     let mut law = law(is_damped, settles);
     assert_eq!(
@@ -149,8 +149,9 @@ fn damping_returns_to_the_spacing_before_a_deliberate_decrease() {
     assert_eq!(micros(&law), 100);
 }
 
-/// A sender that pauses hears of its last round before it begins another one, and lowers the spacing meanwhile: the round
-/// after the pause is the first with it, and a loss in that round is the fault of the decrease.
+/// A sender that pauses hears of its last round before it begins another one, and lowers the
+/// spacing meanwhile: the round after the pause is the first with it, and a loss in that round is
+/// the fault of the decrease.
 #[test]
 fn damping_knows_of_a_decrease_while_nothing_was_sent() {
     let mut law = started(true, true);
@@ -213,7 +214,8 @@ fn with_steps_of_the_rate_a_window_grows_by_a_quarter_of_its_root() {
     );
 }
 
-/// A sender with steps of the rate after three losses: eight packets of its link pass from start to start.
+/// A sender with steps of the rate after three losses: eight packets of its link pass from start to
+/// start.
 struct Known {
     law: Psp,
     rtt: Span,
@@ -223,7 +225,8 @@ struct Known {
 }
 
 impl Known {
-    /// 114.24 us on the link, 913.92 us from start to start: a round trip of 91.392 ms holds a hundred packets.
+    /// 114.24 us on the link, 913.92 us from start to start: a round trip of 91.392 ms holds a
+    /// hundred packets.
     fn hundred(is_damped: bool) -> Self {
         let transmission = Span::from_nanos(114_240);
         Self::new(transmission, Span::from_nanos(91_392_000), is_damped)
@@ -277,9 +280,10 @@ impl Known {
     }
 }
 
-/// n = 100 and √100 / 4 = 2.5: 91.392 / 102.5 = 0.891629 ms. √102.5 / 4 = 2.531056: 91.392 / 105.031056 = 0.870142 ms.
-/// Round 6 began before the third loss was answered. Round 7 raises the rate in the course of round 9: rounds 8 and 9
-/// began before that and wait, round 10 raises it again.
+/// n = 100 and √100 / 4 = 2.5: 91.392 / 102.5 = 0.891629 ms. √102.5 / 4 = 2.531056: 91.392 /
+/// 105.031056 = 0.870142 ms. Round 6 began before the third loss was answered. Round 7 raises the
+/// rate in the course of round 9: rounds 8 and 9 began before that and wait, round 10 raises it
+/// again.
 #[test]
 fn an_increase_of_the_rate_waits_for_a_round_that_was_sent_with_the_one_before() {
     for is_damped in [false, true] {
@@ -299,10 +303,10 @@ fn an_increase_of_the_rate_waits_for_a_round_that_was_sent_with_the_one_before()
     }
 }
 
-/// After the increase to 891.629 us, at 102.5 packets in a round trip, a loss takes off a quarter, since 102.5^(−1/4) = 0.314
-/// is more: of the rate before it, 4/3 · 913.92 = 1218.56 us, or of what
-/// arrived if that is less: with 9 of 10 packets 4/3 · 10/9 · 891.629 = 1320.932 us, and never more than half. Undamped it
-/// takes half of the rate of now: 1783.258 us.
+/// After the increase to 891.629 us, at 102.5 packets in a round trip, a loss takes off a quarter,
+/// since 102.5^(−1/4) = 0.314 is more: of the rate before it, 4/3 · 913.92 = 1218.56 us, or of what
+/// arrived if that is less: with 9 of 10 packets 4/3 · 10/9 · 891.629 = 1320.932 us, and never more
+/// than half. Undamped it takes half of the rate of now: 1783.258 us.
 #[test]
 fn a_loss_of_an_increase_takes_a_quarter_off_what_the_path_carried() {
     for (is_damped, arrived, expected) in [
@@ -312,7 +316,8 @@ fn a_loss_of_an_increase_takes_a_quarter_off_what_the_path_carried() {
         (true, 0, 1_783_258),
         (false, 9, 1_783_258),
     ] {
-        // In a round that it was made in, in the next one, or in one long after it: nothing was lost in between.
+        // In a round that it was made in, in the next one, or in one long after it: nothing was
+        // lost in between.
         for lost in [9, 10, 11, 14] {
             let mut hundred = Known::hundred(is_damped);
             hundred.rounds(3);
@@ -321,7 +326,8 @@ fn a_loss_of_an_increase_takes_a_quarter_off_what_the_path_carried() {
             hundred.report(lost, arrived);
             let found = hundred.period();
             assert!(found.abs_diff(expected) <= 1, "{lost}: {found} {expected}");
-            // What was sent before that was known is answered for; a loss after it is of no increase, and doubles.
+            // What was sent before that was known is answered for; a loss after it is of no
+            // increase, and doubles.
             hundred.report(lost + 1, 0);
             assert_eq!(hundred.period(), found);
             hundred.rounds(2);
@@ -331,8 +337,9 @@ fn a_loss_of_an_increase_takes_a_quarter_off_what_the_path_carried() {
     }
 }
 
-/// One of 20 packets is less than what the increase added: 20/19 · 891.629 = 938.557 us, 4/3 of them 1251.409 us. Of 50,
-/// 50/49 · 891.629 = 909.826 us are less than the 913.92 us before the increase.
+/// One of 20 packets is less than what the increase added: 20/19 · 891.629 = 938.557 us, 4/3 of
+/// them 1251.409 us. Of 50, 50/49 · 891.629 = 909.826 us are less than the 913.92 us before the
+/// increase.
 #[test]
 fn a_small_loss_of_an_increase_goes_by_the_rate_before_it() {
     for (packets, expected) in [(20, 1_251_409), (50, 1_218_560)] {
@@ -351,8 +358,9 @@ fn a_small_loss_of_an_increase_goes_by_the_rate_before_it() {
     }
 }
 
-/// Round trips of 100 ms with n packets after three losses and n + √n/4 after an increase, of which a loss takes d. Where one of a
-/// thousand is lost, d of the rate before the increase, where a tenth is, d of what arrived; never more than half:
+/// Round trips of 100 ms with n packets after three losses and n + √n/4 after an increase, of which
+/// a loss takes d. Where one of a thousand is lost, d of the rate before the increase, where a
+/// tenth is, d of what arrived; never more than half:
 ///
 /// ```text
 /// n             n + √n/4   d         100 ms / n / (1 − d)   100 ms / (n + √n/4) / 0.9 / (1 − d)   2 · 100 ms / (n + √n/4)
@@ -388,10 +396,11 @@ fn the_more_packets_a_round_trip_holds_the_smaller_the_share_that_a_loss_takes()
     }
 }
 
-/// Of 10,025 packets in a round trip a loss takes 0.0999376 while a round trip lasts as long as the least one, 100 ms, and more by
-/// as much as it lasts longer. One of 180 ms makes the smoothed one 7/8 · 100 + 1/8 · 180 = 110 ms: 10 us / (1 − 0.1099314)
-/// = 11.2351 us. One of 900 ms makes it 200 ms: 10 us / (1 − 0.1998752) = 12.4980 us. Another one makes it 287.5 ms: 0.2873206 is
-/// more than a quarter, 13.3333 us.
+/// Of 10,025 packets in a round trip a loss takes 0.0999376 while a round trip lasts as long as the
+/// least one, 100 ms, and more by as much as it lasts longer. One of 180 ms makes the smoothed one
+/// 7/8 · 100 + 1/8 · 180 = 110 ms: 10 us / (1 − 0.1099314) = 11.2351 us. One of 900 ms makes it 200
+/// ms: 10 us / (1 − 0.1998752) = 12.4980 us. Another one makes it 287.5 ms: 0.2873206 is more than
+/// a quarter, 13.3333 us.
 #[test]
 fn a_queue_makes_the_share_that_a_loss_takes_larger() {
     let rtt = Span::from_millis(100);
@@ -422,7 +431,8 @@ fn a_queue_makes_the_share_that_a_loss_takes_larger() {
     }
 }
 
-/// At a packet in 64 round trips √n would be eight times n: a round without losses adds a quarter, 64 / 1.25 = 51.2.
+/// At a packet in 64 round trips √n would be eight times n: a round without losses adds a quarter,
+/// 64 / 1.25 = 51.2.
 #[test]
 fn a_slow_sender_grows_by_a_quarter() {
     let mut hundred = Known::hundred(true);
@@ -437,9 +447,9 @@ fn a_slow_sender_grows_by_a_quarter() {
     assert!(found.abs_diff(4_679_270_400) <= 64, "{found}");
 }
 
-/// Section 2.1 leaves it for later: rounds of the round trip of now. After 84 ms and a packet that took 164 ms the
-/// smoothed one is 7/8 · 84 + 1/8 · 164 = 94 ms; the base stays at 84. Tags, rounds and the most that a spacing may
-/// be follow the one or the other.
+/// Section 2.1 leaves it for later: rounds of the round trip of now. After 84 ms and a packet that
+/// took 164 ms the smoothed one is 7/8 · 84 + 1/8 · 164 = 94 ms; the base stays at 84. Tags, rounds
+/// and the most that a spacing may be follow the one or the other.
 #[test]
 fn with_dynamic_rtt_rounds_last_the_smoothed_round_trip() {
     for (is_dynamic, millis) in [(true, 94), (false, 84)] {
@@ -476,8 +486,9 @@ fn with_dynamic_rtt_rounds_last_the_smoothed_round_trip() {
     }
 }
 
-/// A first round trip of 164 ms had 80 ms of waiting in it, which the next of 84 ms has not: with steps of the rate rounds are as
-/// long as the shorter from then on, and a later one of 124 ms changes nothing. The paper's stay at the first.
+/// A first round trip of 164 ms had 80 ms of waiting in it, which the next of 84 ms has not: with
+/// steps of the rate rounds are as long as the shorter from then on, and a later one of 124 ms
+/// changes nothing. The paper's stay at the first.
 #[test]
 fn rounds_with_steps_of_the_rate_last_the_least_round_trip() {
     let first = Span::from_millis(164);
@@ -503,7 +514,8 @@ fn rounds_with_steps_of_the_rate_last_the_least_round_trip() {
     }
 }
 
-/// One round of ten packets, of which nine or all arrive, and the packet of the next that the report meets.
+/// One round of ten packets, of which nine or all arrive, and the packet of the next that the
+/// report meets.
 fn answer(law: &mut Psp, round: u32, is_lost: bool) {
     send_round(law, round, 10);
     send_round(law, round + 1, 1);
@@ -511,9 +523,10 @@ fn answer(law: &mut Psp, round: u32, is_lost: bool) {
     report(law, at_round(round + 1) + RTT / 2, round, received);
 }
 
-/// Two agents at 50 and 200 us that see the same losses. Decreases take the same from both, so that they stay 150 us
-/// apart; doubling doubles that. A loss and the 25 rounds in which the faster one comes back leave the slower one at
-/// 2 · 200 − 25 · 2 = 350 us. Damped, each returns to where it was.
+/// Two agents at 50 and 200 us that see the same losses. Decreases take the same from both, so that
+/// they stay 150 us apart; doubling doubles that. A loss and the 25 rounds in which the faster one
+/// comes back leave the slower one at 2 · 200 − 25 · 2 = 350 us. Damped, each returns to where it
+/// was.
 #[test]
 fn the_same_losses_do_not_bring_two_fixed_spacings_together() {
     let at_first = |is_damped| {
@@ -563,7 +576,7 @@ fn send_round_of(law: &mut Psp, round: u32) {
     last_round(law, round);
 }
 
-/// Sends one packet at this round's time; the round that the law says it is of.
+/// Sends one packet at this round's time; the round that the controller says it is of.
 fn last_round(law: &mut Psp, round: u32) -> u32 {
     match send(law, at_round(round)) {
         Tag::Round { round, .. } => round,
@@ -572,8 +585,9 @@ fn last_round(law: &mut Psp, round: u32) -> u32 {
 }
 
 proptest! {
-    /// Sender and meter over a path that loses and delays: a round in which nothing was lost never counts as a loss,
-    /// however its packets and reports overtake each other by less than an eighth of a round trip.
+    /// Sender and meter over a path that loses and delays: a round in which nothing was lost never
+    /// counts as a loss, however its packets and reports overtake each other by less than an eighth
+    /// of a round trip.
     #[test]
     fn a_path_without_losses_never_spaces(
         delays in prop::collection::vec(0u64..10_000, 400),
@@ -606,8 +620,8 @@ proptest! {
     }
 }
 
-/// A law that takes over on a new path numbers its rounds after those of the other, twice if need be: the receiver takes none
-/// that it has had.
+/// A controller that takes over on a new path numbers its rounds after those of the other, twice if
+/// need be: the receiver takes none that it has had.
 #[test]
 fn rounds_go_on_where_the_path_changes() {
     let mut law = started(false, true);
@@ -616,7 +630,7 @@ fn rounds_go_on_where_the_path_changes() {
     assert_eq!(last, Tag::Round { round: 2, rtt: RTT });
     for _ in 0..2 {
         law = self::law(false, true);
-        law.on_succession(last);
+        law.on_path_change(last);
         let asks = Tag::Round {
             round: 2,
             rtt: Span::ZERO,

@@ -1,12 +1,13 @@
-//! The packet-spacing protocol against a reading of the paper that keeps nothing but what happened: when each packet left
-//! and arrived, when the spacing changed and what to. Rounds, counts, which loss a decrease is to blame for and when the
-//! path is silent are found again from that whole history at every event. Law and meter run over a path that loses, delays,
-//! reorders and repeats packets and reports.
+//! The packet-spacing protocol against a reading of the paper that keeps nothing but what happened:
+//! when each packet left and arrived, when the spacing changed and what to. Rounds, counts, which
+//! loss a decrease is to blame for and when the path is silent are found again from that whole
+//! history at every event. Controller and meter run over a path that loses, delays, reorders and
+//! repeats packets and reports.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use comity_congestion::growth::{Psp, PspConfig, RoundMeter, Step};
+use comity_congestion::controllers::{Psp, PspConfig, RoundMeter, Step};
 use comity_congestion::{Arrival, Controller, Feedback, Meter, Pacing, Report, Tag};
 use comity_units::{Bytes, PacketNumber, Rate, Seed, Span, Time};
 use proptest::prelude::*;
@@ -15,8 +16,9 @@ use crate::{ack, sent};
 
 const PACKET: Bytes = Bytes::new(1_000);
 
-/// By how much a change of the spacing may differ, in nanoseconds: the law rounds two times to whole ones on the way, the
-/// first of which is divided by three quarters at the least, and the history once.
+/// By how much a change of the spacing may differ, in nanoseconds: the controller rounds two times
+/// to whole ones on the way, the first of which is divided by three quarters at the least, and the
+/// history once.
 const ROUNDING: f64 = 2.0;
 
 /// What happened to one packet of the sender.
@@ -59,7 +61,8 @@ struct History {
     places: usize,
     packets: Vec<Packet>,
     changes: Vec<Change>,
-    /// When the path was given up: what left before is not judged any more, and begins no round with what leaves after.
+    /// When the path was given up: what left before is not judged any more, and begins no round
+    /// with what leaves after.
     silences: Vec<usize>,
     /// The reports that were compared, each with when that was.
     judged: Vec<(usize, Time, f64)>,
@@ -117,8 +120,8 @@ impl History {
         });
     }
 
-    /// "Each acknowledgment contains the number of packets that were received": of the round that was over last at the
-    /// receiver, the packets that are there by now.
+    /// "Each acknowledgment contains the number of packets that were received": of the round that
+    /// was over last at the receiver, the packets that are there by now.
     fn told(&self, now: Time) -> Option<(usize, usize)> {
         let rounds = self.rounds();
         let newest = (1..=rounds.len())
@@ -132,8 +135,9 @@ impl History {
         ))
     }
 
-    /// When the receiver takes a round for over: an eighth of a round trip after a later one began there, or two round trips
-    /// after this one did. One of which nothing had arrived then is known by its neighbours, eight back at the most.
+    /// When the receiver takes a round for over: an eighth of a round trip after a later one began
+    /// there, or two round trips after this one did. One of which nothing had arrived then is known
+    /// by its neighbours, eight back at the most.
     fn over_at(&self, rounds: &[Round], number: usize) -> Option<Time> {
         let first_of = |number: usize| {
             let Round { first, end } = rounds[number - 1];
@@ -191,9 +195,10 @@ impl History {
         }
     }
 
-    /// "If a loss occurs due to a deliberate decrease in the packet spacing": the spacing when the round before this one
-    /// began where this one began with less, or else that before the first decrease while it lasted. With steps of the rate,
-    /// that before the decrease that nothing followed when this round began.
+    /// "If a loss occurs due to a deliberate decrease in the packet spacing": the spacing when the
+    /// round before this one began where this one began with less, or else that before the first
+    /// decrease while it lasted. With steps of the rate, that before the decrease that nothing
+    /// followed when this round began.
     fn lowered_from(&self, rounds: &[Round], number: usize) -> Option<f64> {
         let began = |number: usize| self.packets[rounds[number - 1].first].place;
         let spacing = self.spacing_at(began(number));
@@ -263,13 +268,14 @@ impl History {
         self.places += 1;
         self.changes.push(Change {
             place: self.places,
-            // The law keeps whole nanoseconds.
+            // The controller keeps whole nanoseconds.
             spacing: spacing.max(0.0).round(),
             is_for_loss,
         });
     }
 
-    /// When four round trips, or four packets if these are further apart, will have passed without an answer to what left.
+    /// When four round trips, or four packets if these are further apart, will have passed without
+    /// an answer to what left.
     fn silent_at(&self) -> Option<Time> {
         let rounds = self.rounds();
         let oldest = rounds.get(self.newest_settled(&rounds))?;
@@ -358,8 +364,8 @@ fn scenes() -> impl Strategy<Value = Scene> {
         )
 }
 
-/// Steps of the rate where a round trip holds so many packets, and so few are lost, that a decrease is less than a quarter: a
-/// loss in a few round trips, while more than 256 packets are in each.
+/// Steps of the rate where a round trip holds so many packets, and so few are lost, that a decrease
+/// is less than a quarter: a loss in a few round trips, while more than 256 packets are in each.
 fn scenes_of_many_packets() -> impl Strategy<Value = Scene> {
     (scenes(), 700u64..1_200, 5u64..40).prop_map(|(scene, packets, lost)| Scene {
         packets,
@@ -456,7 +462,8 @@ impl World {
         self.agenda.push(Reverse((at, self.made, what)));
     }
 
-    /// Half a round trip, as a rule with less than an eighth more, at times with up to three round trips.
+    /// Half a round trip, as a rule with less than an eighth more, at times with up to three round
+    /// trips.
     fn travel(&mut self, what: What, now: Time) {
         let rtt = self.scene.rtt.as_nanos();
         let trip = (now.as_nanos() / rtt).checked_rem(self.scene.outages.unwrap_or(u64::MAX));
@@ -544,7 +551,8 @@ impl World {
         let Pacing::At(next) = self.law.decision().pacing else {
             return Err(TestCaseError::fail("the law schedules each departure"));
         };
-        // "The delay introduced between two consecutive packets", from the end of one to the start of the next.
+        // "The delay introduced between two consecutive packets", from the end of one to the start
+        // of the next.
         let period = self.history.spacing() + self.history.transmission.as_nanos() as f64;
         let late = now.saturating_since(self.due);
         let found = next.saturating_since(now).as_nanos() as f64;
@@ -618,8 +626,9 @@ impl World {
         Ok(())
     }
 
-    /// Each change is judged by itself: the next begins with what the law made of it, in whole nanoseconds. What rounding adds
-    /// would otherwise grow with every decrease and increase behind it.
+    /// Each change is judged by itself: the next begins with what the controller made of it, in
+    /// whole nanoseconds. What rounding adds would otherwise grow with every decrease and increase
+    /// behind it.
     fn compare(&mut self) -> Result<(), TestCaseError> {
         let spacing = self.law.spacing().as_nanos() as f64;
         let expected = self.history.spacing();

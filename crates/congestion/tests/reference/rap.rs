@@ -1,4 +1,5 @@
-//! RAP against a slow reading of its rules: a list of everything that ever left, searched anew after each event.
+//! RAP against a slow reading of its rules: a list of everything that ever left, searched anew
+//! after each event.
 
 use comity_congestion::table::{self, Parameters, Setup, Value};
 use comity_congestion::{Controller, Pacing};
@@ -183,8 +184,8 @@ fn law(fine_grain: bool) -> Box<dyn Controller> {
     row.build(&Setup::new(PACKET), &parameters).unwrap()
 }
 
-/// One packet: how long after it is due it leaves, in microseconds, how long its acknowledgement takes, and whether
-/// it is lost.
+/// One packet: how long after it is due it leaves, in microseconds, how long its acknowledgement
+/// takes, and whether it is lost.
 type Story = (u64, u64, bool);
 
 /// Both read one story; what they say is compared after each event.
@@ -279,16 +280,18 @@ fn a_regular_path_without_losses_and_with_them() {
     assert_eq!(compare(&lossy, false).unwrap(), 4);
 }
 
-/// What a sender decides: when, in microseconds, and how many packets leave in a round trip from then on.
+/// What a sender decides: when, in microseconds, and how many packets leave in a round trip from
+/// then on.
 type Step = (u64, f64);
 
 /// The round trip of the vector's network, whose queue stays empty, in nanoseconds.
 const ROUND_TRIP: f64 = 211_684_000.0;
 
-/// The law hears of the packets and acknowledgements of ns-2's sender, at their times, and has to raise and halve the rate
-/// when that does, by as much. Three losses are events; two more are of the cluster of the second. Until the first event the
-/// two are a packet in a round trip apart, for ns-2's clock of round trips runs from the start of the flow and this
-/// one from the first acknowledgement; from then on every halving halves what is left of that.
+/// The controller hears of the packets and acknowledgements of ns-2's sender, at their times, and
+/// has to raise and halve the rate when that does, by as much. Three losses are events; two more
+/// are of the cluster of the second. Until the first event the two are a packet in a round trip
+/// apart, for ns-2's clock of round trips runs from the start of the flow and this one from the
+/// first acknowledgement; from then on every halving halves what is left of that.
 #[test]
 fn what_ns2_decides_on_the_same_packets() {
     let mut law = law(false);
@@ -343,7 +346,8 @@ fn what_ns2_decides_on_the_same_packets() {
             events += 1;
         }
         last = theirs.1;
-        // The vector's times are rounded, and the law's steps follow one another by measured round trips.
+        // The vector's times are rounded, and the controller's steps follow one another by measured
+        // round trips.
         assert!(ours.0.abs_diff(theirs.0) <= 25, "{ours:?} {theirs:?}");
         let difference = theirs.1 - ours.1;
         assert!(

@@ -1,6 +1,7 @@
-//! TCP-Real: the numbers of section 2.2 and figure 1 by hand, and both halves against a literal reading.
+//! TCP-Real: the numbers of section 2.2 and figure 1 by hand, and both halves against a literal
+//! reading.
 
-use comity_congestion::growth::real::{
+use comity_congestion::controllers::real::{
     LevelRounding, Opening, Real, RealConfig, TimeoutReduction, WaveMeter,
 };
 use comity_congestion::{
@@ -58,9 +59,10 @@ fn level(level: u16) -> Report {
     Report::Wave { level }
 }
 
-/// Waves of 20 segments, level 10. At 10 ms apart the rate is 20 / 0.19 s; at 20 ms half of that, at 5 ms
-/// twice. Falling by half above the threshold: 10 · (0.618 + 0.191) = 8.09; below: 10 · (0.382 + 0.309) = 6.91.
-/// Doubling above: 10 · (0.382 + 1.236) = 16.18; below: 10 · (0.5 + 1) = 15.
+/// Waves of 20 segments, level 10. At 10 ms apart the rate is 20 / 0.19 s; at 20 ms half of that,
+/// at 5 ms twice. Falling by half above the threshold: 10 · (0.618 + 0.191) = 8.09; below: 10 ·
+/// (0.382 + 0.309) = 6.91. Doubling above: 10 · (0.382 + 1.236) = 16.18; below: 10 · (0.5 + 1)
+/// = 15.
 #[test]
 fn figure_1_by_hand() {
     for (threshold, apart_ms, by_hand) in [
@@ -91,8 +93,9 @@ fn figure_1_by_hand() {
     assert_eq!(arrive(&mut meter, (2, 40), 1..=40, 2_000, 5), level(24));
 }
 
-/// "The wave size used in calculations is actually the expected wave size": random losses inside of a wave
-/// change neither the rate nor the level. Counting arrivals would see 15 segments, and a level of 8.
+/// "The wave size used in calculations is actually the expected wave size": random losses inside of
+/// a wave change neither the rate nor the level. Counting arrivals would see 15 segments, and a
+/// level of 8.
 #[test]
 fn losses_inside_a_wave_are_no_congestion() {
     let mut meter = WaveMeter::new(by_figure(5.0));
@@ -102,11 +105,12 @@ fn losses_inside_a_wave_are_no_congestion() {
     assert_eq!(meter.level(), Some(10.0));
 }
 
-/// The last segment of a wave is lost. The wave should take 20 / (20 / 0.19) = 190 ms, so the timer expires
-/// 380 ms after its first segment. Segments of the next wave before that change nothing; the one at 400 ms is
-/// the measurement: 20 / 0.4 s against 20 / 0.19 s is a ratio of 0.475. The threshold became half of level 10,
-/// so 10 is above it: 10 · (0.618 + 0.382 · 0.475) = 7.9945. The rate of that wave is the one before the next:
-/// 20 segments in 190 ms are 400/190 times as fast, 7.9945 · (0.382 + 0.618 · 400 / 190) = 13.455.
+/// The last segment of a wave is lost. The wave should take 20 / (20 / 0.19) = 190 ms, so the timer
+/// expires 380 ms after its first segment. Segments of the next wave before that change nothing;
+/// the one at 400 ms is the measurement: 20 / 0.4 s against 20 / 0.19 s is a ratio of 0.475. The
+/// threshold became half of level 10, so 10 is above it: 10 · (0.618 + 0.382 · 0.475) = 7.9945. The
+/// rate of that wave is the one before the next: 20 segments in 190 ms are 400/190 times as fast,
+/// 7.9945 · (0.382 + 0.618 · 400 / 190) = 13.455.
 #[test]
 fn a_lost_last_segment_is_decided_by_the_timer() {
     let mut meter = WaveMeter::new(by_figure(12.0));
@@ -152,14 +156,16 @@ fn the_opening_doubles_up_to_the_threshold() {
         // A wave of the old length that was on its way changes nothing.
         assert_eq!(meter.report(Time::ZERO), level(decided));
     }
-    // 24/23 after 16/15 per interval: 12 · (0.382 + 0.618 · (24/23)/(16/15)), the level not being above 12.
+    // 24/23 after 16/15 per interval: 12 · (0.382 + 0.618 · (24/23)/(16/15)), the level not being
+    // above 12.
     arrive(&mut meter, (5, 24), 1..=24, 5_000, 10);
     let by_hand = 12.0 * (0.382 + 0.618 * (24.0 / 23.0) / (16.0 / 15.0));
     assert!((meter.level().unwrap() - by_hand).abs() < 1e-9);
 }
 
-/// The timer ends the opening: 4 segments after a rate of 2 / 10 ms should take 20 ms; the last is lost, and at
-/// 100 ms, behind 40, level 2 has fallen to 2 · (0.618 + 0.382 · (4/100)/(2/10)) = 1.3888, above half of it.
+/// The timer ends the opening: 4 segments after a rate of 2 / 10 ms should take 20 ms; the last is
+/// lost, and at 100 ms, behind 40, level 2 has fallen to 2 · (0.618 + 0.382 · (4/100)/(2/10)) =
+/// 1.3888, above half of it.
 #[test]
 fn the_timer_ends_the_opening() {
     let mut meter = WaveMeter::new(RealConfig::new(MSS));
@@ -173,7 +179,8 @@ fn the_timer_ends_the_opening() {
     assert!((meter.level().unwrap() - 1.3888 * (0.382 + 2.06)).abs() < 1e-9);
 }
 
-/// The readings of "the rate before the first": kept, or zero and an infinite ratio; and of fractions.
+/// The readings of "the rate before the first": kept, or zero and an infinite ratio; and of
+/// fractions.
 #[test]
 fn the_other_readings() {
     let mut meter = WaveMeter::new(RealConfig {
@@ -197,8 +204,9 @@ fn the_other_readings() {
     }
 }
 
-/// Waves of 20 segments at 10, 20 and 20 ms apart: the second halves the rate, and the third, which left before its
-/// sender heard of that, keeps it. By the last decision 8.09 stays; by the level of the wave it is 10 again.
+/// Waves of 20 segments at 10, 20 and 20 ms apart: the second halves the rate, and the third, which
+/// left before its sender heard of that, keeps it. By the last decision 8.09 stays; by the level of
+/// the wave it is 10 again.
 #[test]
 fn the_current_level_may_be_that_of_the_wave() {
     for (has_level_of_wave, by_hand) in [(false, 8.09), (true, 10.0)] {
@@ -218,7 +226,8 @@ fn the_current_level_may_be_that_of_the_wave() {
     }
 }
 
-/// Level 3 is told after the first segment of a wave of two: that wave is of six then, or stays, and the next is.
+/// Level 3 is told after the first segment of a wave of two: that wave is of six then, or stays,
+/// and the next is.
 #[test]
 fn a_wave_may_keep_its_length() {
     for (has_fixed_waves, second, third) in
@@ -235,8 +244,9 @@ fn a_wave_may_keep_its_length() {
     }
 }
 
-/// A rate that goes up by a tenth and back again: above the threshold 1.0618 · 0.96527 = 1.02493, below
-/// 1.05 · 0.94382 = 0.99101. Noise carries levels away from the threshold, in both directions.
+/// A rate that goes up by a tenth and back again: above the threshold 1.0618 · 0.96527 = 1.02493,
+/// below 1.05 · 0.94382 = 0.99101. Noise carries levels away from the threshold, in both
+/// directions.
 #[test]
 fn noise_moves_levels_away_from_the_threshold() {
     for (threshold, by_hand) in [(1.0, 1.02493), (23.0, 0.99101)] {
@@ -264,10 +274,11 @@ fn a_wave_may_grow_while_it_is_sent() {
     assert_eq!(meter.level(), Some(2.0));
 }
 
-/// A source pauses for five seconds after 10 segments of a wave of 20. As long as the wave is open the pause is in its
-/// rate, and the timer takes it for congestion: from level 10, above the new threshold, to
-/// 10 · (0.618 + 0.382 · (20 / 5.09 s) / (20 / 0.19 s)) = 6.323. Where its last segment ends it, its rate is that of
-/// 10 segments in 90 ms, 10 · (0.382 + 0.618 · (10 / 0.09 s) / (20 / 0.19 s)) = 10.343, and the pause is in none.
+/// A source pauses for five seconds after 10 segments of a wave of 20. As long as the wave is open
+/// the pause is in its rate, and the timer takes it for congestion: from level 10, above the new
+/// threshold, to 10 · (0.618 + 0.382 · (20 / 5.09 s) / (20 / 0.19 s)) = 6.323. Where its last
+/// segment ends it, its rate is that of 10 segments in 90 ms, 10 · (0.382 + 0.618 · (10 / 0.09 s) /
+/// (20 / 0.19 s)) = 10.343, and the pause is in none.
 #[test]
 fn a_pause_of_the_source_is_no_congestion() {
     for (length, then, by_hand) in [(20, (3, 11), 6.322_593), (10, (4, 1), 10.343_333)] {
@@ -284,8 +295,9 @@ fn a_pause_of_the_source_is_no_congestion() {
     }
 }
 
-/// Another path: the waves go on a quarter of all numbers ahead, and nothing measured holds: no level, no rate, the
-/// opening again. What is still under way of the path before is none of its business.
+/// Another path: the waves go on a quarter of all numbers ahead, and nothing measured holds: no
+/// level, no rate, the opening again. What is still under way of the path before is none of its
+/// business.
 #[test]
 fn a_sender_on_another_path_makes_the_meter_begin_again() {
     for before in [3, 100, 50_000, 65_530] {
@@ -300,7 +312,7 @@ fn a_sender_on_another_path_makes_the_meter_begin_again() {
             );
         }
         let last = u16::wrapping_add(before, 2);
-        sender.on_succession(Tag::Wave {
+        sender.on_path_change(Tag::Wave {
             wave: last,
             segments: 8,
             position: 8,
@@ -339,8 +351,8 @@ fn tag(sender: &mut Real) -> (u16, u16, u16) {
     }
 }
 
-/// A window of two segments per level; waves as long as the window, longer when it grows, not shorter when it
-/// shrinks; "the window is reduced to two segments only if the bit is not set".
+/// A window of two segments per level; waves as long as the window, longer when it grows, not
+/// shorter when it shrinks; "the window is reduced to two segments only if the bit is not set".
 #[test]
 fn the_sender_by_hand() {
     let mut sender = Real::new(RealConfig::new(MSS));
@@ -381,9 +393,9 @@ fn the_sender_by_hand() {
     assert_eq!(sender.level(), 24);
 }
 
-/// Level 3 at a timeout, with and without the bit, under each reading of which timeouts reduce the window and of what "the
-/// sender retransmits the packet" means. Where the window is kept its wave goes on, and where it is not there is
-/// nothing to keep outstanding: everything is sent again.
+/// Level 3 at a timeout, with and without the bit, under each reading of which timeouts reduce the
+/// window and of what "the sender retransmits the packet" means. Where the window is kept its wave
+/// goes on, and where it is not there is nothing to keep outstanding: everything is retransmitted.
 #[test]
 fn a_timeout_by_hand_in_each_reading() {
     use TimeoutReduction::{Always, WithoutDuplicates};
@@ -461,9 +473,10 @@ fn figure_1(
     next_wave_level.clamp(1.0, 24.0)
 }
 
-/// The level and the threshold after a list of arrivals (time, wave, segments, position), found by reading the
-/// whole list from its beginning. The current level is that of the wave, or the last decision. If it `doubles`, "the
-/// congestion window effectively grows exponentially until a threshold is reached", or the timer expires.
+/// The level and the threshold after a list of arrivals (time, wave, segments, position), found by
+/// reading the whole list from its beginning. The current level is that of the wave, or the last
+/// decision. If it `doubles`, "the congestion window effectively grows exponentially until a
+/// threshold is reached", or the timer expires.
 fn replay(
     arrivals: &[(u64, u16, u16, u16)],
     mut threshold: f64,
@@ -565,9 +578,9 @@ use Event::{
     Acknowledged, FastRetransmit, Recovered, Report as Told, RunsDry, Sends, Timeout as Expires,
 };
 
-/// The window in segments after these events: "for wave level i, the corresponding congestion window size is
-/// 2 · i · max_segment_size", and "two segments only if the bit is not set" by a timeout, or "always". Nothing else moves
-/// it.
+/// The window in segments after these events: "for wave level i, the corresponding congestion
+/// window size is 2 · i · max_segment_size", and "two segments only if the bit is not set" by a
+/// timeout, or "always". Nothing else moves it.
 fn window_after(events: &[Event], (initial, most): (u16, u16), always: bool) -> u16 {
     let highest = (most / 2).clamp(1, 24);
     let last = events.iter().rev().find_map(|event| match event {
@@ -579,7 +592,8 @@ fn window_after(events: &[Event], (initial, most): (u16, u16), always: bool) -> 
         .min(most)
 }
 
-/// The last segment's wave, how many there are to be in it and its place, found by cutting all that was sent into waves.
+/// The last segment's wave, how many there are to be in it and its place, found by cutting all that
+/// was sent into waves.
 fn place_of_last(
     events: &[Event],
     limits: (u16, u16),
@@ -676,7 +690,7 @@ proptest! {
                     let repair = sender.timeout_repair(&timeout);
                     prop_assert_eq!(repair == TimeoutRepair::FirstSegment, alone);
                 }
-                RunsDry => sender.on_running_dry(now),
+                RunsDry => sender.on_app_limited(now),
                 Sends => {
                     let place = place_of_last(so_far, limits, has_fixed_waves, always);
                     prop_assert_eq!(Some(tag(&mut sender)), place, "{:?}", so_far);

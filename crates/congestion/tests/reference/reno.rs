@@ -1,7 +1,7 @@
 //! Reno against RFC 5681 and RFC 3465 in whole bytes, and against ns-2's numbers.
 
 use comity_congestion::Controller;
-use comity_congestion::growth::{DecreaseBasis, Increase, Reno, RenoConfig, Rounding};
+use comity_congestion::controllers::{DecreaseBasis, Increase, Reno, RenoConfig, Rounding};
 use comity_units::{Bytes, Span, Time};
 use proptest::prelude::*;
 
@@ -67,16 +67,18 @@ fn event() -> impl Strategy<Value = Event> {
 }
 
 proptest! {
-    /// In avoidance the law adds `1/cwnd` per segment where the RFC's counter adds one per window. Over n
-    /// windows from w the first gives √((w + n)² − n), less than half a segment below w + n, and the counter
-    /// is up to one segment behind: they stay within a segment and a half, from loss to loss.
+    /// In avoidance the controller adds `1/cwnd` per segment where the RFC's counter adds one per
+    /// window. Over n windows from w the first gives √((w + n)² − n), less than half a segment
+    /// below w + n, and the counter is up to one segment behind: they stay within a segment and a
+    /// half, from loss to loss.
     #[test]
     fn follows_the_byte_counter(events in prop::collection::vec(event(), 1..40)) {
         let mss = Bytes::new(SMSS);
         let mut law = Reno::new(RenoConfig::rfc5681(mss));
         let mut reading = Rfc5681 { cwnd: 10 * SMSS, ssthresh: u64::MAX, bytes_acked: 0, after_timeout: false };
         for event in events {
-            // A full window is in flight. The law does not let a flight beyond its own window count.
+            // A full window is in flight. The controller does not let a flight beyond its own
+            // window count.
             let flight = Bytes::new(reading.cwnd).min(law.decision().window);
             match event {
                 Event::Acks { count, segments } => {
@@ -145,8 +147,8 @@ fn ns2(rounding: Rounding) -> Reno {
     })
 }
 
-/// ns-2 halves `windowd()` and truncates only `ssthresh_` with `precisionReduce_`, and halves `window()`,
-/// a whole number, without. A window of 9.7: 4.85 and 4 with it, 4 and 4 without.
+/// ns-2 halves `windowd()` and truncates only `ssthresh_` with `precisionReduce_`, and halves
+/// `window()`, a whole number, without. A window of 9.7: 4.85 and 4 with it, 4 and 4 without.
 #[test]
 fn ns2_halves_as_precision_reduce_says() {
     let now = Time::from_secs(1);
@@ -190,8 +192,8 @@ fn ns2_halves_as_precision_reduce_says() {
     assert_eq!((law.window(), law.ssthresh()), (1.0, 2.0));
 }
 
-/// From 1 with a threshold of 8: seven acknowledgements reach it, whatever each of them covers; the eight
-/// after them add 1/8, 1/8.125, ..: by hand 8.125, 8.248077, 8.369317, 8.488801.
+/// From 1 with a threshold of 8: seven acknowledgements reach it, whatever each of them covers; the
+/// eight after them add 1/8, 1/8.125, ..: by hand 8.125, 8.248077, 8.369317, 8.488801.
 #[test]
 fn ns2_opens_once_per_acknowledgement() {
     let mut law = ns2(Rounding::Threshold);

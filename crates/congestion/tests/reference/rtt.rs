@@ -39,8 +39,9 @@ fn apart(found: Span, expected: f64) -> f64 {
 }
 
 proptest! {
-    /// Both averages are rounded down at each step: SRTT is off by one nanosecond and RTTVAR, which takes the
-    /// rounded SRTT in, by two, so the timeout by 1 + 4 · 2 nanoseconds; twice that for the real numbers.
+    /// Both averages are rounded down at each step: SRTT is off by one nanosecond and RTTVAR, which
+    /// takes the rounded SRTT in, by two, so the timeout by 1 + 4 · 2 nanoseconds; twice that for
+    /// the real numbers.
     #[test]
     fn follows_the_text(samples in prop::collection::vec(1u64..3_000_000_000, 1..300)) {
         let configs = [
@@ -97,7 +98,8 @@ fn ns2_of_2000_by_hand() {
         assert_eq!(rtt.variation(&config), config.tick * variation);
         assert_eq!(rtt.timeout(&config), config.tick * timeout);
     }
-    // The back-off doubles the last value; beyond eight-fold SRTT moves into RTTVAR: 11 + (24 >> 3) = 14.
+    // The back-off doubles the last value; beyond eight-fold SRTT moves into RTTVAR: 11 + (24 >> 3)
+    // = 14.
     for factor in [2, 4, 8, 16] {
         rtt.back_off(&config);
         assert_eq!(rtt.timeout(&config), config.tick * (14 * factor));
@@ -115,8 +117,8 @@ fn ns2_of_2000_by_hand() {
     assert_eq!(rtt.timeout(&config), config.tick * 9);
 }
 
-/// ns-2.35 counts 10 ms and floors the timeout at 200 ms before it backs off. A sample of one tick: 8, 2,
-/// (16 + 8) >> 3 = 3 ticks, below the floor; one of 40: 320, 80, (640 + 320) >> 3 = 120.
+/// ns-2.35 counts 10 ms and floors the timeout at 200 ms before it backs off. A sample of one tick:
+/// 8, 2, (16 + 8) >> 3 = 3 ticks, below the floor; one of 40: 320, 80, (640 + 320) >> 3 = 120.
 #[test]
 fn ns2_2_35_by_hand() {
     let config = RttConfig::NS2_2_35;
@@ -131,8 +133,9 @@ fn ns2_2_35_by_hand() {
     assert_eq!(rtt.timeout(&config), Span::from_millis(1_200));
 }
 
-/// `boot_time_` moves the ticks: with edges at 30, 130, 230, .. ms, what is sent at 120 ms and acknowledged at
-/// 240 ms sees two, what is sent at 140 ms and acknowledged at 220 ms none, which counts as one.
+/// `boot_time_` moves the ticks: with edges at 30, 130, 230, .. ms, what is sent at 120 ms and
+/// acknowledged at 240 ms sees two, what is sent at 140 ms and acknowledged at 220 ms none, which
+/// counts as one.
 #[test]
 fn ticks_have_a_phase() {
     let config = RttConfig {

@@ -1,5 +1,5 @@
-//! TFRC's receiver against RFC 5348, sections 5 and 6: the whole record of arrivals is kept and gone through from the
-//! beginning for each report.
+//! TFRC's receiver against RFC 5348, sections 5 and 6: the whole record of arrivals is kept and
+//! gone through from the beginning for each report.
 
 use comity_congestion::equation::{throughput, throughput_with_timeout};
 use comity_congestion::table::{self, Parameters, Setup, Value};
@@ -39,7 +39,8 @@ fn events(losses: &[(u64, f64)], rtt: f64) -> Vec<(u64, f64)> {
     events
 }
 
-/// Intervals, the newest (open) first, and the average of section 5.4; `first` stands for the first of all.
+/// Intervals, the newest (open) first, and the average of section 5.4; `first` stands for the first
+/// of all.
 fn mean(events: &[(u64, f64)], highest: u64, first: f64) -> f64 {
     let (newest, _) = *events.last().unwrap();
     let mut intervals = vec![(highest - newest + 1) as f64];
@@ -69,7 +70,7 @@ fn build(parameters: &Parameters) -> Box<dyn Meter> {
 fn arrive(meter: &mut dyn Meter, now: Time, number: u32, rtt: Span) {
     meter.on_arrival(&Arrival {
         now,
-        // Not the law's: the transport leaves numbers out and gives them to other packets.
+        // Not the controller's: the transport leaves numbers out and gives them to other packets.
         number: PacketNumber::new(u64::from(number) * 3),
         payload: Bytes::new(1_000),
         wire: Bytes::new(1_040),
@@ -134,16 +135,16 @@ fn near(found: f64, expected: f64) {
     );
 }
 
-/// Every hundredth packet is lost, 1 s apart: all intervals are 100 and p = 1 %. Nine events close eight
-/// intervals, which push the first, made up one out.
+/// Every hundredth packet is lost, 1 s apart: all intervals are 100 and p = 1 %. Nine events close
+/// eight intervals, which push the first, made up one out.
 #[test]
 fn even_losses_give_their_own_rate() {
     let (_, reports) = stream(&plain(), 1_050, |number| number % 100 == 50);
     near(last(&reports), 0.01);
 }
 
-/// Two losses 50 ms apart are one event, two that are 110 ms apart are two: the second closes an interval
-/// of 11 packets, and the ones after it are 89.
+/// Two losses 50 ms apart are one event, two that are 110 ms apart are two: the second closes an
+/// interval of 11 packets, and the ones after it are 89.
 #[test]
 fn losses_of_one_round_trip_are_one_event() {
     let (_, reports) = stream(&plain(), 1_050, |number| matches!(number % 100, 50 | 55));
@@ -158,8 +159,8 @@ fn losses_of_one_round_trip_are_one_event() {
     near(last(&reports), 6.0 / (open + (highest as f64 - 1_044.0)));
 }
 
-/// The first loss at 50 is known with 53, at 1.53 s; reports come for the first packet, once in each round trip, and
-/// for the loss.
+/// The first loss at 50 is known with 53, at 1.53 s; reports come for the first packet, once in
+/// each round trip, and for the loss.
 #[test]
 fn reports_come_once_in_a_round_trip_and_at_once_for_a_loss() {
     let (_, reports) = stream(&plain(), 100, |number| number == 50);
@@ -182,9 +183,10 @@ fn reports_come_once_in_a_round_trip_and_at_once_for_a_loss() {
     );
 }
 
-/// Section 6.2: what arrived in the last round trip, so that a packet in a round trip is the least that is told, however
-/// long nothing came before. Two packets 30 ms apart every half second, 1000 B each: the first is told at once, with
-/// 1000 B in 100 ms; the second a round trip later, with what has arrived since, 1000 B in 100 ms again.
+/// Section 6.2: what arrived in the last round trip, so that a packet in a round trip is the least
+/// that is told, however long nothing came before. Two packets 30 ms apart every half second, 1000
+/// B each: the first is told at once, with 1000 B in 100 ms; the second a round trip later, with
+/// what has arrived since, 1000 B in 100 ms again.
 #[test]
 fn silence_does_not_lower_the_receive_rate() {
     let mut meter = build(&plain());
@@ -221,7 +223,8 @@ fn the_first_loss_stands_for_the_rate_until_then() {
     let (_, reports) = stream(&plain(), 60, |number| number == 50);
     let back = throughput(Bytes::new(1_000), RTT, last(&reports)).as_bps() as f64;
     assert!((back / 800_000.0 - 1.0).abs() < 0.01, "{back}");
-    // Half a packet in a round trip where the first packet was lost, before the open interval is longer.
+    // Half a packet in a round trip where the first packet was lost, before the open interval is
+    // longer.
     let (_, reports) = stream(&plain(), 4, |number| number == 0);
     let back = throughput(Bytes::new(1_000), RTT, last(&reports)).as_bps() as f64;
     assert!((back / 40_000.0 - 1.0).abs() < 0.01, "{back}");
@@ -231,7 +234,8 @@ fn the_first_loss_stands_for_the_rate_until_then() {
     assert!((back / 80_000.0 - 1.0).abs() < 0.01, "{back}");
 }
 
-/// The equation of the sender's own timeout, and of what headers take of it where packets are small.
+/// The equation of the sender's own timeout, and of what headers take of it where packets are
+/// small.
 #[test]
 fn the_first_interval_is_that_of_the_senders_equation() {
     let (_, usual) = stream(&plain(), 60, |number| number == 50);
@@ -249,8 +253,9 @@ fn the_first_interval_is_that_of_the_senders_equation() {
     assert!((back * 0.8 / 800_000.0 - 1.0).abs() < 0.01, "{back}");
 }
 
-/// How a flow really begins: two packets at once that know no round trip, then four 25 ms apart, then eight 12.5 ms
-/// apart, and so on, and one is lost. How close together the first ones came must leave no trace.
+/// How a flow really begins: two packets at once that know no round trip, then four 25 ms apart,
+/// then eight 12.5 ms apart, and so on, and one is lost. How close together the first ones came
+/// must leave no trace.
 #[test]
 fn the_first_flight_measures_nothing() {
     let mut meter = build(&plain());
@@ -281,7 +286,8 @@ fn the_first_flight_measures_nothing() {
     }
     let back = throughput(Bytes::new(1_000), RTT, first.unwrap()).as_bps() as f64;
     let most = most.as_bps() as f64;
-    // Sixteen packets in the round trip before the last, of which the last report may have seen a part.
+    // Sixteen packets in the round trip before the last, of which the last report may have seen a
+    // part.
     assert!((0.8e6..1.7e6).contains(&most), "{most}");
     assert!((0.5..1.02).contains(&(back / most)), "{back} of {most}");
 }
@@ -304,8 +310,9 @@ fn a_loss_before_the_round_trip_is_known_begins_at_half_a_packet_in_one() {
     }
 }
 
-/// Intervals of 100, then none lost for long: the past counts for a quarter at the least, in ns-2 for half.
-/// 8 of 100, open 1000: D = max(1/4, 200 / 1000), by hand: (1000 + 1/4 · 500) / (1 + 5/4); (1000 + 1/2 · 500) / (1 + 5/2).
+/// Intervals of 100, then none lost for long: the past counts for a quarter at the least, in ns-2
+/// for half. 8 of 100, open 1000: D = max(1/4, 200 / 1000), by hand: (1000 + 1/4 · 500) / (1 +
+/// 5/4); (1000 + 1/2 · 500) / (1 + 5/2).
 #[test]
 fn history_is_discounted() {
     let lost = |number: u32| number <= 1_050 && number % 100 == 50;
@@ -314,13 +321,14 @@ fn history_is_discounted() {
     let highest = |reports: &[(u64, f64, Rate)]| (reports.last().unwrap().0 - 1_000) / 10;
     let open = |reports: &[(u64, f64, Rate)]| (highest(reports) - 1_050 + 1) as f64;
     near(last(&with), 2.25 / (open(&with) + 125.0));
-    let half = Parameters::new().with("least_discount", Value::Number(0.5));
+    let half = Parameters::new().with("min_discount", Value::Number(0.5));
     let (_, half) = stream(&half, 2_050, lost);
     near(last(&half), 3.5 / (open(&half) + 250.0));
     near(last(&without), 6.0 / (open(&without) + 500.0));
 }
 
-/// Two events 11 packets apart, with two losses in the first: the interval counts as 5.5 for small packets.
+/// Two events 11 packets apart, with two losses in the first: the interval counts as 5.5 for small
+/// packets.
 #[test]
 fn short_intervals_of_small_packets_count_their_losses() {
     let small = plain().with("small_packets", Value::Flag(true));

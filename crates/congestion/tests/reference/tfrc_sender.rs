@@ -225,7 +225,8 @@ proptest! {
                     literal.feedback(seconds(now), rtt.as_secs_f64(), p, x_recv as f64, data_limited);
                 }
                 Step::Send => {
-                    // After an idle time that changed nothing the law's timer begins with the next packet.
+                    // After an idle time that changed nothing the controller's timer begins with
+                    // the next packet.
                     let asleep = law.wakeup().is_none();
                     send(&mut *law, now);
                     if asleep {
@@ -235,7 +236,7 @@ proptest! {
                 }
                 Step::Silence => {
                     let Some(due) = law.wakeup() else { continue };
-                    // The law's equation gives whole bits per second.
+                    // The controller's equation gives whole bits per second.
                     prop_assert!((seconds(due) / literal.nofeedback_at - 1.0).abs() < 1e-3,
                         "timer at {due}, expected {}", literal.nofeedback_at);
                     now = now.max(due);

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use comity_congestion::Controller;
-use comity_congestion::growth::{Vegas, VegasConfig};
+use comity_congestion::controllers::{Vegas, VegasConfig};
 use comity_units::{Bytes, Span, Time};
 use proptest::prelude::*;
 
@@ -11,8 +11,8 @@ use crate::{ack, loss, sent, timeout};
 
 const MSS: Bytes = Bytes::new(1_000);
 
-/// Brakmo and Peterson 1995, section III, told in packets: the round is over when the distinguished packet
-/// is acknowledged.
+/// Brakmo and Peterson 1995, section III, told in packets: the round is over when the distinguished
+/// packet is acknowledged.
 #[derive(Debug)]
 struct Reading {
     cwnd: f64,
@@ -45,7 +45,8 @@ impl Reading {
                 self.base_rtt = mean;
             }
             let window_size = (outstanding_before as f64).min(self.cwnd);
-            // (window_size / base_rtt − sent / mean) · base_rtt, without rounding where the two agree.
+            // (window_size / base_rtt − sent / mean) · base_rtt, without rounding where the two
+            // agree.
             let mut diff = window_size - sent as f64 * (self.base_rtt as f64 / mean as f64);
             if self.whole_segments {
                 diff = (diff + 0.5).floor();
@@ -231,7 +232,7 @@ proptest! {
                 Event::Delay(span) => run.path.delay = span,
                 Event::Loss => {
                     let (flight, window) = (run.in_flight(), run.law.decision().window);
-                    // The law takes the window that the transport reports, in whole bytes.
+                    // The controller takes the window that the transport reports, in whole bytes.
                     run.reading.cwnd = window.get() as f64 / 1_000.0;
                     run.law.on_loss(&loss(run.now, flight, window));
                     run.reading.on_loss();
@@ -255,8 +256,9 @@ proptest! {
     }
 }
 
-/// What Vegas is for: alone on a path of 10 ms a segment and 100 ms, it comes to rest with one to three
-/// segments waiting, so with a window of 11 (the segment in service and ten on the way) and those.
+/// What Vegas is for: alone on a path of 10 ms a segment and 100 ms, it comes to rest with one to
+/// three segments waiting, so with a window of 11 (the segment in service and ten on the way) and
+/// those.
 #[test]
 fn rests_with_one_to_three_segments_waiting() {
     let mut run = Run::new(Span::from_millis(10), Span::from_millis(100), 1, false);

@@ -1,4 +1,5 @@
-//! Frames of sound: ADTS (ISO/IEC 13818-7 6.2, 14496-3 1.A.2) and MPEG audio (ISO/IEC 11172-3 2.4.1.3 and 13818-3).
+//! Frames of sound: ADTS (ISO/IEC 13818-7 6.2, 14496-3 1.A.2) and MPEG audio (ISO/IEC 11172-3
+//! 2.4.1.3 and 13818-3).
 
 /// A frame, as its header has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -145,7 +146,8 @@ mod tests {
 
     #[test]
     fn mpeg_headers_are_read() {
-        // Layer II at 64 kb/s and 48 kHz; layer III at 128 kb/s and 44.1 kHz, padded; layer I at 384 kb/s and 48 kHz.
+        // Layer II at 64 kb/s and 48 kHz; layer III at 128 kb/s and 44.1 kHz, padded; layer I at
+        // 384 kb/s and 48 kHz.
         assert_eq!(
             audio_frame(&[0xff, 0xfd, 0x44, 0]),
             frame(192, 1_152, 48_000)

@@ -4,7 +4,8 @@
 pub(crate) fn start_codes(bytes: &[u8]) -> impl Iterator<Item = usize> + '_ {
     let mut at = 2;
     core::iter::from_fn(move || {
-        // `at` is where the third byte of a prefix may be: a byte above 1 rules out the next three places.
+        // `at` is where the third byte of a prefix may be: a byte above 1 rules out the next three
+        // places.
         loop {
             match *bytes.get(at)? {
                 0 => at += 1,
@@ -73,7 +74,8 @@ impl<'a> Bits<'a> {
         Some(value)
     }
 
-    /// An unsigned exponential-Golomb code, ue(v): n zeros, a one, n bits; the value is 2^n - 1 + those bits.
+    /// An unsigned exponential-Golomb code, ue(v): n zeros, a one, n bits; the value is 2^n - 1 +
+    /// those bits.
     pub(super) fn golomb(&mut self) -> Option<u32> {
         let mut zeros = 0;
         while !self.bit()? {

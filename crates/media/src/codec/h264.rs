@@ -1,4 +1,5 @@
-//! H.264 (ITU-T H.264, 7.3 and 7.4): the header of each unit and the first two fields of each slice.
+//! H.264 (ITU-T H.264, 7.3 and 7.4): the header of each unit and the first two fields of each
+//! slice.
 
 use super::bits::{Bits, start_codes};
 use super::{Beginning, Findings, Mark, Picture, SliceKind, Structure};
@@ -69,7 +70,8 @@ pub(super) fn begins_unit(start: &[u8]) -> bool {
     }
 }
 
-/// What the latest sequence parameter set says of the headers of slices: until one is seen, that there are no fields.
+/// What the latest sequence parameter set says of the headers of slices: until one is seen, that
+/// there are no fields.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Sequence {
     has_fields: bool,

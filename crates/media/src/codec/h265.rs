@@ -1,4 +1,5 @@
-//! H.265 (ITU-T H.265, 7.3 and 7.4): the header of each unit and the beginning of each picture's first slice.
+//! H.265 (ITU-T H.265, 7.3 and 7.4): the header of each unit and the beginning of each picture's
+//! first slice.
 
 use super::bits::{Bits, start_codes};
 use super::{Beginning, Findings, Mark, Picture, SliceKind, Structure};
@@ -54,8 +55,8 @@ fn learn(bytes: &[u8], extra: &mut ExtraSliceBits) -> Option<()> {
     Some(())
 }
 
-/// Sub-layer non-reference pictures (TRAIL_N, TSA_N, STSA_N, RADL_N, RASL_N and the reserved ones) have even
-/// types below 16: nothing of their own or a lower temporal layer is decoded from them.
+/// Sub-layer non-reference pictures (TRAIL_N, TSA_N, STSA_N, RADL_N, RASL_N and the reserved ones)
+/// have even types below 16: nothing of their own or a lower temporal layer is decoded from them.
 fn is_referenced(nal_type: u8) -> bool {
     nal_type > LAST_SUBLAYER_PICTURE || nal_type % 2 == 1
 }
@@ -93,7 +94,8 @@ pub(super) fn walk(unit: &[u8], extra: &mut ExtraSliceBits) -> Findings {
             kind @ VIDEO_PARAMETERS..=PICTURE_PARAMETERS => {
                 findings.parameters = true;
                 if kind == PICTURE_PARAMETERS {
-                    // A set that cannot be read is not learnt; its slices are then read as without extra bits.
+                    // A set that cannot be read is not learnt; its slices are then read as without
+                    // extra bits.
                     let _ = learn(rest, extra);
                 }
             }

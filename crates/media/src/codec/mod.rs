@@ -110,7 +110,8 @@ pub(crate) enum Mark {
     Continued,
 }
 
-/// How many bytes behind a start code prefix are enough for [`Marker::mark`], but of a sequence parameter set.
+/// How many bytes behind a start code prefix are enough for [`Marker::mark`], but of a sequence
+/// parameter set.
 pub(crate) const MARKED_BY: usize = 20;
 
 /// Says what start codes mean.
@@ -139,8 +140,9 @@ pub(crate) struct Findings {
 }
 
 impl Findings {
-    /// The type of the whole unit: that of the picture that others depend on most, since a unit that holds
-    /// two fields, or several pictures that the source did not part, comes or goes as one.
+    /// The type of the whole unit: that of the picture that others depend on most, since a unit
+    /// that holds two fields, or several pictures that the source did not part, comes or goes as
+    /// one.
     fn frame(&self, random_access: bool) -> Option<FrameType> {
         let frames = self.pictures.iter().map(|picture| picture.frame());
         let strongest =
@@ -153,9 +155,11 @@ impl Findings {
     }
 }
 
-/// The type of a unit of video, or `None` when there is neither a picture nor a parameter set in it.
+/// The type of a unit of video, or `None` when there is neither a picture nor a parameter set in
+/// it.
 ///
-/// `random_access` is what the transport stream says of it; `extra` is what the stream's earlier units said.
+/// `random_access` is what the transport stream says of it; `extra` is what the stream's earlier
+/// units said.
 pub(crate) fn classify(
     codec: Codec,
     unit: &[u8],
@@ -170,8 +174,8 @@ pub(crate) fn classify(
     }
 }
 
-/// Whether an access unit begins where these bytes begin. A PES packet without a time stamp that does not
-/// begin one goes on with the unit before it.
+/// Whether an access unit begins where these bytes begin. A PES packet without a time stamp that
+/// does not begin one goes on with the unit before it.
 pub(crate) fn begins_unit(codec: Codec, bytes: &[u8]) -> bool {
     let Some(at) = start_codes(bytes).next() else {
         return false;

@@ -59,14 +59,15 @@ pub(super) fn walk(unit: &[u8]) -> Findings {
         match code {
             PICTURE => {
                 let kind = match picture_header(rest).map(|(_, kind)| kind) {
-                    // 4: the pictures of MPEG-1 that hold averages alone are decoded from themselves too.
+                    // 4: the pictures of MPEG-1 that hold averages alone are decoded from
+                    // themselves too.
                     Some(1 | 4) => SliceKind::Intra,
                     Some(2) => SliceKind::Predicted,
                     Some(3) => SliceKind::Bidirectional,
                     _ => continue,
                 };
-                // Nothing is ever decoded from a B picture here. A key picture is one that begins with a
-                // sequence header.
+                // Nothing is ever decoded from a B picture here. A key picture is one that begins
+                // with a sequence header.
                 let referenced = kind != SliceKind::Bidirectional;
                 findings.pictures.push(Picture {
                     kind,

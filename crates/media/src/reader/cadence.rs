@@ -9,9 +9,9 @@ const LONGEST: i64 = 45_000;
 
 /// How far the pictures of one stream lie apart.
 ///
-/// A picture that begins in a PES packet behind another one is decoded one interval after that. The interval is the mean of
-/// those between the latest two time stamps; while there is none, a 60th of a second, which does not go beyond the next time
-/// stamp at any usual rate.
+/// A picture that begins in a PES packet behind another one is decoded one interval after that. The
+/// interval is the mean of those between the latest two time stamps; while there is none, a 60th of
+/// a second, which does not go beyond the next time stamp at any usual rate.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Cadence {
     /// The latest time stamp, and how many pictures have come since.
@@ -21,7 +21,8 @@ pub(super) struct Cadence {
 }
 
 impl Cadence {
-    /// When a unit is decoded that has this time stamp, or none and `follows` another in its PES packet.
+    /// When a unit is decoded that has this time stamp, or none and `follows` another in its PES
+    /// packet.
     pub(super) fn place(&mut self, stamp: Option<u64>, follows: bool) -> Option<u64> {
         match (stamp, self.stamp) {
             (Some(stamp), last) => {

@@ -22,7 +22,8 @@ use comity_frames::{Arrival, DeadlineRule, FrameType, Group, Importance, Place};
 const STUFFING: u16 = 0x1fff;
 /// Where ATSC has its tables; DVB has them below 0x20.
 const ATSC_TABLES: u16 = 0x1ffb;
-/// Tables whose sections are compared with the last ones, at most: beyond, each is sent as it comes.
+/// Tables whose sections are compared with the last ones, at most: beyond, each is sent as it
+/// comes.
 const REMEMBERED: usize = 1024;
 /// Packets of a scrambled stream in one section, at most.
 const SCRAMBLED_PACKETS: usize = 64;
@@ -427,7 +428,8 @@ impl Demux {
             Some(clock) => clock.now(),
             None => self.now(),
         };
-        // PAT, CAT, NIT and SDT, and the maps. Other tables are events or carousels that time themselves.
+        // PAT, CAT, NIT and SDT, and the maps. Other tables are events or carousels that time
+        // themselves.
         let repeated = matches!(pid, 0x00 | 0x01 | 0x10 | 0x11) || self.clocks.contains_key(&pid);
         if repeated {
             let key = (pid, psi::key(section));
@@ -462,7 +464,8 @@ impl Demux {
     }
 }
 
-/// Whether a packet has filling in its adaptation field, ISO/IEC 13818-1 2.4.3.5: more bytes than what it says to be there.
+/// Whether a packet has filling in its adaptation field, ISO/IEC 13818-1 2.4.3.5: more bytes than
+/// what it says to be there.
 fn is_filled_up(packet: &[u8; PACKET]) -> bool {
     if packet[3] & 0x20 == 0 {
         return false;

@@ -19,11 +19,12 @@ use comity_frames::{Arrival, FrameType, Group, Importance};
 /// How much is looked through at once.
 const PIECE: usize = 64 << 10;
 
-/// Parts an elementary stream into access units: a picture (both of its fields) with the headers before it.
+/// Parts an elementary stream into access units: a picture (both of its fields) with the headers
+/// before it.
 ///
-/// Its times follow from the frame rate: the n-th picture of the file is decoded n intervals after the first;
-/// it is presented one interval after its place in the order of presentation, which `temporal_reference` gives
-/// within its group.
+/// Its times follow from the frame rate: the n-th picture of the file is decoded n intervals after
+/// the first; it is presented one interval after its place in the order of presentation, which
+/// `temporal_reference` gives within its group.
 #[derive(Debug)]
 pub(super) struct Elementary {
     longest: usize,
@@ -98,7 +99,8 @@ impl Elementary {
         let frame = classify(Codec::Mpeg2, unit, false, &mut ExtraSliceBits::default())
             .unwrap_or(FrameType::Parameters);
         let reference = self.read_headers(unit);
-        // `temporal_reference` has ten bits: the one of those that lies nearest to the picture's own place.
+        // `temporal_reference` has ten bits: the one of those that lies nearest to the picture's
+        // own place.
         let expected = self.decoded - self.before_group;
         let ahead = u64::from(reference).wrapping_sub(expected) % 1024;
         let shown = if ahead < 512 {

@@ -3,7 +3,8 @@
 use super::{ReadError, SYNC};
 use crate::header::PACKET;
 
-/// How far apart packets stand: alone; each behind a time stamp of 4 bytes (M2TS); each before 16 bytes of parity.
+/// How far apart packets stand: alone; each behind a time stamp of 4 bytes (M2TS); each before 16
+/// bytes of parity.
 pub(super) const STRIDES: [usize; 3] = [PACKET, 192, 204];
 
 /// How many packets in a row are looked at where packets are searched for.
@@ -13,8 +14,8 @@ pub(super) const RUN: usize = 5;
 /// ffmpeg searches.
 pub(super) const SEARCHED: u64 = 1 << 20;
 
-/// Of the first `places` where packets begin that stand `stride` apart: how many are there, and how many of them have a
-/// sync byte.
+/// Of the first `places` where packets begin that stand `stride` apart: how many are there, and how
+/// many of them have a sync byte.
 pub(super) fn rhythm(bytes: &[u8], stride: usize, places: usize) -> (usize, usize) {
     let begins = bytes.iter().step_by(stride).take(places);
     let present = begins.len();
@@ -23,13 +24,14 @@ pub(super) fn rhythm(bytes: &[u8], stride: usize, places: usize) -> (usize, usiz
 
 /// Holds what does not make a packet yet, and finds where packets begin.
 ///
-/// In step, a packet is what begins with a sync byte, whatever stands behind it. A place without one is a break, and
-/// packets begin again at the first place that has
+/// In step, a packet is what begins with a sync byte, whatever stands behind it. A place without
+/// one is a break, and packets begin again at the first place that has
 ///
-/// - a sync byte and another where the next packet begins, up to one stride behind the beginning of the break: a few
-///   bytes too many or too few, or a damaged sync byte, cost no more than the packet that they stand in;
-/// - a sync byte and three in the four places behind it, later: two in a row are found in noise once in 65,536 places,
-///   these once in 10^9.
+/// - a sync byte and another where the next packet begins, up to one stride behind the beginning of
+///   the break: a few bytes too many or too few, or a damaged sync byte, cost no more than the
+///   packet that they stand in;
+/// - a sync byte and three in the four places behind it, later: two in a row are found in noise
+///   once in 65,536 places, these once in 10^9.
 ///
 /// At the end of the source there may be fewer places, at least two: all of them have one then. A
 /// break of more than [`SEARCHED`] bytes is an error.
@@ -241,8 +243,8 @@ mod tests {
         ]
         .concat();
         let whole = parts(PACKET, &[&stream]);
-        // Before 4, the false start cannot be told from a packet that is followed by garbage: it is out of
-        // step only at its end, and takes 4 with it.
+        // Before 4, the false start cannot be told from a packet that is followed by garbage: it is
+        // out of step only at its end, and takes 4 with it.
         let begin = [
             Part::Packet(1, 0),
             Part::Lost(3),
@@ -264,7 +266,8 @@ mod tests {
         let marked = |marks: core::ops::Range<u8>| marks.flat_map(packet).collect::<Vec<_>>();
         let searched = usize::try_from(SEARCHED).expect("a mebibyte");
         for length in [searched - 1, searched, searched + 1, searched + 5_000] {
-            // Two sync bytes in rhythm, here and there, are no packets so far from the beginning of the break.
+            // Two sync bytes in rhythm, here and there, are no packets so far from the beginning of
+            // the break.
             let junk: Vec<u8> = (0..length)
                 .map(|at| {
                     if at % 1_000 > 500 && at % 188 == 17 {

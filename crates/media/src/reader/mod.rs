@@ -30,12 +30,13 @@ use transport::Transport;
 pub struct ReaderConfig {
     /// Which deadlines pictures get.
     pub deadlines: DeadlineRule,
-    /// How long a slice of what is not understood lasts; half of it is how long at the most a live source is looked at before it is
-    /// taken for nothing that is understood (20 ms).
+    /// How long a slice of what is not understood lasts; half of it is how long at the most a live
+    /// source is looked at before it is taken for nothing that is understood (20 ms).
     pub slice: Span,
     /// How fast a stored source that is not understood is assumed to be (4 Mb/s).
     pub assumed_rate: Rate,
-    /// After which time a table that has not changed is sent again, for receivers that lost it (1 s).
+    /// After which time a table that has not changed is retransmitted, for receivers that lost it
+    /// (1 s).
     pub table_refresh: Span,
     /// The longest access unit, and the memory that each stream may take (16 MiB).
     pub longest_unit: Bytes,
@@ -112,12 +113,13 @@ enum Stop {
 /// Reads a transport stream, or an MPEG-1 or MPEG-2 elementary stream, as sections.
 ///
 /// Bytes go in by [`push`](Self::push) as they come, sections and notices come out of
-/// [`poll`](Self::poll), and [`finish`](Self::finish) says that no more will come. The same bytes give the same
-/// events, however they are cut.
+/// [`poll`](Self::poll), and [`finish`](Self::finish) says that no more will come. The same bytes
+/// give the same events, however they are cut.
 ///
-/// Units are pictures and frames of sound, cut where they begin, wherever PES packets do. The time stamps of a PES packet are
-/// those of the first unit that begins in it. Frames of sound behind that follow by their samples; pictures behind it
-/// keep without stamps, and their time follows by the interval between the latest two stamps.
+/// Units are pictures and frames of sound, cut where they begin, wherever PES packets do. The time
+/// stamps of a PES packet are those of the first unit that begins in it. Frames of sound behind
+/// that follow by their samples; pictures behind it keep without stamps, and their time follows by
+/// the interval between the latest two stamps.
 ///
 /// The time of a section is its decoding time. What has none has the latest of its program, or,
 /// where that had none for 250 ms, goes by the clock references of the program. Stamps that jump or
@@ -129,9 +131,10 @@ enum Stop {
 /// rate](ReaderConfig::assumed_rate) or by their [arrival](Self::push_arrived). One that cannot be
 /// read any more ends with a [`ReadError`].
 ///
-/// A picture whose PES packet does not say how long it is is given with the transport packet that is filled up behind it, in a stream in
-/// which 8 PES packets have come and none was filled up within; before that, and where the last packet is just full, when the next
-/// picture begins, one frame interval later, or when the other streams have gone on by a second.
+/// A picture whose PES packet does not say how long it is is given with the transport packet that
+/// is filled up behind it, in a stream in which 8 PES packets have come and none was filled up
+/// within; before that, and where the last packet is just full, when the next picture begins, one
+/// frame interval later, or when the other streams have gone on by a second.
 ///
 /// ```
 /// use comity_media::{Event, Notice, Reader, ReaderConfig};
@@ -203,7 +206,7 @@ impl Reader {
                     (Some(now), Some(began)) => now.saturating_since(began),
                     _ => Span::ZERO,
                 };
-                if start.len() >= MOST_SNIFFED || waited >= self.config.slice / 2 {
+                if start.len() >= MAX_SNIFFED || waited >= self.config.slice / 2 {
                     return self.recognise();
                 } else if start.len() >= SNIFFED
                     && let Some(format) = recognise(start)
@@ -223,8 +226,8 @@ impl Reader {
         self.go_on(result)
     }
 
-    /// Says that the source has ended: what is held is given. The reader then is at the beginning of a source
-    /// again, with numbers and times that begin anew.
+    /// Says that the source has ended: what is held is given. The reader then is at the beginning
+    /// of a source again, with numbers and times that begin anew.
     ///
     /// # Errors
     /// As [`push`](Self::push).
@@ -276,7 +279,7 @@ impl Reader {
         if start.is_empty() {
             return Ok(());
         }
-        let start = start.get(..MOST_SNIFFED).unwrap_or(start);
+        let start = start.get(..MAX_SNIFFED).unwrap_or(start);
         let format = recognise(start).or_else(|| recognise_short(start));
         self.read_as(format.unwrap_or(Format::Unknown))
     }
@@ -306,9 +309,10 @@ const SYNC: u8 = 0x47;
 /// How many bytes may tell the format: five packets, behind the rest of a sixth.
 const SNIFFED: usize = 6 * PACKET;
 
-/// With so many bytes a source of no known format is taken for what it is: whatever is broken at the beginning of a
-/// transport stream, five packets in a row are to be found in them. A live source is waited for half as long as a slice lasts.
-const MOST_SNIFFED: usize = 64 << 10;
+/// With so many bytes a source of no known format is taken for what it is: whatever is broken at
+/// the beginning of a transport stream, five packets in a row are to be found in them. A live
+/// source is waited for half as long as a slice lasts.
+const MAX_SNIFFED: usize = 64 << 10;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Format {
@@ -318,11 +322,12 @@ enum Format {
     Unknown,
 }
 
-/// An elementary stream begins with a sequence header, a transport stream has a sync byte every 188, 192 or 204 bytes
-/// somewhere, five times: in random bytes that is found once in 10^11 places. `None` while neither is seen.
+/// An elementary stream begins with a sequence header, a transport stream has a sync byte every
+/// 188, 192 or 204 bytes somewhere, five times: in random bytes that is found once in 10^11 places.
+/// `None` while neither is seen.
 ///
-/// A sequence header further on is not looked for: containers of other kinds have one, too, and what stands before it is
-/// what they are read by.
+/// A sequence header further on is not looked for: containers of other kinds have one, too, and
+/// what stands before it is what they are read by.
 fn recognise(start: &[u8]) -> Option<Format> {
     let zeros = start.iter().take_while(|&&byte| byte == 0).count();
     let code = start.get(zeros..).unwrap_or_default();
@@ -339,8 +344,8 @@ fn recognise(start: &[u8]) -> Option<Format> {
     runs.min().map(|(_, stride)| Format::Transport(stride))
 }
 
-/// A source that ends before five packets are seen is a transport stream if all begin with a sync byte: one that it
-/// begins with itself, or two and more behind the rest of a packet.
+/// A source that ends before five packets are seen is a transport stream if all begin with a sync
+/// byte: one that it begins with itself, or two and more behind the rest of a packet.
 fn recognise_short(start: &[u8]) -> Option<Format> {
     let is_whole = |offset: &usize| {
         let mut syncs = start.iter().skip(*offset).step_by(PACKET).take(RUN);

@@ -22,7 +22,8 @@ pub(super) struct Whole {
     pub(super) aligned: bool,
     pub(super) scrambled: bool,
     pub(super) marks: Marks,
-    /// Whether it begins in the same PES packet as the unit before, and so has no time stamp of its own.
+    /// Whether it begins in the same PES packet as the unit before, and so has no time stamp of its
+    /// own.
     pub(super) follows: bool,
     pub(super) bytes: Vec<u8>,
 }
@@ -93,10 +94,11 @@ pub(super) struct Part<'a> {
 
 /// Collects the PES packets of one stream, and gives the access units in them.
 ///
-/// The PES packets of video need not say how long they are. Where one ends is known then when the next one begins; or before
-/// that, from a transport packet that is filled up, since there is nothing more to fill it with (ISO/IEC 13818-1
-/// 2.4.3.5). Multiplexers may fill up others too, so this is relied on only in a stream in which 8 PES packets have
-/// come and none was filled up within. Should it be wrong even so, what goes on with the PES packet makes a unit of its own.
+/// The PES packets of video need not say how long they are. Where one ends is known then when the
+/// next one begins; or before that, from a transport packet that is filled up, since there is
+/// nothing more to fill it with (ISO/IEC 13818-1 2.4.3.5). Multiplexers may fill up others too, so
+/// this is relied on only in a stream in which 8 PES packets have come and none was filled up
+/// within. Should it be wrong even so, what goes on with the PES packet makes a unit of its own.
 #[derive(Debug, Default)]
 pub(super) struct Assembler {
     /// The PES packet at hand, from its first byte.
@@ -116,8 +118,8 @@ pub(super) struct Assembler {
 }
 
 impl Assembler {
-    /// A part of the stream is missing, behind which a PES packet `begins` or one goes on: the unit that it may belong to is
-    /// left out. What that is.
+    /// A part of the stream is missing, behind which a PES packet `begins` or one goes on: the unit
+    /// that it may belong to is left out. What that is.
     pub(super) fn interrupt(
         &mut self,
         codec: Option<Codec>,
@@ -462,7 +464,8 @@ mod tests {
         assert_eq!(unit.times, Times::Presentation(0));
     }
 
-    /// A picture in transport packets: the beginning of a PES packet without a length, and what fills up the last one.
+    /// A picture in transport packets: the beginning of a PES packet without a length, and what
+    /// fills up the last one.
     fn pictures(count: usize) -> Vec<[Vec<u8>; 2]> {
         let picture = |number: usize| {
             let number = u8::try_from(number).expect("few");
@@ -483,7 +486,8 @@ mod tests {
     fn filling_tells_where_a_picture_ends_once_it_is_known_to() {
         let mut assembler = Assembler::default();
         for (number, [start, end]) in pictures(20).iter().enumerate() {
-            // The picture before is given with the next one up to the ninth, which is given with its own end.
+            // The picture before is given with the next one up to the ninth, which is given with
+            // its own end.
             let given = push(&mut assembler, start, true, false);
             assert_eq!(given.len(), if (1..9).contains(&number) { 15 } else { 0 });
             let given = push(&mut assembler, end, false, true);

@@ -8,14 +8,17 @@ use crate::codec::{
 };
 use crate::header::Times;
 
-/// After so many PES packets in a row with a time stamp and without a beginning, what is in them is not understood.
+/// After so many PES packets in a row with a time stamp and without a beginning, what is in them is
+/// not understood.
 const TRUST: u8 = 8;
 
-/// Cuts the PES packets of one stream of video into access units: a picture, both of its fields, with the headers before it.
+/// Cuts the PES packets of one stream of video into access units: a picture, both of its fields,
+/// with the headers before it.
 ///
-/// A time stamp is that of the first unit that begins in its PES packet (ISO/IEC 13818-1 2.4.3.7), wherever that is; the others have
-/// none. While all units begin where PES packets do, one with a time stamp that begins a unit ends the one before at once.
-/// Where no beginnings are found at all, each PES packet with a time stamp is one.
+/// A time stamp is that of the first unit that begins in its PES packet (ISO/IEC 13818-1 2.4.3.7),
+/// wherever that is; the others have none. While all units begin where PES packets do, one with a
+/// time stamp that begins a unit ends the one before at once. Where no beginnings are found at all,
+/// each PES packet with a time stamp is one.
 #[derive(Debug, Default)]
 pub(super) struct Pictures {
     marker: Marker,
@@ -29,7 +32,8 @@ pub(super) struct Pictures {
     headers: Option<usize>,
     /// The PES packets that the bytes at hand came in.
     packets: VecDeque<Packet>,
-    /// In how many more PES packets with a time stamp a beginning is waited for: none, until there has been one.
+    /// In how many more PES packets with a time stamp a beginning is waited for: none, until there
+    /// has been one.
     trust: u8,
     /// Whether the beginning of the unit at hand is missing: then it is left out.
     is_headless: bool,
@@ -129,7 +133,8 @@ impl Pictures {
         self.unit.is_some()
     }
 
-    /// Whether there is a unit at hand that may go on in the next PES packet whether or not that has a time stamp.
+    /// Whether there is a unit at hand that may go on in the next PES packet whether or not that
+    /// has a time stamp.
     pub(super) const fn may_go_on(&self) -> bool {
         self.unit.is_some() && self.is_unaligned
     }
@@ -139,7 +144,8 @@ impl Pictures {
         !self.goes_on && !self.is_unaligned
     }
 
-    /// Takes the beginning of a PES packet, the rest of which may still come: a unit that it ends is given at once.
+    /// Takes the beginning of a PES packet, the rest of which may still come: a unit that it ends
+    /// is given at once.
     pub(super) fn begin(&mut self, codec: Codec, packet: &Whole, out: &mut Units) {
         let has_time = packet.times != Times::None;
         // The zero byte of H.264 and H.265 may lie in the packet before, and the unit with it.
@@ -226,7 +232,8 @@ impl Pictures {
         self.unit.take().map_or(Vec::new(), |unit| unit.bytes)
     }
 
-    /// What comes next does not follow. `packet` is what came of the PES packet at hand, if there is one.
+    /// What comes next does not follow. `packet` is what came of the PES packet at hand, if there
+    /// is one.
     pub(super) fn interrupt(
         &mut self,
         codec: Codec,
@@ -263,7 +270,8 @@ impl Pictures {
         self.packets.clear();
     }
 
-    /// Looks at the start codes that have enough bytes behind them, and at all before `end`; cuts where a unit begins.
+    /// Looks at the start codes that have enough bytes behind them, and at all before `end`; cuts
+    /// where a unit begins.
     pub(super) fn look(&mut self, codec: Codec, end: usize, out: &mut Units) {
         self.look_through(codec, end, out);
         self.settle();
@@ -311,8 +319,8 @@ impl Pictures {
         }
     }
 
-    /// Where a unit begins whose first start code prefix ends before `at`: with the zero byte that H.264 and H.265 have before
-    /// it, in whichever PES packet that is.
+    /// Where a unit begins whose first start code prefix ends before `at`: with the zero byte that
+    /// H.264 and H.265 have before it, in whichever PES packet that is.
     fn beginning(&self, codec: Codec, at: usize) -> usize {
         let prefix = at.saturating_sub(3);
         let zero = prefix.saturating_sub(1);
@@ -385,7 +393,8 @@ mod tests {
 
     #[test]
     fn both_fields_of_a_frame_are_one_unit() {
-        // Profile 66, parameter sets 0, 4 bits of frame_num, order type 2, one reference, no gaps, 16x32, fields.
+        // Profile 66, parameter sets 0, 4 bits of frame_num, order type 2, one reference, no gaps,
+        // 16x32, fields.
         let sequence = [0, 0, 1, 0x67, 66, 0, 30, 0b1101_1101, 0b1010_0000];
         let slice =
             |header: u8, fields: [u8; 2]| [&[0, 0, 1, header][..], &fields, &[0x80; 20]].concat();
@@ -429,7 +438,8 @@ mod tests {
         let second = Times::Presentation(2);
         let picture = [&[0, 0, 0, 1, 9, 0xf0, 0, 0, 1, 0x65, 0x88][..], &[0x80; 29]].concat();
         let stream = picture.repeat(5);
-        // 60 bytes: the second unit begins in the first packet, without a stamp; the third has the one behind it.
+        // 60 bytes: the second unit begins in the first packet, without a stamp; the third has the
+        // one behind it.
         let packets = [
             (FIRST, stream[..60].to_vec()),
             (second, stream[60..].to_vec()),

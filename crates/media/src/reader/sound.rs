@@ -6,12 +6,12 @@ use crate::header::Times;
 
 /// Cuts the PES packets of one stream of sound into frames.
 ///
-/// A time stamp is that of the first frame that begins in its PES packet (ISO/IEC 13818-1 2.4.3.7); each frame
-/// behind it is presented as many samples later as the frames between have. A frame that goes on in the next PES packet
-/// belongs to the one in which it begins.
+/// A time stamp is that of the first frame that begins in its PES packet (ISO/IEC 13818-1 2.4.3.7);
+/// each frame behind it is presented as many samples later as the frames between have. A frame that
+/// goes on in the next PES packet belongs to the one in which it begins.
 ///
-/// A PES packet in which there are no frames of a known syntax stays one unit, and so does what is behind the last frame where
-/// no other begins.
+/// A PES packet in which there are no frames of a known syntax stays one unit, and so does what is
+/// behind the last frame where no other begins.
 #[derive(Debug, Default)]
 pub(super) struct Sound {
     /// The frame that goes on in the next PES packet.
@@ -64,8 +64,8 @@ impl Sound {
         self.clock = None;
     }
 
-    /// Takes a PES packet. When it `is_cut`, its end is missing; when something before it is, `is_broken`: then what does
-    /// not make a frame is left out.
+    /// Takes a PES packet. When it `is_cut`, its end is missing; when something before it is,
+    /// `is_broken`: then what does not make a frame is left out.
     pub(super) fn take(
         &mut self,
         mut packet: Whole,
@@ -170,7 +170,8 @@ fn begins_frame(bytes: &[u8]) -> bool {
     audio_frame(bytes).is_some() || may_begin_frame(bytes)
 }
 
-/// Where, behind the end of a frame that began before, the first one begins behind which another does, or the bytes end.
+/// Where, behind the end of a frame that began before, the first one begins behind which another
+/// does, or the bytes end.
 fn first_frame(bytes: &[u8]) -> Option<usize> {
     (0..bytes.len()).find(|&at| {
         let rest = bytes.get(at..).unwrap_or_default();

@@ -11,7 +11,8 @@ use crate::header::PACKET;
 use crate::psi::{self, Gatherer};
 use crate::section::{Event, Notice};
 
-/// How many packets may pass before the programs are known: 770 kB, several seconds of most streams.
+/// How many packets may pass before the programs are known: 770 kB, several seconds of most
+/// streams.
 const SEARCHED: usize = 4096;
 
 /// A transport stream, from bytes to events.

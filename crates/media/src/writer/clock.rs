@@ -11,8 +11,9 @@ const JUMP: i64 = 10 * 90_000;
 
 /// References closer than 10 ms serve nobody, and would fill the stream.
 const SHORTEST: u64 = 900;
-/// After so many units in a row that come when the clock has passed them, each in a stream that had come further itself, it is the
-/// clock that is wrong: a source began again a little before where it had stopped. Others are late.
+/// After so many units in a row that come when the clock has passed them, each in a stream that had
+/// come further itself, it is the clock that is wrong: a source began again a little before where
+/// it had stopped. Others are late.
 const IN_A_ROW: u32 = 16;
 /// For how long after a jump units of the old clock may come.
 const SOON: u64 = 2 * 90_000;
@@ -82,9 +83,10 @@ impl Clock {
         difference(latest, stamp) > lead
     }
 
-    /// Moves the clock to the decoding time of a unit of a stream; gives the references due up to there, at most `interval`
-    /// apart. `None` when the unit is one of the clock before the last jump: behind the reference that marks the jump, its stamps
-    /// would be read by the new one (ISO/IEC 13818-1 2.7.6).
+    /// Moves the clock to the decoding time of a unit of a stream; gives the references due up to
+    /// there, at most `interval` apart. `None` when the unit is one of the clock before the last
+    /// jump: behind the reference that marks the jump, its stamps would be read by the new one
+    /// (ISO/IEC 13818-1 2.7.6).
     pub(super) fn advance(
         &mut self,
         stream: u16,
@@ -110,7 +112,8 @@ impl Clock {
             return None;
         }
         let began_again = self.passed >= IN_A_ROW;
-        // A mark alone, without a jump of the times, is one of the source's counters: ours have no gap.
+        // A mark alone, without a jump of the times, is one of the source's counters: ours have no
+        // gap.
         if step.abs() > JUMP || began_again || (discontinuity && step < 0) {
             self.passed = 0;
             self.left = Some((latest, self.place));
@@ -144,8 +147,8 @@ impl Clock {
         Some(due.into_iter().map(|at| self.step(at, false)).collect())
     }
 
-    /// Whether, soon after a jump, a stream that has not jumped has a decoding time that is nearer to the clock that was left
-    /// than to the new one.
+    /// Whether, soon after a jump, a stream that has not jumped has a decoding time that is nearer
+    /// to the clock that was left than to the new one.
     fn has_left(&self, stream: u16, stamp: u64) -> bool {
         let (Some((left, place)), Some(latest)) = (self.left, self.stamp) else {
             return false;
@@ -231,7 +234,8 @@ mod tests {
             [(8_909_000, true)]
         );
         assert_eq!(clock.now(), 7_200);
-        // What another stream still has of the clock before the jump does not move the new one, until it has jumped too.
+        // What another stream still has of the clock before the jump does not move the new one,
+        // until it has jumped too.
         assert_eq!(clock.advance(257, 9_000_100, false, INTERVAL), None);
         assert_eq!(clock.now(), 7_200);
         assert_eq!(
@@ -248,7 +252,8 @@ mod tests {
         assert_eq!(clock.now(), 8_400);
     }
 
-    /// A source that is started again sends once more what it had sent some seconds before: the clock goes back with it.
+    /// A source that is started again sends once more what it had sent some seconds before: the
+    /// clock goes back with it.
     #[test]
     fn a_source_that_begins_again_takes_the_clock_back() {
         for (back_s, jumps) in [(8, true), (2, true), (0, false)] {
@@ -290,7 +295,8 @@ mod tests {
         }
     }
 
-    /// Sound that comes behind pictures, a whole packet of frames and more, is late: its own stream goes on.
+    /// Sound that comes behind pictures, a whole packet of frames and more, is late: its own stream
+    /// goes on.
     #[test]
     fn a_stream_that_stays_behind_does_not_take_the_clock_back() {
         let mut clock = Clock::new(Span::from_secs(1));

@@ -17,8 +17,8 @@ use tables::Tables;
 /// How a [`TsWriter`] writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WriterConfig {
-    /// The most time between two clock references, and between two repetitions of PAT and PMT (90 ms; the
-    /// standard allows 100 ms).
+    /// The most time between two clock references, and between two repetitions of PAT and PMT (90
+    /// ms; the standard allows 100 ms).
     pub interval: Span,
     /// The most time between two repetitions of other tables (500 ms).
     pub table_interval: Span,
@@ -47,22 +47,25 @@ pub struct WriterStatistics {
     pub discontinuities: u64,
     /// Units that came so late that the stream's clock stood behind their decoding time already.
     pub late_units: u64,
-    /// Units of the clock before a jump that came behind it: they are written without time stamps, by which a player would
-    /// place them on the new clock, and follow the unit of their stream before them.
+    /// Units of the clock before a jump that came behind it: they are written without time stamps,
+    /// by which a player would place them on the new clock, and follow the unit of their stream
+    /// before them.
     pub unstamped_units: u64,
 }
 
-/// Writes sections as a transport stream: whole access units, tables and clock references at their intervals,
-/// continuity counters without a gap.
+/// Writes sections as a transport stream: whole access units, tables and clock references at their
+/// intervals, continuity counters without a gap.
 ///
-/// Packets that are written as they are, [`Header::Packets`], and carry the clock references of a program, keep them; the writer
-/// makes none for that program then, until a unit comes on their PID.
+/// Packets that are written as they are, [`Header::Packets`], and carry the clock references of a
+/// program, keep them; the writer makes none for that program then, until a unit comes on their
+/// PID.
 ///
-/// A section that never comes leaves nothing behind: its packets are not counted, the clock goes on over it.
-/// A player sees a stream in which that unit never was.
+/// A section that never comes leaves nothing behind: its packets are not counted, the clock goes on
+/// over it. A player sees a stream in which that unit never was.
 ///
-/// Units that come before any table are held (up to 4 MiB, or to the end), since a stream that begins without
-/// tables cannot be read from its beginning; when none comes, plain ones are made up from the units.
+/// Units that come before any table are held (up to 4 MiB, or to the end), since a stream that
+/// begins without tables cannot be read from its beginning; when none comes, plain ones are made up
+/// from the units.
 ///
 /// What was no transport stream, [`Header::Raw`] and [`Header::Picture`], is written as it is. The
 /// first payload says which of both it is: the other kinds are refused from then on, so that a
@@ -158,8 +161,9 @@ impl TsWriter {
         Ok(())
     }
 
-    /// Leaves the clock of a program to packets that are written as they are, where they carry its references: two series
-    /// would contradict each other. The first is marked as a jump behind references of the writer's own.
+    /// Leaves the clock of a program to packets that are written as they are, where they carry its
+    /// references: two series would contradict each other. The first is marked as a jump behind
+    /// references of the writer's own.
     fn follow_clocks(&mut self, packets: &mut [u8]) {
         for packet in packets.as_chunks_mut::<PACKET>().0 {
             let has_reference = packet[3] & 0x20 != 0 && packet[4] >= 7 && packet[5] & 0x10 != 0;
@@ -220,7 +224,8 @@ impl TsWriter {
         } else if is_map {
             self.learn(pid, section);
         }
-        // Before the first PAT, a player could not make anything of the others: they are repeated behind it.
+        // Before the first PAT, a player could not make anything of the others: they are repeated
+        // behind it.
         if is_due && (self.tables.has_programs() || !repeated) {
             self.packetiser.section(pid, section, out);
         }
@@ -245,7 +250,8 @@ impl TsWriter {
             });
     }
 
-    /// Writes the held units whose streams are known by now; all of them, with tables made up, when `force`.
+    /// Writes the held units whose streams are known by now; all of them, with tables made up, when
+    /// `force`.
     fn release(&mut self, force: bool, out: &mut Vec<u8>) {
         if force && self.held.iter().any(|(unit, _)| !self.is_known(unit.pid)) {
             self.make_up_tables();
@@ -304,7 +310,8 @@ impl TsWriter {
         else {
             return;
         };
-        // A clock on a PID of its own, or none at all: the clock rides in packets without payload then.
+        // A clock on a PID of its own, or none at all: the clock rides in packets without payload
+        // then.
         let clock_pid = if program.clock_pid == NO_PID {
             unit.pid
         } else {

@@ -119,7 +119,8 @@ const fn field_room(field: &[u8]) -> usize {
 /// What fits into the 16-bit length of a PES packet behind its header.
 const LONGEST_PART: usize = 65_535 - 13;
 
-/// Whether a PES packet of this stream has flags and time stamps (table 2-21 names those that do not).
+/// Whether a PES packet of this stream has flags and time stamps (table 2-21 names those that do
+/// not).
 const fn has_fields(stream_id: u8) -> bool {
     !matches!(
         stream_id,
@@ -156,7 +157,8 @@ fn pes_header(unit: &Unit, times: Times, begins: bool, length: usize) -> Vec<u8>
     header
 }
 
-/// Three, fifteen and fifteen bits, each followed by a one, behind four bits that say which stamp it is.
+/// Three, fifteen and fifteen bits, each followed by a one, behind four bits that say which stamp
+/// it is.
 fn timestamp(which: u8, stamp: u64) -> [u8; 5] {
     let bits = |shift: u32, mask: u64| u8::try_from(stamp >> shift & mask).unwrap_or(0);
     [
@@ -226,7 +228,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever its length, a unit is read again as it was, from packets that another reader takes.
+        /// Whatever its length, a unit is read again as it was, from packets that another reader
+        /// takes.
         #[test]
         fn units_of_any_length_are_whole(
             bytes in prop::collection::vec(any::<u8>(), 1..800),

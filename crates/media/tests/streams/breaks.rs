@@ -11,7 +11,8 @@ use crate::{CLIP, H264, H265, MPEG2, outcome_of, part, read, write};
 /// In so many bytes a packet is searched for.
 const SEARCHED: usize = 1 << 20;
 
-/// Bytes in which no packet is found. Their rhythm is none: no byte is the one that packets begin with.
+/// Bytes in which no packet is found. Their rhythm is none: no byte is the one that packets begin
+/// with.
 fn text(length: usize) -> Vec<u8> {
     let line = b"no packet begins in this line, nor in the next one\n";
     line.iter().copied().cycle().take(length).collect()
@@ -172,8 +173,8 @@ fn an_error_is_told_until_the_end() {
     assert_eq!(part(again), read(CLIP));
 }
 
-/// Where a file was cut within a packet, nobody knows how much of a unit without a length is missing; but where the packet
-/// before was filled up, the picture had ended with it.
+/// Where a file was cut within a packet, nobody knows how much of a unit without a length is
+/// missing; but where the packet before was filled up, the picture had ended with it.
 #[test]
 fn a_cut_within_a_packet_costs_the_units_that_were_not_over() {
     let (whole, _) = read(CLIP);
@@ -228,7 +229,8 @@ fn what_is_overwritten_costs_the_units_in_it() {
             assert_eq!(skipped % PACKET, 0);
             assert!(skipped + 4 * PACKET > length && skipped < length + 4 * PACKET);
             check_order(&sections);
-            // The pictures behind are whole again: all that begin two units behind the break are there.
+            // The pictures behind are whole again: all that begin two units behind the break are
+            // there.
             let (left, all) = (units(&sections), units(&whole));
             assert!(left.iter().all(|unit| all.contains(unit)));
             let (kept, _) = read(&CLIP[..begin - begin % PACKET]);
@@ -254,7 +256,8 @@ fn sync_bytes_alone_are_packets_of_a_stream_that_nobody_names() {
         assert!(notices.contains(&unknown), "{notices:?}");
         assert_eq!(left_out(&notices) % PACKET as u64, (length % PACKET) as u64);
         assert!(left_out(&notices) < 2 * PACKET as u64);
-        // All of it is told, as packets or as bytes without, but for those that end with the stream's own bytes.
+        // All of it is told, as packets or as bytes without, but for those that end with the
+        // stream's own bytes.
         let Some(Notice::UnreferencedInAll { streams: 1, bytes }) = notices.last() else {
             panic!("{notices:?}")
         };
@@ -348,7 +351,8 @@ fn packets_that_stand_further_apart_are_taken_out() {
     }
 }
 
-/// An AVI or MP4 file may hold MPEG-2 video: what stands before its first sequence header is what it is read by.
+/// An AVI or MP4 file may hold MPEG-2 video: what stands before its first sequence header is what
+/// it is read by.
 #[test]
 fn a_sequence_header_further_on_does_not_make_an_elementary_stream() {
     let stream = [&b"RIFF and what a container begins with"[..], crate::MPEG1].concat();

@@ -50,7 +50,8 @@ proptest! {
         let (whole, outcome) = whole;
         let is_refused = matches!(outcome, Err(ReadError::NoPicture { .. }));
         prop_assert!(outcome.is_ok() || which == 3 && is_refused, "{:?}", outcome);
-        // What was understood can be written, and each number is that of a section or of one that is missing.
+        // What was understood can be written, and each number is that of a section or of one that
+        // is missing.
         let mut next = std::collections::BTreeMap::new();
         for event in &whole {
             let (stream, number, needs) = match event {
@@ -105,8 +106,8 @@ fn lost_packets_cost_the_units_that_they_were_part_of() {
         };
         assert_eq!(notices, std::slice::from_ref(&told), "packet {lost}");
         assert_eq!(named, usize::from(told == Notice::Damaged { pid }));
-        // One unit is missing, or two when the packet was where one ends and the other begins; the rest is as
-        // it was.
+        // One unit is missing, or two when the packet was where one ends and the other begins; the
+        // rest is as it was.
         let units = |sections: &[comity_media::MediaSection]| {
             let units = sections.iter().filter(|section| section.stream > 0);
             units
@@ -452,7 +453,8 @@ fn section(unit: Unit, bytes: &[u8]) -> Vec<u8> {
     payload
 }
 
-/// Table 2-22 names streams whose PES packets have no flags and no time stamps: these are the first and the last.
+/// Table 2-22 names streams whose PES packets have no flags and no time stamps: these are the first
+/// and the last.
 #[test]
 fn units_of_streams_without_time_stamps_are_written_whole() {
     for stream_id in [0xbc, 0xff] {
@@ -568,7 +570,8 @@ proptest! {
         let mut writer = TsWriter::new(WriterConfig::default());
         let mut out = Vec::new();
         for mut payload in payloads {
-            // Headers of units that are taken more often than not, so that packets are what comes out.
+            // Headers of units that are taken more often than not, so that packets are what comes
+            // out.
             for (at, known, least) in [(0, 0, 0x11), (1, 0x1d, 0), (2, 0x1f, 0), (6, 0x07, 1)] {
                 if let Some(byte) = payload.get_mut(at) {
                     *byte = (*byte & known) + least;

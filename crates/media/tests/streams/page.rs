@@ -26,7 +26,8 @@ fn examples() -> Vec<Vec<u8>> {
         .collect()
 }
 
-/// What the examples on the page say in words, in the words of the code, and how long what follows is.
+/// What the examples on the page say in words, in the words of the code, and how long what follows
+/// is.
 fn expected() -> [(Header, usize); 5] {
     let unit = Unit {
         pid: 256,

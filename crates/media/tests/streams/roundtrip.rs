@@ -59,8 +59,9 @@ fn a_copy_is_read_like_the_original() {
         again.sort_by_key(key);
         original.sort_by_key(key);
         assert_eq!(again, original, "{name}: times, types, needs");
-        // The overhead is that of a muxer: less than a tenth more than ffmpeg's, which puts up to 16 frames of sound into one
-        // PES packet, where here each begins a packet of its own and fills up its last: half a packet on the average.
+        // The overhead is that of a muxer: less than a tenth more than ffmpeg's, which puts up to
+        // 16 frames of sound into one PES packet, where here each begins a packet of its own and
+        // fills up its last: half a packet on the average.
         let sound = { original.iter() }.filter(|section| section.frame == FrameType::Audio);
         let filled_up = sound.count() * PACKET / 2;
         assert!(
@@ -100,7 +101,8 @@ fn without(
 /// A name, and whether a picture is lost.
 type Loss = (&'static str, fn(&MediaSection) -> bool);
 
-/// Ways to lose part of a stream: no B, no P behind the second of a group, one group, half a second.
+/// Ways to lose part of a stream: no B, no P behind the second of a group, one group, half a
+/// second.
 fn losses() -> [Loss; 4] {
     [
         ("no B", |section| {
@@ -160,7 +162,8 @@ fn a_jump_of_the_clock_is_announced_and_read_again() {
     assert_eq!(ts::check(&copy, 0x1000, 0x100), 2);
 }
 
-/// A file behind itself: where the packets before the splice were filled up, nothing is missing and nothing is said to be.
+/// A file behind itself: where the packets before the splice were filled up, nothing is missing and
+/// nothing is said to be.
 #[test]
 fn a_splice_costs_no_unit() {
     for (name, stream) in VECTORS {
@@ -191,7 +194,8 @@ fn a_splice_costs_no_unit() {
     }
 }
 
-/// A frame of sound that comes behind the jump is on the old clock, and would be placed by the new one.
+/// A frame of sound that comes behind the jump is on the old clock, and would be placed by the new
+/// one.
 #[test]
 fn a_unit_of_the_clock_before_a_jump_is_written_without_its_stamp() {
     let (sections, _) = read(&[CLIP, CLIP].concat());
@@ -224,7 +228,8 @@ fn a_unit_of_the_clock_before_a_jump_is_written_without_its_stamp() {
     assert_eq!(of_sound(&read(&copy).0), of_sound(&sections));
 }
 
-/// The clip with its video scrambled from one packet up to another, as the header of each packet says.
+/// The clip with its video scrambled from one packet up to another, as the header of each packet
+/// says.
 fn scrambled(from: usize, to: usize) -> Vec<u8> {
     let mut stream = CLIP.to_vec();
     for packet in stream.chunks_mut(PACKET).take(to).skip(from) {
@@ -235,7 +240,8 @@ fn scrambled(from: usize, to: usize) -> Vec<u8> {
     stream
 }
 
-/// The clock references of the clip ride on its video. Where that is scrambled, its packets keep them.
+/// The clock references of the clip ride on its video. Where that is scrambled, its packets keep
+/// them.
 #[test]
 fn a_scrambled_stream_keeps_its_clock_and_gets_no_second_one() {
     let packets = CLIP.len() / PACKET;
@@ -309,8 +315,8 @@ fn stored_groups_are_due_together() {
     };
     let (sections, _) = part(events_of(config, [MPEG1]));
     let (each, _) = read(MPEG1);
-    // Groups of 12: the n-th one begins at 480 n ms and its I picture is shown 40 ms or, behind two B pictures,
-    // 120 ms later.
+    // Groups of 12: the n-th one begins at 480 n ms and its I picture is shown 40 ms or, behind two
+    // B pictures, 120 ms later.
     for (section, single) in sections.iter().zip(&each) {
         let due = section.source_time + section.deadline;
         if section.frame.is_intra() {
@@ -358,8 +364,8 @@ fn the_clip_is_shed_to_the_target() {
             .cloned()
             .collect();
         let rate = rate_of(&kept);
-        // Not more than the target by a twentieth, and not needlessly less: P pictures go in steps of one
-        // place in the group.
+        // Not more than the target by a twentieth, and not needlessly less: P pictures go in steps
+        // of one place in the group.
         assert!(
             rate < target + target / 20,
             "{percent} %: {rate} of {target} b/s"
@@ -381,8 +387,9 @@ fn the_clip_is_shed_to_the_target() {
     }
 }
 
-/// Runs ffmpeg on a stream; `None`, and a word about it, where there is no ffmpeg. With `COMITY_NEED_FFMPEG` in the environment, as
-/// in CI, that fails: a test that passes says nothing of what it skipped.
+/// Runs ffmpeg on a stream; `None`, and a word about it, where there is no ffmpeg. With
+/// `COMITY_NEED_FFMPEG` in the environment, as in CI, that fails: a test that passes says nothing
+/// of what it skipped.
 fn ffmpeg(stream: &[u8], before: &[&str], behind: &[&str]) -> Option<(String, String)> {
     let folder = tempfile::tempdir().expect("a folder for the stream");
     let file = folder.path().join("stream.ts");
@@ -425,8 +432,8 @@ fn digests(stream: &[u8]) -> Option<(Vec<String>, String)> {
         .lines()
         .filter(|line| !line.starts_with('#'))
         .map(|line| {
-            // The duration is the distance to the next frame, which may be one that was dropped; what
-            // follows the digest is about the container.
+            // The duration is the distance to the next frame, which may be one that was dropped;
+            // what follows the digest is about the container.
             let fields: Vec<_> = line.split(',').map(str::trim).collect();
             [&fields[..3], &fields[4..6]].concat().join(" ")
         })
@@ -459,7 +466,8 @@ fn ffmpeg_plays_what_is_left_after_losses() {
                 return;
             };
             let (left, complaints) = digests(&copy).expect("ffmpeg ran a moment ago");
-            // Each frame is one of the original, with its times, and none but the dropped ones is missing.
+            // Each frame is one of the original, with its times, and none but the dropped ones is
+            // missing.
             let mut original = original.into_iter();
             // ffmpeg moves a zero before a start code from one unit of H.265 to another.
             let fields = if name == "h265" { 3 } else { 5 };
@@ -485,8 +493,9 @@ fn ffmpeg_plays_what_is_left_after_losses() {
 
 #[test]
 fn ffmpeg_decodes_what_is_left_after_shedding() {
-    // What nothing needs can go from every stream. More can go from the clip, whose groups are closed and whose P
-    // pictures are made of I and P pictures alone; elsewhere, a P picture may also use a B picture before it.
+    // What nothing needs can go from every stream. More can go from the clip, whose groups are
+    // closed and whose P pictures are made of I and P pictures alone; elsewhere, a P picture may
+    // also use a B picture before it.
     let disposable: Loss = ("disposable", |section| {
         section.frame == FrameType::Bidirectional { referenced: false }
     });

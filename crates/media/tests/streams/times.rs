@@ -22,8 +22,8 @@ fn picture(length: usize) -> Vec<u8> {
     bytes
 }
 
-/// 25 pictures a second of this length, with a packet of sound behind each, as the writer makes them. `stamp` gives
-/// the decoding time of the n-th, which the clock references follow.
+/// 25 pictures a second of this length, with a packet of sound behind each, as the writer makes
+/// them. `stamp` gives the decoding time of the n-th, which the clock references follow.
 pub(crate) fn generated(
     pictures: u64,
     length: usize,
@@ -60,7 +60,8 @@ pub(crate) fn generated(
     out
 }
 
-/// Does something to the head of each PES packet of these streams, which is their number among those of their stream.
+/// Does something to the head of each PES packet of these streams, which is their number among
+/// those of their stream.
 fn with_heads(stream: &mut [u8], pids: &[u16], mut change: impl FnMut(u64, &mut [u8])) {
     let mut numbers: BTreeMap<u16, u64> = BTreeMap::new();
     for packet in stream.chunks_mut(PACKET) {
@@ -103,8 +104,8 @@ fn units(stream: &[u8]) -> (Vec<MediaSection>, Vec<Notice>) {
     (sections, notices)
 }
 
-/// Checks that times never go back by more than streams lie apart, that no more than `burst` bytes have one time, and
-/// that they last as long as they should.
+/// Checks that times never go back by more than streams lie apart, that no more than `burst` bytes
+/// have one time, and that they last as long as they should.
 fn assert_paced(sections: &[MediaSection], burst: usize, lasts: (Span, Span)) {
     let mut at: BTreeMap<Time, usize> = BTreeMap::new();
     for section in sections {

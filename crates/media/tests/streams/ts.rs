@@ -1,4 +1,5 @@
-//! A plain reading of the transport stream's syntax (ISO/IEC 13818-1, 2.4.3), apart from the code under test.
+//! A plain reading of the transport stream's syntax (ISO/IEC 13818-1, 2.4.3), apart from the code
+//! under test.
 
 use std::collections::BTreeMap;
 
@@ -85,7 +86,8 @@ pub(crate) fn has_optional_header(stream_id: u8) -> bool {
     !WITHOUT_OPTIONAL_HEADER.contains(&stream_id)
 }
 
-/// By how much each time stamp lies behind the last clock reference before it, in ticks of 90 kHz; how many units have none.
+/// By how much each time stamp lies behind the last clock reference before it, in ticks of 90 kHz;
+/// how many units have none.
 pub(crate) fn leads(stream: &[u8]) -> (Vec<i64>, usize) {
     let (mut leads, mut without, mut clock) = (Vec::new(), 0, None);
     for packet in packets(stream) {
@@ -99,8 +101,8 @@ pub(crate) fn leads(stream: &[u8]) -> (Vec<i64>, usize) {
     (leads, without)
 }
 
-/// By the clock reference at or behind each packet: when it is there, in ticks of 27 MHz, and in which stretch
-/// between jumps of the clock.
+/// By the clock reference at or behind each packet: when it is there, in ticks of 27 MHz, and in
+/// which stretch between jumps of the clock.
 fn arrivals(packets: &[Packet]) -> Vec<(usize, u64)> {
     let (mut arrivals, mut stretch, mut last) = (Vec::new(), 0, 0);
     for (index, packet) in packets.iter().enumerate() {
@@ -114,8 +116,9 @@ fn arrivals(packets: &[Packet]) -> Vec<(usize, u64)> {
     arrivals
 }
 
-/// Checks what the standard asks of every stream: counters, clock references at most 100 ms apart and never
-/// backwards, tables as often and before each entry point. Returns how often the clock jumped.
+/// Checks what the standard asks of every stream: counters, clock references at most 100 ms apart
+/// and never backwards, tables as often and before each entry point. Returns how often the clock
+/// jumped.
 pub(crate) fn check(stream: &[u8], map_pid: u16, clock_pid: u16) -> usize {
     let packets = packets(stream);
     let arrivals = arrivals(&packets);

@@ -19,8 +19,8 @@ fn of_stream(stream: &[u8], number: u16) -> Vec<MediaSection> {
     sections
 }
 
-/// The bytes of these units in PES packets of `size` bytes each, with the time stamp of the first unit that begins in each, if one
-/// does; and whether a unit is the first that begins in one.
+/// The bytes of these units in PES packets of `size` bytes each, with the time stamp of the first
+/// unit that begins in each, if one does; and whether a unit is the first that begins in one.
 fn repacked(tables: &[MediaSection], units: &[MediaSection], size: usize) -> (Vec<u8>, Vec<bool>) {
     let mut writer = TsWriter::new(WriterConfig::default());
     let mut out = Vec::new();
@@ -81,7 +81,8 @@ fn pictures_are_the_same_wherever_pes_packets_begin() {
                 assert_eq!(seen.times, times, "{what}");
                 assert_eq!(found.needs.is_some(), original.needs.is_some(), "{what}");
                 stamps += u32::from(is_first);
-                // Between two stamps there are pictures every 40 ms; one interval has to be seen first.
+                // Between two stamps there are pictures every 40 ms; one interval has to be seen
+                // first.
                 if is_first || stamps >= 2 {
                     assert_eq!(found.source_time, original.source_time, "{what}");
                 }
@@ -160,7 +161,8 @@ fn sound_that_is_in_no_frame_stays_as_it_is_and_is_told_once() {
             .iter()
             .all(|section| section.frame == FrameType::Audio)
     );
-    // One that is a PES packet keeps its time stamp; one behind frames has the time at which they end.
+    // One that is a PES packet keeps its time stamp; one behind frames has the time at which they
+    // end.
     assert_eq!(unit(odd[1].1).0.times, unit(&units[15]).0.times);
     assert_eq!(unit(odd[2].1).0.times, unit(&units[21]).0.times);
 }

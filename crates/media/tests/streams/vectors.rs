@@ -146,8 +146,8 @@ fn h264_is_read_as_ffprobe_reads_it() {
         include_str!("../vectors/h264.csv"),
         include_str!("../vectors/h264.packets.csv"),
     );
-    // x264 with three B pictures makes the middle one a reference: half as many as the others, but where a
-    // closed group ends early.
+    // x264 with three B pictures makes the middle one a reference: half as many as the others, but
+    // where a closed group ends early.
     let count = |frame| {
         sections
             .iter()
@@ -274,7 +274,8 @@ fn an_elementary_stream_is_read_as_ffprobe_reads_it() {
     for section in &sections {
         assert_eq!(section.source_time, Time::from_millis(40 * section.number));
         if section.frame == B {
-            // The later of its references: the I or P picture before it in the file that is shown after it.
+            // The later of its references: the I or P picture before it in the file that is shown
+            // after it.
             let at = shown
                 .iter()
                 .position(|&coded| coded == section.number)

@@ -1,5 +1,5 @@
-//! A crate that uses `std`, as a careless dependency would. Only `comity-purity`'s feature `prove-it`
-//! links it.
+//! A crate that uses `std`, as a careless dependency would. Only `comity-purity`'s feature
+//! `prove-it` links it.
 
 /// The number of threads that the machine offers: something that only `std` can know.
 pub fn threads() -> usize {

@@ -2,11 +2,13 @@
 
 use comity_units::{Span, Time};
 
-/// When an endpoint's timer has an event, so that a timer that is moved later needs none of its own.
+/// When an endpoint's timer has an event, so that a timer that is moved later needs none of its
+/// own.
 ///
-/// An endpoint may ask for a time that has come already, as a pacer does that is late: then its turn comes after the
-/// event under way, at the same instant. If it has just had its turn at this instant and sent all that it may, nothing
-/// more can be had now, and it gets the next one [`SOONEST`] later, so that time goes on.
+/// An endpoint may ask for a time that has come already, as a pacer does that is late: then its
+/// turn comes after the event under way, at the same instant. If it has just had its turn at this
+/// instant and sent all that it may, nothing more can be had now, and it gets the next one
+/// [`SOONEST`] later, so that time goes on.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Alarm {
     queued_for: Time,

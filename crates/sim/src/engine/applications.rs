@@ -165,9 +165,9 @@ impl<O: Observer> Engine<'_, O> {
 
     /// Emits the next packets of a source that is drawn on, until one of them is under way.
     ///
-    /// Such a source has its first links to itself, so its packets up to where they meet others depend on
-    /// nothing else. One packet at a time is on that stretch, and when it gets to the end the next one is
-    /// emitted: one event for a packet instead of two.
+    /// Such a source has its first links to itself, so its packets up to where they meet others
+    /// depend on nothing else. One packet at a time is on that stretch, and when it gets to the end
+    /// the next one is emitted: one event for a packet instead of two.
     pub(super) fn draw(&mut self, index: u32) {
         loop {
             let flow = &mut self.flows[index as usize];

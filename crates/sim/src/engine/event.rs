@@ -28,11 +28,11 @@ impl Class {
     ];
 }
 
-/// An entry: when, and whose turn it is. Ordered by (time, class, source), never by insertion, so that the
-/// order of a run does not depend on how its packets were computed.
+/// An entry: when, and whose turn it is. Ordered by (time, class, source), never by insertion, so
+/// that the order of a run does not depend on how its packets were computed.
 ///
-/// One number, the time in its upper half, the class in the byte below, the source at the bottom: one
-/// comparison orders two events.
+/// One number, the time in its upper half, the class in the byte below, the source at the bottom:
+/// one comparison orders two events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Event(u128);
 

@@ -2,8 +2,8 @@
 
 /// Hashes pairs of a time and a small number, in order.
 ///
-/// One multiplication for each pair: it must cost nothing beside a packet's other treatment. It is no
-/// defence against someone who wants two runs to collide, only against accident.
+/// One multiplication for each pair: it must cost nothing beside a packet's other treatment. It is
+/// no defence against someone who wants two runs to collide, only against accident.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Fingerprint(u64);
 

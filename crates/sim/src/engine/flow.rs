@@ -45,10 +45,10 @@ pub(super) struct FlowCounts {
     pub(super) sent_packets: u64,
     pub(super) sent_wire_bytes: u64,
     pub(super) received_packets: u64,
-    pub(super) returned_packets: u64,
+    pub(super) acks: u64,
     pub(super) dropped_packets: u64,
     /// Those of them that came from the destination.
-    pub(super) dropped_returned: u64,
+    pub(super) dropped_acks: u64,
     pub(super) in_flight_at_end: u64,
     pub(super) duplicated_packets: u64,
     pub(super) delivered_measured: u64,
@@ -99,11 +99,13 @@ pub(super) struct TcpFlow {
 pub(super) struct End {
     pub(super) connection: Connection,
     pub(super) alarm: Alarm,
-    /// It is sending and may have more to send at this moment: nothing that comes later may be taken in yet.
+    /// It is sending and may have more to send at this moment: nothing that comes later may be
+    /// taken in yet.
     pub(super) is_sending: bool,
 }
 
-/// What a TCP source has to send. What most flows do not have is boxed: there may be a hundred thousand.
+/// What a TCP source has to send. What most flows do not have is boxed: there may be a hundred
+/// thousand.
 #[derive(Debug)]
 pub(super) enum TcpWorkload {
     Greedy,
@@ -120,17 +122,20 @@ pub(super) enum ReaderState {
     Playback(Box<Playback>),
 }
 
-/// A reader that takes a fixed amount at every interval: the playback of a stream with a constant rate.
+/// A reader that takes a fixed amount at every interval: the playback of a stream with a constant
+/// rate.
 ///
 /// # Source
-/// Zhang and Tsaoussidis, "TCP-Real: Improving Real-time Capabilities of TCP over Heterogeneous Networks", NOSSDAV 2001,
-/// section 3 (VREAL): 1 Mb/s, 5 KB every 40 ms, or every 100 ms what that rate has in them (12.5 KB, of which the paper
-/// says nothing: 5 KB would be 0.4 Mb/s); what counts is the share of reads that find their data.
+/// Zhang and Tsaoussidis, "TCP-Real: Improving Real-time Capabilities of TCP over Heterogeneous
+/// Networks", NOSSDAV 2001, section 3 (VREAL): 1 Mb/s, 5 KB every 40 ms, or every 100 ms what that
+/// rate has in them (12.5 KB, of which the paper says nothing: 5 KB would be 0.4 Mb/s); what counts
+/// is the share of reads that find their data.
 ///
-/// Differs from the paper in: 1. playback begins a given time after the first byte, of which the paper says nothing; with
-/// none the first read is due at once; 2. a read that fails takes nothing and is not tried again before the next is due, so
-/// that playback falls behind by an interval, and data never comes too late; the paper does not say whether its player
-/// waits, or passes over what was missing.
+/// Differs from the paper in: 1. playback begins a given time after the first byte, of which the
+/// paper says nothing; with none the first read is due at once; 2. a read that fails takes nothing
+/// and is not tried again before the next is due, so that playback falls behind by an interval, and
+/// data never comes too late; the paper does not say whether its player waits, or passes over what
+/// was missing.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Playback {
     pub(super) bytes: u64,
@@ -318,7 +323,8 @@ impl TcpWorkload {
 }
 
 impl Flow {
-    /// Whether a path entry is on the way from the destination to the source, which lies behind the other.
+    /// Whether a path entry is on the way from the destination to the source, which lies behind the
+    /// other.
     #[inline]
     pub(super) fn is_return(&self, at: u32) -> bool {
         at >= self.backward.start
@@ -374,10 +380,10 @@ impl Flow {
             sent_wire_bytes: counts.sent_wire_bytes,
             received_packets: counts.received_packets,
             dropped_packets: counts.dropped_packets,
-            dropped_returned: counts.dropped_returned,
+            dropped_acks: counts.dropped_acks,
             in_flight_at_end: counts.in_flight_at_end,
             duplicated_packets: counts.duplicated_packets,
-            returned_packets: counts.returned_packets,
+            acks: counts.acks,
             delay: counts.delay.summary(),
             tokens_used_bytes: counts.tokens_used,
             ..FlowReport::default()
@@ -436,9 +442,9 @@ impl TcpFlow {
             if let Some(rtt) = connection.rtt().and_then(RttEstimator::latest) {
                 source.rounds.advance(watch.end, rtt);
             }
-            if let Some((mean, deviation)) = source.rounds.mean_and_deviation() {
+            if let Some((mean, stddev)) = source.rounds.mean_and_stddev() {
                 report.tokens_per_rtt_bytes = Some(mean);
-                report.tokens_per_rtt_deviation_bytes = Some(deviation);
+                report.tokens_per_rtt_stddev_bytes = Some(stddev);
             }
         }
         if let TcpWorkload::Timeline(timeline) = &self.workload {

@@ -1,7 +1,8 @@
-//! What a host outside of the simulator needs to run the same scenario: paths, starts, sources and shares.
+//! What a host outside of the simulator needs to run the same scenario: paths, starts, sources and
+//! shares.
 //!
-//! Sources and starts draw from the streams that a simulated run with the same seed draws from, so that a frame
-//! of a video has the same size in both worlds.
+//! Sources and starts draw from the streams that a simulated run with the same seed draws from, so
+//! that a frame of a video has the same size in both worlds.
 
 use comity_link::Random;
 use comity_units::{Bytes, Rate, Seed, Time};
@@ -27,8 +28,9 @@ pub struct FlowPlan {
     pub started_at: Time,
     /// When its source stops: at its `stop`, or at the end of the run.
     pub stopped_at: Time,
-    /// What an equal share of the narrowest link on the way carries in measured time, in bytes on the wire:
-    /// the rate over the number of flows whose data crosses it. `None` where no link has a rate.
+    /// What an equal share of the narrowest link on the way carries in measured time, in bytes on
+    /// the wire: the rate over the number of flows whose data crosses it. `None` where no link has
+    /// a rate.
     pub equal_share: Option<Bytes>,
 }
 
@@ -93,8 +95,8 @@ impl Source {
     /// The source of a flow that begins at `start`. TCP submits a full segment at a time.
     ///
     /// # Errors
-    /// [`NetworkError`] for a workload that is no calendar of sections: a file, a token bucket, and for TCP a
-    /// greedy source.
+    /// [`NetworkError`] for a workload that is no calendar of sections: a file, a token bucket, and
+    /// for TCP a greedy source.
     pub fn new(
         network: &Network,
         flow: usize,
@@ -114,7 +116,8 @@ impl Source {
             .map_err(|error| error.of(spec))
     }
 
-    /// When the next section comes into being; [`Time::MAX`] for never. A greedy source always has one.
+    /// When the next section comes into being; [`Time::MAX`] for never. A greedy source always has
+    /// one.
     pub fn peek(&self) -> Time {
         match self.is_greedy() {
             true => Time::ZERO,

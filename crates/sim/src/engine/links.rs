@@ -79,8 +79,8 @@ pub(super) struct LinkState {
 struct Counts {
     offered: u64,
     carried_bytes: u64,
-    /// Sum over packets of the watched nanoseconds between hand-over and departure: the integral of the
-    /// queue's length.
+    /// Sum over packets of the watched nanoseconds between hand-over and departure: the integral of
+    /// the queue's length.
     queue_integral: u64,
     /// The waits of those that had to wait.
     wait: Distribution,
@@ -89,7 +89,7 @@ struct Counts {
     lost: u64,
     dropped_measured: u64,
     /// Packets dropped or lost that came from the destination of their flow.
-    dropped_returned: u64,
+    dropped_acks: u64,
     marked: u64,
     duplicated: u64,
     queued_at_end: u64,
@@ -103,8 +103,8 @@ struct Counts {
 }
 
 impl Counts {
-    /// The passage of a packet at the edge of the watched interval, or marked. Its times come one by one: a
-    /// passage in memory would be written for every packet.
+    /// The passage of a packet at the edge of the watched interval, or marked. Its times come one
+    /// by one: a passage in memory would be written for every packet.
     #[cold]
     #[inline(never)]
     fn account_at_the_edge(
@@ -161,11 +161,11 @@ impl Counts {
 }
 
 impl LinkState {
-    /// A link; `makes_copies` says whether packets may come out of it twice, `marks` whether some come out
-    /// marked.
+    /// A link; `makes_copies` says whether packets may come out of it twice, `marks` whether some
+    /// come out marked.
     pub(super) fn new(link: Link<Slot>, makes_copies: bool, marks: bool) -> Self {
-        // A copy comes out between its original and what follows: a packet that is computed ahead behind this
-        // link would be there before the copy of the one in front of it.
+        // A copy comes out between its original and what follows: a packet that is computed ahead
+        // behind this link would be there before the copy of the one in front of it.
         let wire = if !makes_copies && link.keeps_order() {
             OnTheWire::Ordered {
                 head: NONE,
@@ -186,8 +186,8 @@ impl LinkState {
         }
     }
 
-    /// Whether packets come out in the order in which they went in, and their fate is known at once: then a
-    /// link behind this one may be computed ahead.
+    /// Whether packets come out in the order in which they went in, and their fate is known at
+    /// once: then a link behind this one may be computed ahead.
     pub(super) fn is_predictable(&self) -> bool {
         self.decides_at_once() && matches!(self.wire, OnTheWire::Ordered { .. })
     }
@@ -203,8 +203,8 @@ impl LinkState {
         self.counts.offered += 1;
     }
 
-    /// Takes a packet to which nothing can happen but that it waits, and accounts for it. `None`, and nothing
-    /// is done, for all others.
+    /// Takes a packet to which nothing can happen but that it waits, and accounts for it. `None`,
+    /// and nothing is done, for all others.
     #[inline(always)]
     pub(super) fn pass(
         &mut self,
@@ -244,7 +244,7 @@ impl LinkState {
 
     /// Takes in which way a packet went that does not come out.
     pub(super) fn account_direction(&mut self, is_return: bool) {
-        self.counts.dropped_returned += u64::from(is_return);
+        self.counts.dropped_acks += u64::from(is_return);
     }
 
     /// Takes in that a packet handed over at `offered_at` does not come out.
@@ -362,7 +362,7 @@ impl LinkState {
             dropped_early: counts.dropped_early,
             lost: counts.lost,
             dropped_measured: counts.dropped_measured,
-            dropped_returned: counts.dropped_returned,
+            dropped_acks: counts.dropped_acks,
             marked: counts.marked,
             duplicated: counts.duplicated,
             queued_at_end: counts.queued_at_end,

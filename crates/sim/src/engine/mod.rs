@@ -1,19 +1,19 @@
-//! The engine: plays a network in virtual time.
+//! The engine: runs a network in virtual time.
 //!
 //! # How it is fast
-//! A link decides a packet's fate when the packet is handed over, so there is no event for the end of a
-//! transmission; packets on a link form a chain, of which only the first has an event in the queue, and links
-//! have a queue of their own kind, a `tournament`. Where a link has a single feeder that keeps order,
-//! nothing can come between two packets of that feeder, and the whole way up to the next meeting of flows is
-//! computed at once (`collapse`). A packet that can only wait passes a link with a few dozen instructions
-//! (`LinkState::pass`). Timers are lazy: an acknowledgement that moves a retransmission timer later writes
-//! one field.
+//! A link decides a packet's fate when the packet is handed over, so there is no event for the end
+//! of a transmission; packets on a link form a chain, of which only the first has an event in the
+//! queue, and links have a queue of their own kind, a `tournament`. Where a link has a single
+//! feeder that keeps order, nothing can come between two packets of that feeder, and the whole way
+//! up to the next meeting of flows is computed at once (`collapse`). A packet that can only wait
+//! passes a link with a few dozen instructions (`LinkState::pass`). Timers are lazy: an
+//! acknowledgement that moves a retransmission timer later writes one field.
 //!
 //! # How it is deterministic
-//! Times are whole nanoseconds. At one instant events are ordered by class and source, never by insertion.
-//! Every random stream is keyed by the run's seed and an entity's name. The fingerprint hashes each entity's
-//! own history and then the entities in order, so it does not depend on how their histories interleave in
-//! the computation: a run with `collapse` off gives the same.
+//! Times are whole nanoseconds. At one instant events are ordered by class and source, never by
+//! insertion. Every random stream is keyed by the run's seed and an entity's name. The fingerprint
+//! hashes each entity's own history and then the entities in order, so it does not depend on how
+//! their histories interleave in the computation: a run with `collapse` off gives the same.
 
 mod alarm;
 mod applications;
@@ -65,8 +65,8 @@ use shares::Shares;
 /// How a run is made; none of it changes the result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RunOptions {
-    /// Whether packets are computed ahead where nothing can interfere. Off, observers see events in the
-    /// order of their times, and the run is slower.
+    /// Whether packets are computed ahead where nothing can interfere. Off, observers see events in
+    /// the order of their times, and the run is slower.
     pub collapse: bool,
 }
 
@@ -76,16 +76,16 @@ impl Default for RunOptions {
     }
 }
 
-/// Plays `network` from `seed`.
+/// Runs `network` from `seed`.
 ///
 /// # Errors
-/// As [`Network::validate`], and for flows that only the lab can run. Queues that no packet fits into
-/// are no error here.
+/// As [`Network::validate`], and for flows that only the lab can run. Queues that no packet fits
+/// into are no error here.
 pub fn run(network: &Network, seed: Seed, options: &RunOptions) -> Result<RunReport, NetworkError> {
     run_observed(network, seed, options, &mut NullObserver)
 }
 
-/// Plays `network` from `seed` while `observer` looks on.
+/// Runs `network` from `seed` while `observer` looks on.
 ///
 /// # Errors
 /// As for [`run()`].
@@ -100,8 +100,8 @@ pub fn run_observed<O: Observer>(
     Ok(engine.finish(network, seed))
 }
 
-/// How far endpoints may act ahead of one event, one upon the other. Where two endpoints have their links to
-/// themselves, nothing else would end it.
+/// How far endpoints may act ahead of one event, one upon the other. Where two endpoints have their
+/// links to themselves, nothing else would end it.
 const MAX_DEPTH: u32 = 4;
 
 /// The source number of a control event that starts the measuring.
@@ -120,7 +120,8 @@ struct Engine<'o, O> {
     watch: Watch,
     observer: &'o mut O,
     events: u64,
-    /// The link whose packet is being handled, or [`NO_LINK`]: its next event goes into the queue at the end.
+    /// The link whose packet is being handled, or [`NO_LINK`]: its next event goes into the queue
+    /// at the end.
     current: u32,
     /// Counts packets put on links, to order those that come out of one link at one instant.
     order: u64,
@@ -174,7 +175,8 @@ impl<O: Observer> Engine<'_, O> {
             return;
         }
         self.receive_in_turn(now, slot);
-        // What else is on the link may be taken in too; afterwards its packets need no events at all.
+        // What else is on the link may be taken in too; afterwards its packets need no events at
+        // all.
         while let Some(slot) = self.links[link as usize].first() {
             let &Header {
                 flow, at, arrival, ..
@@ -234,8 +236,8 @@ impl<O: Observer> Engine<'_, O> {
         }
     }
 
-    /// Hands a packet to a link at which more can happen to it than to wait; when it comes out, if that is
-    /// known. It goes on to the path entry `place`.
+    /// Hands a packet to a link at which more can happen to it than to wait; when it comes out, if
+    /// that is known. It goes on to the path entry `place`.
     #[inline(never)]
     fn offer(&mut self, link: u32, at: Time, slot: Slot, place: u32) -> Option<Time> {
         let &Header { flow, wire, .. } = self.arena.header(slot);
@@ -275,13 +277,13 @@ impl<O: Observer> Engine<'_, O> {
         self.show_link(link, slot, offered_at, outcome);
         let counts = &mut self.flows[flow as usize].counts;
         counts.dropped_packets += 1;
-        counts.dropped_returned += u64::from(is_return);
+        counts.dropped_acks += u64::from(is_return);
         self.arena.free(slot);
     }
 
-    /// Whether the endpoint that the path with the entry `at` leads to may take in a packet of `flow` now
-    /// although it arrives later: nothing that could touch the endpoint comes before it. `is_first` says that
-    /// it is the first on its last link.
+    /// Whether the endpoint that the path with the entry `at` leads to may take in a packet of
+    /// `flow` now although it arrives later: nothing that could touch the endpoint comes before it.
+    /// `is_first` says that it is the first on its last link.
     #[inline]
     fn may_act_ahead(&self, flow: u32, at: u32, arrival: Time, is_first: bool) -> bool {
         let flow = &self.flows[flow as usize];
@@ -318,7 +320,8 @@ impl<O: Observer> Engine<'_, O> {
         }
     }
 
-    /// A link made a second copy of a packet, which comes out at `arrival` and goes on to `place`.
+    /// A link made a duplicate transmission of a packet, which comes out at `arrival` and goes on
+    /// to `place`.
     fn duplicate(&mut self, link: u32, place: u32, slot: Slot, arrival: Time) {
         self.links[link as usize].count_duplicate(arrival, &self.watch);
         let flow = self.arena.header(slot).flow;
@@ -453,7 +456,7 @@ impl<O: Observer> Engine<'_, O> {
             };
             let wire = tcp.wire_size(&segment);
             let path = if at_destination {
-                flow.counts.returned_packets += 1;
+                flow.counts.acks += 1;
                 flow.backward
             } else {
                 flow.counts.sent_packets += 1;

@@ -5,11 +5,13 @@ use comity_units::Time;
 
 use super::packet::Packet;
 
-/// Sees what happens. A generic parameter of the engine, so that what is not looked at costs nothing.
+/// Sees what happens. A generic parameter of the engine, so that what is not looked at costs
+/// nothing.
 ///
-/// Events of one link or one endpoint come in the order of their times. Events of different ones may not: the
-/// engine computes a packet's way ahead where nothing else can interfere. A run with
-/// [`super::RunOptions::collapse`] off computes nothing ahead of the next event but a packet's own arrival.
+/// Events of one link or one endpoint come in the order of their times. Events of different ones
+/// may not: the engine computes a packet's way ahead where nothing else can interfere. A run with
+/// [`super::RunOptions::collapse`] off computes nothing ahead of the next event but a packet's own
+/// arrival.
 pub trait Observer {
     /// Whether the observer looks at all.
     const ACTIVE: bool = true;
@@ -104,7 +106,7 @@ pub struct SenderState {
     pub min_rtt_ns: u64,
     /// The last round-trip time in nanoseconds.
     pub latest_rtt_ns: u64,
-    /// Segments sent again so far.
+    /// Segments retransmitted so far.
     pub retransmitted: u64,
     /// Timer expiries so far.
     pub timeouts: u64,
@@ -112,6 +114,7 @@ pub struct SenderState {
     pub fast_retransmits: u64,
     /// Whether a fast recovery is under way.
     pub is_recovering: bool,
-    /// The capacity of the bottleneck in bits per second, for laws that know or estimate it; zero without.
+    /// The capacity of the bottleneck in bits per second, for controllers that know or estimate it;
+    /// zero without.
     pub capacity_bps: u64,
 }

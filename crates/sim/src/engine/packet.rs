@@ -76,16 +76,16 @@ impl Header {
 
 /// Holds all packets in flight, each link's as a chain through the arena.
 ///
-/// What a packet carries is read at its end only and lies apart from what its way needs. The memory is that of
-/// the most packets ever in flight at once; free slots are reused last in, first out, so that a small
-/// simulation stays in the cache.
+/// What a packet carries is read at its end only and lies apart from what its way needs. The memory
+/// is that of the most packets ever in flight at once; free slots are reused last in, first out, so
+/// that a small simulation stays in the cache.
 #[derive(Debug)]
 pub(super) struct Arena {
     headers: Vec<Header>,
     bodies: Vec<Body>,
     free: Slot,
-    /// The payloads of [`Body::Sections`], each in the place of its slot. Buffers stay where they are when
-    /// their packet is gone, so that in the long run none is allocated.
+    /// The payloads of [`Body::Sections`], each in the place of its slot. Buffers stay where they
+    /// are when their packet is gone, so that in the long run none is allocated.
     payloads: Vec<Vec<u8>>,
     /// Where the next payload is written before it has a slot.
     pub(super) draft: Vec<u8>,
@@ -165,7 +165,7 @@ impl Arena {
         &mut self.payloads[index]
     }
 
-    /// Stores a second copy of a packet.
+    /// Stores a duplicate transmission of a packet.
     #[cold]
     pub(super) fn insert_copy(&mut self, slot: Slot) -> Slot {
         let (header, body) = (self.headers[slot as usize], self.bodies[slot as usize]);
@@ -203,8 +203,8 @@ impl Arena {
         }
     }
 
-    /// Puts a packet to its next place: the path entry behind the link that it travels on, and the time when
-    /// it comes out there.
+    /// Puts a packet to its next place: the path entry behind the link that it travels on, and the
+    /// time when it comes out there.
     #[inline]
     pub(super) fn place(&mut self, slot: Slot, at: u32, arrival: Time) {
         let header = &mut self.headers[slot as usize];

@@ -3,7 +3,8 @@
 /// The bit of a path entry that says: this link may be computed ahead from the one before it.
 pub(super) const AHEAD: u32 = 1 << 31;
 
-/// The bit of a path entry that says: a packet that waits here for its turn has the flow's next one emitted.
+/// The bit of a path entry that says: a packet that waits here for its turn has the flow's next one
+/// emitted.
 pub(super) const DRAW: u32 = 1 << 30;
 
 /// The bit of the entry that ends a path.

@@ -12,8 +12,8 @@ use crate::network::{FlowError, NodeId};
 #[derive(Default)]
 pub(super) struct Paths {
     pub(super) entries: Vec<u32>,
-    /// Flows between the same nodes share a path. What is marked on it holds for all who use it alike: a mark
-    /// that speaks of one flow asks for a link that nothing else uses.
+    /// Flows between the same nodes share a path. What is marked on it holds for all who use it
+    /// alike: a mark that speaks of one flow asks for a link that nothing else uses.
     known: BTreeMap<(NodeId, NodeId, Use), Path>,
 }
 
@@ -67,8 +67,8 @@ impl Paths {
         self.mark_links(flows, links);
         for flow in flows {
             self.mark_draw(flow, links);
-            // An endpoint that answers may act ahead when nothing but packets and timers makes it act, and
-            // when its answers meet no others on their first link.
+            // An endpoint that answers may act ahead when nothing but packets and timers makes it
+            // act, and when its answers meet no others on their first link.
             let (source_may, sink_may) = match &flow.agent {
                 Agent::Datagram(_) => (false, true),
                 Agent::Sections(_) => (false, false),
@@ -89,7 +89,8 @@ impl Paths {
         }
     }
 
-    /// Marks each entry whose link is fed by nothing but the link before it, where that one keeps order.
+    /// Marks each entry whose link is fed by nothing but the link before it, where that one keeps
+    /// order.
     fn mark_links(&mut self, flows: &[Flow], links: &[LinkState]) {
         /// Who feeds a link.
         #[derive(Clone, Copy, PartialEq)]
@@ -126,8 +127,9 @@ impl Paths {
         }
     }
 
-    /// Marks where a flow's packets first wait for their turn among others, if its source can be drawn on
-    /// there: its first link carries nothing else, and nothing on that stretch reorders or copies.
+    /// Marks where a flow's packets first wait for their turn among others, if its source can be
+    /// drawn on there: its first link carries nothing else, and nothing on that stretch reorders or
+    /// copies.
     fn mark_draw(&mut self, flow: &mut Flow, links: &[LinkState]) {
         let has_calendar = matches!(
             &flow.agent,

@@ -7,9 +7,9 @@ use super::tournament::Tournament;
 
 /// A priority queue of events.
 ///
-/// A link has at most one event that matters for the packets on it, the next one to come out, and one for its
-/// service; packets therefore have a [`Tournament`] with a place for each link. Timers lie far ahead, and most
-/// of their sources have none at all, so they have a heap.
+/// A link has at most one event that matters for the packets on it, the next one to come out, and
+/// one for its service; packets therefore have a [`Tournament`] with a place for each link. Timers
+/// lie far ahead, and most of their sources have none at all, so they have a heap.
 ///
 /// Handling a timer usually sets the next one. Its event therefore stays at the top of the heap,
 /// [spent](EventQueue::begin), until the next one takes its place.
@@ -32,9 +32,9 @@ impl EventQueue {
         }
     }
 
-    /// The earliest event, [`Event::NEVER`] if nothing is left. A timer stays in the queue, to be replaced by
-    /// the first one scheduled or taken off by [`EventQueue::end`]; a link's event stays until
-    /// [`EventQueue::set`] says when the next one is.
+    /// The earliest event, [`Event::NEVER`] if nothing is left. A timer stays in the queue, to be
+    /// replaced by the first one scheduled or taken off by [`EventQueue::end`]; a link's event
+    /// stays until [`EventQueue::set`] says when the next one is.
     #[inline]
     pub(super) fn begin(&mut self) -> Event {
         let (packet, timer) = (self.packets.first(), self.timers.first());
@@ -137,8 +137,8 @@ impl Heap {
             let Some(children) = events.get(first..) else {
                 break;
             };
-            // A knockout of four leaves the compiler nothing to branch on; only the last parent may have
-            // fewer.
+            // A knockout of four leaves the compiler nothing to branch on; only the last parent may
+            // have fewer.
             let (winner, least) = match children.first_chunk::<ARITY>() {
                 Some(&[a, b, c, d]) => {
                     let left = if b < a { (1, b) } else { (0, a) };

@@ -9,8 +9,8 @@ use crate::network::{FlowError, Network, NodeId};
 
 /// Finds paths of least propagation delay; ties go to fewer links, then to links named earlier.
 ///
-/// From a node with one way out there is nothing to choose, so the search starts at the first node that has a
-/// choice, and its result serves all the leaves behind it.
+/// From a node with one way out there is nothing to choose, so the search starts at the first node
+/// that has a choice, and its result serves all the leaves behind it.
 #[derive(Debug)]
 pub(super) struct Router<'a> {
     network: &'a Network,

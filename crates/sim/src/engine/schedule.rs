@@ -212,8 +212,8 @@ mod tests {
                 gaps.iter()
                     .all(|gap| (least - 1e-6..most + 1e-6).contains(gap))
             );
-            // Kolmogorov and Smirnov: the largest distance to the uniform distribution passes 1.95 / √n in one run
-            // of a thousand.
+            // Kolmogorov and Smirnov: the largest distance to the uniform distribution passes 1.95
+            // / √n in one run of a thousand.
             let mut sorted = gaps;
             sorted.sort_by(f64::total_cmp);
             let count = sorted.len() as f64;

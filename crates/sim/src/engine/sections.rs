@@ -140,8 +140,8 @@ impl SectionFlow {
         }
     }
 
-    /// Sends a frame, sheds it, or leaves it out where there is no room. Each frame takes one number,
-    /// so that numbers of frames and of sections agree.
+    /// Sends a frame, sheds it, or leaves it out where there is no room. Each frame takes one
+    /// number, so that numbers of frames and of sections agree.
     fn submit(&mut self, now: Time, frame: &Frame) {
         let section = self.section(frame);
         let connection = &mut self.source.connection;
@@ -244,7 +244,7 @@ impl SectionFlow {
         sections.equal_share_bytes =
             share.map(|share| payload_of(share, config.payload, config.overhead));
         sections.late_bytes = sent.late_bytes;
-        sections.repeated_bytes = sent.repeated_bytes - before.sent.repeated_bytes;
+        sections.retransmitted_bytes = sent.retransmitted_bytes - before.sent.retransmitted_bytes;
         sections.lost_packets = sent.lost_packets - before.sent.lost_packets;
         sections.spurious_losses = sent.spurious_losses - before.sent.spurious_losses;
         sections.marked_packets = received.marked_packets - before.received_marked;

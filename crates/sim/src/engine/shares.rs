@@ -5,8 +5,9 @@ use comity_units::{Bytes, Rate};
 use super::links::Watch;
 use crate::network::Network;
 
-/// For each link an equal part of what its rate allows in the watched interval: one for each flow whose data
-/// crosses it, however much that wants and whenever it starts. Acknowledgements that cross it take no part.
+/// For each link an equal part of what its rate allows in the watched interval: one for each flow
+/// whose data crosses it, however much that wants and whenever it starts. Acknowledgements that
+/// cross it take no part.
 pub(super) struct Shares(Vec<Option<Bytes>>);
 
 impl Shares {

@@ -81,7 +81,8 @@ fn has_rate(link: &LinkConfig) -> bool {
     !matches!(link.rate, RateProfile::Unlimited)
 }
 
-/// Whether packets travel for some time at any moment of the run. Jitter counts, as few draws are zero.
+/// Whether packets travel for some time at any moment of the run. Jitter counts, as few draws are
+/// zero.
 fn delays(link: &LinkConfig) -> bool {
     let least = match &link.delay {
         DelayProfile::Constant(delay) => *delay,
@@ -95,9 +96,7 @@ fn delays(link: &LinkConfig) -> bool {
         Jitter::None => false,
         Jitter::Exponential { mean, .. } => !mean.is_zero(),
         Jitter::Uniform { max, .. } => !max.is_zero(),
-        Jitter::Normal {
-            mean, deviation, ..
-        } => !(mean.is_zero() && deviation.is_zero()),
+        Jitter::Normal { mean, stddev, .. } => !(mean.is_zero() && stddev.is_zero()),
     };
     !least.is_zero() || has_jitter
 }

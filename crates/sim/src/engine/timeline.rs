@@ -13,10 +13,10 @@ use crate::report::TimelineReport;
 
 /// The source and the reader of a time-lined flow.
 ///
-/// A greedy source always has a section ready behind the one that is being sent: section k, from 0, is over
-/// k + 1 lifetimes after the start, and a section that was sent early is followed by the next at once. What is over
-/// before it could be given is left out. A section that comes into being at a time is over one lifetime later; frames
-/// have the deadlines of [`GroupDeadlines`].
+/// A greedy source always has a section ready behind the one that is being sent: section k, from 0,
+/// is over k + 1 lifetimes after the start, and a section that was sent early is followed by the
+/// next at once. What is over before it could be given is left out. A section that comes into being
+/// at a time is over one lifetime later; frames have the deadlines of [`GroupDeadlines`].
 #[derive(Debug)]
 pub(super) struct TimelineFlow {
     producer: Producer,
@@ -45,18 +45,21 @@ struct Given {
     has_gap: bool,
 }
 
-/// The deadlines of frames, which come in the order of sending (TLTCP, section 4): an intra frame and the predicted
-/// ones up to the next share one, a lifetime after the intra frame came into being; a bidirectional one has that of the
-/// earlier of the two frames that stand before it in the order of sending, which are those that it is made of.
+/// The deadlines of frames, which come in the order of sending (TLTCP, section 4): an intra frame
+/// and the predicted ones up to the next share one, a lifetime after the intra frame came into
+/// being; a bidirectional one has that of the earlier of the two frames that stand before it in the
+/// order of sending, which are those that it is made of.
 ///
 /// # Source
-/// Mukherjee and Brecht, "Time-lined TCP for the TCP-friendly Delivery of Streaming Media", ICNP 2000, section 4.
+/// Mukherjee and Brecht, "Time-lined TCP for the TCP-friendly Delivery of Streaming Media", ICNP
+/// 2000, section 4.
 ///
-/// Differs from the paper in: 1. the lifetime, which the paper leaves to the schedule of the application: it is counted
-/// from when the frame came into being, one for all groups; 2. where the paper's list of an example is not clear
-/// (it names the deadlines of both groups at the first B frame), the rule in its text is followed; 3. a B frame without
-/// two frames before it has a lifetime of its own, and so has a frame of no kind; 4. no frame is over later than a
-/// lifetime of its own would be.
+/// Differs from the paper in: 1. the lifetime, which the paper leaves to the schedule of the
+/// application: it is counted from when the frame came into being, one for all groups; 2. where the
+/// paper's list of an example is not clear (it names the deadlines of both groups at the first B
+/// frame), the rule in its text is followed; 3. a B frame without two frames before it has a
+/// lifetime of its own, and so has a frame of no kind; 4. no frame is over later than a lifetime of
+/// its own would be.
 #[derive(Debug)]
 struct GroupDeadlines {
     /// Those of the last two frames that others are made of, the later one last.
@@ -119,21 +122,24 @@ impl Mode {
 
 /// The choice of frames by what the reader says of those that it had in time.
 ///
-/// The reader reports at every interval. A share below [`TOO_FEW`] takes one kind of frame away, and
-/// [`CALM`] reports in a row without a frame missed bring it back. A report reaches the source after what the links
-/// back take: it is no packet, and meets none.
+/// The reader reports at every interval. A share below [`TOO_FEW`] takes one kind of frame away,
+/// and [`CALM`] reports in a row without a frame missed bring it back. A report reaches the source
+/// after what the links back take: it is no packet, and meets none.
 ///
-/// A choice is judged by its own frames alone, and of these by the ones given when nothing of an earlier choice waited to be
-/// sent any more. Frames given before it are settled up to a lifetime and a round trip later, and its first ones wait behind
-/// them; by either the source would take a second kind of frame away for what leaving out the first has mended already.
+/// A choice is judged by its own frames alone, and of these by the ones given when nothing of an
+/// earlier choice waited to be sent any more. Frames given before it are settled up to a lifetime
+/// and a round trip later, and its first ones wait behind them; by either the source would take a
+/// second kind of frame away for what leaving out the first has mended already.
 ///
 /// # Source
-/// Mukherjee and Brecht, "Time-lined TCP for the TCP-friendly Delivery of Streaming Media", ICNP 2000, section 4.
+/// Mukherjee and Brecht, "Time-lined TCP for the TCP-friendly Delivery of Streaming Media", ICNP
+/// 2000, section 4.
 ///
-/// Differs from the paper in: 1. the rule, which it leaves to the application: it names the three choices and says
-/// that feedback of the playback application may lead to them; 2. frames come back where there is room for them, while
-/// the paper speaks of bandwidth that decreases; 3. feedback takes no bandwidth and is never lost; 4. what a frame was
-/// made of is not looked at: one in time counts even where the frames that it needs are missing.
+/// Differs from the paper in: 1. the rule, which it leaves to the application: it names the three
+/// choices and says that feedback of the playback application may lead to them; 2. frames come back
+/// where there is room for them, while the paper speaks of bandwidth that decreases; 3. feedback
+/// takes no bandwidth and is never lost; 4. what a frame was made of is not looked at: one in time
+/// counts even where the frames that it needs are missing.
 #[derive(Debug)]
 struct Selection {
     interval: Span,
@@ -192,8 +198,8 @@ impl Selection {
         }
     }
 
-    /// The choice that the next frame tells of, when of the bytes `given` so far as many are `unsent`: the present one,
-    /// unless something given before it is among them.
+    /// The choice that the next frame tells of, when of the bytes `given` so far as many are
+    /// `unsent`: the present one, unless something given before it is among them.
     const fn judged(&self, given: u64, unsent: u64) -> Option<u32> {
         if self.changed_at + unsent > given {
             None
@@ -215,7 +221,8 @@ impl Selection {
         self.current.missed += u64::from(!is_in_time);
     }
 
-    /// What the source, which has given so many bytes, gives at `now`, after the reports that have reached it.
+    /// What the source, which has given so many bytes, gives at `now`, after the reports that have
+    /// reached it.
     fn mode(&mut self, now: Time, given: u64) -> Mode {
         self.report(now);
         let before = self.choice;
@@ -368,7 +375,8 @@ impl TimelineFlow {
             let is_gap = matches!(piece, Piece::Gap { .. });
             let end = offset + length;
             while let Some(section) = self.open.front_mut() {
-                // A section of no bytes has no gap, and a piece that ends with a section says nothing of the next.
+                // A section of no bytes has no gap, and a piece that ends with a section says
+                // nothing of the next.
                 section.has_gap |= is_gap && offset.max(self.settled_to) < end.min(section.end);
                 if section.end > end {
                     break;
@@ -448,8 +456,9 @@ mod tests {
 
     #[test]
     fn the_stream_of_the_paper_has_the_deadlines_of_its_table() {
-        // Sent as I11 P11 P21 I12 B11 P12 I13 B12, a frame each 40 ms: d1 for the first group and for B11, which is
-        // sent behind I12 (the paper shows it between P11 and P21; it is d1 by either); d2 for the second and for B12, which lies between P12 and I13; d3.
+        // Sent as I11 P11 P21 I12 B11 P12 I13 B12, a frame each 40 ms: d1 for the first group and
+        // for B11, which is sent behind I12 (the paper shows it between P11 and P21; it is d1 by
+        // either); d2 for the second and for B12, which lies between P12 and I13; d3.
         let stream: Vec<_> = [I, P, P, I, B, P, I, B]
             .into_iter()
             .zip(0..)
@@ -459,8 +468,9 @@ mod tests {
         assert_eq!(deadlines(&stream), [d1, d1, d1, d2, d1, d2, d3, d2]);
     }
 
-    /// The rule as the paper has it, by the order of display: a group is an intra frame with the predicted ones up to
-    /// the next, and a bidirectional frame needs the nearest of these before and after it, and is due with the earlier.
+    /// The rule as the paper has it, by the order of display: a group is an intra frame with the
+    /// predicted ones up to the next, and a bidirectional frame needs the nearest of these before
+    /// and after it, and is due with the earlier.
     fn by_display(frames: &[(Time, FrameType)]) -> Vec<Time> {
         let mut display = Vec::new();
         let mut held = None;
@@ -510,11 +520,13 @@ mod tests {
         assert_eq!([count(I), count(P), count(B)], [101, 400, 999]);
         let found = deadlines(&frames);
         assert_eq!(found, by_display(&frames));
-        // In the order of sending B frames stand behind the intra frame of the next group, which is due later.
+        // In the order of sending B frames stand behind the intra frame of the next group, which is
+        // due later.
         let steps_back = found.windows(2).filter(|pair| pair[1] < pair[0]).count();
         assert_eq!(steps_back, 100);
         let due: std::collections::BTreeSet<_> = found.into_iter().collect();
-        // The first group is sent without the two B frames in front; the others have 15 frames each.
+        // The first group is sent without the two B frames in front; the others have 15 frames
+        // each.
         let groups = (0..100).map(|group| 520 + 600 * group);
         let expected = core::iter::once(0)
             .chain(groups)
@@ -571,8 +583,8 @@ mod tests {
         assert_eq!(second(100, 0), (Mode::IntraAndPredicted, Mode::All));
     }
 
-    /// Frames of the choice before the present one are settled late: a report of them alone changes nothing, and one
-    /// of both counts the new ones.
+    /// Frames of the choice before the present one are settled late: a report of them alone changes
+    /// nothing, and one of both counts the new ones.
     #[test]
     fn a_choice_is_judged_by_its_own_frames() {
         let interval = Span::from_secs(1);
@@ -594,8 +606,9 @@ mod tests {
         assert_eq!(second(&[(1, 20, 10)]), Mode::Intra);
     }
 
-    /// The source has given 9,000 bytes when it hears of the misses, of which 5,000 have not left. A P frame of 1,000 bytes
-    /// is given then and one when 4,500 bytes wait, 3,500 of them older: both will be late, and say nothing of I and P.
+    /// The source has given 9,000 bytes when it hears of the misses, of which 5,000 have not left.
+    /// A P frame of 1,000 bytes is given then and one when 4,500 bytes wait, 3,500 of them older:
+    /// both will be late, and say nothing of I and P.
     #[test]
     fn frames_behind_those_of_an_earlier_choice_do_not_judge_it() {
         let interval = Span::from_secs(1);
@@ -622,7 +635,8 @@ mod tests {
         for (second, mode) in [(2, Mode::IntraAndPredicted), (3, Mode::IntraAndPredicted)] {
             assert_eq!(selection.mode(at(second), 12_000), mode);
         }
-        // One that was not behind others and missed is the choice's own: the third choice begins at 13,000 bytes.
+        // One that was not behind others and missed is the choice's own: the third choice begins at
+        // 13,000 bytes.
         selection.on_settled(at(3), 1, false);
         assert_eq!(selection.mode(at(4), 13_000), Mode::Intra);
         let third = [(13_000, 0), (13_000, 1), (14_000, 1_000), (14_000, 1_001)];
@@ -635,7 +649,7 @@ mod tests {
         use std::sync::Arc;
 
         use comity_congestion::Pacing;
-        use comity_congestion::growth::Fixed;
+        use comity_congestion::controllers::Fixed;
         use comity_transport::tcp::timeline::TimelineConfig;
         use comity_transport::tcp::{Config, Segment};
         use comity_units::Bytes;

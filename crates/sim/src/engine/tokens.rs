@@ -32,17 +32,19 @@ impl Bucket {
 
 /// A bucket between an endless source and a TCP connection.
 ///
-/// The connection is offered what the tokens cover, in whole segments, and a token is consumed when its byte leaves for
-/// the first time: tokens that the windows do not let through stay, and overflow.
+/// The connection is offered what the tokens cover, in whole segments, and a token is consumed when
+/// its byte leaves for the first time: tokens that the windows do not let through stay, and
+/// overflow.
 ///
 /// # Source
-/// Zhang and Tsaoussidis, "TCP-Real: Improving Real-time Capabilities of TCP over Heterogeneous Networks", NOSSDAV 2001,
-/// sections 3 and 4.4: a depth of 20 KB, 20 tokens of 1 KB every 30 ms, and the tokens consumed in each round trip.
+/// Zhang and Tsaoussidis, "TCP-Real: Improving Real-time Capabilities of TCP over Heterogeneous
+/// Networks", NOSSDAV 2001, sections 3 and 4.4: a depth of 20 KB, 20 tokens of 1 KB every 30 ms,
+/// and the tokens consumed in each round trip.
 ///
-/// Differs from the paper in: 1. a token is a byte, and segments leave in whole ones of whatever size the connection has,
-/// where the paper's token is a packet of 1 KB; 2. the bucket is full at the start; 3. a byte that is sent again takes no
-/// second token, which the paper leaves open: its bucket is in front of the source; 4. how a round trip is told from the
-/// next ([`Rounds`]).
+/// Differs from the paper in: 1. a token is a byte, and segments leave in whole ones of whatever
+/// size the connection has, where the paper's token is a packet of 1 KB; 2. the bucket is full at
+/// the start; 3. a byte that is retransmitted takes no second token, which the paper leaves open:
+/// its bucket is in front of the source; 4. how a round trip is told from the next ([`Rounds`]).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TokenSource {
     pub(super) bucket: Bucket,
@@ -91,11 +93,11 @@ impl TokenSource {
     }
 }
 
-/// Adds up amounts in intervals that are one round trip long each: as long as the last one measured when the
-/// interval begins.
+/// Adds up amounts in intervals that are one round trip long each: as long as the last one measured
+/// when the interval begins.
 ///
-/// Source: TCP-Real, section 3 ("the token consumption rate every RTT is measured") and figure 10, which do
-/// not say how a round trip is told from the next.
+/// Source: TCP-Real, section 3 ("the token consumption rate every RTT is measured") and figure 10,
+/// which do not say how a round trip is told from the next.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rounds {
     /// When the interval ends, once a round trip was measured.
@@ -142,9 +144,9 @@ impl Rounds {
         self.current += amount;
     }
 
-    /// The mean over the intervals that are over, and the standard deviation around it; `None` before the
-    /// first.
-    pub(super) fn mean_and_deviation(&self) -> Option<(f64, f64)> {
+    /// The mean over the intervals that are over, and the standard deviation around it; `None`
+    /// before the first.
+    pub(super) fn mean_and_stddev(&self) -> Option<(f64, f64)> {
         if self.count == 0 {
             return None;
         }
@@ -159,15 +161,15 @@ impl Rounds {
 mod tests {
     use super::*;
 
-    /// Intervals of 10 ms from 5 ms on: [5, 15) has 3, [15, 25) has 1, [25, 35) and [35, 45) nothing, [45, 55)
-    /// has 4. Five intervals, mean 8 / 5, mean of squares 26 / 5.
+    /// Intervals of 10 ms from 5 ms on: [5, 15) has 3, [15, 25) has 1, [25, 35) and [35, 45)
+    /// nothing, [45, 55) has 4. Five intervals, mean 8 / 5, mean of squares 26 / 5.
     #[test]
     fn amounts_per_round_by_hand() {
         let at = Time::from_millis;
         let short = Span::from_millis(10);
         let mut rounds = Rounds::new();
         rounds.add(100);
-        assert_eq!(rounds.mean_and_deviation(), None);
+        assert_eq!(rounds.mean_and_stddev(), None);
         rounds.advance(at(5), short);
         rounds.add(1);
         rounds.advance(at(14), short);
@@ -179,8 +181,8 @@ mod tests {
         rounds.add(4);
         // The interval that began at 45 ms is as long as the round trip of that moment.
         rounds.advance(at(55), Span::from_millis(20));
-        let (mean, deviation) = rounds.mean_and_deviation().unwrap();
+        let (mean, stddev) = rounds.mean_and_stddev().unwrap();
         assert_eq!(mean, 8.0 / 5.0);
-        assert!((deviation - (26.0_f64 / 5.0 - 2.56).sqrt()).abs() < 1e-12);
+        assert!((stddev - (26.0_f64 / 5.0 - 2.56).sqrt()).abs() < 1e-12);
     }
 }

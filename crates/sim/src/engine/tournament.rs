@@ -4,9 +4,9 @@ use super::event::Event;
 
 /// The earliest of a fixed number of events, each of which can be changed.
 ///
-/// The events are the leaves of a binary tree, and each inner node holds the earlier one of its two sides. A
-/// change goes up from the leaf to the root with one comparison for each level; nothing is moved, and nothing
-/// has to be searched for.
+/// The events are the leaves of a binary tree, and each inner node holds the earlier one of its two
+/// sides. A change goes up from the leaf to the root with one comparison for each level; nothing is
+/// moved, and nothing has to be searched for.
 ///
 /// ```text
 ///          1              node n has the sides 2 n and 2 n + 1;

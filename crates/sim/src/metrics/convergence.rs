@@ -13,27 +13,30 @@ pub struct Convergence {
     pub hold: Span,
 }
 
-/// The start of the first spell of `hold` in which every flow is near its fair share, in bins that start no
-/// earlier than `from` (for example when the last flow joined). `None` when there is no such spell.
+/// The start of the first spell of `hold` in which every flow is near its fair share, in bins that
+/// start no earlier than `from` (for example when the last flow joined). `None` when there is no
+/// such spell.
 ///
 /// ```text
 /// fair(t) = (1/n) Σ x_i(t)
 /// t*      = min t ≥ from : |x_i(u) − fair(u)| ≤ δ · fair(u)  for every i and every bin u in [t, t + hold)
 /// ```
 ///
-/// A bin in which nobody got anything is not near any share. For two flows this is the δ-fair convergence of
-/// RFC 5166, shares of (1 + δ)/2 and (1 − δ)/2, at the end of the way rather than along it.
+/// A bin in which nobody got anything is not near any share. For two flows this is the δ-fair
+/// convergence of RFC 5166, shares of (1 + δ)/2 and (1 − δ)/2, at the end of the way rather than
+/// along it.
 ///
 /// * `flows`: what each flow got in each bin, in any one unit, all equally long.
 /// * `bin`: the length of a bin; the first starts at zero.
 ///
 /// # Errors
-/// [`Error::TooFew`] for fewer than two flows or no bin, [`Error::Unequal`], [`Error::Invalid`] (also for
-/// the tolerance), [`Error::NotWholeBins`] when the bin is empty.
+/// [`Error::TooFew`] for fewer than two flows or no bin, [`Error::Unequal`], [`Error::Invalid`]
+/// (also for the tolerance), [`Error::NotWholeBins`] when the bin is empty.
 ///
-/// Source: RFC 5166, section 2.5, after Bansal, Balakrishnan, Floyd and Shenker, SIGCOMM 2001, section 4.3.
-/// Differs from the source in: 1. any number of flows instead of two. 2. The shares have to stay for `hold`,
-/// because a bin's share crosses the fair one by chance long before flows have converged.
+/// Source: RFC 5166, section 2.5, after Bansal, Balakrishnan, Floyd and Shenker, SIGCOMM 2001,
+/// section 4.3. Differs from the source in: 1. any number of flows instead of two. 2. The shares
+/// have to stay for `hold`, because a bin's share crosses the fair one by chance long before flows
+/// have converged.
 pub fn convergence_time<S: AsRef<[f64]>>(
     flows: &[S],
     bin: Span,

@@ -7,21 +7,24 @@ use super::Error;
 pub struct Estimate {
     /// The mean.
     pub mean: f64,
-    /// Half the width of the interval: the truth is in `mean ± half_width` with 95 % confidence, if the
-    /// values are independent and near enough to a normal distribution. `None` for a single value.
+    /// Half the width of the interval: the truth is in `mean ± half_width` with 95 % confidence, if
+    /// the values are independent and near enough to a normal distribution. `None` for a single
+    /// value.
     pub half_width: Option<f64>,
     /// How many values.
     pub count: usize,
 }
 
-/// The mean of independent values, such as one number from each seed, with its 95 % confidence interval.
+/// The mean of independent values, such as one number from each seed, with its 95 % confidence
+/// interval.
 ///
 /// ```text
 /// mean ± t · s / sqrt(n),   s² = Σ (x − mean)² / (n − 1),   t = t_{0.975, n − 1}
 /// ```
 ///
 /// # Errors
-/// [`Error::TooFew`] without values; [`Error::Invalid`] when one is not finite (negative ones are welcome).
+/// [`Error::TooFew`] without values; [`Error::Invalid`] when one is not finite (negative ones are
+/// welcome).
 ///
 /// Source: Student (1908), in every textbook.
 pub fn mean_with_interval(values: &[f64]) -> Result<Estimate, Error> {
@@ -51,10 +54,11 @@ pub fn mean_with_interval(values: &[f64]) -> Result<Estimate, Error> {
     })
 }
 
-/// The 97.5 % quantile of Student's t distribution: two-sided 95 %. Infinite for zero degrees of freedom.
+/// The 97.5 % quantile of Student's t distribution: two-sided 95 %. Infinite for zero degrees of
+/// freedom.
 ///
-/// Tabulated to 30 degrees, and beyond by the expansion in 1/ν around the normal quantile z, whose error
-/// there is below 1e-6.
+/// Tabulated to 30 degrees, and beyond by the expansion in 1/ν around the normal quantile z, whose
+/// error there is below 1e-6.
 ///
 /// ```text
 /// t = z + (z³ + z)/(4ν) + (5z⁵ + 16z³ + 3z)/(96ν²) + (3z⁷ + 19z⁵ + 17z³ − 15z)/(384ν³)
@@ -129,8 +133,8 @@ mod tests {
 
     #[test]
     fn the_interval_covers_the_truth_nineteen_times_in_twenty() {
-        // Sums of twelve uniforms are near enough to normal; 20,000 samples of five have a deviation of
-        // 0.15 % around 95 %.
+        // Sums of twelve uniforms are near enough to normal; 20,000 samples of five have a
+        // deviation of 0.15 % around 95 %.
         let mut state = 1_u64;
         let mut uniform = || {
             state = state

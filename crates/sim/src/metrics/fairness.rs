@@ -21,8 +21,8 @@ pub fn jain(throughputs: &[f64]) -> Result<f64, Error> {
     if largest == 0.0 {
         return Err(Error::AllZero);
     }
-    // Divided by the power of two at or below the largest, which rounds nothing, so that no square leaves the
-    // range of a double.
+    // Divided by the power of two at or below the largest, which rounds nothing, so that no square
+    // leaves the range of a double.
     let power = f64::from_bits(largest.to_bits() & EXPONENT).max(f64::MIN_POSITIVE);
     let scaled: Vec<f64> = throughputs.iter().map(|x| x / power).collect();
     let sum: f64 = scaled.iter().sum();
@@ -30,8 +30,8 @@ pub fn jain(throughputs: &[f64]) -> Result<f64, Error> {
     Ok((sum * sum / (scaled.len() as f64 * squares)).min(1.0))
 }
 
-/// The friendliness ratio: the mean of one group over the mean of the other. 1 is friendly; above 1 the
-/// first group takes more than its share.
+/// The friendliness ratio: the mean of one group over the mean of the other. 1 is friendly; above 1
+/// the first group takes more than its share.
 ///
 /// ```text
 /// F = mean(T_tested) / mean(T_tcp)
@@ -50,7 +50,8 @@ pub fn friendliness(tested: &[f64], tcp: &[f64]) -> Result<f64, Error> {
     ratio(mean(tested), mean(tcp))
 }
 
-/// What the friendliness ratio would be among equals, in the best and in the worst division into halves.
+/// What the friendliness ratio would be among equals, in the best and in the worst division into
+/// halves.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Baseline {
     /// The odd-ranked flows against the even-ranked: at least 1.
@@ -59,8 +60,8 @@ pub struct Baseline {
     pub worst: f64,
 }
 
-/// The friendliness ratio that flows of one kind reach among themselves: the two extremes over which flows
-/// are called the tested ones.
+/// The friendliness ratio that flows of one kind reach among themselves: the two extremes over
+/// which flows are called the tested ones.
 ///
 /// ```text
 /// x_1 ≤ x_2 ≤ … ≤ x_n,  n even
@@ -71,13 +72,13 @@ pub struct Baseline {
 /// A ratio whose divisor alone is zero is infinite: the lower half of the flows got nothing.
 ///
 /// # Errors
-/// [`Error::TooFew`] for fewer than two flows, [`Error::Odd`], [`Error::Invalid`], [`Error::AllZero`].
+/// [`Error::TooFew`] for fewer than two flows, [`Error::Odd`], [`Error::Invalid`],
+/// [`Error::AllZero`].
 ///
-/// Source: TLTCP, section 6.2.
-/// Differs from the source in: 1. its sentence on F_worst names "the N/2 lowest bandwidth flows" on both
-/// sides of the ratio; its formula max_{n/2}/min_{n/2} has the highest above, and so have we. 2. "The best
-/// possible F" is what it calls F_best; dividing by odd and even ranks is near the most equal division
-/// without always being it.
+/// Source: TLTCP, section 6.2. Differs from the source in: 1. its sentence on F_worst names "the
+/// N/2 lowest bandwidth flows" on both sides of the ratio; its formula max_{n/2}/min_{n/2} has the
+/// highest above, and so have we. 2. "The best possible F" is what it calls F_best; dividing by odd
+/// and even ranks is near the most equal division without always being it.
 pub fn baseline(throughputs: &[f64]) -> Result<Baseline, Error> {
     check(throughputs, 2)?;
     if throughputs.len() % 2 == 1 {
@@ -103,8 +104,8 @@ pub fn baseline(throughputs: &[f64]) -> Result<Baseline, Error> {
     })
 }
 
-/// The separation index: the most that any flow got over the least that any got. S_MIX over flows of both
-/// kinds, S_TCP over TCP flows alone.
+/// The separation index: the most that any flow got over the least that any got. S_MIX over flows
+/// of both kinds, S_TCP over TCP flows alone.
 ///
 /// ```text
 /// S = max x / min x
@@ -115,10 +116,10 @@ pub fn baseline(throughputs: &[f64]) -> Result<Baseline, Error> {
 /// # Errors
 /// [`Error::TooFew`] without values, [`Error::Invalid`], [`Error::AllZero`].
 ///
-/// Source: TLTCP, section 6.2.
-/// Differs from the source in: 1. its text has "the ratio of the maximum observed bandwidth" and says not
-/// over what; the measure that it cites and its figures (1 is ideal) make it the minimum.
-pub fn separation(throughputs: &[f64]) -> Result<f64, Error> {
+/// Source: TLTCP, section 6.2. Differs from the source in: 1. its text has "the ratio of the
+/// maximum observed bandwidth" and says not over what; the measure that it cites and its figures (1
+/// is ideal) make it the minimum.
+pub fn max_min_ratio(throughputs: &[f64]) -> Result<f64, Error> {
     check(throughputs, 1)?;
     let largest = throughputs.iter().copied().fold(0.0, f64::max);
     let least = throughputs.iter().copied().fold(f64::INFINITY, f64::min);
@@ -140,12 +141,13 @@ mod tests {
 
     #[test]
     fn four_flows_by_hand() {
-        // Sorted 1 2 3 6: halves 4.5 and 1.5; odd ranks (1 + 3) / 2 = 2, even ranks (2 + 6) / 2 = 4.
+        // Sorted 1 2 3 6: halves 4.5 and 1.5; odd ranks (1 + 3) / 2 = 2, even ranks (2 + 6) / 2
+        // = 4.
         let flows = [3.0, 1.0, 6.0, 2.0];
         let Baseline { best, worst } = baseline(&flows).unwrap();
         close(best, 2.0);
         close(worst, 3.0);
-        close(separation(&flows).unwrap(), 6.0);
+        close(max_min_ratio(&flows).unwrap(), 6.0);
         // (12)² / (4 · 50)
         close(jain(&flows).unwrap(), 0.72);
         close(friendliness(&flows[..2], &flows[2..]).unwrap(), 0.5);
@@ -155,7 +157,7 @@ mod tests {
     fn one_flow_that_takes_everything() {
         let flows = [0.0, 0.0, 0.0, 8.0];
         close(jain(&flows).unwrap(), 0.25);
-        assert_eq!(separation(&flows), Ok(f64::INFINITY));
+        assert_eq!(max_min_ratio(&flows), Ok(f64::INFINITY));
         assert_eq!(
             baseline(&flows),
             Ok(Baseline {
@@ -192,7 +194,7 @@ mod tests {
         );
         assert_eq!(baseline(&[1.0, 2.0, 3.0]), Err(Error::Odd { count: 3 }));
         assert_eq!(
-            separation(&[]),
+            max_min_ratio(&[]),
             Err(Error::TooFew {
                 count: 0,
                 needed: 1
@@ -208,7 +210,7 @@ mod tests {
         let zeros = [0.0; 4];
         assert_eq!(jain(&zeros), Err(Error::AllZero));
         assert_eq!(baseline(&zeros), Err(Error::AllZero));
-        assert_eq!(separation(&zeros), Err(Error::AllZero));
+        assert_eq!(max_min_ratio(&zeros), Err(Error::AllZero));
         assert_eq!(friendliness(&zeros, &zeros), Err(Error::AllZero));
         assert_eq!(
             jain(&[1.0, -2.0]),
@@ -250,7 +252,7 @@ mod tests {
             let expected = worst_by_enumeration(flows);
             prop_assert!((got.worst / expected - 1.0).abs() < 1e-9);
             prop_assert!(1.0 <= got.best && got.best <= got.worst * (1.0 + 1e-12));
-            prop_assert!(got.worst <= separation(flows).unwrap() * (1.0 + 1e-12));
+            prop_assert!(got.worst <= max_min_ratio(flows).unwrap() * (1.0 + 1e-12));
         }
 
         #[test]

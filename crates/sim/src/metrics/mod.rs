@@ -1,9 +1,9 @@
 //! What is said about runs: fairness, friendliness, smoothness, convergence, and how sure it is.
 //!
-//! Pure functions over slices, each with its equation and its source. A throughput is any non-negative
-//! number in any one unit: every measure here is a ratio, and the unit cancels. A quotient whose divisor
-//! alone is zero is [`f64::INFINITY`], the limit that it tends to; where divisor and dividend are both zero
-//! there is no such limit, and the answer is [`Error::AllZero`].
+//! Pure functions over slices, each with its equation and its source. A throughput is any
+//! non-negative number in any one unit: every measure here is a ratio, and the unit cancels. A
+//! quotient whose divisor alone is zero is [`f64::INFINITY`], the limit that it tends to; where
+//! divisor and dividend are both zero there is no such limit, and the answer is [`Error::AllZero`].
 
 mod convergence;
 mod estimate;
@@ -14,7 +14,7 @@ mod timescale;
 
 pub use convergence::{Convergence, convergence_time};
 pub use estimate::{Estimate, mean_with_interval, student_t_975};
-pub use fairness::{Baseline, baseline, friendliness, jain, separation};
+pub use fairness::{Baseline, baseline, friendliness, jain, max_min_ratio};
 pub use path::{interarrival_jitter, loss_ratio, summary, utilisation};
 pub use rank::{ranks, spearman};
 pub use timescale::{

@@ -37,8 +37,8 @@ pub fn loss_ratio(lost: u64, offered: u64) -> Result<f64, Error> {
     }
 }
 
-/// The exact summary of delays in seconds: mean, standard deviation (the jitter of the packet-spacing
-/// papers) and nearest-rank percentiles. Zeros when empty.
+/// The exact summary of delays in seconds: mean, standard deviation (the jitter of the
+/// packet-spacing papers) and nearest-rank percentiles. Zeros when empty.
 ///
 /// ```text
 /// deviation² = (1/n) Σ (d − mean)²,   p_q = d_(⌈q n⌉) in increasing order
@@ -63,7 +63,7 @@ pub fn summary(delays: &[f64]) -> Result<Summary, Error> {
     Ok(Summary {
         count: sorted.len() as u64,
         mean,
-        deviation: variance.sqrt(),
+        stddev: variance.sqrt(),
         min,
         max,
         median: percentile(0.5),
@@ -72,13 +72,15 @@ pub fn summary(delays: &[f64]) -> Result<Summary, Error> {
     })
 }
 
-/// The interarrival jitter as RTP's receivers estimate it, after the last packet, in the unit of the delays.
+/// The interarrival jitter as RTP's receivers estimate it, after the last packet, in the unit of
+/// the delays.
 ///
 /// ```text
 /// J_0 = 0,   J_i = J_{i−1} + (|d_i − d_{i−1}| − J_{i−1}) / 16
 /// ```
 ///
-/// * `delays`: one-way delays in the order of arrival. A constant offset between the clocks cancels.
+/// * `delays`: one-way delays in the order of arrival. A constant offset between the clocks
+///   cancels.
 ///
 /// # Errors
 /// [`Error::TooFew`] for fewer than two packets; [`Error::Invalid`] when a delay is not finite.
@@ -145,7 +147,7 @@ mod tests {
             (got.count, got.mean, got.min, got.max),
             (20, 10.5, 1.0, 20.0)
         );
-        assert!((got.deviation - 33.25_f64.sqrt()).abs() < 1e-14);
+        assert!((got.stddev - 33.25_f64.sqrt()).abs() < 1e-14);
         assert_eq!((got.median, got.p95, got.p99), (10.0, 19.0, 20.0));
         assert_eq!(summary(&[]), Ok(Summary::default()));
         assert!(summary(&[-1.0]).is_err());

@@ -27,15 +27,16 @@ pub fn ranks(values: &[f64]) -> Result<Vec<f64>, Error> {
     Ok(ranks)
 }
 
-/// Spearman's rank correlation: 1 when `right` always grows with `left`, −1 when it always falls, near 0
-/// when neither.
+/// Spearman's rank correlation: 1 when `right` always grows with `left`, −1 when it always falls,
+/// near 0 when neither.
 ///
 /// ```text
 /// ρ = Σ (a_i − ā)(b_i − b̄) / sqrt( Σ (a_i − ā)² · Σ (b_i − b̄)² ),   a, b the ranks
 /// ```
 ///
 /// # Errors
-/// [`Error::Unequal`], [`Error::TooFew`] for fewer than two pairs, [`Error::Constant`], [`Error::Invalid`].
+/// [`Error::Unequal`], [`Error::TooFew`] for fewer than two pairs, [`Error::Constant`],
+/// [`Error::Invalid`].
 ///
 /// Source: Spearman (1904), with mean ranks for ties.
 pub fn spearman(left: &[f64], right: &[f64]) -> Result<f64, Error> {

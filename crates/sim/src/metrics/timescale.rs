@@ -22,8 +22,8 @@ pub fn rates(bytes: &[u64], bin: Span) -> Result<Vec<f64>, Error> {
 /// The means over longer bins of `scale`; values at the end that do not fill one are left out.
 ///
 /// # Errors
-/// [`Error::NotWholeBins`] unless `scale` is a positive multiple of `bin`; [`Error::TooFew`] when not even
-/// one longer bin is full; [`Error::Invalid`].
+/// [`Error::NotWholeBins`] unless `scale` is a positive multiple of `bin`; [`Error::TooFew`] when
+/// not even one longer bin is full; [`Error::Invalid`].
 pub fn rebin(values: &[f64], bin: Span, scale: Span) -> Result<Vec<f64>, Error> {
     let whole =
         !bin.is_zero() && !scale.is_zero() && scale.as_nanos().is_multiple_of(bin.as_nanos());
@@ -44,8 +44,8 @@ pub fn rebin(values: &[f64], bin: Span, scale: Span) -> Result<Vec<f64>, Error> 
 /// # Errors
 /// [`Error::TooFew`] without values, [`Error::Invalid`], [`Error::AllZero`].
 ///
-/// Source: Floyd, Handley, Padhye and Widmer, "Equation-Based Congestion Control for Unicast Applications",
-/// SIGCOMM 2000, section 4.1.
+/// Source: Floyd, Handley, Padhye and Widmer, "Equation-Based Congestion Control for Unicast
+/// Applications", SIGCOMM 2000, section 4.1.
 pub fn coefficient_of_variation(rates: &[f64]) -> Result<f64, Error> {
     check(rates, 1)?;
     let mean = mean(rates);
@@ -64,8 +64,8 @@ pub fn variation_over_scales(rates: &[f64], bin: Span, scales: &[Span]) -> Resul
         .collect()
 }
 
-/// The equivalence ratio of two flows: 1 when they have the same rate in every bin, 0 when one of them is
-/// always silent.
+/// The equivalence ratio of two flows: 1 when they have the same rate in every bin, 0 when one of
+/// them is always silent.
 ///
 /// ```text
 /// e(t) = min( R_a(t) / R_b(t), R_b(t) / R_a(t) )     where R_a(t) > 0 or R_b(t) > 0
@@ -73,8 +73,8 @@ pub fn variation_over_scales(rates: &[f64], bin: Span, scales: &[Span]) -> Resul
 /// ```
 ///
 /// # Errors
-/// [`Error::Unequal`], [`Error::TooFew`] without values, [`Error::Invalid`], [`Error::AllZero`] when both
-/// flows are silent throughout.
+/// [`Error::Unequal`], [`Error::TooFew`] without values, [`Error::Invalid`], [`Error::AllZero`]
+/// when both flows are silent throughout.
 ///
 /// Source: as [`coefficient_of_variation`].
 pub fn equivalence(a: &[f64], b: &[f64]) -> Result<f64, Error> {

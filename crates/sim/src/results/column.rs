@@ -80,7 +80,7 @@ impl<'a, R> Columns<'a, R> {
     pub(super) fn summary(self, prefix: &str, of: impl Fn(&R) -> Summary + Copy + 'a) -> Self {
         let fields: [(&str, Field); 7] = [
             ("mean_s", |summary| summary.mean),
-            ("deviation_s", |summary| summary.deviation),
+            ("stddev_s", |summary| summary.stddev),
             ("min_s", |summary| summary.min),
             ("max_s", |summary| summary.max),
             ("median_s", |summary| summary.median),

@@ -88,9 +88,10 @@ impl Comparison {
 /// x and y are the same  ⇔  |x − y| ≤ tolerance · max(|x|, |y|)     for numbers of any kind
 /// ```
 ///
-/// With a tolerance of 0 numbers have to be equal, and two that are not a number are. Texts, the fingerprint
-/// among them, have to be equal unless the tolerance is above 0: then the fingerprint, which any change
-/// alters, is left out. Versions, the scenario's name and text and the numbers of runs are not compared.
+/// With a tolerance of 0 numbers have to be equal, and two that are not a number are. Texts, the
+/// fingerprint among them, have to be equal unless the tolerance is above 0: then the fingerprint,
+/// which any change alters, is left out. Versions, the scenario's name and text and the numbers of
+/// runs are not compared.
 ///
 /// # Errors
 /// [`WriteError::RepeatedAxis`] when a run has two values for one axis.
@@ -249,8 +250,8 @@ fn is_same(left: &Cell<'_>, right: &Cell<'_>, tolerance: f64) -> bool {
     let (Some(left), Some(right)) = (number(left), number(right)) else {
         return false;
     };
-    // Two infinities of one sign are equal above; the difference of any other pair with one is infinite and
-    // no multiple of the tolerance, unless it is infinite too.
+    // Two infinities of one sign are equal above; the difference of any other pair with one is
+    // infinite and no multiple of the tolerance, unless it is infinite too.
     let bound = tolerance * left.abs().max(right.abs());
     (left.is_nan() && right.is_nan()) || (bound.is_finite() && (left - right).abs() <= bound)
 }

@@ -1,7 +1,8 @@
 //! Results as columns, in files that say where they come from.
 //!
-//! [`write()`] turns the runs of a scenario into tables and stores them as Parquet or CSV (a directory with a
-//! file for each table) or JSON (one file). [`compare`] says in what two sets of results differ.
+//! [`write()`] turns the runs of a scenario into tables and stores them as Parquet or CSV (a
+//! directory with a file for each table) or JSON (one file). [`compare`] says in what two sets of
+//! results differ.
 //!
 //! | table | one row for | holds |
 //! |---|---|---|
@@ -13,17 +14,18 @@
 //! | `flow_variation` | a flow at a time scale | the coefficient of variation of its goodput over 1, 2, 5, 10, ... bins, likewise |
 //! | `link_series` | a link in a bin | [`LinkSeries`](crate::report::LinkSeries), likewise |
 //!
-//! In every table `run` is the number of the run in the set, and all but those of bins repeat the axes and the
-//! seed of the run, so that no table needs another to be read. An axis `p` is the column `axis.p`. The end of
-//! a column's name is its unit: `_bps` bits per second, `_bytes`, `_ns` nanoseconds, `_s` seconds,
-//! `_packets`; names without one are counts, ratios, names and numbers of things. A value that does not
-//! exist, such as the mean of no delays, is null (an empty field in CSV), never zero. The fingerprint and the
-//! hash of the scenario are 16 hexadecimal digits.
+//! In every table `run` is the number of the run in the set, and all but those of bins repeat the
+//! axes and the seed of the run, so that no table needs another to be read. An axis `p` is the
+//! column `axis.p`. The end of a column's name is its unit: `_bps` bits per second, `_bytes`, `_ns`
+//! nanoseconds, `_s` seconds, `_packets`; names without one are counts, ratios, names and numbers
+//! of things. A value that does not exist, such as the mean of no delays, is null (an empty field
+//! in CSV), never zero. The fingerprint and the hash of the scenario are 16 hexadecimal digits.
 //!
 //! Files carry the version of the layout ([`SCHEMA_VERSION`]), of this crate and of the engine
-//! ([`ENGINE_VERSION`]), the scenario's text and hash (XXH64 with seed 0), the command, and the unit of every
-//! column: as key-value metadata in Parquet, in `metadata.json` beside CSV, under `metadata` in JSON. Nothing
-//! in them depends on the machine or the date, so the same results give the same bytes.
+//! ([`ENGINE_VERSION`]), the scenario's text and hash (XXH64 with seed 0), the command, and the
+//! unit of every column: as key-value metadata in Parquet, in `metadata.json` beside CSV, under
+//! `metadata` in JSON. Nothing in them depends on the machine or the date, so the same results give
+//! the same bytes.
 
 mod column;
 mod compare;
@@ -53,8 +55,8 @@ use set::Metadata;
 pub enum Format {
     /// A directory of CSV files with a line of column names, and `metadata.json`.
     Csv,
-    /// One JSON file: `{"metadata": {…}, "tables": {"runs": [{…}, …], …}}`, a line for each row. A number that
-    /// is not finite is null.
+    /// One JSON file: `{"metadata": {…}, "tables": {"runs": [{…}, …], …}}`, a line for each row. A
+    /// number that is not finite is null.
     Json,
     /// A directory of Parquet files, compressed with Snappy.
     Parquet,
@@ -63,9 +65,9 @@ pub enum Format {
 /// Stores results at `path`: a directory for [`Format::Csv`] and [`Format::Parquet`], a file for
 /// [`Format::Json`].
 ///
-/// Everything is written beside `path` under a hidden name and takes its place in one step when it is whole
-/// and on the disk, so that an interrupted run leaves what was there before. Earlier results at `path` are
-/// replaced; a directory that holds anything else is left alone.
+/// Everything is written beside `path` under a hidden name and takes its place in one step when it
+/// is whole and on the disk, so that an interrupted run leaves what was there before. Earlier
+/// results at `path` are replaced; a directory that holds anything else is left alone.
 ///
 /// # Errors
 /// [`WriteError`] says what went wrong and at which path. Nothing is left behind then.
@@ -144,7 +146,8 @@ mod tests {
         let tables = tables::Tables::new(set.runs.iter().enumerate(), &set.scenario).unwrap();
         let metadata = Metadata::new(&set);
         let path = Path::new("results");
-        // Each writer of a format, as a function of the room on the disk: how much is left, or what it says.
+        // Each writer of a format, as a function of the room on the disk: how much is left, or what
+        // it says.
         let json = |room| {
             let mut disk = Disk { room };
             json::document(&tables, &metadata, &mut disk).map_err(|e| WriteError::io(path, e))?;

@@ -19,8 +19,8 @@ use super::place::Partial;
 use super::set::Metadata;
 use super::tables::Tables;
 
-/// Rows are gathered in groups of this many: what a reader can skip or take in parallel, and the bound on the
-/// memory that writing takes.
+/// Rows are gathered in groups of this many: what a reader can skip or take in parallel, and the
+/// bound on the memory that writing takes.
 const GROUP: usize = 1 << 17;
 
 pub(super) fn write(

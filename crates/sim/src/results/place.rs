@@ -12,8 +12,8 @@ use super::tables;
 /// The file beside the tables that says where they come from.
 pub(super) const METADATA: &str = "metadata.json";
 
-/// A file or directory beside the place that it will take, under a hidden name. Dropped before it has taken
-/// its place, it is removed.
+/// A file or directory beside the place that it will take, under a hidden name. Dropped before it
+/// has taken its place, it is removed.
 pub(super) struct Partial<'a> {
     target: &'a Path,
     at: PathBuf,
@@ -52,8 +52,8 @@ impl<'a> Partial<'a> {
         if !self.at.is_dir() || !self.target.is_dir() {
             return fs::rename(&self.at, self.target).map_err(fail);
         }
-        // A directory cannot be renamed onto one with files in it. The earlier results step aside, and come
-        // back if the new ones cannot take their place.
+        // A directory cannot be renamed onto one with files in it. The earlier results step aside,
+        // and come back if the new ones cannot take their place.
         may_replace(self.target)?;
         let (aside, ()) = beside(self.target, "earlier", |at| fs::create_dir(at))?;
         fs::rename(self.target, &aside).map_err(fail)?;
@@ -67,7 +67,8 @@ impl<'a> Partial<'a> {
 
 impl Drop for Partial<'_> {
     fn drop(&mut self) {
-        // Once it has taken its place there is nothing here; and a failure to remove has no one to hear it.
+        // Once it has taken its place there is nothing here; and a failure to remove has no one to
+        // hear it.
         if self.at.is_dir() {
             let _ = fs::remove_dir_all(&self.at);
         } else {
@@ -76,8 +77,8 @@ impl Drop for Partial<'_> {
     }
 }
 
-/// Makes a hidden neighbour of `target` under a name that nobody uses, not even what another process of this
-/// number left when it was killed.
+/// Makes a hidden neighbour of `target` under a name that nobody uses, not even what another
+/// process of this number left when it was killed.
 fn beside<T>(
     target: &Path,
     role: &str,
@@ -266,7 +267,8 @@ mod tests {
     #[cfg(target_os = "linux")]
     #[test]
     fn a_full_disk_is_noticed_at_the_latest_when_a_file_is_closed() {
-        // Every write to this device fails as on a full disk; a small one only reaches it at the end.
+        // Every write to this device fails as on a full disk; a small one only reaches it at the
+        // end.
         let target = Path::new("results");
         let full = fs::OpenOptions::new()
             .write(true)

@@ -63,7 +63,8 @@ fn rows<R>(table: Table<'_, R>, out: &mut impl io::Write) -> io::Result<()> {
                 Cell::Boolean(value) => write!(field, "{value}")?,
                 Cell::Integer(value) => write!(field, "{value}")?,
                 Cell::Missing => {}
-                // Unlike `Display`, this turns to powers of ten for the very large and the very small.
+                // Unlike `Display`, this turns to powers of ten for the very large and the very
+                // small.
                 Cell::Number(value) => write!(field, "{value:?}")?,
                 Cell::Text(text) => field.extend_from_slice(text.as_bytes()),
                 Cell::Unsigned(value) => write!(field, "{value}")?,

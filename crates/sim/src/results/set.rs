@@ -6,12 +6,12 @@ use comity_units::Seed;
 
 use crate::report::RunReport;
 
-/// The version of the tables: raised when a column changes its name, type or meaning or goes away. A new
-/// column does not raise it.
+/// The version of the tables: raised when a column changes its name, type or meaning or goes away.
+/// A new column does not raise it.
 pub const SCHEMA_VERSION: u32 = 1;
 
-/// The version of what the engine computes: raised by a change after which the same network and seed give
-/// other results.
+/// The version of what the engine computes: raised by a change after which the same network and
+/// seed give other results.
 pub const ENGINE_VERSION: u32 = 1;
 
 /// The runs of one scenario.
@@ -47,8 +47,8 @@ pub struct CompletedRun {
 
 /// The value that an axis has at one point of a sweep.
 ///
-/// The column of an axis takes the type of its values: whole numbers among numbers become numbers, and any
-/// other mixture becomes text.
+/// The column of an axis takes the type of its values: whole numbers among numbers become numbers,
+/// and any other mixture becomes text.
 #[derive(Clone, Debug, PartialEq)]
 pub enum AxisValue {
     /// Yes or no.

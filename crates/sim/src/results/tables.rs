@@ -51,7 +51,7 @@ struct Sharing {
     throughput: f64,
     jain: Option<f64>,
     baseline: Option<metrics::Baseline>,
-    separation: Option<f64>,
+    max_min_ratio: Option<f64>,
 }
 
 impl Sharing {
@@ -63,7 +63,7 @@ impl Sharing {
             throughput: throughputs.iter().sum(),
             jain: metrics::jain(&throughputs).ok(),
             baseline: metrics::baseline(&throughputs).ok(),
-            separation: metrics::separation(&throughputs).ok(),
+            max_min_ratio: metrics::max_min_ratio(&throughputs).ok(),
         }
     }
 
@@ -284,7 +284,7 @@ fn sharing<'a, R: 'a>(
         .maybe_number("f_worst", move |row| {
             of(row).baseline.map(|halves| halves.worst)
         })
-        .maybe_number("separation", move |row| of(row).separation)
+        .maybe_number("max_min_ratio", move |row| of(row).max_min_ratio)
 }
 
 /// A count summed over the flows of a run.
@@ -292,12 +292,13 @@ fn total(row: &Row<'_, Sharing>, field: fn(&FlowReport) -> u64) -> u64 {
     row.run.report.flows.iter().map(field).sum()
 }
 
-/// The share of all packets put into the network, copies and acknowledgements included, that it dropped.
+/// The share of all packets put into the network, copies and acknowledgements included, that it
+/// dropped.
 fn loss_ratio(flows: &[FlowReport]) -> Option<f64> {
     let dropped = flows.iter().map(|flow| flow.dropped_packets).sum();
     let offered = flows
         .iter()
-        .map(|flow| flow.sent_packets + flow.returned_packets + flow.duplicated_packets)
+        .map(|flow| flow.sent_packets + flow.acks + flow.duplicated_packets)
         .sum();
     metrics::loss_ratio(dropped, offered).ok()
 }

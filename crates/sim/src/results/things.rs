@@ -133,14 +133,12 @@ impl<'a> Things<'a> {
             .unsigned("received_packets", |row| row.of.received_packets)
             .unsigned("dropped_packets", |row| row.of.dropped_packets)
             .unsigned("dropped_data_packets", |row| {
-                row.of
-                    .dropped_packets
-                    .saturating_sub(row.of.dropped_returned)
+                row.of.dropped_packets.saturating_sub(row.of.dropped_acks)
             })
-            .unsigned("dropped_returned_packets", |row| row.of.dropped_returned)
+            .unsigned("dropped_acks", |row| row.of.dropped_acks)
             .unsigned("in_flight_at_end_packets", |row| row.of.in_flight_at_end)
             .unsigned("duplicated_packets", |row| row.of.duplicated_packets)
-            .unsigned("returned_packets", |row| row.of.returned_packets)
+            .unsigned("acks", |row| row.of.acks)
             .summary("delay", |row| row.of.delay)
             .summary("arrival_spacing", |row| row.of.arrival_spacing)
             .maybe_number("srtt_s", |row| row.of.srtt_s)
@@ -156,8 +154,8 @@ impl<'a> Things<'a> {
             .unsigned("reads_satisfied", |row| row.of.reads_satisfied)
             .unsigned("tokens_used_bytes", |row| row.of.tokens_used_bytes)
             .maybe_number("tokens_per_rtt_bytes", |row| row.of.tokens_per_rtt_bytes)
-            .maybe_number("tokens_per_rtt_deviation_bytes", |row| {
-                row.of.tokens_per_rtt_deviation_bytes
+            .maybe_number("tokens_per_rtt_stddev_bytes", |row| {
+                row.of.tokens_per_rtt_stddev_bytes
             });
         let columns = timeline(sections(columns));
         let rows = self.runs.iter().flat_map(|run| {
@@ -186,12 +184,12 @@ impl<'a> Things<'a> {
                     dropped_full,
                     dropped_early,
                     lost,
-                    dropped_returned,
+                    dropped_acks,
                     ..
                 } = row.of;
-                (dropped_full + dropped_early + lost).saturating_sub(*dropped_returned)
+                (dropped_full + dropped_early + lost).saturating_sub(*dropped_acks)
             })
-            .unsigned("dropped_returned_packets", |row| row.of.dropped_returned)
+            .unsigned("dropped_acks", |row| row.of.dropped_acks)
             .unsigned("marked_packets", |row| row.of.marked)
             .unsigned("duplicated_packets", |row| row.of.duplicated)
             .unsigned("queued_at_end_packets", |row| row.of.queued_at_end)
@@ -402,7 +400,7 @@ fn sections<'a>(columns: Columns<'a, Row<'a, FlowReport>>) -> Columns<'a, Row<'a
         ("bidirectional_decodable", |of| of.bidirectional.decodable),
         ("bidirectional_open", |of| of.bidirectional.open),
         ("sent_late_bytes", |of| of.late_bytes),
-        ("repeated_bytes", |of| of.repeated_bytes),
+        ("retransmitted_bytes", |of| of.retransmitted_bytes),
         ("lost_packets", |of| of.lost_packets),
         ("spurious_loss_packets", |of| of.spurious_losses),
         ("marked_packets", |of| of.marked_packets),

@@ -20,8 +20,8 @@ pub(super) struct Variation {
     pub(super) coefficient: Option<f64>,
 }
 
-/// The variation of each flow over 1, 2, 5, 10, ... bins, as long as two intervals fit into measured time.
-/// Bins that the end of the warm-up or of the run cuts are left out.
+/// The variation of each flow over 1, 2, 5, 10, ... bins, as long as two intervals fit into
+/// measured time. Bins that the end of the warm-up or of the run cuts are left out.
 pub(super) fn variations(report: &RunReport) -> Vec<Variation> {
     let Some(series) = report
         .series

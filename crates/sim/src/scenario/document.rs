@@ -160,7 +160,8 @@ impl Node {
     }
 }
 
-/// Reads a whole document. Of a text with mistakes in its grammar all are reported and nothing is read.
+/// Reads a whole document. Of a text with mistakes in its grammar all are reported and nothing is
+/// read.
 pub(super) fn parse(sources: &mut Sources, name: &str, text: &str) -> Result<Node, Vec<Problem>> {
     let source = sources.add(name, text);
     if text.len() > MAX_TEXT {

@@ -24,12 +24,12 @@ pub struct Setting {
     pub value: String,
 }
 
-/// Reads both ways of a link: the keys that a link has in a scenario, at the top of the text, with the way back in
-/// `[reverse]`.
+/// Reads both ways of a link: the keys that a link has in a scenario, at the top of the text, with
+/// the way back in `[reverse]`.
 ///
-/// Differs from a link in a scenario in: 1. a link without `rate` and `trace` is unlimited, and one without `delay`
-/// has none. 2. `settings` for the way forth leave the way back as the text has it. 3. a setting for `rate`
-/// replaces a `trace`, and the other way round.
+/// Differs from a link in a scenario in: 1. a link without `rate` and `trace` is unlimited, and one
+/// without `delay` has none. 2. `settings` for the way forth leave the way back as the text has
+/// it. 3. a setting for `rate` replaces a `trace`, and the other way round.
 ///
 /// # Errors
 /// Everything that is wrong with the text and the settings.

@@ -11,13 +11,14 @@ use crate::network::{Network, NetworkError};
 use crate::report::{RunReport, Series};
 use crate::series::Recorder;
 
-/// How runs are played.
+/// How runs are run.
 #[derive(Clone, Copy, Debug)]
 pub struct Execution<'c> {
-    /// How many runs are played at a time; `None` for one on each processor.
+    /// How many runs are run at a time; `None` for one on each processor.
     pub jobs: Option<NonZeroUsize>,
-    /// Begins with the runs that are likely to take longest, so that the last ones to finish are short.
-    /// Results keep the order of the runs either way; those that are done early are held in memory.
+    /// Begins with the runs that are likely to take longest, so that the last ones to finish are
+    /// short. Results keep the order of the runs either way; those that are done early are held in
+    /// memory.
     pub longest_first: bool,
     /// When this becomes true, no further run is begun.
     pub cancel: Option<&'c AtomicBool>,
@@ -42,10 +43,10 @@ pub struct Outcome<'r, R, E> {
     pub report: Result<R, E>,
 }
 
-/// Some runs were not played because the execution was cancelled.
+/// Some runs were not run because the execution was cancelled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Interrupted {
-    /// How many runs had been played and handed over.
+    /// How many runs had been run and handed over.
     pub done: usize,
 }
 
@@ -57,10 +58,11 @@ impl std::fmt::Display for Interrupted {
 
 impl std::error::Error for Interrupted {}
 
-/// Plays one run, with values over time where its settings ask for them: the `play` of [`execute()`].
+/// Runs one run, with values over time where its settings ask for them: the `run` of
+/// [`execute()`].
 ///
 /// # Errors
-/// What the engine says about the network. A scenario that reads describes one that can be played.
+/// What the engine says about the network. A scenario that reads describes one that can be run.
 pub fn play(
     network: &Network,
     run: &Run,
@@ -79,18 +81,19 @@ pub fn play(
     Ok(report)
 }
 
-/// Plays `runs` of `scenario` with `play` and hands each outcome to `on_outcome`, in the order of `runs`
-/// whatever the number of threads.
+/// Runs `runs` of `scenario` with `run` and hands each outcome to `on_outcome`, in the order of
+/// `runs` whatever the number of threads.
 ///
-/// `play` is called on several threads; [`play()`] is the one that simulates. `on_finished` is called after
-/// every run, in the order in which they end, with how many have; `on_outcome` and `on_finished` are called
-/// on the caller's thread. Each network is made when its turn comes and dropped after it.
+/// `run` is called on several threads; [`run()`] is the one that simulates. `on_finished` is
+/// called after every run, in the order in which they end, with how many have; `on_outcome` and
+/// `on_finished` are called on the caller's thread. Each network is made when its turn comes and
+/// dropped after it.
 ///
 /// # Errors
-/// [`Interrupted`] when `execution.cancel` was set before all runs were played.
+/// [`Interrupted`] when `execution.cancel` was set before all runs were run.
 ///
 /// # Panics
-/// When `play` does, on the caller's thread.
+/// When `run` does, on the caller's thread.
 pub fn execute<'r, R: Send, E: Send>(
     scenario: &Scenario,
     runs: &'r [Run],
@@ -192,7 +195,8 @@ fn cost(network: &Network) -> u64 {
         .filter(|bps| *bps > 0)
         .min()
         .unwrap_or(1_000_000_000);
-    // A packet of 1,500 bytes has 12,000 bits; a flow costs a little even when nothing gets through.
+    // A packet of 1,500 bytes has 12,000 bits; a flow costs a little even when nothing gets
+    // through.
     let packets_per_second = slowest / 12_000 + network.flows.len() as u64;
     packets_per_second.saturating_mul(network.duration.as_millis().max(1))
 }
@@ -261,7 +265,8 @@ mod tests {
     fn outcomes_come_in_the_order_of_the_runs_whatever_the_threads() {
         let one = outcomes(1, false);
         assert_eq!(one.len(), 3 * 8 * 5);
-        // Point 9 is the second of the durations with the second of the counts; seed 2 is its second run.
+        // Point 9 is the second of the durations with the second of the counts; seed 2 is its
+        // second run.
         assert_eq!(one[9 * 5 + 1], (9 * 5 + 1, Ok(2_000_000 + 2_000 + 100_000)));
         assert_eq!(one[9 * 5 + 2].1, Err("three".into()));
         for (jobs, longest_first) in [(1, true), (2, false), (7, true)] {

@@ -609,7 +609,8 @@ pub(super) enum Extent {
     Unlimited,
 }
 
-/// An [`Extent`]: a whole number or `"10 packets"`, an amount of data, or `"unlimited"` where allowed.
+/// An [`Extent`]: a whole number or `"10 packets"`, an amount of data, or `"unlimited"` where
+/// allowed.
 pub(super) struct ExtentKind {
     pub(super) min: u32,
     pub(super) unlimited: bool,

@@ -1,12 +1,13 @@
 //! Scenarios: experiments as text.
 //!
-//! A scenario file describes a network, the flows in it, and what is varied. [`Scenario::load`] reads it,
-//! checks every point of its sweep and reports everything that is wrong at once, each with file, line,
-//! column, key, value and what was expected. [`Scenario::runs`] lists the runs, [`Scenario::prepare`] gives
-//! the network of one, and [`execute()`] plays them all.
+//! A scenario file describes a network, the flows in it, and what is varied. [`Scenario::load`]
+//! reads it, checks every point of its sweep and reports everything that is wrong at once, each
+//! with file, line, column, key, value and what was expected. [`Scenario::runs`] lists the runs,
+//! [`Scenario::prepare`] gives the network of one, and [`execute()`] runs them all.
 //!
-//! The tables of the file are declared once, in `tables`: reading, checking, the paths of sweeps, the
-//! reference in `docs/scenario.md` and the JSON Schema ([`mod@reference`]) are made from the same lines.
+//! The tables of the file are declared once, in `tables`: reading, checking, the paths of sweeps,
+//! the reference in `docs/scenario.md` and the JSON Schema ([`mod@reference`]) are made from the
+//! same lines.
 //!
 //! ```
 //! use comity_sim::scenario::{NoFiles, Reading, Scenario};
@@ -96,8 +97,8 @@ pub struct Reading {
 /// One run of a scenario: a point of its sweep, with a seed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Run {
-    /// The number of the run, from 0: points in the order of the axes, the last one fastest, and for each
-    /// point the seeds in their order.
+    /// The number of the run, from 0: points in the order of the axes, the last one fastest, and
+    /// for each point the seeds in their order.
     pub number: usize,
     /// The number of the point, from 0.
     pub point: usize,

@@ -120,8 +120,8 @@ pub const APPLICATIONS: &[Application] = &[
     },
 ];
 
-/// What a word that is no choice where it stands is known for: a system of the papers by another name, or an
-/// application. Case does not count, nor whether words are joined by a hyphen.
+/// What a word that is no choice where it stands is known for: a system of the papers by another
+/// name, or an application. Case does not count, nor whether words are joined by a hyphen.
 pub(super) fn known_as(word: &str) -> Option<String> {
     if let Some(other) = other_name(word) {
         return Some(other.instead.into());

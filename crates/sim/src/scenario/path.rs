@@ -9,7 +9,8 @@ use super::schema::{FieldDoc, Shape, TableDoc, item_label};
 
 /// Puts `value` where `path` leads, making the tables on the way where they are not written.
 ///
-/// An item of a list is meant by its `name`, its `group` or its number from 0, and by `*` every item is.
+/// An item of a list is meant by its `name`, its `group` or its number from 0, and by `*` every
+/// item is.
 ///
 /// # Errors
 /// When the schema has no such key, or the list no such item.

@@ -660,7 +660,8 @@ impl Problems {
 
     pub(super) fn new(sources: Arc<Sources>, mut list: Vec<Problem>) -> Self {
         list.sort_by_key(|problem| problem.place);
-        // A setting from outside of the scenario may be for several keys: its mistake is told of the first.
+        // A setting from outside of the scenario may be for several keys: its mistake is told of
+        // the first.
         let is_setting = |place: Option<Place>| place.is_some_and(|place| place.source() > 0);
         list.dedup_by(|a, b| {
             let is_same = a.place == b.place && (is_setting(a.place) || a.path == b.path);

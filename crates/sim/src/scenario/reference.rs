@@ -64,14 +64,15 @@ pub struct Key {
     pub name: String,
     /// What values it takes.
     pub values: String,
-    /// The value that stands for it when it is left out, or what that means; `None` where it is required.
+    /// The value that stands for it when it is left out, or what that means; `None` where it is
+    /// required.
     pub default: Option<String>,
     /// What it is.
     pub summary: String,
 }
 
-/// The keys of the table that is called `title` in the reference, such as `a time-line`. Of a table with alternatives
-/// `choice` chooses one, and the keys are those that the others do not share.
+/// The keys of the table that is called `title` in the reference, such as `a time-line`. Of a table
+/// with alternatives `choice` chooses one, and the keys are those that the others do not share.
 ///
 /// `None` where there is no such table or choice.
 pub fn keys(title: &str, choice: Option<&str>) -> Option<Vec<Key>> {
@@ -151,7 +152,8 @@ fn key(field: &FieldDoc) -> Key {
     }
 }
 
-/// What the preset `name` of TCP sets: keys of a flow and their values; those of the table `rtt` with `rtt.` before them.
+/// What the preset `name` of TCP sets: keys of a flow and their values; those of the table `rtt`
+/// with `rtt.` before them.
 ///
 /// `None` where there is no such preset.
 pub fn preset(name: &str) -> Option<Vec<(&'static str, String)>> {
@@ -394,8 +396,8 @@ fn link(title: &str) -> String {
 
 /// The reference as a JSON Schema (draft 2020-12).
 ///
-/// It is a little more generous than the reader: it does not know which controller has which parameter, nor
-/// rules across keys.
+/// It is a little more generous than the reader: it does not know which controller has which
+/// parameter, nor rules across keys.
 pub fn json_schema() -> Value {
     let mut definitions = BTreeMap::new();
     let root = table_schema(&ScenarioFile::describe(), &mut definitions);

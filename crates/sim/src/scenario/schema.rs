@@ -1,9 +1,10 @@
 //! Declaring tables once: the reader, the checks and the reference are made from the same lines.
 //!
-//! [`table!`] declares a table as a structure whose fields are keys, each with its documentation, its
-//! [`Kind`] and whether it has to be there; [`tagged!`] declares alternatives of which a key such as
-//! `kind = "dumbbell"` chooses one. Both give a `read` that reports everything that is wrong, and a
-//! [`TableDoc`] that the reference, the JSON Schema and the paths of sweeps are made from.
+//! [`table!`] declares a table as a structure whose fields are keys, each with its documentation,
+//! its [`Kind`] and whether it has to be there; [`tagged!`] declares alternatives of which a key
+//! such as `kind = "dumbbell"` chooses one. Both give a `read` that reports everything that is
+//! wrong, and a [`TableDoc`] that the reference, the JSON Schema and the paths of sweeps are made
+//! from.
 
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
@@ -164,12 +165,12 @@ pub struct Folder(pub PathBuf);
 
 impl Files for Folder {
     fn read(&self, path: &Path) -> io::Result<String> {
-        read_text(&self.0.join(path), MOST_IN_A_FILE)
+        read_text(&self.0.join(path), MAX_IN_A_FILE)
     }
 }
 
 /// The longest trace that is read, in bytes.
-const MOST_IN_A_FILE: u64 = 1 << 30;
+const MAX_IN_A_FILE: u64 = 1 << 30;
 
 /// The text of a file, which a device or a pipe without end does not pass for.
 pub(super) fn read_text(path: &Path, limit: u64) -> io::Result<String> {
@@ -619,8 +620,8 @@ pub(super) fn paragraph(lines: &[&str]) -> String {
         .to_owned()
 }
 
-/// Declares a table: a structure with a field for each key, and its [`Table`]. Behind its title may stand where what it
-/// is about is defined: `("a playback", from "TCP-Real, section 3")`.
+/// Declares a table: a structure with a field for each key, and its [`Table`]. Behind its title may
+/// stand where what it is about is defined: `("a playback", from "TCP-Real, section 3")`.
 macro_rules! table {
     (
         $(#[doc = $doc:literal])*

@@ -11,7 +11,7 @@ pub struct RunSettings {
     pub bins: Option<Span>,
     /// When a group of flows counts as having converged; `None` when nobody asks.
     pub convergence: Option<Convergence>,
-    /// How many links, from the first of the network, are the topology's own; those behind are the links of
-    /// hosts.
+    /// How many links, from the first of the network, are the topology's own; those behind are the
+    /// links of hosts.
     pub backbone: usize,
 }

@@ -50,7 +50,8 @@ pub struct Sources {
 }
 
 impl Sources {
-    /// A text that is there already, such as an option's value that is for both ways of a link, is not added again.
+    /// A text that is there already, such as an option's value that is for both ways of a link, is
+    /// not added again.
     pub(super) fn add(&mut self, name: &str, text: &str) -> u32 {
         let is_same = |source: &Source| source.name == name && source.text == text;
         if let Some(at) = self.list.iter().position(is_same) {

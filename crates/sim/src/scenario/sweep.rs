@@ -13,7 +13,7 @@ use super::tables::{RangeTable, SweepTable};
 use crate::results::AxisValue;
 
 /// The most values of one axis.
-const MOST_VALUES: usize = 1_000_000;
+const MAX_VALUES: usize = 1_000_000;
 
 impl From<&Node> for AxisValue {
     fn from(node: &Node) -> Self {
@@ -27,7 +27,8 @@ impl From<&Node> for AxisValue {
     }
 }
 
-/// A text that is equal for values that mean the same, such as `1` and `1.0`, or `"1s"` and `"1000ms"`.
+/// A text that is equal for values that mean the same, such as `1` and `1.0`, or `"1s"` and
+/// `"1000ms"`.
 fn identity(node: &Node) -> String {
     match &node.value {
         Value::Float(value) if value.fract() == 0.0 && value.abs() < 1e15 => format!("{value:.0}"),
@@ -296,7 +297,7 @@ fn steps(from: &Node, to: &Node, step: &Node) -> Result<Vec<Value>, RangeFault> 
         }
         let count = (to - from) / step + 1;
         match usize::try_from(count) {
-            Ok(count) if count <= MOST_VALUES => {
+            Ok(count) if count <= MAX_VALUES => {
                 Ok((0..count as i128).map(move |index| from + index * step))
             }
             _ => Err(RangeFault::TooMany),
@@ -321,7 +322,7 @@ fn steps(from: &Node, to: &Node, step: &Node) -> Result<Vec<Value>, RangeFault> 
     }
     // A little more than the last whole step, since 0.3 is not 3 times 0.1.
     let count = ((to - from) / step + 1e-6).floor() + 1.0;
-    if count > MOST_VALUES as f64 {
+    if count > MAX_VALUES as f64 {
         return Err(RangeFault::TooMany);
     }
     Ok((0..count as usize)
@@ -344,7 +345,7 @@ fn factors(from: &Node, to: &Node, factor: f64) -> Result<Vec<Value>, RangeFault
         let mut values = Vec::new();
         let mut value = from;
         while value <= to * (1.0 + 1e-9) {
-            if values.len() >= MOST_VALUES {
+            if values.len() >= MAX_VALUES {
                 return Err(RangeFault::TooMany);
             }
             values.push(value);

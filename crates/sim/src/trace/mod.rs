@@ -1,8 +1,8 @@
 //! What a run looked like, in files that other tools open.
 //!
-//! [`pcapng`] writes the packets of every link as if they had been captured there, for Wireshark and
-//! tshark; [`qlog`] writes what one sender knew and decided, for qvis. Simulated packets have no
-//! addresses: [`node_address`] and [`flow_ports`] give them some that are the same in every run.
+//! [`pcapng`] writes the packets of every link as if they had been captured there, for Wireshark
+//! and tshark; [`qlog`] writes what one sender knew and decided, for qvis. Simulated packets have
+//! no addresses: [`node_address`] and [`flow_ports`] give them some that are the same in every run.
 
 use std::net::Ipv4Addr;
 
@@ -25,8 +25,8 @@ pub fn node_address(node: u32) -> Option<Ipv4Addr> {
     (address <= LAST).then(|| Ipv4Addr::from(address))
 }
 
-/// The ports of a flow, no two flows the same: from 49152 for flow 0 and so on upwards, to 30000; every
-/// 16,384 flows the port they go to rises by one.
+/// The ports of a flow, no two flows the same: from 49152 for flow 0 and so on upwards, to 30000;
+/// every 16,384 flows the port they go to rises by one.
 ///
 /// Both ranges keep clear of ports that Wireshark takes for another protocol. `None` beyond flow
 /// 313,786,367, when the two ranges would meet.

@@ -1,13 +1,13 @@
 //! Captures of simulated links, as pcapng files.
 //!
-//! Each link is an interface of the file; its packets are raw IP packets (`LINKTYPE_RAW`) with TCP or UDP
-//! headers made up from what the simulator knows. Times are nanoseconds since the start of the run, which
-//! readers show as since 1970. Numbers are little-endian on every machine, so that the same run gives the
-//! same bytes.
+//! Each link is an interface of the file; its packets are raw IP packets (`LINKTYPE_RAW`) with TCP
+//! or UDP headers made up from what the simulator knows. Times are nanoseconds since the start of
+//! the run, which readers show as since 1970. Numbers are little-endian on every machine, so that
+//! the same run gives the same bytes.
 //!
 //! # Sizes
-//! A simulated packet has a size on the wire and, apart from it, an amount of payload; configurations of
-//! ns-2's time weigh every header as 40 bytes, whatever options it has.
+//! A simulated packet has a size on the wire and, apart from it, an amount of payload;
+//! configurations of ns-2's time weigh every header as 40 bytes, whatever options it has.
 //!
 //! ```text
 //! IP length = IP header + TCP or UDP header, options included + payload
@@ -15,15 +15,15 @@
 //! captured length = headers, or IP length with `Capture::Whole`
 //! ```
 //!
-//! The IP length follows the payload, not the wire size, because Wireshark computes sequence numbers from
-//! it: a wire size a few bytes off would show every segment as a gap or a retransmission. Where the
-//! simulated size is larger, the rest appears as a trailer behind the packet, as link-layer padding does.
-//! Where it is smaller than its real headers and payload, a capture cannot say so, and the frame shows the
-//! real size.
+//! The IP length follows the payload, not the wire size, because Wireshark computes sequence
+//! numbers from it: a wire size a few bytes off would show every segment as a gap or a
+//! retransmission. Where the simulated size is larger, the rest appears as a trailer behind the
+//! packet, as link-layer padding does. Where it is smaller than its real headers and payload, a
+//! capture cannot say so, and the frame shows the real size.
 //!
 //! # Checksums
-//! All are right for a payload of zeros. With [`Capture::Headers`] a reader cannot verify those of packets
-//! with payload and says so; with [`Capture::Whole`] it can.
+//! All are right for a payload of zeros. With [`Capture::Headers`] a reader cannot verify those of
+//! packets with payload and says so; with [`Capture::Whole`] it can.
 //!
 //! Source: draft-ietf-opsawg-pcapng, sections 4.1 to 4.3.
 
@@ -99,7 +99,8 @@ pub enum Capture {
     /// The headers.
     #[default]
     Headers,
-    /// The headers, and the payload as zeros: files many times as large, whose checksums all verify.
+    /// The headers, and the payload as zeros: files many times as large, whose checksums all
+    /// verify.
     Whole,
 }
 

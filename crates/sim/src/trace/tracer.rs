@@ -1,8 +1,8 @@
-//! Writing a run down while it is played.
+//! Writing a run down while it is run.
 //!
-//! A [`Tracer`] is an [`Observer`] that fills a capture of some links, a log of each of some senders, and a
-//! table of events. Play with [`RunOptions::collapse`](crate::RunOptions) off, so that events come in the
-//! order of their times.
+//! A [`Tracer`] is an [`Observer`] that fills a capture of some links, a log of each of some
+//! senders, and a table of events. Run with [`RunOptions::collapse`](crate::RunOptions) off, so
+//! that events come in the order of their times.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -23,7 +23,8 @@ use crate::engine::{
 };
 use crate::network::Network;
 
-/// Writes a run down; each output is optional, and what is written is that of the chosen links and flows.
+/// Writes a run down; each output is optional, and what is written is that of the chosen links and
+/// flows.
 pub struct Tracer<'n, W: Write> {
     network: &'n Network,
     /// For each link its number in the capture, where it is chosen.
@@ -207,7 +208,8 @@ impl<'n, W: Write> Tracer<'n, W> {
         Ok(())
     }
 
-    /// Flushes everything and gives the outputs back, so that what holds them can be closed with care.
+    /// Flushes everything and gives the outputs back, so that what holds them can be closed with
+    /// care.
     ///
     /// # Errors
     /// The first thing that could not be written during the run, or the flush.
@@ -451,13 +453,14 @@ impl Row<'_> {
 
 /// The log of one sender.
 ///
-/// A log wants numbers for packets and offsets without end; TCP has neither. Transmissions are counted, and
-/// offsets count from the first byte of payload that was sent.
+/// A log wants numbers for packets and offsets without end; TCP has neither. Transmissions are
+/// counted, and offsets count from the first byte of payload that was sent.
 struct SenderLog<W: Write> {
     out: QlogWriter<W>,
     next: u64,
     received: u64,
-    /// The sequence number of the first byte of payload, and the highest offset seen with its number.
+    /// The sequence number of the first byte of payload, and the highest offset seen with its
+    /// number.
     start: Option<(SeqNo, u64)>,
     outstanding: VecDeque<Transmission>,
     retransmitted: u64,
@@ -571,7 +574,7 @@ impl<W: Write> SenderLog<W> {
         Ok(())
     }
 
-    /// What is sent again was lost before.
+    /// What is retransmitted was lost before.
     fn lose(&mut self, now: Time, again: Data, trigger: LossTrigger) -> io::Result<()> {
         let end = again.offset + u64::from(again.length);
         let mut kept = VecDeque::with_capacity(self.outstanding.len());

@@ -10,7 +10,8 @@ use comity_units::{Bytes, Rate, Seed, Span, Time};
 use crate::common;
 use crate::record::Record;
 
-/// A datagram flow over a link with `losses`, and TCP flows that share the access but not that link.
+/// A datagram flow over a link with `losses`, and TCP flows that share the access but not that
+/// link.
 fn lossy(losses: Vec<Loss>, others: usize) -> Network {
     let mut builder = common::Builder::new(20, 0);
     let (a, b, c) = (builder.node("a"), builder.node("b"), builder.node("c"));

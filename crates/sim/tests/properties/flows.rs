@@ -92,7 +92,7 @@ fn timeline() -> impl Strategy<Value = (TimelineConfig, TimelineSpec)> {
         })
 }
 
-/// TCP of any recovery and growth law, with its stream in sections that have deadlines.
+/// TCP of any recovery and controller, with its stream in sections that have deadlines.
 fn timelined() -> impl Strategy<Value = TransportSpec> {
     (tcp(), timeline()).prop_map(|(transport, (settings, sections))| match transport {
         TransportSpec::Tcp(mut tcp) => {
@@ -226,7 +226,8 @@ fn sections() -> impl Strategy<Value = TransportSpec> {
                     ecn,
                     pace_windows,
                     send_buffer: buffer,
-                    // What the peer has room for bounds what is in flight where a path has neither rate nor loss.
+                    // What the peer has room for bounds what is in flight where a path has neither
+                    // rate nor loss.
                     receive_buffer: 300_000,
                     idle_timeout: Span::from_millis(700),
                     ..datagram::Config::default()

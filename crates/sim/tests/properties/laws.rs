@@ -47,7 +47,7 @@ pub(crate) fn check_conservation(
     for (index, (spec, flow)) in network.flows.iter().zip(&report.flows).enumerate() {
         let index = index as u32;
         let returned = record.returned.get(&index).copied().unwrap_or(0);
-        let came_in = flow.sent_packets + flow.returned_packets + flow.duplicated_packets;
+        let came_in = flow.sent_packets + flow.acks + flow.duplicated_packets;
         let went = flow.received_packets + returned + flow.dropped_packets + flow.in_flight_at_end;
         prop_assert_eq!(came_in, went, "{:?}", flow);
 
@@ -76,7 +76,7 @@ pub(crate) fn check_conservation(
                 prop_assert_eq!(delivered, bytes.get());
             }
         }
-        let most = record.most_in_flight.get(&index).copied().unwrap_or(0);
+        let most = record.max_in_flight.get(&index).copied().unwrap_or(0);
         // The FIN takes a sequence number beyond the window's last byte.
         let bound = tcp.config.receive_buffer.get() + 1;
         prop_assert!(

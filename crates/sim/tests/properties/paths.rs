@@ -147,14 +147,15 @@ fn jitter() -> impl Strategy<Value = Jitter> {
         1 => (span(), any::<bool>()).prop_map(|(mean, reorder)| Jitter::Exponential { mean, reorder }),
         1 => (span(), any::<bool>()).prop_map(|(max, reorder)| Jitter::Uniform { max, reorder }),
         1 => (span(), span(), any::<bool>())
-            .prop_map(|(mean, deviation, reorder)| Jitter::Normal { mean, deviation, reorder }),
+            .prop_map(|(mean, stddev, reorder)| Jitter::Normal { mean, stddev, reorder }),
     ]
 }
 
 pub(crate) fn link() -> impl Strategy<Value = LinkConfig> {
     let losses = prop_oneof![3 => Just(Vec::new()), 1 => prop::collection::vec(loss(), 1..3)];
     let duplication = prop_oneof![4 => Just(0.0), 1 => 0.0f64..0.3];
-    // Smaller than what full packets and acknowledgements of some flows have on the wire, or larger.
+    // Smaller than what full packets and acknowledgements of some flows have on the wire, or
+    // larger.
     let mtu = prop::option::weighted(0.2, (30u64..2_000).prop_map(Bytes::new));
     (rate(), delay(), mtu, queue(), losses, jitter(), duplication).prop_map(
         |(rate, delay, mtu, queue, losses, jitter, duplication)| {

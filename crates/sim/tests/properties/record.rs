@@ -21,7 +21,7 @@ pub(crate) struct Record {
     /// For each flow: packets received at the source.
     pub(crate) returned: BTreeMap<u32, u64>,
     /// For each flow: the most that its sender had outstanding.
-    pub(crate) most_in_flight: BTreeMap<u32, u64>,
+    pub(crate) max_in_flight: BTreeMap<u32, u64>,
     /// For each flow: how far into its stream it has sent.
     pub(crate) sent_up_to: BTreeMap<u32, u64>,
     pub(crate) delivered: BTreeMap<u32, u64>,
@@ -63,7 +63,8 @@ impl Observer for Record {
                 if let Body::Tcp(segment) = packet.body
                     && segment.payload > 0
                 {
-                    // These runs are far too short for sequence numbers to wrap; number 0 is the SYN's.
+                    // These runs are far too short for sequence numbers to wrap; number 0 is the
+                    // SYN's.
                     let end = u64::from(segment.sequence.get()) - 1 + u64::from(segment.payload);
                     let up_to = self.sent_up_to.entry(flow).or_default();
                     *up_to = end.max(*up_to);
@@ -72,7 +73,7 @@ impl Observer for Record {
             _ => {}
         }
         if let Some(state) = event.state {
-            let most = self.most_in_flight.entry(flow).or_default();
+            let most = self.max_in_flight.entry(flow).or_default();
             *most = state.in_flight.max(*most);
         }
     }

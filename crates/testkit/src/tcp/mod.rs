@@ -6,7 +6,7 @@ mod script;
 
 use std::sync::Arc;
 
-use comity_congestion::growth::{DecreaseBasis, Fixed, Increase, Reno, RenoConfig, Rounding};
+use comity_congestion::controllers::{DecreaseBasis, Fixed, Increase, Reno, RenoConfig, Rounding};
 use comity_congestion::recovery::RecoveryConfig;
 use comity_congestion::{Controller, Pacing, RttConfig};
 use comity_transport::tcp::timeline::TimelineConfig;
@@ -17,8 +17,8 @@ pub use notation::{NotationError, parse, render};
 pub use pair::{Chaos, Fate, Pair, Path, Record, Side};
 pub use script::Script;
 
-/// Settings for calculations by hand: segments of 100 bytes, a buffer of 10,000, no options, every segment
-/// answered, no limited transmit, the timer of RFC 6298 with a floor of one second.
+/// Settings for calculations by hand: segments of 100 bytes, a buffer of 10,000, no options, every
+/// segment answered, no limited transmit, the timer of RFC 6298 with a floor of one second.
 pub const PLAIN: Config = Config {
     mss: 100,
     receive_buffer: Bytes::new(10_000),
@@ -50,7 +50,8 @@ pub const BORN: Config = Config {
     ..PLAIN
 };
 
-/// The sender and receiver of the TLTCP paper's examples: packets of one byte, the first of which has the number 10.
+/// The sender and receiver of the TLTCP paper's examples: packets of one byte, the first of which
+/// has the number 10.
 pub const TIMELINED: Config = Config {
     mss: 1,
     receive_buffer: Bytes::new(40),
@@ -74,8 +75,9 @@ pub fn paced(pacing: Pacing) -> Box<dyn Controller> {
     Box::new(Fixed::new(Bytes::new(1), Bytes::MAX, pacing))
 }
 
-/// Reno's law with segments of `mss` bytes: `window` segments at first, avoidance from `threshold` segments
-/// on, one segment per acknowledgement in slow start, exact halves of what is in flight.
+/// Reno's controller with segments of `mss` bytes: `window` segments at first, avoidance from
+/// `threshold` segments on, one segment per acknowledgement in slow start, exact halves of what is
+/// in flight.
 pub fn reno(mss: u32, window: u64, threshold: u64) -> Box<dyn Controller> {
     let mss = Bytes::new(u64::from(mss));
     Box::new(Reno::new(RenoConfig {

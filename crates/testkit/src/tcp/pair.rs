@@ -110,7 +110,8 @@ impl Path {
         })
     }
 
-    /// The same path with a transmission time: payload and 40 bytes at `rate`, and room for all that waits.
+    /// The same path with a transmission time: payload and 40 bytes at `rate`, and room for all
+    /// that waits.
     #[must_use]
     pub fn with_rate(self, rate: Rate) -> Self {
         Self {
@@ -138,7 +139,8 @@ impl Path {
     }
 }
 
-/// Disturbances of the first segments of a path, one for each; finite, so that in the end all gets through.
+/// Disturbances of the first segments of a path, one for each; finite, so that in the end all gets
+/// through.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Chaos(pub Vec<Fate>);
 
@@ -171,7 +173,8 @@ impl fmt::Display for Record {
     }
 }
 
-/// How far the peer's window was ever offered to an end, read off the wire without the help of its code.
+/// How far the peer's window was ever offered to an end, read off the wire without the help of its
+/// code.
 #[derive(Clone, Copy, Debug)]
 struct Offered {
     edge: SeqNo,
@@ -183,8 +186,8 @@ struct Offered {
 /// Two connections, a path each way, and a clock that jumps from event to event.
 ///
 /// While it runs it checks what holds for every transmission whatever the configuration:
-/// * no payload goes beyond the highest window edge that ever reached its sender; of a time-lined stream, windows do
-///   not count what is jumped over, so that its test has to;
+/// * no payload goes beyond the highest window edge that ever reached its sender; of a time-lined
+///   stream, windows do not count what is jumped over, so that its test has to;
 /// * the window edge that an end offers never moves left, but by less than a unit of its scale;
 /// * nothing is acknowledged that was not sent;
 /// * no timer asks to be woken at the same moment again and again.
@@ -209,7 +212,7 @@ pub struct Pair {
 }
 
 /// So many steps at one moment are taken for a loop.
-const MOST_STEPS_AT_ONCE: u32 = 10_000;
+const MAX_STEPS_AT_ONCE: u32 = 10_000;
 
 impl Pair {
     /// Two ends, `forward` from `a` to `b` and `back` from `b` to `a`.
@@ -259,7 +262,8 @@ impl Pair {
         &self.ends[side.index()]
     }
 
-    /// Whether the application at `side` takes what arrives at once (as it does by default) or not at all.
+    /// Whether the application at `side` takes what arrives at once (as it does by default) or not
+    /// at all.
     pub fn set_reads(&mut self, side: Side, reads: bool) {
         self.reads[side.index()] = reads;
     }
@@ -291,8 +295,8 @@ impl Pair {
         &self.records
     }
 
-    /// The payload that `from` sent, as milliseconds and the number of the segment, counted from 1 in
-    /// segments of `mss`.
+    /// The payload that `from` sent, as milliseconds and the number of the segment, counted from 1
+    /// in segments of `mss`.
     pub fn sent_segments(&self, from: Side, mss: u32) -> Vec<(u64, u32)> {
         let first = self.end(from).config().initial_sequence + 1;
         self.records
@@ -317,8 +321,8 @@ impl Pair {
         flights
     }
 
-    /// Runs until nothing is under way and no timer is set, or until the next event would lie after `until`.
-    /// Returns whether all is quiet.
+    /// Runs until nothing is under way and no timer is set, or until the next event would lie after
+    /// `until`. Returns whether all is quiet.
     pub fn drive(&mut self, until: Time) -> bool {
         self.pump(Side::A);
         self.pump(Side::B);
@@ -341,7 +345,7 @@ impl Pair {
                 steps_at_once + 1
             };
             assert!(
-                steps_at_once < MOST_STEPS_AT_ONCE,
+                steps_at_once < MAX_STEPS_AT_ONCE,
                 "events without end at {next}\n{}",
                 self.transcript()
             );
@@ -388,7 +392,7 @@ impl Pair {
         while let Some(segment) = self.ends[side.index()].poll_transmit(now) {
             count += 1;
             assert!(
-                count < MOST_STEPS_AT_ONCE,
+                count < MAX_STEPS_AT_ONCE,
                 "segments without end at {now}\n{}",
                 self.transcript()
             );

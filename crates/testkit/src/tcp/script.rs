@@ -1,4 +1,5 @@
-//! One end of a connection against a script: what is sent to it and what has to come back, and when.
+//! One end of a connection against a script: what is sent to it and what has to come back, and
+//! when.
 
 use std::collections::VecDeque;
 
@@ -7,11 +8,11 @@ use comity_units::Time;
 
 use super::notation::{parse, render};
 
-/// Plays segments to a connection in virtual time and compares what it answers.
+/// Runs segments to a connection in virtual time and compares what it answers.
 ///
-/// Times are milliseconds since the epoch, segments lines as [`parse`] reads them. Every call moves the
-/// clock on to its time, lets the timers that are due act on the way, and fails if anything left the
-/// connection that the script did not expect.
+/// Times are milliseconds since the epoch, segments lines as [`parse`] reads them. Every call moves
+/// the clock on to its time, lets the timers that are due act on the way, and fails if anything
+/// left the connection that the script did not expect.
 ///
 /// An expected line without `win` matches any window; one without `<…>` must come without options.
 #[derive(Debug)]

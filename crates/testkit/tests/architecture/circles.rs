@@ -1,8 +1,8 @@
 //! No two modules of a crate need each other.
 //!
-//! A module needs another if its code names something that is defined there, whichever re-export the
-//! path goes through. A parent that only re-exports what its children define needs none of them. Tests
-//! inside of a module are left out. Methods are not seen, as their calls name no path.
+//! A module needs another if its code names something that is defined there, whichever re-export
+//! the path goes through. A parent that only re-exports what its children define needs none of
+//! them. Tests inside of a module are left out. Methods are not seen, as their calls name no path.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -30,7 +30,8 @@ struct Module {
     imports: BTreeMap<String, Vec<String>>,
     /// Paths that everything is imported from.
     globs: Vec<Vec<String>>,
-    /// The paths that the code needs: those that it names, and those that are imported but not for others.
+    /// The paths that the code needs: those that it names, and those that are imported but not for
+    /// others.
     paths: BTreeSet<Vec<String>>,
 }
 
@@ -210,7 +211,8 @@ impl<'t> Cursor<'t> {
     }
 }
 
-/// Reads a file, or the inside of a module that is written out in one, into the modules of its crate.
+/// Reads a file, or the inside of a module that is written out in one, into the modules of its
+/// crate.
 fn read(modules: &mut Modules, name: &[String], tokens: &[String]) {
     const DEFINES: [&str; 9] = [
         "struct",
@@ -395,7 +397,8 @@ fn needs(modules: &Modules) -> BTreeMap<&Name, BTreeMap<Name, String>> {
     of.collect()
 }
 
-/// The circles of a crate: sets of modules in which each needs each of the others, if only in the end.
+/// The circles of a crate: sets of modules in which each needs each of the others, if only in the
+/// end.
 fn circles(modules: &Modules) -> Vec<BTreeSet<Name>> {
     let needs = needs(modules);
     let reached = |from: &Name| {
@@ -498,7 +501,8 @@ fn a_circle_is_found_whatever_the_path_to_it() {
     let child = |text| ("a", text);
     let parent = "mod a; pub use a::Thing; mod b; fn helper() {}";
     let other = ("b", "pub struct B; fn f() { super::helper(); }");
-    // The child needs its parent only for what a sibling defines, or for nothing that is not a test's.
+    // The child needs its parent only for what a sibling defines, or for nothing that is not a
+    // test's.
     for text in [
         "pub struct Thing; use crate::b::B;",
         "pub struct Thing; // crate::helper()",

@@ -1,9 +1,9 @@
 //! The floors of the house import only downward (`docs/architecture.md`).
 //!
-//! Two checks on what `cargo metadata` says: every arrow between two crates of the workspace is one that
-//! the plan has, and the pure crates reach nothing outside of the workspace but a short list of crates
-//! that have been looked at. That those really do without `std` is the compiler's business
-//! (`scripts/purity.sh`).
+//! Two checks on what `cargo metadata` says: every arrow between two crates of the workspace is one
+//! that the plan has, and the pure crates reach nothing outside of the workspace but a short list
+//! of crates that have been looked at. That those really do without `std` is the compiler's
+//! business (`scripts/purity.sh`).
 
 mod circles;
 
@@ -13,8 +13,8 @@ use cargo_metadata::{DependencyKind, MetadataCommand};
 
 /// The plan: each crate and the crates of the workspace that it may depend on.
 ///
-/// Crates that are still to be built stand here already. Leaves may import any crate that is not a leaf;
-/// nothing may import a leaf, except that tests may import `comity-testkit`.
+/// Crates that are still to be built stand here already. Leaves may import any crate that is not a
+/// leaf; nothing may import a leaf, except that tests may import `comity-testkit`.
 const PLAN: &[(&str, Imports)] = &[
     ("comity-units", Imports::Only(&[])),
     ("comity-congestion", Imports::Only(&["comity-units"])),
@@ -155,8 +155,8 @@ fn forbidden_arrows(arrows: &[Arrow]) -> Vec<String> {
     arrows.iter().filter_map(judge).collect()
 }
 
-/// One sentence for each foreign crate that `root` reaches and that is not in [`PURE_MAY_REACH`], with the
-/// way that leads there.
+/// One sentence for each foreign crate that `root` reaches and that is not in [`PURE_MAY_REACH`],
+/// with the way that leads there.
 fn impurities(root: &str, graph: &Graph, workspace: &BTreeSet<String>) -> Vec<String> {
     let mut ways: BTreeMap<&str, Vec<&str>> = BTreeMap::from([(root, vec![root])]);
     let mut unvisited = vec![root];

@@ -94,8 +94,8 @@ fn a_buffer_for_one_section_is_enough_for_all() {
     }
 }
 
-/// One section at a time, each of which leaves when the peer has told that the one before is gone: a round trip and a
-/// half each.
+/// One section at a time, each of which leaves when the peer has told that the one before is gone:
+/// a round trip and a half each.
 #[test]
 fn a_section_that_needs_the_whole_buffer_waits_for_a_round_trip() {
     let path = LinkConfig {
@@ -115,7 +115,7 @@ fn a_section_that_needs_the_whole_buffer_waits_for_a_round_trip() {
     assert!(least <= end && end <= most, "{end}");
     let sent = pair.ends[0].statistics().sent;
     assert_eq!(
-        (sent.lost_packets, sent.repeated_bytes),
+        (sent.lost_packets, sent.retransmitted_bytes),
         (0, 0),
         "nothing was refused"
     );
@@ -141,7 +141,8 @@ fn what_is_longer_than_the_whole_buffer_is_refused_at_once() {
     assert_eq!(lengths(&pair, 0), [10_000]);
 }
 
-/// After the first one the peer has room for the second, and not so much more than it has told that it says so by itself.
+/// After the first one the peer has room for the second, and not so much more than it has told that
+/// it says so by itself.
 #[test]
 fn a_sender_asks_whether_there_is_more_room_than_it_knows_of() {
     let path = link(Rate::from_mbps(100));
@@ -162,7 +163,7 @@ fn a_sender_asks_whether_there_is_more_room_than_it_knows_of() {
     assert!(least <= arrived && arrived <= most, "{arrived}");
 }
 
-/// Nothing is played for ten seconds: the sender waits without losing anything, and goes on.
+/// Nothing is run for ten seconds: the sender waits without losing anything, and goes on.
 #[test]
 fn a_receiver_that_waits_holds_the_sender_up_and_no_longer() {
     let config = Config {
@@ -183,15 +184,15 @@ fn a_receiver_that_waits_holds_the_sender_up_and_no_longer() {
     let held = pair.ends[1].statistics().inbox.held;
     assert_eq!(held, 18_000, "six of them fit");
     let waiting = pair.ends[0].statistics().sent;
-    assert_eq!((waiting.lost_packets, waiting.repeated_bytes), (0, 0));
+    assert_eq!((waiting.lost_packets, waiting.retransmitted_bytes), (0, 0));
     assert!(pair.run_until_settled(Span::from_secs(1)));
     assert_eq!(lengths(&pair, 0), [3_000; 30]);
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(96))]
-    /// Whatever fits the buffer arrives, over any path, with deadlines in any order, in any number of streams: nobody
-    /// waits for room that nobody will make.
+    /// Whatever fits the buffer arrives, over any path, with deadlines in any order, in any number
+    /// of streams: nobody waits for room that nobody will make.
     #[test]
     fn nothing_stands_still_for_want_of_room(
         buffer in 1_000_u64..40_000,

@@ -66,7 +66,7 @@ fn a_path_that_swallows_large_packets_from_the_start_loses_no_section() {
         // No probe counts as a loss.
         let sent = sender.sent;
         let counts = [sent.lost_packets, sent.loss_events, sent.black_holes];
-        assert_eq!((counts, sent.repeated_bytes), ([0; 3], 0));
+        assert_eq!((counts, sent.retransmitted_bytes), ([0; 3], 0));
     }
 }
 
@@ -123,7 +123,8 @@ fn a_refusal_of_the_system_is_obeyed_at_once() {
     assert_eq!(plain.statistics().path.payload, 1_423);
 }
 
-/// Losses, and silence, of packets of any size are no black hole for long, and nobody is told of one.
+/// Losses, and silence, of packets of any size are no black hole for long, and nobody is told of
+/// one.
 #[test]
 fn random_loss_and_an_outage_are_not_taken_for_a_narrow_path() {
     for seed in 0..8 {

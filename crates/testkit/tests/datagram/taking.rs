@@ -51,7 +51,7 @@ fn who_is_taken_at_once_notices_nothing_of_it() {
     pair.run_until(Time::from_millis(70));
     assert_eq!(fates(&pair), [Fate::Acknowledged]);
     let sent = pair.ends[0].statistics().sent;
-    assert_eq!((sent.lost_packets, sent.repeated_bytes), (0, 0));
+    assert_eq!((sent.lost_packets, sent.retransmitted_bytes), (0, 0));
 }
 
 #[test]
@@ -97,7 +97,8 @@ fn an_end_that_takes_no_more_accounts_for_all_that_it_acknowledged() {
             (6..13).contains(&acknowledged) && acknowledged <= arrived && arrived < 13,
             "stopped at {stop}: {acknowledged} of {arrived}"
         );
-        // Every section that it heard of is delivered, once and in order, and those after the stop are gaps.
+        // Every section that it heard of is delivered, once and in order, and those after the stop
+        // are gaps.
         let numbers: Vec<u64> = deliveries
             .iter()
             .map(|(_, delivery)| number(delivery))

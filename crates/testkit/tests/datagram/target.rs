@@ -13,8 +13,9 @@ struct Shown {
     targets: Vec<Option<Rate>>,
 }
 
-/// A video of up to 4 Mb/s and 25 frames a second through `path`, as its encoder makes it that follows the target bit rate:
-/// each 25th frame is a key frame `ratio` times as long as the others. What comes after ten seconds counts.
+/// A video of up to 4 Mb/s and 25 frames a second through `path`, as its encoder makes it that
+/// follows the target bit rate: each 25th frame is a key frame `ratio` times as long as the others.
+/// What comes after ten seconds counts.
 fn show(path: &LinkConfig, seconds: u64, ratio: u64) -> Shown {
     let config = Config::default();
     let mut pair = Pair::new(ends("steady", config), [path, path], Seed::new(1));
@@ -69,7 +70,8 @@ fn an_encoder_is_told_what_a_narrow_path_carries_and_has_its_key_frames_on_time(
     }
 }
 
-/// Frames of one size in bursts that leave at once are held back by no path, however long their answers take.
+/// Frames of one size in bursts that leave at once are held back by no path, however long their
+/// answers take.
 #[test]
 fn a_video_that_the_path_carries_is_not_told_to_be_smaller() {
     for (mbps, delay) in [(1_000, 5), (100, 5), (20, 1), (8, 20)] {

@@ -77,8 +77,8 @@ fn acknowledgements_of_what_is_settled_change_nothing() {
     assert_eq!(after.path.srtt, before.path.srtt);
 }
 
-/// 128 ranges with holes of one number each, over and over: what the holes hide is lost once, and nothing else
-/// happens.
+/// 128 ranges with holes of one number each, over and over: what the holes hide is lost once, and
+/// nothing else happens.
 #[test]
 fn floods_of_ranges_cost_no_memory() {
     let mut world = busy();
@@ -100,11 +100,13 @@ fn floods_of_ranges_cost_no_memory() {
     assert_eq!(world.end.statistics().sent.lost_packets, 0);
 }
 
-/// The peer sends without end and never acknowledges anything, so that no record of a packet is ever settled.
+/// The peer sends without end and never acknowledges anything, so that no record of a packet is
+/// ever settled.
 #[test]
 fn a_peer_that_never_acknowledges_holds_no_memory_and_is_left_in_the_end() {
     let mut world = World::new(Config::default());
-    // So much room is taken that each acknowledgement says how much is left, which asks for an answer.
+    // So much room is taken that each acknowledgement says how much is left, which asks for an
+    // answer.
     world.piece(&header(0, 12 << 20), 1_000).expect("room");
     let before = held();
     let mut highest = 0;

@@ -28,8 +28,8 @@ fn timely(world: &World, section: u64, latency: Span) -> SectionHeader {
     }
 }
 
-/// The map of the clocks follows the least delay by 10 ms in a second: lies move it slowly, and the truth moves it
-/// back when they have left its memory of 16 s.
+/// The map of the clocks follows the least delay by 10 ms in a second: lies move it slowly, and the
+/// truth moves it back when they have left its memory of 16 s.
 #[test]
 fn departures_that_lie_move_the_clock_little_and_not_for_long() {
     let mut world = World::new(paced());
@@ -62,8 +62,8 @@ fn departures_that_lie_move_the_clock_little_and_not_for_long() {
     );
 }
 
-/// Departures at random: whatever a peer says of its clock, its sections are handed over once, at the latest when
-/// the connection ends.
+/// Departures at random: whatever a peer says of its clock, its sections are handed over once, at
+/// the latest when the connection ends.
 #[test]
 fn a_clock_that_makes_no_sense_delays_nothing_for_ever() {
     let mut world = World::new(paced());
@@ -109,7 +109,8 @@ fn deadlines_at_the_end_of_time_and_at_its_beginning() {
         world.piece(&header, 1_000).expect("room");
     }
     world.pass(Span::from_secs(4));
-    // What was due before it came is handed over late; what has no deadline is behind those that wait.
+    // What was due before it came is handed over late; what has no deadline is behind those that
+    // wait.
     let late: Vec<_> = world.deliveries.iter().collect();
     assert!(matches!(late.as_slice(), [Delivery::Section(first)] if first.is_late));
     let statistics = world.end.statistics();
@@ -234,7 +235,8 @@ fn a_closed_end_answers_one_packet_of_each_doubling() {
     assert_eq!(world.sent.len() - before, 10 + 5);
 }
 
-/// An application may be hostile too, or careless: what it asks for cannot make packets without end.
+/// An application may be hostile too, or careless: what it asks for cannot make packets without
+/// end.
 #[test]
 fn deadlines_that_no_frame_can_tell_are_none() {
     let far = [

@@ -1,8 +1,10 @@
-//! The connection against slow, literal readings: of sections 5.1 to 5.5 of the TLTCP paper, over Tahoe, the fast retransmit
-//! of RFC 5681, the fast recovery of RFC 6582, or the loss recovery of RFC 6675 with its words (`HighRxt`, `SetPipe()`, `NextSeg()`). Packets are of one
-//! byte, the send window is the list of numbers that the paper writes it as, and the lifetime timer is the loop of figure 1.
+//! The connection against slow, literal readings: of sections 5.1 to 5.5 of the TLTCP paper, over
+//! Tahoe, the fast retransmit of RFC 5681, the fast recovery of RFC 6582, or the loss recovery of
+//! RFC 6675 with its words (`HighRxt`, `SetPipe()`, `NextSeg()`). Packets are of one byte, the send
+//! window is the list of numbers that the paper writes it as, and the lifetime timer is the loop of
+//! figure 1.
 //!
-//! The growth law is not under test here: both sides ask the same one.
+//! The controller is not under test here: both sides ask the same one.
 
 mod receiver;
 mod sender;
@@ -21,7 +23,8 @@ use proptest::prelude::*;
 use self::receiver::Receiver;
 use self::sender::{Kind, Sender};
 
-/// What a packet says of numbers that will not come: `seq_update`, and the hole in front of its section.
+/// What a packet says of numbers that will not come: `seq_update`, and the hole in front of its
+/// section.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Update {
     expected: u32,
@@ -115,7 +118,7 @@ fn recovery(kind: Kind, impatient: bool) -> RecoveryConfig {
     match kind {
         Kind::Tahoe => RecoveryConfig::TAHOE,
         Kind::Reno => RecoveryConfig {
-            careful: false,
+            bugfix: false,
             ..RecoveryConfig::RENO
         },
         Kind::NewReno => RecoveryConfig {
@@ -130,7 +133,8 @@ fn recovery(kind: Kind, impatient: bool) -> RecoveryConfig {
 }
 
 proptest! {
-    /// Step for step, both have the same packets and acknowledgements under way, and the same logical window.
+    /// Step for step, both have the same packets and acknowledgements under way, and the same
+    /// logical window.
     #[test]
     fn the_connection_sends_what_the_paper_says(
         lengths in vec((1_u32..25, 0_u64..25), 1..8),
@@ -143,8 +147,8 @@ proptest! {
         steps in vec(step(), 0..150),
         timeout in prop_oneof![Just(1_000_000_u64), 20_u64..60],
     ) {
-        // The paper's deadlines ascend; the last section has none to run out of, so that there is always
-        // something current.
+        // The paper's deadlines ascend; the last section has none to run out of, so that there is
+        // always something current.
         let mut deadline = 0;
         let mut sections: Vec<_> = lengths
             .into_iter()
@@ -160,7 +164,8 @@ proptest! {
             recovery: recovery(kind, is_impatient),
             sack: kind == Kind::Sack,
             timeline: Some(TimelineConfig { blind_spot: is_blind, ..TimelineConfig::PAPER }),
-            // All timeouts are of one length, so that none depends on round trips and none backs off.
+            // All timeouts are of one length, so that none depends on round trips and none backs
+            // off.
             rtt: RttConfig { initial_timeout: Span::from_millis(timeout), min_timeout: Span::from_millis(timeout),
                 max_timeout: Span::from_millis(timeout), ..RttConfig::RFC6298 },
             ..BORN

@@ -1,4 +1,5 @@
-//! The sender of section 5: its time-line list, its window, what it tells the receiver, and its timers.
+//! The sender of section 5: its time-line list, its window, what it tells the receiver, and its
+//! timers.
 
 mod acknowledgements;
 mod new_reno;
@@ -46,7 +47,7 @@ pub(super) struct Sender {
     timeline_list: VecDeque<Node>,
     /// The logical send window: what is outstanding and was not replaced.
     pub(super) window: BTreeSet<u32>,
-    /// What of the window is to be sent again after a timeout, in order.
+    /// What of the window is to be retransmitted after a timeout, in order.
     again: VecDeque<u32>,
     /// Everything that was ever sent.
     sent: BTreeSet<u32>,
@@ -58,19 +59,21 @@ pub(super) struct Sender {
     sacked: BTreeSet<u32>,
     recovery: Option<Recovery>,
     fast_recovery: Option<FastRecovery>,
-    /// RFC 6675, section 5.1: after a timeout no recovery begins before this is acknowledged, and until something is,
-    /// duplicates tell of the flight before.
+    /// RFC 6675, section 5.1: after a timeout no recovery begins before this is acknowledged, and
+    /// until something is, duplicates tell of the flight before.
     recovery_point: u32,
     is_after_timeout: bool,
     /// The last packet with which this recovery answered a loss of obsolete data.
     chosen: u32,
     /// Figure 1's `cur_node.lowest_seq`.
     lowest_current: u32,
-    /// The receiver may be told of everything below, and of these once nothing else lies before them.
+    /// The receiver may be told of everything below, and of these once nothing else lies before
+    /// them.
     answered: u32,
     given_up: BTreeSet<u32>,
     now: u64,
-    /// How long the retransmission timer takes, and when it expires (RFC 6298, section 5, without backing off).
+    /// How long the retransmission timer takes, and when it expires (RFC 6298, section 5, without
+    /// backing off).
     timeout: u64,
     timeout_at: Option<u64>,
     expiries: u32,
@@ -288,9 +291,9 @@ impl Sender {
         self.send();
     }
 
-    /// Everything outstanding is taken for lost. What is current is sent again, in order; obsolete data is not, and its
-    /// places are free. "The TLTCP sender would then send the next unacknowledged packet" (section 5.5) also where that was
-    /// never sent.
+    /// Everything outstanding is taken for lost. What is current is retransmitted, in order;
+    /// obsolete data is not, and its places are free. "The TLTCP sender would then send the next
+    /// unacknowledged packet" (section 5.5) also where that was never sent.
     fn retransmission_timer(&mut self) {
         self.timeouts += 1;
         self.expiries += 1;

@@ -7,15 +7,16 @@ use super::connection::Connection;
 use super::events::Event;
 use super::target::TargetBitrate;
 use crate::TokenBucket;
-use crate::timeline::{Outlook, Payload, Savings};
+use crate::timeline::{PathEstimate, Payload, Tokens};
 
-/// The account of a law that keeps one ([`Pacing::Bucket`]), and how fast what waits has to leave.
+/// The account of a controller that keeps one ([`Pacing::Bucket`]), and how fast what waits has to
+/// leave.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Account {
     bucket: TokenBucket,
     /// How fast packets leave now.
     pace: Rate,
-    /// How many times the law's peak that may be.
+    /// How many times the controller's peak that may be.
     gain: PacingGain,
     /// When that was found; `None` when the queue has changed since.
     paced_at: Option<Time>,
@@ -28,7 +29,7 @@ impl Account {
     }
 }
 
-/// How many times the law's peak a burst may go.
+/// How many times the controller's peak a burst may go.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum PacingGain {
     /// Once.
@@ -65,7 +66,7 @@ impl<P: Payload> Connection<P> {
                 };
                 Pacing::Rate(Rate::of(self.decision.window, rtt).mul_f64(gain))
             }
-            // The law may have moved since the pace was found, or it was never asked for.
+            // The controller may have moved since the pace was found, or it was never asked for.
             (Pacing::Bucket { rate, peak, .. }, _) => {
                 let peak = self.account.gain.of(peak);
                 Pacing::Rate(self.account.pace.max(rate).min(peak))
@@ -76,7 +77,7 @@ impl<P: Payload> Connection<P> {
         }
     }
 
-    /// Keeps the account up to now, where the law has one.
+    /// Keeps the account up to now, where the controller has one.
     pub(super) fn fill_account(&mut self, now: Time) {
         if let Pacing::Bucket { rate, depth, .. } = self.decision.pacing {
             self.account.bucket.fill(now, rate, depth);
@@ -89,10 +90,10 @@ impl<P: Payload> Connection<P> {
     /// pace = min( gain · peak, max( rate, 1.1 · least rate at which all that waits is in time ) )
     /// ```
     ///
-    /// with a round trip and a quarter kept back for repairs, and `gain` 1. Sent any faster, a burst
-    /// would only fill queues, and repairs would meet them. Where no repair can be in time, what
-    /// counts is that the last packet of the section is early enough: `gain` is 2 then, unless the
-    /// flow fills the queue alone.
+    /// with a round trip and a quarter kept back for repairs, and `gain` 1. Sent any faster, a
+    /// burst would only fill queues, and repairs would meet them. Where no repair can be in time,
+    /// what counts is that the last packet of the section is early enough: `gain` is 2 then, unless
+    /// the flow fills the queue alone.
     pub(super) fn keep_account(&mut self, now: Time) {
         self.fill_account(now);
         let Pacing::Bucket { rate, peak, .. } = self.decision.pacing else {
@@ -123,7 +124,8 @@ impl<P: Payload> Connection<P> {
         }
     }
 
-    /// From the loss of a packet until it is sent again: a round trip, and a quarter for the packets behind it.
+    /// From the loss of a packet until it is retransmitted: a round trip, and a quarter for the
+    /// packets behind it.
     fn repair(&self) -> Span {
         let rtt = self.loss.smoothed().unwrap_or(Span::ZERO);
         rtt + rtt / 4
@@ -134,7 +136,7 @@ impl<P: Payload> Connection<P> {
         self.account.bucket.take(Bytes::new(u64::from(size)));
     }
 
-    /// How fast a burst may go, where the law keeps an account.
+    /// How fast a burst may go, where the controller keeps an account.
     pub(super) const fn peak_rate(&self) -> Option<Rate> {
         match self.decision.pacing {
             Pacing::Bucket { peak, .. } => Some(peak),
@@ -143,22 +145,22 @@ impl<P: Payload> Connection<P> {
     }
 
     /// The account as sections see it.
-    pub(super) fn savings(&self) -> Option<Savings> {
+    pub(super) fn tokens(&self) -> Option<Tokens> {
         let Pacing::Bucket { depth, .. } = self.decision.pacing else {
             return None;
         };
-        Some(Savings {
+        Some(Tokens {
             level: self.account.bucket.level(),
             depth: depth.get(),
         })
     }
 
-    /// When both the law and the ceiling let the next piece of a section leave.
+    /// When both the controller and the ceiling let the next piece of a section leave.
     pub(super) fn released_at(&self) -> Time {
         self.behind_ceiling(self.law_releases_at())
     }
 
-    /// When the ceiling too lets a piece of a section leave that the law lets leave then.
+    /// When the ceiling too lets a piece of a section leave that the controller lets leave then.
     pub(super) fn behind_ceiling(&self, released: Time) -> Time {
         match self.ceiling() {
             Some(rate) => released.max(self.ceiling.release_at(Pacing::Rate(rate))),
@@ -187,10 +189,10 @@ impl<P: Payload> Connection<P> {
         let Pacing::Bucket { rate, .. } = self.decision.pacing else {
             return paced;
         };
-        let Some(savings) = self.savings().filter(|savings| savings.level <= 0) else {
+        let Some(tokens) = self.tokens().filter(|tokens| tokens.level <= 0) else {
             return paced;
         };
-        match self.outbox.most_available(&savings, self.credit_left()) {
+        match self.outbox.max_available(&tokens, self.credit_left()) {
             Some(most) if most <= 0 => {
                 let missing = Bytes::new(1_u64.saturating_add(most.unsigned_abs()));
                 let filled_at = self.account.bucket.filled_at();
@@ -222,9 +224,9 @@ impl<P: Payload> Connection<P> {
                 <= self.decision.window.get()
     }
 
-    /// Samples of the delivery rate are marked from here on if the application leaves room in the window. Losses are
-    /// retransmitted from the backlog, so that an empty one has none left. A sender that waits for the peer's credit or
-    /// for its pacer is not limited by its application.
+    /// Samples of the delivery rate are marked from here on if the application leaves room in the
+    /// window. Losses are retransmitted from the backlog, so that an empty one has none left. A
+    /// sender that waits for the peer's credit or for its pacer is not limited by its application.
     pub(super) fn check_app_limited(&mut self) {
         if self.outbox.backlog() == 0 && self.has_window() {
             self.sent.on_app_limited();
@@ -242,23 +244,24 @@ impl<P: Payload> Connection<P> {
         self.credit.bytes.saturating_sub(since)
     }
 
-    /// Whether nothing but the peer's lack of room holds sections back, and nothing is on its way whose
-    /// answer could tell of more.
+    /// Whether nothing but the peer's lack of room holds sections back, and nothing is on its way
+    /// whose answer could tell of more.
     pub(super) fn waits_for_credit(&self) -> bool {
         self.outbox.backlog() > 0 && !self.has_credit() && self.sent.in_flight_packets() == 0
     }
 
     /// The delay of packets to the peer, with what they wait for on the way now.
     ///
-    /// Three quarters of the least round trip count as the way there: a queue that never empties is in the least round
-    /// trip, and stands on the way there. With a half, what is planned for the last moment arrives some milliseconds late.
+    /// Three quarters of the least round trip count as the way there: a queue that never empties is
+    /// in the least round trip, and stands on the way there. With a half, what is planned for the
+    /// last moment arrives some milliseconds late.
     fn one_way(&self, now: Time) -> Span {
         let least = self.loss.min().unwrap_or(Span::ZERO) / 4 * 3;
         least + self.path.queueing_at(now)
     }
 
-    /// By how much the rate may grow in a second: additive increase, one packet for each round trip in each
-    /// round trip. Laws without a window say nothing of it.
+    /// By how much the rate may grow in a second: additive increase, one packet for each round trip
+    /// in each round trip. Controllers without a window say nothing of it.
     fn growth(&self) -> Rate {
         if matches!(self.decision.pacing, Pacing::Bucket { .. }) {
             return Rate::ZERO;
@@ -278,7 +281,7 @@ impl<P: Payload> Connection<P> {
         }
     }
 
-    pub(super) fn outlook(&self, now: Time) -> Outlook {
+    pub(super) fn estimate(&self, now: Time) -> PathEstimate {
         let (rate, peak) = match self.decision.pacing {
             Pacing::Bucket { rate, peak, .. } => {
                 let peak = self.gain(now).of(peak);
@@ -286,15 +289,16 @@ impl<P: Payload> Connection<P> {
             }
             _ => (self.target.allowance(), Rate::MAX),
         };
-        Outlook {
-            // In slow start nobody knows yet what the path carries, but what is the most that it is given.
+        PathEstimate {
+            // In slow start nobody knows yet what the path carries, but what is the most that it is
+            // given.
             rate: match self.decision.phase {
                 Phase::SlowStart => self.ceiling(),
                 _ => rate.map(|rate| rate.min(self.config.max_rate)),
             },
             growth: self.growth(),
             peak: peak.min(self.config.max_rate),
-            savings: self.savings(),
+            tokens: self.tokens(),
             is_probe: self.probes > 0,
             one_way: self.one_way(now),
             repair: self.repair(),

@@ -1,6 +1,6 @@
 //! What the path has been seen to carry: how fast packets came through that had left faster.
 
-use comity_units::{Bytes, Rate, Span, Time, Windows};
+use comity_units::{Bytes, Rate, Span, Time, TwoWindows};
 
 /// How packets came through, as an acknowledgement tells.
 #[derive(Clone, Copy, Debug)]
@@ -25,25 +25,26 @@ pub(super) struct Passage {
 ///           unknown  otherwise
 /// ```
 ///
-/// Where the path is not what limits a flow, packets come through as fast as they left, and their rate says nothing
-/// of what more would do: it is the application's, or the law's. A queue that others fill takes a share of each
-/// burst only, so that the burst comes through faster than the flow on the average. A queue that the flow alone
-/// fills lets everything out at the rate of the path, however fast it went in.
+/// Where the path is not what limits a flow, packets come through as fast as they left, and their
+/// rate says nothing of what more would do: it is the application's, or the controller's. A queue
+/// that others fill takes a share of each burst only, so that the burst comes through faster than
+/// the flow on the average. A queue that the flow alone fills lets everything out at the rate of
+/// the path, however fast it went in.
 ///
-/// Only samples that begin with an answer count: the answers to the first packets after a pause take a round trip
-/// longer than their sending, whatever the path carries. Those over less than the least round trip do not count:
-/// acknowledgements come in lumps.
+/// Only samples that begin with an answer count: the answers to the first packets after a pause
+/// take a round trip longer than their sending, whatever the path carries. Those over less than the
+/// least round trip do not count: acknowledgements come in lumps.
 ///
-/// Source: the delivery rate of N. Cardwell, Y. Cheng, S. H. Yeganeh and others, "BBR: congestion-based congestion
-/// control", ACM Queue 14 (2016), and its windowed maximum.
+/// Source: the delivery rate of N. Cardwell, Y. Cheng, S. H. Yeganeh and others, "BBR:
+/// congestion-based congestion control", ACM Queue 14 (2016), and its windowed maximum.
 ///
-/// Differs from the source in: 1. whether a sample speaks of the path is seen in its spans, not in whether the application
-/// had more to send: an application that follows the rate it is told never has; 2. a sample that does not speak of the
-/// path disproves lower ones that do.
+/// Differs from the source in: 1. whether a sample speaks of the path is seen in its spans, not in
+/// whether the application had more to send: an application that follows the rate it is told never
+/// has; 2. a sample that does not speak of the path disproves lower ones that do.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Carried {
-    any: Windows<Rate>,
-    held: Windows<Rate>,
+    any: TwoWindows<Rate>,
+    held: TwoWindows<Rate>,
 }
 
 impl Carried {
@@ -70,8 +71,8 @@ impl Carried {
 /// The longest distance of key frames that is usual: the largest bursts say most.
 const MEMORY: Span = Span::from_secs(5);
 
-/// How much longer than to leave packets have to take to come through. The queue of a greedy rival grows by less while
-/// a smooth flow passes.
+/// How much longer than to leave packets have to take to come through. The queue of a greedy rival
+/// grows by less while a smooth flow passes.
 const HELD: f64 = 1.5;
 
 /// What part of the most the path has to be seen to limit: acknowledgements do not come evenly.
@@ -110,11 +111,13 @@ mod tests {
         assert_eq!(carried.rate(), None, "hardly slower");
         sample(&mut carried, 200, kbps(2_000), 80, 121);
         assert_eq!(carried.rate(), Some(kbps(2_000)));
-        // Less that was not held back changes nothing, and a little more is within what acknowledgements vary.
+        // Less that was not held back changes nothing, and a little more is within what
+        // acknowledgements vary.
         sample(&mut carried, 300, kbps(1_000), 80, 80);
         sample(&mut carried, 400, kbps(2_100), 80, 80);
         assert_eq!(carried.rate(), Some(kbps(2_100)));
-        // Clearly more that was not held back disproves it; still more that was held back is the limit.
+        // Clearly more that was not held back disproves it; still more that was held back is the
+        // limit.
         sample(&mut carried, 500, kbps(2_200), 80, 80);
         assert_eq!(carried.rate(), None);
         sample(&mut carried, 600, kbps(3_000), 80, 160);
@@ -160,8 +163,9 @@ mod tests {
     }
 
     proptest! {
-        /// A path that carries `capacity`, filled by nobody else: whatever leaves, what it is said to carry is the most that
-        /// came through of late, and known when something left at twice the rate. Whole bytes make a kb/s of difference.
+        /// A path that carries `capacity`, filled by nobody else: whatever leaves, what it is said
+        /// to carry is the most that came through of late, and known when something left at twice
+        /// the rate. Whole bytes make a kb/s of difference.
         #[test]
         fn it_is_the_most_that_came_through(
             capacity in 500_u64..10_000,

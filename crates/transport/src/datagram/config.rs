@@ -12,7 +12,7 @@ use crate::wire::parameters::ACK_DELAY_DEFAULT;
 /// The settings of one end of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// How long lost bytes are sent again.
+    /// How long lost bytes are retransmitted.
     pub reliability: Reliability,
     /// When this end gives sections up by itself.
     pub drop: DropPolicy,
@@ -21,12 +21,12 @@ pub struct Config {
     /// Whether an incomplete section of the peer becomes a gap at its deadline: whether the peer
     /// [enforces its deadlines](Self::enforces_deadlines), whatever this end does with its own.
     pub expect_deadlines: bool,
-    /// The protected payload of a full packet in bytes: the datagram without headers and tag. Together with
-    /// [`Config::overhead`] it must fit the path's MTU. At least [`MIN_PAYLOAD`].
+    /// The protected payload of a full packet in bytes: the datagram without headers and tag.
+    /// Together with [`Config::overhead`] it must fit the path's MTU. At least [`MIN_PAYLOAD`].
     pub payload: u32,
-    /// The protected payload that the path is known to carry, at least [`MIN_PAYLOAD`]: packets begin with it, larger
-    /// ones up to [`Config::payload`] are tried first, and when the path swallows them packets have this size again.
-    /// `None`: the path carries [`Config::payload`].
+    /// The protected payload that the path is known to carry, at least [`MIN_PAYLOAD`]: packets
+    /// begin with it, larger ones up to [`Config::payload`] are tried first, and when the path
+    /// swallows them packets have this size again. `None`: the path carries [`Config::payload`].
     pub base_payload: Option<u32>,
     /// What a packet has on the wire besides its protected payload:
     /// [`SEALING`](crate::wire::limits::SEALING), and the headers of UDP and IP.
@@ -35,7 +35,8 @@ pub struct Config {
     pub ack_frequency: u32,
     /// An acknowledgement leaves at the latest so long after the first packet that asks for one.
     pub ack_delay: Span,
-    /// A packet leaves at the latest so long after the one before it, to keep state in the network alive.
+    /// A packet leaves at the latest so long after the one before it, to keep state in the network
+    /// alive.
     pub keep_alive: Span,
     /// The most that is sent, headers included, whatever the controller allows; [`Rate::MAX`] for
     /// no limit. Acknowledgements and probes do not wait for it, but sections wait for what they
@@ -55,7 +56,8 @@ pub struct Config {
     pub receive_buffer: u64,
     /// The most sections that are open at the receiver.
     pub receive_sections: u32,
-    /// Whether packets with sections are filled up to [`Config::payload`], so that all have one size.
+    /// Whether packets with sections are filled up to [`Config::payload`], so that all have one
+    /// size.
     pub pad: bool,
     /// The seed of the numbers that are left out.
     pub seed: Seed,

@@ -12,7 +12,7 @@ use super::allowance::Account;
 use super::config::{Config, ConfigError};
 use super::events::{CloseReason, Event, LostPacket, PathFrame, Violation};
 use super::loss::LossDetection;
-use super::missing::{LEAST_DISTANCE, MissingPackets};
+use super::missing::{MIN_DISTANCE, MissingPackets};
 use super::parts::{Contents, Control, Credit, Episode, Measurements, Path, Peak, Since, State};
 use super::received::ReceivedPackets;
 use super::sent::SentPackets;
@@ -75,7 +75,8 @@ pub struct Connection<P: Payload> {
     /// When a round trip was measured last at this end, and whether sections have come since.
     pub(super) measured_at: Time,
     pub(super) has_heard: bool,
-    /// The number of the packet before which the window, or the pacer of a law without one, held data back.
+    /// The number of the packet before which the window, or the pacer of a controller without one,
+    /// held data back.
     pub(super) limited_before: Option<PacketNumber>,
     /// The number to be left out next.
     pub(super) skip_at: PacketNumber,
@@ -94,10 +95,10 @@ pub struct Connection<P: Payload> {
 }
 
 impl<P: Payload> Connection<P> {
-    /// A connection that is open from `now` on; `now` is also the zero of the clock that this end tells its
-    /// deadlines in. `peer_ack_delay` is the largest delay with which the peer said it acknowledges, and
-    /// `meter` the receiver's half of the peer's controller, if that has one. The controller is to be built
-    /// for segments of [`Config::payload`] bytes.
+    /// A connection that is open from `now` on; `now` is also the zero of the clock that this end
+    /// tells its deadlines in. `peer_ack_delay` is the largest delay with which the peer said it
+    /// acknowledges, and `meter` the receiver's half of the peer's controller, if that has one. The
+    /// controller is to be built for segments of [`Config::payload`] bytes.
     ///
     /// # Errors
     /// [`ConfigError`] when a setting is out of range.
@@ -121,7 +122,7 @@ impl<P: Payload> Connection<P> {
             enforce_deadlines: config.expect_deadlines,
             max_bytes: config.receive_buffer,
             max_sections: u64::from(config.receive_sections),
-            max_records: most_records(&config),
+            max_records: max_records(&config),
             ..inbox::Config::default()
         };
         let decision = controller.decision();
@@ -187,7 +188,8 @@ impl<P: Payload> Connection<P> {
         Ok(connection)
     }
 
-    /// Leaves a number out somewhere in the next few hundred packets: who acknowledges it is guessing.
+    /// Leaves a number out somewhere in the next few hundred packets: who acknowledges it is
+    /// guessing.
     pub(super) fn choose_skip(&mut self) {
         let next = self.sent.next_number().get();
         let draw = skip_distance(self.config.seed, next);
@@ -201,8 +203,8 @@ impl<P: Payload> Connection<P> {
     /// A section whose deadline has passed is taken, and reported as expired at once.
     ///
     /// # Errors
-    /// [`outbox::SubmitError`] when it cannot be taken: there is no room, it makes no sense, or the connection is
-    /// over.
+    /// [`outbox::SubmitError`] when it cannot be taken: there is no room, it makes no sense, or the
+    /// connection is over.
     pub fn submit(
         &mut self,
         now: Time,
@@ -225,15 +227,15 @@ impl<P: Payload> Connection<P> {
         // A section is judged by what is known now, not by what was when the last one left.
         self.fill_account(now);
         self.account.on_queue_changed();
-        let outlook = self.outlook(now);
-        self.outbox.look_ahead(now, &outlook);
+        let estimate = self.estimate(now);
+        self.outbox.look_ahead(now, &estimate);
         let id = self.outbox.submit(now, section)?;
         self.collect_outcomes();
         Ok(id)
     }
 
-    /// Uses up the next number of a stream without a section. The peer gets a gap with this reason, and later
-    /// sections that need this number are given up.
+    /// Uses up the next number of a stream without a section. The peer gets a gap with this reason,
+    /// and later sections that need this number are given up.
     ///
     /// # Errors
     /// [`outbox::SubmitError`] as for [`submit`](Self::submit).
@@ -249,11 +251,12 @@ impl<P: Payload> Connection<P> {
         self.outbox.skip(stream, reason)
     }
 
-    /// Checks that the peer, which keeps only so many sections of a stream apart, has room for one more.
+    /// Checks that the peer, which keeps only so many sections of a stream apart, has room for one
+    /// more.
     fn check_span(&self, stream: StreamId) -> Result<(), outbox::SubmitError> {
         let limit = self
             .outbox
-            .most_open()
+            .max_open()
             .min(u64::from(self.config.send_sections));
         match self.outbox.span(stream) < limit {
             true => Ok(()),
@@ -270,15 +273,17 @@ impl<P: Payload> Connection<P> {
         was_open
     }
 
-    /// Ends a stream: no more sections will come. The peer learns of it reliably.
-    /// One for which there is no room beside those that there are has no sections and never will: of that, the peer learns nothing.
+    /// Ends a stream: no more sections will come. The peer learns of it reliably. One for which
+    /// there is no room beside those that there are has no sections and never will: of that, the
+    /// peer learns nothing.
     pub fn end(&mut self, stream: StreamId) {
         if let Some(sections) = self.outbox.end(stream) {
             self.control.ends.push((stream, sections));
         }
     }
 
-    /// Whether every section has its outcome, and everything that the peer has to know was acknowledged.
+    /// Whether every section has its outcome, and everything that the peer has to know was
+    /// acknowledged.
     pub fn is_settled(&self) -> bool {
         self.outbox.is_settled()
             && self.control.ends.is_empty()
@@ -286,8 +291,8 @@ impl<P: Payload> Connection<P> {
             && self.sent.in_flight_packets() == 0
     }
 
-    /// Closes the connection. What is not settled becomes a gap on both sides. What the peer's close, or its silence, had left to
-    /// be played out is ready at once.
+    /// Closes the connection. What is not settled becomes a gap on both sides. What the peer's
+    /// close, or its silence, had left to be run out is ready at once.
     pub fn close(&mut self, now: Time, code: CloseCode, reason: &str) {
         if self.state != State::Open {
             self.inbox.close();
@@ -312,8 +317,8 @@ impl<P: Payload> Connection<P> {
         self.collect_outcomes();
     }
 
-    /// The peer has ended the connection or is gone: every section gets its outcome, and what is to be handed over at its
-    /// deadline still is.
+    /// The peer has ended the connection or is gone: every section gets its outcome, and what is to
+    /// be handed over at its deadline still is.
     pub(super) fn play_out(&mut self) {
         self.inbox.play_out();
         self.outbox.close();
@@ -351,7 +356,8 @@ impl<P: Payload> Connection<P> {
     /// The next section, whole or as a gap; each exactly once, in the order of its stream.
     pub fn poll_delivery(&mut self, now: Time) -> Option<Delivery<P>> {
         let delivery = self.inbox.poll(now, &self.clock)?;
-        // A peer that may have nothing in flight, whose acknowledgement would say so, is told of much more room.
+        // A peer that may have nothing in flight, whose acknowledgement would say so, is told of
+        // much more room.
         let (room, known, buffer) = (self.room(), self.room_known(), self.config.receive_buffer);
         let is_little = known < buffer / 2 && room >= buffer / 2;
         self.control.credit |= room > known && (is_little || room - known >= buffer / 4);
@@ -393,9 +399,10 @@ impl<P: Payload> Connection<P> {
         self.path_frames.pop_front()
     }
 
-    /// The peer has moved to another path: nothing measured on the old one holds, and what becomes of packets that left on it says
-    /// nothing of the new one (RFC 9000, section 9.4). They went to the old address: what they carry is sent again, but for
-    /// what they turn out to have brought.
+    /// The peer has moved to another path: nothing measured on the old one holds, and what becomes
+    /// of packets that left on it says nothing of the new one (RFC 9000, section 9.4). They went to
+    /// the old address: what they carry is retransmitted, but for what they turn out to have
+    /// brought.
     pub fn on_new_path(&mut self, now: Time, mut controller: Box<dyn Controller>) {
         self.loss.on_new_path();
         for contents in self.sent.abandon() {
@@ -407,7 +414,7 @@ impl<P: Payload> Connection<P> {
             ..Episode::default()
         };
         self.probes = 0;
-        controller.on_succession(self.measurements.last_tag);
+        controller.on_path_change(self.measurements.last_tag);
         self.measurements.since = Since::NextTag;
         self.sent.keep_numbers(controller.needs_packet_numbers());
         self.controller = controller;
@@ -422,8 +429,8 @@ impl<P: Payload> Connection<P> {
         self.obey();
     }
 
-    /// The system refused to send a packet of this protected payload to the peer: it is larger than the first link of
-    /// the path carries.
+    /// The system refused to send a packet of this protected payload to the peer: it is larger than
+    /// the first link of the path carries.
     pub fn on_too_large(&mut self, now: Time, payload: u32) {
         if self.state == State::Open {
             self.size.on_refused(now, payload);
@@ -440,7 +447,8 @@ impl<P: Payload> Connection<P> {
         }
     }
 
-    /// From now on remembers lost packets for [`take_losses`](Self::take_losses), which is to be called often then.
+    /// From now on remembers lost packets for [`take_losses`](Self::take_losses), which is to be
+    /// called often then.
     pub fn keep_losses(&mut self) {
         self.losses.get_or_insert_default();
     }
@@ -478,7 +486,7 @@ impl<P: Payload> Connection<P> {
             ssthresh: self.decision.ssthresh,
             pacing_rate: self.pacing_rate(),
             peak_rate: self.peak_rate(),
-            savings: self.savings().map(|savings| savings.level),
+            tokens: self.tokens().map(|tokens| tokens.level),
             phase: self.decision.phase,
             target_bitrate: self.target.current(),
             payload: self.size.current(),
@@ -486,14 +494,15 @@ impl<P: Payload> Connection<P> {
         statistics
     }
 
-    /// Whether the law sets when each packet leaves ([`Pacing::Gap`], [`Pacing::At`]): then the space between two of
-    /// them is what it works by, and no average makes up for a late one.
+    /// Whether the controller sets when each packet leaves ([`Pacing::Gap`], [`Pacing::At`]): then
+    /// the space between two of them is what it works by, and no average makes up for a late one.
     pub const fn times_departures(&self) -> bool {
         matches!(self.decision.pacing, Pacing::Gap(_) | Pacing::At(_))
     }
 
-    /// What the application may send now: what the law allows on the average, and at most what the path was seen to carry,
-    /// less headers and losses; `None` while neither has a limit yet.
+    /// What the application may send now: what the controller allows on the average, and at most
+    /// what the path was seen to carry, less headers and losses; `None` while neither has a limit
+    /// yet.
     pub fn target_bitrate(&self) -> Option<Rate> {
         self.target.current()
     }
@@ -503,7 +512,8 @@ impl<P: Payload> Connection<P> {
         self.controller.capacity()
     }
 
-    /// The local time at which the peer's clock, on which the times of its sections are, shows `time`.
+    /// The local time at which the peer's clock, on which the times of its sections are, shows
+    /// `time`.
     pub fn to_local(&self, time: Time) -> Time {
         self.clock.to_local(time)
     }
@@ -513,8 +523,8 @@ impl<P: Payload> Connection<P> {
         self.clock.drift_ppm()
     }
 
-    /// When the pacer lets the next piece of a section leave; `None` when something else holds it back, or there
-    /// is none.
+    /// When the pacer lets the next piece of a section leave; `None` when something else holds it
+    /// back, or there is none.
     pub fn release_at(&self) -> Option<Time> {
         let waits = self.state == State::Open
             && self.outbox.backlog() > 0
@@ -541,9 +551,10 @@ impl<P: Payload> Connection<P> {
     }
 }
 
-/// How many sections the inbox may hold something of: as many as fill the buffer with pieces of this size, so
-/// that a peer that sends them byte by byte does not take many times the memory that the buffer stands for.
-fn most_records(config: &Config) -> usize {
+/// How many sections the inbox may hold something of: as many as fill the buffer with pieces of
+/// this size, so that a peer that sends them byte by byte does not take many times the memory that
+/// the buffer stands for.
+fn max_records(config: &Config) -> usize {
     const LEAST: u64 = 256;
     let records = (config.receive_buffer / LEAST).max(u64::from(config.receive_sections));
     usize::try_from(records).unwrap_or(usize::MAX)
@@ -551,5 +562,5 @@ fn most_records(config: &Config) -> usize {
 
 /// How many numbers are used between two that are left out: 128 to 383, by the seed.
 fn skip_distance(seed: Seed, next: u64) -> u64 {
-    LEAST_DISTANCE + (seed.derive("skip").index(next).get() & 0xff)
+    MIN_DISTANCE + (seed.derive("skip").index(next).get() & 0xff)
 }

@@ -13,8 +13,9 @@ use crate::wire::{CloseCode, DecodeError};
 pub struct Target {
     /// What an encoder should be set to: it all arrives, as far as can be told.
     pub rate: Rate,
-    /// Up to which rate it is worth giving sections some of which may be left out. What does not fit of them, the
-    /// connection leaves out, the least important first; more would only wait for that. No less than `rate`.
+    /// Up to which rate it is worth giving sections some of which may be left out. What does not
+    /// fit of them, the connection leaves out, the least important first; more would only wait for
+    /// that. No less than `rate`.
     pub offer: Rate,
 }
 
@@ -27,8 +28,8 @@ pub enum Event {
     Outcome(Outcome),
     /// What the application may send has changed.
     TargetBitrate(Target),
-    /// It was found out how large packets may be on the path, and that is not what it was: at first,
-    /// [`Config::payload`](super::Config::payload).
+    /// It was found out how large packets may be on the path, and that is not what it was: at
+    /// first, [`Config::payload`](super::Config::payload).
     PathSize {
         /// The protected payload of a full packet from now on, in bytes.
         payload: u32,
@@ -48,8 +49,8 @@ pub struct LostPacket {
     pub by_delay: bool,
 }
 
-/// The two frames with which an end proves that it receives at an address. Who owns the connection, and knows
-/// addresses, asks and answers.
+/// The two frames with which an end proves that it receives at an address. Who owns the connection,
+/// and knows addresses, asks and answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PathFrame {
     /// Asks for the same 8 bytes.

@@ -1,7 +1,7 @@
 //! When a packet counts as lost, and when to ask.
 
 use comity_congestion::{RttConfig, RttEstimator};
-use comity_units::{Span, Time, Windows};
+use comity_units::{Span, Time, TwoWindows};
 
 /// The timers of loss detection (RFC 9002, section 6), and how much reordering the path has shown.
 ///
@@ -14,7 +14,8 @@ use comity_units::{Span, Time, Windows};
 /// ```
 ///
 /// Differs from RFC 9002 in: 1. the packet threshold grows with the reordering that is seen, up to
-/// [`MAX_THRESHOLD`], and so does the time, as RACK (RFC 8985, section 6.2) lets it grow up to a second round trip; 2. one probe for each expiry, not two.
+/// [`MAX_THRESHOLD`], and so does the time, as RACK (RFC 8985, section 6.2) lets it grow up to a
+/// second round trip; 2. one probe for each expiry, not two.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LossDetection {
     rtt: RttEstimator,
@@ -24,7 +25,7 @@ pub(super) struct LossDetection {
     threshold: u64,
     /// The longest round trips of packets that had been declared lost, of the current window of
     /// [`LATENESS_MEMORY`] and of the one before.
-    lateness: Windows<Span>,
+    lateness: TwoWindows<Span>,
     /// When the next packet is lost by time alone.
     pub(super) due_at: Time,
     /// When the last packet that asks for an answer left; [`Time::MAX`] when none is in flight.
@@ -46,7 +47,7 @@ impl LossDetection {
             config,
             ack_delay,
             threshold: MIN_THRESHOLD,
-            lateness: Windows::default(),
+            lateness: TwoWindows::default(),
             due_at: Time::MAX,
             last_sent_at: Time::MAX,
             expiries: 0,
@@ -73,11 +74,11 @@ impl LossDetection {
         self.rtt.min()
     }
 
-    /// The packet with the largest number that was newly acknowledged left at `sent_at`; the peer says that it
-    /// answered `delay` after it had arrived. Returns the sample taken.
+    /// The packet with the largest number that was newly acknowledged left at `sent_at`; the peer
+    /// says that it answered `delay` after it had arrived. Returns the sample taken.
     pub(super) fn on_sample(&mut self, sent_at: Time, now: Time, delay: Span) -> Span {
-        // The delay is taken off only where the rest is still a round trip (RFC 9002, section 5.3); a peer
-        // that lies about it cannot make the path look shorter than it ever was.
+        // The delay is taken off only where the rest is still a round trip (RFC 9002, section 5.3);
+        // a peer that lies about it cannot make the path look shorter than it ever was.
         let delay = delay.min(self.ack_delay);
         let raw = now.saturating_since(sent_at);
         let adjusted = match self.rtt.min() {
@@ -104,7 +105,8 @@ impl LossDetection {
         }
     }
 
-    /// A packet that had been declared lost was only late, by so many packets; it had left at `sent_at`.
+    /// A packet that had been declared lost was only late, by so many packets; it had left at
+    /// `sent_at`.
     pub(super) fn on_reordering(&mut self, now: Time, packets: u64, sent_at: Time) {
         self.threshold = self.threshold.max(packets + 1).min(MAX_THRESHOLD);
         let late = now.saturating_since(sent_at);
@@ -154,7 +156,7 @@ impl LossDetection {
     pub(super) fn on_new_path(&mut self) {
         self.rtt = RttEstimator::new(&self.config);
         self.threshold = MIN_THRESHOLD;
-        self.lateness = Windows::default();
+        self.lateness = TwoWindows::default();
         self.expiries = 0;
     }
 }

@@ -1,10 +1,12 @@
 //! Packets that never came, by their numbers.
 //!
-//! A number is missing from the arrival of a higher one on until it arrives itself. Peers leave numbers out on purpose,
-//! one at a time and with at least [`LEAST_DISTANCE`] others in between, to catch who acknowledges what it has not got.
-//! Such a hole looks like a loss; so the first hole of one number in that distance from the last one that was
-//! excused is excused. On a path without loss nothing is missing then. On others some losses are excused in the place of numbers
-//! left out nearby: the count is too low by less than one in 128 numbers, and by half of that on paths that lose 5 %.
+//! A number is missing from the arrival of a higher one on until it arrives itself. Peers leave
+//! numbers out on purpose, one at a time and with at least [`MIN_DISTANCE`] others in between, to
+//! catch who acknowledges what it has not got. Such a hole looks like a loss; so the first hole of
+//! one number in that distance from the last one that was excused is excused. On a path without
+//! loss nothing is missing then. On others some losses are excused in the place of numbers left out
+//! nearby: the count is too low by less than one in 128 numbers, and by half of that on paths that
+//! lose 5 %.
 
 use alloc::collections::VecDeque;
 use core::ops::Range;
@@ -12,9 +14,9 @@ use core::ops::Range;
 use comity_units::PacketNumber;
 
 /// The fewest numbers used between two that are left out.
-pub(super) const LEAST_DISTANCE: u64 = 128;
+pub(super) const MIN_DISTANCE: u64 = 128;
 /// Holes that are remembered, so that what comes late is taken back.
-const MOST_HOLES: usize = 64;
+const MAX_HOLES: usize = 64;
 
 /// Counts the numbers that are missing.
 #[derive(Debug)]
@@ -41,7 +43,7 @@ impl Default for MissingPackets {
         Self {
             next: 0,
             holes: VecDeque::new(),
-            excused_from: LEAST_DISTANCE,
+            excused_from: MIN_DISTANCE,
             missing: 0,
         }
     }
@@ -67,11 +69,11 @@ impl MissingPackets {
         let is_left_out = numbers.end - numbers.start == 1 && numbers.start >= self.excused_from;
         let excused = is_left_out.then_some(self.excused_from);
         if is_left_out {
-            self.excused_from = numbers.end + LEAST_DISTANCE;
+            self.excused_from = numbers.end + MIN_DISTANCE;
         } else {
             self.missing += numbers.end - numbers.start;
         }
-        if self.holes.len() == MOST_HOLES {
+        if self.holes.len() == MAX_HOLES {
             self.holes.pop_front();
         }
         self.holes.push_back(Hole { numbers, excused });
@@ -88,7 +90,7 @@ impl MissingPackets {
         };
         match hole.excused {
             // Another number of this stretch may be the one that was left out.
-            Some(before) if self.excused_from == hole.numbers.end + LEAST_DISTANCE => {
+            Some(before) if self.excused_from == hole.numbers.end + MIN_DISTANCE => {
                 self.excused_from = before;
             }
             Some(_) => {}
@@ -103,7 +105,7 @@ impl MissingPackets {
             self.holes.insert(at + 1, above);
         }
         self.holes.retain(|hole| !hole.numbers.is_empty());
-        if self.holes.len() > MOST_HOLES {
+        if self.holes.len() > MAX_HOLES {
             self.holes.pop_front();
         }
     }

@@ -1,9 +1,9 @@
 //! Deadline transport over datagrams: sections in packets that are never numbered twice.
 //!
-//! A [`Connection`] takes [sections](crate::timeline) from its application and gives payloads for packets; it
-//! takes the payloads of packets that arrived and gives sections, whole or as gaps. It knows neither keys nor
-//! addresses: sealing, connection identifiers and path validation are the business of who owns it, and the
-//! simulator does without them.
+//! A [`Connection`] takes [sections](crate::timeline) from its application and gives payloads for
+//! packets; it takes the payloads of packets that arrived and gives sections, whole or as gaps. It
+//! knows neither keys nor addresses: sealing, connection identifiers and path validation are the
+//! business of who owns it, and the simulator does without them.
 //!
 //! ```text
 //!                submit                                             poll_delivery
@@ -26,17 +26,17 @@
 //!   └──── idle timeout ──────────────────────────────────────────────────► Closed
 //! ```
 //!
-//! Because packet numbers are apart from the positions in sections, packets whose content became obsolete in
-//! flight are still acknowledged or lost in the eyes of congestion control: the blind spot of time-lined TCP
-//! (its section 5.5) does not exist here.
+//! Because packet numbers are apart from the positions in sections, packets whose content became
+//! obsolete in flight are still acknowledged or lost in the eyes of congestion control: the blind
+//! spot of time-lined TCP (its section 5.5) does not exist here.
 //!
 //! Source: RFC 9002 for loss detection, RFC 9000 for acknowledgements; TLTCP for deadlines.
 //!
-//! Differs from QUIC in: 1. one packet number space, after the handshake; 2. content is chosen when a packet
-//! is built, by deadline, and lost content is sent again only while its deadline allows; 3. windows are paced
-//! at 1.25 (in slow start 2) times the window in a round trip; 4. flow control counts what is unacknowledged
-//! against what the receiver has room for, as TCP's window does, because sections that are given up leave no
-//! position behind.
+//! Differs from QUIC in: 1. one packet number space, after the handshake; 2. content is chosen when
+//! a packet is built, by deadline, and lost content is retransmitted only while its deadline
+//! allows; 3. windows are paced at 1.25 (in slow start 2) times the window in a round trip; 4. flow
+//! control counts what is unacknowledged against what the receiver has room for, as TCP's window
+//! does, because sections that are given up leave no position behind.
 
 mod allowance;
 mod carried;

@@ -5,7 +5,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use comity_congestion::Tag;
-use comity_units::{PacketNumber, Span, Time, Windows};
+use comity_units::{PacketNumber, Span, Time, TwoWindows};
 
 use super::sent::Carried;
 use crate::timeline::outbox::Notice;
@@ -19,7 +19,8 @@ pub(super) enum State {
     /// We closed: whatever still comes is answered with the reason.
     Closing {
         until: Time,
-        /// When the reason is said again, since a peer that has nothing to send would not show that it was lost.
+        /// When the reason is said again, since a peer that has nothing to send would not show that
+        /// it was lost.
         again: Time,
         code: CloseCode,
         reason: String,
@@ -66,7 +67,8 @@ impl Contents {
 }
 
 impl Carried for Contents {
-    /// Pieces of sections that arrive after all need not be sent again; what else there is was given out with the repetition.
+    /// Pieces of sections that arrive after all need not be retransmitted; what else there is was
+    /// given out with the repetition.
     fn repeat(&mut self) -> Self {
         Self {
             control: self.control.take(),
@@ -99,7 +101,8 @@ pub(super) struct Control {
 }
 
 impl Control {
-    /// Whether something waits that is worth a packet whatever the window says. Each of it is asked for once.
+    /// Whether something waits that is worth a packet whatever the window says. Each of it is asked
+    /// for once.
     pub(super) fn is_pending(&self) -> bool {
         self.ping || self.blocked || self.credit || !self.ends.is_empty()
     }
@@ -132,7 +135,8 @@ impl Episode {
         self.lost += lost.count() as u64;
     }
 
-    /// Packets that had been declared lost arrived. Whether nothing was lost in this episode, as turns out with them.
+    /// Packets that had been declared lost arrived. Whether nothing was lost in this episode, as
+    /// turns out with them.
     pub(super) fn on_late(&mut self, sent_at: &[Time]) -> bool {
         let late = sent_at.iter().filter(|sent_at| self.has(**sent_at));
         let before = self.lost;
@@ -170,7 +174,8 @@ pub(super) struct Measurements {
     pub(super) last_tag: Tag,
     /// The newest packet that brought a report: what comes in older ones is out of date.
     pub(super) reported_by: Option<PacketNumber>,
-    /// What the receiver's half measured was on another path, until a packet that left since then has arrived.
+    /// What the receiver's half measured was on another path, until a packet that left since then
+    /// has arrived.
     pub(super) since: Since,
 }
 
@@ -182,20 +187,22 @@ pub(super) enum Since {
     Ever,
     /// The path has changed, and no tag has left since.
     NextTag,
-    /// Those that come with the acknowledgement of this packet or a later one: the first with a tag on the new path.
+    /// Those that come with the acknowledgement of this packet or a later one: the first with a tag
+    /// on the new path.
     Packet(PacketNumber),
 }
 
 /// One-way delays to the peer, by what its acknowledgements say of arrivals.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Path {
-    /// The least difference of arrival and departure, of two clocks; of the current and the last window.
+    /// The least difference of arrival and departure, of two clocks; of the current and the last
+    /// window.
     least: [i64; 2],
     window_began_at: Time,
     latest: Option<i64>,
     heard_at: Time,
     /// The longest queueing delay of late.
-    longest: Windows<Span>,
+    longest: TwoWindows<Span>,
 }
 
 impl Path {
@@ -205,11 +212,12 @@ impl Path {
             window_began_at: Time::ZERO,
             latest: None,
             heard_at: Time::ZERO,
-            longest: Windows::default(),
+            longest: TwoWindows::default(),
         }
     }
 
-    /// The peer got at `arrival` on its clock what left at `departure` on ours, both in microseconds mod 2³².
+    /// The peer got at `arrival` on its clock what left at `departure` on ours, both in
+    /// microseconds mod 2³².
     pub(super) fn on_arrival(&mut self, now: Time, difference: i64) {
         if now.saturating_since(self.window_began_at) > PATH_MEMORY {
             self.least = [difference, self.least[0]];
@@ -228,8 +236,9 @@ impl Path {
         self.longest.most().saturating_sub(self.queueing_at(now))
     }
 
-    /// How much longer than the least a packet takes now: as the last one did, or no longer if that is long ago.
-    /// A queue that nobody has looked at for a while may be gone, and only sending tells.
+    /// How much longer than the least a packet takes now: as the last one did, or no longer if that
+    /// is long ago. A queue that nobody has looked at for a while may be gone, and only sending
+    /// tells.
     pub(super) fn queueing_at(&self, now: Time) -> Span {
         if now.saturating_since(self.heard_at) > QUEUE_MEMORY {
             return Span::ZERO;
@@ -256,10 +265,11 @@ const LONGEST_MEMORY: Span = Span::from_secs(2);
 /// The least one-way delay is that of one to two such windows.
 const PATH_MEMORY: Span = Span::from_secs(10);
 
-/// The most that was in flight during the last one to two seconds: what the flow has proved that the path
-/// carries although its application did not use it at every moment (`pipeACK` of RFC 7661, section 4.2).
+/// The most that was in flight during the last one to two seconds: what the flow has proved that
+/// the path carries although its application did not use it at every moment (`pipeACK` of RFC 7661,
+/// section 4.2).
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Peak(Windows<u64>);
+pub(super) struct Peak(TwoWindows<u64>);
 
 impl Peak {
     pub(super) fn on_flight(&mut self, now: Time, in_flight: u64) {

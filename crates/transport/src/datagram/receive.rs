@@ -11,7 +11,7 @@ use super::events::{CloseReason, Event, PathFrame, Violation};
 use super::parts::{Contents, Since, State};
 use super::received::Ecn;
 use super::statistics::PeerReport;
-use super::transmit::MOST_UNANSWERED;
+use super::transmit::MAX_UNANSWERED;
 use crate::timeline::{Importance, Meta, Payload, SectionId, StreamId, inbox};
 use crate::wire::Stamp;
 use crate::wire::frame::{self, Ack, Credit, EcnCounts, Frame, Frames, ReceiverReport, Section};
@@ -66,7 +66,8 @@ impl<P: Payload> Connection<P> {
         result
     }
 
-    /// A packet has come again, as whoever protects packets knows by its number before it opens them.
+    /// A packet has come again, as whoever protects packets knows by its number before it opens
+    /// them.
     pub fn on_duplicate(&mut self) {
         self.statistics.received.duplicates += 1;
     }
@@ -90,7 +91,7 @@ impl<P: Payload> Connection<P> {
         // A peer whose bytes find no room may know of more than there is.
         if (reading.is_refused || reading.asks_for_room)
             && !self.taking.is_over()
-            && self.credit.unanswered < MOST_UNANSWERED
+            && self.credit.unanswered < MAX_UNANSWERED
         {
             self.control.credit = true;
         }
@@ -179,7 +180,8 @@ impl<P: Payload> Connection<P> {
                     self.state = State::Draining {
                         until: now + self.loss.base_timeout() * 3,
                     };
-                    // Everything is settled: whatever stands behind it in the packet comes too late.
+                    // Everything is settled: whatever stands behind it in the packet comes too
+                    // late.
                     break;
                 }
             }
@@ -253,8 +255,9 @@ impl<P: Payload> Connection<P> {
         }
     }
 
-    /// The peer's meter reported in the packet `number`. One that was overtaken by another report tells how things
-    /// stood, unless it names its round; and before the meter has heard of a new path, all speak of the one before.
+    /// The peer's meter reported in the packet `number`. One that was overtaken by another report
+    /// tells how things stood, unless it names its round; and before the meter has heard of a new
+    /// path, all speak of the one before.
     fn on_report(&mut self, now: Time, number: PacketNumber, report: &Report) {
         let measurements = &mut self.measurements;
         let names_round = matches!(report, Report::Count { .. });
@@ -282,7 +285,8 @@ impl<P: Payload> Connection<P> {
             self.credit.told_by = Some(number);
             self.credit.is_asked_for = false;
             self.credit.bytes = credit.bytes;
-            // What a later packet answered has taken its room after this was said, or before: it counts on.
+            // What a later packet answered has taken its room after this was said, or before: it
+            // counts on.
             if self.credit.answered_by <= Some(number) {
                 self.credit.answered_before = self.outbox.answered();
             }
@@ -375,9 +379,9 @@ impl<P: Payload> Connection<P> {
         }
         let sample = self.measure_delivery(now, news.prior_in_flight, ack.delay);
         if let Some(number) = news.answered
-            && self.controller.needs_answers()
+            && self.controller.needs_in_order_acks()
         {
-            self.controller.on_answered(&Answered {
+            self.controller.on_in_order_ack(&Answered {
                 now,
                 number,
                 arrived_at: Some(Arrived {
@@ -414,8 +418,8 @@ impl<P: Payload> Connection<P> {
         Ok(())
     }
 
-    /// The delivery rate over the flight of the newest packet that was acknowledged. The peer's delay is taken off the
-    /// round trip as everywhere.
+    /// The delivery rate over the flight of the newest packet that was acknowledged. The peer's
+    /// delay is taken off the round trip as everywhere.
     fn measure_delivery(&mut self, now: Time, prior_in_flight: u64, delay: Span) -> RateSample {
         let sample = self.sent.sample(now, prior_in_flight);
         let least = self.loss.min().unwrap_or(Span::ZERO);
@@ -438,8 +442,8 @@ impl<P: Payload> Connection<P> {
 
     /// Takes in how many packets the peer saw marked; returns how many of them are new.
     ///
-    /// A path that wipes the marks out, or a peer that does not report them, is not asked for marks any more
-    /// (RFC 9000, section 13.4.2).
+    /// A path that wipes the marks out, or a peer that does not report them, is not asked for marks
+    /// any more (RFC 9000, section 13.4.2).
     fn on_marks(&mut self, counts: EcnCounts, packets: u32) -> u64 {
         let told = self.ecn_told;
         let new_marks = counts.ce.saturating_sub(told.ce);
@@ -465,8 +469,8 @@ impl<P: Payload> Connection<P> {
         self.detect_losses_with(now, self.sent.in_flight(), before);
     }
 
-    /// Declares packets lost. `in_flight` is what was in flight before, and `acknowledged` when the newest packet
-    /// acknowledged before had left.
+    /// Declares packets lost. `in_flight` is what was in flight before, and `acknowledged` when the
+    /// newest packet acknowledged before had left.
     fn detect_losses_with(&mut self, now: Time, in_flight: u64, acknowledged: Time) {
         let (lost, due_at) = self
             .sent
@@ -531,9 +535,9 @@ impl<P: Payload> Connection<P> {
             .is_none_or(|began_at| sent_at > began_at)
     }
 
-    /// The controller is told of an episode. What counts as in flight is the most of the last seconds: an
-    /// application that pauses between its bursts would otherwise be cut to nothing by a loss in a pause (RFC 7661,
-    /// section 4.4).
+    /// The controller is told of an episode. What counts as in flight is the most of the last
+    /// seconds: an application that pauses between its bursts would otherwise be cut to nothing by
+    /// a loss in a pause (RFC 7661, section 4.4).
     fn begin_episode(&mut self, now: Time, loss: &Loss) {
         let proved = Bytes::new(self.peak.most()).min(loss.window);
         let loss = &Loss {

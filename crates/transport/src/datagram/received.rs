@@ -177,8 +177,8 @@ impl ReceivedPackets {
         self.due_at = Time::MAX;
     }
 
-    /// The peer has seen an acknowledgement whose largest number was `largest`: what lies below the ranges
-    /// that it spoke of need not be said again.
+    /// The peer has seen an acknowledgement whose largest number was `largest`: what lies below the
+    /// ranges that it spoke of need not be said again.
     pub(super) fn on_seen(&mut self, largest: PacketNumber) {
         let Some(floor) = largest.get().checked_sub(REPEATED) else {
             return;
@@ -193,8 +193,8 @@ impl ReceivedPackets {
     }
 }
 
-/// The most ranges remembered and sent: an acknowledgement with all of them fits into a packet of 1,200
-/// bytes.
+/// The most ranges remembered and sent: an acknowledgement with all of them fits into a packet of
+/// 1,200 bytes.
 pub(super) const MAX_RANGES: usize = 64;
 
 /// Ranges this far below one that the peer knows of are not repeated.

@@ -14,7 +14,8 @@ use crate::wire::frame::AckRange;
 pub(super) struct SentPacket<C> {
     pub(super) number: PacketNumber,
     pub(super) sent_at: Time,
-    /// What counts against the window: the protected payload; zero for packets that ask for no answer.
+    /// What counts against the window: the protected payload; zero for packets that ask for no
+    /// answer.
     pub(super) size: u32,
     /// What has to be done again, or is settled, when the packet is lost or acknowledged.
     pub(super) contents: C,
@@ -28,8 +29,8 @@ pub(super) struct SentPacket<C> {
 
 /// What a packet carries.
 pub(super) trait Carried: Default {
-    /// Takes out what has to be sent again when the packet is lost, and keeps what is settled should it be acknowledged all
-    /// the same.
+    /// Takes out what has to be retransmitted when the packet is lost, and keeps what is settled
+    /// should it be acknowledged all the same.
     fn repeat(&mut self) -> Self;
 }
 
@@ -40,7 +41,8 @@ struct Missing<C> {
     sent_at: Time,
     size: u32,
     contents: C,
-    /// It left on a path that is no longer the connection's: that it was late says nothing of this one.
+    /// It left on a path that is no longer the connection's: that it was late says nothing of this
+    /// one.
     is_foreign: bool,
 }
 
@@ -54,19 +56,21 @@ pub(super) struct Acknowledged<C> {
     pub(super) bytes: u64,
     /// The largest of them, and when it left.
     pub(super) largest: Option<(PacketNumber, Time)>,
-    /// When the largest number of the acknowledgement left, if that is newly acknowledged and one of these is with it. It
-    /// may be of a packet that asked for nothing: its answer is as good a clock.
+    /// When the largest number of the acknowledgement left, if that is newly acknowledged and one
+    /// of these is with it. It may be of a packet that asked for nothing: its answer is as good a
+    /// clock.
     pub(super) timed: Option<Time>,
     /// The least of them.
     pub(super) least: Option<PacketNumber>,
     /// The largest of them, when they lie without a gap behind everything acknowledged before.
     pub(super) answered: Option<PacketNumber>,
-    /// The largest of them, and of those that had been declared lost, of a packet larger than the base.
+    /// The largest of them, and of those that had been declared lost, of a packet larger than the
+    /// base.
     pub(super) largest_above_base: Option<PacketNumber>,
     /// What those carried that had been declared lost.
     pub(super) late_contents: Vec<C>,
-    /// How many packets beyond the lost one had been acknowledged when a packet that had been declared lost
-    /// arrived after all; the most of all such. Zero when there was none.
+    /// How many packets beyond the lost one had been acknowledged when a packet that had been
+    /// declared lost arrived after all; the most of all such. Zero when there was none.
     pub(super) reordering: u64,
     /// When each of them had left, the oldest first.
     pub(super) late_sent_at: Vec<Time>,
@@ -91,7 +95,8 @@ pub(super) struct Lost<C> {
     pub(super) sent_at: Vec<Time>,
     /// The account of each of these.
     pub(super) losses: Vec<PacketLoss>,
-    /// How far apart the first and the last of them left between which nothing was acknowledged; the furthest of such.
+    /// How far apart the first and the last of them left between which nothing was acknowledged;
+    /// the furthest of such.
     pub(super) spread: Span,
     /// Whether only time told, for all of them.
     pub(super) by_delay: bool,
@@ -103,10 +108,10 @@ pub(super) struct NeverSent(pub(super) PacketNumber);
 
 /// The record of what left, by packet number.
 ///
-/// Numbers are given out in order; some are left out on purpose ([`SentPackets::skip`]), so that a peer that
-/// acknowledges what it did not receive is found out. Memory is that of the packets between the oldest in
-/// flight and the newest, those that ask for no answer [up to a limit](MAX_UNASKED), plus each
-/// lost one as long as it may still turn up.
+/// Numbers are given out in order; some are left out on purpose ([`SentPackets::skip`]), so that a
+/// peer that acknowledges what it did not receive is found out. Memory is that of the packets
+/// between the oldest in flight and the newest, those that ask for no answer
+/// [up to a limit](MAX_UNASKED), plus each lost one as long as it may still turn up.
 #[derive(Debug)]
 pub(super) struct SentPackets<C> {
     /// In ascending order of numbers, without the skipped ones.
@@ -169,7 +174,8 @@ impl<C: Carried> SentPackets<C> {
         self.in_flight_packets
     }
 
-    /// What the oldest packet in flight carries that was not repeated yet; the packet itself stays in flight.
+    /// What the oldest packet in flight carries that was not repeated yet; the packet itself stays
+    /// in flight.
     pub(super) fn repeat_oldest(&mut self) -> Option<C> {
         self.packets
             .iter_mut()
@@ -185,8 +191,8 @@ impl<C: Carried> SentPackets<C> {
         self.rate.on_app_limited(self.in_flight);
     }
 
-    /// Takes all packets out of flight, for what they left on is no longer the path of the connection; what they carry. Some may still
-    /// turn up.
+    /// Takes all packets out of flight, for what they left on is no longer the path of the
+    /// connection; what they carry. Some may still turn up.
     pub(super) fn abandon(&mut self) -> Vec<C> {
         let mut contents = Vec::new();
         for packet in self.packets.drain(..) {
@@ -256,11 +262,12 @@ impl<C: Carried> SentPackets<C> {
         self.largest_acknowledged
     }
 
-    /// An acknowledgement of these ranges, given from the largest down. Contents of newly acknowledged packets
-    /// are taken out of the record.
+    /// An acknowledgement of these ranges, given from the largest down. Contents of newly
+    /// acknowledged packets are taken out of the record.
     ///
     /// # Errors
-    /// [`NeverSent`] when a number was never given out or was left out on purpose; nothing is changed then.
+    /// [`NeverSent`] when a number was never given out or was left out on purpose; nothing is
+    /// changed then.
     pub(super) fn on_ack(
         &mut self,
         now: Time,
@@ -347,8 +354,8 @@ impl<C: Carried> SentPackets<C> {
         Ok(result)
     }
 
-    /// The delivery rate that the acknowledgement measured which was taken in last, and the losses found since the sample
-    /// before.
+    /// The delivery rate that the acknowledgement measured which was taken in last, and the losses
+    /// found since the sample before.
     pub(super) fn sample(&mut self, now: Time, prior_in_flight: u64) -> RateSample {
         self.rate.sample(now, prior_in_flight, self.in_flight)
     }
@@ -385,8 +392,9 @@ impl<C: Carried> SentPackets<C> {
         }
     }
 
-    /// Declares packets lost that lie `threshold` or more below the largest acknowledged one, or left before
-    /// `now − delay` and below it (RFC 9002, section 6.1). Returns them, and when the next one is due by time.
+    /// Declares packets lost that lie `threshold` or more below the largest acknowledged one, or
+    /// left before `now − delay` and below it (RFC 9002, section 6.1). Returns them, and when the
+    /// next one is due by time.
     pub(super) fn detect_losses(
         &mut self,
         now: Time,
@@ -470,7 +478,8 @@ impl<C: Carried> SentPackets<C> {
             self.unasked -= usize::from(first.is_open && first.size == 0);
             self.packets.pop_front();
         }
-        // A left-out number is remembered for as long as an honest acknowledgement may reach so low.
+        // A left-out number is remembered for as long as an honest acknowledgement may reach so
+        // low.
         let horizon = self.packets.front().map_or(self.next, |first| first.number);
         while self.skipped.len() > MAX_SKIPPED
             && self.skipped.front().is_some_and(|number| *number < horizon)
@@ -499,8 +508,9 @@ const MAX_SKIPPED: usize = 64;
 /// How many left-out numbers are remembered when nothing is ever settled.
 const MAX_SKIPPED_EVER: usize = 4_096;
 
-/// How many packets that ask for no answer are remembered: a peer that acknowledges nothing makes no more of them
-/// stay. What they carried is worth little, each acknowledgement says what those before it said.
+/// How many packets that ask for no answer are remembered: a peer that acknowledges nothing makes
+/// no more of them stay. What they carried is worth little, each acknowledgement says what those
+/// before it said.
 const MAX_UNASKED: usize = 1_024;
 
 #[cfg(test)]
@@ -621,8 +631,8 @@ mod tests {
 
     #[test]
     fn a_rate_sample_by_hand() {
-        // Ten packets of 1,000 bytes, a millisecond apart, over a path of 40 ms that carries one each 2 ms:
-        // the acknowledgement of packet 3 comes at 46 ms, that of packet 6 at 52 ms.
+        // Ten packets of 1,000 bytes, a millisecond apart, over a path of 40 ms that carries one
+        // each 2 ms: the acknowledgement of packet 3 comes at 46 ms, that of packet 6 at 52 ms.
         let mut sent = ten();
         let sample = |sent: &mut SentPackets<u64>, now, range| {
             let news = sent.on_ack(now, ranges([range])).expect("sent");
@@ -630,7 +640,8 @@ mod tests {
         };
         sample(&mut sent, at(46), (0, 3));
         let second = sample(&mut sent, at(52), (4, 6));
-        // All ten left before anything was delivered, so the whole flight counts: 7,000 bytes in 52 ms.
+        // All ten left before anything was delivered, so the whole flight counts: 7,000 bytes in 52
+        // ms.
         assert_eq!(second.delivered, Bytes::new(7_000));
         assert_eq!(second.interval, Span::from_millis(52));
         assert_eq!(second.sending, None, "it began with nothing in flight");
@@ -643,13 +654,14 @@ mod tests {
         assert_eq!(third.delivered, Bytes::new(4_000));
         assert_eq!(third.interval, Span::from_millis(46));
         assert!(third.app_limited);
-        // Behind packet 6, which left at 6 ms and was the newest to be answered when packet 10 left.
+        // Behind packet 6, which left at 6 ms and was the newest to be answered when packet 10
+        // left.
         assert_eq!(third.sending, Some(Span::from_millis(46)));
     }
 
     proptest! {
-        /// Against a set of numbers: whatever is acknowledged and declared lost, each packet's contents come
-        /// out at most once, and the bytes in flight are those of the rest.
+        /// Against a set of numbers: whatever is acknowledged and declared lost, each packet's
+        /// contents come out at most once, and the bytes in flight are those of the rest.
         #[test]
         fn each_packet_has_one_fate(
             steps in prop::collection::vec((0_u64..40, 0_u64..6, 0_u8..4), 1..120),

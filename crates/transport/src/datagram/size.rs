@@ -2,7 +2,8 @@
 
 use comity_units::{PacketNumber, Span, Time};
 
-/// The size of full packets, as protected payload in bytes (RFC 8899: packetization layer path MTU discovery).
+/// The size of full packets, as protected payload in bytes (RFC 8899: packetization layer path MTU
+/// discovery).
 ///
 /// ```text
 ///             a packet of the size tried arrives: current = size
@@ -18,14 +19,14 @@ use comity_units::{PacketNumber, Span, Time};
 ///   limit = size
 /// ```
 ///
-/// The first size that is tried is the largest, which most paths carry; then the middle between what arrived and
-/// what did not. A try is a packet of padding: neither window nor pacer hold it, and its loss is no sign of
-/// congestion. At most one is on its way.
+/// The first size that is tried is the largest, which most paths carry; then the middle between
+/// what arrived and what did not. A try is a packet of padding: neither window nor pacer hold it,
+/// and its loss is no sign of congestion. At most one is on its way.
 ///
-/// Differs from RFC 8899 in: 1. the largest size is tried first; 2. a black hole is found by the losses of larger
-/// packets behind which smaller ones arrive, as QUIC implementations do, since loss detection tells of them sooner
-/// than the three probe timeouts of section 4.3; 3. nothing is found out below the base: the handshake does not
-/// work there.
+/// Differs from RFC 8899 in: 1. the largest size is tried first; 2. a black hole is found by the
+/// losses of larger packets behind which smaller ones arrive, as QUIC implementations do, since
+/// loss detection tells of them sooner than the three probe timeouts of section 4.3; 3. nothing is
+/// found out below the base: the handshake does not work there.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PathSize {
     /// What every path carries on which the handshake works.
@@ -55,7 +56,8 @@ enum Search {
 }
 
 impl PathSize {
-    /// Sizes up to `most`; those above `base` are to be tried first. Without a base `most` is not questioned.
+    /// Sizes up to `most`; those above `base` are to be tried first. Without a base `most` is not
+    /// questioned.
     pub(super) fn new(base: Option<u32>, most: u32) -> Self {
         let base = base.unwrap_or(most).min(most);
         Self {
@@ -152,7 +154,7 @@ impl PathSize {
             return;
         };
         self.failures += 1;
-        if self.failures >= MOST_TRIES {
+        if self.failures >= MAX_TRIES {
             self.failures = 0;
             self.limit = size;
             self.settle(now);
@@ -182,8 +184,8 @@ impl PathSize {
         }
     }
 
-    /// Packets are lost, given by number and size, behind which others arrived. Whether that shows that the path
-    /// carries them no more.
+    /// Packets are lost, given by number and size, behind which others arrived. Whether that shows
+    /// that the path carries them no more.
     pub(super) fn on_lost(&mut self, packets: impl Iterator<Item = (PacketNumber, u32)>) -> bool {
         if self.current <= self.base {
             return false;
@@ -229,7 +231,7 @@ impl PathSize {
 }
 
 /// `MAX_PROBES` of RFC 8899, section 5.1.2.
-const MOST_TRIES: u32 = 3;
+const MAX_TRIES: u32 = 3;
 
 /// So many losses of larger packets alone are no accident: as many as loss detection takes for one.
 const TELLING_LOSSES: u32 = 3;
@@ -268,7 +270,8 @@ mod tests {
         );
         assert_eq!(search(&mut size, Time::ZERO, 1_423, 0), 1);
         assert_eq!((size.current(), size.news()), (1_423, None));
-        // 1,423 fails; 1,297 arrives; 1,360 arrives; 1,391 fails; 1,375 fails, and 1,360 is close enough.
+        // 1,423 fails; 1,297 arrives; 1,360 arrives; 1,391 fails; 1,375 fails, and 1,360 is close
+        // enough.
         let mut size = PathSize::new(Some(1_171), 1_423);
         assert_eq!(search(&mut size, Time::ZERO, 1_370, 0), 3 + 1 + 1 + 3 + 3);
         assert_eq!((size.current(), size.news()), (1_360, Some(1_360)));

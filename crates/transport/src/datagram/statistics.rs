@@ -31,9 +31,10 @@ pub struct SentStatistics {
     pub wire_bytes: u64,
     /// Bytes of sections in them, repeated ones included.
     pub section_bytes: u64,
-    /// Bytes of sections that were sent again.
-    pub repeated_bytes: u64,
-    /// Bytes of sections that were sent at or after their deadline: zero unless deadlines are switched off.
+    /// Bytes of sections that were retransmitted.
+    pub retransmitted_bytes: u64,
+    /// Bytes of sections that were sent at or after their deadline: zero unless deadlines are
+    /// switched off.
     pub late_bytes: u64,
     /// Packets declared lost.
     pub lost_packets: u64,
@@ -58,8 +59,8 @@ pub struct ReceivedStatistics {
     pub packets: u64,
     /// Their bytes on the wire, headers included.
     pub wire_bytes: u64,
-    /// Packets that have not come, by the numbers missing below the largest one that came. What comes late is taken
-    /// back, and numbers that the peer leaves out on purpose are not counted.
+    /// Packets that have not come, by the numbers missing below the largest one that came. What
+    /// comes late is taken back, and numbers that the peer leaves out on purpose are not counted.
     pub missing_packets: u64,
     /// Packets that had arrived before.
     pub duplicates: u64,
@@ -78,25 +79,27 @@ pub struct PathStatistics {
     pub latest_rtt: Option<Span>,
     /// The least round-trip time.
     pub min_rtt: Option<Span>,
-    /// The delay of packets to the peer: half of the least round trip, and the queueing delay on the way.
+    /// The delay of packets to the peer: half of the least round trip, and the queueing delay on
+    /// the way.
     pub one_way_delay: Option<Span>,
     /// The congestion window.
     pub window: Bytes,
     /// What is in flight.
     pub in_flight: Bytes,
-    /// The slow-start threshold, where the law has one.
+    /// The slow-start threshold, where the controller has one.
     pub ssthresh: Option<Bytes>,
     /// The rate at which packets are spread, where they are.
     pub pacing_rate: Option<Rate>,
-    /// How fast a burst may go, where the law keeps an account ([`Pacing::Bucket`]).
+    /// How fast a burst may go, where the controller keeps an account ([`Pacing::Bucket`]).
     ///
     /// [`Pacing::Bucket`]: comity_congestion::Pacing::Bucket
     pub peak_rate: Option<Rate>,
     /// The bytes in that account as of the last packet; below zero when it is overdrawn.
-    pub savings: Option<i64>,
+    pub tokens: Option<i64>,
     /// The phase of the controller.
     pub phase: Phase,
-    /// What the application may send ([`Connection::target_bitrate`](super::Connection::target_bitrate)).
+    /// What the application may send
+    /// ([`Connection::target_bitrate`](super::Connection::target_bitrate)).
     pub target_bitrate: Option<Rate>,
     /// The protected payload of a full packet, in bytes.
     pub payload: u32,
@@ -119,9 +122,9 @@ pub struct PeerReport {
     pub packets: u64,
     /// Packets received more than once.
     pub duplicates: u64,
-    /// The delay of the latest packet to the peer, in microseconds: half of the least round trip that the peer
-    /// measured, and the queues on the way. A peer that gives plain differences of the clocks makes it negative at
-    /// times.
+    /// The delay of the latest packet to the peer, in microseconds: half of the least round trip
+    /// that the peer measured, and the queues on the way. A peer that gives plain differences of
+    /// the clocks makes it negative at times.
     pub one_way_latest_us: i64,
     /// The least of the recent past, likewise.
     pub one_way_least_us: i64,

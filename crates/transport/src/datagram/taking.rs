@@ -1,7 +1,7 @@
 //! Who takes the sections that arrive.
 //!
-//! An acknowledgement says that a section has arrived, and its sender counts it so. It is therefore not given before
-//! there is somebody to take the section, nor once nobody will:
+//! An acknowledgement says that a section has arrived, and its sender counts it so. It is therefore
+//! not given before there is somebody to take the section, nor once nobody will:
 //!
 //! ```text
 //!              take_sections               refuse_sections
@@ -9,9 +9,10 @@
 //! kept, not acknowledged           kept and acknowledged     refused, not acknowledged
 //! ```
 //!
-//! A connection begins with `Now`. One that a listener has let in and nobody has accepted waits with `NotYet`: what came
-//! is acknowledged together when somebody takes it, so that whoever is taken at once notices nothing, and whoever is not
-//! has its packets counted as lost, as on a path that carries nothing.
+//! A connection begins with `Now`. One that a listener has let in and nobody has accepted waits
+//! with `NotYet`: what came is acknowledged together when somebody takes it, so that whoever is
+//! taken at once notices nothing, and whoever is not has its packets counted as lost, as on a path
+//! that carries nothing.
 
 use alloc::collections::BTreeMap;
 
@@ -22,7 +23,7 @@ use super::received::Ecn;
 use crate::timeline::Payload;
 
 /// Packets whose acknowledgement may wait. What comes beyond counts as lost.
-const MOST_WITHHELD: usize = 1_024;
+const MAX_WITHHELD: usize = 1_024;
 
 /// Who takes the sections that arrive.
 #[derive(Debug)]
@@ -54,8 +55,8 @@ impl Taking {
 }
 
 impl<P: Payload> Connection<P> {
-    /// From now on sections are kept, but not acknowledged before [`take_sections`](Self::take_sections). To be called
-    /// before anything arrives.
+    /// From now on sections are kept, but not acknowledged before
+    /// [`take_sections`](Self::take_sections). To be called before anything arrives.
     pub fn await_taker(&mut self) {
         self.taking = Taking::NotYet(BTreeMap::new());
     }
@@ -83,8 +84,9 @@ impl<P: Payload> Connection<P> {
         }
     }
 
-    /// From now on nobody takes what arrives: no packet with sections is acknowledged, and the peer is told that there
-    /// is no room. What has come stays, to be polled; what is not whole, and what is heard of from now on, becomes a gap.
+    /// From now on nobody takes what arrives: no packet with sections is acknowledged, and the peer
+    /// is told that there is no room. What has come stays, to be polled; what is not whole, and
+    /// what is heard of from now on, becomes a gap.
     pub fn refuse_sections(&mut self) {
         if !self.taking.is_over() {
             self.taking = Taking::NoMore;
@@ -92,8 +94,8 @@ impl<P: Payload> Connection<P> {
         }
     }
 
-    /// A packet that asks for an answer, or does not, is acknowledged in its time; returns whether there was room to
-    /// remember it.
+    /// A packet that asks for an answer, or does not, is acknowledged in its time; returns whether
+    /// there was room to remember it.
     pub(super) fn acknowledge(
         &mut self,
         now: Time,
@@ -102,7 +104,7 @@ impl<P: Payload> Connection<P> {
         (has_sections, wants_answer): (bool, bool),
     ) -> bool {
         if has_sections && let Taking::NotYet(withheld) = &mut self.taking {
-            let has_room = withheld.len() < MOST_WITHHELD;
+            let has_room = withheld.len() < MAX_WITHHELD;
             if has_room {
                 let arrived_at = now;
                 withheld.insert(number, Withheld { arrived_at, ecn });

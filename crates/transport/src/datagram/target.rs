@@ -5,10 +5,11 @@ use comity_units::{Bytes, Rate, Span, Time};
 use super::carried::{Carried, Passage};
 use super::events::Target;
 
-/// Smooths what the congestion controller allows into one rate that an encoder can follow, and that the path carries.
+/// Smooths what the congestion controller allows into one rate that an encoder can follow, and that
+/// the path carries.
 ///
 /// ```text
-/// allowed  = window / srtt, or the pacing rate of laws that have one
+/// allowed  = window / srtt, or the pacing rate of controllers that have one
 /// average  = average + (1 − e^(−elapsed / τ)) · (allowed − average)          τ = 1 s
 ///            max( average, allowed ) in slow start
 /// carried  = what the path was seen to carry                                 (`Carried`)
@@ -16,21 +17,23 @@ use super::events::Target;
 /// offer    = min( 1.6 · average, carried, ceiling ) · the same                ceiling: of the application
 /// ```
 ///
-/// A law may allow more than the path carries until something is lost. Whoever sent that would fill the queue before
-/// each of its own bursts.
+/// A controller may allow more than the path carries until something is lost. Whoever sent that
+/// would fill the queue before each of its own bursts.
 ///
-/// The target is for an encoder, whose output is all to arrive. The offer is for who has more than fits and may leave
-/// some of it out: what a law allows beside others goes up and down by more than half of it within seconds, and what is left out for the
-/// average is missing when there is more. What does not fit when there is less, the connection leaves out itself, the
-/// least important first and no earlier than it has to.
+/// The target is for an encoder, whose output is all to arrive. The offer is for who has more than
+/// fits and may leave some of it out: what a controller allows beside others goes up and down by
+/// more than half of it within seconds, and what is left out for the average is missing when there
+/// is more. What does not fit when there is less, the connection leaves out itself, the least
+/// important first and no earlier than it has to.
 ///
-/// Slow start doubles what is allowed in each round trip: an average over a second would be far behind it, and an
-/// application that believed it would leave out what the path carries.
+/// Slow start doubles what is allowed in each round trip: an average over a second would be far
+/// behind it, and an application that believed it would leave out what the path carries.
 ///
-/// A change is announced when it is worth an encoder's trouble: at once when the target falls by an eighth
-/// below the one announced last, and after a second when it has risen by an eighth above it all that time, in slow
-/// start at once. Between the two nothing is announced, so that the saw-tooth of additive increase does not shake the
-/// encoder. Each of the two rates is announced so, and both when one is.
+/// A change is announced when it is worth an encoder's trouble: at once when the target falls by an
+/// eighth below the one announced last, and after a second when it has risen by an eighth above it
+/// all that time, in slow start at once. Between the two nothing is announced, so that the
+/// saw-tooth of additive increase does not shake the encoder. Each of the two rates is announced
+/// so, and both when one is.
 #[derive(Clone, Debug)]
 pub(super) struct TargetBitrate {
     /// The smoothed allowed rate in bit/s; zero before the first.
@@ -111,7 +114,7 @@ impl TargetBitrate {
         self.carried.on_sample(now, passage, least);
     }
 
-    /// What the law allows for sections on the average; `None` before anything is known.
+    /// What the controller allows for sections on the average; `None` before anything is known.
     pub(super) fn allowance(&self) -> Option<Rate> {
         (self.average > 0.0).then(|| self.net(Rate::from_bps_f64(self.average)))
     }
@@ -126,13 +129,14 @@ impl TargetBitrate {
         Some(self.net(self.bounded(OVERBOOKING)?.min(self.ceiling)))
     }
 
-    /// So many times what the law allows on the average, and no more than the path carries, on the wire.
+    /// So many times what the controller allows on the average, and no more than the path carries,
+    /// on the wire.
     fn bounded(&self, times: f64) -> Option<Rate> {
         let law = (self.average > 0.0).then(|| Rate::from_bps_f64(self.average * times));
         law.into_iter().chain(self.carried.rate()).min()
     }
 
-    /// Whether somebody follows the target, and only the law still says how far.
+    /// Whether somebody follows the target, and only the controller still says how far.
     pub(super) fn is_followed(&self) -> bool {
         self.average > 0.0 || self.rate.told > Rate::ZERO && self.carried.rate().is_none()
     }
@@ -211,9 +215,10 @@ const SMOOTHING: Span = Span::from_secs(1);
 /// How long a rise has to last before it is announced.
 const PATIENCE: Span = Span::from_secs(1);
 
-/// By how much what is offered may be more than the law's average. A video of 4 Mb/s beside one to four flows of TCP through 8 Mb/s
-/// has most on time and decodable with 1.4 to 1.6 (0.05 of its share more than with nothing left out beforehand, with 1 it
-/// has 0.1 to 0.2 less); from 1.6 on a video of less than its share loses nothing.
+/// By how much what is offered may be more than the controller's average. A video of 4 Mb/s beside
+/// one to four flows of TCP through 8 Mb/s has most on time and decodable with 1.4 to 1.6 (0.05 of
+/// its share more than with nothing left out beforehand, with 1 it has 0.1 to 0.2 less); from 1.6
+/// on a video of less than its share loses nothing.
 const OVERBOOKING: f64 = 1.6;
 
 /// The least change that is announced.
@@ -344,7 +349,8 @@ mod tests {
         target.on_allowed(Time::ZERO, mbps(4), false);
         assert_eq!(target.allowance(), Some(mbps(4)));
         assert_eq!(target.current(), Some(mbps(2)));
-        // As long as it is remembered, whatever the law allows; then the law alone counts.
+        // As long as it is remembered, whatever the controller allows; then the controller alone
+        // counts.
         let later = Time::from_secs(11);
         let free = Passage {
             sending: held.interval,

@@ -22,8 +22,8 @@ impl<P: Payload> Connection<P> {
         }
     }
 
-    /// As [`Connection::next_timer`], for a host whose application takes no sections at present: without the
-    /// times at which sections become ready.
+    /// As [`Connection::next_timer`], for a host whose application takes no sections at present:
+    /// without the times at which sections become ready.
     pub fn next_protocol_timer(&self) -> Time {
         match &self.state {
             State::Closed => return Time::MAX,
@@ -83,7 +83,7 @@ impl<P: Payload> Connection<P> {
             State::Open => {}
         }
         let is_silent = now >= self.last_received_at + self.config.idle_timeout;
-        if is_silent || self.loss.expiries >= MOST_PROBES {
+        if is_silent || self.loss.expiries >= MAX_PROBES {
             self.play_out();
             self.events.push_back(Event::Closed(CloseReason::Idle));
             self.state = State::Closed;
@@ -123,8 +123,8 @@ impl<P: Payload> Connection<P> {
         self.collect_outcomes();
     }
 
-    /// When a sender that only the peer's lack of room holds up asks whether there is more than it was told of. Of much
-    /// more the peer tells by itself, so that there is no haste to ask again.
+    /// When a sender that only the peer's lack of room holds up asks whether there is more than it
+    /// was told of. Of much more the peer tells by itself, so that there is no haste to ask again.
     fn asks_for_room_at(&self) -> Time {
         let patience = match self.credit.is_asked_for {
             true => MEASURE_INTERVAL,
@@ -133,12 +133,12 @@ impl<P: Payload> Connection<P> {
         self.last_sent_at + self.loss.base_timeout().max(patience)
     }
 
-    /// When the silence of the peer is to be broken by a probe: not before the law has had enough of it, where it has
-    /// a timer of its own.
+    /// When the silence of the peer is to be broken by a probe: not before the controller has had
+    /// enough of it, where it has a timer of its own.
     fn probe_at(&self) -> Time {
         let at = self.loss.probe_at();
         self.controller
-            .silence_ends_at()
+            .no_feedback_deadline()
             .map_or(at, |ends_at| at.max(ends_at))
     }
 
@@ -146,8 +146,9 @@ impl<P: Payload> Connection<P> {
         self.loss.on_probe(now);
         self.statistics.sent.probes += 1;
         self.probes = 1;
-        // What the oldest packet carried is sent again with the probe: when the tail of a flight was lost,
-        // that saves the round trip until loss detection finds it. The packet itself stays in flight.
+        // What the oldest packet carried is retransmitted with the probe: when the tail of a flight
+        // was lost, that saves the round trip until loss detection finds it. The packet itself
+        // stays in flight.
         if let Some(contents) = self.sent.repeat_oldest() {
             for chunk in contents.chunks() {
                 self.outbox.on_doubted(now, chunk);
@@ -156,7 +157,7 @@ impl<P: Payload> Connection<P> {
         }
     }
 
-    /// What a lost packet carried has to be sent again, if it still matters.
+    /// What a lost packet carried has to be retransmitted, if it still matters.
     pub(super) fn requeue(&mut self, now: Time, contents: Contents) {
         for chunk in contents.chunks() {
             self.outbox.on_lost(now, chunk);
@@ -180,8 +181,8 @@ impl<P: Payload> Connection<P> {
         }
     }
 
-    /// How many bytes this end has set aside for no section. None says that nobody takes anything any more, so that it is
-    /// at least one as long as somebody does.
+    /// How many bytes this end has set aside for no section. None says that nobody takes anything
+    /// any more, so that it is at least one as long as somebody does.
     pub(super) fn room(&self) -> u64 {
         if self.taking.is_over() {
             return 0;
@@ -195,7 +196,8 @@ impl<P: Payload> Connection<P> {
         self.credit.offered.saturating_sub(since)
     }
 
-    /// Whether the peer should hear how its sections fared. One that sends none has nothing to hear of.
+    /// Whether the peer should hear how its sections fared. One that sends none has nothing to hear
+    /// of.
     pub(super) fn has_report(&self) -> bool {
         let accounts = self.inbox.accounts();
         let has_sections = accounts.received > 0 || accounts.gaps.sum() > 0;
@@ -209,8 +211,8 @@ impl<P: Payload> Connection<P> {
         }
     }
 
-    /// The path stopped carrying anything for so long that what is known of it is stale (RFC 9002, section
-    /// 7.6).
+    /// The path stopped carrying anything for so long that what is known of it is stale (RFC 9002,
+    /// section 7.6).
     pub(super) fn on_persistent_congestion(&mut self, now: Time, in_flight: u64) {
         self.statistics.sent.persistent_congestions += 1;
         self.controller.on_timeout(&Timeout {
@@ -224,9 +226,10 @@ impl<P: Payload> Connection<P> {
     }
 }
 
-/// A peer that has acknowledged nothing although so many probes in a row asked it to, over two minutes or so, is gone
-/// as one that says nothing: whatever it says, what is sent to it does not arrive.
-pub(super) const MOST_PROBES: u32 = 64;
+/// A peer that has acknowledged nothing although so many probes in a row asked it to, over two
+/// minutes or so, is gone as one that says nothing: whatever it says, what is sent to it does not
+/// arrive.
+pub(super) const MAX_PROBES: u32 = 64;
 
 /// How often the peer hears how its sections fared while they come.
 pub(super) const REPORT_INTERVAL: Span = Span::from_millis(100);

@@ -28,10 +28,12 @@ pub struct Transmit {
     pub number: PacketNumber,
     /// The mark that its IP header should have.
     pub ecn: Ecn,
-    /// The size of its protected payload in bytes; with elided sections more than what was appended.
+    /// The size of its protected payload in bytes; with elided sections more than what was
+    /// appended.
     pub payload: u32,
-    /// The first deadline among the sections in it, `Time::MAX` where none is enforced. A host that holds the packet back
-    /// until then throws it away: for the connection it is lost, and nothing leaves after its deadline.
+    /// The first deadline among the sections in it, `Time::MAX` where none is enforced. A host that
+    /// holds the packet back until then throws it away: for the connection it is lost, and nothing
+    /// leaves after its deadline.
     pub leave_by: Time,
 }
 
@@ -77,8 +79,8 @@ impl<'a> Builder<'a> {
         self.size() == DEPARTURE
     }
 
-    /// Appends a frame if it fits. What this end builds is within the limits of the codec, so that a frame
-    /// that is refused says nothing to the peer that it could miss.
+    /// Appends a frame if it fits. What this end builds is within the limits of the codec, so that
+    /// a frame that is refused says nothing to the peer that it could miss.
     fn push(&mut self, frame: &Frame<'_>) -> bool {
         let fits = frame.size() <= self.room() && frame.encode(self.out).is_ok();
         self.is_eliciting |= fits && frame.kind().is_ack_eliciting();
@@ -123,10 +125,11 @@ impl<P: Payload> Connection<P> {
             return None;
         }
         let start = out.len();
-        let mut builder = Builder::new(out, start, self.most_payload() as usize);
+        let mut builder = Builder::new(out, start, self.max_payload() as usize);
         frame::encode_departure(self.stamp(now), builder.out);
         let mut contents = Contents::default();
-        // The peer must not count sections against the credit for whose room it already stands: it hears of both at once.
+        // The peer must not count sections against the credit for whose room it already stands: it
+        // hears of both at once.
         let tells_credit = self.control.credit;
         if self.received.has_news() || self.received.due_at() <= now || tells_credit {
             self.push_acknowledgement(now, &mut builder, &mut contents);
@@ -156,7 +159,8 @@ impl<P: Payload> Connection<P> {
             builder.out.truncate(start);
             return None;
         }
-        // An acknowledgement alone is worth a packet only when it is due; with something else it rides along.
+        // An acknowledgement alone is worth a packet only when it is due; with something else it
+        // rides along.
         let is_ack_alone = has_acknowledgement && !builder.is_eliciting && !report_is_due;
         if is_ack_alone && self.received.due_at() > now {
             builder.out.truncate(start);
@@ -195,10 +199,12 @@ impl<P: Payload> Connection<P> {
         }
         let has_window = self.has_window();
         self.keep_account(now);
-        // What only the ceiling holds back, the law does not: it must not grow for want of trying.
+        // What only the ceiling holds back, the controller does not: it must not grow for want of
+        // trying.
         let released_at = self.law_releases_at();
         let is_paced = released_at > now;
-        // A pacer that follows from the window only spreads it; a law's own calendar is a limit of its own.
+        // A pacer that follows from the window only spreads it; a controller's own calendar is a
+        // limit of its own.
         let has_calendar =
             self.decision.window == Bytes::MAX || matches!(self.decision.pacing, Pacing::At(_));
         let is_held_by_law =
@@ -268,8 +274,8 @@ impl<P: Payload> Connection<P> {
         }
     }
 
-    /// How much may leave at once after a pause: a packet, and what a timer that is a millisecond late would have let
-    /// out before it, another packet at least.
+    /// How much may leave at once after a pause: a packet, and what a timer that is a millisecond
+    /// late would have let out before it, another packet at least.
     fn burst(&self, pacing: Pacing) -> Bytes {
         let packet = Bytes::new(u64::from(self.size.current() + self.config.overhead));
         match pacing {
@@ -330,7 +336,7 @@ impl<P: Payload> Connection<P> {
         let known = self.room_known();
         let plenty = self.config.receive_buffer / 4 * 3;
         let is_worth_telling = known < plenty && known < self.room();
-        if is_worth_telling && self.credit.unanswered < MOST_UNANSWERED {
+        if is_worth_telling && self.credit.unanswered < MAX_UNANSWERED {
             self.push_credit(builder, contents);
         }
     }
@@ -420,10 +426,11 @@ impl<P: Payload> Connection<P> {
         self.outbox.notice_to_tell().is_some() || self.outbox.floor_to_tell().is_some()
     }
 
-    /// When what was given up may be told in a packet of its own. The packet is acknowledged, so that it obeys the law
-    /// as data does, and the rest of a burst of decisions waits for the next. Beyond the window there is one after a
-    /// silence that an answer should have ended: on a path that carries nothing the peer's gaps go on, and the first
-    /// packet that comes through opens it again.
+    /// When what was given up may be told in a packet of its own. The packet is acknowledged, so
+    /// that it obeys the controller as data does, and the rest of a burst of decisions waits for
+    /// the next. Beyond the window there is one after a silence that an answer should have ended:
+    /// on a path that carries nothing the peer's gaps go on, and the first packet that comes
+    /// through opens it again.
     pub(super) fn news_leave_at(&self) -> Time {
         if !self.has_window() {
             return self.last_sent_at + self.loss.base_timeout();
@@ -437,9 +444,10 @@ impl<P: Payload> Connection<P> {
 
     /// Fills the packet with pieces of sections.
     fn push_sections(&mut self, now: Time, builder: &mut Builder<'_>, contents: &mut Contents) {
-        let outlook = self.outlook(now);
+        let estimate = self.estimate(now);
         let epoch = self.epoch;
-        // A tag comes behind the sections; only without one can data reach to the end of the packet.
+        // A tag comes behind the sections; only without one can data reach to the end of the
+        // packet.
         let tag_room = match self.controller.upcoming_tag(now) {
             Tag::None => 0,
             tag => Frame::Tag(tag).size(),
@@ -453,7 +461,7 @@ impl<P: Payload> Connection<P> {
         let mut is_over = false;
         while !is_over {
             let room = builder.room().saturating_sub(tag_room);
-            if room < LEAST_PIECE && contents.chunk.is_some() {
+            if room < MIN_PIECE && contents.chunk.is_some() {
                 break;
             }
             // The header is written to find how much fits behind it. The one written last leaves.
@@ -465,10 +473,10 @@ impl<P: Payload> Connection<P> {
             };
             // A copy is never in the packet of its original, whose piece comes first in it.
             let copy = match contents.chunk {
-                None => self.outbox.next_copy(now, &outlook, fits),
+                None => self.outbox.next_copy(now, &estimate, fits),
                 Some(_) => None,
             };
-            let next = copy.or_else(|| self.outbox.next_chunk_with(now, &outlook, fits));
+            let next = copy.or_else(|| self.outbox.next_chunk_with(now, &estimate, fits));
             let Some(chunk) = next else {
                 break;
             };
@@ -478,8 +486,8 @@ impl<P: Payload> Connection<P> {
             let header = header.retransmitted(chunk.is_retransmission);
             let length = chunk.length as usize;
             let behind = room.saturating_sub(length);
-            let leaves_nothing = behind < LEAST_PIECE
-                || behind < header.size(chunk.length, Framing::Length) + LEAST_PIECE
+            let leaves_nothing = behind < MIN_PIECE
+                || behind < header.size(chunk.length, Framing::Length) + MIN_PIECE
                 || self.outbox.backlog() == 0;
             is_over = may_end && leaves_nothing;
             let framing = if is_over {
@@ -509,7 +517,7 @@ impl<P: Payload> Connection<P> {
             let length = u64::from(chunk.length);
             builder.section_bytes += length;
             if chunk.is_retransmission {
-                self.statistics.sent.repeated_bytes += length;
+                self.statistics.sent.retransmitted_bytes += length;
             }
             if deadline <= now {
                 self.statistics.sent.late_bytes += length;
@@ -524,7 +532,7 @@ impl<P: Payload> Connection<P> {
 
     fn push_tag(&mut self, now: Time, builder: &mut Builder<'_>) {
         if self.outbox.backlog() == 0 || !self.has_credit() {
-            self.controller.on_running_dry(now);
+            self.controller.on_app_limited(now);
         }
         let tag = self.controller.tag(now);
         if tag == Tag::None {
@@ -536,8 +544,9 @@ impl<P: Payload> Connection<P> {
         }
     }
 
-    /// Appends a payload of this frame and padding, `length` bytes in all or as few as the frame takes. It leaves
-    /// at once, for whatever address: neither window nor pacer hold it, and it is not counted as in flight.
+    /// Appends a payload of this frame and padding, `length` bytes in all or as few as the frame
+    /// takes. It leaves at once, for whatever address: neither window nor pacer hold it, and it is
+    /// not counted as in flight.
     pub fn write_path_frame(
         &mut self,
         now: Time,
@@ -564,16 +573,18 @@ impl<P: Payload> Connection<P> {
         Some(self.commit(now, size, false, 0, Contents::default()))
     }
 
-    /// The most that the next packet may have. When packets have met silence twice, smaller ones may come through: the
-    /// path may have become narrower, and what it swallows shows only when something behind it arrives.
-    fn most_payload(&self) -> u32 {
+    /// The most that the next packet may have. When packets have met silence twice, smaller ones
+    /// may come through: the path may have become narrower, and what it swallows shows only when
+    /// something behind it arrives.
+    fn max_payload(&self) -> u32 {
         match self.probes > 0 && self.loss.expiries >= 2 {
             true => self.size.base(),
             false => self.size.current(),
         }
     }
 
-    /// A packet that tries whether the path carries `size` bytes: it asks for an answer and has nothing to lose.
+    /// A packet that tries whether the path carries `size` bytes: it asks for an answer and has
+    /// nothing to lose.
     fn transmit_size(&mut self, now: Time, size: u32, out: &mut Vec<u8>) -> Option<Transmit> {
         let start = out.len();
         frame::encode_departure(self.stamp(now), out);
@@ -590,8 +601,8 @@ impl<P: Payload> Connection<P> {
         Some(self.commit(now, size, false, 0, contents))
     }
 
-    /// The close, behind how many sections each stream had, as far as there is room: what the peer never learnt of is
-    /// missing by name then.
+    /// The close, behind how many sections each stream had, as far as there is room: what the peer
+    /// never learnt of is missing by name then.
     fn transmit_close(&mut self, now: Time, out: &mut Vec<u8>) -> Option<Transmit> {
         let start = out.len();
         frame::encode_departure(self.stamp(now), out);
@@ -642,7 +653,8 @@ fn header(epoch: Time, meta: &Meta, floor: SectionId, offset: u32) -> SectionHea
             Time::ZERO + time.saturating_since(epoch)
         }
     };
-    // What is further away than a frame can say is told as the furthest source time, and as no deadline.
+    // What is further away than a frame can say is told as the furthest source time, and as no
+    // deadline.
     const FURTHEST: Span = Span::from_micros(MAX_TIME_US - 1);
     let source_time = since(meta.source_time.min(meta.deadline)).min(Time::ZERO + FURTHEST);
     let deadline = since(meta.deadline);
@@ -676,9 +688,9 @@ fn micros(span: Span) -> i64 {
 /// How often an end measures the round trip that has nothing else to send.
 pub(super) const MEASURE_INTERVAL: Span = Span::from_millis(500);
 
-/// So many packets in flight say how much room there is, and acknowledgements say it no more: a peer that never
-/// answers makes no record of them grow.
-pub(super) const MOST_UNANSWERED: u32 = 4_096;
+/// So many packets in flight say how much room there is, and acknowledgements say it no more: a
+/// peer that never answers makes no record of them grow.
+pub(super) const MAX_UNANSWERED: u32 = 4_096;
 
 /// Packets that only tell what was given up are at least so far apart.
 pub(super) const TELL_INTERVAL: Span = Span::from_millis(2);
@@ -686,5 +698,6 @@ pub(super) const TELL_INTERVAL: Span = Span::from_millis(2);
 /// Room kept for what a meter reports: its type, kind and fields.
 const REPORT_ROOM: usize = 18;
 
-/// A piece is begun in the rest of a packet only if there is room for so many bytes with its header.
-const LEAST_PIECE: usize = 64;
+/// A piece is begun in the rest of a packet only if there is room for so many bytes with its
+/// header.
+const MIN_PIECE: usize = 64;

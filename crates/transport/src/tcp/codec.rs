@@ -1,9 +1,9 @@
 //! TCP headers as bytes: the edge between a [`Segment`] and the wire.
 //!
 //! [`decode`] accepts only headers that say one thing, and [`encode`] writes only headers that
-//! [`decode`] accepts, so a segment that was written is read back as it was. The codec judges form alone:
-//! that an MSS belongs on a SYN, or that an acknowledgement lies inside the window, is for the state
-//! machine to know.
+//! [`decode`] accepts, so a segment that was written is read back as it was. The codec judges form
+//! alone: that an MSS belongs on a SYN, or that an acknowledgement lies inside the window, is for
+//! the state machine to know.
 //!
 //! ```text
 //!  0                   1                   2                   3
@@ -23,8 +23,8 @@
 //! +---------------------------------------------------------------+
 //! ```
 //!
-//! Options are written in the groups that Linux writes, each a whole number of 32-bit words, in this
-//! order; the groups that do not apply are left out:
+//! Options are written in the groups that Linux writes, each a whole number of 32-bit words, in
+//! this order; the groups that do not apply are left out:
 //!
 //! | group | bytes | when |
 //! |---|---|---|
@@ -36,9 +36,10 @@
 //! | `seq_update` | 8 or 16 | [`Options::seq_update`] |
 //! | NOP, NOP, SACK | 4 + 8 n | n ≥ 1 blocks |
 //!
-//! Without SACK blocks the groups take 20 of the 40 bytes at most on a plain connection, up to 12 more with TCP-Real
-//! and up to 16 more with a time-lined stream; [`encode`] refuses more than 40. What remains decides how many blocks
-//! fit beside them ([`sack_room`] tells a receiver how many it may offer); [`encode`] refuses more:
+//! Without SACK blocks the groups take 20 of the 40 bytes at most on a plain connection, up to 12
+//! more with TCP-Real and up to 16 more with a time-lined stream; [`encode`] refuses more than 40.
+//! What remains decides how many blocks fit beside them ([`sack_room`] tells a receiver how many it
+//! may offer); [`encode`] refuses more:
 //!
 //! | bytes of the other groups | for example | SACK blocks |
 //! |---|---|---|
@@ -48,21 +49,24 @@
 //! | 24, 28 | timestamps, TCP_REAL and wave; timestamps and `seq_update` with a void | 1 |
 //! | 32 to 40 | timestamps, TCP_REAL, wave and `seq_update` | none |
 //!
-//! A peer that leaves the NOPs out fits more in; such a header is read, but may be refused by [`encode`].
+//! A peer that leaves the NOPs out fits more in; such a header is read, but may be refused by
+//! [`encode`].
 //!
-//! Source: RFC 9293, section 3.1 (header, MSS); RFC 7323 (window scale, timestamps); RFC 2018 (SACK).
+//! Source: RFC 9293, section 3.1 (header, MSS); RFC 7323 (window scale, timestamps); RFC 2018
+//! (SACK).
 //!
-//! Differs from the source in: 1. the urgent pointer is ignored and written as zero (RFC 6093 advises
-//! against it); 2. the four reserved bits are ignored and written as zero; 3. an option twice in a
-//! header, or a SACK block that is empty or reversed, refuses the segment, where the RFCs are silent:
-//! a reader that picks one of two meanings can be made to disagree with the next one;
+//! Differs from the source in: 1. the urgent pointer is ignored and written as zero (RFC 6093
+//! advises against it); 2. the four reserved bits are ignored and written as zero; 3. an option
+//! twice in a header, or a SACK block that is empty or reversed, refuses the segment, where the
+//! RFCs are silent: a reader that picks one of two meanings can be made to disagree with the next
+//! one;
 //! 4. segments over 65,535 bytes (RFC 2675) are refused.
 //!
 //! # Options of TCP-Real
 //!
-//! Both have the experimental kind 254 and are told apart by their length, because the paper fixes the length
-//! and the content of the first (its section 2.2) and so leaves no room for an experiment identifier
-//! (RFC 6994); `docs/protocol.md` has their bytes.
+//! Both have the experimental kind 254 and are told apart by their length, because the paper fixes
+//! the length and the content of the first (its section 2.2) and so leaves no room for an
+//! experiment identifier (RFC 6994); `docs/protocol.md` has their bytes.
 //!
 //! | option | length | value | rides on |
 //! |---|---|---|---|
@@ -71,16 +75,17 @@
 //!
 //! # Experimental options
 //!
-//! Experiments share the kinds 253 and 254 and are told apart by an experiment identifier of 16 bits
-//! (RFC 6994): `kind, length, ExID, value`. One with another identifier counts as skipped.
+//! Experiments share the kinds 253 and 254 and are told apart by an experiment identifier of 16
+//! bits (RFC 6994): `kind, length, ExID, value`. One with another identifier counts as skipped.
 //!
 //! | option | kind | ExID | length | value | rides on |
 //! |---|---|---|---|---|---|
 //! | `seq_update` | 253 | 0x544C "TL" | 8 | the lowest number that may still come | every segment of a time-lined stream |
 //! | with a void | 253 | 0x544C "TL" | 16 | the same, and the first number of the void and the one behind it | segments behind a void |
 //!
-//! A further experiment is one `Option` field of [`Options`], one arm in the reader and one group of the writer: with
-//! a value of whole words it needs no padding, and [`sack_room`] counts what the other groups take.
+//! A further experiment is one `Option` field of [`Options`], one arm in the reader and one group
+//! of the writer: with a value of whole words it needs no padding, and [`sack_room`] counts what
+//! the other groups take.
 
 mod error;
 mod options;
@@ -139,8 +144,8 @@ pub struct Decoded {
     pub payload: Range<usize>,
     /// How many options were skipped because their kind is unknown.
     pub skipped_options: u8,
-    /// Whether the window scale was above [`MAX_WINDOW_SCALE`] and was taken as that, which RFC 7323
-    /// (section 2.3) demands together with a note in the log.
+    /// Whether the window scale was above [`MAX_WINDOW_SCALE`] and was taken as that, which RFC
+    /// 7323 (section 2.3) demands together with a note in the log.
     pub window_scale_clamped: bool,
 }
 
@@ -150,7 +155,8 @@ pub struct Decoded {
 /// * `addresses`: between which it travelled.
 ///
 /// # Errors
-/// [`DecodeError`], with the place in the header, what stood there and what was expected. Never panics.
+/// [`DecodeError`], with the place in the header, what stood there and what was expected. Never
+/// panics.
 pub fn decode(bytes: &[u8], addresses: &PseudoHeader) -> Result<Decoded, DecodeError> {
     let header = fixed_header(bytes)?;
     let length = u16::try_from(bytes.len()).map_err(|_| DecodeError::TooLong {
@@ -190,7 +196,8 @@ pub fn decode_unverified(bytes: &[u8]) -> Result<Decoded, DecodeError> {
 /// * `buffer`: takes the header at its start and is otherwise left alone; on an error all of it is.
 ///
 /// # Errors
-/// [`EncodeError`] when the buffer is too small, or when the segment is none that [`decode`] accepts.
+/// [`EncodeError`] when the buffer is too small, or when the segment is none that [`decode`]
+/// accepts.
 pub fn encode(
     segment: &Segment,
     ports: Ports,
@@ -323,7 +330,8 @@ fn read(header: &FixedHeader, bytes: &[u8]) -> Result<Decoded, DecodeError> {
 struct Out<'a>(&'a mut [u8]);
 
 impl Out<'_> {
-    /// Writes `bytes` at the front. The header was cut to [`encoded_length`] before, so there is room.
+    /// Writes `bytes` at the front. The header was cut to [`encoded_length`] before, so there is
+    /// room.
     fn put<const N: usize>(&mut self, bytes: [u8; N]) {
         match core::mem::take(&mut self.0).split_first_chunk_mut::<N>() {
             Some((front, rest)) => {

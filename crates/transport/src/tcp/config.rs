@@ -11,8 +11,8 @@ use super::timeline::TimelineConfig;
 /// How one endpoint speaks TCP. Congestion control is given apart, as a controller.
 ///
 /// Two named presets reproduce ns-2: [`Config::NS2_2_35`], the defaults of its last release, and
-/// [`Config::NS2_2000`], those in force when the papers were run. [`Config::MODERN`] is what current
-/// hosts do.
+/// [`Config::NS2_2000`], those in force when the papers were run. [`Config::MODERN`] is what
+/// current hosts do.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Config {
     /// The payload of a full segment, at least 1.
@@ -23,17 +23,20 @@ pub struct Config {
     pub window_scaling: bool,
     /// Whether segments carry timestamps and round trips are measured with them (RFC 7323).
     pub timestamps: bool,
-    /// The tick of the clock behind the timestamps that this end sends: a microsecond to a second (RFC 7323,
-    /// section 5.4, which begins at a millisecond). Round trips that are measured with timestamps are whole ticks.
+    /// The tick of the clock behind the timestamps that this end sends: a microsecond to a second
+    /// (RFC 7323, section 5.4, which begins at a millisecond). Round trips that are measured with
+    /// timestamps are whole ticks.
     pub timestamp_tick: Span,
     /// Whether selective acknowledgements are offered and used (RFC 2018).
     pub sack: bool,
-    /// Whether segments that arrive twice are reported, where selective acknowledgements are used (RFC 2883).
+    /// Whether segments that arrive twice are reported, where selective acknowledgements are used
+    /// (RFC 2883).
     pub duplicate_sack: bool,
-    /// Whether marks of the network are asked for and answered (RFC 3168). Both ends have to be set so.
+    /// Whether marks of the network are asked for and answered (RFC 3168). Both ends have to be set
+    /// so.
     pub ecn: bool,
-    /// Whether the window is reduced when the flow sends again after it was idle for longer than its
-    /// retransmission timeout (RFC 5681, section 4.1, in the form of RFC 2861).
+    /// Whether the window is reduced when the flow sends again after it was idle for longer than
+    /// its retransmission timeout (RFC 5681, section 4.1, in the form of RFC 2861).
     pub restart_after_idle: bool,
     /// When to hold an acknowledgement back; `None` answers every segment.
     pub delayed_ack: Option<DelayedAck>,
@@ -52,21 +55,25 @@ pub struct Config {
     pub recovery: RecoveryConfig,
     /// How round trips are measured and when the retransmission timer expires.
     pub rtt: RttConfig,
-    /// Whether the retransmission timer is restarted with the timeout from before the acknowledgement's
-    /// round-trip sample (ns-2 before 2001) instead of after it.
+    /// Whether the retransmission timer is restarted with the timeout from before the
+    /// acknowledgement's round-trip sample (ns-2 before 2001) instead of after it.
     pub restart_timer_before_sample: bool,
     /// The most segments sent in answer to one event; `None` for no limit.
     pub max_burst: Option<u32>,
-    /// How many expiries of the retransmission or the persist timer in a row, with no sign of life from the
-    /// peer between them, end the connection (R2 of RFC 9293, section 3.8.3); `None` for never.
+    /// How many expiries of the retransmission or the persist timer in a row, with no sign of life
+    /// from the peer between them, end the connection (R2 of RFC 9293, section 3.8.3); `None` for
+    /// never.
     pub give_up_after: Option<NonZeroU32>,
-    /// Whether the controller has a half at the receiver (TCP-Real): data segments carry its tags, and
-    /// acknowledgements what the peer's meter reports. Not negotiated: both ends have to be set so, and the
-    /// receiving one be given its meter ([`Connection::with_meter`](super::Connection::with_meter)).
+    /// Whether the controller has a half at the receiver (TCP-Real): data segments carry its tags,
+    /// and acknowledgements what the peer's meter reports. Not negotiated: both ends have to be set
+    /// so, and the receiving one be given its meter
+    /// ([`Connection::with_meter`](super::Connection::with_meter)).
     pub metered: bool,
-    /// Whether and how data is given in sections with deadlines; with a handshake, the peer has to agree.
+    /// Whether and how data is given in sections with deadlines; with a handshake, the peer has to
+    /// agree.
     pub timeline: Option<TimelineConfig>,
-    /// How long a closed connection remembers its sequence numbers: twice the maximum segment lifetime.
+    /// How long a closed connection remembers its sequence numbers: twice the maximum segment
+    /// lifetime.
     pub time_wait: Span,
 }
 
@@ -77,15 +84,17 @@ pub struct DelayedAck {
     pub segments: u8,
     /// How long an acknowledgement is held back at the most.
     pub timeout: Span,
-    /// How many acknowledgements leave at once when a flow begins, so that its slow start is not slowed; again after a
-    /// pause, and after a segment that arrives twice or is marked (quick acknowledgements of Linux).
+    /// How many acknowledgements leave at once when a flow begins, so that its slow start is not
+    /// slowed; again after a pause, and after a segment that arrives twice or is marked (quick
+    /// acknowledgements of Linux).
     pub quick: u8,
 }
 
 impl Config {
-    /// What current hosts do, after Linux 6: RACK-TLP with proportional rate reduction, SACK with duplicates, timestamps
-    /// and window scaling, delayed acknowledgements of 40 ms after 16 quick ones, a restart after idle times,
-    /// `SRTT + max(200 ms, 4 · RTTVAR)` for a retransmission timeout. Marks are off, as for a client there.
+    /// What current hosts do, after Linux 6: RACK-TLP with proportional rate reduction, SACK with
+    /// duplicates, timestamps and window scaling, delayed acknowledgements of 40 ms after 16 quick
+    /// ones, a restart after idle times, `SRTT + max(200 ms, 4 · RTTVAR)` for a retransmission
+    /// timeout. Marks are off, as for a client there.
     pub const MODERN: Self = Self {
         mss: 1_448,
         receive_buffer: Bytes::new(6 << 20),
@@ -115,8 +124,8 @@ impl Config {
         time_wait: Span::from_secs(60),
     };
 
-    /// The defaults of ns-2.35: a handshake, limited transmit, ticks of 10 ms and a floor of 200 ms, a window
-    /// of 20 segments of 1460 bytes, every segment answered.
+    /// The defaults of ns-2.35: a handshake, limited transmit, ticks of 10 ms and a floor of 200
+    /// ms, a window of 20 segments of 1460 bytes, every segment answered.
     pub const NS2_2_35: Self = Self {
         mss: 1_460,
         receive_buffer: Bytes::new(20 * 1_460),

@@ -19,38 +19,44 @@ use super::timeline::{Piece, SectionError, SeqUpdate};
 
 /// One end of a TCP connection, as a pure state machine.
 ///
-/// It counts payload and does not carry it: a host that has bytes keeps them beside it by stream offset.
+/// It counts payload and does not carry it: a host that has bytes keeps them beside it by stream
+/// offset.
 ///
 /// # Order of calls
 /// There are four kinds of method:
 /// 1. inputs: [`Connection::on_segment`], [`Connection::on_timer`], [`Connection::write`],
 ///    [`Connection::close`], [`Connection::read`];
 /// 2. [`Connection::poll_transmit`], to be called after each input until it gives `None`;
-/// 3. [`Connection::next_timer`], to be read after that: the time of the next [`Connection::on_timer`]
-///    ([`Time::MAX`] for none). A timer may move later without notice, so a host that is woken early just
-///    reads it again;
+/// 3. [`Connection::next_timer`], to be read after that: the time of the next
+///    [`Connection::on_timer`] ([`Time::MAX`] for none). A timer may move later without notice, so
+///    a host that is woken early just reads it again;
 /// 4. getters.
 ///
 /// Times handed in must not decrease.
 ///
-/// Source: RFC 9293; RFC 5681 and RFC 6675 for sending, RFC 6298 for the timer, RFC 7323 for window scale
-/// and timestamps, RFC 2018 and RFC 2883 for SACK, RFC 8985 and RFC 9937 for RACK-TLP and its rate reduction, RFC 3168
-/// for marks, RFC 3042 for limited transmit.
+/// Source: RFC 9293; RFC 5681 and RFC 6675 for sending, RFC 6298 for the timer, RFC 7323 for window
+/// scale and timestamps, RFC 2018 and RFC 2883 for SACK, RFC 8985 and RFC 9937 for RACK-TLP and its
+/// rate reduction, RFC 3168 for marks, RFC 3042 for limited transmit.
 ///
-/// Differs from RFC 9293 in: 1. no urgent data; 2. no Nagle algorithm: media applications write what is due;
-/// 3. timestamps tick as [`Config::timestamp_tick`] says, by default once per microsecond; 4. a window probe repeats the last acknowledged number
-/// without payload, as current hosts do; 5. a SYN carries no data; 6. a segment that is old in all its bytes
-/// is answered, and what it acknowledges still counts, but not as a duplicate acknowledgement; 7. at an
-/// unchanged acknowledgement number the peer's window only grows, which is the rule of `SND.WL1` and
-/// `SND.WL2` for peers that do not take back what they offered and needs no memory of segments; 8. the
-/// limit to retransmissions (R2) is a number of expiries and not a time, is off unless
-/// [`Config::give_up_after`] sets it, and there is no earlier warning (R1);
-/// 9. a listening end that a peer resets is over, for it stands for one connection and not for a port.
+/// Differs from RFC 9293 in: 1. no urgent data; 2. no Nagle algorithm: media applications write
+/// what is due;
+/// 3. timestamps tick as [`Config::timestamp_tick`] says, by default once per microsecond; 4. a
+///    window probe repeats the last acknowledged number without payload, as current hosts do; 5. a
+///    SYN carries no data; 6. a segment that is old in all its bytes is answered, and what it
+///    acknowledges still counts, but not as a duplicate acknowledgement; 7. at an unchanged
+///    acknowledgement number the peer's window only grows, which is the rule of `SND.WL1` and
+///    `SND.WL2` for peers that do not take back what they offered and needs no memory of
+///    segments; 8. the limit to retransmissions (R2) is a number of expiries and not a time, is off
+///    unless [`Config::give_up_after`] sets it, and there is no earlier warning (R1);
+/// 9. a listening end that a peer resets is over, for it stands for one connection and not for a
+///    port.
 ///
-/// Differs from RFC 5681 in: 1. a lost SYN does not reduce the initial window to one segment, as in ns-2; 2. a flow that has
-/// sent nothing for longer than the retransmission timeout halves its window for each further timeout of the pause
-/// ([`Config::restart_after_idle`]), where section 4.1 says that it should start anew. Differs from RFC 7323 in: timestamps that claim to echo the future are taken
-/// for none; and from RFC 2018 in: with the scoreboard of RFC 6675, what arrived stays known over a timeout unless the peer reneged (erratum 1610).
+/// Differs from RFC 5681 in: 1. a lost SYN does not reduce the initial window to one segment, as in
+/// ns-2; 2. a flow that has sent nothing for longer than the retransmission timeout halves its
+/// window for each further timeout of the pause ([`Config::restart_after_idle`]), where section 4.1
+/// says that it should start anew. Differs from RFC 7323 in: timestamps that claim to echo the
+/// future are taken for none; and from RFC 2018 in: with the scoreboard of RFC 6675, what arrived
+/// stays known over a timeout unless the peer reneged (erratum 1610).
 #[derive(Debug)]
 pub struct Connection {
     state: State,
@@ -112,8 +118,8 @@ impl Connection {
 
     /// An end that opens the connection: the first [`Connection::poll_transmit`] gives its SYN.
     ///
-    /// With [`Config::handshake`] off, the connection is born established, and both ends are taken to have
-    /// the same settings.
+    /// With [`Config::handshake`] off, the connection is born established, and both ends are taken
+    /// to have the same settings.
     pub fn connect(config: Arc<Config>, controller: Box<dyn Controller>) -> Self {
         if config.handshake {
             Self::new(State::SynSent, config, Some(controller))
@@ -127,9 +133,10 @@ impl Connection {
         Self::listen_with(config, Some(controller))
     }
 
-    /// An end that waits for a SYN and only receives: it has no controller, takes no round-trip times and
-    /// counts nothing, and what is written to it is ignored. It acknowledges and closes as any other, with
-    /// the timeout that RFC 6298 gives before the first sample. It takes less than half of the memory.
+    /// An end that waits for a SYN and only receives: it has no controller, takes no round-trip
+    /// times and counts nothing, and what is written to it is ignored. It acknowledges and closes
+    /// as any other, with the timeout that RFC 6298 gives before the first sample. It takes less
+    /// than half of the memory.
     pub fn listen_to_receive(config: Arc<Config>) -> Self {
         Self::listen_with(config, None)
     }
@@ -156,15 +163,15 @@ impl Connection {
 
     // ---------------------------------------------------------------- application
 
-    /// The application gives `bytes` more bytes to send. Ignored after [`Connection::close`] and at an end that
-    /// only receives.
+    /// The application gives `bytes` more bytes to send. Ignored after [`Connection::close`] and at
+    /// an end that only receives.
     pub fn write(&mut self, bytes: u64) {
         // What has no deadline is refused only by a closed stream, which ignores it.
         let _ = self.write_section(bytes, Time::MAX);
     }
 
-    /// The application gives a section of `bytes` bytes that is worth nothing after `deadline`. Without a
-    /// time-line that both ends agreed on, it is delivered as any other data.
+    /// The application gives a section of `bytes` bytes that is worth nothing after `deadline`.
+    /// Without a time-line that both ends agreed on, it is delivered as any other data.
     ///
     /// # Errors
     /// [`SectionError`], and nothing was taken.
@@ -222,13 +229,15 @@ impl Connection {
         }
     }
 
-    /// The application takes up to `limit` bytes that arrived in order; returns how many there were.
+    /// The application takes up to `limit` bytes that arrived in order; returns how many there
+    /// were.
     pub fn read(&mut self, limit: u64) -> u64 {
         self.receiver.read(limit, &self.config)
     }
 
-    /// The application takes what comes next in the stream: up to `limit` bytes that arrived, or the whole of
-    /// a gap. `None` when it has everything that is known. [`Connection::read`] passes over gaps.
+    /// The application takes what comes next in the stream: up to `limit` bytes that arrived, or
+    /// the whole of a gap. `None` when it has everything that is known. [`Connection::read`] passes
+    /// over gaps.
     pub fn read_piece(&mut self, limit: u64) -> Option<Piece> {
         self.receiver.read_piece(limit, &self.config)
     }
@@ -238,8 +247,8 @@ impl Connection {
         self.receiver.unread
     }
 
-    /// Whether [`Connection::read_piece`] would give something: payload in order, or a gap, which a segment
-    /// without payload may have made known.
+    /// Whether [`Connection::read_piece`] would give something: payload in order, or a gap, which a
+    /// segment without payload may have made known.
     pub fn has_piece(&self) -> bool {
         self.receiver.has_piece()
     }
@@ -260,9 +269,10 @@ impl Connection {
         }
     }
 
-    /// Header prediction (Jacobson 1990): deals with the two segments that make up an undisturbed transfer,
-    /// data in order that acknowledges nothing new, and an acknowledgement of new data. Returns `false`,
-    /// having done nothing, for every other segment; dealing with those in full gives the same.
+    /// Header prediction (Jacobson 1990): deals with the two segments that make up an undisturbed
+    /// transfer, data in order that acknowledges nothing new, and an acknowledgement of new data.
+    /// Returns `false`, having done nothing, for every other segment; dealing with those in full
+    /// gives the same.
     #[inline]
     fn on_expected(&mut self, now: Time, segment: &Segment) -> bool {
         let only_ack = segment.flags.bits() & !Flags::PSH.bits() == Flags::ACK.bits();
@@ -484,7 +494,8 @@ impl Connection {
         }
         let is_fin = flags.contains(Flags::FIN);
         let end = start + u64::from(segment.payload) + u64::from(is_fin);
-        // RFC 9293, 3.10.7.4: a segment is acceptable in the window and, when it is empty, at its edges.
+        // RFC 9293, 3.10.7.4: a segment is acceptable in the window and, when it is empty, at its
+        // edges.
         let is_beyond = start > self.receiver.edge.max(self.receiver.next);
         let is_old = start < self.receiver.next && end <= self.receiver.next;
         if is_beyond || is_old {
@@ -541,8 +552,8 @@ impl Connection {
         }
     }
 
-    /// Follows the peer's jump (TLTCP, section 5.3), if the segment can be the peer's and is not older than
-    /// what was seen.
+    /// Follows the peer's jump (TLTCP, section 5.3), if the segment can be the peer's and is not
+    /// older than what was seen.
     fn take_update(&mut self, now: Time, start: u64, segment: &Segment, update: &SeqUpdate) {
         let is_stale = self.config.timestamps
             && segment
@@ -591,8 +602,8 @@ impl Connection {
         age < 0 && now.saturating_since(self.timestamp_recent_at) < TIMESTAMP_LIFE
     }
 
-    /// RFC 5961: a reset counts only at the exact number expected; elsewhere in the window it is answered
-    /// with an acknowledgement that a true peer will understand, and so is any SYN.
+    /// RFC 5961: a reset counts only at the exact number expected; elsewhere in the window it is
+    /// answered with an acknowledgement that a true peer will understand, and so is any SYN.
     fn on_reset_or_syn(&mut self, now: Time, start: u64, segment: &Segment) {
         let next = self.receiver.next;
         if segment.flags.contains(Flags::RST) {
@@ -621,7 +632,8 @@ impl Connection {
         self.state = State::Closed;
     }
 
-    /// Takes in what a segment acknowledges; `false` when that cannot be an answer to what was sent.
+    /// Takes in what a segment acknowledges; `false` when that cannot be an answer to what was
+    /// sent.
     #[must_use]
     fn take_acknowledgement(&mut self, now: Time, segment: &Segment, is_pure: bool) -> bool {
         let Some(wire) = self.acknowledged_wire(segment) else {
@@ -676,8 +688,8 @@ impl Connection {
         true
     }
 
-    /// How far from our first number a segment acknowledges; `None` when that cannot be an answer to what was
-    /// sent.
+    /// How far from our first number a segment acknowledges; `None` when that cannot be an answer
+    /// to what was sent.
     fn acknowledged_wire(&self, segment: &Segment) -> Option<u64> {
         let stream = &self.sender.stream;
         let distance = segment
@@ -749,16 +761,16 @@ fn agrees_on_marks(flags: Flags) -> bool {
     flags.contains(Flags::ECE) && flags.contains(Flags::CWR) != flags.contains(Flags::ACK)
 }
 
-/// The range that an acknowledgement of `offset` reports to have arrived twice: the first block, where it lies below
-/// the acknowledgement or within the second (RFC 2883, section 4).
+/// The range that an acknowledgement of `offset` reports to have arrived twice: the first block,
+/// where it lies below the acknowledgement or within the second (RFC 2883, section 4).
 fn reported_twice(offset: u64, sacked: &[(u64, u64)]) -> Option<(u64, u64)> {
     let (first, rest) = sacked.split_first()?;
     let is_within = |outer: &(u64, u64)| outer.0 <= first.0 && first.1 <= outer.1;
     (first.1 <= offset || rest.first().is_some_and(is_within)).then_some(*first)
 }
 
-/// For how long a timestamp can be told from an older one: less than half of the clock's period (RFC 7323,
-/// section 5.5).
+/// For how long a timestamp can be told from an older one: less than half of the clock's period
+/// (RFC 7323, section 5.5).
 const TIMESTAMP_LIFE: Span = Span::from_secs(30 * 60);
 
 /// The timestamp clock. With ticks of a microsecond it wraps after 71 minutes.

@@ -1,4 +1,5 @@
-//! Sorted ranges of offsets: what arrived ahead of its turn, what the peer acknowledged selectively, what is missing.
+//! Sorted ranges of offsets: what arrived ahead of its turn, what the peer acknowledged
+//! selectively, what is missing.
 
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -20,7 +21,8 @@ impl<N> Ranges<N> {
         Self { list: Vec::new() }
     }
 
-    /// Adds a range, and joins it with those that it touches; its note is that of the whole. Whether any of it is new.
+    /// Adds a range, and joins it with those that it touches; its note is that of the whole.
+    /// Whether any of it is new.
     pub(super) fn insert(&mut self, mut start: u64, mut end: u64, note: N) -> bool {
         let first = self.list.partition_point(|range| range.1 < start);
         let last = self.list.partition_point(|range| range.0 <= end);

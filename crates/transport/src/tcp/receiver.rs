@@ -10,9 +10,10 @@ use super::segment::{Flags, SackBlock, SackBlocks};
 use super::timeline::{GapStatistics, Gaps, MAX_REACH, Piece};
 use crate::datagram::Ecn;
 
-/// So many ranges are kept ahead of their turn at the most, where the peer names one more that will not come. Beyond,
-/// it is not taken note of: what is sent behind it names it again when its turn comes.
-const MOST_RANGES: usize = 256;
+/// So many ranges are kept ahead of their turn at the most, where the peer names one more that will
+/// not come. Beyond, it is not taken note of: what is sent behind it names it again when its turn
+/// comes.
+const MAX_RANGES: usize = 256;
 
 /// What arrived ahead of its turn, or will never come. Never empty.
 #[derive(Debug, Default)]
@@ -32,8 +33,8 @@ pub(super) struct Receiver {
     pub(super) next: u64,
     /// The highest right edge that any window on the wire had: what is accepted.
     pub(super) edge: u64,
-    /// The right edge that is meant, before rounding to the unit of the wire: what is promised. Never moves
-    /// left, and never beyond what the buffer takes.
+    /// The right edge that is meant, before rounding to the unit of the wire: what is promised.
+    /// Never moves left, and never beyond what the buffer takes.
     limit: u64,
     /// Payload put in order since the beginning.
     pub(super) delivered: u64,
@@ -133,11 +134,11 @@ impl Receiver {
 
     /// The window field of a header, and the memory of having offered it.
     ///
-    /// The edge stays until it can move by a segment or by half of the buffer, so that the peer is not
-    /// invited to send small segments (RFC 9293, section 3.8.6.2.2). The field is rounded up to the scale's
-    /// unit: rounding down would cost up to a whole segment of a window that is a multiple of the segment
-    /// size. The edge on the wire may so move left by less than a unit, and what lies up to its highest place
-    /// is still accepted (RFC 7323, section 2.4).
+    /// The edge stays until it can move by a segment or by half of the buffer, so that the peer is
+    /// not invited to send small segments (RFC 9293, section 3.8.6.2.2). The field is rounded up to
+    /// the scale's unit: rounding down would cost up to a whole segment of a window that is a
+    /// multiple of the segment size. The edge on the wire may so move left by less than a unit, and
+    /// what lies up to its highest place is still accepted (RFC 7323, section 2.4).
     pub(super) fn offer(&mut self, config: &Config, scaled: bool) -> u16 {
         let scale = if scaled { self.scale } else { 0 };
         let opened = self.room_beyond_limit(config);
@@ -164,7 +165,8 @@ impl Receiver {
             self.be_quick(config);
         }
         if end <= self.next || start >= end {
-            // Old, or beyond the window or the end of the stream: the peer needs to be told where we are (RFC 9293, 3.10.7.4).
+            // Old, or beyond the window or the end of the stream: the peer needs to be told where
+            // we are (RFC 9293, 3.10.7.4).
             self.ack_now = true;
             return;
         }
@@ -184,8 +186,8 @@ impl Receiver {
         self.advance_to(end);
     }
 
-    /// Everything up to `end` arrived or is given up: the expected number moves over it and what waits behind,
-    /// which is for the application.
+    /// Everything up to `end` arrived or is given up: the expected number moves over it and what
+    /// waits behind, which is for the application.
     #[inline]
     fn advance_to(&mut self, end: u64) {
         let before = self.next;
@@ -212,8 +214,8 @@ impl Receiver {
         self.gaps.as_ref().map_or(0, |gaps| gaps.ahead)
     }
 
-    /// Whether the buffer takes `length` bytes ahead of their turn. The edge says so where nothing is given up;
-    /// [`Receiver::give_up`] may have moved it too far.
+    /// Whether the buffer takes `length` bytes ahead of their turn. The edge says so where nothing
+    /// is given up; [`Receiver::give_up`] may have moved it too far.
     fn has_room(&self, length: u64, config: &Config) -> bool {
         let (Some(gaps), Some(disorder)) = (&self.gaps, &self.disorder) else {
             return true;
@@ -233,11 +235,12 @@ impl Receiver {
         self.in_units(self.limit.saturating_sub(self.next + self.gaps_ahead()))
     }
 
-    /// The peer says, with a segment at `start`, that it sends nothing below `expected` any more and nothing in
-    /// `void`. Whether that moved the expected number.
+    /// The peer says, with a segment at `start`, that it sends nothing below `expected` any more
+    /// and nothing in `void`. Whether that moved the expected number.
     ///
-    /// Nothing changes where the segment would lie beyond the window even so, or one of the numbers further ahead
-    /// than any sender may reach: such is not the peer's, or so old that its numbers were used again.
+    /// Nothing changes where the segment would lie beyond the window even so, or one of the numbers
+    /// further ahead than any sender may reach: such is not the peer's, or so old that its numbers
+    /// were used again.
     pub(super) fn on_update(&mut self, start: u64, expected: u64, void: (u64, u64)) -> bool {
         let before = self.next;
         let (void_start, void_end) = (void.0.max(expected).max(before), void.1);
@@ -276,7 +279,7 @@ impl Receiver {
         let (start, end) = (start.max(self.next), end.min(self.fin));
         let missing = self.missing(start, end);
         let is_ahead = start > self.next;
-        let is_full = |disorder: &Disorder| disorder.ranges.as_slice().len() >= MOST_RANGES;
+        let is_full = |disorder: &Disorder| disorder.ranges.as_slice().len() >= MAX_RANGES;
         if missing == 0 || is_ahead && self.disorder.as_deref().is_some_and(is_full) {
             return;
         }
@@ -303,8 +306,8 @@ impl Receiver {
         self.edge += missing;
         self.ack_now = true;
         if is_ahead {
-            // There may be more such before it, of which nothing arrived yet: all that was offered may lie
-            // behind it.
+            // There may be more such before it, of which nothing arrived yet: all that was offered
+            // may lie behind it.
             self.edge = self.edge.max(end + self.window());
             self.disorder.get_or_insert_default().insert(start, end);
         } else {
@@ -345,8 +348,8 @@ impl Receiver {
             .map_or(GapStatistics::default(), |gaps| gaps.statistics)
     }
 
-    /// The peer's stream ends at `at`. Ignored where that cannot be: below what arrived, beyond the window,
-    /// or after another end was named.
+    /// The peer's stream ends at `at`. Ignored where that cannot be: below what arrived, beyond the
+    /// window, or after another end was named.
     pub(super) fn on_fin(&mut self, at: u64) {
         self.ack_now = true;
         let disorder = self.disorder.as_ref();
@@ -374,7 +377,8 @@ impl Receiver {
         }
     }
 
-    /// Payload arrived: the first, or the first after a pause, is answered quickly, because its sender is in slow start.
+    /// Payload arrived: the first, or the first after a pause, is answered quickly, because its
+    /// sender is in slow start.
     #[inline]
     fn note_arrival(&mut self, now: Time, config: &Config) {
         if self.data_at.is_never() || now.saturating_since(self.data_at) > config.rtt.min_timeout {
@@ -392,8 +396,8 @@ impl Receiver {
         end <= self.next || start >= self.next && self.disorder.as_deref().is_some_and(is_ahead)
     }
 
-    /// Takes in what a segment says of marks: a mark is echoed until the peer says that it reduced its window (RFC 3168,
-    /// section 6.1.3).
+    /// Takes in what a segment says of marks: a mark is echoed until the peer says that it reduced
+    /// its window (RFC 3168, section 6.1.3).
     pub(super) fn on_marks(&mut self, flags: Flags, ecn: Ecn, config: &Config) {
         if flags.contains(Flags::CWR) {
             self.echoes_mark = false;
@@ -475,8 +479,8 @@ impl Receiver {
         self.ack_at = Time::MAX;
     }
 
-    /// The application takes up to `limit` bytes. Opens the window and says whether the peer should be told:
-    /// when it opened by two segments or half the buffer (RFC 9293, section 3.8.6.2.2).
+    /// The application takes up to `limit` bytes. Opens the window and says whether the peer should
+    /// be told: when it opened by two segments or half the buffer (RFC 9293, section 3.8.6.2.2).
     pub(super) fn read(&mut self, limit: u64, config: &Config) -> u64 {
         if self.gaps.is_none() {
             return self.take(limit.min(self.unread), config);
@@ -529,8 +533,8 @@ impl Disorder {
         let mut blocks = SackBlocks::EMPTY;
         let mut below = u64::MAX;
         for _ in 0..limit {
-            // Arrival counts differ between ranges, so each round finds the next older one. There are few
-            // ranges, and this runs only while data is missing.
+            // Arrival counts differ between ranges, so each round finds the next older one. There
+            // are few ranges, and this runs only while data is missing.
             let age = |range: &(u64, u64, u32)| u64::from(self.arrivals.wrapping_sub(range.2));
             let newer = if below == u64::MAX { None } else { Some(below) };
             let next = self

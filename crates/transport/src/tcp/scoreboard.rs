@@ -10,15 +10,16 @@ use super::ranges::Ranges;
 pub(super) struct Scoreboard {
     /// What was acknowledged.
     ranges: Ranges,
-    /// `HighRxt`: the offset after the highest byte sent again in this recovery.
+    /// `HighRxt`: the offset after the highest byte retransmitted in this recovery.
     pub(super) retransmitted: u64,
-    /// `RescueRxt`: the offset that the acknowledgement has to pass before the last segment may be sent again because
-    /// nothing else can be: the end of the first segment that this recovery sent again, and [`u64::MAX`] once that was done.
+    /// `RescueRxt`: the offset that the acknowledgement has to pass before the last segment may be
+    /// retransmitted because nothing else can be: the end of the first segment that this recovery
+    /// sent again, and [`u64::MAX`] once that was done.
     rescue_after: Option<u64>,
     /// The pipe in segments, where it is counted instead of computed.
     pub(super) counter: i64,
-    /// The recovery began with the acknowledgement that is being dealt with. With the counted pipe nothing but
-    /// the first hole is sent in answer to it.
+    /// The recovery began with the acknowledgement that is being dealt with. With the counted pipe
+    /// nothing but the first hole is sent in answer to it.
     pub(super) begins: bool,
 }
 
@@ -34,11 +35,13 @@ impl Scoreboard {
         self.retransmitted = self.retransmitted.max(una);
     }
 
-    /// Ends with a timeout what belongs to a recovery, and keeps what arrived, unless the peer reneged.
+    /// Ends with a timeout what belongs to a recovery, and keeps what arrived, unless the peer
+    /// reneged.
     ///
     /// RFC 2018, section 8, asks to forget everything, since the peer may have dropped what it had
-    /// acknowledged selectively. One that did shows it: its cumulative acknowledgement stops where a range
-    /// begins. Without that proof the ranges hold, as erratum 1610 and RFC 6675, section 5.1, allow.
+    /// acknowledged selectively. One that did shows it: its cumulative acknowledgement stops where
+    /// a range begins. Without that proof the ranges hold, as erratum 1610 and RFC 6675, section
+    /// 5.1, allow.
     pub(super) fn on_timeout(&mut self, una: u64) {
         let reneged = self
             .ranges
@@ -77,12 +80,13 @@ impl Scoreboard {
         self.rescue_after.get_or_insert(self.retransmitted);
     }
 
-    /// Whether rule 4 of `NextSeg()` may still be used, and that what this recovery sent first does not fail to arrive.
+    /// Whether rule 4 of `NextSeg()` may still be used, and that what this recovery sent first does
+    /// not fail to arrive.
     pub(super) fn may_rescue(&self, una: u64) -> bool {
         self.rescue_after.is_none_or(|after| una > after)
     }
 
-    /// The last segment was sent again.
+    /// The last segment was retransmitted.
     pub(super) const fn on_rescued(&mut self) {
         self.rescue_after = Some(u64::MAX);
     }
@@ -108,8 +112,8 @@ impl Scoreboard {
 
     /// `IsLost()`: every unacknowledged byte below the returned offset is lost, none above it is.
     ///
-    /// A byte is lost when `threshold` separate ranges, or more than `threshold − 1` full segments, were
-    /// acknowledged above it.
+    /// A byte is lost when `threshold` separate ranges, or more than `threshold − 1` full segments,
+    /// were acknowledged above it.
     pub(super) fn lost_below(&self, mss: u32, threshold: u8) -> u64 {
         let enough_bytes = u64::from(threshold.saturating_sub(1)) * u64::from(mss);
         let mut bytes = 0;
@@ -168,7 +172,8 @@ mod tests {
     }
 
     proptest! {
-        /// The ranges say what a table of bytes says: `Update()`, `IsLost()`, `SetPipe()`, and the holes.
+        /// The ranges say what a table of bytes says: `Update()`, `IsLost()`, `SetPipe()`, and the
+        /// holes.
         #[test]
         fn ranges_agree_with_bytes(
             blocks in prop::collection::vec((0..BYTES, 1_u64..40), 0..12),
@@ -256,12 +261,12 @@ mod tests {
         board.insert(40, 70);
         // Three segments (30 bytes > 2 * 10) above 40: 0, 1 and 3 are lost, 7, 8 and 9 are not.
         assert_eq!(board.lost_below(10, 3), 40);
-        // Unacknowledged: 60 bytes, lost of them 30, nothing sent again.
+        // Unacknowledged: 60 bytes, lost of them 30, nothing retransmitted.
         assert_eq!(board.pipe(0, 100, 10, 3), 30);
         assert_eq!(board.hole(0), Some((0, 20)));
         assert_eq!(board.hole(20), Some((30, 40)));
         assert_eq!(board.hole(40), None);
-        // Segment 0 sent again: it is in the pipe once more.
+        // Segment 0 retransmitted: it is in the pipe once more.
         board.retransmitted = 10;
         assert_eq!(board.pipe(0, 100, 10, 3), 40);
         // 0 and 1 acknowledged: 70..100 and the lost 30..40 remain.

@@ -31,8 +31,8 @@ pub struct Segment {
     pub flags: Flags,
     /// The options.
     pub options: Options,
-    /// The congestion marks of the IP header around the segment. They are no part of TCP's header: the
-    /// [codec](super::codec) neither writes nor reads them.
+    /// The congestion marks of the IP header around the segment. They are no part of TCP's header:
+    /// the [codec](super::codec) neither writes nor reads them.
     pub ecn: Ecn,
 }
 
@@ -134,7 +134,8 @@ impl fmt::Debug for Flags {
 /// The options of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Options {
-    /// The largest payload that the sender of this segment accepts (SYN only; RFC 9293, section 3.7.1).
+    /// The largest payload that the sender of this segment accepts (SYN only; RFC 9293, section
+    /// 3.7.1).
     pub mss: Option<u16>,
     /// By how many bits its later windows are shifted (SYN only; RFC 7323, section 2).
     pub window_scale: Option<u8>,

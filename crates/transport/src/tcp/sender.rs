@@ -33,8 +33,8 @@ use crate::datagram::Ecn;
 
 /// Decides what to send, and when to send it again.
 ///
-/// An end that only receives has a [`Stream`] of a SYN and a FIN and no [`Transfer`]: with that it takes a
-/// third of the memory, and half of the ends of a crowd are such.
+/// An end that only receives has a [`Stream`] of a SYN and a FIN and no [`Transfer`]: with that it
+/// takes a third of the memory, and half of the ends of a crowd are such.
 #[derive(Debug)]
 pub(super) struct Sender {
     pub(super) stream: Stream,
@@ -103,7 +103,8 @@ impl Sender {
         self.transfer.as_ref()?.wave
     }
 
-    /// What the segment that [`Sender::poll`] gave last says of marks, in its IP header and its flags.
+    /// What the segment that [`Sender::poll`] gave last says of marks, in its IP header and its
+    /// flags.
     pub(super) fn codepoint(&self) -> (Ecn, Flags) {
         self.transfer
             .as_ref()
@@ -144,7 +145,7 @@ impl Sender {
             .is_some_and(|transfer| transfer.group.is_over)
     }
 
-    /// Whether everything was sent and nothing is to be sent again.
+    /// Whether everything was sent and nothing is to be retransmitted.
     #[inline]
     pub(super) fn is_idle(&self) -> bool {
         match &self.transfer {

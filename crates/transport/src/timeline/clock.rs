@@ -1,8 +1,8 @@
 //! Maps the sender's clock onto the receiver's.
 //!
-//! Every packet says when it left on the sender's clock. Arrival minus departure is the offset between the
-//! clocks plus the one-way delay; its least value in a window is free of queueing, so that the map follows
-//! the path and not the queue.
+//! Every packet says when it left on the sender's clock. Arrival minus departure is the offset
+//! between the clocks plus the one-way delay; its least value in a window is free of queueing, so
+//! that the map follows the path and not the queue.
 //!
 //! ```text
 //! d        = arrival − departure
@@ -17,31 +17,34 @@
 //! J ← J + (|dᵢ − dᵢ₋₁| − J) / 16        in the order of arrival, from J = 0
 //! ```
 //!
-//! * **Drift** is the slope of the lower convex hull of the minima, where it passes the middle of the history:
-//!   a line below all points, so that a queue that comes and goes does not tilt it.
-//! * **A shorter path** lowers the level at once; **a longer path** raises it when the whole window lies above
-//!   the old level, since until then it could be a queue. Both are taken out of the history of the drift.
+//! * **Drift** is the slope of the lower convex hull of the minima, where it passes the middle of
+//!   the history: a line below all points, so that a queue that comes and goes does not tilt it.
+//! * **A shorter path** lowers the level at once; **a longer path** raises it when the whole window
+//!   lies above the old level, since until then it could be a queue. Both are taken out of the
+//!   history of the drift.
 //!
-//! * **A clock that jumps**, because its host was suspended or a virtual machine paused, is no path: nothing arrives before it left, and no
-//!   packet takes longer than the round trip that ends with it, whatever queues it met. So with O for the offset of the clocks
+//! * **A clock that jumps**, because its host was suspended or a virtual machine paused, is no
+//!   path: nothing arrives before it left, and no packet takes longer than the round trip that ends
+//!   with it, whatever queues it met. So with O for the offset of the clocks
 //!
 //!   ```text
 //!   d − round trip  ≤  O  ≤  d
 //!   ```
 //!
-//!   and when the offset in use is outside of that by more than `jump`, by 8 packets in a row or by two round trips in a row, it is
-//!   found anew from the last of them, at once. A single departure that is wrong moves nothing.
+//!   and when the offset in use is outside of that by more than `jump`, by 8 packets in a row or by
+//!   two round trips in a row, it is found anew from the last of them, at once. A single departure
+//!   that is wrong moves nothing.
 //!
-//! Source: S. B. Moon, P. Skelly, D. Towsley, "Estimation and removal of clock skew from network delay
-//! measurements", IEEE INFOCOM 1999 (the line below all points that is nearest to them); RFC 3550, sections
-//! 6.4.1 and A.8 (the interarrival jitter J, in fixed point).
+//! Source: S. B. Moon, P. Skelly, D. Towsley, "Estimation and removal of clock skew from network
+//! delay measurements", IEEE INFOCOM 1999 (the line below all points that is nearest to them); RFC
+//! 3550, sections 6.4.1 and A.8 (the interarrival jitter J, in fixed point).
 //!
 //! Differs from the source in:
 //! 1. Minima of buckets stand for their packets: bounded memory.
 //! 2. Steps of the path are taken out, and a slope beyond what clocks do is taken for a queue.
 //!
-//! Limits: a queue that grows for minutes, more slowly than `max_drift_ppm` and without ever being empty,
-//! cannot be told from drift by anyone who sees one direction only.
+//! Limits: a queue that grows for minutes, more slowly than `max_drift_ppm` and without ever being
+//! empty, cannot be told from drift by anyone who sees one direction only.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -58,25 +61,27 @@ pub struct Config {
     /// Buckets in the history of the drift.
     pub history: usize,
     /// The fewest buckets that say anything about drift.
-    pub least_history: usize,
+    pub min_history: usize,
     /// How far the offset may move in a second, apart from drift.
     pub slew: Span,
     /// A change of level from which on it is a step of the path and no noise.
     pub step: Span,
     /// A slope beyond this many parts per million is no drift.
     pub max_drift_ppm: u32,
-    /// By how much the offset must contradict what packets and round trips prove before it is found anew.
+    /// By how much the offset must contradict what packets and round trips prove before it is found
+    /// anew.
     pub jump: Span,
 }
 
 impl Default for Config {
-    /// Buckets of 2 s; a window of 16 s and a history of 5 minutes; 10 ms per second; 300 ppm; 100 ms.
+    /// Buckets of 2 s; a window of 16 s and a history of 5 minutes; 10 ms per second; 300 ppm; 100
+    /// ms.
     fn default() -> Self {
         Self {
             bucket: Span::from_secs(2),
             window: 8,
             history: 150,
-            least_history: 10,
+            min_history: 10,
             slew: Span::from_millis(10),
             step: Span::from_millis(3),
             max_drift_ppm: 300,
@@ -94,7 +99,8 @@ struct Bucket {
     least: i64,
 }
 
-/// The sender's clock as the receiver sees it. Until a packet has come, the clocks are taken for the same.
+/// The sender's clock as the receiver sees it. Until a packet has come, the clocks are taken for
+/// the same.
 #[derive(Clone, Debug)]
 pub struct ClockMap {
     config: Config,
@@ -114,8 +120,8 @@ pub struct ClockMap {
     base: Option<i64>,
     /// The offset in use.
     offset: i64,
-    /// How many packets in a row came before they left by it, and how many round trips in a row were shorter than the way of
-    /// the packet that ended them.
+    /// How many packets in a row came before they left by it, and how many round trips in a row
+    /// were shorter than the way of the packet that ended them.
     early: u32,
     late: u32,
 }
@@ -148,8 +154,9 @@ impl ClockMap {
         }
     }
 
-    /// Says how long the path takes without queues: half of the least round trip, since the one-way delay
-    /// itself cannot be seen from one end. The first value takes hold at once, later ones by slewing.
+    /// Says how long the path takes without queues: half of the least round trip, since the one-way
+    /// delay itself cannot be seen from one end. The first value takes hold at once, later ones by
+    /// slewing.
     pub fn set_base_one_way(&mut self, span: Span) {
         let base = i64::try_from(span.as_nanos()).unwrap_or(i64::MAX);
         if self.base.is_none() && self.latest.is_some() {
@@ -193,7 +200,8 @@ impl ClockMap {
         self.offset = drifted.saturating_add(target.saturating_sub(drifted).clamp(-slew, slew));
     }
 
-    /// The latest packet, which came at `now`, ends a round trip that took so long, answers held back included.
+    /// The latest packet, which came at `now`, ends a round trip that took so long, answers held
+    /// back included.
     pub fn on_round_trip(&mut self, now: Time, round_trip: Span) {
         let Some((arrival, _)) = self.latest.filter(|&(arrival, _)| arrival == now) else {
             return;
@@ -275,7 +283,8 @@ impl ClockMap {
             (last.at, last.least) = (at, offset);
         }
         let lowered = level.saturating_sub(offset);
-        // The first packets of a shorter path met queues too: what they left of the step is taken out as well.
+        // The first packets of a shorter path met queues too: what they left of the step is taken
+        // out as well.
         let is_recent = self
             .shortened_in
             .is_some_and(|bucket| number <= bucket.saturating_add(1));
@@ -310,7 +319,7 @@ impl ClockMap {
     /// Fits the slope to the full buckets.
     fn fit(&mut self) {
         let full = self.buckets.len().saturating_sub(1);
-        if full < self.config.least_history.max(2) {
+        if full < self.config.min_history.max(2) {
             return;
         }
         let Some(&origin) = self.buckets.front() else {
@@ -368,21 +377,22 @@ impl ClockMap {
         Span::from_nanos(u64::try_from(beyond).unwrap_or(0))
     }
 
-    /// How much the transit of packets that follow each other differs, averaged over some 16 of them: the
-    /// interarrival jitter of RFC 3550, section 6.4.1. Zero until two packets have come.
+    /// How much the transit of packets that follow each other differs, averaged over some 16 of
+    /// them: the interarrival jitter of RFC 3550, section 6.4.1. Zero until two packets have come.
     pub const fn jitter(&self) -> Span {
         Span::from_nanos(self.jitter_sixteenths / 16)
     }
 
-    /// The one-way delay of the latest packet, as far as half of the least round trip is that of the path.
+    /// The one-way delay of the latest packet, as far as half of the least round trip is that of
+    /// the path.
     pub fn one_way(&self) -> Span {
         let base = self.base.unwrap_or(0);
         self.queueing() + Span::from_nanos(u64::try_from(base).unwrap_or(0))
     }
 }
 
-/// The slope of the lower convex hull at the mean abscissa of the points, which ascend: that of the line below
-/// all points whose distance to them is least.
+/// The slope of the lower convex hull at the mean abscissa of the points, which ascend: that of the
+/// line below all points whose distance to them is least.
 fn slope_below(points: &[(f64, f64)]) -> Option<f64> {
     let mut hull: Vec<(f64, f64)> = Vec::new();
     for &(x, y) in points {

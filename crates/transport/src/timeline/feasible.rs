@@ -1,20 +1,21 @@
 //! Which sections have to go so that the most important ones arrive in time.
 //!
-//! Sections leave in one order, so a section arrives when all the work before it and its own has left, and
-//! the one-way delay has passed. When that is after its deadline, something at or before it has to go.
-//! [`plan`] keeps the most important sections first and among equally important ones as many as possible.
+//! Sections leave in one order, so a section arrives when all the work before it and its own has
+//! left, and the one-way delay has passed. When that is after its deadline, something at or before
+//! it has to go. [`plan`] keeps the most important sections first and among equally important ones
+//! as many as possible.
 //!
-//! Source: J. M. Moore, "An n job, one machine sequencing algorithm for minimizing the number of late jobs",
-//! Management Science 15 (1968), with Hodgson's form of it: walk by deadline, and when one is late drop the
-//! longest so far.
+//! Source: J. M. Moore, "An n job, one machine sequencing algorithm for minimizing the number of
+//! late jobs", Management Science 15 (1968), with Hodgson's form of it: walk by deadline, and when
+//! one is late drop the longest so far.
 //!
 //! Differs from the source in:
-//! 1. It is done once for each importance, highest first; what a higher importance keeps is not touched by a
-//!    lower one. One walk over all importances drops unimportant sections for the sake of important ones that
-//!    it drops itself later on.
-//! 2. Sections may need others. One that others need counts as important as the most important of them;
-//!    among equally important ones the one whose loss takes the fewest others along goes first, and among
-//!    those the longest.
+//! 1. It is done once for each importance, highest first; what a higher importance keeps is not
+//!    touched by a lower one. One walk over all importances drops unimportant sections for the sake
+//!    of important ones that it drops itself later on.
+//! 2. Sections may need others. One that others need counts as important as the most important of
+//!    them; among equally important ones the one whose loss takes the fewest others along goes
+//!    first, and among those the longest.
 //! 3. At the end everything dropped that fits after all is taken back, most important first.
 
 use alloc::collections::BinaryHeap;
@@ -23,8 +24,8 @@ use core::cmp::Reverse;
 
 use comity_units::{Bytes, Rate, Span, Time};
 
-use super::savings::{Overdraft, Savings};
 use super::section::Importance;
+use super::tokens::{Borrowing, Tokens};
 
 /// What is left to send of one section.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,7 +37,7 @@ pub struct Work {
     /// How much it matters.
     pub importance: Importance,
     /// How far it may overdraw the account.
-    pub overdraft: Overdraft,
+    pub borrowing: Borrowing,
     /// The place in the queue of the section that it needs.
     pub needs: Option<usize>,
 }
@@ -46,27 +47,29 @@ pub struct Work {
 pub struct Forecast {
     /// How fast bytes leave.
     pub rate: Rate,
-    /// By how much the rate grows in each second, in bit/s: what the controller may add while nothing is lost.
+    /// By how much the rate grows in each second, in bit/s: what the controller may add while
+    /// nothing is lost.
     pub growth: Rate,
     /// How fast they may leave for a while.
     pub peak: Rate,
     /// What has been saved up of the rate, where the controller keeps an account.
-    pub savings: Option<Savings>,
+    pub tokens: Option<Tokens>,
     /// From leaving to arriving.
     pub one_way: Span,
-    /// How much longer than the time to its deadline a section may be predicted to take, in hundredths.
+    /// How much longer than the time to its deadline a section may be predicted to take, in
+    /// hundredths.
     pub tolerance_percent: u32,
 }
 
 impl Forecast {
-    /// How many bytes may leave up to the end of a section with this deadline and overdraft, so that it arrives
-    /// in time.
+    /// How many bytes may leave up to the end of a section with this deadline and overdraft, so
+    /// that it arrives in time.
     ///
     /// ```text
     /// time   = (deadline − now) · (1 + tolerance) − one_way
     /// budget = min( (rate · time + growth · time² / 2) / 8 + savings(overdraft),  peak · time / 8 )
     /// ```
-    pub fn budget(&self, now: Time, deadline: Time, overdraft: Overdraft) -> u64 {
+    pub fn budget(&self, now: Time, deadline: Time, borrowing: Borrowing) -> u64 {
         if deadline.is_never() {
             return u64::MAX;
         }
@@ -77,9 +80,7 @@ impl Forecast {
             .amount_in(sending)
             .get()
             .saturating_add(grown.amount_in(sending).get());
-        let saved = self
-            .savings
-            .map_or(0, |savings| savings.available(overdraft));
+        let saved = self.tokens.map_or(0, |tokens| tokens.available(borrowing));
         let peak = self.peak.amount_in(sending).get();
         earned.saturating_add_signed(saved).min(peak)
     }
@@ -105,13 +106,13 @@ impl Forecast {
         }
     }
 
-    /// If everything arrives in time that leaves in this order: how long nothing at all could leave without
-    /// changing that. Costs O(n).
+    /// If everything arrives in time that leaves in this order: how long nothing at all could leave
+    /// without changing that. Costs O(n).
     pub fn slack(&self, now: Time, queue: impl Iterator<Item = Work>) -> Option<Span> {
         let (mut before, mut slack) = (0_u64, u64::MAX);
         for work in queue {
             before = before.saturating_add(work.left);
-            let budget = self.budget(now, work.deadline, work.overdraft);
+            let budget = self.budget(now, work.deadline, work.borrowing);
             slack = slack.min(budget.checked_sub(before)?);
         }
         Some(self.fastest().transmission_time(Bytes::new(slack)))
@@ -127,14 +128,14 @@ pub struct Plan {
     pub slack: Span,
 }
 
-/// Finds what to drop of a queue that leaves in the given order: that of the deadlines, but for head starts of
-/// the most important.
+/// Finds what to drop of a queue that leaves in the given order: that of the deadlines, but for
+/// head starts of the most important.
 ///
-/// Afterwards every section that is kept, and all that it needs, fits its budget, and nothing dropped could
-/// be added. Without needs, the number of sections kept of the highest importance is the greatest possible;
-/// of the lower ones it is the greatest possible for those that were kept above them by count alone. Both hold for
-/// a queue in the order of its deadlines whose budgets do not differ by importance.
-/// Costs O(n) when nothing has to go, else O(n log n).
+/// Afterwards every section that is kept, and all that it needs, fits its budget, and nothing
+/// dropped could be added. Without needs, the number of sections kept of the highest importance is
+/// the greatest possible; of the lower ones it is the greatest possible for those that were kept
+/// above them by count alone. Both hold for a queue in the order of its deadlines whose budgets do
+/// not differ by importance. Costs O(n) when nothing has to go, else O(n log n).
 pub fn plan(queue: &[Work], now: Time, forecast: &Forecast) -> Plan {
     if let Some(slack) = forecast.slack(now, queue.iter().copied()) {
         return Plan {
@@ -144,7 +145,7 @@ pub fn plan(queue: &[Work], now: Time, forecast: &Forecast) -> Plan {
     }
     let budgets: Vec<u64> = queue
         .iter()
-        .map(|work| forecast.budget(now, work.deadline, work.overdraft))
+        .map(|work| forecast.budget(now, work.deadline, work.borrowing))
         .collect();
     let mut selection = Selection::new(queue, &budgets);
     for place in selection.order() {
@@ -355,7 +356,8 @@ impl Selection {
     }
 }
 
-/// All places, each section before what it needs. Sections that need each other in a circle are left out.
+/// All places, each section before what it needs. Sections that need each other in a circle are
+/// left out.
 fn leaves_first(queue: &[Work]) -> Vec<usize> {
     let mut waiting = alloc::vec![0_usize; queue.len()];
     for work in queue {
@@ -380,7 +382,8 @@ fn leaves_first(queue: &[Work]) -> Vec<usize> {
     order
 }
 
-/// Budget minus work up to and including each kept section: a tree of minima under additions to suffixes.
+/// Budget minus work up to and including each kept section: a tree of minima under additions to
+/// suffixes.
 struct Room {
     /// Minimum below each node, without what was added above it; the leaves begin at `leaves`.
     least: Vec<i128>,

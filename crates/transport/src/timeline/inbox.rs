@@ -22,10 +22,12 @@ use super::{DEFAULT_BUFFER, DEFAULT_SECTIONS, MAX_STREAMS};
 pub struct Config {
     /// When sections are handed to the application.
     pub deliver: Deliver,
-    /// Whether an incomplete section becomes a gap at its deadline. Without, it waits until it is complete or
-    /// the sender gives it up (reliability `full`, or `drop = never`), and may be complete late.
+    /// Whether an incomplete section becomes a gap at its deadline. Without, it waits until it is
+    /// complete or the sender gives it up (reliability `full`, or `drop = never`), and may be
+    /// complete late.
     pub enforce_deadlines: bool,
-    /// The most payload bytes held at once; a section counts with its whole length from its first byte on.
+    /// The most payload bytes held at once; a section counts with its whole length from its first
+    /// byte on.
     pub max_bytes: u64,
     /// How far beyond the first section of a stream that is not settled another may be.
     pub max_sections: u64,
@@ -35,8 +37,8 @@ pub struct Config {
     pub max_fragments: usize,
     /// The most sections that a sender may skip at once.
     pub max_skip: u64,
-    /// The most sections, over all streams, of which something has come and that are not settled. Each takes a
-    /// record of some hundred bytes beside its own.
+    /// The most sections, over all streams, of which something has come and that are not settled.
+    /// Each takes a record of some hundred bytes beside its own.
     pub max_records: usize,
 }
 

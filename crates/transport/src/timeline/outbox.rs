@@ -1,10 +1,10 @@
 //! The sender's half: what to send next, and what to give up.
 
 mod accounts;
+mod check;
 mod claims;
 mod copies;
 mod entry;
-mod look;
 mod queue;
 
 use core::fmt;
@@ -14,14 +14,14 @@ use comity_units::{Rate, Span};
 pub use accounts::{Accounts, ByteAccounts, SectionAccounts};
 pub use queue::Outbox;
 
-use super::savings::{Overdraft, Savings};
 use super::section::{DropPolicy, Reason, Reliability, SectionId, StreamId};
+use super::tokens::{Borrowing, Tokens};
 use super::{DEFAULT_BUFFER, DEFAULT_SECTIONS, MAX_STREAMS};
 
 /// How an [`Outbox`] behaves and how much it may hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// How long lost bytes are sent again.
+    /// How long lost bytes are retransmitted.
     pub reliability: Reliability,
     /// When sections are given up.
     pub drop: DropPolicy,
@@ -31,20 +31,22 @@ pub struct Config {
     pub max_sections: usize,
     /// The most streams of a connection.
     pub max_streams: usize,
-    /// How much longer than the time to its deadline a section may be predicted to take before it is
-    /// called infeasible, in hundredths of that time.
+    /// How much longer than the time to its deadline a section may be predicted to take before it
+    /// is called infeasible, in hundredths of that time.
     ///
-    /// A predicted rate is off by some percent at any moment and the error averages out over a long time,
-    /// so that a section whose deadline is far is judged with more tolerance in absolute terms than one that
-    /// is due: at 12, a section due in 1 s may look 120 ms too late, one due in 10 ms only 1.2 ms.
+    /// A predicted rate is off by some percent at any moment and the error averages out over a long
+    /// time, so that a section whose deadline is far is judged with more tolerance in absolute
+    /// terms than one that is due: at 12, a section due in 1 s may look 120 ms too late, one due in
+    /// 10 ms only 1.2 ms.
     pub tolerance_percent: u32,
-    /// By how much the predicted rate has to differ from that of the last look at the queue before the
-    /// queue is looked at again, in hundredths.
+    /// By how much the predicted rate has to differ from that of the last look at the queue before
+    /// the queue is looked at again, in hundredths.
     pub rate_change_percent: u32,
 }
 
 impl Default for Config {
-    /// Reliable until the deadline, dropping what is infeasible; 16 MiB in 4,096 sections of 64 streams.
+    /// Reliable until the deadline, dropping what is infeasible; 16 MiB in 4,096 sections of 64
+    /// streams.
     fn default() -> Self {
         Self {
             reliability: Reliability::Timeline,
@@ -60,7 +62,7 @@ impl Default for Config {
 
 /// What the sender can foresee at this moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Outlook {
+pub struct PathEstimate {
     /// The predicted rate of payload bytes (what remains of the controller's rate after headers and
     /// repairs); `None` while nothing is known.
     pub rate: Option<Rate>,
@@ -68,9 +70,9 @@ pub struct Outlook {
     pub growth: Rate,
     /// How fast bytes may leave for a while; [`Rate::MAX`] where only the rate counts.
     pub peak: Rate,
-    /// What has been saved up of the rate; sections that may not spend it are held back. `None` where the
-    /// controller keeps no account.
-    pub savings: Option<Savings>,
+    /// What has been saved up of the rate; sections that may not spend it are held back. `None`
+    /// where the controller keeps no account.
+    pub tokens: Option<Tokens>,
     /// From handing a byte out to its arrival: propagation, and whatever queue lies on the way.
     pub one_way: Span,
     /// How long it takes to find out that bytes are lost and to send them again.
@@ -82,16 +84,17 @@ pub struct Outlook {
     pub lost_permille: u32,
     /// Whether what leaves is a probe, which no account holds back.
     pub is_probe: bool,
-    /// The peer's credit, less the lengths of sections of which something was acknowledged since it was said: so long may
-    /// all sections be together that are begun and of which nothing is acknowledged. What is begun needs no credit.
+    /// The peer's credit, less the lengths of sections of which something was acknowledged since it
+    /// was said: so long may all sections be together that are begun and of which nothing is
+    /// acknowledged. What is begun needs no credit.
     pub credit: u64,
 }
 
-impl Outlook {
+impl PathEstimate {
     /// Whether the account lets a section with this overdraft leave now.
-    pub(super) fn allows(&self, overdraft: Overdraft) -> bool {
-        let may_spend = |savings: Savings| savings.allow(overdraft);
-        self.is_probe || self.savings.is_none_or(may_spend)
+    pub(super) fn allows(&self, borrowing: Borrowing) -> bool {
+        let may_spend = |tokens: Tokens| tokens.allow(borrowing);
+        self.is_probe || self.tokens.is_none_or(may_spend)
     }
 
     /// Nothing is known, and the peer sets no limit.
@@ -99,7 +102,7 @@ impl Outlook {
         rate: None,
         growth: Rate::ZERO,
         peak: Rate::MAX,
-        savings: None,
+        tokens: None,
         one_way: Span::ZERO,
         repair: Span::ZERO,
         wait: Span::ZERO,
@@ -140,13 +143,14 @@ pub enum Fate {
     Cancelled,
     /// It needed a section that was given up.
     Dependency,
-    /// All was sent, but not all acknowledged when the deadline had passed and the network had been heard.
+    /// All was sent, but not all acknowledged when the deadline had passed and the network had been
+    /// heard.
     ExpiredInNetwork,
     /// The deadline passed before all of it was sent.
     ExpiredUnsent,
     /// It could not have arrived in time.
     Infeasible,
-    /// Some of it was lost and is not sent again.
+    /// Some of it was lost and is not retransmitted.
     Lost,
     /// The application left it out to fit the rate.
     Shed,

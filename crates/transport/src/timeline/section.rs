@@ -50,8 +50,8 @@ pub trait Payload: Clone + fmt::Debug {
     fn append_to(&self, range: Range<u32>, out: &mut Vec<u8>);
     /// Whether nobody else holds it and it has room for `length` bytes.
     fn is_spare(&self, length: u32) -> bool;
-    /// Room for `length` bytes, in the memory of a payload that is [spare](Self::is_spare) if that is not
-    /// far too large.
+    /// Room for `length` bytes, in the memory of a payload that is [spare](Self::is_spare) if that
+    /// is not far too large.
     fn buffer(length: u32, spare: Option<Self>) -> Self::Buffer;
     /// Puts `bytes` at `offset`; what would lie outside of the buffer is left out.
     fn place(buffer: &mut Self::Buffer, offset: u32, bytes: &[u8]);
@@ -186,8 +186,8 @@ pub struct Meta {
 }
 
 impl Reliability {
-    /// What stands for one that is not given, with this controller: until the deadline, but never where the
-    /// controller's paper sends nothing again.
+    /// What stands for one that is not given, with this controller: until the deadline, but never
+    /// where the controller's paper sends nothing again.
     pub fn usual(row: &Row) -> Self {
         match row.repeats_losses() {
             true => Self::Timeline,

@@ -227,8 +227,8 @@ pub(super) fn within(value: u64, range: RangeInclusive<u64>) -> Result<u64, Prob
     }
 }
 
-/// Takes what is written: bytes, or only their number. What says how large a frame will be is thus the
-/// same code that writes it.
+/// Takes what is written: bytes, or only their number. What says how large a frame will be is thus
+/// the same code that writes it.
 pub(super) trait Sink {
     fn put(&mut self, bytes: &[u8]);
     /// A value of at most [`varint::MAX`].

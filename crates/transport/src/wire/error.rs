@@ -106,8 +106,8 @@ impl fmt::Display for Problem {
 /// Why bytes are no packet, payload or list of transport parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DecodeError {
-    /// Where the field begins, in bytes from the start of what was to be read: of the datagram, of the
-    /// payload (its departure included) or of the list of parameters.
+    /// Where the field begins, in bytes from the start of what was to be read: of the datagram, of
+    /// the payload (its departure included) or of the list of parameters.
     pub offset: usize,
     /// What the field belongs to.
     pub part: Part,
@@ -120,8 +120,8 @@ pub struct DecodeError {
 impl DecodeError {
     /// What the peer is told when its connection is closed for this.
     ///
-    /// Errors in a [`Part::Datagram`] or [`Part::Packet`] close nothing: whatever is not authenticated
-    /// yet may have been sent by anybody, and is dropped.
+    /// Errors in a [`Part::Datagram`] or [`Part::Packet`] close nothing: whatever is not
+    /// authenticated yet may have been sent by anybody, and is dropped.
     #[must_use]
     pub const fn code(&self) -> CloseCode {
         match (self.part, self.problem) {

@@ -12,9 +12,10 @@
 //! VersionNegotiation  0x50, destination : u64, version : u32, version : u32, ...
 //! ```
 //!
-//! A connection identifier is chosen by who receives the packets that carry it as their destination. In
-//! every version, an Initial packet begins with the same 13 bytes, and a VersionNegotiation packet is what
-//! it is here. Everything here may have been sent by anybody: what [`decode`] refuses is dropped unanswered.
+//! A connection identifier is chosen by who receives the packets that carry it as their
+//! destination. In every version, an Initial packet begins with the same 13 bytes, and a
+//! VersionNegotiation packet is what it is here. Everything here may have been sent by anybody:
+//! what [`decode`] refuses is dropped unanswered.
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -161,7 +162,8 @@ pub struct Data {
 pub enum Packet<'a> {
     /// The first packet of a connection.
     Initial(Initial<'a>),
-    /// The first packet of a connection in a version that is not spoken here, large enough to be answered.
+    /// The first packet of a connection in a version that is not spoken here, large enough to be
+    /// answered.
     UnknownVersion {
         /// The version.
         version: u32,
@@ -190,7 +192,8 @@ pub enum Packet<'a> {
     },
 }
 
-/// The versions that a listener speaks, its favourite first: at least one, at most [`MAX_VERSIONS`].
+/// The versions that a listener speaks, its favourite first: at least one, at most
+/// [`MAX_VERSIONS`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Versions<'a>(&'a [u8]);
 
@@ -365,7 +368,8 @@ impl Initial<'_> {
     /// Appends the packet, padded to [`MIN_INITIAL`] bytes.
     ///
     /// # Errors
-    /// [`EncodeError`] for a cookie or message that is too long, or no message; nothing is appended then.
+    /// [`EncodeError`] for a cookie or message that is too long, or no message; nothing is appended
+    /// then.
     pub fn encode(&self, out: &mut Vec<u8>) -> Result<(), EncodeError> {
         let end = out.len().saturating_add(MIN_INITIAL);
         let mut writer = writer(out, PacketKind::Initial);

@@ -19,12 +19,12 @@ pub const fn truncate(number: PacketNumber) -> u32 {
 ///
 /// * `largest`: the largest number of a packet that has been authenticated.
 ///
-/// Where that `n` would be negative, the first one with this low half is meant, and where it would lie
-/// above [`MAX_PACKET_NUMBER`], the last one; the authentication then decides, since the whole number
-/// enters into it. Right as long as fewer than 2^31 packets are on the way.
+/// Where that `n` would be negative, the first one with this low half is meant, and where it would
+/// lie above [`MAX_PACKET_NUMBER`], the last one; the authentication then decides, since the whole
+/// number enters into it. Right as long as fewer than 2^31 packets are on the way.
 ///
-/// Source: RFC 9000, appendix A.3. Differs from the source in: 1. the length is always 32 bits; 2. there
-/// may be no packet yet.
+/// Source: RFC 9000, appendix A.3. Differs from the source in: 1. the length is always 32 bits; 2.
+/// there may be no packet yet.
 #[must_use]
 pub const fn restore(low: u32, largest: Option<PacketNumber>) -> PacketNumber {
     const WINDOW: u64 = 1 << 32;
@@ -63,7 +63,8 @@ mod tests {
         assert_eq!(restored(5, 0xffff_fff0), 0x1_0000_0005);
         assert_eq!(restored(0xffff_fff0, 0x1_0000_0005), 0xffff_fff0);
         assert_eq!(restored(0x9b32_0000, 0xaa_82f3_0eea), 0xaa_9b32_0000);
-        // Half a window: expected is 0x2_0000_0000, and the number above it is taken, not the one below.
+        // Half a window: expected is 0x2_0000_0000, and the number above it is taken, not the one
+        // below.
         assert_eq!(restored(0x8000_0000, 0x1_ffff_ffff), 0x2_8000_0000);
         assert_eq!(restored(0x8000_0001, 0x1_ffff_ffff), 0x1_8000_0001);
         // At the ends there is no choice.

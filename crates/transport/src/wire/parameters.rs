@@ -4,8 +4,8 @@
 //! parameters = (id : varint, length : varint, value : length bytes), ...   in ascending order of id
 //! ```
 //!
-//! A number is one varint that fills its value. Whatever is absent has its default. Unknown identifiers
-//! are skipped, so that later versions can add some; they count for the limits.
+//! A number is one varint that fills its value. Whatever is absent has its default. Unknown
+//! identifiers are skipped, so that later versions can add some; they count for the limits.
 //!
 //! | id | parameter | value | default |
 //! |---|---|---|---|
@@ -65,8 +65,8 @@ pub enum Deliver {
 /// What an endpoint tells its peer about itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Parameters {
-    /// The span between the source time and the deadline of a section that it asks for. The larger one of both
-    /// peers holds, as in SRT.
+    /// The span between the source time and the deadline of a section that it asks for. The larger
+    /// one of both peers holds, as in SRT.
     pub latency: Span,
     /// How it treats the sections that it sends.
     pub reliability: Reliability,
@@ -117,9 +117,9 @@ impl Default for Parameters {
 
 /// How long an acknowledgement is held back at most, where nobody says otherwise: 10 ms.
 ///
-/// At the rates of video it rarely decides, since an acknowledgement leaves earlier with every few packets. What
-/// it delays is the sender's word that a section has arrived, and the probe for the last packet of a burst, by a
-/// tenth of the shortest useful latency. RFC 9000 has 25 ms, for bulk.
+/// At the rates of video it rarely decides, since an acknowledgement leaves earlier with every few
+/// packets. What it delays is the sender's word that a section has arrived, and the probe for the
+/// last packet of a burst, by a tenth of the shortest useful latency. RFC 9000 has 25 ms, for bulk.
 pub const ACK_DELAY_DEFAULT: Span = Span::from_millis(10);
 
 const LATENCY: u64 = 0x01;
@@ -151,8 +151,8 @@ impl Parameters {
     /// Appends the list, all numbers and those texts that are there.
     ///
     /// # Errors
-    /// [`EncodeError`] when a value is out of its range or the texts are too long together; nothing is
-    /// appended then.
+    /// [`EncodeError`] when a value is out of its range or the texts are too long together; nothing
+    /// is appended then.
     pub fn encode(&self, out: &mut Vec<u8>) -> Result<(), EncodeError> {
         let mut count = Count::default();
         self.write(&mut count)?;
@@ -212,8 +212,8 @@ impl Parameters {
     /// Reads a list.
     ///
     /// # Errors
-    /// [`DecodeError`] when the list breaks a limit, is truncated, is not in ascending order (and so when
-    /// an identifier stands twice), or a value is out of its range. Never panics.
+    /// [`DecodeError`] when the list breaks a limit, is truncated, is not in ascending order (and
+    /// so when an identifier stands twice), or a value is out of its range. Never panics.
     pub fn decode(list: &[u8]) -> Result<Self, DecodeError> {
         let mut input = Reader::new(list, Part::Parameters);
         within(list.len() as u64, 0..=MAX_PARAMETERS as u64)

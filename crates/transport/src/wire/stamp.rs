@@ -30,8 +30,8 @@ impl Stamp {
         Self((time.as_nanos() / 1_000) as u32)
     }
 
-    /// How much later than `earlier` this is, in microseconds; negative when it is earlier. Right as long as
-    /// the two are less than 35 minutes apart.
+    /// How much later than `earlier` this is, in microseconds; negative when it is earlier. Right
+    /// as long as the two are less than 35 minutes apart.
     #[must_use]
     pub const fn since(self, earlier: Self) -> i32 {
         self.0.wrapping_sub(earlier.0) as i32
@@ -39,8 +39,8 @@ impl Stamp {
 
     /// The reading of the same clock closest to `time` that has this stamp, in whole microseconds.
     ///
-    /// Of two that are equally close it is the earlier one. `None` where that would lie before the clock's epoch or
-    /// beyond what a [`Time`] holds.
+    /// Of two that are equally close it is the earlier one. `None` where that would lie before the
+    /// clock's epoch or beyond what a [`Time`] holds.
     #[must_use]
     pub fn near(self, time: Time) -> Option<Time> {
         let reference = time.as_nanos() / 1_000;

@@ -1,6 +1,7 @@
 //! Whole numbers in 1, 2, 4 or 8 bytes.
 //!
-//! The two high bits of the first byte say how many bytes there are; the rest is the number, big-endian:
+//! The two high bits of the first byte say how many bytes there are; the rest is the number,
+//! big-endian:
 //!
 //! ```text
 //! 00 +  6 bits   0 to 63
@@ -56,8 +57,8 @@ pub fn encode(value: u64, out: &mut Vec<u8>) -> Result<(), TooLarge> {
     Ok(())
 }
 
-/// The shortest form of `value` at the front of eight bytes, and how many of them it takes. What lies
-/// above [`MAX`] has been refused before.
+/// The shortest form of `value` at the front of eight bytes, and how many of them it takes. What
+/// lies above [`MAX`] has been refused before.
 pub(super) const fn aligned(value: u64) -> ([u8; 8], usize) {
     let size = size(value);
     let marked = value | (size.trailing_zeros() as u64) << (8 * size - 2);
@@ -70,7 +71,8 @@ pub const fn size_from_first(first: u8) -> usize {
     1 << (first >> 6)
 }
 
-/// Reads the number at the start of `bytes`, and how many bytes it took; `None` if they end inside it.
+/// Reads the number at the start of `bytes`, and how many bytes it took; `None` if they end inside
+/// it.
 #[must_use]
 pub fn decode(bytes: &[u8]) -> Option<(u64, usize)> {
     let first = *bytes.first()?;
@@ -88,8 +90,8 @@ pub fn decode(bytes: &[u8]) -> Option<(u64, usize)> {
     })
 }
 
-/// A signed number as one without sign: 0, -1, 1, -2, 2 become 0, 1, 2, 3, 4, so that numbers near zero
-/// stay short.
+/// A signed number as one without sign: 0, -1, 1, -2, 2 become 0, 1, 2, 3, 4, so that numbers near
+/// zero stay short.
 #[must_use]
 pub const fn zigzag(value: i64) -> u64 {
     ((value << 1) ^ (value >> 63)) as u64

@@ -38,8 +38,8 @@ fn blocks(edges: &[(u32, u32)]) -> SackBlocks {
     blocks
 }
 
-/// One's complement sum of the words: pseudo header 1431, ports c050, sequence 0406, offset, flags and
-/// window 19af2, options 5c34. Together 2cfad, folded cfaf, complement 3050.
+/// One's complement sum of the words: pseudo header 1431, ports c050, sequence 0406, offset, flags
+/// and window 19af2, options 5c34. Together 2cfad, folded cfaf, complement 3050.
 const SYN: [u8; 40] = [
     0xc0, 0x00, 0x00, 0x50, // 49152 to 80
     0x01, 0x02, 0x03, 0x04, // sequence
@@ -247,7 +247,8 @@ fn sack() -> Segment {
     }
 }
 
-/// The options of TCP-Real on a segment with payload that also acknowledges, as docs/protocol.md has them.
+/// The options of TCP-Real on a segment with payload that also acknowledges, as docs/protocol.md
+/// has them.
 const REAL_OPTIONS: [u8; 12] = [
     254, 4, 0x00, 0x18, // TCP_REAL: level 24
     254, 8, 0xff, 0xff, 0x00, 0x30, 0x00, 0x2f, // segment 47 of the 48 of wave 65535

@@ -13,7 +13,8 @@ pub(crate) fn config() -> Config {
         pad: true,
         reliability: Reliability::None,
         drop: DropPolicy::Never,
-        // The receiver speaks when its meter does, and to tell how much room it has, which repeats the last report.
+        // The receiver speaks when its meter does, and to tell how much room it has, which repeats
+        // the last report.
         ack_frequency: 1_000,
         ack_delay: Span::from_millis(500),
         keep_alive: Span::from_secs(600),
@@ -23,8 +24,8 @@ pub(crate) fn config() -> Config {
     }
 }
 
-/// Gives end 0 `bytes` at once. Of each packet `arrival` says when it arrives, by when it left and which end it left;
-/// `None` loses it.
+/// Gives end 0 `bytes` at once. Of each packet `arrival` says when it arrives, by when it left and
+/// which end it left; `None` loses it.
 pub(crate) fn play(
     mut ends: [Connection<Elided>; 2],
     bytes: u32,

@@ -17,7 +17,8 @@ use proptest::prelude::*;
 
 use crate::recipe::{Recipe, ack_ranges, number, recipe, section_header, span};
 
-/// A payload of the frames, up to the first that nothing can follow, and those frames. Runs of padding become one.
+/// A payload of the frames, up to the first that nothing can follow, and those frames. Runs of
+/// padding become one.
 fn written(departure: u32, recipes: &[Recipe]) -> (Vec<u8>, Vec<Frame<'_>>) {
     let mut payload = Vec::new();
     frame::encode_departure(Stamp::from_micros(departure), &mut payload);

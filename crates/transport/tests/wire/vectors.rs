@@ -325,7 +325,8 @@ fn sections_are_written_in_the_shortest_form() {
     }
 }
 
-/// A reader takes the longer forms, too, and nothing but the bytes tells them from the shorter ones.
+/// A reader takes the longer forms, too, and nothing but the bytes tells them from the shorter
+/// ones.
 #[test]
 fn longer_forms_of_sections_say_the_same() {
     let read = |hexadecimal: &str| {

@@ -193,7 +193,7 @@ fn choose(book: &Book, names: &[String]) -> Result<Vec<usize>, Failure> {
         .collect())
 }
 
-/// Plays what the claims need, and prints what `take` makes of each one's numbers.
+/// Runs what the claims need, and prints what `take` makes of each one's numbers.
 fn play(
     book: &Arc<Book>,
     chosen: &[usize],

@@ -78,6 +78,7 @@ pub(super) struct Bpf {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Port {
     pub(super) number: u16,
-    /// From which of the host's own addresses a datagram arrived, or why the port cannot be listened on.
+    /// From which of the host's own addresses a datagram arrived, or why the port cannot be
+    /// listened on.
     pub(super) reached: Result<Vec<(std::net::IpAddr, bool)>, String>,
 }

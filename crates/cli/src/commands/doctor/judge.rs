@@ -318,7 +318,8 @@ fn queueing(queueing: Option<&Queueing>) -> Finding {
         .mend(format!("sudo sysctl -w net.core.default_qdisc=fq{now}"))
 }
 
-/// Good where full packets fit; bad where the first ones of a connection do not. Other networks on the way may carry less.
+/// Good where full packets fit; bad where the first ones of a connection do not. Other networks on
+/// the way may carry less.
 fn mtu(mtu: Option<Mtu>, queueing: Option<&Queueing>) -> Finding {
     const CHECK: &str = "MTU of the way out";
     let Some(mtu) = mtu else {

@@ -177,7 +177,8 @@ fn of_system(system: &System) -> String {
     text
 }
 
-/// The keys of a flow, and behind them every parameter that they have, with what stands for those that are left out.
+/// The keys of a flow, and behind them every parameter that they have, with what stands for those
+/// that are left out.
 fn of_application(application: &Application) -> String {
     let mut text = format!(
         "{}: an application\n\n{}\n\nsource: {}\n\n[[flow]]\n{}",

@@ -1,9 +1,9 @@
-//! Everything that has a name, in groups: what it is, its source, its parameters with what stands for those that are
-//! left out.
+//! Everything that has a name, in groups: what it is, its source, its parameters with what stands
+//! for those that are left out.
 //!
 //! ```text
 //! psp     Spaces packets and adjusts the spacing once per round trip ..
-//!         transports: sections; receiver: has a half of its own; losses: not sent again, ..
+//!         transports: sections; receiver: has a half of its own; losses: not retransmitted, ..
 //!         source: Feng, Feng and Belford, ..
 //!         parameters: damped = true; link = 100Mbps; scale = fixed; ..
 //! ```
@@ -163,8 +163,8 @@ fn words(text: &str) -> Vec<String> {
     text.split_whitespace().map(str::to_owned).collect()
 }
 
-/// Adds pieces with a space between them, from the column `indent` on, to the left of which stands `name` at first. A piece
-/// that is longer than a line is broken at its spaces.
+/// Adds pieces with a space between them, from the column `indent` on, to the left of which stands
+/// `name` at first. A piece that is longer than a line is broken at its spaces.
 fn wrap(text: &mut String, name: &str, indent: usize, length: usize, pieces: &[String]) {
     let width = length.saturating_sub(indent);
     let mut line = format!("{name:indent$}");

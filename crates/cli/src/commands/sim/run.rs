@@ -14,8 +14,8 @@ use super::load;
 use super::summary::Summary;
 use crate::args;
 
-/// Up to how many runs the longest go first. Among many the last ones matter little, and reports that are
-/// done before their turn would pile up.
+/// Up to how many runs the longest go first. Among many the last ones matter little, and reports
+/// that are done before their turn would pile up.
 const FEW: usize = 1_000;
 
 const INTERRUPTED: &str = "interrupted: no results were stored";
@@ -122,7 +122,7 @@ pub(crate) struct Played {
 /// What comes out of a run, or why it failed.
 pub(crate) type Outcome = (Run, Result<Played, String>);
 
-/// Plays the runs of a scenario in order.
+/// Runs the runs of a scenario in order.
 fn playing(
     scenario: &Arc<Scenario>,
     jobs: Option<NonZeroUsize>,

@@ -26,7 +26,7 @@ pub(super) struct Sections {
     given_up: Vec<f64>,
     overdue: Vec<f64>,
     sent_late: Vec<f64>,
-    repeated: Vec<f64>,
+    retransmitted: Vec<f64>,
     lost: Vec<f64>,
     target: Vec<f64>,
     slack_p1: Vec<f64>,
@@ -51,7 +51,7 @@ pub(super) fn header(unit: RateUnit) -> Vec<String> {
         "decodable MB",
         "of share",
         "late bytes",
-        "repeated kB",
+        "retransmitted kB",
         "lost",
         "slack p1 ms",
         "p50",
@@ -111,7 +111,8 @@ impl Sections {
         frames_on_time(&mut self.predicted, |of| of.predicted);
         frames_on_time(&mut self.bidirectional, |of| of.bidirectional);
         self.sent_late.push(sum(|of| of.late_bytes) as f64);
-        self.repeated.push(sum(|of| of.repeated_bytes) as f64);
+        self.retransmitted
+            .push(sum(|of| of.retransmitted_bytes) as f64);
         self.lost.push(sum(|of| of.lost_packets) as f64);
         let each = |of: fn(&SectionsReport) -> Option<f64>| -> Vec<f64> {
             reports.iter().filter_map(|report| of(report)).collect()
@@ -154,7 +155,7 @@ impl Sections {
                 format!("{ratio:.2}")
             }),
             count(&self.sent_late),
-            or_dash(mean(&self.repeated), |bytes| digits(bytes / 1e3)),
+            or_dash(mean(&self.retransmitted), |bytes| digits(bytes / 1e3)),
             count(&self.lost),
             millis(&self.slack_p1),
             millis(&self.slack_median),
@@ -185,7 +186,7 @@ impl Sections {
             "predicted_on_time_ratio": estimate(&self.predicted),
             "bidirectional_on_time_ratio": estimate(&self.bidirectional),
             "sent_late_bytes": estimate(&self.sent_late),
-            "repeated_bytes": estimate(&self.repeated),
+            "retransmitted_bytes": estimate(&self.retransmitted),
             "lost_packets": estimate(&self.lost),
             "target_bitrate_bps": estimate(&self.target),
             "slack_p1_s": estimate(&self.slack_p1),

@@ -88,7 +88,8 @@ struct Group {
     resent: Vec<f64>,
     timeouts: Vec<f64>,
     delay: Vec<f64>,
-    /// How long after its last start the group took to share equally, in those runs in which it did.
+    /// How long after its last start the group took to share equally, in those runs in which it
+    /// did.
     convergence: Vec<f64>,
     /// In how many runs that was looked for.
     sought: usize,
@@ -142,7 +143,7 @@ impl Group {
         let throughputs: Vec<f64> = flows.iter().map(|flow| flow.throughput_bps).collect();
         let sum = |of: fn(&FlowReport) -> u64| flows.iter().map(|flow| of(flow)).sum::<u64>();
         let sent = sum(|flow| flow.sent_packets);
-        let offered = sent + sum(|flow| flow.returned_packets);
+        let offered = sent + sum(|flow| flow.acks);
         self.flows = self.flows.max(flows.len());
         self.goodput.extend(mean(&goodputs));
         self.throughput.extend(mean(&throughputs));
@@ -154,7 +155,7 @@ impl Group {
             offered,
         ));
         self.data_loss.extend(metrics::loss_ratio(
-            sum(|flow| flow.dropped_packets.saturating_sub(flow.dropped_returned)),
+            sum(|flow| flow.dropped_packets.saturating_sub(flow.dropped_acks)),
             sent,
         ));
         if sent > 0 {

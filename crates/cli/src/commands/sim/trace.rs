@@ -15,7 +15,7 @@ use super::tables::plural;
 use crate::args;
 
 /// The most logs that are written at once, each of which is an open file.
-const MOST_LOGS: usize = 200;
+const MAX_LOGS: usize = 200;
 
 pub(crate) fn trace(args: &args::Trace) -> Result<(), Failure> {
     let scenario = load(&args.reading, None)?;
@@ -41,9 +41,9 @@ pub(crate) fn trace(args: &args::Trace) -> Result<(), Failure> {
         let names = network.flows.iter().map(|flow| flow.name.as_str());
         choose("flow", &args.flow, names)?
     };
-    if args.qlog.is_some() && flows.len() > MOST_LOGS {
+    if args.qlog.is_some() && flows.len() > MAX_LOGS {
         complain(&format!(
-            "{} would each get a log, and at most {MOST_LOGS} can; choose some with --flow",
+            "{} would each get a log, and at most {MAX_LOGS} can; choose some with --flow",
             plural(flows.len(), "flow")
         ));
         return Err(Failure::Usage);
@@ -242,8 +242,8 @@ impl Target {
     }
 }
 
-/// Writes for as long as somebody reads: a reader that has gone away, such as `head`, has seen enough, and
-/// the other traces of the run go on.
+/// Writes for as long as somebody reads: a reader that has gone away, such as `head`, has seen
+/// enough, and the other traces of the run go on.
 struct WhileRead<W> {
     out: W,
     is_over: bool,

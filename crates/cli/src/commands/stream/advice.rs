@@ -33,10 +33,11 @@ impl LatencyAdvice {
         }
     }
 
-    /// What to say of a connection with this latency and least round trip, at the second sight of it.
+    /// What to say of a connection with this latency and least round trip, at the second sight of
+    /// it.
     ///
-    /// What is lost is missed after a round trip, and sent again it takes half of one: with less than 1.5 of them it comes too
-    /// late, and with less than a half everything does.
+    /// What is lost is missed after a round trip, and retransmitted it takes half of one: with less
+    /// than 1.5 of them it comes too late, and with less than a half everything does.
     pub(crate) fn judge(
         &mut self,
         peer: SocketAddr,

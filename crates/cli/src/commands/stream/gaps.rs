@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
-use super::passing::Missing;
+use super::media_unit::Missing;
 use super::trouble::Trouble;
 
 /// One line of the list.
@@ -17,7 +17,8 @@ struct Line<'a> {
     stream: u16,
     /// Its number in the stream.
     section: u64,
-    /// What it holds: key, I, P, B, audio, parameters, table, opaque or slice; null when nothing arrived of it.
+    /// What it holds: key, I, P, B, audio, parameters, table, opaque or slice; null when nothing
+    /// arrived of it.
     #[serde(rename = "type")]
     kind: Option<&'a str>,
     /// Why it is not whole.

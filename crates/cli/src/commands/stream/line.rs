@@ -241,7 +241,8 @@ impl Drop for Line {
     }
 }
 
-/// The pause before the next call: longer each time while connections end soon after they were made.
+/// The pause before the next call: longer each time while connections end soon after they were
+/// made.
 fn pause(last: Option<(Instant, Duration)>, now: Instant) -> Duration {
     match last {
         Some((made, before)) if now.saturating_duration_since(made) < LONGEST_PAUSE => {
@@ -251,7 +252,8 @@ fn pause(last: Option<(Instant, Duration)>, now: Instant) -> Duration {
     }
 }
 
-/// Calls until somebody answers, or until calling again is of no use; `awaited` says what for, after the first call.
+/// Calls until somebody answers, or until calling again is of no use; `awaited` says what for,
+/// after the first call.
 async fn call(
     dial: &Arc<Dial>,
     keeps_calling: bool,
@@ -304,7 +306,8 @@ async fn attempt(dial: &Arc<Dial>) -> Result<(Connection, Endpoint), (Trouble, b
     Err(refusal)
 }
 
-/// Why nothing can come of a call, where the packets that begin a connection do not fit into the way out of this host.
+/// Why nothing can come of a call, where the packets that begin a connection do not fit into the
+/// way out of this host.
 fn too_narrow(address: SocketAddr, mtu: Mtu) -> Option<String> {
     (mtu.bytes < mtu.first()).then(|| {
         format!(

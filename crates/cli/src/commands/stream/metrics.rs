@@ -1,7 +1,7 @@
 //! The last snapshot as Prometheus reads it, at `/metrics`.
 //!
-//! Names end with the base unit (`_bytes`, `_seconds`), counters with `_total`; `side` says of which end of the
-//! way a number is: `input` or `output`.
+//! Names end with the base unit (`_bytes`, `_seconds`), counters with `_total`; `side` says of
+//! which end of the way a number is: `input` or `output`.
 
 mod request;
 
@@ -216,7 +216,7 @@ impl Collector for Metrics {
             "Bytes of sections that were sent again.",
             Unit::Bytes,
         )
-        .counters(encoder, total(|totals| totals.repeated_bytes))?;
+        .counters(encoder, total(|totals| totals.retransmitted_bytes))?;
         measured(
             "sent_late",
             "Bytes of sections sent after their deadline.",

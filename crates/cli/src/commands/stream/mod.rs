@@ -6,17 +6,17 @@
 //!   Connected: Line ─► Connection::recv                     Connected: Line ─► Shedder ─► Connection::try_send
 //! ```
 //!
-//! Files and sockets are read and written by threads of their own; everything else is one task, which waits for
-//! whatever comes first. A [`Line`](line::Line) is where connections come from: it calls or listens, and does so
-//! again when one is lost.
+//! Files and sockets are read and written by threads of their own; everything else is one task,
+//! which waits for whatever comes first. A [`Line`](line::Line) is where connections come from: it
+//! calls or listens, and does so again when one is lost.
 
 mod advice;
 mod gaps;
 mod input;
 mod line;
+pub(crate) mod media_unit;
 mod metrics;
 mod output;
-pub(crate) mod passing;
 mod places;
 mod refusals;
 mod session;

@@ -11,7 +11,8 @@ use comity::{EndpointEvent, EndpointEvents};
 use super::now;
 use super::status::{Reporter, plain};
 
-/// How long it is not told again that somebody was turned away for the same reason: anybody can cause it.
+/// How long it is not told again that somebody was turned away for the same reason: anybody can
+/// cause it.
 const SILENCE: Duration = Duration::from_secs(10);
 
 /// How many were turned away, by the reason.

@@ -1,4 +1,4 @@
-//! Passing on what comes, until it ends.
+//! MediaUnit on what comes, until it ends.
 
 use std::future::pending;
 use std::time::{Duration, Instant};
@@ -8,18 +8,19 @@ use tokio::time::{MissedTickBehavior, interval, sleep_until};
 use super::advice::LatencyAdvice;
 use super::gaps::GapList;
 use super::input::Input;
+use super::media_unit::{Due, MediaUnit, Missing, Passage, Remark};
 use super::metrics::Metrics;
 use super::output::{Output, Written};
-use super::passing::{Due, Missing, Passage, Passing, Remark};
 use super::snapshot::{Passed, Snapshot};
 use super::status::Reporter;
 use super::stop::Stop;
 use super::trouble::Trouble;
 
-/// How often the status line of a terminal is written, and the numbers for Prometheus are brought up to date.
+/// How often the status line of a terminal is written, and the numbers for Prometheus are brought
+/// up to date.
 const GLANCE: Duration = Duration::from_millis(500);
 /// How many notices of one kind are told one by one.
-const MOST_NOTICES: u64 = 20;
+const MAX_NOTICES: u64 = 20;
 
 /// What is told of the source in this time is said to be of all of it.
 const AT_THE_BEGINNING: Duration = Duration::from_millis(500);
@@ -41,9 +42,9 @@ pub(crate) struct Session {
     pub(crate) every: Option<Duration>,
     pub(crate) began: Instant,
     pub(crate) passed: Passed,
-    /// What came with a deadline of its own, and waits for a connection to go to. Nothing behind it is read
-    /// meanwhile: that waits in the connection that it comes from.
-    pub(crate) held: Option<Passing>,
+    /// What came with a deadline of its own, and waits for a connection to go to. Nothing behind it
+    /// is read meanwhile: that waits in the connection that it comes from.
+    pub(crate) held: Option<MediaUnit>,
 }
 
 /// Why nothing more is passed on.
@@ -77,8 +78,8 @@ async fn until(due: Option<Due>) {
 }
 
 impl Session {
-    /// Passes on what comes; at the end, whatever the reason, what has come so far is written and the account is
-    /// given.
+    /// Passes on what comes; at the end, whatever the reason, what has come so far is written and
+    /// the account is given.
     pub(crate) async fn run(mut self, mut stop: Stop) -> Result<(), Trouble> {
         let mut ending = self.pass(&mut stop).await;
         if matches!(ending, Ending::Stopped) && self.has_begun() {
@@ -143,7 +144,8 @@ impl Session {
         self.input.called_in_vain() || self.output.called_in_vain()
     }
 
-    /// Whether anything may have been read: an input that waits until there is somebody to send to holds on to what it has.
+    /// Whether anything may have been read: an input that waits until there is somebody to send to
+    /// holds on to what it has.
     fn has_begun(&self) -> bool {
         !self.is_patient || self.output.was_ready()
     }
@@ -209,7 +211,8 @@ impl Session {
         }
     }
 
-    /// Takes what came; why it ends, if it does. What has to wait for room meanwhile stays with the output.
+    /// Takes what came; why it ends, if it does. What has to wait for room meanwhile stays with the
+    /// output.
     async fn take_or_stop(&mut self, passage: Passage, stop: &mut Stop) -> Option<Ending> {
         tokio::select! {
             biased;
@@ -254,8 +257,8 @@ impl Session {
                     false => text,
                 };
                 match *count {
-                    ..MOST_NOTICES => self.reporter.warn(&text),
-                    MOST_NOTICES => self.reporter.warn(&format!(
+                    ..MAX_NOTICES => self.reporter.warn(&text),
+                    MAX_NOTICES => self.reporter.warn(&format!(
                         "{text}; further ones of its kind are counted, and not told"
                     )),
                     _ => {}
@@ -289,7 +292,7 @@ impl Session {
         }
     }
 
-    fn count(&mut self, passing: &Passing) {
+    fn count(&mut self, passing: &MediaUnit) {
         self.passed
             .whole
             .entry(passing.kind().unwrap_or("data"))
@@ -302,7 +305,8 @@ impl Session {
         self.list(missing);
     }
 
-    /// Adds to the list, if one is kept. One that cannot be written is given up, and what is passed on goes on without it.
+    /// Adds to the list, if one is kept. One that cannot be written is given up, and what is passed
+    /// on goes on without it.
     fn list(&mut self, missing: &Missing) {
         let Some(list) = &mut self.gaps else { return };
         if let Err(trouble) = list.add(super::now(), missing) {
@@ -323,7 +327,8 @@ impl Session {
         }
     }
 
-    /// Lists what had been taken for an output to which nothing more can be written, and what has been received besides.
+    /// Lists what had been taken for an output to which nothing more can be written, and what has
+    /// been received besides.
     async fn list_unwritten(&mut self) {
         for missing in self.output.take_unwritten() {
             self.passed.take_back(&missing);
@@ -346,7 +351,8 @@ impl Session {
         snapshot
     }
 
-    /// Says so where the latency leaves the path no time. Between two connections it is that of all hops.
+    /// Says so where the latency leaves the path no time. Between two connections it is that of all
+    /// hops.
     async fn advise(&mut self) {
         let connections = match (&self.input, &self.output) {
             (Input::Connected(input), _) => input.connections().0,

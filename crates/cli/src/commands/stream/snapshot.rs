@@ -1,4 +1,5 @@
-//! How it stands: the one form from which the status line, JSON, Prometheus and the account at the end are made.
+//! How it stands: the one form from which the status line, JSON, Prometheus and the account at the
+//! end are made.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,8 +9,8 @@ use comity::{Connection, Statistics};
 use serde::Serialize;
 
 use super::input::Input;
+use super::media_unit::{KINDS, Missing};
 use super::output::{Output, Unsent};
-use super::passing::{KINDS, Missing};
 use super::refusals::Counts;
 use super::status::plain;
 use super::totals::Totals;

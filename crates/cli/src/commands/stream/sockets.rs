@@ -27,8 +27,8 @@ pub(crate) fn resolve(host: &Host, port: u16) -> Result<Vec<SocketAddr>, Trouble
     }
 }
 
-/// Opens the socket that media comes from: on the address that is named, or else on all of IPv6 and IPv4, or of IPv4 where the
-/// host has no other.
+/// Opens the socket that media comes from: on the address that is named, or else on all of IPv6 and
+/// IPv4, or of IPv4 where the host has no other.
 pub(crate) fn receiver(uri: &MediaUri, text: &str) -> Result<UdpSocket, Trouble> {
     let Some((address, port)) = uri.source() else {
         let scheme = text.split(':').next().unwrap_or_default();
@@ -132,7 +132,8 @@ pub(crate) fn sender(uri: &MediaUri, text: &str) -> Result<UdpSocket, Trouble> {
                 socket.set_unicast_hops_v6(hops)?;
                 socket.set_multicast_hops_v6(hops)?;
             }
-            // For IPv4 the system takes the interface that has the address that the socket is bound to.
+            // For IPv4 the system takes the interface that has the address that the socket is bound
+            // to.
             if target.ip().is_multicast() {
                 socket.set_multicast_if_v6(interface_number)?;
             }
@@ -146,8 +147,8 @@ pub(crate) fn sender(uri: &MediaUri, text: &str) -> Result<UdpSocket, Trouble> {
 /// Where the system chooses.
 const ANY_INTERFACE: u32 = 0;
 
-/// A group of IPv6 within the interface that has the address `interface`, and that one's number: `ff02::1` is another group on
-/// each. Other addresses are what they are.
+/// A group of IPv6 within the interface that has the address `interface`, and that one's number:
+/// `ff02::1` is another group on each. Other addresses are what they are.
 fn within(
     group: SocketAddr,
     interface: Option<IpAddr>,

@@ -330,7 +330,7 @@ fn account(snapshot: &Snapshot) -> String {
             totals.sent_packets,
             totals.lost_packets,
             totals.sent_bytes,
-            totals.repeated_bytes,
+            totals.retransmitted_bytes,
             totals.late_bytes,
         );
         let _ = writeln!(

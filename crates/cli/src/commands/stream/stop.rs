@@ -15,7 +15,8 @@ pub(crate) struct Stop {
 }
 
 impl Stop {
-    /// Listens to the interrupt key. The first press asks to finish in good order, the second ends the program.
+    /// Listens to the interrupt key. The first press asks to finish in good order, the second ends
+    /// the program.
     pub(crate) fn on_interrupt() -> Self {
         let (press, presses) = watch::channel(0);
         let handler = move || {

@@ -13,7 +13,7 @@ pub(crate) struct Totals {
     #[serde(rename = "byteRecvUnique")]
     pub(crate) received_bytes: u64,
     #[serde(rename = "byteRetrans")]
-    pub(crate) repeated_bytes: u64,
+    pub(crate) retransmitted_bytes: u64,
     #[serde(rename = "byteSentLate")]
     pub(crate) late_bytes: u64,
     #[serde(rename = "pktSent")]
@@ -67,7 +67,7 @@ impl Totals {
         self.connections += 1;
         self.sent_bytes += sent.wire_bytes;
         self.received_bytes += received.wire_bytes;
-        self.repeated_bytes += sent.repeated_bytes;
+        self.retransmitted_bytes += sent.retransmitted_bytes;
         self.late_bytes += sent.late_bytes;
         self.sent_packets += sent.packets;
         self.lost_packets += sent.lost_packets;

@@ -304,7 +304,8 @@ mod tests {
     #[test]
     fn a_small_chart_has_these_parts() {
         let svg = chart().inline(Size::Wide);
-        // Left 58, right 846; two rows are not needed for the legend: the top is 26 + 20 + 24 = 70, the bottom 320.
+        // Left 58, right 846; two rows are not needed for the legend: the top is 26 + 20 + 24 = 70,
+        // the bottom 320.
         for part in [
             "<svg class=\"chart wide\" viewBox=\"0 0 860 368\" role=\"img\" aria-labelledby=\"small-wide-title small-wide-text\"",
             "<title id=\"small-wide-title\">A &lt;small&gt; chart</title>",

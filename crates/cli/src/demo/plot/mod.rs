@@ -1,15 +1,17 @@
-//! Charts as SVG: two linear axes with units, a legend, a title, and a text for those who cannot see it.
+//! Charts as SVG: two linear axes with units, a legend, a title, and a text for those who cannot
+//! see it.
 //!
-//! A [`Chart`] is drawn twice for the two [`Size`]s, since text that shrinks with a picture cannot be read on
-//! a phone. Colours are classes (`s0`, `s1`, ..), which [`STYLE`] gives a meaning in light and in dark.
+//! A [`Chart`] is drawn twice for the two [`Size`]s, since text that shrinks with a picture cannot
+//! be read on a phone. Colours are classes (`s0`, `s1`, ..), which [`STYLE`] gives a meaning in
+//! light and in dark.
 
 mod draw;
 pub(crate) mod scale;
 
 use std::fmt;
 
-/// The colours of series and surroundings, to be put into a page or a picture. The series are told apart
-/// by people who do not see all colours too (after Okabe and Ito, 2002).
+/// The colours of series and surroundings, to be put into a page or a picture. The series are told
+/// apart by people who do not see all colours too (after Okabe and Ito, 2002).
 pub(crate) const STYLE: &str = "\
 .chart{--ink:#1d2430;--faint:#5c6675;--grid:#dfe3e8;--s0:#c2410c;--s1:#0369a1;--s2:#0f8a5f;--s3:#8a5bd6;--s4:#7a828e;--bad:#c01030;--paper:#ffffff}
 @media (prefers-color-scheme:dark){.chart{--ink:#e8ebf0;--faint:#a3adba;--grid:#343b46;--s0:#ff9a5c;--s1:#5cb8f0;--s2:#4fd1a0;--s3:#bd9cff;--s4:#9aa3b0;--bad:#ff6b81;--paper:#14181f}}

@@ -28,7 +28,8 @@ impl Scale {
     }
 }
 
-/// Round values from `least` to `most`: multiples of 1, 2 or 5 times a power of ten, about `count` of them.
+/// Round values from `least` to `most`: multiples of 1, 2 or 5 times a power of ten, about `count`
+/// of them.
 pub(crate) fn ticks(least: f64, most: f64, count: u32) -> Vec<f64> {
     if !(least.is_finite() && most.is_finite() && most > least) {
         return Vec::new();

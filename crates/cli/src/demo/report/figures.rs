@@ -655,7 +655,8 @@ mod tests {
         assert!(!svg.contains("slow-start"), "what there is nothing of");
     }
 
-    /// The recording with a law that has no window, but a rate that rises from 2 Mb/s by 0.1 in a second.
+    /// The recording with a controller that has no window, but a rate that rises from 2 Mb/s by 0.1
+    /// in a second.
     fn without_a_window() -> Recording {
         let mut recording = recording();
         for sample in &mut recording.flows[0].samples {

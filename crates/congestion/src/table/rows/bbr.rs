@@ -7,7 +7,7 @@ use comity_units::Span;
 use super::super::{Domain, Parameter, ParameterError, Parameters, Row, Setup, Value};
 use super::{flag, number};
 use crate::Controller;
-use crate::growth::{Bbr, Bbr3, Bbr3Config, BbrConfig};
+use crate::controllers::{Bbr, Bbr3, Bbr3Config, BbrConfig};
 
 pub(super) const ROW: Row = Row {
     name: "bbr",

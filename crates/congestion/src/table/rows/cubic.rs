@@ -5,7 +5,7 @@ use alloc::boxed::Box;
 use super::super::{Domain, Parameter, ParameterError, Parameters, Row, Setup, Value};
 use super::{DECREASE_BASES, DECREASE_BASIS, choice, flag};
 use crate::Controller;
-use crate::growth::{Cubic, CubicConfig, LinuxCubic};
+use crate::controllers::{Cubic, CubicConfig, LinuxCubic};
 
 pub(super) const ROW: Row = Row {
     name: "cubic",

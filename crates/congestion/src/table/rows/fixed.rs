@@ -1,11 +1,11 @@
-//! The row of the law that does not react.
+//! The row of the controller that does not react.
 
 use alloc::boxed::Box;
 
 use comity_units::{Bytes, Rate, Span};
 
 use super::super::{Domain, Parameter, ParameterError, Parameters, Row, Setup, Value};
-use crate::growth::Fixed;
+use crate::controllers::Fixed;
 use crate::{Controller, Pacing};
 
 pub(super) const ROW: Row = Row {

@@ -6,7 +6,7 @@ use comity_units::{Rate, Span};
 
 use super::super::{Domain, Parameter, ParameterError, Parameters, Row, Setup, Value};
 use super::choice;
-use crate::growth::{EveryPacket, Iftp, IftpConfig, LateAcks};
+use crate::controllers::{EveryPacket, Iftp, IftpConfig, LateAcks};
 use crate::{Controller, Meter};
 
 pub(super) const ROW: Row = Row {
@@ -80,7 +80,7 @@ const fn packets(name: &'static str, summary: &'static str, min: u32, default: f
         default: Value::Number(default),
         domain: Domain::Whole {
             min,
-            // As many as the law keeps record of.
+            // As many as the controller keeps record of.
             max: 1 << 20,
             unit: "packets",
         },

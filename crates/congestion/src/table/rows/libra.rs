@@ -7,7 +7,7 @@ use comity_units::{Rate, Span};
 use super::super::{Domain, Parameter, ParameterError, Parameters, Row, Setup, Value};
 use super::{choice, flag};
 use crate::Controller;
-use crate::growth::{Increase, Libra, LibraConfig};
+use crate::controllers::{Increase, Libra, LibraConfig};
 
 pub(super) const ROW: Row = Row {
     name: "libra",

@@ -16,7 +16,7 @@ mod vegas;
 use alloc::borrow::Cow;
 
 use super::{Domain, Parameter, Row, Value};
-use crate::growth::DecreaseBasis;
+use crate::controllers::DecreaseBasis;
 
 /// What sections with deadlines are sent with unless somebody says otherwise.
 pub const DEFAULT_FOR_SECTIONS: &str = "steady";

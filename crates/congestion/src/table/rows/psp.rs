@@ -6,7 +6,7 @@ use comity_units::{Rate, Span};
 
 use super::super::{Domain, Parameter, ParameterError, Parameters, Row, Setup, Value};
 use super::{choice, flag};
-use crate::growth::{Psp, PspConfig, RoundMeter, Step};
+use crate::controllers::{Psp, PspConfig, RoundMeter, Step};
 use crate::{Controller, Meter};
 
 pub(super) const ROW: Row = Row {

@@ -4,7 +4,7 @@ use alloc::boxed::Box;
 
 use super::super::{Parameter, ParameterError, Parameters, Row, Setup};
 use super::{flag, number};
-use crate::growth::{EveryPacket, Rap, RapConfig};
+use crate::controllers::{EveryPacket, Rap, RapConfig};
 use crate::{Controller, Meter};
 
 pub(super) const ROW: Row = Row {

@@ -4,7 +4,9 @@ use alloc::boxed::Box;
 
 use super::super::{Domain, Parameter, ParameterError, Parameters, Row, Setup, Value};
 use super::{choice, flag};
-use crate::growth::real::{LevelRounding, Opening, Real, RealConfig, TimeoutReduction, WaveMeter};
+use crate::controllers::real::{
+    LevelRounding, Opening, Real, RealConfig, TimeoutReduction, WaveMeter,
+};
 use crate::{Controller, Meter, TimeoutRepair};
 
 pub(super) const ROW: Row = Row {

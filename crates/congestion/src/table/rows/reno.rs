@@ -7,7 +7,7 @@ use comity_units::Bytes;
 use super::super::{Domain, Parameter, ParameterError, Parameters, Row, Setup, Value};
 use super::{DECREASE_BASES, DECREASE_BASIS, choice, flag};
 use crate::Controller;
-use crate::growth::{Increase, Limited, Reno, RenoConfig, Rounding};
+use crate::controllers::{Increase, Limited, Reno, RenoConfig, Rounding};
 
 pub(super) const ROW: Row = Row {
     name: "reno",

@@ -1,4 +1,4 @@
-//! The row of the law for media.
+//! The row of the controller for media.
 
 use alloc::boxed::Box;
 
@@ -7,7 +7,7 @@ use comity_units::Span;
 use super::super::{Domain, Parameter, ParameterError, Parameters, Row, Setup, Value};
 use super::flag;
 use crate::Controller;
-use crate::growth::{Steady, SteadyConfig};
+use crate::controllers::{Steady, SteadyConfig};
 
 pub(super) const ROW: Row = Row {
     name: "steady",
@@ -41,7 +41,7 @@ const PEAK: Parameter = Parameter {
 };
 const DEPTH: Parameter = Parameter {
     name: "depth",
-    summary: "How much may be saved up, and overdrawn, as time at the average rate.",
+    summary: "How much may be saved up, and in_debt, as time at the average rate.",
     default: Value::Span(Span::from_secs(2)),
     domain: Domain::Span {
         min: Span::ZERO,

@@ -6,7 +6,7 @@ use comity_units::Bytes;
 
 use super::super::{Domain, Parameter, ParameterError, Parameters, Row, Setup, Value};
 use super::{flag, number};
-use crate::growth::{Tfrc, TfrcConfig, TfrcMeter};
+use crate::controllers::{Tfrc, TfrcConfig, TfrcMeter};
 use crate::{Controller, Meter};
 
 pub(super) const ROW: Row = Row {
@@ -51,8 +51,8 @@ const PATIENCE: Parameter = number(
     (1.0, 100.0),
     "round trips",
 );
-const LEAST_LIMIT: Parameter = number(
-    "least_limit",
+const MIN_LIMIT: Parameter = number(
+    "min_limit",
     "What arrives limits the rate to no less than this (1 in ns-2).",
     0.0,
     (0.0, 100.0),
@@ -97,8 +97,8 @@ const DISCOUNTING: Parameter = flag(
     "Whether the past counts for less in a long interval without losses.",
     true,
 );
-const LEAST_DISCOUNT: Parameter = number(
-    "least_discount",
+const MIN_DISCOUNT: Parameter = number(
+    "min_discount",
     "To which share of its weight each time, at the least (0.5 in ns-2 and RFC 3448).",
     0.25,
     (0.0, 1.0),
@@ -112,11 +112,11 @@ const PARAMETERS: &[Parameter] = &[
     TIMEOUT,
     PATIENCE,
     GRADUAL,
-    LEAST_LIMIT,
+    MIN_LIMIT,
     DUPLICATE_THRESHOLD,
     MEMORY,
     DISCOUNTING,
-    LEAST_DISCOUNT,
+    MIN_DISCOUNT,
 ];
 
 fn config(setup: &Setup, parameters: &Parameters) -> Result<TfrcConfig, ParameterError> {
@@ -129,14 +129,14 @@ fn config(setup: &Setup, parameters: &Parameters) -> Result<TfrcConfig, Paramete
         timeout: parameters.number(&TIMEOUT)?,
         gradual: parameters.flag(&GRADUAL)?,
         patience: parameters.number(&PATIENCE)?,
-        least_limit: parameters.number(&LEAST_LIMIT)?,
+        min_limit: parameters.number(&MIN_LIMIT)?,
         small_packets: parameters.flag(&SMALL_PACKETS)?,
         header: parameters.bytes(&HEADER)?,
         // The domains of both end at 64.
         duplicate_threshold: parameters.number(&DUPLICATE_THRESHOLD)? as u32,
         memory: parameters.number(&MEMORY)? as usize,
         discounting: parameters.flag(&DISCOUNTING)?,
-        least_discount: parameters.number(&LEAST_DISCOUNT)?,
+        min_discount: parameters.number(&MIN_DISCOUNT)?,
     })
 }
 

@@ -5,7 +5,7 @@ use alloc::boxed::Box;
 use super::super::{Parameter, ParameterError, Parameters, Row, Setup};
 use super::{flag, segments};
 use crate::Controller;
-use crate::growth::{Vegas, VegasConfig};
+use crate::controllers::{Vegas, VegasConfig};
 
 pub(super) const ROW: Row = Row {
     name: "vegas",

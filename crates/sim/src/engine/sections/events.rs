@@ -80,7 +80,8 @@ impl<O: Observer> Engine<'_, O> {
         if O::ACTIVE {
             self.show_flow(index, now, at_destination, FlowEventKind::Timer);
         }
-        // It may ask for another turn at once, as when several reports are due, of which each acknowledgement has one.
+        // It may ask for another turn at once, as when several reports are due, of which each
+        // acknowledgement has one.
         self.pump_sections(now, index, at_destination);
     }
 
@@ -102,7 +103,7 @@ impl<O: Observer> Engine<'_, O> {
             let mut wire = sent.payload + connection.config().overhead;
             let path = if at_destination {
                 wire = sections.acknowledgement.unwrap_or(wire);
-                flow.counts.returned_packets += 1;
+                flow.counts.acks += 1;
                 flow.backward
             } else {
                 flow.counts.sent_packets += 1;

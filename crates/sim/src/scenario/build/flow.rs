@@ -642,7 +642,7 @@ fn recovery(table: &TcpTable, rest: &PresetRest, cx: &mut Context<'_>) -> Recove
         .duplicate_threshold
         .and_then(|threshold| u8::try_from(threshold).ok())
         .unwrap_or(config.duplicate_threshold);
-    config.careful = table.careful.unwrap_or(config.careful);
+    config.bugfix = table.bugfix.unwrap_or(config.bugfix);
     config
 }
 

@@ -28,7 +28,8 @@ pub use preset::linux_parameters;
 /// What may be kept of values over time in one run: bins times flows and links.
 const MAX_SERIES: u64 = 100_000_000;
 
-/// Reports what makes a network impossible where it can be mended: at a link, or at a group of flows.
+/// Reports what makes a network impossible where it can be mended: at a link, or at a group of
+/// flows.
 fn report(
     file: &ScenarioFile,
     error: NetworkError,

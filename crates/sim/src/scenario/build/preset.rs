@@ -44,7 +44,8 @@ impl PresetRest {
     }
 }
 
-/// The parameters with which preset "modern" makes a controller that of Linux; none for one that is not known.
+/// The parameters with which preset "modern" makes a controller that of Linux; none for one that is
+/// not known.
 pub fn linux_parameters(controller: &str) -> Parameters {
     find(controller)
         .map(|row| Preset::Modern.rest().parameters_for(row))
@@ -179,7 +180,7 @@ impl Preset {
                 "duplicate_threshold",
                 recovery.duplicate_threshold.to_string(),
             ),
-            ("careful", recovery.careful.to_string()),
+            ("bugfix", recovery.bugfix.to_string()),
             (
                 "delayed_ack",
                 match config.delayed_ack {

@@ -13,7 +13,8 @@ use super::library::{Library, Limits};
 use super::link::duplex;
 use crate::network::NodeId;
 
-/// The links of a host in both directions, the way of the data first; `None` where there is no host.
+/// The links of a host in both directions, the way of the data first; `None` where there is no
+/// host.
 pub(super) type AccessLink = Option<(LinkConfig, LinkConfig)>;
 
 /// What flows need to know of a topology.

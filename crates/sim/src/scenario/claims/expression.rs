@@ -169,12 +169,12 @@ pub(super) const FUNCTIONS: &[FunctionRow] = &[
         "How many there are.",
     ),
     row(
-        "deviation",
+        "stddev",
         Function::Deviation,
         1,
         Stage::Measure,
-        "deviation(list)",
-        "The standard deviation, over n.",
+        "stddev(list)",
+        "The standard stddev, over n.",
     ),
     row(
         "friendliness",
@@ -233,11 +233,11 @@ pub(super) const FUNCTIONS: &[FunctionRow] = &[
         "The list, with x where it has no value.",
     ),
     row(
-        "separation",
+        "max_min_ratio",
         Function::Separation,
         1,
         Stage::Measure,
-        "separation(list)",
+        "max_min_ratio(list)",
         "S of TLTCP, section 6.2: the largest over the least.",
     ),
     row(
@@ -270,7 +270,7 @@ pub(super) const FUNCTIONS: &[FunctionRow] = &[
         1,
         Stage::Measure,
         "variation(list)",
-        "The coefficient of variation: standard deviation over mean.",
+        "The coefficient of variation: standard stddev over mean.",
     ),
     row(
         "worst",

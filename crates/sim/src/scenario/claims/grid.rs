@@ -21,7 +21,7 @@ pub(super) struct Grid {
 #[derive(Clone, Debug)]
 pub(super) struct Samples {
     pub(super) name: String,
-    /// Which seeds: measures with the same number were played with the same ones.
+    /// Which seeds: measures with the same number were run with the same ones.
     pub(super) sample: usize,
     pub(super) axes: Vec<String>,
     /// For each point a number from every seed; one that does not exist is no number.
@@ -142,9 +142,9 @@ fn distinct<T>(points: &[(Vec<Coordinate>, T)], axis: usize) -> Vec<Coordinate> 
 }
 
 impl Grid {
-    /// The points that meet all conditions, without the axes on which a condition asks for one value. Axes
-    /// that advance together with such a one have one value left too, and go with it: otherwise what has been
-    /// chosen of two kinds of flows could not be compared.
+    /// The points that meet all conditions, without the axes on which a condition asks for one
+    /// value. Axes that advance together with such a one have one value left too, and go with it:
+    /// otherwise what has been chosen of two kinds of flows could not be compared.
     fn choose(mut self, conditions: &[Condition]) -> Result<Self, Faulty> {
         let counts = |grid: &Self| -> Vec<usize> {
             let axes = 0..grid.axes.len();
@@ -437,7 +437,8 @@ fn place(largest: bool, grid: &Grid, axis: &Expression) -> Result<Grid, Faulty> 
     Ok(Grid::constant(best.map_or(f64::NAN, |(here, _)| here)))
 }
 
-/// Which samples an expression is calculated from, and whether leaving one seed out says how sure it is.
+/// Which samples an expression is calculated from, and whether leaving one seed out says how sure
+/// it is.
 pub(super) fn look(
     expression: &Expression,
     names: Names<'_>,
@@ -480,7 +481,7 @@ mod tests {
     use super::super::parser;
     use super::*;
 
-    /// Goodput by controller and drop, two seeds each; and a measure of another play without axes.
+    /// Goodput by controller and drop, two seeds each; and a measure of another run without axes.
     fn samples() -> Vec<Samples> {
         let point = |cc: &str, drop: f64, values: [f64; 2]| {
             let at = vec![Coordinate::text(cc), Coordinate::number(drop)];
@@ -542,7 +543,7 @@ mod tests {
         assert_eq!(numbers("goodput[cc = reno, drop = 0.1]"), [3.0]);
         assert_eq!(numbers("gain[drop >= 0.1]"), [2.0, 2.0]);
         assert_eq!(numbers("gain[drop in [0, 0.5]] + 0"), [0.5, 2.0]);
-        // The paper has 0.2 besides, which nobody played.
+        // The paper has 0.2 besides, which nobody ran.
         assert_eq!(
             numbers("10 * paper.gain - 10 * paper.gain / gain * gain"),
             [0.0; 3]

@@ -1,21 +1,23 @@
 //! How sure something is that was calculated from means over seeds.
 //!
-//! A quantity θ is a function of the samples that seeds gave. Leaving out one seed after the other shows how
-//! much it hangs on each:
+//! A quantity θ is a function of the samples that seeds gave. Leaving out one seed after the other
+//! shows how much it hangs on each:
 //!
 //! ```text
 //! V = Σ_s (n_s − 1)/n_s · Σ_i (θ_(−i) − θ̄_s)²,     θ_(−i) without seed i of sample s
 //! θ ± t · sqrt(V),     t = t_{0.975, ν},     ν = V² / Σ_s V_s²/(n_s − 1)
 //! ```
 //!
-//! Of a mean this is Student's interval exactly; of a ratio of means it is the interval of the delta method,
-//! and unlike the percentiles of a bootstrap it keeps what it promises when there are five seeds (a test here
-//! counts both). Runs of one seed are left out together wherever they were played, since what a seed decides
-//! is shared by them. Where a little change can turn the result over, as with the place of a maximum or a
-//! rank correlation, leaving one out says nothing: there the interval goes from the 2.5th to the 97.5th
-//! percentile of 999 bootstrap resamples of the seeds.
+//! Of a mean this is Student's interval exactly; of a ratio of means it is the interval of the
+//! delta method, and unlike the percentiles of a bootstrap it keeps what it promises when there are
+//! five seeds (a test here counts both). Runs of one seed are left out together wherever they were
+//! ran, since what a seed decides is shared by them. Where a little change can turn the result
+//! over, as with the place of a maximum or a rank correlation, leaving one out says nothing: there
+//! the interval goes from the 2.5th to the 97.5th percentile of 999 bootstrap resamples of the
+//! seeds.
 //!
-//! Source: Tukey (1958) for the jackknife, Satterthwaite (1946) for ν, Efron (1979) for the bootstrap.
+//! Source: Tukey (1958) for the jackknife, Satterthwaite (1946) for ν, Efron (1979) for the
+//! bootstrap.
 
 use crate::metrics::student_t_975;
 
@@ -50,11 +52,11 @@ pub(super) type Weights = Vec<Vec<f64>>;
 ///
 /// * `sizes`: how many seeds each sample has.
 /// * `used`: for each quantity, which samples it is calculated from.
-/// * `calculate`: the quantities under weights, always as many as `full`, which is the result when all seeds
-///   count once.
+/// * `calculate`: the quantities under weights, always as many as `full`, which is the result when
+///   all seeds count once.
 ///
-/// A quantity has no interval when a sample that it is calculated from has one seed only, or when it has no
-/// value under some weights.
+/// A quantity has no interval when a sample that it is calculated from has one seed only, or when
+/// it has no value under some weights.
 pub(super) fn intervals(
     sizes: &[usize],
     used: &[bool],
@@ -233,8 +235,8 @@ mod tests {
 
     #[test]
     fn the_place_of_a_maximum_has_the_places_that_resamples_have() {
-        // Seeds 1 to 4 say 10, seed 5 alone says 50: the mean of a resample is above 20 when seed 5 was drawn
-        // at least twice, in about a quarter of them.
+        // Seeds 1 to 4 say 10, seed 5 alone says 50: the mean of a resample is above 20 when seed 5
+        // was drawn at least twice, in about a quarter of them.
         let values = [10.0, 10.0, 10.0, 10.0, 50.0];
         let place = |w: &Weights| {
             vec![if weighted(&values, &w[0]) > 20.0 {

@@ -39,8 +39,8 @@ pub struct CheckReport<'b> {
 pub enum Outcome {
     /// It holds at every point; of a claim, all that the paper has a number for.
     Holds,
-    /// A part of the claim holds. Another fails, is not judged in this form, or is only shown although the paper has
-    /// a number for it.
+    /// A part of the claim holds. Another fails, is not judged in this form, or is only shown
+    /// although the paper has a number for it.
     HoldsInPart,
     /// It does not; of a claim, nothing that is judged does.
     Fails,
@@ -72,8 +72,8 @@ pub struct Row {
 /// Something to compare with.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bound {
-    /// `<`, `<=`, `=`, `>=`, `>`; `<<` and `>>` for intervals that do not meet; `<~` and `>~` for what is not
-    /// beyond the interval of the one before it.
+    /// `<`, `<=`, `=`, `>=`, `>`; `<<` and `>>` for intervals that do not meet; `<~` and `>~` for
+    /// what is not beyond the interval of the one before it.
     pub relation: &'static str,
     /// The value.
     pub value: f64,

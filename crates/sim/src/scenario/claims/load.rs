@@ -118,7 +118,7 @@ impl Book {
     }
 }
 
-/// The keys of a play, whether the claim has one or several.
+/// The keys of a run, whether the claim has one or several.
 struct PlayKeys<'t> {
     name: &'t str,
     scenario: &'t (String, Place),

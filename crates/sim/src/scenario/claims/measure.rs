@@ -353,7 +353,7 @@ fn reduce(function: Function, list: &[f64]) -> f64 {
             }
         }
         Function::Min => extreme(list.iter().copied(), f64::min),
-        Function::Separation => metrics::separation(list).unwrap_or(f64::NAN),
+        Function::Separation => metrics::max_min_ratio(list).unwrap_or(f64::NAN),
         Function::Sum => list.iter().sum(),
         Function::Variation => metrics::coefficient_of_variation(list).unwrap_or(f64::NAN),
         Function::Worst => metrics::baseline(list).map_or(f64::NAN, |halves| halves.worst),
@@ -433,11 +433,11 @@ mod tests {
         );
         assert_eq!(number("median(flow.*.throughput_bps)"), 3e6);
         assert_eq!(number("count(flow.a.throughput_bps)"), 2.0);
-        assert_eq!(number("deviation(flow.a.throughput_bps)"), 1e6);
+        assert_eq!(number("stddev(flow.a.throughput_bps)"), 1e6);
         assert_eq!(number("variation(flow.a.throughput_bps)"), 0.5);
         // (3 + 1)² / (2 (9 + 1)).
         assert!((number("jain(flow.a.throughput_bps)") - 0.8).abs() < 1e-12);
-        assert_eq!(number("separation(flow.a.throughput_bps)"), 3.0);
+        assert_eq!(number("max_min_ratio(flow.a.throughput_bps)"), 3.0);
         assert_eq!(number("worst(flow.a.throughput_bps)"), 3.0);
         assert_eq!(
             number("friendliness(flow.a.throughput_bps, flow.b.throughput_bps)"),
@@ -478,7 +478,7 @@ mod tests {
             number("min(sum(between(flow.a.bins.sent_packets, 1s, 3s)))"),
             5.0
         );
-        assert_eq!(number("mean(deviation(flow.'a-1'.bins.sent_packets))"), 0.0);
+        assert_eq!(number("mean(stddev(flow.'a-1'.bins.sent_packets))"), 0.0);
     }
 
     #[test]
@@ -539,7 +539,8 @@ mod tests {
         assert_eq!(check(&fine, &there), Ok(()));
     }
 
-    /// What a measure may name is what the results count together: nothing where one group stands alone.
+    /// What a measure may name is what the results count together: nothing where one group stands
+    /// alone.
     #[test]
     fn groups_are_there_together_as_they_are_in_results() {
         use crate::scenario::{NoFiles, Reading, Scenario};

@@ -1,17 +1,18 @@
 //! Claims: what a paper says in numbers, and whether it holds here.
 //!
-//! A folder of experiments has a folder for each system, and in it scenarios and a `claims.toml`: for each
-//! claim the scenarios to play, the numbers to take from every run (measures), what to calculate from their
-//! means over the seeds (values), and what has to hold (checks). [`Book::load`] reads them all and finds every
-//! mistake before anything is played, [`Book::play`] plays what some claims need, and [`Book::judge`] says
-//! what came out. `docs/claims.md` explains the format to those who write in it.
+//! A folder of experiments has a folder for each system, and in it scenarios and a `claims.toml`:
+//! for each claim the scenarios to run, the numbers to take from every run (measures), what to
+//! calculate from their means over the seeds (values), and what has to hold (checks).
+//! [`Book::load`] reads them all and finds every mistake before anything is run, [`Book::run`]
+//! runs what some claims need, and [`Book::judge`] says what came out. `docs/claims.md` explains
+//! the format to those who write in it.
 //!
 //! ```text
-//! claims.toml --load--> Book --play--> Measured --judge--> ClaimReport
+//! claims.toml --load--> Book --run--> Measured --judge--> ClaimReport
 //! ```
 //!
-//! Nothing here knows a paper: facts are in the files alone. A check that does not hold stays in its file
-//! with what is behind it, and is reported as failing every time.
+//! Nothing here knows a paper: facts are in the files alone. A check that does not hold stays in
+//! its file with what is behind it, and is reported as failing every time.
 
 mod coordinate;
 mod expression;
@@ -57,7 +58,8 @@ pub enum Expected {
     Holds,
     /// It does not, and the file says why.
     Fails,
-    /// What is compared is the same but for chance, and the file says why: it holds in one run and not in another.
+    /// What is compared is the same but for chance, and the file says why: it holds in one run and
+    /// not in another.
     Chance,
 }
 
@@ -66,7 +68,7 @@ pub enum Expected {
 pub struct Book {
     claims: Vec<Claim>,
     scenarios: Vec<Pooled>,
-    /// The seeds of each sample: measures of one sample were played with the same seeds.
+    /// The seeds of each sample: measures of one sample were run with the same seeds.
     samples: Vec<Vec<u64>>,
 }
 
@@ -114,7 +116,7 @@ struct Play {
 #[derive(Debug)]
 struct Measure {
     expression: Expression,
-    /// Which of the claim's plays.
+    /// Which of the claim's runs.
     play: usize,
     /// Its points, with values that stand for those to come.
     outline: Samples,

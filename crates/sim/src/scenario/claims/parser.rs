@@ -14,10 +14,11 @@
 //! condition  = axis ( "=" | "<" | "<=" | ">" | ">=" ) coordinate | axis "in" "[" coordinate { "," coordinate } "]"
 //! ```
 //!
-//! A general evaluator would have given the arithmetic, which is the least of it: what is calculated with are
-//! tables over the points of sweeps, with samples over seeds behind them, and mistakes have to be shown where
-//! they stand in a TOML file. Of those to be had, evalexpr is under the AGPL, fasteval was last released in
-//! 2020, and rhai is a programming language of its own, whose scripts would have to be checked by running them.
+//! A general evaluator would have given the arithmetic, which is the least of it: what is
+//! calculated with are tables over the points of sweeps, with samples over seeds behind them, and
+//! mistakes have to be shown where they stand in a TOML file. Of those to be had, evalexpr is under
+//! the AGPL, fasteval was last released in 2020, and rhai is a programming language of its own,
+//! whose scripts would have to be checked by running them.
 
 use std::ops::Range;
 
@@ -33,7 +34,8 @@ use super::fault::{Fault, Faulty};
 /// How deep parentheses may go.
 const DEEPEST: usize = 50;
 
-/// How many words, numbers and signs an expression may have, so that no tree of them exhausts the stack.
+/// How many words, numbers and signs an expression may have, so that no tree of them exhausts the
+/// stack.
 const LONGEST: usize = 1_000;
 
 #[derive(Clone, Debug, PartialEq)]
@@ -292,8 +294,8 @@ impl Parser {
         })
     }
 
-    /// What follows the first expression of a comparison, and which of all is its subject: the one in the
-    /// middle of three, and of two the one on the left unless that is a plain number.
+    /// What follows the first expression of a comparison, and which of all is its subject: the one
+    /// in the middle of three, and of two the one on the left unless that is a plain number.
     fn comparison(&mut self, first: Expression) -> Result<(Expression, Claimed), Faulty> {
         let Some(relation) = self.relation() else {
             return Ok((first, Claimed::Nothing));

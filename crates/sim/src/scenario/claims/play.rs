@@ -19,16 +19,16 @@ pub struct Measured {
     samples: BTreeMap<(String, String), Vec<Vec<f64>>>,
 }
 
-/// What is told while claims are played.
+/// What is told while claims are run.
 #[derive(Debug)]
 pub enum Told<'m> {
     /// So many runs are done.
     Runs(usize),
-    /// All runs of the claim at this place of those that are played are done: it can be judged.
+    /// All runs of the claim at this place of those that are run are done: it can be judged.
     Claim(usize, &'m Measured),
 }
 
-/// Why claims could not be played.
+/// Why claims could not be run.
 #[derive(Debug)]
 pub enum PlayError {
     /// The execution was cancelled.
@@ -70,7 +70,7 @@ impl Measured {
         }
     }
 
-    /// What seeds gave for a measure of a claim; where it was not played, no numbers.
+    /// What seeds gave for a measure of a claim; where it was not run, no numbers.
     pub(super) fn sample(&self, claim: &str, outline: &Samples) -> Samples {
         let key = (claim.to_owned(), outline.name.clone());
         let measured = self.samples.get(&key);
@@ -100,17 +100,18 @@ struct Demand<'b> {
 }
 
 impl Book {
-    /// How many runs these claims need; those that several need are played once.
+    /// How many runs these claims need; those that several need are run once.
     pub fn run_count(&self, claims: &[&Claim]) -> usize {
         (0..self.scenarios.len())
             .map(|scenario| runs_of(&demands(scenario, claims)).len())
             .sum()
     }
 
-    /// Plays what these claims need.
+    /// Runs what these claims need.
     ///
-    /// `jobs` runs are played at a time, `None` for one on each processor; what comes out does not depend on
-    /// it. `tell` is called after every run, and for every claim once, when all of its runs are done.
+    /// `jobs` runs are run at a time, `None` for one on each processor; what comes out does not
+    /// depend on it. `tell` is called after every run, and for every claim once, when all of its
+    /// runs are done.
     ///
     /// # Errors
     /// [`PlayError::Interrupted`] when `cancel` was set.
@@ -150,7 +151,8 @@ impl Book {
     }
 }
 
-/// Tells of the claims among `left` that need none of the scenarios from `next` on, and takes them out.
+/// Tells of the claims among `left` that need none of the scenarios from `next` on, and takes them
+/// out.
 fn tell_whole(
     claims: &[&Claim],
     left: &mut Vec<usize>,
@@ -206,7 +208,7 @@ impl Pooled {
         for demand in demands {
             needed.add(&demand.measure.expression);
         }
-        // All measures of a run are taken where it was played, so that nothing else of it is kept.
+        // All measures of a run are taken where it was run, so that nothing else of it is kept.
         let measure_run = |network: &Network, run: &Run, settings: &RunSettings| {
             let results = Results::of(&play(network, run, settings)?, &needed);
             let asked = demands.iter().enumerate();

@@ -39,7 +39,7 @@ table! {
         says: String = Required(Text("what the paper says"));
         /// The section, figure or table that says it.
         source: Option<String> = Optional(Text("where the paper says it"), "not said");
-        /// The scenario that is played, from the folder of this file.
+        /// The scenario that is run, from the folder of this file.
         scenario: Option<(String, Place)> = Optional(
             Placed(Text("the path of a scenario")),
             "given in `play`, or nothing is played",
@@ -72,7 +72,7 @@ table! {
     struct PlayTable ("a play") {
         /// What measures call it.
         name: (String, Place) = Required(Placed(Name("a short name")));
-        /// The scenario that is played, from the folder of this file.
+        /// The scenario that is run, from the folder of this file.
         scenario: (String, Place) = Required(Placed(Text("the path of a scenario")));
         /// Values that replace those of the scenario.
         set: Option<Vec<String>> = Optional(many(Text("path=value")), "as in the scenario");
@@ -100,7 +100,7 @@ table! {
     struct OnlyTable ("some points") {
         /// The axis.
         axis: (String, Place) = Required(Placed(Name("the name of an axis")));
-        /// The values that are played.
+        /// The values that are run.
         values: Vec<Node> = Required(many(Anything));
     }
 }
@@ -145,7 +145,7 @@ table! {
         name: (String, Place) = Required(Placed(Name("a short name")));
         /// How it is calculated from the results of one run.
         is: (String, Place) = Required(Placed(Text("an expression")));
-        /// From the runs of which play.
+        /// From the runs of which run.
         play: Option<(String, Place)> = Optional(Placed(Name("the name of a play")), "the first");
     }
 }
@@ -169,7 +169,8 @@ table! {
         holds: Option<(String, Place)> = Optional(Placed(Text("a statement")), "`shows` is given");
         /// An expression that is shown without being judged.
         shows: Option<(String, Place)> = Optional(Placed(Text("an expression")), "`holds` is given");
-        /// What the paper has in its place: a number, or an expression such as `paper.real / paper.reno`.
+        /// What the paper has in its place: a number, or an expression such as
+        /// `paper.real / paper.reno`.
         paper: Option<PaperValue> = Optional(
             Either::<PaperValue, _, _>::of(NUMBER, Placed(Text("an expression"))),
             "the paper gives no number",
@@ -191,7 +192,8 @@ table! {
             ]),
             "\"holds\"",
         );
-        /// Why it does not hold: the mechanism. With `shows`, why it is far from what the paper has.
+        /// Why it does not hold: the mechanism. With `shows`, why it is far from what the paper
+        /// has.
         reason: Option<String> = Optional(
             Text("why it does not hold, or is far from the paper"),
             "it holds, or is near",

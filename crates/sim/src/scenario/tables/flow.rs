@@ -22,20 +22,23 @@ const FROM_PRESET: &str = "as in the preset";
 table! {
     /// A group of flows that are alike.
     struct FlowTable ("[[flow]]") {
-        /// The group that the flows are counted in. Groups whose names begin alike up to a `+` are counted
-        /// together as well, under that beginning: `net+long` and `net+short` also as `net`.
+        /// The group that the flows are counted in. Groups whose names begin alike up to a `+` are
+        /// counted together as well, under that beginning: `net+long` and `net+short` also as
+        /// `net`.
         group: String = Required(Name("a short name"));
         /// How many flows there are; a sweep may leave the group out with 0.
         count: u32 = Default(Count { min: 0, max: MAX_FLOWS }, "1");
-        /// What each flow is called; `{i}` is its number in the group, from 0, also as `{i+1}`. The random
-        /// numbers of a flow depend on its name.
+        /// What each flow is called; `{i}` is its number in the group, from 0, also as `{i+1}`. The
+        /// random numbers of a flow depend on its name.
         name: Option<Template> = Optional(NameTemplate("a name with {i}"), "the group, a dash and {i}");
-        /// The node that the data comes from, or that its source's host is linked to; may have `{i}`.
+        /// The node that the data comes from, or that its source's host is linked to; may have
+        /// `{i}`.
         from: Option<Template> = Optional(
             NameTemplate("the name of a node, which may have {i}"),
             "`left` in a dumbbell, or its next host where it has `pairs`; required elsewhere",
         );
-        /// The node that the data goes to, or that its destination's host is linked to; may have `{i}`.
+        /// The node that the data goes to, or that its destination's host is linked to; may have
+        /// `{i}`.
         to: Option<Template> = Optional(
             NameTemplate("the name of a node, which may have {i}"),
             "`right` in a dumbbell, or its next host where it has `pairs`; required elsewhere",
@@ -47,7 +50,8 @@ table! {
             host_link(),
             "as `access` where that is given here, else as in the topology",
         );
-        /// When the flows start: at a time, or each at a random time, `{ at = "0s", spread = "1s" }`.
+        /// When the flows start: at a time, or each at a random time,
+        /// `{ at = "0s", spread = "1s" }`.
         start: StartTable = Default(Either::<StartTable, _, _>::of(SPAN, Nested::<StartTable>::KIND), "\"0s\"");
         /// When the source stops giving data.
         stop: Option<Span> = Optional(POSITIVE_SPAN, "at the end of the run");
@@ -167,8 +171,8 @@ table! {
             Amount { min: Bytes::new(1), max: Bytes::new(65_495) },
             "what `packet` and the headers leave",
         );
-        /// What headers weigh on the wire: `"real"` for IPv4 and TCP with their options, one size for
-        /// every segment such as `"40B"`, or a table.
+        /// What headers weigh on the wire: `"real"` for IPv4 and TCP with their options, one size
+        /// for every segment such as `"40B"`, or a table.
         headers: Option<HeadersTable> = Optional(
             Either::<HeadersTable, _, _>::of(
                 Word("real", HeadersTable::REAL),
@@ -194,8 +198,8 @@ table! {
             "\"cubic\" in preset \"modern\", \"reno\" in the others",
         );
         /// Its parameters. The ns-2 presets set `increase`, `decrease_basis`, `rounding` and
-        /// `grow_when_limited` as ns-2 does, where the controller has them; preset "modern" sets those of
-        /// "cubic" and "reno" as Linux does.
+        /// `grow_when_limited` as ns-2 does, where the controller has them; preset "modern" sets
+        /// those of "cubic" and "reno" as Linux does.
         parameters: Option<ParameterTable> = Optional(
             ParametersKind,
             "the controller's defaults",
@@ -211,18 +215,19 @@ table! {
             ]),
             "as in the preset; \"sack\" in place of \"rack\" with a time-line",
         );
-        /// Whether recovery "rack" sends a probe when nothing is acknowledged for two round trips (TLP).
+        /// Whether recovery "rack" sends a probe when nothing is acknowledged for two round trips
+        /// (TLP).
         tail_loss_probe: Option<bool> = Optional(Flag, "true with recovery \"rack\"");
-        /// Whether recovery "rack" shrinks the window in proportion to what is delivered (PRR, RFC 9937), or at
-        /// once.
+        /// Whether recovery "rack" shrinks the window in proportion to what is delivered (PRR, RFC
+        /// 9937), or at once.
         prr: Option<bool> = Optional(Flag, "true with recovery \"rack\"");
-        /// Whether recovery "rack" tells the controller when timestamps (RFC 3522) or duplicate SACKs (RFC 3708)
-        /// say that nothing was lost.
+        /// Whether recovery "rack" tells the controller when timestamps (RFC 3522) or duplicate
+        /// SACKs (RFC 3708) say that nothing was lost.
         undo: Option<bool> = Optional(Flag, "true with recovery \"rack\"");
         /// Whether NewReno restarts its timer at the first partial acknowledgement only.
         impatient: Option<bool> = Optional(Flag, "true with recovery \"newreno\"");
-        /// Whether what a partial acknowledgement covers beyond the inflation is taken from NewReno's window
-        /// for good.
+        /// Whether what a partial acknowledgement covers beyond the inflation is taken from
+        /// NewReno's window for good.
         deflate_window: Option<bool> = Optional(
             Flag,
             "false in preset \"modern\", true in the others, with recovery \"newreno\"",
@@ -239,9 +244,9 @@ table! {
         duplicate_threshold: Option<u32> = Optional(Count { min: 1, max: 255 }, FROM_PRESET);
         /// Whether duplicate acknowledgements for data sent before the last reaction are ignored
         /// (ns-2's `bugFix_`).
-        careful: Option<bool> = Optional(Flag, FROM_PRESET);
-        /// Whether acknowledgements are delayed: `false`, `true` for every second segment or 40 ms, or a
-        /// table.
+        bugfix: Option<bool> = Optional(Flag, FROM_PRESET);
+        /// Whether acknowledgements are delayed: `false`, `true` for every second segment or 40 ms,
+        /// or a table.
         delayed_ack: Option<DelayedAckTable> = Optional(
             Either::<DelayedAckTable, _, _>::of(Flag, Nested::<DelayedAckSettings>::KIND),
             FROM_PRESET,
@@ -257,11 +262,11 @@ table! {
         );
         /// Whether segments that arrive twice are reported in SACK blocks (RFC 2883).
         duplicate_sack: Option<bool> = Optional(Flag, FROM_PRESET);
-        /// Whether queues may mark data segments instead of dropping them, and both ends answer to that
-        /// (RFC 3168). The link's queue needs `ecn` as well.
+        /// Whether queues may mark data segments instead of dropping them, and both ends answer to
+        /// that (RFC 3168). The link's queue needs `ecn` as well.
         ecn: Option<bool> = Optional(Flag, FROM_PRESET);
-        /// Whether the window halves for each retransmission timeout of a pause but the first, down to the first
-        /// window.
+        /// Whether the window halves for each retransmission timeout of a pause but the first, down
+        /// to the first window.
         restart_after_idle: Option<bool> = Optional(Flag, FROM_PRESET);
         /// Whether windows above 65,535 bytes may be offered.
         window_scaling: Option<bool> = Optional(Flag, FROM_PRESET);
@@ -271,11 +276,11 @@ table! {
         handshake: Option<bool> = Optional(Flag, FROM_PRESET);
         /// The first sequence number.
         initial_sequence: Option<u32> = Optional(Count { min: 0, max: u32::MAX }, FROM_PRESET);
-        /// Whether the retransmission timer is restarted with the timeout from before the round-trip
-        /// sample of the acknowledgement that restarts it (ns-2 before 2001).
+        /// Whether the retransmission timer is restarted with the timeout from before the
+        /// round-trip sample of the acknowledgement that restarts it (ns-2 before 2001).
         restart_timer_before_sample: Option<bool> = Optional(Flag, FROM_PRESET);
-        /// How many expiries of the retransmission or the persist timer in a row end the connection, the
-        /// peer being silent (R2 of RFC 9293).
+        /// How many expiries of the retransmission or the persist timer in a row end the
+        /// connection, the peer being silent (R2 of RFC 9293).
         give_up_after: Option<u32> = Optional(Count { min: 1, max: 1_000 }, "never");
         /// How long a closed connection remembers its sequence numbers.
         time_wait: Option<Span> = Optional(SPAN, FROM_PRESET);
@@ -283,8 +288,8 @@ table! {
         max_burst: Option<u32> = Optional(Count { min: 1, max: 1_000_000 }, "no limit");
         /// How round trips are measured and when the retransmission timer expires.
         rtt: Option<RttTable> = Optional(Nested::<RttTable>::KIND, FROM_PRESET);
-        /// Sections with deadlines: time-lined TCP (TLTCP). The workload is then greedy, calendar-driven
-        /// (a section each time), `video` or `frames` (a frame is a section).
+        /// Sections with deadlines: time-lined TCP (TLTCP). The workload is then greedy,
+        /// calendar-driven (a section each time), `video` or `frames` (a frame is a section).
         timeline: Option<TimelineTable> = Optional(Nested::<TimelineTable>::KIND, "none: plain TCP");
         /// How the receiving application takes the data.
         reader: Option<ReaderTable> = Optional(
@@ -295,9 +300,10 @@ table! {
 }
 
 table! {
-    /// Time-lined TCP. Of a greedy source, section k (from 0) is over k + 1 deadlines after the start; of other
-    /// sources, a section is over one deadline after it came into being. An intra frame and the predicted
-    /// frames that follow from it share one deadline; a bidirectional frame has that of the earlier of its two.
+    /// Time-lined TCP. Of a greedy source, section k (from 0) is over k + 1 deadlines after the
+    /// start; of other sources, a section is over one deadline after it came into being. An intra
+    /// frame and the predicted frames that follow from it share one deadline; a bidirectional frame
+    /// has that of the earlier of its two.
     struct TimelineTable ("a time-line") {
         /// The size of a section; frames have their own.
         section: Bytes = Default(
@@ -321,10 +327,11 @@ table! {
             ]),
             "\"sender\"",
         );
-        /// How often the reader tells the source which share of the frames it had in time. Below 95 %, the
-        /// source leaves out bidirectional frames, then predicted ones too; after five reports in a row without
-        /// a frame missed it takes a kind back. A choice is judged by frames that waited behind none of an earlier
-        /// choice. A report takes as long as the links back, and no room on them.
+        /// How often the reader tells the source which share of the frames it had in time. Below 95
+        /// %, the source leaves out bidirectional frames, then predicted ones too; after five
+        /// reports in a row without a frame missed it takes a kind back. A choice is judged by
+        /// frames that waited behind none of an earlier choice. A report takes as long as the links
+        /// back, and no room on them.
         feedback: Option<Span> = Optional(POSITIVE_SPAN, "never: all frames are given");
     }
 }
@@ -394,15 +401,15 @@ table! {
         segments: u32 = Default(Count { min: 2, max: 255 }, "2");
         /// How long an acknowledgement is held back at the most.
         timeout: Span = Default(POSITIVE_SPAN, "\"40ms\"");
-        /// How many acknowledgements leave at once when a flow begins, after a pause, and after a segment that
-        /// arrives twice or is marked.
+        /// How many acknowledgements leave at once when a flow begins, after a pause, and after a
+        /// segment that arrives twice or is marked.
         quick: Option<u32> = Optional(Count { min: 0, max: 255 }, "16 in preset \"modern\", else 0");
     }
 }
 
 table! {
-    /// How round trips are measured and when the retransmission timer expires. What is not given is as
-    /// in the preset.
+    /// How round trips are measured and when the retransmission timer expires. What is not given is
+    /// as in the preset.
     struct RttTable ("round trips") {
         /// The resolution in which round trips are counted.
         tick: Option<Span> = Optional(POSITIVE_SPAN, FROM_PRESET);
@@ -426,15 +433,18 @@ table! {
 }
 
 table! {
-    /// Any two programs, in the lab only (`comity lab run`; `comity sim run` refuses them): each in a network namespace
-    /// of its own at the ends of the path. `sh` runs the commands. `{address}` stands for the destination's IPv4
-    /// address, `{source}` for the source's, `{address6}` and `{source6}` for those of IPv6, `{port}` for a port
-    /// that no other flow has, `{seconds}` for how long the flow runs, `{seed}` for the seed of the run. The lab ends
-    /// them with SIGINT at the end of the run, and 3 s later with SIGKILL. There is no `workload`.
+    /// Any two programs, in the lab only (`comity lab run`; `comity sim run` refuses them): each in
+    /// a network namespace of its own at the ends of the path. `sh` runs the commands. `{address}`
+    /// stands for the destination's IPv4 address, `{source}` for the source's, `{address6}` and
+    /// `{source6}` for those of IPv6, `{port}` for a port that no other flow has, `{seconds}` for
+    /// how long the flow runs, `{seed}` for the seed of the run. The lab ends them with SIGINT at
+    /// the end of the run, and 3 s later with SIGKILL. There is no `workload`.
     struct CommandTable ("commands") {
-        /// What runs at the source, from `start` on, such as `"iperf3 -c {address} -p {port} -t {seconds}"`.
+        /// What runs at the source, from `start` on, such as
+        /// `"iperf3 -c {address} -p {port} -t {seconds}"`.
         sender: String = Required(Text("a command"));
-        /// What runs at the destination, from the beginning of the run, such as `"iperf3 -s -p {port}"`.
+        /// What runs at the destination, from the beginning of the run, such as
+        /// `"iperf3 -s -p {port}"`.
         receiver: Option<String> = Optional(Text("a command"), "nothing runs there");
     }
 }
@@ -448,8 +458,8 @@ table! {
 }
 
 tagged! {
-    /// What a flow has to send. Amounts are payload for TCP and sections, bytes on the wire for datagrams.
-    /// Workloads without frames of their own give packets or sections of one size.
+    /// What a flow has to send. Amounts are payload for TCP and sections, bytes on the wire for
+    /// datagrams. Workloads without frames of their own give packets or sections of one size.
     enum WorkloadTable ("a workload") by kind {
         "greedy" => Greedy(GreedyTable);
         "file" => File(FileTable);
@@ -476,8 +486,8 @@ table! {
 }
 
 table! {
-    /// Packets at a constant rate, given by exactly one of `rate`, `interval` and `gap`. Of datagrams a gap of 0s is the
-    /// unspaced sender, as fast as its first link.
+    /// Packets at a constant rate, given by exactly one of `rate`, `interval` and `gap`. Of
+    /// datagrams a gap of 0s is the unspaced sender, as fast as its first link.
     struct CbrTable (
         "a constant rate",
         from "ns-2's CBR; for gaps Feng, Feng and Belford, Packet Spacing, section 3.2"
@@ -488,8 +498,8 @@ table! {
         interval: Option<Span> = Optional(POSITIVE_SPAN, "`rate` or `gap` is given");
         /// The time from the end of one packet on the first link to the start of the next.
         gap: Option<Span> = Optional(SPAN, "`rate` or `interval` is given");
-        /// By how much intervals vary at random: by up to half of this share of the interval, either way.
-        /// 1 is `random_` of ns-2.
+        /// By how much intervals vary at random: by up to half of this share of the interval,
+        /// either way. 1 is `random_` of ns-2.
         jitter: f64 = Default(Real { min: 0.0, max: 1.0 }, "0");
     }
 }

@@ -17,8 +17,8 @@ table! {
     struct DuplexTable ("a link") {
         /// The way forth.
         forth: LinkTable = Keys::<LinkTable>::OF;
-        /// The way back. What is not given here is as on the way forth, except that losses, jitter and
-        /// duplication are never taken over.
+        /// The way back. What is not given here is as on the way forth, except that losses, jitter
+        /// and duplication are never taken over.
         reverse: Option<LinkTable> = Optional(
             Nested::<LinkTable>::KIND,
             "rate, delay, mtu and queue as on the way forth, no losses, jitter or duplication",
@@ -53,8 +53,8 @@ table! {
             ),
             "required",
         );
-        /// The largest packet that is taken, headers included; a larger one is dropped, as by a router that must not
-        /// fragment it, and counts as lost.
+        /// The largest packet that is taken, headers included; a larger one is dropped, as by a
+        /// router that must not fragment it, and counts as lost.
         mtu: Option<Bytes> = Optional(POSITIVE_BYTES, "any size is taken");
         /// Where packets wait: how much has room in a drop-tail queue, the packet in transmission
         /// included, or a table with a `kind`.
@@ -70,7 +70,8 @@ table! {
             List { item: Nested::<LossTable>::KIND, min: 0, max: 64 },
             "nothing",
         );
-        /// Extra delay of single packets: the most of a uniform distribution, or a table with a `kind`.
+        /// Extra delay of single packets: the most of a uniform distribution, or a table with a
+        /// `kind`.
         jitter: Option<JitterTable> = Optional(
             Either::<JitterTable, _, _>::of(SPAN, Nested::<JitterTable>::KIND),
             "none",
@@ -202,7 +203,8 @@ table! {
 }
 
 table! {
-    /// Random early detection (Floyd and Jacobson 1993): drops or marks on arrival, by the average queue.
+    /// Random early detection (Floyd and Jacobson 1993): drops or marks on arrival, by the average
+    /// queue.
     struct RedTable ("a RED queue") {
         /// How much has room, the packet in transmission included.
         limit: Extent = Default(LIMIT, "51");
@@ -216,7 +218,8 @@ table! {
         weight: f64 = Default(Real { min: 1e-9, max: 1.0 }, "0.002");
         /// Whether the probability grows on to 1 at twice `max_threshold` instead of jumping to 1.
         gentle: bool = Default(Flag, "true");
-        /// Whether packets of senders that understand marks are marked instead of dropped by chance.
+        /// Whether packets of senders that understand marks are marked instead of dropped by
+        /// chance.
         ecn: bool = Default(Flag, "false");
         /// The size of a typical packet.
         mean_packet: Bytes = Default(POSITIVE_BYTES, "\"500B\"");
@@ -250,15 +253,15 @@ table! {
 }
 
 table! {
-    /// FQ-CoDel (RFC 8290): a queue with controlled delay for each flow, served in turn. The two directions of a
-    /// flow have queues of their own.
+    /// FQ-CoDel (RFC 8290): a queue with controlled delay for each flow, served in turn. The two
+    /// directions of a flow have queues of their own.
     struct FqCodelTable ("an FQ-CoDel queue") {
         /// The standing delay that is acceptable in each queue.
         target: Span = Default(POSITIVE_SPAN, "\"5ms\"");
         /// How long the delay has to exceed the target before packets are dropped.
         interval: Span = Default(POSITIVE_SPAN, "\"100ms\"");
-        /// How much has room in all queues. Beyond it the longest queue drops from its head; such drops count as
-        /// those of a full queue.
+        /// How much has room in all queues. Beyond it the longest queue drops from its head; such
+        /// drops count as those of a full queue.
         limit: Extent = Default(LIMIT, "10240");
         /// Whether packets of senders that understand marks are marked instead of dropped.
         ecn: bool = Default(Flag, "true");
@@ -291,8 +294,8 @@ table! {
         beta: f64 = Default(Real { min: 0.0, max: 1e9 }, "1.25");
         /// How long a queue may be built up after quiet before anything is dropped.
         max_burst: Span = Default(SPAN, "\"150ms\"");
-        /// Whether packets of senders that understand marks are marked instead of dropped, while the drop
-        /// probability is below 0.1.
+        /// Whether packets of senders that understand marks are marked instead of dropped, while
+        /// the drop probability is below 0.1.
         ecn: bool = Default(Flag, "false");
         /// The size of a typical packet: nothing is dropped while no more than two of them wait.
         mean_packet: Bytes = Default(POSITIVE_BYTES, "\"1500B\"");
@@ -419,7 +422,7 @@ impl JitterTable {
             },
             Self::Normal(table) => Jitter::Normal {
                 mean: table.mean,
-                deviation: table.deviation,
+                stddev: table.stddev,
                 reorder: table.reorder,
             },
             Self::Exponential(table) => Jitter::Exponential {
@@ -446,7 +449,7 @@ table! {
         /// The mean of the distribution.
         mean: Span = Required(SPAN);
         /// Its standard deviation.
-        deviation: Span = Required(SPAN);
+        stddev: Span = Required(SPAN);
         /// Whether packets may overtake each other.
         reorder: bool = Default(Flag, "false");
     }

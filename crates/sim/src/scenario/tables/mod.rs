@@ -28,8 +28,8 @@ table! {
             min: 1,
             max: 100_000,
         });
-        /// The axes of the sweep: one run for each combination of their values. In paths, an axis is
-        /// known by its `name`.
+        /// The axes of the sweep: one run for each combination of their values. In paths, an axis
+        /// is known by its `name`.
         sweep: Option<Vec<SweepTable>> = Optional(
             List { item: Nested::<SweepTable>::KIND, min: 0, max: 64 },
             "nothing is varied",
@@ -69,8 +69,8 @@ table! {
 }
 
 table! {
-    /// When the flows of a group count as having come to share equally: in every bin of some time, each of
-    /// them gets its fair share of what the group gets, or nearly so.
+    /// When the flows of a group count as having come to share equally: in every bin of some time,
+    /// each of them gets its fair share of what the group gets, or nearly so.
     struct ConvergenceTable ("convergence") {
         /// How far the goodput of each flow may be from the fair share, as a part of it.
         tolerance: f64 = Required(Real { min: 0.0, max: 1.0 });
@@ -109,8 +109,9 @@ table! {
     /// An axis of the sweep: a key, and the values that it takes.
     struct SweepTable ("[[sweep]]") {
         /// The path of the key that is varied, such as `flow.tcp.window` or
-        /// `topology.bottleneck.queue`, or a list of paths that all take the value. An item of a list
-        /// is known by its `name`, its `group` or its number from 0; `*` stands for all of them.
+        /// `topology.bottleneck.queue`, or a list of paths that all take the value. An item of a
+        /// list is known by its `name`, its `group` or its number from 0; `*` stands for all of
+        /// them.
         parameter: Paths = Required(Either::<Paths, _, _>::of(
             Text("the path of a key"),
             List { item: Text("the path of a key"), min: 1, max: 64 },

@@ -25,7 +25,8 @@ table! {
             ExtentKind { min: 1, unlimited: false },
             "\"10 packets\"",
         );
-        /// How long after it came into being a section has to have arrived, or `"none"` for no deadlines.
+        /// How long after it came into being a section has to have arrived, or `"none"` for no
+        /// deadlines.
         latency: Option<Option<Span>> = Optional(
             Either::<Option<Span>, _, _>::of(Word("none", NO_LATENCY), POSITIVE_SPAN),
             "\"120ms\", and \"none\" with a greedy workload",
@@ -47,7 +48,7 @@ table! {
             ]),
             "\"paced\"",
         );
-        /// How long lost bytes are sent again.
+        /// How long lost bytes are retransmitted.
         reliability: Option<Reliability> = Optional(
             Choice(&[
                 ("timeline", Reliability::Timeline, "until the deadline of their section"),
@@ -72,11 +73,13 @@ table! {
         );
         /// Whether packets ask the network to mark instead of drop.
         ecn: bool = Default(Flag, "true");
-        /// Whether windows are spread over the round trip where the controller itself does not pace.
+        /// Whether windows are spread over the round trip where the controller itself does not
+        /// pace.
         pace_windows: bool = Default(Flag, "true");
         /// An acknowledgement leaves at the latest after so many packets that ask for one.
         ack_frequency: u32 = Default(Count { min: 1, max: 1_000 }, "4");
-        /// An acknowledgement leaves at the latest so long after the first packet that asks for one.
+        /// An acknowledgement leaves at the latest so long after the first packet that asks for
+        /// one.
         ack_delay: Span = Default(
             Amount { min: Span::ZERO, max: Span::from_secs(1) },
             "\"10ms\"",
@@ -91,16 +94,16 @@ table! {
             Amount { min: Span::from_millis(100), max: Span::from_secs(24 * 3600) },
             "\"5s\"",
         );
-        /// Whether the source sheds B and P pictures while the path carries less than it gives. With
-        /// `reliability = "full"` it sheds nothing.
+        /// Whether the source sheds B and P pictures while the path carries less than it gives.
+        /// With `reliability = "full"` it sheds nothing.
         shed: bool = Default(Flag, "true");
         /// The size of the sections of workloads other than `video` and `frames`.
         section: Bytes = Default(
             Amount { min: Bytes::new(1), max: Bytes::new(16 << 20) },
             "\"1200B\"",
         );
-        /// The most bytes of sections that the sender holds, sent or not; what goes beyond is refused, and a
-        /// greedy source gives no more.
+        /// The most bytes of sections that the sender holds, sent or not; what goes beyond is
+        /// refused, and a greedy source gives no more.
         buffer: Bytes = Default(
             Amount { min: Bytes::new(1), max: Bytes::new(1 << 30) },
             "\"16MiB\"",
@@ -109,7 +112,8 @@ table! {
 }
 
 table! {
-    /// Frames of a synthetic encoder, in decoding order and each a section, for `transport = "sections"` and TCP with a `timeline`.
+    /// Frames of a synthetic encoder, in decoding order and each a section, for
+    /// `transport = "sections"` and TCP with a `timeline`.
     struct VideoTable ("a video", from "this project") {
         /// The mean rate.
         rate: Rate = Required(RATE);
@@ -124,14 +128,15 @@ table! {
             List { item: Real { min: 0.001, max: 1_000_000.0 }, min: 3, max: 3 },
             "[5, 2, 1]",
         );
-        /// The standard deviation of the sizes of frames of one kind as a share of their mean. Sizes are
-        /// lognormal; 0 makes them equal.
+        /// The standard deviation of the sizes of frames of one kind as a share of their mean.
+        /// Sizes are lognormal; 0 makes them equal.
         variation: f64 = Default(Real { min: 0.0, max: 10.0 }, "0");
     }
 }
 
 table! {
-    /// Frames of a file, in decoding order and each a section, for `transport = "sections"` and TCP with a `timeline`.
+    /// Frames of a file, in decoding order and each a section, for `transport = "sections"` and TCP
+    /// with a `timeline`.
     struct FramesTable (
         "frames of a file",
         from "this project; for MPEG-1 Mukherjee and Brecht, Time-lined TCP, ICNP 2000, section 4"

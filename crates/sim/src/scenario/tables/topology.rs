@@ -44,17 +44,19 @@ pub(in crate::scenario) const fn host_link() -> AccessKind {
 }
 
 table! {
-    /// Many hosts on either side of one link, the nodes `left` and `right`. A flow that does not say
-    /// where it goes goes from a host of its own on the left to one on the right.
+    /// Many hosts on either side of one link, the nodes `left` and `right`. A flow that does not
+    /// say where it goes goes from a host of its own on the left to one on the right.
     struct DumbbellTable ("a dumbbell") {
-        /// The link from `left` to `right`, called `bottleneck`; the way back is `bottleneck.reverse`.
+        /// The link from `left` to `right`, called `bottleneck`; the way back is
+        /// `bottleneck.reverse`.
         bottleneck: DuplexTable = Required(Nested::<DuplexTable>::KIND);
-        /// The link between a source's host and its router, or `"none"`: the source sits on the router.
+        /// The link between a source's host and its router, or `"none"`: the source sits on the
+        /// router.
         access: Access = Default(host_link(), "\"none\"");
         /// The link between a router and a destination's host, or `"none"`.
         access_to: Option<Access> = Optional(host_link(), "as `access`");
-        /// Shared hosts: so many on the left, `s0`, `s1`, ..., and on the right, `d0`, `d1`, ... Flow n
-        /// uses the pair n modulo their number.
+        /// Shared hosts: so many on the left, `s0`, `s1`, ..., and on the right, `d0`, `d1`, ...
+        /// Flow n uses the pair n modulo their number.
         pairs: Option<u32> = Optional(LINKS, "every flow has a pair of its own");
     }
 }
@@ -113,8 +115,8 @@ table! {
 table! {
     /// A link of a graph.
     struct GraphLinkTable ("[[topology.link]]") {
-        /// What it is called; its random numbers depend on the name. The way back of a duplex link is
-        /// called the same with `.reverse` behind it.
+        /// What it is called; its random numbers depend on the name. The way back of a duplex link
+        /// is called the same with `.reverse` behind it.
         name: Option<String> = Optional(Name("the name of the link"), "the nodes: `a-b`");
         /// The node where packets enter.
         from: String = Required(Name("the name of a node"));

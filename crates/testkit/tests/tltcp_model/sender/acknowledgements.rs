@@ -9,8 +9,8 @@ impl Sender {
     pub(in super::super) fn on_ack(&mut self, number: u32, blocks: &[(u32, u32)]) {
         self.burst = 0;
         let has_news = self.update_scoreboard(number, blocks);
-        // "The sender's window is moved by the amount of data that is ACKed": one that only follows a jump
-        // moves nothing.
+        // "The sender's window is moved by the amount of data that is ACKed": one that only follows
+        // a jump moves nothing.
         let mut acked = self.sent.range(self.last_ack..number.max(self.last_ack));
         let moves = acked.next().is_some();
         let is_old = number < self.last_ack;
@@ -25,7 +25,8 @@ impl Sender {
             }
             self.tell_given_up();
         }
-        // A section of which everything is acknowledged is done, also where the rest of it was discarded.
+        // A section of which everything is acknowledged is done, also where the rest of it was
+        // discarded.
         let reached = self.not_discarded(self.last_ack);
         while moves
             && self
@@ -91,9 +92,9 @@ impl Sender {
         acked
     }
 
-    /// On the third one in a row the window closes to one packet, half of what is in flight is the slow start threshold (both as the
-    /// law has it), and everything is sent again: once in a window, that is, after something was acknowledged that was sent behind the
-    /// loss before.
+    /// On the third one in a row the window closes to one packet, half of what is in flight is the
+    /// slow start threshold (both as the controller has it), and everything is retransmitted: once
+    /// in a window, that is, after something was acknowledged that was sent behind the loss before.
     fn on_tahoe_duplicate(&mut self) {
         if !self.is_third_duplicate() {
             return;
@@ -107,7 +108,8 @@ impl Sender {
         self.go_back(lost);
     }
 
-    /// Counts a duplicate: whether it is the third in a row, and of something that was sent behind the loss before.
+    /// Counts a duplicate: whether it is the third in a row, and of something that was sent behind
+    /// the loss before.
     pub(super) fn is_third_duplicate(&mut self) -> bool {
         self.duplicates += 1;
         // Nothing but the SYN, which has the number 0, is covered before the first recovery.
@@ -138,8 +140,9 @@ impl Sender {
         self.answer(lost);
     }
 
-    /// Section 5.5: what is current is sent again, and in the place of what is obsolete the lowest packet that is
-    /// current and not acknowledged, which is not the same twice in one recovery that knows of several losses.
+    /// Section 5.5: what is current is retransmitted, and in the place of what is obsolete the
+    /// lowest packet that is current and not acknowledged, which is not the same twice in one
+    /// recovery that knows of several losses.
     pub(super) fn answer(&mut self, lost: u32) {
         if let Some(recovery) = &mut self.recovery {
             recovery.high_rxt = recovery.high_rxt.max(lost);

@@ -13,9 +13,10 @@ pub(super) struct FastRecovery {
     has_reset_timer: bool,
     /// Whether an acknowledgement has led over obsolete data.
     has_led_over_obsolete: bool,
-    /// What was lost and sent again as it was.
+    /// What was lost and retransmitted as it was.
     sent_again: BTreeSet<u32>,
-    /// The duplicates since an acknowledgement that repaired nothing; `None` while the lowest hole is known.
+    /// The duplicates since an acknowledgement that repaired nothing; `None` while the lowest hole
+    /// is known.
     search: Option<u32>,
 }
 
@@ -56,7 +57,8 @@ impl Sender {
         self.fast_recovery.is_some() && left.next().is_some_and(|&it| it < point)
     }
 
-    /// Whether a partial acknowledgement that leads on from a number answers what this recovery sent again.
+    /// Whether a partial acknowledgement that leads on from a number answers what this recovery
+    /// retransmitted.
     pub(super) fn is_repair(&mut self, from: u32) -> bool {
         let lowest = self.sent.range(from..).next().copied();
         let lowest_current = self.lowest_current;

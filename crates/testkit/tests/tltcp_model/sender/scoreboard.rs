@@ -57,7 +57,8 @@ impl Sender {
         self.answer(lost);
     }
 
-    /// `SetPipe()`. What another packet took the place of was sent again as that one, which counts for itself.
+    /// `SetPipe()`. What another packet took the place of was retransmitted as that one, which
+    /// counts for itself.
     fn pipe(&self, high_rxt: u32) -> usize {
         let outstanding = self.sent.range(self.last_ack..);
         let missing = outstanding.filter(|it| !self.sacked.contains(it));

@@ -43,10 +43,11 @@ pub fn encoded_length(segment: &Segment) -> usize {
     MIN_HEADER + length(&segment.options)
 }
 
-/// The header of a segment with data once the handshake is over, in bytes: without SACK blocks and voids, which come
-/// and go.
+/// The header of a segment with data once the handshake is over, in bytes: without SACK blocks and
+/// voids, which come and go.
 ///
-/// The three say which options it carries: [`Options::timestamps`], [`Options::wave`], [`Options::seq_update`].
+/// The three say which options it carries: [`Options::timestamps`], [`Options::wave`],
+/// [`Options::seq_update`].
 pub const fn data_header_length(timestamps: bool, wave: bool, seq_update: bool) -> usize {
     let timestamps = if timestamps { TIMESTAMPS_SPACE } else { 0 };
     let wave = if wave { WAVE_SPACE } else { 0 };
@@ -54,7 +55,8 @@ pub const fn data_header_length(timestamps: bool, wave: bool, seq_update: bool) 
     MIN_HEADER + timestamps + wave + seq_update
 }
 
-/// How many SACK blocks fit beside the other options of a segment, whatever blocks it holds already.
+/// How many SACK blocks fit beside the other options of a segment, whatever blocks it holds
+/// already.
 pub fn sack_room(options: &Options) -> usize {
     let free = SPACE.saturating_sub(length_without_sack(options));
     (free.saturating_sub(SACK_PREFIX) / SACK_BLOCK).min(SackBlocks::CAPACITY)
@@ -305,7 +307,8 @@ const fn is_in_wave(wave: Wave) -> bool {
     1 <= wave.position && wave.position <= wave.segments.get()
 }
 
-/// The value of `seq_update` behind its identifier, or `None` when its length is that of neither form.
+/// The value of `seq_update` behind its identifier, or `None` when its length is that of neither
+/// form.
 fn seq_update(value: &[u8], place: usize) -> Result<Option<SeqUpdate>, DecodeError> {
     let (numbers, []) = value.get(2..).unwrap_or(&[]).as_chunks::<4>() else {
         return Ok(None);

@@ -28,7 +28,8 @@ impl Connection {
     /// Takes in the options of a segment that was accepted: its payload begins at `start`.
     #[inline(never)]
     pub(super) fn exchange_measurements(&mut self, now: Time, start: u64, segment: &Segment) {
-        // An acknowledgement that was overtaken has an old report. In front of a jump both ends of it are the same place.
+        // An acknowledgement that was overtaken has an old report. In front of a jump both ends of
+        // it are the same place.
         let stream = &self.sender.stream;
         let acknowledged = self.acknowledged_wire(segment);
         let is_current = acknowledged.is_some_and(|wire| stream.offset(wire) == stream.una);

@@ -118,7 +118,8 @@ impl Connection {
         segment
     }
 
-    /// A segment that begins at the offset `start` and acknowledges what arrived, whatever else it carries.
+    /// A segment that begins at the offset `start` and acknowledges what arrived, whatever else it
+    /// carries.
     #[inline(always)]
     fn segment(&mut self, now: Time, start: u64, payload: u32, flags: Flags) -> Segment {
         let sequence = self.config.initial_sequence + self.sender.stream.wire(start) as u32;
@@ -147,8 +148,8 @@ impl Connection {
         segment
     }
 
-    /// Says where a time-lined stream stands, on a segment that begins at the offset `start`. An end that gave no
-    /// section says nothing of its stream.
+    /// Says where a time-lined stream stands, on a segment that begins at the offset `start`. An
+    /// end that gave no section says nothing of its stream.
     #[inline(never)]
     fn add_update(&self, start: u64, options: &mut Options) {
         let stream = &self.sender.stream;
@@ -171,8 +172,8 @@ impl Connection {
             echo: self.timestamp_recent,
         });
         if self.config.sack && self.receiver.has_blocks() {
-            // Timestamps leave room for three blocks (RFC 2018, section 3); ns-2 sends three as well. Beside the
-            // options of a meter there is room for fewer.
+            // Timestamps leave room for three blocks (RFC 2018, section 3); ns-2 sends three as
+            // well. Beside the options of a meter there is room for fewer.
             let room = if self.config.metered {
                 sack_room(options)
             } else {

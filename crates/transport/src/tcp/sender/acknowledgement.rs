@@ -1,4 +1,4 @@
-//! What an acknowledgement means: for the stream, the recovery, the growth law and the timers.
+//! What an acknowledgement means: for the stream, the recovery, the controller and the timers.
 
 use comity_congestion::recovery::{
     Advance, Duplicate, PipeRule, Reaction, Recovery, RecoveryKind, Reduce, Resend,
@@ -60,9 +60,9 @@ impl Transfer {
         }
     }
 
-    /// Whether an acknowledgement that does not advance counts as a duplicate: for RFC 6675, section 2, when
-    /// it says something new about what arrived, whatever else it carries, and for RFC 5681, section 2, when
-    /// it says nothing else.
+    /// Whether an acknowledgement that does not advance counts as a duplicate: for RFC 6675,
+    /// section 2, when it says something new about what arrived, whatever else it carries, and for
+    /// RFC 5681, section 2, when it says nothing else.
     pub(super) fn is_repetition(
         &self,
         ack: &Acknowledgement<'_>,
@@ -103,7 +103,8 @@ impl Transfer {
         config: &Config,
     ) {
         let advance = ack.offset - stream.una;
-        // The flow used what it was allowed if another segment would not have fitted, or had to wait its turn.
+        // The flow used what it was allowed if another segment would not have fitted, or had to
+        // wait its turn.
         let app_limited = stream.in_flight() + u64::from(config.mss) <= self.window
             && !self.is_held_by_pacer(stream, now);
         let reading = match (&mut self.answers, ack.peer_clock) {
@@ -112,8 +113,9 @@ impl Transfer {
         };
         let answered = match &mut self.answers {
             None => None,
-            // What repairs or duplicates brought about was not brought about by the newest.
-            // As long as it is not known whether the receiver tells when it came, neither is how to measure it.
+            // What repairs or duplicates brought about was not brought about by the newest. As long
+            // as it is not known whether the receiver tells when it came, neither is how to measure
+            // it.
             Some(answers) => answers
                 .on_advance(ack.offset)
                 .filter(|_| self.is_quiet && reading != Reading::Unknown),
@@ -172,7 +174,7 @@ impl Transfer {
             self.restart_timer(stream, now);
         }
         if reaction.partial {
-            // What was sent again has left the pipe, and so has what it stood for.
+            // What was retransmitted has left the pipe, and so has what it stood for.
             self.count_down_pipe(1 + i64::from(is_repair));
         }
         self.resend(stream, reaction.resend);
@@ -183,7 +185,7 @@ impl Transfer {
         if !was_syn {
             // A jump says nothing of the packet that it leads over.
             if let Some(number) = answered.filter(|_| jump.is_none()) {
-                self.controller.on_answered(&Answered {
+                self.controller.on_in_order_ack(&Answered {
                     now,
                     number,
                     arrived_at: match reading {

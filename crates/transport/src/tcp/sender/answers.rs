@@ -13,14 +13,16 @@ pub(super) struct Answers {
     pub(super) peer_clock: PeerClock,
 }
 
-/// The peer's clock by its timestamps. An acknowledgement leaves when the packet that it answers has come, so that it
-/// tells when that was, whatever queue it meets on its way back.
+/// The peer's clock by its timestamps. An acknowledgement leaves when the packet that it answers
+/// has come, so that it tells when that was, whatever queue it meets on its way back.
 ///
-/// RFC 7323 has clocks of anything between a millisecond and a second for a tick, and current hosts those of a millisecond
-/// or a microsecond. These two are told apart by how many ticks went by here: microseconds within a factor of 30, halfway to
-/// milliseconds, and milliseconds within a factor of two. A queue that grows on the way back makes that much of a
-/// difference only for moments, during which nothing is answered: what the clock told would not be used, and acknowledgements
-/// behind such a queue are compressed. Ticks that made no sense for two seconds are taken for none.
+/// RFC 7323 has clocks of anything between a millisecond and a second for a tick, and current hosts
+/// those of a millisecond or a microsecond. These two are told apart by how many ticks went by
+/// here: microseconds within a factor of 30, halfway to milliseconds, and milliseconds within a
+/// factor of two. A queue that grows on the way back makes that much of a difference only for
+/// moments, during which nothing is answered: what the clock told would not be used, and
+/// acknowledgements behind such a queue are compressed. Ticks that made no sense for two seconds
+/// are taken for none.
 #[derive(Debug, Default)]
 pub(super) struct PeerClock {
     /// When the first timestamp came.
@@ -58,7 +60,7 @@ impl PeerClock {
         }
         let elapsed = now.saturating_since(began_at);
         let micros = elapsed.as_nanos() / 1_000;
-        if elapsed < LEAST_WATCHED {
+        if elapsed < MIN_WATCHED {
             Reading::Unknown
         } else if micros / 30 <= ticks && ticks / 30 <= micros {
             Reading::At(Arrived {
@@ -79,10 +81,10 @@ impl PeerClock {
 }
 
 /// A clock of milliseconds has ten ticks in it.
-const LEAST_WATCHED: Span = Span::from_millis(10);
+const MIN_WATCHED: Span = Span::from_millis(10);
 
-/// A queue of one second that filled on the way back is half of the time by then, which is as much as may be missing from a
-/// clock of milliseconds.
+/// A queue of one second that filled on the way back is half of the time by then, which is as much
+/// as may be missing from a clock of milliseconds.
 const LONGEST_WATCHED: Span = Span::from_secs(2);
 
 #[derive(Clone, Copy, Debug)]
@@ -90,7 +92,7 @@ struct Record {
     /// The offset after the segment.
     end: u64,
     number: PacketNumber,
-    /// Whether any of it was sent again: its acknowledgement may answer either.
+    /// Whether any of it was retransmitted: its acknowledgement may answer either.
     is_repeated: bool,
 }
 
@@ -115,8 +117,8 @@ impl Answers {
         }
     }
 
-    /// Everything before `offset` is acknowledged. Returns the newest packet of it, unless a part was sent twice or
-    /// the acknowledgement ends within a segment.
+    /// Everything before `offset` is acknowledged. Returns the newest packet of it, unless a part
+    /// was sent twice or the acknowledgement ends within a segment.
     pub(super) fn on_advance(&mut self, offset: u64) -> Option<PacketNumber> {
         let mut newest = None;
         let mut is_clean = true;
@@ -165,8 +167,9 @@ mod tests {
         assert_eq!(answers.on_advance(61), Some(number(6)));
     }
 
-    /// Packets 20 ms apart at the receiver, acknowledgements 30 ms apart here, by clocks of several ticks: only those of
-    /// microseconds and of milliseconds are believed, over their wrap, and once they were watched. The others are given up.
+    /// Packets 20 ms apart at the receiver, acknowledgements 30 ms apart here, by clocks of several
+    /// ticks: only those of microseconds and of milliseconds are believed, over their wrap, and
+    /// once they were watched. The others are given up.
     #[test]
     fn only_known_clocks_tell_when_packets_arrived() {
         let clocks = [
@@ -205,8 +208,8 @@ mod tests {
         }
     }
 
-    /// By a clock of milliseconds, behind 120 ms of queue that fill within 150: nothing is known until they are less than
-    /// half of the time.
+    /// By a clock of milliseconds, behind 120 ms of queue that fill within 150: nothing is known
+    /// until they are less than half of the time.
     #[test]
     fn a_queue_that_fills_on_the_way_back_makes_no_other_clock() {
         let mut clock = PeerClock::default();

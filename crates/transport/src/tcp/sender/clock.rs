@@ -62,9 +62,9 @@ impl Clock {
         self.rtt.latest().filter(|_| self.was_sampled)
     }
 
-    /// Whether an acknowledgement leads from obsolete to current data, so that a jump may have caused it and
-    /// not the arrival of what it covers: it says nothing of what was sent before that jump, the time of which
-    /// this gives.
+    /// Whether an acknowledgement leads from obsolete to current data, so that a jump may have
+    /// caused it and not the arrival of what it covers: it says nothing of what was sent before
+    /// that jump, the time of which this gives.
     pub(super) fn may_be_jump(stream: &Stream, ack: &Acknowledgement<'_>) -> Option<Time> {
         let line = stream.line.as_ref()?;
         (line.is_obsolete(stream.una) && !line.is_obsolete(ack.offset)).then_some(line.moved_at)

@@ -14,7 +14,8 @@ use super::transfer::Transfer;
 
 /// Every segment that is outstanding, and whether it is in the network, has arrived or is lost.
 ///
-/// Without selective acknowledgements a segment counts as delivered only when the cumulative acknowledgement covers it.
+/// Without selective acknowledgements a segment counts as delivered only when the cumulative
+/// acknowledgement covers it.
 #[derive(Debug)]
 pub(super) struct Delivery {
     rate: DeliveryRate,
@@ -163,7 +164,8 @@ impl Delivery {
         self.lose(self.first_ending_after(offset));
     }
 
-    /// The retransmission timer expired with `max` as the end of what was sent: all of it is lost that has not arrived.
+    /// The retransmission timer expired with `max` as the end of what was sent: all of it is lost
+    /// that has not arrived.
     fn on_timeout(&mut self, max: u64) {
         for at in 0..self.segments.len() {
             self.lose(at);
@@ -201,8 +203,8 @@ impl Delivery {
 }
 
 impl Transfer {
-    /// Tells a controller that measures the delivery rate what an acknowledgement brought, when everything else is done
-    /// with it.
+    /// Tells a controller that measures the delivery rate what an acknowledgement brought, when
+    /// everything else is done with it.
     pub(super) fn report_delivery(
         &mut self,
         flight: Option<&Flight>,
@@ -259,9 +261,9 @@ impl Transfer {
         }
     }
 
-    /// Samples are marked from here on if the application leaves room in the window: it has given less than a segment, and
-    /// nothing that is lost waits to leave again. A sender that waits for its pacer or for the peer's window is not
-    /// limited by its application.
+    /// Samples are marked from here on if the application leaves room in the window: it has given
+    /// less than a segment, and nothing that is lost waits to leave again. A sender that waits for
+    /// its pacer or for the peer's window is not limited by its application.
     pub(super) fn check_app_limited(&mut self, stream: &Stream, config: &Config) {
         if let Some(delivery) = &mut self.delivery
             && stream.stream_end().saturating_sub(stream.max) < u64::from(config.mss)
@@ -347,7 +349,8 @@ mod tests {
         assert_eq!(delivery.lost, 3 * MSS);
         delivery.on_sent(at(41), 1, 1 + MSS, 1 + 10 * MSS);
         assert_eq!((delivery.in_flight, delivery.lost), (4 * MSS, 2 * MSS));
-        // The scoreboard says so as long as the hole is there: what left again is not lost again by that.
+        // The scoreboard says so as long as the hole is there: what left again is not lost again by
+        // that.
         delivery.on_lost_below(1 + 3 * MSS);
         assert_eq!(delivery.in_flight, 4 * MSS);
         delivery.on_arrival(at(81), 1 + MSS, &[]);

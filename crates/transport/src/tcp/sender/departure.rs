@@ -103,8 +103,8 @@ impl Transfer {
         self.sent(stream, now, outgoing, config)
     }
 
-    /// Accounts for a segment that leaves. One without payload and FIN is a probe or a notice: no packet of the
-    /// flow, of which the growth law and the pacer hear nothing.
+    /// Accounts for a segment that leaves. One without payload and FIN is a probe or a notice: no
+    /// packet of the flow, of which the controller and the pacer hear nothing.
     #[inline]
     pub(super) fn sent(
         &mut self,
@@ -167,7 +167,7 @@ impl Transfer {
             in_flight: Bytes::new(stream.in_flight()),
             app_limited: stream.max >= stream.stream_end(),
         });
-        // A law that paces may set its calendar or its wake-up by what leaves.
+        // A controller that paces may set its calendar or its wake-up by what leaves.
         if self
             .pace
             .as_ref()
@@ -179,8 +179,8 @@ impl Transfer {
         Some(outgoing)
     }
 
-    /// The size on the wire of a segment that leaves, without what it may say of the way back: SACK blocks and the
-    /// level of a wave.
+    /// The size on the wire of a segment that leaves, without what it may say of the way back: SACK
+    /// blocks and the level of a wave.
     fn wire_size(&self, stream: &Stream, outgoing: Outgoing, config: &Config) -> Bytes {
         let header = data_header_length(
             config.timestamps,

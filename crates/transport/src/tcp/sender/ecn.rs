@@ -22,8 +22,8 @@ pub(super) struct Marks {
 }
 
 impl Marks {
-    /// Takes note of a segment that leaves. New data alone is sent as capable of marks: neither what is sent again nor
-    /// what has no payload (RFC 3168, sections 6.1.4 and 6.1.5).
+    /// Takes note of a segment that leaves. New data alone is sent as capable of marks: neither
+    /// what is retransmitted nor what has no payload (RFC 3168, sections 6.1.4 and 6.1.5).
     pub(super) const fn on_sent(&mut self, is_new: bool) {
         self.is_capable = is_new;
         self.is_notice = is_new && self.owes_notice;
@@ -46,7 +46,8 @@ impl Marks {
 }
 
 impl Transfer {
-    /// Reacts to the echo of a mark as to a loss, once for the data of one window (RFC 3168, section 6.1.2).
+    /// Reacts to the echo of a mark as to a loss, once for the data of one window (RFC 3168,
+    /// section 6.1.2).
     pub(super) fn on_echo(
         &mut self,
         flight: Option<&mut Flight>,

@@ -8,7 +8,7 @@ use comity_units::{Span, Time};
 /// What left and was not acknowledged cumulatively: when, and what is known of it.
 ///
 /// ```text
-/// pipe = outstanding − delivered out of order − lost + sent again and not acknowledged
+/// pipe = outstanding − delivered out of order − lost + retransmitted and not acknowledged
 /// ```
 ///
 /// Source: RFC 8985, section 5.2 for the record of a segment.
@@ -16,18 +16,18 @@ use comity_units::{Span, Time};
 pub(super) struct Flight {
     /// In the order of the stream, without gaps.
     segments: VecDeque<Flown>,
-    /// `(start, number)` of each transmission, oldest first. One whose segment is gone, delivered or was sent again
-    /// since is dropped when it comes to the front.
+    /// `(start, number)` of each transmission, oldest first. One whose segment is gone, delivered
+    /// or was retransmitted since is dropped when it comes to the front.
     order: VecDeque<(u64, u64)>,
     /// Transmissions so far.
     sent: u64,
     /// Bytes delivered ahead of their turn, and in how many segments.
     delivered: u64,
     delivered_segments: u32,
-    /// Bytes taken for lost, and those of them that were not sent again yet.
+    /// Bytes taken for lost, and those of them that were not retransmitted yet.
     lost: u64,
     pending: u64,
-    /// Bytes sent again whose answer is outstanding.
+    /// Bytes retransmitted whose answer is outstanding.
     resent: u64,
     pub(super) clock: RackClock,
     /// When a segment that may have been overtaken counts as lost; [`Time::MAX`] for never.
@@ -50,9 +50,9 @@ struct Flown {
     sent_at: Time,
     is_delivered: bool,
     is_lost: bool,
-    /// It was sent again since it counted as lost, or as a probe.
+    /// It was retransmitted since it counted as lost, or as a probe.
     is_resent: bool,
-    /// It was ever sent again.
+    /// It was ever retransmitted.
     was_resent: bool,
 }
 
@@ -62,7 +62,8 @@ pub(super) struct Probe {
     /// When it leaves; [`Time::MAX`] while none is due.
     pub(super) at: Time,
     pub(super) is_due: bool,
-    /// One is on its way: the offset whose acknowledgement answers it, and whether it repeats old data.
+    /// One is on its way: the offset whose acknowledgement answers it, and whether it repeats old
+    /// data.
     pub(super) end: Option<(u64, bool)>,
 }
 
@@ -92,7 +93,7 @@ pub(super) struct Episode {
     pub(super) began_at: u64,
     /// When it first sent something again.
     pub(super) resent_at: Option<Time>,
-    /// Segments sent again of which no duplicate was reported.
+    /// Segments retransmitted of which no duplicate was reported.
     pub(super) unexplained: u32,
 }
 
@@ -104,7 +105,7 @@ pub(super) struct Acked {
     /// The shortest and the longest round trip of the segments that were sent once.
     pub(super) rtt: Option<Span>,
     pub(super) longest_rtt: Option<Span>,
-    /// Whether a segment that had been sent again was acknowledged cumulatively.
+    /// Whether a segment that had been retransmitted was acknowledged cumulatively.
     pub(super) passes_resent: bool,
 }
 
@@ -138,7 +139,8 @@ impl Flight {
             + self.order.capacity() * size_of::<(u64, u64)>()
     }
 
-    /// Everything in flight was sent once and nothing is known to be missing: what is outstanding is in flight.
+    /// Everything in flight was sent once and nothing is known to be missing: what is outstanding
+    /// is in flight.
     pub(super) fn is_quiet(&self) -> bool {
         self.delivered | self.lost | self.resent == 0
             && !(self.is_forced | self.probe.is_due)
@@ -155,7 +157,7 @@ impl Flight {
         self.delivered | self.lost != 0
     }
 
-    /// Whether anything is taken for lost, sent again or not.
+    /// Whether anything is taken for lost, retransmitted or not.
     pub(super) const fn has_lost(&self) -> bool {
         self.lost > 0
     }
@@ -165,7 +167,7 @@ impl Flight {
         self.delivered_segments
     }
 
-    /// Whether something was sent again and is not acknowledged.
+    /// Whether something was retransmitted and is not acknowledged.
     pub(super) const fn has_resent(&self) -> bool {
         self.resent > 0
     }
@@ -191,7 +193,7 @@ impl Flight {
             .map(|segment| (segment.start, segment.end))
     }
 
-    /// The starts of the segments that are lost and were not sent again.
+    /// The starts of the segments that are lost and were not retransmitted.
     pub(super) fn lost(&self) -> impl Iterator<Item = u64> + '_ {
         let segments = if self.pending > 0 {
             self.segments.len()
@@ -212,7 +214,7 @@ impl Flight {
             .map(|segment| (segment.start, segment.end))
     }
 
-    /// The first lost segment that was not sent again.
+    /// The first lost segment that was not retransmitted.
     pub(super) fn next_lost(&self) -> Option<(u64, u64)> {
         if self.pending == 0 {
             return None;
@@ -349,7 +351,7 @@ impl Flight {
         }
     }
 
-    /// A segment that is delivered is neither lost nor sent again.
+    /// A segment that is delivered is neither lost nor retransmitted.
     fn forget(&mut self, segment: &Flown) {
         let length = segment.end - segment.start;
         if segment.is_lost {
@@ -376,8 +378,8 @@ impl Flight {
         self.clock.on_delivered(&delivered, now, min_rtt);
     }
 
-    /// Takes for lost what the clock says, with this reordering window; how many bytes that is, and when the newest of
-    /// them had left. Sets when to look again.
+    /// Takes for lost what the clock says, with this reordering window; how many bytes that is, and
+    /// when the newest of them had left. Sets when to look again.
     pub(super) fn find_lost(&mut self, now: Time, window: Span) -> Option<(u64, Time)> {
         let mut found: Option<(u64, Time)> = None;
         let mut longest = Span::ZERO;
@@ -425,8 +427,9 @@ impl Flight {
         found
     }
 
-    /// The retransmission timer expired: what may still be on its way by the clock is kept, all else is lost. A peer
-    /// whose acknowledgement stops at what it had acknowledged selectively reneged (RFC 2018, section 8).
+    /// The retransmission timer expired: what may still be on its way by the clock is kept, all
+    /// else is lost. A peer whose acknowledgement stops at what it had acknowledged selectively
+    /// reneged (RFC 2018, section 8).
     pub(super) fn on_timeout(&mut self, now: Time) {
         let reneged = self
             .segments
@@ -523,7 +526,8 @@ impl Usage {
         }
     }
 
-    /// Whether the window is all that limits the flow. A slow start counts as limited up to twice what was used.
+    /// Whether the window is all that limits the flow. A slow start counts as limited up to twice
+    /// what was used.
     pub(super) const fn is_limited(&self, window: u64, in_slow_start: bool) -> bool {
         self.is_full || in_slow_start && window < 2 * self.most
     }

@@ -17,7 +17,7 @@ use super::transfer::Transfer;
 /// rate = 2 · cwnd / SRTT below half of the slow-start threshold, 1.2 · cwnd / SRTT elsewhere
 /// ```
 ///
-/// A law that paces in bursts says how large they are.
+/// A controller that paces in bursts says how large they are.
 ///
 /// Source: Linux 6, `net/ipv4/tcp_output.c` (`tcp_tso_autosize`, `tcp_cwnd_test` and
 /// `__tcp_transmit_skb`).

@@ -41,7 +41,8 @@ impl Transfer {
             && line.is_obsolete(stream.una)
         {
             line.give_up_obsolete(stream.una);
-            // Where nothing current is missing, windows need not open for the answer, and sending goes on behind it.
+            // Where nothing current is missing, windows need not open for the answer, and sending
+            // goes on behind it.
             let missing = match &self.scoreboard {
                 Some(board) => board.missing(stream.next).0,
                 None => stream.next,
@@ -53,9 +54,10 @@ impl Transfer {
         }
     }
 
-    /// The answer to the loss of `[start, end)`, of which one segment is meant, where that is obsolete: the
-    /// lowest unacknowledged current packet, sent before (a pseudo-retransmission) or not; without any, a
-    /// segment that carries `seq_update` alone. `None` where it is not obsolete.
+    /// The answer to the loss of `[start, end)`, of which one segment is meant, where that is
+    /// obsolete: the lowest unacknowledged current packet, sent before (a pseudo-retransmission) or
+    /// not; without any, a segment that carries `seq_update` alone. `None` where it is not
+    /// obsolete.
     pub(super) fn answer_obsolete(
         &mut self,
         stream: &mut Stream,

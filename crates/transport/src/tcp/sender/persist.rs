@@ -1,5 +1,5 @@
-//! What a sender does when only the peer can make something happen: probes of a closed window, and notices of
-//! a jump.
+//! What a sender does when only the peer can make something happen: probes of a closed window, and
+//! notices of a jump.
 
 use comity_units::{Span, Time};
 
@@ -47,8 +47,8 @@ impl Persistence {
 }
 
 impl Transfer {
-    /// Sees to it that something happens when only the peer's window holds data back and nothing is on its
-    /// way whose answer could open it.
+    /// Sees to it that something happens when only the peer's window holds data back and nothing is
+    /// on its way whose answer could open it.
     pub(super) fn persist(&mut self, stream: &Stream, now: Time, config: &Config) {
         if self.waits(stream) && self.persistence.is_off() {
             let timeout = self.clock.rtt.timeout(&config.rtt);
@@ -69,7 +69,8 @@ impl Transfer {
         self.persistence.end();
     }
 
-    /// An acknowledgement of a time-lined stream was taken in; `is_news` when it confirmed more than any before.
+    /// An acknowledgement of a time-lined stream was taken in; `is_news` when it confirmed more
+    /// than any before.
     #[inline]
     pub(super) fn review_persistence(
         &mut self,
@@ -94,8 +95,9 @@ impl Transfer {
         }
     }
 
-    /// What leaves when the persist timer expires: what fits into the window, however little (the override
-    /// timeout of RFC 9293, section 3.8.6.2.1), and into a closed one nothing but a question.
+    /// What leaves when the persist timer expires: what fits into the window, however little (the
+    /// override timeout of RFC 9293, section 3.8.6.2.1), and into a closed one nothing but a
+    /// question.
     pub(super) fn probe_segment(
         &mut self,
         stream: &mut Stream,

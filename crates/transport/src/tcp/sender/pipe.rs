@@ -8,8 +8,8 @@ use super::stream::{Outgoing, Stream};
 use super::transfer::Transfer;
 
 impl Transfer {
-    /// On the way back from a timeout, moves `next` over what arrived. Returns how many bytes below `next`
-    /// the peer holds, which are not in the network, and where the bytes that it misses end.
+    /// On the way back from a timeout, moves `next` over what arrived. Returns how many bytes below
+    /// `next` the peer holds, which are not in the network, and where the bytes that it misses end.
     pub(super) fn pass_over_arrived(&self, stream: &mut Stream, config: &Config) -> (u64, u64) {
         let Some(board) = &self.scoreboard else {
             return (0, u64::MAX);
@@ -43,7 +43,8 @@ impl Transfer {
         let Some(board) = &self.scoreboard else {
             return self.next_in_window(stream, now, config);
         };
-        // What another packet took the place of was sent again as that one, which counts for itself.
+        // What another packet took the place of was retransmitted as that one, which counts for
+        // itself.
         let replaced = stream.line.as_ref().map_or(0, |line| {
             let (una, end) = (stream.una, board.retransmitted);
             let arrived =
@@ -74,8 +75,9 @@ impl Transfer {
         if let Some((start, end)) = hole {
             return Some(self.resend_hole(stream, start, end, config));
         }
-        // Rule 4: once, the last segment outstanding, to have its acknowledgement drive the recovery. Only
-        // when it is not acknowledged; the RFC would also repeat once more what was sent again just now.
+        // Rule 4: once, the last segment outstanding, to have its acknowledgement drive the
+        // recovery. Only when it is not acknowledged; the RFC would also repeat once more what was
+        // retransmitted just now.
         if may_rescue && board.highest().is_none_or(|highest| highest < stream.max) {
             let start = stream
                 .max
@@ -92,7 +94,8 @@ impl Transfer {
         None
     }
 
-    /// Holes first, then new data, while fewer segments are counted in the pipe than the window holds.
+    /// Holes first, then new data, while fewer segments are counted in the pipe than the window
+    /// holds.
     pub(super) fn next_by_counter(
         &mut self,
         stream: &mut Stream,

@@ -1,4 +1,5 @@
-//! Sending under a recovery that goes by time: RACK, tail loss probes, proportional rate reduction, undo.
+//! Sending under a recovery that goes by time: RACK, tail loss probes, proportional rate reduction,
+//! undo.
 
 use comity_congestion::recovery::{Advance, Duplicate, Recovery, RecoveryKind, Reduce};
 use comity_congestion::{Ack, Answered, Loss, LossCause};
@@ -108,7 +109,7 @@ impl Transfer {
             self.report_delivery(Some(flight), stream, now, ack, config);
         } else if delivery.bytes > 0 {
             if let Some((number, arrived_at)) = answered {
-                self.controller.on_answered(&Answered {
+                self.controller.on_in_order_ack(&Answered {
                     now,
                     number,
                     arrived_at,
@@ -225,9 +226,9 @@ impl Transfer {
                 config,
             );
         }
-        // Without a proportional reduction the pipe may be above the window for long (RFC 6675, section 5, step 4.3).
-        // A controller that measures the delivery rate has made room itself, and where all is sent
-        // again, nothing is due.
+        // Without a proportional reduction the pipe may be above the window for long (RFC 6675,
+        // section 5, step 4.3). A controller that measures the delivery rate has made room itself,
+        // and where all is retransmitted, nothing is due.
         let is_due = flight.reduction.is_none() && self.delivery.is_none();
         flight.is_forced |= is_due && flight.next_lost().is_some();
         flight.episode = Some(Episode {
@@ -258,11 +259,12 @@ impl Transfer {
         }
     }
 
-    /// Takes a reduction back when the peer's answers say that what was sent again had not been lost.
+    /// Takes a reduction back when the peer's answers say that what was retransmitted had not been
+    /// lost.
     ///
-    /// By timestamps (RFC 3522): an acknowledgement passes a segment that was sent again and echoes a time before that,
-    /// and nothing sent again is outstanding, unless the timer expired. By duplicate SACKs (RFC 3708): all that was sent
-    /// again arrived twice.
+    /// By timestamps (RFC 3522): an acknowledgement passes a segment that was retransmitted and
+    /// echoes a time before that, and nothing retransmitted is outstanding, unless the timer
+    /// expired. By duplicate SACKs (RFC 3708): all that was retransmitted arrived twice.
     fn undo(&mut self, flight: &mut Flight, stream: &Stream, news: &News<'_>, config: &Config) {
         let &News {
             now,
@@ -409,7 +411,8 @@ impl Transfer {
         self.is_quiet = self.recovery.is_quiet() && flight.is_quiet();
     }
 
-    /// What to send: a probe, the first segment that is lost, others and new data as the window lets them.
+    /// What to send: a probe, the first segment that is lost, others and new data as the window
+    /// lets them.
     pub(super) fn next_by_time(
         &mut self,
         flight: &mut Flight,

@@ -43,13 +43,13 @@ pub(in crate::tcp) struct Acknowledgement<'a> {
 
 /// How far our stream has come, and when to send again what is outstanding.
 ///
-/// Offsets are positions in our stream, unwrapped to 64 bits: 0 is the SYN, data begins at 1, and the FIN
-/// stands behind the last byte.
+/// Offsets are positions in our stream, unwrapped to 64 bits: 0 is the SYN, data begins at 1, and
+/// the FIN stands behind the last byte.
 #[derive(Debug)]
 pub(in crate::tcp) struct Stream {
     /// The first offset not acknowledged.
     pub(in crate::tcp) una: u64,
-    /// The next offset to send; below `max` while data is sent again after a timeout.
+    /// The next offset to send; below `max` while data is retransmitted after a timeout.
     pub(in crate::tcp) next: u64,
     /// The offset after the highest ever sent.
     pub(in crate::tcp) max: u64,
@@ -65,8 +65,8 @@ pub(in crate::tcp) struct Stream {
     doublings: u8,
     /// The application has closed: a FIN stands at `end`.
     pub(in crate::tcp) fin: bool,
-    /// The deadlines, where the stream is time-lined. Offsets are then places, of which discarded bytes take
-    /// none.
+    /// The deadlines, where the stream is time-lined. Offsets are then places, of which discarded
+    /// bytes take none.
     pub(in crate::tcp) line: Option<Box<Line>>,
 }
 
@@ -101,7 +101,8 @@ impl Stream {
         self.peer_window_max = self.peer_window_max.max(window);
     }
 
-    /// The lowest acknowledgement that a segment still on its way can carry (RFC 5961, section 5.2).
+    /// The lowest acknowledgement that a segment still on its way can carry (RFC 5961, section
+    /// 5.2).
     pub(in crate::tcp) fn oldest_acceptable(&self) -> u64 {
         self.una.saturating_sub(self.peer_window_max)
     }
@@ -139,7 +140,8 @@ impl Stream {
         }
     }
 
-    /// The offset after the last byte that the peer's window takes, if nothing of what was given up arrived.
+    /// The offset after the last byte that the peer's window takes, if nothing of what was given up
+    /// arrived.
     #[inline]
     pub(in crate::tcp) fn peer_edge(&self) -> u64 {
         let base = match &self.line {
@@ -206,8 +208,8 @@ impl Stream {
         Outgoing { start, length, fin }
     }
 
-    /// The same where the stream has sections: it ends with its section, and has a FIN only right behind its
-    /// data and so not behind a jump.
+    /// The same where the stream has sections: it ends with its section, and has a FIN only right
+    /// behind its data and so not behind a jump.
     #[inline(never)]
     fn segment_of_section(&self, start: u64, limit: u64, config: &Config) -> Outgoing {
         let section_end = match &self.line {
@@ -222,8 +224,8 @@ impl Stream {
         Outgoing { start, length, fin }
     }
 
-    /// A repeated acknowledgement from a peer that is not given up: one that answers probes (RFC 9293,
-    /// section 3.8.6.1), or that has nothing to acknowledge.
+    /// A repeated acknowledgement from a peer that is not given up: one that answers probes (RFC
+    /// 9293, section 3.8.6.1), or that has nothing to acknowledge.
     pub(super) fn take_sign_of_life(&mut self, ack: &Acknowledgement<'_>) {
         if ack.window == 0 || !self.has_outstanding() {
             self.expiries = 0;
@@ -242,8 +244,8 @@ impl Stream {
 
 /// The whole of sending for an end that has no data to send: its SYN and its FIN.
 ///
-/// It takes no round-trip samples, so its timeout is always the first one of RFC 6298 (section 2.1), doubled
-/// with every expiry (5.5) until an acknowledgement arrives.
+/// It takes no round-trip samples, so its timeout is always the first one of RFC 6298 (section
+/// 2.1), doubled with every expiry (5.5) until an acknowledgement arrives.
 impl Stream {
     pub(super) fn on_acknowledgement(
         &mut self,

@@ -103,7 +103,7 @@ impl Transfer {
                     unexplained: 0,
                 });
             }
-            // A SYN is sent again as the first of everything.
+            // A SYN is retransmitted as the first of everything.
             Some(_) => self.go_back(stream),
             None => self.resend(stream, resend),
         }

@@ -1,4 +1,4 @@
-//! Sending data: the parts of a sender that has some, and what its growth law decides.
+//! Sending data: the parts of a sender that has some, and what its controller decides.
 //!
 //! The other modules beside this one say what a sender does, each for one occasion.
 
@@ -25,7 +25,8 @@ use crate::Pacer;
 /// Counters of the sending half.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SenderStatistics {
-    /// Segments with payload, SYN or FIN sent, repeated ones included; no probes and no notices of a jump.
+    /// Segments with payload, SYN or FIN sent, repeated ones included; no probes and no notices of
+    /// a jump.
     pub segments: u64,
     /// Segments that were sent for the second time or more.
     pub retransmitted: u64,
@@ -50,7 +51,8 @@ pub(super) struct Transfer {
     pub(super) pace: Option<Box<Pace>>,
     pub(super) clock: Clock,
     pub(super) persistence: Persistence,
-    /// Whether limited transmit releases one segment, and by how many it went beyond the window since the last advance.
+    /// Whether limited transmit releases one segment, and by how many it went beyond the window
+    /// since the last advance.
     pub(super) may_release: bool,
     pub(super) released: u32,
     /// Segments sent since the last event, for the burst limits.
@@ -67,8 +69,8 @@ pub(super) struct Transfer {
     pub(super) told_level: u16,
     /// The tag of the segment that left last.
     pub(super) wave: Option<Wave>,
-    /// The recovery has nothing to say: no duplicates were seen and nothing is being mended, so that the
-    /// windows alone decide what may be sent.
+    /// The recovery has nothing to say: no duplicates were seen and nothing is being mended, so
+    /// that the windows alone decide what may be sent.
     pub(super) is_quiet: bool,
     pub(super) recovery: AnyRecovery,
     pub(super) controller: Box<dyn Controller>,
@@ -124,7 +126,7 @@ impl Transfer {
             wave: None,
             is_quiet: true,
             recovery: AnyRecovery::new(config.recovery),
-            answers: controller.needs_answers().then(Box::default),
+            answers: controller.needs_in_order_acks().then(Box::default),
             delivery: controller
                 .needs_rate_samples()
                 .then(|| Box::new(Delivery::new())),
@@ -223,8 +225,8 @@ impl Transfer {
         self.held_by_pacer = false;
     }
 
-    /// As [`Transfer::begin_event`] for a timer, of which most say nothing of the path: neither a deadline nor a delayed
-    /// acknowledgement makes room for what a limit on bursts held back.
+    /// As [`Transfer::begin_event`] for a timer, of which most say nothing of the path: neither a
+    /// deadline nor a delayed acknowledgement makes room for what a limit on bursts held back.
     pub(super) fn begin_timer(&mut self, now: Time) {
         self.group.end();
         if let Some(pace) = &self.pace
@@ -251,8 +253,8 @@ impl Transfer {
         self.obey();
     }
 
-    /// Asks the controller what the receiver should know of the segment that leaves. This transport has room
-    /// for waves only.
+    /// Asks the controller what the receiver should know of the segment that leaves. This transport
+    /// has room for waves only.
     pub(super) fn take_tag(
         &mut self,
         stream: &Stream,
@@ -265,7 +267,7 @@ impl Transfer {
             return;
         }
         if self.runs_dry(stream, config) {
-            self.controller.on_running_dry(now);
+            self.controller.on_app_limited(now);
         }
         self.wave = match self.controller.tag(now) {
             Tag::Wave {
@@ -281,8 +283,9 @@ impl Transfer {
         };
     }
 
-    /// Whether nothing follows a segment that leaves for want of data, or because the peer's window is closing: a
-    /// window that is only smaller than the law's moves on with every acknowledgement.
+    /// Whether nothing follows a segment that leaves for want of data, or because the peer's window
+    /// is closing: a window that is only smaller than the controller's moves on with every
+    /// acknowledgement.
     fn runs_dry(&self, stream: &Stream, config: &Config) -> bool {
         let left = stream.stream_end().saturating_sub(stream.next);
         let is_closing = stream.peer_window < self.window.min(stream.peer_window_max) / 2;

@@ -32,7 +32,8 @@ impl Transfer {
         self.inflated_window().min(stream.peer_window)
     }
 
-    /// The offset after the last byte that the peer's window takes. What was given up and arrived after all takes room there.
+    /// The offset after the last byte that the peer's window takes. What was given up and arrived
+    /// after all takes room there.
     #[inline]
     pub(super) fn peer_edge(&self, stream: &Stream) -> u64 {
         let edge = stream.peer_edge();
@@ -51,7 +52,8 @@ impl Transfer {
         self.peer_edge(stream).saturating_sub(start)
     }
 
-    /// The offset after the last byte that both windows take, when the peer holds `arrived` of what is outstanding.
+    /// The offset after the last byte that both windows take, when the peer holds `arrived` of what
+    /// is outstanding.
     fn edge(&self, stream: &Stream, arrived: u64) -> u64 {
         let window = self.inflated_window().saturating_add(arrived);
         stream
@@ -60,24 +62,25 @@ impl Transfer {
             .min(self.peer_edge(stream))
     }
 
-    /// The offset up to which limited transmit may go: RFC 3042 counts from the window as it is when the segment leaves,
-    /// which the report that came with the duplicate may have made smaller.
+    /// The offset up to which limited transmit may go: RFC 3042 counts from the window as it is
+    /// when the segment leaves, which the report that came with the duplicate may have made
+    /// smaller.
     fn released_edge(&self, stream: &Stream, config: &Config) -> u64 {
         let allowance = u64::from(self.released) * u64::from(config.mss);
         let edge = stream.base().saturating_add(self.window);
         edge.saturating_add(allowance).min(self.peer_edge(stream))
     }
 
-    /// Whether the window might let something pass: on the way back from a timeout, that takes a look at
-    /// what arrived.
+    /// Whether the window might let something pass: on the way back from a timeout, that takes a
+    /// look at what arrived.
     pub(super) fn window_is_open(&self, stream: &Stream) -> bool {
         (stream.next < stream.stream_end() && stream.next < self.edge(stream, 0))
             || self.resend_first
             || stream.next < stream.max
     }
 
-    /// Whether something could leave if the pacer let it. A recovery that counts a pipe may send whatever the
-    /// window says.
+    /// Whether something could leave if the pacer let it. A recovery that counts a pipe may send
+    /// whatever the window says.
     pub(super) fn is_held_by_pacer(&self, stream: &Stream, now: Time) -> bool {
         self.pace
             .as_ref()
@@ -85,7 +88,7 @@ impl Transfer {
             && (self.window_is_open(stream) || self.is_recovering())
     }
 
-    /// Whether everything was sent and nothing is to be sent again.
+    /// Whether everything was sent and nothing is to be retransmitted.
     #[inline]
     pub(super) fn is_idle(&self, stream: &Stream) -> bool {
         stream.next >= stream.stream_end()
@@ -121,7 +124,8 @@ impl Transfer {
                 return Glance::Segment(outgoing);
             }
         }
-        // A part of a segment may fit into the peer's window, and a window that stays closed is to be probed.
+        // A part of a segment may fit into the peer's window, and a window that stays closed is to
+        // be probed.
         let room = peer_edge.saturating_sub(stream.next);
         let is_partial = room > 0 && room >= stream.peer_window_max / 2;
         let is_held = self.window < stream.peer_window;
@@ -131,7 +135,8 @@ impl Transfer {
         Glance::Unclear
     }
 
-    /// Whether [`Transfer::poll_with_care`] might have something: a quick look that is right whenever it says no.
+    /// Whether [`Transfer::poll_with_care`] might have something: a quick look that is right
+    /// whenever it says no.
     #[inline]
     pub(super) fn may_have_something(&self, stream: &Stream) -> bool {
         self.window_is_open(stream)
@@ -161,8 +166,9 @@ impl Transfer {
             self.may_release = false;
             return Some(outgoing);
         }
-        // What was sent before has fitted, and leaves again however little it is: new data alone is held back until it is
-        // worth a segment, and nothing else may be under way whose answer would open the window.
+        // What was sent before has fitted, and leaves again however little it is: new data alone is
+        // held back until it is worth a segment, and nothing else may be under way whose answer
+        // would open the window.
         let again = stream.segment_at(stream.next, stream.max.min(limit), config);
         if !again.is_empty() && again.end_of_data() <= edge {
             return Some(again);
@@ -191,8 +197,8 @@ impl Transfer {
 
     /// A segment cut down to the peer's window, where that is worth it or nothing else would move.
     ///
-    /// RFC 9293, 3.8.6.2.1: to avoid the silly window syndrome, less than a full segment leaves only when
-    /// it is at least half of the largest window that the peer ever offered.
+    /// RFC 9293, 3.8.6.2.1: to avoid the silly window syndrome, less than a full segment leaves
+    /// only when it is at least half of the largest window that the peer ever offered.
     fn partial_into_peer_window(
         &mut self,
         stream: &Stream,

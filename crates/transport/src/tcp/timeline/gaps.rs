@@ -38,7 +38,8 @@ impl Gaps {
         self.ranges.insert(start, end, ());
     }
 
-    /// The expected number moved from `before` to `next`. Returns how many bytes of gaps lie between.
+    /// The expected number moved from `before` to `next`. Returns how many bytes of gaps lie
+    /// between.
     pub(in crate::tcp) fn pass(&mut self, before: u64, next: u64) -> u64 {
         let mut bytes = 0;
         for &(from, to, ()) in self.ranges.ending_after(before) {
@@ -46,7 +47,8 @@ impl Gaps {
                 break;
             }
             let (from, to) = (from.max(before), to.min(next));
-            // A gap that goes on from the one below was counted with it, whether that has been read or not.
+            // A gap that goes on from the one below was counted with it, whether that has been read
+            // or not.
             self.statistics.gaps += u64::from(from != self.passed_to);
             self.passed_to = to;
             bytes += to - from;
@@ -62,8 +64,8 @@ impl Gaps {
         first.is_some_and(|&(start, end, ())| start <= self.taken && self.taken < end.min(next))
     }
 
-    /// What the application finds next, up to `limit` bytes of data, below the expected number `next`, when
-    /// `unread` bytes wait for it.
+    /// What the application finds next, up to `limit` bytes of data, below the expected number
+    /// `next`, when `unread` bytes wait for it.
     pub(in crate::tcp) fn read(&mut self, limit: u64, next: u64, unread: u64) -> Option<Piece> {
         let offset = self.taken - 1;
         match self.ranges.as_slice().first().copied() {

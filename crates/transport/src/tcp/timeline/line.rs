@@ -1,4 +1,5 @@
-//! The sender's side of a time-lined stream: the list of deadlines, the jumps, and what obsolete data holds.
+//! The sender's side of a time-lined stream: the list of deadlines, the jumps, and what obsolete
+//! data holds.
 
 use alloc::collections::VecDeque;
 use core::cmp::Ordering;
@@ -60,9 +61,9 @@ pub(in crate::tcp) struct Moved {
 
 /// The time-line list, and the translation between places and wire offsets.
 ///
-/// Invariants: sections ascend and do not overlap; jumps ascend in `at` and in wire offsets, with sent bytes
-/// between any two; `floor ≤ obsolete ≤ max` of the stream; nothing from `obsolete` on is obsolete, nor free; all that
-/// is sent next or sent again in order lies behind what is free.
+/// Invariants: sections ascend and do not overlap; jumps ascend in `at` and in wire offsets, with
+/// sent bytes between any two; `floor ≤ obsolete ≤ max` of the stream; nothing from `obsolete` on
+/// is obsolete, nor free; all that is sent next or retransmitted in order lies behind what is free.
 #[derive(Debug)]
 pub(in crate::tcp) struct Line {
     config: TimelineConfig,
@@ -70,8 +71,9 @@ pub(in crate::tcp) struct Line {
     jumps: VecDeque<Jump>,
     /// A copy of the last jump; of no length at the place 0 before the first.
     last: Jump,
-    /// The stretch that the acknowledgement has come to. With the one behind the last jump, in which new data is sent,
-    /// these are the places that nearly every segment asks for; the list is searched for others.
+    /// The stretch that the acknowledgement has come to. With the one behind the last jump, in
+    /// which new data is sent, these are the places that nearly every segment asks for; the list is
+    /// searched for others.
     here: Stretch,
     /// By how much wire offsets are ahead of places below the first jump.
     base_skip: u64,
@@ -83,14 +85,15 @@ pub(in crate::tcp) struct Line {
     obsolete: u64,
     /// Every place below is given up towards the peer. With the blind spot this is `obsolete`.
     floor: u64,
-    /// Outstanding obsolete places that hold nothing any more: another packet took the place, or a timeout took them for
-    /// lost, and they are not sent again.
+    /// Outstanding obsolete places that hold nothing any more: another packet took the place, or a
+    /// timeout took them for lost, and they are not retransmitted.
     free: Ranges,
     /// The place after the last packet of this recovery that answered a loss of obsolete data.
     repeated: u64,
-    /// The place after the last packet of this recovery that was sent again as it was.
+    /// The place after the last packet of this recovery that was retransmitted as it was.
     resent: u64,
-    /// In this recovery an acknowledgement has led over obsolete data: the receiver may have jumped.
+    /// In this recovery an acknowledgement has led over obsolete data: the receiver may have
+    /// jumped.
     has_passed: bool,
     /// When the window was moved last.
     pub(in crate::tcp) moved_at: Time,
@@ -297,8 +300,8 @@ impl Line {
         section.deadline.saturating_sub(self.margin)
     }
 
-    /// The lifetime timer expired (figure 1): takes expired sections off the list, keeps what is outstanding
-    /// of them in mind, and moves the window to the lowest number that is not obsolete.
+    /// The lifetime timer expired (figure 1): takes expired sections off the list, keeps what is
+    /// outstanding of them in mind, and moves the window to the lowest number that is not obsolete.
     pub(in crate::tcp) fn on_lifetime(&mut self, now: Time, stream: Standing) -> Moved {
         let mut end = stream.end;
         let old = self.obsolete.max(stream.una);
@@ -335,8 +338,8 @@ impl Line {
         Moved { next, end }
     }
 
-    /// Passes over what would be sent next and is worth nothing any more, while older data is current.
-    /// Returns the place after the last byte that there is to send.
+    /// Passes over what would be sent next and is worth nothing any more, while older data is
+    /// current. Returns the place after the last byte that there is to send.
     pub(in crate::tcp) fn discard_stale(&mut self, now: Time, stream: Standing) -> u64 {
         let mut end = stream.end;
         if self.is_in_order && now < self.lifetime {
@@ -379,8 +382,8 @@ impl Line {
         self.find_here(una);
     }
 
-    /// The acknowledgement stands at the place `una`, or there is another jump. Of those that are passed, some are kept
-    /// for acknowledgements that come late.
+    /// The acknowledgement stands at the place `una`, or there is another jump. Of those that are
+    /// passed, some are kept for acknowledgements that come late.
     fn find_here(&mut self, una: u64) {
         while self
             .jumps
@@ -401,8 +404,9 @@ impl Line {
 
     // ---------------------------------------------------------------- the logical window
 
-    /// The place that the congestion window is counted from: the oldest outstanding one, moved up by the free ones
-    /// behind it, so that as many places are outstanding as lie between it and the highest that was sent.
+    /// The place that the congestion window is counted from: the oldest outstanding one, moved up
+    /// by the free ones behind it, so that as many places are outstanding as lie between it and the
+    /// highest that was sent.
     #[inline]
     pub(in crate::tcp) fn base(&self, una: u64) -> u64 {
         if self.free.as_slice().is_empty() {
@@ -412,7 +416,8 @@ impl Line {
         }
     }
 
-    /// The place that the peer's window is counted from. The peer makes up only for what it was told will not come.
+    /// The place that the peer's window is counted from. The peer makes up only for what it was
+    /// told will not come.
     #[inline]
     pub(in crate::tcp) fn peer_base(&self, una: u64) -> u64 {
         if self.free.as_slice().is_empty() {
@@ -428,8 +433,8 @@ impl Line {
         self.free.covered(start..end.max(start))
     }
 
-    /// How many of the free places in `[start, end)` are so according to `acknowledged_below`, which counts them up to a
-    /// place: what was taken for lost may have arrived after all.
+    /// How many of the free places in `[start, end)` are so according to `acknowledged_below`,
+    /// which counts them up to a place: what was taken for lost may have arrived after all.
     pub(in crate::tcp) fn count_free_arrived(
         &self,
         start: u64,
@@ -444,7 +449,8 @@ impl Line {
             .sum()
     }
 
-    /// The same below the place up to which the peer was told what will not come: for these it does not make up.
+    /// The same below the place up to which the peer was told what will not come: for these it does
+    /// not make up.
     pub(in crate::tcp) fn count_not_missing(
         &self,
         una: u64,
@@ -453,8 +459,8 @@ impl Line {
         self.count_free_arrived(una, self.floor, acknowledged_below)
     }
 
-    /// Gives free places up towards the peer once nothing lies before them that may still arrive: nothing else would tell
-    /// it of those whose loss was answered with a timeout.
+    /// Gives free places up towards the peer once nothing lies before them that may still arrive:
+    /// nothing else would tell it of those whose loss was answered with a timeout.
     fn give_up_free(&mut self, una: u64) {
         while let Some(&(from, to, ())) = self.free.ending_after(una.max(self.floor)).first()
             && from <= una.max(self.floor)
@@ -494,9 +500,10 @@ impl Line {
         self.resent = end;
     }
 
-    /// In a recovery, an acknowledgement leads on from `una`. Whether it answers what this recovery sent: what is obsolete
-    /// is not sent again, and behind it the packets that were in flight are acknowledged one by one. Without the blind
-    /// spot the receiver passes over nothing whose loss was not answered, so that whatever leads on is led on by an answer.
+    /// In a recovery, an acknowledgement leads on from `una`. Whether it answers what this recovery
+    /// sent: what is obsolete is not retransmitted, and behind it the packets that were in flight
+    /// are acknowledged one by one. Without the blind spot the receiver passes over nothing whose
+    /// loss was not answered, so that whatever leads on is led on by an answer.
     pub(in crate::tcp) fn is_repair(&mut self, una: u64) -> bool {
         if !self.config.blind_spot {
             return true;
@@ -512,8 +519,8 @@ impl Line {
         self.give_up_free(una);
     }
 
-    /// The lowest current place to send in its stead; with a scoreboard, the lowest that was not chosen
-    /// before in this recovery.
+    /// The lowest current place to send in its stead; with a scoreboard, the lowest that was not
+    /// chosen before in this recovery.
     pub(in crate::tcp) fn substitute(&self, by_scoreboard: bool) -> u64 {
         if by_scoreboard {
             self.obsolete.max(self.repeated)
@@ -529,7 +536,7 @@ impl Line {
         let at = self.sections.partition_point(|section| section.end <= wire);
         let is_over = |section: &Section| section.start <= wire && self.expiry(section) <= now;
         if self.sections.get(at).is_some_and(is_over) {
-            self.statistics.repeated_obsolete_bytes += length;
+            self.statistics.retransmitted_obsolete_bytes += length;
         }
     }
 
@@ -539,7 +546,8 @@ impl Line {
         self.statistics.pseudo_retransmissions += 1;
     }
 
-    /// The answer, up to `end`, had not been sent before: it takes the place of what was lost of `[start, lost_end)`.
+    /// The answer, up to `end`, had not been sent before: it takes the place of what was lost of
+    /// `[start, lost_end)`.
     pub(in crate::tcp) fn on_replacement(&mut self, (start, lost_end): (u64, u64), end: u64) {
         self.repeated = end;
         self.free.insert(start, lost_end, ());
@@ -553,8 +561,9 @@ impl Line {
         order
     }
 
-    /// The acknowledgement moved on to the place `una`. Returns how many of the places that it passed were free: what
-    /// took the place of a lost packet is acknowledged on its own, and what was given up is not acknowledged.
+    /// The acknowledgement moved on to the place `una`. Returns how many of the places that it
+    /// passed were free: what took the place of a lost packet is acknowledged on its own, and what
+    /// was given up is not acknowledged.
     pub(in crate::tcp) fn on_advance(&mut self, una: u64) -> u64 {
         let mut free = 0;
         if !self.free.as_slice().is_empty() {
@@ -580,9 +589,10 @@ impl Line {
 
     // ---------------------------------------------------------------- the option
 
-    /// The lowest number that may still be sent, as far as the peer may know it: where the first section
-    /// begins that is not obsolete, or what an acknowledged byte is followed by. However long ago the last jump,
-    /// never so far behind what was acknowledged that it could be taken for one ahead.
+    /// The lowest number that may still be sent, as far as the peer may know it: where the first
+    /// section begins that is not obsolete, or what an acknowledged byte is followed by. However
+    /// long ago the last jump, never so far behind what was acknowledged that it could be taken for
+    /// one ahead.
     #[inline]
     fn expected(&self, una: u64) -> u64 {
         let nearest = self.wire(una).saturating_sub(MAX_REACH).max(1);

@@ -1,7 +1,7 @@
 use super::*;
 
-/// A path of which everything is known: a sender's clock that runs fast by `drift` parts per million and was
-/// 5 s ahead, 50 packets per second.
+/// A path of which everything is known: a sender's clock that runs fast by `drift` parts per
+/// million and was 5 s ahead, 50 packets per second.
 struct Path {
     map: ClockMap,
     drift: f64,
@@ -156,7 +156,8 @@ fn the_map_never_jumps() {
         let delay = if step % 80 < 40 { 0.030 } else { 0.090 };
         path.run(0.2, 0.010, |_| delay);
         let error = path.error();
-        // 10 ms per second, and what is left of the drift; packets are up to 100 ms apart on arrival.
+        // 10 ms per second, and what is left of the drift; packets are up to 100 ms apart on
+        // arrival.
         assert!((error - before).abs() < 3.5, "from {before} to {error} ms");
         before = error;
     }
@@ -195,7 +196,8 @@ fn the_first_base_takes_hold_at_once_and_the_next_by_slewing() {
 
 #[test]
 fn the_slope_below_touches_the_hull_at_the_middle() {
-    // Worked by hand: hull (0, 0), (4, 2), (10, 8); the mean of the abscissas is 4.8, so the edge from 4 to 10.
+    // Worked by hand: hull (0, 0), (4, 2), (10, 8); the mean of the abscissas is 4.8, so the edge
+    // from 4 to 10.
     let points = [(0.0, 0.0), (2.0, 5.0), (4.0, 2.0), (8.0, 9.0), (10.0, 8.0)];
     assert_eq!(slope_below(&points), Some(1.0));
     assert_eq!(slope_below(&[(1.0, 1.0)]), None);
@@ -204,8 +206,8 @@ fn the_slope_below_touches_the_hull_at_the_middle() {
 #[test]
 fn jitter_by_hand() {
     let mut map = ClockMap::default();
-    // The sender's clock passes 2^32 us after the second packet. Departures on it, and what the transits differ by:
-    // +160, 0, -320 us; J = 10, 9.375, 28.7890625 us.
+    // The sender's clock passes 2^32 us after the second packet. Departures on it, and what the
+    // transits differ by: +160, 0, -320 us; J = 10, 9.375, 28.7890625 us.
     let wrap = 1_u32 << 31;
     let departures = [wrap + (wrap - 15_000), wrap + (wrap - 5_000), 5_000, 15_000];
     let arrivals = [1_000_000, 1_010_160, 1_020_160, 1_029_840];
@@ -227,15 +229,17 @@ fn jitter_stays_within_what_stamps_can_tell() {
     }
     let most = Span::from_micros(1 << 31);
     assert!(map.jitter() <= most && map.jitter() > most.mul_f64(0.99));
-    // A path that is even again is so in the average, too: (15/16)^1,000 of 2^31 us is less than 1 ns.
+    // A path that is even again is so in the average, too: (15/16)^1,000 of 2^31 us is less than 1
+    // ns.
     for at in 10_000..11_000_u64 {
         map.on_arrival(Time::from_micros(at), at as u32);
     }
     assert!(map.jitter() < Span::from_micros(1), "{}", map.jitter());
 }
 
-/// A packet every 20 ms over a path of 20 ms each way, the round trip of each tenth told, while the sender's clock shows `ahead`
-/// seconds more than the local one; whether the map is right to 1 ms for what leaves at the end of each second.
+/// A packet every 20 ms over a path of 20 ms each way, the round trip of each tenth told, while the
+/// sender's clock shows `ahead` seconds more than the local one; whether the map is right to 1 ms
+/// for what leaves at the end of each second.
 fn seconds_right(map: &mut ClockMap, from: u64, seconds: u64, ahead: f64, queue: f64) -> Vec<bool> {
     let mut right = Vec::new();
     for step in from * 50..(from + seconds) * 50 {
@@ -253,7 +257,8 @@ fn seconds_right(map: &mut ClockMap, from: u64, seconds: u64, ahead: f64, queue:
     right
 }
 
-/// A virtual machine is paused: its monotonic clock stands still, and shows that much less from then on.
+/// A virtual machine is paused: its monotonic clock stands still, and shows that much less from
+/// then on.
 #[test]
 fn a_clock_that_jumps_is_followed_within_two_round_trips_and_a_queue_is_none() {
     let map = || {
@@ -262,7 +267,8 @@ fn a_clock_that_jumps_is_followed_within_two_round_trips_and_a_queue_is_none() {
         assert_eq!(seconds_right(&mut map, 10, 30, 100.0, 0.0), [true; 30]);
         map
     };
-    // The sender's was paused for 3 s, or the receiver's: its own times stand that much closer together.
+    // The sender's was paused for 3 s, or the receiver's: its own times stand that much closer
+    // together.
     assert_eq!(seconds_right(&mut map(), 40, 5, 97.0, 0.0), [true; 5]);
     assert_eq!(seconds_right(&mut map(), 40, 5, 103.0, 0.0), [true; 5]);
     // A little more and a little less than what is taken for a jump: the rest goes by slewing.
@@ -270,7 +276,8 @@ fn a_clock_that_jumps_is_followed_within_two_round_trips_and_a_queue_is_none() {
     assert_eq!((slow[0], slow[29]), (false, true));
     slow = seconds_right(&mut map(), 40, 2, 99.85, 0.0);
     assert_eq!(slow, [true; 2]);
-    // A queue of 3 s takes the round trip as long, and does not move what leaves and arrives later without it.
+    // A queue of 3 s takes the round trip as long, and does not move what leaves and arrives later
+    // without it.
     let mut queued = map();
     assert_eq!(seconds_right(&mut queued, 40, 5, 100.0, 3.0), [true; 5]);
     assert_eq!(seconds_right(&mut queued, 45, 5, 100.0, 0.0), [true; 5]);

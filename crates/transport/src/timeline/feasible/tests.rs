@@ -7,7 +7,7 @@ const FORECAST: Forecast = Forecast {
     rate: Rate::from_mbps(8),
     growth: Rate::ZERO,
     peak: Rate::MAX,
-    savings: None,
+    tokens: None,
     one_way: Span::ZERO,
     tolerance_percent: 0,
 };
@@ -18,7 +18,7 @@ fn work(left: u64, deadline: u64, importance: u8, needs: Option<usize>) -> Work 
         left,
         deadline: Time::from_micros(deadline),
         importance: Importance(importance),
-        overdraft: Overdraft::NONE,
+        borrowing: Borrowing::NONE,
         needs,
     }
 }
@@ -139,19 +139,20 @@ fn the_budget_is_rate_times_the_time_that_is_left() {
         rate: Rate::from_mbps(8),
         growth: Rate::ZERO,
         peak: Rate::MAX,
-        savings: None,
+        tokens: None,
         one_way: Span::from_millis(30),
         tolerance_percent: 0,
     };
     let (now, deadline) = (Time::from_millis(900), Time::from_secs(1));
-    assert_eq!(forecast.budget(now, deadline, Overdraft::NONE), 70_000);
+    assert_eq!(forecast.budget(now, deadline, Borrowing::NONE), 70_000);
     forecast.tolerance_percent = 10;
-    assert_eq!(forecast.budget(now, deadline, Overdraft::NONE), 80_000);
-    assert_eq!(forecast.budget(now, Time::MAX, Overdraft::NONE), u64::MAX);
-    // 80 ms at 12 Mb/s are 120 kB; 50 kB in debt, of which the highest may have 100 kB, the lowest none.
-    let of = |importance| Overdraft::of(Importance(importance), Importance(1), Importance(9));
+    assert_eq!(forecast.budget(now, deadline, Borrowing::NONE), 80_000);
+    assert_eq!(forecast.budget(now, Time::MAX, Borrowing::NONE), u64::MAX);
+    // 80 ms at 12 Mb/s are 120 kB; 50 kB in debt, of which the highest may have 100 kB, the lowest
+    // none.
+    let of = |importance| Borrowing::of(Importance(importance), Importance(1), Importance(9));
     forecast.peak = Rate::from_mbps(12);
-    forecast.savings = Some(Savings {
+    forecast.tokens = Some(Tokens {
         level: -50_000,
         depth: 100_000,
     });

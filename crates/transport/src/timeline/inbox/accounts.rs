@@ -105,8 +105,8 @@ impl GapAccounts {
 
 /// Deadline minus completion of the sections that were completed and have a deadline.
 ///
-/// Bin k of the histograms counts slack (or lateness) in [2^k, 2^(k+1)) ms, bin 0 also what is below 1 ms and
-/// the last also what is beyond it.
+/// Bin k of the histograms counts slack (or lateness) in [2^k, 2^(k+1)) ms, bin 0 also what is
+/// below 1 ms and the last also what is beyond it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Slack {
     /// Sections complete by their deadline.
@@ -144,8 +144,8 @@ impl Slack {
         self.early.iter().chain(&self.late).sum()
     }
 
-    /// A slack, in whole powers of two of a millisecond, that at least this share of the sections had (zero
-    /// when fewer were early): a lower bound of the quantile.
+    /// A slack, in whole powers of two of a millisecond, that at least this share of the sections
+    /// had (zero when fewer were early): a lower bound of the quantile.
     pub fn at_least(&self, share: f64) -> Span {
         let wanted = share * self.count() as f64;
         let mut above = 0;

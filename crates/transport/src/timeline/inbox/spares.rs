@@ -4,8 +4,8 @@ use alloc::collections::VecDeque;
 
 use crate::timeline::section::Payload;
 
-/// The sections that were handed out last. A new one takes over the memory of one that the application
-/// has let go of.
+/// The sections that were handed out last. A new one takes over the memory of one that the
+/// application has let go of.
 ///
 /// An allocator may give blocks of this size back to the system and take them anew, page by page.
 #[derive(Debug)]
@@ -18,8 +18,8 @@ pub(super) struct Spares<P> {
 /// Allocators keep smaller blocks by themselves; glibc maps each of this size by itself at first.
 const MIN_LENGTH: u32 = 128 << 10;
 
-/// What a connection may keep. An application has 1 MiB waiting and works on some of it; with less than
-/// twice that, all that is kept is in use when a section needs memory.
+/// What a connection may keep. An application has 1 MiB waiting and works on some of it; with less
+/// than twice that, all that is kept is in use when a section needs memory.
 const MAX_BYTES: u64 = 2 << 20;
 
 impl<P> Default for Spares<P> {

@@ -19,23 +19,26 @@ const REMEMBERED_GAPS: usize = 256;
 
 /// The receiver's half of the timeline.
 ///
-/// Pieces of sections come in through [`on_chunk`](Self::on_chunk) in any order, with duplicates and
-/// overlaps, and word of what will not come through [`on_floor`](Self::on_floor),
-/// [`on_drop`](Self::on_drop) and [`on_end`](Self::on_end); frames of one packet in the order floor, drop,
-/// chunk. [`poll`](Self::poll) gives every section of a stream exactly once, after every event and at
-/// [`next_wakeup`](Self::next_wakeup).
+/// Pieces of sections come in through [`on_chunk`](Self::on_chunk) in any order, with duplicates
+/// and overlaps, and word of what will not come through [`on_floor`](Self::on_floor),
+/// [`on_drop`](Self::on_drop) and [`on_end`](Self::on_end); frames of one packet in the order
+/// floor, drop, chunk. [`poll`](Self::poll) gives every section of a stream exactly once, after
+/// every event and at [`next_wakeup`](Self::next_wakeup).
 ///
-/// * `deliver = early`: in order, as soon as a section is complete and all before it are settled. A section
-///   whose deadline comes is handed out then, even if one before it with a later deadline is not settled.
-/// * `deliver = paced`: each section at its deadline on the receiver's clock, whole or not. What has no
-///   deadline is handed out as early as in the other case. Before a section go those that it needs, as far as they are whole, whatever
-///   their deadlines are. Where deadlines are not enforced, one that is not complete
-///   holds up those behind it.
+/// * `deliver = early`: in order, as soon as a section is complete and all before it are settled. A
+///   section whose deadline comes is handed out then, even if one before it with a later deadline
+///   is not settled.
+/// * `deliver = paced`: each section at its deadline on the receiver's clock, whole or not. What
+///   has no deadline is handed out as early as in the other case. Before a section go those that it
+///   needs, as far as they are whole, whatever their deadlines are. Where deadlines are not
+///   enforced, one that is not complete holds up those behind it.
 ///
-/// Sections of which nothing was seen at all are known from higher numbers. Their deadline is not known; that of
-/// the next section that was seen bounds it, and they are gaps when that one is handed out.
+/// Sections of which nothing was seen at all are known from higher numbers. Their deadline is not
+/// known; that of the next section that was seen bounds it, and they are gaps when that one is
+/// handed out.
 ///
-/// A [`Violation`] is a reason to close the connection; the limits hold and the accounts sum up all the same.
+/// A [`Violation`] is a reason to close the connection; the limits hold and the accounts sum up all
+/// the same.
 #[derive(Debug)]
 pub struct Inbox<P: Payload> {
     config: Config,
@@ -48,7 +51,8 @@ pub struct Inbox<P: Payload> {
     spares: Spares<P>,
     /// Bytes reserved for sections that were not handed out yet.
     reserved: u64,
-    /// The lengths of all sections that were let in, and of those that a piece came too late for, as often as one did.
+    /// The lengths of all sections that were let in, and of those that a piece came too late for,
+    /// as often as one did.
     admitted: u64,
     /// Slots of all streams.
     records: usize,
@@ -81,7 +85,8 @@ enum Slot<P: Payload> {
     Dropped(Reason),
 }
 
-/// What waits to be polled. Sections of which nothing came are kept as runs: a peer can skip many at once.
+/// What waits to be polled. Sections of which nothing came are kept as runs: a peer can skip many
+/// at once.
 #[derive(Debug)]
 enum Ready<P> {
     Delivery(Delivery<P>),
@@ -141,11 +146,12 @@ impl<P: Payload> Inbox<P> {
         }
     }
 
-    /// A piece of a section has come: `length` bytes from `offset` on. Where payloads are elided `bytes` is
-    /// not looked at.
+    /// A piece of a section has come: `length` bytes from `offset` on. Where payloads are elided
+    /// `bytes` is not looked at.
     ///
     /// # Errors
-    /// When the piece contradicts itself or what came before, or goes beyond the limits of [`Config`].
+    /// When the piece contradicts itself or what came before, or goes beyond the limits of
+    /// [`Config`].
     pub fn on_chunk(
         &mut self,
         now: Time,
@@ -258,8 +264,8 @@ impl<P: Payload> Inbox<P> {
         Ok(())
     }
 
-    /// A piece of a section has come that is not taken. The section is known of from now on: unless the rest of it is
-    /// taken, it becomes a gap.
+    /// A piece of a section has come that is not taken. The section is known of from now on: unless
+    /// the rest of it is taken, it becomes a gap.
     ///
     /// # Errors
     /// When the section is beyond the end of the stream or too far ahead.
@@ -275,7 +281,8 @@ impl<P: Payload> Inbox<P> {
     /// All sections of the stream below `floor` are obsolete for the sender.
     ///
     /// # Errors
-    /// When the floor is beyond the end of the stream, or skips more than [`Config::max_skip`] sections.
+    /// When the floor is beyond the end of the stream, or skips more than [`Config::max_skip`]
+    /// sections.
     pub fn on_floor(&mut self, stream: StreamId, floor: SectionId) -> Result<(), Violation> {
         let config = self.config;
         let state = self.stream(stream)?;
@@ -297,7 +304,8 @@ impl<P: Payload> Inbox<P> {
     /// The sender will not send the rest of a section.
     ///
     /// # Errors
-    /// When the section is beyond the end of the stream or too far ahead, or there are too many records.
+    /// When the section is beyond the end of the stream or too far ahead, or there are too many
+    /// records.
     pub fn on_drop(
         &mut self,
         stream: StreamId,
@@ -348,11 +356,12 @@ impl<P: Payload> Inbox<P> {
         Ok(())
     }
 
-    /// The connection has ended: what is known of and not settled is settled, as a gap if it is not complete, and ready
-    /// at once.
+    /// The connection has ended: what is known of and not settled is settled, as a gap if it is not
+    /// complete, and ready at once.
     pub fn close(&mut self) {
         self.plays_out = false;
-        // By their deadlines, across the streams. What nothing is known of goes with what is before it in its stream.
+        // By their deadlines, across the streams. What nothing is known of goes with what is before
+        // it in its stream.
         let mut open = Vec::new();
         for (&stream, state) in &self.streams {
             let (mut begin, mut latest) = (state.next, Time::ZERO);
@@ -371,14 +380,14 @@ impl<P: Payload> Inbox<P> {
         }
     }
 
-    /// As [`close`](Self::close), but with paced delivery each section is handed out at its deadline, however early all of
-    /// it had come.
+    /// As [`close`](Self::close), but with paced delivery each section is handed out at its
+    /// deadline, however early all of it had come.
     pub fn play_out(&mut self) {
         self.close();
         self.plays_out = self.config.deliver == Deliver::Paced;
     }
 
-    /// Whether everything was handed out of what is ready or waits to be played out.
+    /// Whether everything was handed out of what is ready or waits to be run out.
     pub fn is_empty(&self) -> bool {
         self.ready.is_empty()
     }
@@ -464,8 +473,9 @@ impl<P: Payload> Inbox<P> {
         self.config.max_bytes.saturating_sub(self.reserved)
     }
 
-    /// What the peer may count against its credit since the beginning, at the most: the lengths of the sections of which
-    /// a piece came. One that was settled when a piece came counts again, since the peer may not have counted it before.
+    /// What the peer may count against its credit since the beginning, at the most: the lengths of
+    /// the sections of which a piece came. One that was settled when a piece came counts again,
+    /// since the peer may not have counted it before.
     pub const fn admitted(&self) -> u64 {
         self.admitted
     }
@@ -534,7 +544,8 @@ impl<P: Payload> Inbox<P> {
         self.changed.insert(stream);
     }
 
-    /// Settles a section and those before it of which nothing came, back to the last one of which something did.
+    /// Settles a section and those before it of which nothing came, back to the last one of which
+    /// something did.
     fn settle_up_to(&mut self, stream: StreamId, number: u64) {
         let Some(state) = self.streams.get(&stream) else {
             return;
@@ -583,8 +594,9 @@ impl<P: Payload> Inbox<P> {
         }
     }
 
-    /// Where deadlines are not enforced, settles those whose deadlines have come and of which nothing more is waited for. What
-    /// is before them and not settled holds them up, but for what has a later deadline.
+    /// Where deadlines are not enforced, settles those whose deadlines have come and of which
+    /// nothing more is waited for. What is before them and not settled holds them up, but for what
+    /// has a later deadline.
     fn settle_overdue(&mut self, stream: StreamId) {
         let Some(state) = self.streams.get(&stream) else {
             return;

@@ -22,7 +22,8 @@ pub struct ByteAccounts {
     pub expired_unsent: u64,
     /// Sent and never acknowledged, and the deadline has passed.
     pub expired_in_network: u64,
-    /// Lost without a right to be sent again ([`Reliability::None`](super::super::Reliability::None)).
+    /// Lost without a right to be retransmitted
+    /// ([`Reliability::None`](super::super::Reliability::None)).
     pub lost: u64,
     /// Given up because they could not have arrived in time.
     pub infeasible: u64,
@@ -90,8 +91,8 @@ impl ByteAccounts {
     }
 }
 
-/// Sections by what became of them: `submitted` is the sum of all others. Skipped numbers count as sections without
-/// bytes.
+/// Sections by what became of them: `submitted` is the sum of all others. Skipped numbers count as
+/// sections without bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SectionAccounts {
     /// All that got a number.
@@ -104,7 +105,7 @@ pub struct SectionAccounts {
     pub expired_unsent: u64,
     /// All was sent, not all was acknowledged, and the deadline has passed.
     pub expired_in_network: u64,
-    /// Something of them was lost and was not to be sent again.
+    /// Something of them was lost and was not to be retransmitted.
     pub lost: u64,
     /// Could not have arrived in time.
     pub infeasible: u64,

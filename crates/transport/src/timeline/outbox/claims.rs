@@ -1,15 +1,17 @@
 //! What the peer's credit is spent on.
 //!
-//! The peer sets room aside for all of a section when the first byte of it arrives. Its credit is what it had not set
-//! aside when it said so. To be sure that each section that is begun finds its room, the sender therefore counts against
-//! the credit the whole length of
+//! The peer sets room aside for all of a section when the first byte of it arrives. Its credit is
+//! what it had not set aside when it said so. To be sure that each section that is begun finds its
+//! room, the sender therefore counts against the credit the whole length of
 //!
-//! * every section that is begun and of which nothing is acknowledged: its room may be set aside or not;
+//! * every section that is begun and of which nothing is acknowledged: its room may be set aside or
+//!   not;
 //! * every section of which the first acknowledgement came after the credit was said.
 //!
 //! What of a section is left needs no credit: its room is there.
 //!
-//! The peer also says how many sections it keeps apart. Those that are begun and have no outcome count, of all streams.
+//! The peer also says how many sections it keeps apart. Those that are begun and have no outcome
+//! count, of all streams.
 
 use super::Outbox;
 use super::entry::{Entry, Urgency};
@@ -72,22 +74,24 @@ impl Claims {
 }
 
 impl<P: Payload> Outbox<P> {
-    /// The lengths of all sections, in bytes, of which something was acknowledged since the beginning.
+    /// The lengths of all sections, in bytes, of which something was acknowledged since the
+    /// beginning.
     pub const fn answered(&self) -> u64 {
         self.claims.answered
     }
 
     /// How many sections the peer keeps apart: no more are begun beside those that have no outcome.
     pub const fn set_most_open(&mut self, sections: u64) {
-        self.most_open = sections;
+        self.max_open = sections;
     }
 
     /// How many sections the peer keeps apart.
-    pub const fn most_open(&self) -> u64 {
-        self.most_open
+    pub const fn max_open(&self) -> u64 {
+        self.max_open
     }
 
-    /// Whether something may leave with this credit ([`Outlook::credit`](super::Outlook::credit)).
+    /// Whether something may leave with this credit
+    /// ([`PathEstimate::credit`](super::PathEstimate::credit)).
     pub fn has_credit(&self, credit: u64) -> bool {
         !self.begun.is_empty()
             || !self.repeats.is_empty()
@@ -95,8 +99,8 @@ impl<P: Payload> Outbox<P> {
             || self.to_begin(credit).next().is_some()
     }
 
-    /// The sections that may be begun with this credit, each alone, most urgent first. What is less urgent than one
-    /// that may not is not among them, so that what is long has its turn.
+    /// The sections that may be begun with this credit, each alone, most urgent first. What is less
+    /// urgent than one that may not is not among them, so that what is long has its turn.
     pub(super) fn to_begin(&self, credit: u64) -> impl Iterator<Item = (Urgency, Key)> {
         let fresh = self.fresh.iter();
         fresh.map_while(move |&(urgency, key)| Some((urgency, self.in_place_of(key, credit)?)))
@@ -104,11 +108,11 @@ impl<P: Payload> Outbox<P> {
 
     /// The section to begin where `key` is to be begun; `None` when the credit does not allow it.
     ///
-    /// What has no deadline is given away only when all before it in its stream was. Where the peer has not room for all
-    /// that waits, such sections are begun in the order of their stream: else one that nothing but its predecessors could
-    /// free might take their room.
+    /// What has no deadline is given away only when all before it in its stream was. Where the peer
+    /// has not room for all that waits, such sections are begun in the order of their stream: else
+    /// one that nothing but its predecessors could free might take their room.
     fn in_place_of(&self, key: Key, credit: u64) -> Option<Key> {
-        if self.claims.sections >= self.most_open {
+        if self.claims.sections >= self.max_open {
             return None;
         }
         let left = credit.saturating_sub(self.claims.open);

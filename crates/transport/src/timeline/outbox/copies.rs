@@ -3,15 +3,16 @@
 use comity_units::{Span, Time};
 
 use super::entry::Stage;
-use super::{Chunk, Outbox, Outlook};
-use crate::timeline::savings::Overdraft;
+use super::{Chunk, Outbox, PathEstimate};
 use crate::timeline::section::{Meta, Payload, Reliability, SectionId};
+use crate::timeline::tokens::Borrowing;
 
 impl<P: Payload> Outbox<P> {
-    /// Whether a piece that leaves now could not be repaired in time, and is worth a duplicate transmission: when it is
-    /// a repair itself and others need its section, or when its section is of the most important ones and the
-    /// path loses packets. Two bytes that were lost pay for one duplicate byte: what is late because it finds no
-    /// room would else take twice the room, and make what follows late.
+    /// Whether a piece that leaves now could not be repaired in time, and is worth a duplicate
+    /// transmission: when it is a repair itself and others need its section, or when its section is
+    /// of the most important ones and the path loses packets. Two bytes that were lost pay for one
+    /// duplicate byte: what is late because it finds no room would else take twice the room, and
+    /// make what follows late.
     ///
     /// A section that stands out needs no such payment where it is worth it by itself:
     ///
@@ -21,43 +22,43 @@ impl<P: Payload> Outbox<P> {
     ///
     /// The loss of one piece costs the whole section, and all that is sent twice is charged to the
     /// account.
-    pub(super) fn is_last_chance(&self, now: Time, chunk: &Chunk, outlook: &Outlook) -> bool {
+    pub(super) fn is_last_chance(&self, now: Time, chunk: &Chunk, estimate: &PathEstimate) -> bool {
         if !self.enforces() || self.config.reliability == Reliability::None {
             return false;
         }
         let Some(entry) = self.entries.get(&(chunk.stream, chunk.section)) else {
             return false;
         };
-        let (deadline, overdraft) = (entry.meta.deadline, entry.overdraft);
+        let (deadline, borrowing) = (entry.meta.deadline, entry.borrowing);
         if deadline.is_never() {
             return false;
         }
         let is_beyond_repair =
-            |wait: Span| now + outlook.repair + outlook.one_way + wait > deadline;
+            |wait: Span| now + estimate.repair + estimate.one_way + wait > deadline;
         let is_paid_for = u64::from(chunk.length) <= self.duplication;
-        let is_worth_it = overdraft > Overdraft::NONE
+        let is_worth_it = borrowing > Borrowing::NONE
             && (chunk.is_retransmission
-                || overdraft == Overdraft::ALL && outlook.lost_permille >= LOSSY_PERMILLE);
-        let at_risk = u64::from(outlook.lost_permille) * u64::from(entry.meta.length) / 1_000;
+                || borrowing == Borrowing::ALL && estimate.lost_permille >= LOSSY_PERMILLE);
+        let at_risk = u64::from(estimate.lost_permille) * u64::from(entry.meta.length) / 1_000;
         let pays_for_itself = entry.stands_out && at_risk > u64::from(chunk.length);
         is_paid_for && is_worth_it && is_beyond_repair(Span::ZERO)
-            || pays_for_itself && is_beyond_repair(outlook.wait)
+            || pays_for_itself && is_beyond_repair(estimate.wait)
     }
 
-    /// The next piece that is still worth sending a second time, for a packet that has nothing of a section in it
-    /// yet: the first one and its copy must not be lost together. For the same reason a copy waits
-    /// until all of its section has left that waits. `room` is as with
+    /// The next piece that is still worth sending a second time, for a packet that has nothing of a
+    /// section in it yet: the first one and its copy must not be lost together. For the same reason
+    /// a copy waits until all of its section has left that waits. `room` is as with
     /// [`next_chunk_with`](Self::next_chunk_with); what does not fit is not sent a second time.
     pub fn next_copy(
         &mut self,
         now: Time,
-        outlook: &Outlook,
+        estimate: &PathEstimate,
         room: impl Fn(&Meta, SectionId, u32) -> u32,
     ) -> Option<Chunk> {
         if self.copies.is_empty() {
             return None;
         }
-        self.look_ahead(now, outlook);
+        self.look_ahead(now, estimate);
         let mut place = 0;
         while let Some(copy) = self.copies.get(place).copied() {
             let entry = self.entries.get(&(copy.stream, copy.section));
@@ -75,7 +76,7 @@ impl<P: Payload> Outbox<P> {
             if entry.stage == Stage::Live
                 && is_missing
                 && can_arrive
-                && outlook.allows(entry.overdraft())
+                && estimate.allows(entry.borrowing())
                 && room(meta, self.floor(copy.stream), copy.offset) >= copy.length
             {
                 return Some(self.hand_out_again(now, copy));
@@ -96,5 +97,6 @@ impl<P: Payload> Outbox<P> {
     }
 }
 
-/// From this share of lost packets on the most important sections are sent twice where no repair is possible.
+/// From this share of lost packets on the most important sections are sent twice where no repair is
+/// possible.
 const LOSSY_PERMILLE: u32 = 5;

@@ -8,8 +8,8 @@ use comity_units::{Span, Time};
 use super::{ByteAccounts, Fate};
 use crate::timeline::feasible::Work;
 use crate::timeline::ranges::Ranges;
-use crate::timeline::savings::Overdraft;
 use crate::timeline::section::{Meta, Reason, Reliability, SectionId};
+use crate::timeline::tokens::Borrowing;
 
 /// How far a section has come.
 ///
@@ -17,8 +17,8 @@ use crate::timeline::section::{Meta, Reason, Reliability, SectionId};
 /// Live ──(deadline, all sent, nothing lost)──▶ Overdue ──(a piece is lost)──▶ Dropped(Expired)
 ///   └──(deadline, dependency, infeasible, …)──▶ Dropped(reason)
 /// ```
-/// A section leaves the outbox when it is acknowledged whole, or when it is dropped and nothing of it is in
-/// flight.
+/// A section leaves the outbox when it is acknowledged whole, or when it is dropped and nothing of
+/// it is in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stage {
     /// It may still be sent.
@@ -36,10 +36,11 @@ pub(super) struct Entry<P> {
     /// Let go when nothing of it can be sent any more.
     pub(super) payload: Option<P>,
     pub(super) stage: Stage,
-    /// By when it should arrive: its deadline, or so much earlier that what is lost of it can be repaired.
+    /// By when it should arrive: its deadline, or so much earlier that what is lost of it can be
+    /// repaired.
     pub(super) due: Time,
     /// How far its importance lets it overdraw the account.
-    pub(super) overdraft: Overdraft,
+    pub(super) borrowing: Borrowing,
     /// Whether nothing in its stream is more important, and something is less.
     pub(super) stands_out: bool,
     /// The place in the order of submission, over all streams.
@@ -47,10 +48,10 @@ pub(super) struct Entry<P> {
     /// Everything below was handed out at least once.
     pub(super) sent: u32,
     pub(super) acked: Ranges,
-    /// Sent, lost, and neither sent again nor acknowledged.
+    /// Sent, lost, and neither retransmitted nor acknowledged.
     pub(super) lost: Ranges,
-    /// Sent twice at about the same time, or to be sent a second time though the first may have arrived: losing one of the two is
-    /// no loss.
+    /// Sent twice at about the same time, or to be sent a second time though the first may have
+    /// arrived: losing one of the two is no loss.
     pub(super) twice: Vec<Range<u32>>,
     /// Later sections that need this one.
     pub(super) dependents: Vec<SectionId>,
@@ -59,8 +60,8 @@ pub(super) struct Entry<P> {
 
 impl<P> Entry<P> {
     /// How far it may overdraw the account now.
-    pub(super) fn overdraft(&self) -> Overdraft {
-        self.overdraft.begun(self.sent, self.meta.length)
+    pub(super) fn borrowing(&self) -> Borrowing {
+        self.borrowing.begun(self.sent, self.meta.length)
     }
 
     /// Whether it may still be sent and nothing of it was.
@@ -86,8 +87,9 @@ impl<P> Entry<P> {
         }
     }
 
-    /// What is left of it, for a plan; without its needs. Where nothing of it has left, it is planned to arrive
-    /// `reserve` before its deadline, or with half of the time to spare that packets of it may wait.
+    /// What is left of it, for a plan; without its needs. Where nothing of it has left, it is
+    /// planned to arrive `reserve` before its deadline, or with half of the time to spare that
+    /// packets of it may wait.
     pub(super) fn work(&self, reserve: Span, one_way: Span) -> Work {
         let deadline = self.meta.deadline;
         let time = deadline.saturating_since(self.meta.source_time);
@@ -99,12 +101,12 @@ impl<P> Entry<P> {
             left: u64::from(self.left()),
             deadline: deadline.saturating_sub(reserve),
             importance: self.meta.importance,
-            overdraft: self.overdraft(),
+            borrowing: self.borrowing(),
             needs: None,
         }
     }
 
-    /// Whether what is lost of it is sent again: then it has no outcome before all of it is
+    /// Whether what is lost of it is retransmitted: then it has no outcome before all of it is
     /// acknowledged.
     pub(super) fn is_repaired(&self) -> bool {
         self.stage == Stage::Live && self.reliability != Reliability::None
@@ -156,7 +158,8 @@ impl<P> Entry<P> {
         self.miss(range);
     }
 
-    /// Notes what of the range is not acknowledged as lost, though that may arrive: the next loss of it is none.
+    /// Notes what of the range is not acknowledged as lost, though that may arrive: the next loss
+    /// of it is none.
     pub(super) fn on_doubted(&mut self, range: &Range<u32>) {
         self.miss(range);
         self.twice.push(range.clone());

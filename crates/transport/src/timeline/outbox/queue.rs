@@ -5,33 +5,34 @@ use alloc::vec::Vec;
 
 use comity_units::Time;
 
+use super::check::FeasibilityCheck;
 use super::claims::{Claim, Claims};
 use super::entry::{Entry, Stage, Urgency};
-use super::look::Look;
-use super::{Accounts, Chunk, Config, Fate, Notice, Outcome, Outlook, SubmitError};
+use super::{Accounts, Chunk, Config, Fate, Notice, Outcome, PathEstimate, SubmitError};
 use crate::timeline::ranges::Ranges;
-use crate::timeline::savings::{Importances, Overdraft};
 use crate::timeline::section::{
     DropPolicy, Meta, Outgoing, Payload, Reason, Reliability, SectionId, StreamId,
 };
+use crate::timeline::tokens::{Borrowing, Importances};
 
 pub(super) type Key = (StreamId, SectionId);
 
 /// The sender's half of the timeline.
 ///
-/// [`submit`](Self::submit) takes sections in, [`next_chunk`](Self::next_chunk) hands their bytes out, and for
-/// every chunk that was handed out exactly one of [`on_acked`](Self::on_acked) and
-/// [`on_lost`](Self::on_lost) has to follow sooner or later (an acknowledgement may still follow a loss that
-/// was declared too early). Then [`poll_outcome`](Self::poll_outcome) gives one outcome for every section.
+/// [`submit`](Self::submit) takes sections in, [`next_chunk`](Self::next_chunk) hands their bytes
+/// out, and for every chunk that was handed out exactly one of [`on_acked`](Self::on_acked) and
+/// [`on_lost`](Self::on_lost) has to follow sooner or later (an acknowledgement may still follow a
+/// loss that was declared too early). Then [`poll_outcome`](Self::poll_outcome) gives one outcome
+/// for every section.
 ///
-/// The next chunk is of the section that is due first: at its deadline, and the most important ones among others
-/// by the time of a repair earlier. Of those due at once lost bytes go first, then higher importance, then what
-/// was submitted first. What has no deadline comes last.
+/// The next chunk is of the section that is due first: at its deadline, and the most important ones
+/// among others by the time of a repair earlier. Of those due at once lost bytes go first, then
+/// higher importance, then what was submitted first. What has no deadline comes last.
 ///
-/// Unless nothing may be dropped, deadlines are checked when a section is submitted, when its bytes leave
-/// for the first time, whenever they leave again, and by [`expire`](Self::expire), which is to be called at
-/// [`earliest_deadline`](Self::earliest_deadline) even if nothing can be sent. No byte is handed out at or
-/// after its deadline.
+/// Unless nothing may be dropped, deadlines are checked when a section is submitted, when its bytes
+/// leave for the first time, whenever they leave again, and by [`expire`](Self::expire), which is
+/// to be called at [`earliest_deadline`](Self::earliest_deadline) even if nothing can be sent. No
+/// byte is handed out at or after its deadline.
 #[derive(Debug)]
 pub struct Outbox<P: Payload> {
     pub(super) config: Config,
@@ -60,9 +61,9 @@ pub struct Outbox<P: Payload> {
     /// What the peer may be asked to set aside, or was.
     pub(super) claims: Claims,
     /// How many sections the peer keeps apart.
-    pub(super) most_open: u64,
+    pub(super) max_open: u64,
     pub(super) accounts: Accounts,
-    pub(super) look: Look,
+    pub(super) look: FeasibilityCheck,
 }
 
 #[derive(Debug, Default)]
@@ -76,8 +77,9 @@ pub(super) struct Stream {
     importances: Importances,
     /// The latest sections that were given up: what needs them is worthless.
     given_up: BTreeSet<SectionId>,
-    /// Those from the floor on that were lost without a right to be sent again: the peer waits for them until it is told
-    /// that the floor has passed them, and where they have no deadline it would do so for ever.
+    /// Those from the floor on that were lost without a right to be retransmitted: the peer waits
+    /// for them until it is told that the floor has passed them, and where they have no deadline it
+    /// would do so for ever.
     lost: BTreeSet<SectionId>,
 }
 
@@ -101,9 +103,9 @@ impl<P: Payload> Outbox<P> {
             held: 0,
             submitted: 0,
             claims: Claims::default(),
-            most_open: u64::MAX,
+            max_open: u64::MAX,
             accounts: Accounts::default(),
-            look: Look::new(&config),
+            look: FeasibilityCheck::new(&config),
         }
     }
 
@@ -118,11 +120,12 @@ impl<P: Payload> Outbox<P> {
 
     /// Takes a section in and gives it its number.
     ///
-    /// A section whose deadline has passed, or is nearer than the one-way delay, or that needs one that was
-    /// given up, gets a number too, and its outcome at once.
+    /// A section whose deadline has passed, or is nearer than the one-way delay, or that needs one
+    /// that was given up, gets a number too, and its outcome at once.
     ///
     /// # Errors
-    /// See [`SubmitError`]; nothing has changed then. Outcomes that nobody has polled count as held sections.
+    /// See [`SubmitError`]; nothing has changed then. Outcomes that nobody has polled count as held
+    /// sections.
     pub fn submit(&mut self, now: Time, section: Outgoing<P>) -> Result<SectionId, SubmitError> {
         let stream = section.stream;
         let length = section.payload.len();
@@ -155,8 +158,8 @@ impl<P: Payload> Outbox<P> {
         state.next += 1;
         state.importances.on_section(now, section.importance);
         let (lowest, highest) = state.importances.range();
-        let overdraft = Overdraft::of(section.importance, lowest, highest);
-        let stands_out = lowest < highest && overdraft == Overdraft::ALL;
+        let borrowing = Borrowing::of(section.importance, lowest, highest);
+        let stands_out = lowest < highest && borrowing == Borrowing::ALL;
         let needs_lost = section
             .needs
             .is_some_and(|needs| state.given_up.contains(&needs));
@@ -177,7 +180,7 @@ impl<P: Payload> Outbox<P> {
             payload: Some(section.payload),
             stage: Stage::Live,
             due,
-            overdraft,
+            borrowing,
             stands_out,
             order: self.submitted,
             sent: 0,
@@ -229,8 +232,8 @@ impl<P: Payload> Outbox<P> {
         }
     }
 
-    /// Uses up the next number of a stream without a section: the peer gets a gap with this reason. Later sections
-    /// that need this number are given up. No outcome follows.
+    /// Uses up the next number of a stream without a section: the peer gets a gap with this reason.
+    /// Later sections that need this number are given up. No outcome follows.
     ///
     /// # Errors
     /// [`SubmitError::Ended`] and [`SubmitError::TooManyStreams`]; nothing has changed then.
@@ -243,8 +246,8 @@ impl<P: Payload> Outbox<P> {
         Ok(section)
     }
 
-    /// Ends a stream: no more sections can be submitted. Returns how many there were; `None` when it had ended already, or is one
-    /// more than there may be.
+    /// Ends a stream: no more sections can be submitted. Returns how many there were; `None` when
+    /// it had ended already, or is one more than there may be.
     pub fn end(&mut self, stream: StreamId) -> Option<u64> {
         let has_room = self.streams.len() < self.config.max_streams;
         match self.streams.get_mut(&stream) {
@@ -290,25 +293,26 @@ impl<P: Payload> Outbox<P> {
 
     /// The next piece to put into a packet with room for `most` payload bytes.
     ///
-    /// Its header and bytes are given by [`meta`](Self::meta) and [`write`](Self::write) until the next call
-    /// of another method. `None` when nothing is to be sent, or the peer's credit does not allow it.
-    pub fn next_chunk(&mut self, now: Time, most: u32, outlook: &Outlook) -> Option<Chunk> {
-        self.next_copy(now, outlook, |_, _, _| most)
-            .or_else(|| self.next_chunk_with(now, outlook, |_, _, _| most))
+    /// Its header and bytes are given by [`meta`](Self::meta) and [`write`](Self::write) until the
+    /// next call of another method. `None` when nothing is to be sent, or the peer's credit does
+    /// not allow it.
+    pub fn next_chunk(&mut self, now: Time, most: u32, estimate: &PathEstimate) -> Option<Chunk> {
+        self.next_copy(now, estimate, |_, _, _| most)
+            .or_else(|| self.next_chunk_with(now, estimate, |_, _, _| most))
     }
 
-    /// As [`next_chunk`](Self::next_chunk) without second packets ([`next_copy`](Self::next_copy)), where the room
-    /// depends on the header: `room` is told whose bytes would follow, the floor of their stream and from which offset
-    /// on, and says how many fit. Zero takes nothing.
+    /// As [`next_chunk`](Self::next_chunk) without second packets ([`next_copy`](Self::next_copy)),
+    /// where the room depends on the header: `room` is told whose bytes would follow, the floor of
+    /// their stream and from which offset on, and says how many fit. Zero takes nothing.
     pub fn next_chunk_with(
         &mut self,
         now: Time,
-        outlook: &Outlook,
+        estimate: &PathEstimate,
         room: impl FnOnce(&Meta, SectionId, u32) -> u32,
     ) -> Option<Chunk> {
-        self.look_ahead(now, outlook);
+        self.look_ahead(now, estimate);
         let (key, is_retransmission, entry) = loop {
-            let (key, is_retransmission) = self.most_urgent(outlook)?;
+            let (key, is_retransmission) = self.pick_next(estimate)?;
             let entry = self.entries.get(&key)?;
             if !self.is_out_of_reach(now, entry.meta.deadline) {
                 break (key, is_retransmission, entry);
@@ -348,7 +352,7 @@ impl<P: Payload> Outbox<P> {
             length,
             is_retransmission,
         };
-        if self.is_last_chance(now, &chunk, outlook) {
+        if self.is_last_chance(now, &chunk, estimate) {
             self.duplication = self.duplication.saturating_sub(u64::from(length));
             self.copies.push_back(Chunk {
                 is_retransmission: true,
@@ -359,17 +363,17 @@ impl<P: Payload> Outbox<P> {
     }
 
     /// What goes next, and whether that was lost before.
-    fn most_urgent(&self, outlook: &Outlook) -> Option<(Key, bool)> {
+    fn pick_next(&self, estimate: &PathEstimate) -> Option<(Key, bool)> {
         let may_leave = |(_, key): &(Urgency, Key)| {
             let entry = self.entries.get(key);
-            entry.is_some_and(|entry| outlook.allows(entry.overdraft()))
+            entry.is_some_and(|entry| estimate.allows(entry.borrowing()))
         };
         let begun = self.begun.iter().copied().find(may_leave);
         // Where the most urgent section that waits to begin is less urgent, all of them are.
         let unsent = match (begun, self.fresh.first()) {
             (Some(begun), Some(first)) if begun < *first => Some(begun),
             (begun, _) => {
-                let fresh = self.to_begin(outlook.credit).find(may_leave);
+                let fresh = self.to_begin(estimate.credit).find(may_leave);
                 begun.into_iter().chain(fresh).min()
             }
         };
@@ -436,10 +440,10 @@ impl<P: Payload> Outbox<P> {
         }
     }
 
-    /// A chunk is taken for lost. It will be sent again if there is a right and time to do so.
+    /// A chunk is taken for lost. It will be retransmitted if there is a right and time to do so.
     pub fn on_lost(&mut self, now: Time, chunk: &Chunk) {
         self.expire(now);
-        self.duplication = (self.duplication + u64::from(chunk.length / 2)).min(MOST_DUPLICATION);
+        self.duplication = (self.duplication + u64::from(chunk.length / 2)).min(MAX_DUPLICATION);
         let key = (chunk.stream, chunk.section);
         let stage = self.change(key, |entry| {
             entry.on_lost(&chunk.range());
@@ -451,8 +455,8 @@ impl<P: Payload> Outbox<P> {
         self.look.is_due = true;
     }
 
-    /// A chunk may be lost: its packet was not answered for long. It is sent again where there is a right and time to do so, and nothing
-    /// is given up for it: it may have arrived.
+    /// A chunk may be lost: its packet was not answered for long. It is retransmitted where there
+    /// is a right and time to do so, and nothing is given up for it: it may have arrived.
     pub fn on_doubted(&mut self, now: Time, chunk: &Chunk) {
         self.expire(now);
         if self.config.reliability == Reliability::None {
@@ -483,20 +487,22 @@ impl<P: Payload> Outbox<P> {
         }
     }
 
-    /// Everything below this section is obsolete for the sender: acknowledged, given up, or beyond its
-    /// deadline. To be said with every packet that carries bytes of the stream.
+    /// Everything below this section is obsolete for the sender: acknowledged, given up, or beyond
+    /// its deadline. To be said with every packet that carries bytes of the stream.
     pub fn floor(&self, stream: StreamId) -> SectionId {
         SectionId(self.streams.get(&stream).map_or(0, |state| state.floor))
     }
 
-    /// How many numbers lie between the floor of a stream and its next section: what the peer has to keep apart.
+    /// How many numbers lie between the floor of a stream and its next section: what the peer has
+    /// to keep apart.
     pub fn span(&self, stream: StreamId) -> u64 {
         self.streams
             .get(&stream)
             .map_or(0, |state| state.next - state.floor)
     }
 
-    /// A stream whose floor has moved past a section that was not acknowledged, since it was told last.
+    /// A stream whose floor has moved past a section that was not acknowledged, since it was told
+    /// last.
     pub fn floor_to_tell(&self) -> Option<(StreamId, SectionId)> {
         let stream = *self.moved_floors.first()?;
         Some((stream, self.floor(stream)))
@@ -515,8 +521,8 @@ impl<P: Payload> Outbox<P> {
     /// The next section of which the peer should be told that no more will come, until it is
     /// [told](Self::on_notice_told).
     ///
-    /// Below the floor the floor says so already; there only a reason other than the deadline is still told,
-    /// once.
+    /// Below the floor the floor says so already; there only a reason other than the deadline is
+    /// still told, once.
     pub fn notice_to_tell(&mut self) -> Option<Notice> {
         while let Some(notice) = self.notices.front().copied() {
             if notice.reason != Reason::Expired || notice.section >= self.floor(notice.stream) {
@@ -721,7 +727,7 @@ impl<P: Payload> Outbox<P> {
     }
 }
 
-/// Whether it waits to be begun, to be gone on with, and to be sent again.
+/// Whether it waits to be begun, to be gone on with, and to be retransmitted.
 fn waiting<P>(entry: &Entry<P>) -> [bool; 3] {
     let is_live = entry.stage == Stage::Live;
     [
@@ -731,8 +737,9 @@ fn waiting<P>(entry: &Entry<P>) -> [bool; 3] {
     ]
 }
 
-/// The duplicate transmissions that a connection may begin with, before losses have paid for any: two packets.
+/// The duplicate transmissions that a connection may begin with, before losses have paid for any:
+/// two packets.
 const FIRST_DUPLICATION: u64 = 3_000;
 
 /// The most bytes of duplicate transmissions that losses may have earned.
-const MOST_DUPLICATION: u64 = 16_000;
+const MAX_DUPLICATION: u64 = 16_000;

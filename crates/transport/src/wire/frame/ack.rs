@@ -25,8 +25,8 @@ pub struct AckRange {
 pub enum AckRangesError {
     /// There is no range.
     Empty,
-    /// The range at this place does not lie below the one before it with a gap between them, or its ends
-    /// are exchanged.
+    /// The range at this place does not lie below the one before it with a gap between them, or its
+    /// ends are exchanged.
     NotDescending {
         /// Its place in the list.
         index: usize,
@@ -60,8 +60,8 @@ impl fmt::Display for AckRangesError {
 
 impl core::error::Error for AckRangesError {}
 
-/// Ranges of packet numbers from the newest to the oldest, with gaps between them; at least one, and at most
-/// [`MAX_ACK_RANGES`].
+/// Ranges of packet numbers from the newest to the oldest, with gaps between them; at least one,
+/// and at most [`MAX_ACK_RANGES`].
 #[derive(Clone, Copy)]
 pub struct AckRanges<'a>(Ranges<'a>);
 
@@ -229,7 +229,8 @@ fn take(bytes: &mut &[u8]) -> Option<u64> {
     Some(value)
 }
 
-/// How many packets arrived with each ECN mark, since the connection began (RFC 3168, RFC 9000, section 19.3.2).
+/// How many packets arrived with each ECN mark, since the connection began (RFC 3168, RFC 9000,
+/// section 19.3.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct EcnCounts {
     /// With ECT(0).
@@ -248,11 +249,11 @@ pub struct EcnCounts {
 /// 0x03  the same, then ect0 : varint, ect1 : varint, ce : varint
 /// ```
 ///
-/// The first range is `largest - range` to `largest`. With `s` the lowest number of the range before, each
-/// further one is `s - gap - 2 - range` to `s - gap - 2`.
+/// The first range is `largest - range` to `largest`. With `s` the lowest number of the range
+/// before, each further one is `s - gap - 2 - range` to `s - gap - 2`.
 ///
-/// Source: RFC 9000, section 19.3. Differs from the source in: 1. the delay is in microseconds, without an
-/// exponent; 2. there is the arrival; 3. at most [`MAX_ACK_RANGES`] ranges.
+/// Source: RFC 9000, section 19.3. Differs from the source in: 1. the delay is in microseconds,
+/// without an exponent; 2. there is the arrival; 3. at most [`MAX_ACK_RANGES`] ranges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ack<'a> {
     /// The packets.
@@ -266,8 +267,8 @@ pub struct Ack<'a> {
 }
 
 impl<'a> Ack<'a> {
-    /// The same without the oldest ranges, so that it fits into `room` bytes; `None` when not even the newest range
-    /// fits.
+    /// The same without the oldest ranges, so that it fits into `room` bytes; `None` when not even
+    /// the newest range fits.
     #[must_use]
     pub fn fitting(self, room: usize) -> Option<Self> {
         let size = |count: usize| {

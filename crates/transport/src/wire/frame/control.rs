@@ -119,19 +119,21 @@ impl Dropped {
 
 /// How much the peer may have in flight.
 ///
-/// Like TCP's receive window it is relative: sections that are given up on the way take nothing of it for good, and
-/// neither end has to account for what the other never saw. The one with the highest packet number holds.
+/// Like TCP's receive window it is relative: sections that are given up on the way take nothing of
+/// it for good, and neither end has to account for what the other never saw. The one with the
+/// highest packet number holds.
 ///
 /// ```text
 /// 0x0a  bytes : varint, sections : varint
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Credit {
-    /// What the receiver had room for, beyond what it had received, when it wrote the frame. So many section
-    /// bytes, those that are sent again counted too, may be in flight: sent, and neither acknowledged nor
-    /// declared lost.
+    /// What the receiver had room for, beyond what it had received, when it wrote the frame. So
+    /// many section bytes, those that are retransmitted counted too, may be in flight: sent, and
+    /// neither acknowledged nor declared lost.
     pub bytes: u64,
-    /// So many sections may be open at once: begun, and neither complete, dropped nor below the floor.
+    /// So many sections may be open at once: begun, and neither complete, dropped nor below the
+    /// floor.
     pub sections: u32,
 }
 

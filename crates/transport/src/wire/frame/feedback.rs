@@ -15,8 +15,8 @@ const NUMBERED: u8 = 3;
 const LOSS_EVENTS: u8 = 2;
 const COUNT: u8 = 3;
 
-/// The bits of 1.0. Floating-point numbers from 0 to 1 have the order of their bits, and nothing else
-/// lies below.
+/// The bits of 1.0. Floating-point numbers from 0 to 1 have the order of their bits, and nothing
+/// else lies below.
 const ONE: u64 = 1.0_f64.to_bits();
 
 /// ```text
@@ -166,15 +166,18 @@ pub struct ReceiverReport {
     pub packets: u64,
     /// Packets that arrived again, or brought nothing that was not there.
     pub duplicates: u64,
-    /// The one-way delay of the latest packet in microseconds, up to a constant of the receiver's choice: the clocks
-    /// have different epochs, so only differences are measured. This implementation adds half of the least round
-    /// trip to what the packet took longer than the fastest of the recent past.
+    /// The one-way delay of the latest packet in microseconds, up to a constant of the receiver's
+    /// choice: the clocks have different epochs, so only differences are measured. This
+    /// implementation adds half of the least round trip to what the packet took longer than the
+    /// fastest of the recent past.
     pub one_way_latest_us: i64,
     /// The least one-way delay in the recent past, likewise.
     pub one_way_least_us: i64,
-    /// How much the one-way delay differs between packets that follow each other (RFC 3550, section 6.4.1).
+    /// How much the one-way delay differs between packets that follow each other (RFC 3550, section
+    /// 6.4.1).
     pub jitter: Span,
-    /// Bytes of sections that wait at the receiver, for the rest of their section or for their playout.
+    /// Bytes of sections that wait at the receiver, for the rest of their section or for their
+    /// playout.
     pub buffered: u64,
     /// How much faster the receiver's clock runs than the sender's, in parts per billion.
     pub drift_ppb: i64,

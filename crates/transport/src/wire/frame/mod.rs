@@ -5,9 +5,10 @@
 //! frame   = type : u8, fields
 //! ```
 //!
-//! [`decode`] reads the departure and gives an iterator over the frames, which borrow from the payload.
-//! [`Frame::encode`] appends one frame, [`Frame::size`] tells beforehand how many bytes it will take.
-//! [`SectionHeader::fitting`] tells how much section data fits into what is left of a packet.
+//! [`decode`] reads the departure and gives an iterator over the frames, which borrow from the
+//! payload. [`Frame::encode`] appends one frame, [`Frame::size`] tells beforehand how many bytes it
+//! will take. [`SectionHeader::fitting`] tells how much section data fits into what is left of a
+//! packet.
 //!
 //! | type | frame | what it says |
 //! |---|---|---|
@@ -150,7 +151,8 @@ const SECTION_LAST: u8 = 0x2f;
 /// One frame. What it borrows is the payload that it was read from, or what is to be written.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Frame<'a> {
-    /// Zero bytes, as many as stand together: reading never gives two of these in a row, nor an empty one.
+    /// Zero bytes, as many as stand together: reading never gives two of these in a row, nor an
+    /// empty one.
     Padding {
         /// How many.
         length: usize,
@@ -216,11 +218,12 @@ impl<'a> Frame<'a> {
         measured(|count| self.write(count))
     }
 
-    /// Appends the frame. A section that is [framed](Framing::ToEnd) by the end of the payload has to be
-    /// the last.
+    /// Appends the frame. A section that is [framed](Framing::ToEnd) by the end of the payload has
+    /// to be the last.
     ///
     /// # Errors
-    /// [`EncodeError`] when a value lies outside of what [`decode`] accepts; nothing is appended then.
+    /// [`EncodeError`] when a value lies outside of what [`decode`] accepts; nothing is appended
+    /// then.
     pub fn encode(&self, out: &mut Vec<u8>) -> Result<(), EncodeError> {
         appended(out, |out| self.write(out))
     }
@@ -369,8 +372,8 @@ pub struct Payload<'a> {
 /// * `content`: whether the bytes of sections follow their lengths.
 ///
 /// # Errors
-/// [`DecodeError`] when the departure is not whole, or no frame follows it. Errors in frames are what the
-/// iterator gives. Never panics.
+/// [`DecodeError`] when the departure is not whole, or no frame follows it. Errors in frames are
+/// what the iterator gives. Never panics.
 pub fn decode(payload: &[u8], content: Content) -> Result<Payload<'_>, DecodeError> {
     let mut input = Reader::new(payload, Part::Payload);
     let departure = Stamp::from_micros(input.u32("departure")?);

@@ -13,8 +13,8 @@ use super::{FrameKind, SECTION};
 const HAS_LENGTH: u8 = 1;
 /// The bytes were sent before.
 const IS_RETRANSMISSION: u8 = 2;
-/// The frame has importance and needs; without them the section has [`DEFAULT_IMPORTANCE`] and needs
-/// none.
+/// The frame has importance and needs; without them the section has [`DEFAULT_IMPORTANCE`] and
+/// needs none.
 const HAS_IMPORTANCE: u8 = 4;
 /// The deadline counts milliseconds instead of microseconds.
 const IN_MILLISECONDS: u8 = 8;
@@ -25,8 +25,8 @@ pub enum Content {
     /// They do, as on every network.
     #[default]
     Present,
-    /// They are counted only, as in the simulator. Every section frame has its length then, also one
-    /// whose data would reach to the end of the payload.
+    /// They are counted only, as in the simulator. Every section frame has its length then, also
+    /// one whose data would reach to the end of the payload.
     Elided,
 }
 
@@ -66,9 +66,9 @@ pub enum Framing {
 }
 
 impl Framing {
-    /// How many bytes a frame with `length` bytes of data takes on a network beyond those that it has
-    /// with its data elided. These are the data, less the length that a frame at the end has only in the
-    /// simulator, so that a simulated packet counts as large as the real one.
+    /// How many bytes a frame with `length` bytes of data takes on a network beyond those that it
+    /// has with its data elided. These are the data, less the length that a frame at the end has
+    /// only in the simulator, so that a simulated packet counts as large as the real one.
     #[must_use]
     pub fn elided(self, length: u32) -> usize {
         let field = match self {
@@ -110,13 +110,13 @@ pub struct SectionHeader {
     pub floor: u64,
     /// Where the data begin in the section. Below `total`.
     pub offset: u32,
-    /// The length of the whole section in bytes, at least 1: an empty section would be delivered without anything to
-    /// acknowledge or to miss.
+    /// The length of the whole section in bytes, at least 1: an empty section would be delivered
+    /// without anything to acknowledge or to miss.
     pub total: u32,
     /// When the media were captured, on the sender's clock.
     pub source_time: Time,
-    /// By when the section must have arrived, on the sender's clock; [`Time::MAX`] when it may be late.
-    /// Not before `source_time`.
+    /// By when the section must have arrived, on the sender's clock; [`Time::MAX`] when it may be
+    /// late. Not before `source_time`.
     pub deadline: Time,
     /// Higher matters more; [`DEFAULT_IMPORTANCE`] takes no room, if the section needs none.
     pub importance: u8,
@@ -137,7 +137,8 @@ impl SectionHeader {
         self.begin().map_or(0, |begun| begun.size(length, framing))
     }
 
-    /// How many bytes of the section, from `offset` on, fit into `room` bytes together with this header.
+    /// How many bytes of the section, from `offset` on, fit into `room` bytes together with this
+    /// header.
     ///
     /// `None` when not even one does.
     #[must_use]
@@ -145,12 +146,12 @@ impl SectionHeader {
         self.begin().ok()?.fitting(room, framing)
     }
 
-    /// Appends the frame up to its data, which the caller appends: `length` bytes of the section from
-    /// `offset` on, or nothing when `content` is elided.
+    /// Appends the frame up to its data, which the caller appends: `length` bytes of the section
+    /// from `offset` on, or nothing when `content` is elided.
     ///
     /// # Errors
-    /// [`EncodeError`] when a value lies outside of what [`decode`](super::decode) accepts; nothing is
-    /// appended then.
+    /// [`EncodeError`] when a value lies outside of what [`decode`](super::decode) accepts; nothing
+    /// is appended then.
     pub fn encode(
         &self,
         length: u32,
@@ -282,8 +283,8 @@ impl SectionHeader {
     }
 }
 
-/// A header that is written but for the length of the data behind it: how many of them fit depends on
-/// how long it is.
+/// A header that is written but for the length of the data behind it: how many of them fit depends
+/// on how long it is.
 #[derive(Clone, Copy, Debug)]
 pub struct BegunHeader {
     fields: Fields,
@@ -359,21 +360,22 @@ impl BegunHeader {
     }
 }
 
-/// The fields of a header, kept in place: they cost less there than in a vector, which may have to grow
-/// for each.
+/// The fields of a header, kept in place: they cost less there than in a vector, which may have to
+/// grow for each.
 #[derive(Clone, Copy, Debug)]
 struct Fields {
-    bytes: [u8; MOST_FIELDS + 8],
+    bytes: [u8; MAX_FIELDS + 8],
     length: usize,
 }
 
-/// Type, stream, section, floor, offset, total, source time, deadline, importance, needs and length.
-const MOST_FIELDS: usize = 1 + 4 + 8 + 8 + 4 + 4 + 8 + 8 + 1 + 8 + 4;
+/// Type, stream, section, floor, offset, total, source time, deadline, importance, needs and
+/// length.
+const MAX_FIELDS: usize = 1 + 4 + 8 + 8 + 4 + 4 + 8 + 8 + 1 + 8 + 4;
 
 impl Default for Fields {
     fn default() -> Self {
         Self {
-            bytes: [0; MOST_FIELDS + 8],
+            bytes: [0; MAX_FIELDS + 8],
             length: 0,
         }
     }

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use comity::{CloseCode, Connection, GapReason, Item, Reason};
 
 use super::super::line::{Line, Lost};
+use super::super::media_unit::{Due, MediaUnit, Missing, Passage, kind_of};
 use super::super::now;
-use super::super::passing::{Due, Missing, Passage, Passing, kind_of};
 use super::super::refusals::Counts;
 use super::super::status::Reporter;
 use super::super::totals::Totals;
@@ -45,7 +45,8 @@ impl ConnectedInput {
         }
     }
 
-    /// What comes next; `None` when the sender is done. A call that is dropped before it is ready loses nothing.
+    /// What comes next; `None` when the sender is done. A call that is dropped before it is ready
+    /// loses nothing.
     pub(crate) async fn next(&mut self) -> Result<Option<Passage>, Trouble> {
         if let Some(until) = self.cut {
             let Some(connection) = &self.connection else {
@@ -88,8 +89,8 @@ impl ConnectedInput {
         }
     }
 
-    /// Lets only that come which has arrived already. Its turn comes within the latency at the latest; nothing else is
-    /// taken meanwhile, so that the sender does not count it as arrived.
+    /// Lets only that come which has arrived already. Its turn comes within the latency at the
+    /// latest; nothing else is taken meanwhile, so that the sender does not count it as arrived.
     pub(crate) fn cut(&mut self) {
         if let Some(connection) = &self.connection {
             connection.stop_receiving();
@@ -101,8 +102,8 @@ impl ConnectedInput {
         self.cut = now().checked_add(latency + MARGIN);
     }
 
-    /// Ends the connection since nothing more can be taken, and lets only that come which has arrived already: all of
-    /// it comes at once.
+    /// Ends the connection since nothing more can be taken, and lets only that come which has
+    /// arrived already: all of it comes at once.
     pub(crate) fn refuse(&mut self, trouble: &Trouble) {
         if let Some(connection) = &self.connection {
             connection.close(CloseCode::APPLICATION, &trouble.message);
@@ -143,7 +144,7 @@ impl ConnectedInput {
 
 fn passage(item: Item, add_latency: Duration) -> Passage {
     match item {
-        Item::Section(section) => Passage::Section(Passing {
+        Item::Section(section) => Passage::Section(MediaUnit {
             stream: section.stream.0,
             number: section.id.0,
             importance: section.about.importance.0,

@@ -13,8 +13,8 @@ use comity_media::rtp::Reorder;
 use comity_units::Time;
 use tokio::sync::mpsc;
 
+use super::super::media_unit::Remark;
 use super::super::now;
-use super::super::passing::Remark;
 use super::super::trouble::Trouble;
 use super::notice;
 
@@ -26,7 +26,8 @@ const WAITING: usize = 16;
 const LARGEST: usize = 65_536;
 /// How often a thread that waits for datagrams looks whether anybody still wants them.
 const GLANCE: Duration = Duration::from_millis(20);
-/// For how long a socket is read at the end: more than it can hold comes meanwhile only of a source that does not end.
+/// For how long a socket is read at the end: more than it can hold comes meanwhile only of a source
+/// that does not end.
 const LAST_LOOK: Duration = Duration::from_millis(100);
 
 /// What a thread reads.
@@ -58,8 +59,8 @@ impl Feed {
         self.pieces.try_recv().ok()
     }
 
-    /// Lets only that come which has arrived already, and the end behind it; whether that can be done. A pipe is read by a
-    /// thread that waits for more.
+    /// Lets only that come which has arrived already, and the end behind it; whether that can be
+    /// done. A pipe is read by a thread that waits for more.
     pub(crate) fn cut(&self) -> bool {
         if let Some(is_cut) = &self.is_cut {
             is_cut.store(true, Ordering::Relaxed);

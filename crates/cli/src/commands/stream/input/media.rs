@@ -9,8 +9,8 @@ use comity_media::{
 use comity_units::{Span, Time};
 use tokio::time::sleep_until;
 
+use super::super::media_unit::{Due, MediaUnit, Missing, Passage, Remark};
 use super::super::now;
-use super::super::passing::{Due, Missing, Passage, Passing, Remark};
 use super::super::trouble::Trouble;
 use super::feed::{Feed, Piece};
 use super::notice;
@@ -32,7 +32,7 @@ pub(crate) struct MediaInput {
 
 #[derive(Debug)]
 enum Pace {
-    /// A file, read `speed` times as fast as it plays, from `start` on.
+    /// A file, read `speed` times as fast as it runs, from `start` on.
     Stored { start: Option<Instant>, speed: f64 },
     Live {
         epoch: Instant,
@@ -43,18 +43,20 @@ enum Pace {
 
 /// How far ahead of its time a file is read: at least as far as multiplexers let streams run apart.
 const LOOKAHEAD: Duration = Duration::from_secs(1);
-/// How far ahead it is read at most for a group of pictures that is to be sent together, when its pictures lie in the
-/// file among sound that is later than the first of them.
+/// How far ahead it is read at most for a group of pictures that is to be sent together, when its
+/// pictures lie in the file among sound that is later than the first of them.
 const GROUP_LOOKAHEAD: Duration = Duration::from_secs(10);
 
-/// How much of a file is read ahead at most, in bytes, whatever its times say: the second of [`LOOKAHEAD`] at
-/// 256 Mb/s, the ten of [`GROUP_LOOKAHEAD`] at 25 Mb/s. What one piece of the file completes comes on top of it.
+/// How much of a file is read ahead at most, in bytes, whatever its times say: the second of
+/// [`LOOKAHEAD`] at 256 Mb/s, the ten of [`GROUP_LOOKAHEAD`] at 25 Mb/s. What one piece of the file
+/// completes comes on top of it.
 const READ_AHEAD: usize = 32 << 20;
 /// What a section takes beside its payload.
 const READ_AHEAD_EACH: usize = 512;
 
-/// Sections that were read and are not due yet, and those that the source has not whole, in the order of their times. In each
-/// stream that is the order of the stream, even where its times go back. No more is read while they take [`READ_AHEAD`].
+/// Sections that were read and are not due yet, and those that the source has not whole, in the
+/// order of their times. In each stream that is the order of the stream, even where its times go
+/// back. No more is read while they take [`READ_AHEAD`].
 #[derive(Debug, Default)]
 struct Waiting {
     passages: BTreeMap<(Instant, u64), Waits>,
@@ -70,7 +72,7 @@ struct Waiting {
 /// A section, or that there is none.
 #[derive(Debug)]
 enum Waits {
-    Section(Passing),
+    Section(MediaUnit),
     Missing(Missing),
 }
 
@@ -95,7 +97,7 @@ impl From<Waits> for Passage {
 }
 
 impl Waiting {
-    fn add(&mut self, passing: Passing) {
+    fn add(&mut self, passing: MediaUnit) {
         let latest = self.place(passing.stream, passing.source_time);
         let is_picture = |section: &MediaSection| section.frame.is_picture();
         if passing.media.as_ref().is_some_and(is_picture) {
@@ -143,7 +145,8 @@ impl Waiting {
         self.furthest.is_some_and(|furthest| furthest >= moment)
     }
 
-    /// Whether the pictures that are due at `moment` have been; where there are none, whatever else is.
+    /// Whether the pictures that are due at `moment` have been; where there are none, whatever else
+    /// is.
     fn reaches_picture(&self, moment: Instant) -> bool {
         match self.furthest_picture {
             Some(furthest) => furthest >= moment,
@@ -165,7 +168,7 @@ impl MediaInput {
         )
     }
 
-    /// What is stored, to be read `speed` times as fast as it plays.
+    /// What is stored, to be read `speed` times as fast as it runs.
     pub(crate) fn stored(feed: Feed, speed: f64, config: ReaderConfig) -> Self {
         Self::new(feed, config, Pace::Stored { start: None, speed })
     }
@@ -183,8 +186,8 @@ impl MediaInput {
         }
     }
 
-    /// The next section, when it is due; `None` when the source has ended. A call that is dropped before it is
-    /// ready loses nothing.
+    /// The next section, when it is due; `None` when the source has ended. A call that is dropped
+    /// before it is ready loses nothing.
     pub(crate) async fn next(&mut self) -> Result<Option<Passage>, Trouble> {
         loop {
             if self.waiting.is_full()
@@ -291,8 +294,8 @@ impl MediaInput {
         }
     }
 
-    /// Takes what a live source has given so far, what its socket holds included, for all that it gives: what is held then
-    /// comes out at once. Of a file, the rest is left.
+    /// Takes what a live source has given so far, what its socket holds included, for all that it
+    /// gives: what is held then comes out at once. Of a file, the rest is left.
     pub(crate) fn cut(&mut self) {
         if self.has_ended || !self.is_stored() && self.feed.cut() {
             return;
@@ -359,14 +362,14 @@ impl Pace {
     }
 
     /// Puts a section on this host's clock.
-    fn lay(&mut self, section: MediaSection) -> Passing {
+    fn lay(&mut self, section: MediaSection) -> MediaUnit {
         let deadline = Duration::from(section.deadline);
         let source_time = self.place(section.stream, section.source_time);
         let deadline = match self {
             Self::Stored { speed, .. } => deadline.div_f64(*speed),
             Self::Live { .. } => deadline,
         };
-        Passing {
+        MediaUnit {
             stream: section.stream,
             number: section.number,
             importance: section.importance.0,
@@ -402,7 +405,7 @@ mod tests {
         assert!(picture.is_some());
         let mut waiting = Waiting::default();
         let mut add = |stream, millis, media| {
-            waiting.add(Passing {
+            waiting.add(MediaUnit {
                 stream,
                 number: 0,
                 importance: 0,
@@ -437,7 +440,7 @@ mod tests {
             (2, 1, 10),
             (1, 3, 120),
         ] {
-            waiting.add(Passing {
+            waiting.add(MediaUnit {
                 stream,
                 number,
                 importance: 0,

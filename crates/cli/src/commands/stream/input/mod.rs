@@ -11,7 +11,7 @@ use comity_media::{DeadlineRule, ReaderConfig};
 use comity_units::Rate;
 
 use super::line::{Line, LineOptions};
-use super::passing::Passage;
+use super::media_unit::Passage;
 use super::sockets;
 use super::status::Reporter;
 use super::trouble::Trouble;
@@ -24,7 +24,7 @@ use media::MediaInput;
 /// What the command line says of reading media.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Reading {
-    /// How many times as fast as it plays a file is read, where that was asked for.
+    /// How many times as fast as it runs a file is read, where that was asked for.
     pub(crate) speed: Option<f64>,
     /// Which deadlines pictures get.
     pub(crate) deadlines: DeadlineRule,
@@ -66,7 +66,8 @@ impl Reading {
         }
     }
 
-    /// What is live gives the pace itself, and groups that are due together have to be there before they are due.
+    /// What is live gives the pace itself, and groups that are due together have to be there before
+    /// they are due.
     fn check_live(self, text: &str) -> Result<(), Trouble> {
         if self.speed.is_some() {
             return Err(Trouble::usage(format!(
@@ -130,7 +131,8 @@ impl Input {
         })
     }
 
-    /// What comes next; `None` when nothing will. A call that is dropped before it is ready loses nothing.
+    /// What comes next; `None` when nothing will. A call that is dropped before it is ready loses
+    /// nothing.
     pub(crate) async fn next(&mut self) -> Result<Option<Passage>, Trouble> {
         match self {
             Self::Media(input) => input.next().await,
@@ -170,7 +172,8 @@ impl Input {
         }
     }
 
-    /// Whether it waits until somebody reads it, so that nothing of it is lost before there is a connection.
+    /// Whether it waits until somebody reads it, so that nothing of it is lost before there is a
+    /// connection.
     pub(crate) fn is_patient(uri: &Uri) -> bool {
         matches!(uri, Uri::Pipe | Uri::File(_))
     }

@@ -3,7 +3,7 @@
 use comity_media::{Notice, PACKET};
 use comity_units::Rate;
 
-use super::super::passing::Remark;
+use super::super::media_unit::Remark;
 
 /// That no more is read ahead than this many bytes.
 pub(super) fn full(bytes: usize) -> Remark {
@@ -25,8 +25,8 @@ pub(super) fn rtp_loss(packets: u64) -> Remark {
     }
 }
 
-/// What a notice means for who sends the source. A stored one that does not tell its times is taken to have the rate
-/// `stored_at`.
+/// What a notice means for who sends the source. A stored one that does not tell its times is taken
+/// to have the rate `stored_at`.
 pub(super) fn said(notice: &Notice, stored_at: Option<Rate>) -> Remark {
     Remark {
         kind: kind(notice),

@@ -23,7 +23,8 @@ pub(crate) struct Incoming {
 }
 
 impl Incoming {
-    /// Takes the next bytes; whether no more are needed: the head is there, or it is longer than [`LONGEST`].
+    /// Takes the next bytes; whether no more are needed: the head is there, or it is longer than
+    /// [`LONGEST`].
     pub(crate) fn push(&mut self, bytes: &[u8]) -> bool {
         let room = LONGEST - self.held.len();
         // The end of the head may have begun in the last piece.

@@ -9,8 +9,8 @@ use serde::Serialize;
 use tokio::task::JoinSet;
 
 use super::super::line::{Line, Lost};
+use super::super::media_unit::{MediaUnit, Missing};
 use super::super::now;
-use super::super::passing::{Missing, Passing};
 use super::super::refusals::Counts;
 use super::super::status::{Reporter, plain};
 use super::super::totals::Totals;
@@ -19,14 +19,15 @@ use super::fates::never_given;
 use super::leg::{Books, Leg, Settled, room};
 
 /// As many callers get a copy.
-const MOST_COPIES: usize = 256;
+const MAX_COPIES: usize = 256;
 
 /// Sends to one peer after the other, or to all that call.
 ///
-/// Where sections have deadlines, one that finds no room with a peer is left out for that peer. Where nothing may be left
-/// out (`reliability=full`), it waits for room, and the input waits until the peer that is furthest ahead has everything:
-/// the fastest of them sets the pace, never the slowest. For a slower one sections are kept here, as many bytes as its
-/// send buffer holds once more. Whoever is further behind than that is left, with a word that says so, and may call again:
+/// Where sections have deadlines, one that finds no room with a peer is left out for that peer.
+/// Where nothing may be left out (`reliability=full`), it waits for room, and the input waits until
+/// the peer that is furthest ahead has everything: the fastest of them sets the pace, never the
+/// slowest. For a slower one sections are kept here, as many bytes as its send buffer holds once
+/// more. Whoever is further behind than that is left, with a word that says so, and may call again:
 /// somebody who stalls holds up nobody else, and takes up no more memory than that.
 #[derive(Debug)]
 pub(crate) struct ConnectedOutput {
@@ -34,8 +35,8 @@ pub(crate) struct ConnectedOutput {
     reliability: Reliability,
     sheds: bool,
     /// The most bytes that wait for room with one peer while another has had them.
-    most_behind: u64,
-    most_legs: usize,
+    max_behind: u64,
+    max_legs: usize,
     legs: Vec<Leg>,
     /// Those that were left because they were too far behind, until their connections are over.
     left: Vec<Leg>,
@@ -102,14 +103,14 @@ impl ConnectedOutput {
         reporter: Reporter,
     ) -> Self {
         Self {
-            most_legs: match copying.to_all && line.listens() {
-                true => MOST_COPIES,
+            max_legs: match copying.to_all && line.listens() {
+                true => MAX_COPIES,
                 false => 1,
             },
             line,
             reliability,
             sheds: copying.sheds && reliability != Reliability::Full,
-            most_behind: send_buffer,
+            max_behind: send_buffer,
             legs: Vec::new(),
             left: Vec::new(),
             next_leg: 0,
@@ -122,7 +123,8 @@ impl ConnectedOutput {
         }
     }
 
-    /// The sections that are known to be missing since the last call: at none of the peers, or at one of several.
+    /// The sections that are known to be missing since the last call: at none of the peers, or at
+    /// one of several.
     pub(crate) fn take_missing(&mut self) -> Vec<Missing> {
         let legs = self.legs.iter_mut().chain(&mut self.left);
         for fates in legs.filter_map(|leg| leg.fates.as_mut()) {
@@ -145,10 +147,11 @@ impl ConnectedOutput {
         self.line.called_in_vain()
     }
 
-    /// Takes up connections, gives up those that have ended, and gives those that were behind what they have room for;
-    /// returns when one of these happened. A call that is dropped before it is ready loses nothing.
+    /// Takes up connections, gives up those that have ended, and gives those that were behind what
+    /// they have room for; returns when one of these happened. A call that is dropped before it is
+    /// ready loses nothing.
     pub(crate) async fn tend(&mut self) -> Result<(), Trouble> {
-        let has_room = self.legs.len() < self.most_legs;
+        let has_room = self.legs.len() < self.max_legs;
         let ended = tokio::select! {
             Some(ended) = self.ends.join_next() => ended,
             connection = self.line.connection(), if has_room => {
@@ -198,13 +201,13 @@ impl ConnectedOutput {
         self.reporter.disconnected(&leg.connection, end);
         match self.line.on_lost(end) {
             // One of many callers may go when it wants.
-            Lost::ForGood(trouble) if self.most_legs == 1 => Err(trouble),
+            Lost::ForGood(trouble) if self.max_legs == 1 => Err(trouble),
             _ => Ok(()),
         }
     }
 
     /// Gives a section to everybody who is connected.
-    pub(crate) fn write(&mut self, passing: &Passing) {
+    pub(crate) fn write(&mut self, passing: &MediaUnit) {
         if self.legs.is_empty() {
             self.unsent.unconnected += 1;
             if self.lists != Listed::None {
@@ -222,8 +225,8 @@ impl ConnectedOutput {
         self.leave_behind();
     }
 
-    /// Whether anybody has been given everything so far, or there is nobody: the input is to wait otherwise, until
-    /// [`tend`](Self::tend) has changed that.
+    /// Whether anybody has been given everything so far, or there is nobody: the input is to wait
+    /// otherwise, until [`tend`](Self::tend) has changed that.
     pub(crate) fn has_room(&self) -> bool {
         self.legs.is_empty() || self.legs.iter().any(|leg| leg.behind() == 0)
     }
@@ -253,7 +256,7 @@ impl ConnectedOutput {
         if !self.has_room() {
             return;
         }
-        let most = self.most_behind;
+        let most = self.max_behind;
         while let Some(at) = self.legs.iter().position(|leg| leg.behind() > most) {
             let mut leg = self.legs.remove(at);
             self.reporter.warn(&format!(
@@ -267,8 +270,8 @@ impl ConnectedOutput {
         }
     }
 
-    /// Tells everybody who is connected that a section is missing: it is so in their lists too, under the next
-    /// number, and what needs it is worth nothing to them either.
+    /// Tells everybody who is connected that a section is missing: it is so in their lists too,
+    /// under the next number, and what needs it is worth nothing to them either.
     pub(crate) fn skip(&mut self, missing: &Missing) {
         for leg in &mut self.legs {
             leg.skip(missing.stream, missing.number);
@@ -292,7 +295,8 @@ impl ConnectedOutput {
         }
         let mut finishing = JoinSet::new();
         for mut leg in self.legs.drain(..) {
-            // What has deadlines is settled when they have passed; what has none takes as long as it takes.
+            // What has deadlines is settled when they have passed; what has none takes as long as
+            // it takes.
             let patience = match (self.reliability, leg.settled) {
                 (Reliability::Full, _) | (_, Settled::Never) => Duration::MAX,
                 (_, Settled::At(moment)) => {
@@ -309,7 +313,8 @@ impl ConnectedOutput {
                 .await;
                 let finished = tokio::time::timeout(patience, leg.connection.finish()).await;
                 if finished.is_err() {
-                    // This was all that there is: a receiver that waited for another connection would wait for ever.
+                    // This was all that there is: a receiver that waited for another connection
+                    // would wait for ever.
                     leg.connection
                         .close(CloseCode::DONE, "not confirmed in time");
                     leg.connection.closed().await;

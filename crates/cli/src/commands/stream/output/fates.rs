@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use comity::{Connection, Event, Events, Fate, Outcome, SectionId, StreamId};
 
-use super::super::passing::{Missing, Passing, kind, kind_of};
+use super::super::media_unit::{MediaUnit, Missing, kind, kind_of};
 
 /// Follows each section until it is known what became of it.
 #[derive(Debug)]
@@ -25,7 +25,7 @@ struct Given {
 }
 
 impl Given {
-    fn of(passing: &Passing) -> Self {
+    fn of(passing: &MediaUnit) -> Self {
         Self {
             number: passing.number,
             kind: match &passing.media {
@@ -51,7 +51,7 @@ impl Given {
 }
 
 /// A section that was given to nobody.
-pub(super) fn never_given(passing: &Passing, reason: &'static str) -> Missing {
+pub(super) fn never_given(passing: &MediaUnit, reason: &'static str) -> Missing {
     Given::of(passing).missing(passing.stream, reason, 0)
 }
 
@@ -64,7 +64,7 @@ impl Fates {
     }
 
     /// Follows a section that has this number in the connection.
-    pub(super) fn follow(&mut self, id: SectionId, passing: &Passing) {
+    pub(super) fn follow(&mut self, id: SectionId, passing: &MediaUnit) {
         self.open
             .insert((StreamId(passing.stream), id), Given::of(passing));
     }

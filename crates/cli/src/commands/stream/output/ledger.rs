@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::super::passing::Missing;
+use super::super::media_unit::Missing;
 
 /// What the thread that writes has written.
 #[derive(Debug, Default)]
@@ -30,15 +30,15 @@ impl Taken {
     }
 }
 
-/// How many sections may have left nothing to be written yet. Tables do that which are written with the first unit
-/// behind them; should none ever come, the oldest are forgotten.
-const MOST_SILENT: usize = 4_096;
+/// How many sections may have left nothing to be written yet. Tables do that which are written with
+/// the first unit behind them; should none ever come, the oldest are forgotten.
+const MAX_SILENT: usize = 4_096;
 
 /// A section, with the PID of its stream.
 type Entry = (Option<u16>, Missing);
 
-/// The sections that were given to a thread and may not be written yet. There are as many as wait to be written, and
-/// as the writer of media holds.
+/// The sections that were given to a thread and may not be written yet. There are as many as wait
+/// to be written, and as the writer of media holds.
 #[derive(Debug, Default)]
 pub(super) struct Ledger {
     /// Those that are in no piece yet, with the stream whose tables they may wait for.
@@ -71,7 +71,7 @@ impl Ledger {
 
     /// There is nothing to be written now: the writer keeps what they say for the next piece.
     pub(super) fn keep(&mut self) {
-        let surplus = self.next.len().saturating_sub(MOST_SILENT);
+        let surplus = self.next.len().saturating_sub(MAX_SILENT);
         self.next.drain(..surplus);
     }
 
@@ -122,7 +122,8 @@ mod tests {
     fn what_waits_for_tables_is_in_the_piece_behind_them() {
         let mut ledger = Ledger::default();
         let written = ledger.written.clone();
-        // Two streams wait for tables; those of the first come, then one that leaves nothing to write yet.
+        // Two streams wait for tables; those of the first come, then one that leaves nothing to
+        // write yet.
         for (number, pid) in [(0, 256), (1, 257), (2, 256)] {
             ledger.add(Some(pid), section(number));
         }
@@ -158,13 +159,13 @@ mod tests {
     #[test]
     fn what_leaves_nothing_to_write_is_kept_in_a_number_that_is_bounded() {
         let mut ledger = Ledger::default();
-        for number in 0..2 * MOST_SILENT as u64 {
+        for number in 0..2 * MAX_SILENT as u64 {
             ledger.add(None, section(number));
             ledger.assign(&BTreeSet::new());
             ledger.keep();
         }
         let kept = ledger.take();
-        assert_eq!(kept.len(), MOST_SILENT);
-        assert_eq!(kept[0].number, MOST_SILENT as u64);
+        assert_eq!(kept.len(), MAX_SILENT);
+        assert_eq!(kept[0].number, MAX_SILENT as u64);
     }
 }

@@ -10,8 +10,8 @@ use comity::{Connection, Reason, SectionId, SendError, StreamId, TargetBitrate};
 use comity_media::{Shedder, ShedderConfig};
 use comity_sim::network::skip_reason;
 
+use super::super::media_unit::{MediaUnit, Missing};
 use super::super::now;
-use super::super::passing::{Missing, Passing};
 use super::connected::Unsent;
 use super::fates::{Fates, never_given};
 
@@ -37,7 +37,7 @@ pub(super) struct Leg {
 /// What waits for room in the send buffer.
 #[derive(Debug)]
 enum Waiting {
-    Section(Passing),
+    Section(MediaUnit),
     /// Number `number` of `stream`, which is missing.
     Missing {
         stream: u16,
@@ -71,7 +71,8 @@ struct Numbers {
 }
 
 impl Numbers {
-    /// What `needs` is in the connection; an error where that was not given to it, though it could have been.
+    /// What `needs` is in the connection; an error where that was not given to it, though it could
+    /// have been.
     fn needed(&self, needs: Option<u64>) -> Result<Option<SectionId>, NotGiven> {
         let Some(needs) = needs else { return Ok(None) };
         match (self.given.get(&needs), self.oldest()) {
@@ -142,7 +143,7 @@ pub(super) struct Books<'a> {
 }
 
 impl Books<'_> {
-    fn enter(&mut self, passing: &Passing, refusal: Refusal) {
+    fn enter(&mut self, passing: &MediaUnit, refusal: Refusal) {
         let word = self.unsent.count(refusal);
         if let Some(missing) = &mut self.missing {
             missing.push(never_given(passing, word));
@@ -167,7 +168,7 @@ impl Leg {
     }
 
     /// Gives it a section that is left out where there is no room.
-    pub(super) fn give(&mut self, passing: &Passing, books: &mut Books<'_>) {
+    pub(super) fn give(&mut self, passing: &MediaUnit, books: &mut Books<'_>) {
         if let Err(refusal) = self.offer(passing) {
             if refusal == Refusal::NoRoom {
                 self.announce(passing.stream, passing.number, Reason::Cancelled);
@@ -177,7 +178,7 @@ impl Leg {
     }
 
     /// Gives it a section that waits for its turn where there is no room.
-    pub(super) fn queue(&mut self, passing: &Passing, books: &mut Books<'_>) {
+    pub(super) fn queue(&mut self, passing: &MediaUnit, books: &mut Books<'_>) {
         self.flush(books);
         let refused = match self.backlog.is_empty() {
             true => self.offer(passing),
@@ -257,7 +258,7 @@ impl Leg {
         }
     }
 
-    fn offer(&mut self, passing: &Passing) -> Result<(), Refusal> {
+    fn offer(&mut self, passing: &MediaUnit) -> Result<(), Refusal> {
         let numbers = self.streams.entry(passing.stream).or_default();
         numbers.see(passing.number);
         let Ok(needs) = numbers.needed(passing.needs) else {
@@ -295,8 +296,8 @@ impl Leg {
     }
 }
 
-/// Waits until one of those for whom something waits has room for it, or cannot be given anything any more. A call that is
-/// dropped before it is ready loses nothing.
+/// Waits until one of those for whom something waits has room for it, or cannot be given anything
+/// any more. A call that is dropped before it is ready loses nothing.
 pub(super) async fn room(legs: &[Leg]) {
     let mut rooms: Vec<_> = legs
         .iter()

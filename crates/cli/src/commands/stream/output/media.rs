@@ -1,7 +1,8 @@
 //! Sections as a stream of bytes again: files, pipes and datagrams.
 //!
-//! What a slow disk or reader has not taken yet waits in the connection's receive buffer, which `rcvbuf` bounds and
-//! of which the sender knows: [`Room`] is how little of it may wait here, behind the connection.
+//! What a slow disk or reader has not taken yet waits in the connection's receive buffer, which
+//! `rcvbuf` bounds and of which the sender knows: [`Room`] is how little of it may wait here,
+//! behind the connection.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::fs::OpenOptions;
@@ -17,7 +18,7 @@ use comity_media::{Header, PACKET, TsWriter, WriterConfig};
 use comity_units::Bytes;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 
-use super::super::passing::{Missing, Passing};
+use super::super::media_unit::{MediaUnit, Missing};
 use super::super::trouble::Trouble;
 use super::ledger::Ledger;
 use super::target::{Datagrams, Recording, Target, write_all};
@@ -25,21 +26,21 @@ use super::target::{Datagrams, Recording, Target, write_all};
 /// How many pieces may wait for a slow disk or reader, however short they are.
 const WAITING: usize = 256;
 /// The most bytes that may wait for it.
-const MOST_BYTES: u32 = 4 << 20;
+const MAX_BYTES: u32 = 4 << 20;
 
-/// How many bytes of pieces may wait for a slow disk or reader, and be written; then the connection holds the sender
-/// back. A piece that is longer waits alone.
+/// How many bytes of pieces may wait for a slow disk or reader, and be written; then the connection
+/// holds the sender back. A piece that is longer waits alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Room(u32);
 
 impl Room {
     /// Where no connection brings what is written: 4 MiB.
-    pub(crate) const WITHOUT_CONNECTION: Self = Self(MOST_BYTES);
+    pub(crate) const WITHOUT_CONNECTION: Self = Self(MAX_BYTES);
 
     /// Behind a connection that holds up to `receive_buffer`: a quarter of that, and at most 4 MiB.
     pub(crate) fn behind(receive_buffer: Bytes) -> Self {
-        let quarter = u32::try_from(receive_buffer.get() / 4).unwrap_or(MOST_BYTES);
-        Self(quarter.clamp(1, MOST_BYTES))
+        let quarter = u32::try_from(receive_buffer.get() / 4).unwrap_or(MAX_BYTES);
+        Self(quarter.clamp(1, MAX_BYTES))
     }
 }
 
@@ -160,9 +161,9 @@ impl MediaOutput {
         })
     }
 
-    /// Takes a section to be written by [`flush`](Self::flush), and never fails: what is wrong with the disk or the reader
-    /// is told there.
-    pub(crate) fn write(&mut self, passing: &Passing) -> Written {
+    /// Takes a section to be written by [`flush`](Self::flush), and never fails: what is wrong with
+    /// the disk or the reader is told there.
+    pub(crate) fn write(&mut self, passing: &MediaUnit) -> Written {
         let mut piece = Vec::new();
         if self.form == Form::Plain {
             piece.extend(&passing.payload);
@@ -203,7 +204,8 @@ impl MediaOutput {
         self.ledger.has_failed
     }
 
-    /// Bytes written, of whole pieces: not those that wait, nor those of a piece that did not find room.
+    /// Bytes written, of whole pieces: not those that wait, nor those of a piece that did not find
+    /// room.
     pub(crate) fn bytes(&self) -> u64 {
         self.ledger.written.bytes()
     }
@@ -217,8 +219,8 @@ impl MediaOutput {
         self.waiting.push_back(piece);
     }
 
-    /// Gives on what was taken; waits while the disk or the reader is behind. A call that is dropped before it is ready
-    /// loses nothing: the next one goes on with it.
+    /// Gives on what was taken; waits while the disk or the reader is behind. A call that is
+    /// dropped before it is ready loses nothing: the next one goes on with it.
     pub(crate) async fn flush(&mut self) -> Result<Written, Trouble> {
         if let Some(trouble) = self.unfit.take() {
             self.ledger.has_failed = true;
@@ -317,8 +319,8 @@ mod tests {
 
     use tokio::task::unconstrained;
 
+    use super::super::super::media_unit::Due;
     use super::super::super::now;
-    use super::super::super::passing::Due;
     use super::*;
 
     /// Takes a piece whenever it is let, and says how long it was.
@@ -342,8 +344,8 @@ mod tests {
     }
 
     /// A section of another application, which is written as it is.
-    fn section(length: usize) -> Passing {
-        Passing {
+    fn section(length: usize) -> MediaUnit {
+        MediaUnit {
             stream: 1,
             number: 0,
             importance: 0,
@@ -389,7 +391,8 @@ mod tests {
             flushes(&mut output).await;
             assert_eq!(taken.recv(), Ok(3_000_000));
             assert_eq!(taken_at_once(&mut output, 3_000_000), 0);
-            // Whoever waits for room learns that the reader is gone, and what waited is named with the rest: one was taken.
+            // Whoever waits for room learns that the reader is gone, and what waited is named with
+            // the rest: one was taken.
             drop(let_it);
             assert!(output.flush().await.is_err());
             assert_eq!(output.take_unwritten().len(), 4);

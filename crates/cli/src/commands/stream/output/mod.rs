@@ -14,7 +14,7 @@ use comity::uri::Uri as ComityUri;
 use comity_congestion::table;
 
 use super::line::{Line, LineOptions};
-use super::passing::{Missing, Passing};
+use super::media_unit::{MediaUnit, Missing};
 use super::sockets;
 use super::status::Reporter;
 use super::trouble::Trouble;
@@ -32,7 +32,8 @@ pub(crate) enum Output {
 }
 
 impl Output {
-    /// Opens what `uri`, written as `text`, names. Bytes that are not written yet have `room` there.
+    /// Opens what `uri`, written as `text`, names. Bytes that are not written yet have `room`
+    /// there.
     pub(crate) fn open(
         uri: &Uri,
         text: &str,
@@ -86,8 +87,8 @@ impl Output {
         }
     }
 
-    /// Whether more may be written: where nothing is left out, what came before may still wait for room. That changes
-    /// while the output is looked after.
+    /// Whether more may be written: where nothing is left out, what came before may still wait for
+    /// room. That changes while the output is looked after.
     pub(crate) fn has_room(&self) -> bool {
         match self {
             // A write waits for its own room.
@@ -96,8 +97,8 @@ impl Output {
         }
     }
 
-    /// Looks after the output; returns when something has changed. A call that is dropped before it is ready loses
-    /// nothing.
+    /// Looks after the output; returns when something has changed. A call that is dropped before it
+    /// is ready loses nothing.
     pub(crate) async fn tend(&mut self) -> Result<Written, Trouble> {
         match self {
             Self::Media(output) => match output.ended().await? {
@@ -110,7 +111,7 @@ impl Output {
     }
 
     /// Takes a section, which [`flush`](Self::flush) gives on.
-    pub(crate) fn write(&mut self, passing: &Passing) -> Written {
+    pub(crate) fn write(&mut self, passing: &MediaUnit) -> Written {
         match self {
             Self::Media(output) => output.write(passing),
             Self::Connected(output) => {
@@ -120,8 +121,8 @@ impl Output {
         }
     }
 
-    /// Gives on what was taken, as far as that has to wait for a disk or a reader. A call that is dropped before it is ready
-    /// loses nothing.
+    /// Gives on what was taken, as far as that has to wait for a disk or a reader. A call that is
+    /// dropped before it is ready loses nothing.
     pub(crate) async fn flush(&mut self) -> Result<Written, Trouble> {
         match self {
             Self::Media(output) => output.flush().await,
@@ -170,7 +171,7 @@ impl Output {
     }
 }
 
-/// Says so where the controller has it that nothing is sent again.
+/// Says so where the controller has it that nothing is retransmitted.
 fn tell_of_losses(uri: &ComityUri, reporter: &Reporter) {
     let name = &uri.settings.controller;
     if uri.settings.effective_reliability() == Reliability::None

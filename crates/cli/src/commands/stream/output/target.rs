@@ -82,8 +82,8 @@ impl Target for Recording {
         let taken = self.file.write_all(piece);
         match (&taken, self.is_stored) {
             (Ok(()), _) => self.length += piece.len() as u64,
-            // The part that found room is no section, nor need it be whole packets. When even this fails, the first
-            // error is the one to tell.
+            // The part that found room is no section, nor need it be whole packets. When even this
+            // fails, the first error is the one to tell.
             (Err(_), true) => drop(self.file.set_len(self.length)),
             (Err(_), false) => {}
         }
@@ -109,7 +109,8 @@ pub(crate) struct Datagrams {
 }
 
 impl Datagrams {
-    /// Datagrams of at most `length` bytes of media each, at least one, in RTP where there is a packetiser.
+    /// Datagrams of at most `length` bytes of media each, at least one, in RTP where there is a
+    /// packetiser.
     pub(crate) fn new(socket: UdpSocket, length: usize, packetiser: Option<Packetiser>) -> Self {
         Self {
             socket,

@@ -110,8 +110,8 @@ fn steps() -> impl Strategy<Value = Vec<(u64, Step)>> {
 }
 
 proptest! {
-    /// The sums that are kept say what the segments say, whatever happens; nothing of what is outstanding is counted
-    /// twice or forgotten.
+    /// The sums that are kept say what the segments say, whatever happens; nothing of what is
+    /// outstanding is counted twice or forgotten.
     #[test]
     fn the_record_agrees_with_a_table(steps in steps()) {
         let mut flight = Flight::new();

@@ -1,0 +1,554 @@
+//! Version 1, as Linux has it.
+
+use comity_units::{Bytes, Rate, Seed, Span, Time};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rand_xoshiro::rand_core::{Rng, SeedableRng};
+
+use super::aggregation::Aggregation;
+use super::filter::MaxFilter;
+use super::output::Output;
+use super::policer::{Policer, Progress, Verdict};
+use super::{FULL_GROWTH, FULL_ROUNDS, MIN_WINDOW, NOMINAL_RTT, ProbeRtt, Rounds, Totals, rate};
+use crate::{Ack, Controller, Decision, Loss, LossCause, Phase, RateSample, Sent, Timeout};
+
+/// Settings of [`Bbr`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct BbrConfig {
+    /// The payload of a full segment.
+    pub mss: Bytes,
+    /// The window before the first acknowledgement.
+    pub initial_window: Bytes,
+    /// The window never rises above this.
+    pub max_window: Bytes,
+    /// Where the cycle of gains begins.
+    pub seed: Seed,
+    /// The window in products of bandwidth and round trip, in ProbeBW; at least 1.
+    pub cwnd_gain: f64,
+    /// How long the least round trip holds; when it is this old, the flow enters ProbeRTT.
+    pub min_rtt_window: Span,
+    /// How long ProbeRTT lasts at least.
+    pub probe_rtt_time: Span,
+    /// Whether the window makes room for acknowledgements that come in lumps.
+    pub aggregation: bool,
+    /// Whether policers are looked for.
+    pub policer: bool,
+}
+
+impl BbrConfig {
+    /// The values of Linux.
+    pub const fn linux(mss: Bytes) -> Self {
+        Self {
+            mss,
+            initial_window: Bytes::new(mss.get().saturating_mul(10)),
+            max_window: Bytes::MAX,
+            seed: Seed::new(0),
+            cwnd_gain: 2.0,
+            min_rtt_window: Span::from_secs(10),
+            probe_rtt_time: Span::from_millis(200),
+            aggregation: true,
+            policer: true,
+        }
+    }
+}
+
+/// A flow that paces at the bandwidth that it measures, and keeps two products of that and the
+/// round trip in flight.
+///
+/// ```text
+/// bw      = max( delivery-rate samples of 10 rounds )      without those that the application limited and that are lower
+/// min_rtt = min( round trips of 10 s )
+/// pacing  = 0.99 · gain · bw
+/// cwnd    = gain · bw · min_rtt + 3 bursts, rounded up to an even number of segments, at least 4
+///
+/// Startup    gains 2.887, 2.887   until bw has grown by less than 25 % in three rounds
+/// Drain      gains 0.344, 2.887   until one bw · min_rtt is in flight
+/// ProbeBW    gains c, 2           c = 1.25, 0.75, then six times 1; each for a min_rtt
+/// ProbeRTT   gains 1, cwnd = 4    every 10 s without a lower round trip, for 200 ms and a round
+/// ```
+///
+/// Losses do not change bandwidth or round trip. In the first round of a fast recovery what arrives
+/// is what may leave; in the next the window climbs back, and afterwards it is what it was. Where
+/// the acknowledgement that ends a recovery begins another, the window keeps climbing. A timeout
+/// leaves one segment.
+///
+/// Source: Linux, net/ipv4/tcp_bbr.c (`bbr`, version 1), and N. Cardwell and others, "BBR:
+/// congestion-based congestion control", ACM Queue 14 (2016).
+///
+/// Differs from the source in: 1. real numbers instead of fixed-point ones and of clock ticks of a
+/// millisecond or more;
+/// 2. amounts are bytes over the segment size, so that a packet that is not full counts for what it
+///    is; 3. losses that a timer finds count with the next acknowledgement; 4. samples that
+///    ProbeRTT is to blame for are recognised here, where Linux marks them at the socket; 5. a
+///    burst is 1/1024 s of the rate, two segments at least, whether or not the transport sends it
+///    at once: three of them are added to the window all the same; 6. a least round trip under 16
+///    ms does not make bursts larger.
+#[derive(Clone, Debug)]
+pub struct Bbr {
+    config: BbrConfig,
+    random: Xoshiro256PlusPlus,
+    output: Output,
+    mode: Mode,
+    cycle: usize,
+    cycle_began: Time,
+    rounds: Rounds,
+    bandwidth: MaxFilter,
+    /// The least round trip, and when it was measured.
+    min_rtt: Option<Span>,
+    min_rtt_at: Option<Time>,
+    probe_rtt: ProbeRtt,
+    full: FullBandwidth,
+    /// cwnd in segments, and what it was before a recovery or ProbeRTT.
+    window: f64,
+    prior_window: f64,
+    repair: Repair,
+    /// What arrives is what may leave.
+    is_conserving: bool,
+    policer: Policer,
+    aggregation: Aggregation,
+    is_restarting: bool,
+    has_seen_rtt: bool,
+    totals: Totals,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mode {
+    Startup,
+    Drain,
+    ProbeBw,
+    ProbeRtt,
+}
+
+/// Whether the path was filled.
+#[derive(Clone, Copy, Debug, Default)]
+struct FullBandwidth {
+    is_reached: bool,
+    bandwidth: f64,
+    rounds: u32,
+}
+
+/// What was repaired when the last acknowledgement came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Repair {
+    Nothing,
+    /// A fast recovery.
+    Loss,
+    Timeout,
+}
+
+/// 2/ln 2, in the 256ths of Linux: the least gain with which a rate doubles in a round trip.
+const HIGH_GAIN: f64 = 739.0 / 256.0;
+const DRAIN_GAIN: f64 = 88.0 / 256.0;
+const CYCLE: [f64; 8] = [1.25, 0.75, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0];
+/// The cycle begins in any phase except the draining one.
+const STARTING_PHASES: u64 = 7;
+const BANDWIDTH_ROUNDS: u64 = 10;
+/// The window before there is a round trip.
+const UNMEASURED_WINDOW: f64 = 10.0;
+/// Lumps of acknowledgements longer than this make no more room.
+const MAX_EXCESS_SECONDS: f64 = 0.1;
+
+impl Bbr {
+    /// A flow that has not sent yet.
+    pub fn new(config: BbrConfig) -> Self {
+        let mut output = Output::new(config.mss);
+        output.begin(config.initial_window.get() as f64, NOMINAL_RTT, HIGH_GAIN);
+        let segments = |amount| crate::controllers::segments(amount, config.mss);
+        Self {
+            config,
+            random: Xoshiro256PlusPlus::seed_from_u64(config.seed.get()),
+            output,
+            mode: Mode::Startup,
+            cycle: 0,
+            cycle_began: Time::ZERO,
+            rounds: Rounds::default(),
+            bandwidth: MaxFilter::new(BANDWIDTH_ROUNDS),
+            min_rtt: None,
+            min_rtt_at: None,
+            probe_rtt: ProbeRtt::default(),
+            full: FullBandwidth::default(),
+            window: segments(config.initial_window)
+                .min(segments(config.max_window))
+                .max(1.0),
+            prior_window: 0.0,
+            repair: Repair::Nothing,
+            is_conserving: false,
+            policer: Policer::default(),
+            aggregation: Aggregation::default(),
+            is_restarting: false,
+            has_seen_rtt: false,
+            totals: Totals::default(),
+        }
+    }
+
+    /// The bandwidth of the path, in bytes a second; zero before the first sample.
+    fn estimate(&self) -> f64 {
+        self.policer
+            .bandwidth()
+            .unwrap_or_else(|| self.bandwidth.max())
+    }
+
+    fn pacing_gain(&self) -> f64 {
+        match self.mode {
+            Mode::Startup => HIGH_GAIN,
+            Mode::Drain => DRAIN_GAIN,
+            Mode::ProbeBw if self.policer.bandwidth().is_some() => 1.0,
+            Mode::ProbeBw => CYCLE.get(self.cycle).copied().unwrap_or(1.0),
+            Mode::ProbeRtt => 1.0,
+        }
+    }
+
+    const fn cwnd_gain(&self) -> f64 {
+        match self.mode {
+            Mode::Startup | Mode::Drain => HIGH_GAIN,
+            Mode::ProbeBw => self.config.cwnd_gain,
+            Mode::ProbeRtt => 1.0,
+        }
+    }
+
+    fn segments(&self, amount: Bytes) -> f64 {
+        amount.get() as f64 / self.output.mss
+    }
+
+    /// So many products of bandwidth and round trip, in whole segments.
+    fn products(&self, bandwidth: f64, gain: f64) -> f64 {
+        match self.min_rtt {
+            None => UNMEASURED_WINDOW,
+            Some(rtt) => libm::ceil(gain * bandwidth * rtt.as_secs_f64() / self.output.mss),
+        }
+    }
+
+    /// Adds what the hosts at both ends hold: three bursts, and an even number for acknowledgements
+    /// of two.
+    fn with_bursts(&self, segments: f64) -> f64 {
+        let even = libm::ceil((segments + 3.0 * self.output.burst()) / 2.0) * 2.0;
+        let is_probing = self.mode == Mode::ProbeBw && self.cycle == 0;
+        even + if is_probing { 2.0 } else { 0.0 }
+    }
+
+    fn target(&self, gain: f64) -> f64 {
+        self.with_bursts(self.products(self.bandwidth.max(), gain))
+    }
+
+    /// What will be in the network when the next burst leaves, in segments.
+    fn in_network(&self, now: Time, in_flight: Bytes) -> f64 {
+        let delivered = self.output.delivered_by_next(now, self.estimate()) / self.output.mss;
+        let burst = if self.pacing_gain() > 1.0 {
+            self.output.burst()
+        } else {
+            0.0
+        };
+        (self.segments(in_flight) + burst - libm::floor(delivered)).max(0.0)
+    }
+
+    fn update_bandwidth(&mut self, now: Time, sample: &RateSample) {
+        self.rounds.began = false;
+        if !sample.has_rate() {
+            return;
+        }
+        if self.rounds.on_sample(sample) {
+            self.is_conserving = false;
+        }
+        let app_limited = self.probe_rtt.is_limited(sample);
+        self.look_for_policer(now, sample.newly_lost > Bytes::ZERO, app_limited);
+        let rate = rate(sample);
+        if !app_limited || rate >= self.bandwidth.max() {
+            self.bandwidth.update(self.rounds.count, rate);
+        }
+    }
+
+    fn look_for_policer(&mut self, now: Time, has_loss: bool, app_limited: bool) {
+        if !self.config.policer {
+            return;
+        }
+        let verdict = self.policer.on_ack(&Progress {
+            now,
+            delivered: self.totals.delivered,
+            lost: self.totals.lost,
+            has_loss,
+            round_began: self.rounds.began,
+            app_limited,
+            is_cycling: self.mode == Mode::ProbeBw,
+        });
+        if verdict == Verdict::Over {
+            self.enter_probe_bw(now);
+        }
+    }
+
+    fn update_aggregation(&mut self, now: Time, sample: &RateSample) {
+        if self.config.aggregation && sample.has_rate() && sample.newly_delivered > Bytes::ZERO {
+            self.aggregation.on_ack(
+                now,
+                sample.newly_delivered.get() as f64,
+                self.estimate(),
+                self.window * self.output.mss,
+                self.rounds.began,
+            );
+        }
+    }
+
+    fn update_cycle(&mut self, now: Time, sample: &RateSample) {
+        if self.mode == Mode::ProbeBw && self.is_next_phase_due(now, sample) {
+            self.advance_cycle(now);
+        }
+    }
+
+    fn is_next_phase_due(&self, now: Time, sample: &RateSample) -> bool {
+        let lasted = now.saturating_since(self.cycle_began);
+        let is_full_length = self.min_rtt.is_some_and(|rtt| lasted > rtt);
+        let gain = self.pacing_gain();
+        let in_network = self.in_network(now, sample.prior_in_flight);
+        if gain > 1.0 {
+            // A path with little room for a queue never holds so much.
+            is_full_length && (sample.newly_lost > Bytes::ZERO || in_network >= self.target(gain))
+        } else if gain < 1.0 {
+            is_full_length || in_network <= self.target(1.0)
+        } else {
+            is_full_length
+        }
+    }
+
+    fn advance_cycle(&mut self, now: Time) {
+        self.cycle = (self.cycle + 1) % CYCLE.len();
+        self.cycle_began = now;
+    }
+
+    fn enter_probe_bw(&mut self, now: Time) {
+        self.mode = Mode::ProbeBw;
+        let draw = ((self.random.next_u64() >> 32) * STARTING_PHASES) >> 32;
+        self.cycle = CYCLE.len() - 1 - draw as usize;
+        self.advance_cycle(now);
+    }
+
+    fn check_full_bandwidth(&mut self, sample: &RateSample) {
+        if self.full.is_reached || !self.rounds.began || self.probe_rtt.is_limited(sample) {
+            return;
+        }
+        let bandwidth = self.bandwidth.max();
+        if bandwidth >= FULL_GROWTH * self.full.bandwidth {
+            self.full.bandwidth = bandwidth;
+            self.full.rounds = 0;
+        } else {
+            self.full.rounds += 1;
+            self.full.is_reached = self.full.rounds >= FULL_ROUNDS;
+        }
+    }
+
+    fn check_drain(&mut self, now: Time, sample: &RateSample) {
+        if self.mode == Mode::Startup && self.full.is_reached {
+            self.mode = Mode::Drain;
+        }
+        if self.mode == Mode::Drain && self.in_network(now, sample.in_flight) <= self.target(1.0) {
+            self.enter_probe_bw(now);
+        }
+    }
+
+    fn update_min_rtt(&mut self, now: Time, sample: &RateSample) {
+        let measured_at = *self.min_rtt_at.get_or_insert(now);
+        let is_expired = now > measured_at + self.config.min_rtt_window;
+        if let Some(rtt) = sample.rtt
+            && (is_expired || self.min_rtt.is_none_or(|least| rtt <= least))
+        {
+            self.min_rtt = Some(rtt);
+            self.min_rtt_at = Some(now);
+        }
+        if is_expired && !self.is_restarting && self.mode != Mode::ProbeRtt {
+            self.save_window();
+            self.mode = Mode::ProbeRtt;
+            self.probe_rtt = ProbeRtt::begin(self.totals.delivered);
+        }
+        if self.mode == Mode::ProbeRtt {
+            self.go_on_with_probe_rtt(now, sample);
+        }
+        if sample.has_rate() {
+            self.is_restarting = false;
+        }
+    }
+
+    fn go_on_with_probe_rtt(&mut self, now: Time, sample: &RateSample) {
+        let (most, time) = (MIN_WINDOW * self.output.mss, self.config.probe_rtt_time);
+        let probe = &mut self.probe_rtt;
+        if probe.on_sample(now, sample, most, time, &mut self.rounds) {
+            self.check_probe_rtt_done(now);
+        }
+    }
+
+    fn check_probe_rtt_done(&mut self, now: Time) {
+        if !self.probe_rtt.is_over(now) {
+            return;
+        }
+        self.min_rtt_at = Some(now);
+        self.window = self.window.max(self.prior_window);
+        if self.full.is_reached {
+            self.enter_probe_bw(now);
+        } else {
+            self.mode = Mode::Startup;
+        }
+    }
+
+    /// Keeps the window for the time after a recovery or ProbeRTT.
+    fn save_window(&mut self) {
+        let is_good = self.repair == Repair::Nothing && self.mode != Mode::ProbeRtt;
+        self.prior_window = if is_good {
+            self.window
+        } else {
+            self.prior_window.max(self.window)
+        };
+    }
+
+    fn set_window(&mut self, ack: &Ack, sample: &RateSample) {
+        let acked = self.segments(sample.newly_delivered);
+        if acked > 0.0 {
+            self.move_window(ack, sample, acked);
+        }
+        self.window = self
+            .window
+            .min(crate::controllers::segments(
+                self.config.max_window,
+                self.config.mss,
+            ))
+            .max(1.0);
+        if self.mode == Mode::ProbeRtt {
+            self.window = self.window.min(MIN_WINDOW);
+        }
+    }
+
+    fn move_window(&mut self, ack: &Ack, sample: &RateSample, acked: f64) {
+        // An acknowledgement lets go at most twice what it covers: less what is lost here, slow
+        // start below.
+        let mut window = self.window;
+        if sample.newly_lost > Bytes::ZERO {
+            window = (window - self.segments(sample.newly_lost)).max(1.0);
+        }
+        let in_use = self.segments(sample.in_flight) + acked;
+        let before = self.repair;
+        self.repair = match before {
+            _ if !ack.in_recovery => Repair::Nothing,
+            Repair::Timeout => Repair::Timeout,
+            Repair::Nothing | Repair::Loss => Repair::Loss,
+        };
+        // A recovery that begins with the acknowledgement that ends another goes on as that one.
+        if self.repair == Repair::Loss && before == Repair::Nothing {
+            self.is_conserving = true;
+            self.rounds.end = self.totals.delivered;
+            window = in_use;
+        } else if before != Repair::Nothing && self.repair == Repair::Nothing {
+            self.is_conserving = false;
+            window = window.max(self.prior_window);
+        }
+        if self.is_conserving {
+            self.window = window.max(in_use);
+            return;
+        }
+        let mut target = self.products(self.estimate(), self.cwnd_gain());
+        if self.full.is_reached {
+            target += self.room_for_lumps();
+        }
+        let target = self.with_bursts(target);
+        if self.full.is_reached {
+            window = (window + acked).min(target);
+        } else if window < target || self.totals.delivered < self.config.initial_window.get() {
+            window += acked;
+        }
+        self.window = window.max(MIN_WINDOW);
+    }
+
+    /// What the window makes room for beyond the products, in segments.
+    fn room_for_lumps(&self) -> f64 {
+        let mss = self.output.mss;
+        let most = libm::floor(self.estimate() * MAX_EXCESS_SECONDS / mss);
+        self.aggregation.segments(mss).min(most)
+    }
+
+    fn take_first_rtt(&mut self, rtt: Option<Span>) {
+        if let (false, Some(rtt)) = (self.has_seen_rtt, rtt) {
+            self.has_seen_rtt = true;
+            let window = self.window * self.output.mss;
+            self.output.begin(window, rtt, HIGH_GAIN);
+        }
+    }
+}
+
+impl Controller for Bbr {
+    fn on_ack(&mut self, ack: &Ack) {
+        let Some(sample) = &ack.sample else {
+            // A handshake measures a round trip before anything is delivered.
+            self.take_first_rtt(ack.rtt);
+            if let (None, Some(rtt)) = (self.min_rtt, ack.rtt) {
+                self.min_rtt = Some(rtt);
+                self.min_rtt_at = Some(ack.now);
+            }
+            return;
+        };
+        self.totals = Totals {
+            delivered: sample.total_delivered.get(),
+            lost: sample.total_lost.get(),
+        };
+        self.update_bandwidth(ack.now, sample);
+        self.update_aggregation(ack.now, sample);
+        self.update_cycle(ack.now, sample);
+        self.check_full_bandwidth(sample);
+        self.check_drain(ack.now, sample);
+        self.update_min_rtt(ack.now, sample);
+        self.take_first_rtt(sample.rtt);
+        let (bandwidth, gain) = (self.estimate(), self.pacing_gain());
+        self.output.set(bandwidth, gain, self.full.is_reached);
+        self.set_window(ack, sample);
+    }
+
+    fn on_sent(&mut self, sent: &Sent) {
+        let is_first = sent.in_flight <= sent.payload;
+        if is_first && (self.output.ran_dry || self.mode == Mode::ProbeRtt) {
+            self.is_restarting = true;
+            self.aggregation.restart(sent.now);
+            match self.mode {
+                Mode::ProbeBw => self.output.set(self.estimate(), 1.0, self.full.is_reached),
+                Mode::ProbeRtt => self.check_probe_rtt_done(sent.now),
+                Mode::Startup | Mode::Drain => {}
+            }
+        }
+        self.output.on_sent(sent);
+    }
+
+    fn on_loss(&mut self, loss: &Loss) {
+        if loss.cause != LossCause::Mark {
+            self.save_window();
+        }
+    }
+
+    fn on_timeout(&mut self, timeout: &Timeout) {
+        self.save_window();
+        self.window = 1.0;
+        self.repair = Repair::Timeout;
+        self.full.bandwidth = 0.0;
+        self.rounds.began = true;
+        self.look_for_policer(timeout.now, true, false);
+    }
+
+    fn on_spurious_loss(&mut self, _now: Time) {
+        self.full.bandwidth = 0.0;
+        self.full.rounds = 0;
+        self.policer.reset();
+    }
+
+    fn decision(&self) -> Decision {
+        Decision {
+            window: Bytes::new((self.window * self.output.mss) as u64).max(self.config.mss),
+            pacing: self.output.pacing(),
+            ssthresh: None,
+            phase: match self.mode {
+                Mode::Startup => Phase::SlowStart,
+                Mode::ProbeBw if self.pacing_gain() == 1.0 => Phase::Steady,
+                _ => Phase::Probing,
+            },
+        }
+    }
+
+    fn capacity(&self) -> Option<Rate> {
+        let bandwidth = self.estimate();
+        (bandwidth > 0.0).then(|| Rate::from_bps_f64(bandwidth * 8.0))
+    }
+
+    fn needs_rate_samples(&self) -> bool {
+        true
+    }
+}

@@ -1,0 +1,99 @@
+//! When the packets of a controller that schedules each of them leave.
+
+use comity_units::{Bytes, Rate, Span, Time};
+
+/// The calendar of one sender, and how long a packet takes on its own link.
+///
+/// ```text
+/// next = max( due + period, now + τ )     due = the time that was set, or now if that is long past
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Departures {
+    next_at: Time,
+    link: Rate,
+    /// τ: of the largest packet so far.
+    transmission: Span,
+}
+
+impl Departures {
+    /// A calendar on which the first packet may leave at any time.
+    pub(super) fn new(link: Rate, packet: Bytes) -> Self {
+        Self {
+            next_at: Time::ZERO,
+            link,
+            transmission: link.transmission_time(packet).min(LONGEST),
+        }
+    }
+
+    /// When the next packet is due.
+    pub(super) const fn next_at(&self) -> Time {
+        self.next_at
+    }
+
+    /// The next packet is due then, whatever was set.
+    pub(super) const fn set(&mut self, at: Time) {
+        self.next_at = at;
+    }
+
+    /// τ.
+    pub(super) const fn transmission(&self) -> Span {
+        self.transmission
+    }
+
+    /// A packet of so many bytes is about to be counted.
+    pub(super) fn measure(&mut self, wire: Bytes) {
+        let transmission = self.link.transmission_time(wire).min(LONGEST);
+        self.transmission = self.transmission.max(transmission);
+    }
+
+    /// A packet left; the next one is a period behind. A timer that was late is made up for, a
+    /// pause is not.
+    pub(super) fn on_sent(&mut self, now: Time, period: Span) {
+        let late = now.saturating_since(self.next_at);
+        let due = if late < period.max(LATE) {
+            self.next_at
+        } else {
+            now
+        };
+        self.next_at = (due + period).max(now + self.transmission);
+    }
+}
+
+/// A packet takes no longer on the sender's link, whatever is told of its size.
+const LONGEST: Span = Span::from_secs(60);
+
+/// A departure so little behind its time was held up by a timer.
+const LATE: Span = Span::from_millis(1);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_late_timer_is_made_up_for_and_a_pause_is_not() {
+        let at = Time::from_micros;
+        let period = Span::from_micros(3_000);
+        // 1000 bytes at 8 Mb/s: 1 ms.
+        let mut departures = Departures::new(Rate::from_mbps(8), Bytes::new(1_000));
+        departures.set(at(10_000));
+        for (now, next) in [
+            (10_000, 13_000),
+            (13_400, 16_000),
+            // Never closer than they fit on the link.
+            (18_900, 19_900),
+            // A period and more late: from now on.
+            (22_900, 25_900),
+        ] {
+            departures.on_sent(at(now), period);
+            assert_eq!(departures.next_at(), at(next), "{now}");
+        }
+        departures.measure(Bytes::new(500));
+        assert_eq!(departures.transmission(), Span::from_millis(1));
+        departures.measure(Bytes::new(2_000));
+        assert_eq!(departures.transmission(), Span::from_millis(2));
+        let mut slow = Departures::new(Rate::from_bps(1), Bytes::new(1_000));
+        assert_eq!(slow.transmission(), LONGEST);
+        slow.measure(Bytes::MAX);
+        assert_eq!(slow.transmission(), LONGEST);
+    }
+}

@@ -1,0 +1,472 @@
+//! IFTP, the Internet-friendly transport protocol: a gap between packets that emulates TCP's
+//! window.
+//!
+//! Time is cut into rounds of one smoothed round trip `R`. In each the sender makes one sweep of
+//! `n` packets, a gap `G` apart, and from round to round `n` moves as TCP's window would: doubled
+//! below a threshold, one more above it, half after a loss, one after a timeout. Nothing is sent
+//! again.
+//!
+//! ```text
+//!  start ─▶ n = 1, its acknowledgement gives R
+//!             │
+//!             ▼          all ACKs of the round before are in, and R is over
+//!        slow start ──────────────────────────────▶ n = min(2n, ssthresh)      (2)
+//!             │ n = ssthresh
+//!             ▼
+//!   congestion avoidance ─────────────────────────▶ n = min(n + 1, Wmax)       (4)
+//!
+//!   loss     `aftermissing_thresh` ACKs behind a missing one:
+//!            ssthresh = max(ssthresh / 2, 2), n = max(n / 2, 1)                (6)
+//!            further losses count again after an ACK of the last packet sent before, or of a later one
+//!   timeout  no ACK for RTO: ssthresh = max(n / 2, 2), n = 1, G = R − τ
+//! ```
+//!
+//! Source: ElAarag and Bassiouni, "A TCP-friendly Protocol for Media Streams over Best Effort
+//! Networks", sections 3 and 4. The paper gives each gap in two forms, one from the gap before and
+//! one from `R`. In the copy at hand both forms of equations 2, 4 and 6 are equal as long as `R` is
+//! (a test works them out); the second is used, because when `R` moves only it keeps
+//! `n · (G + τ) = R`, which equations 1, 3 and 5 demand.
+//!
+//! Differs from the paper in: 1. where it is silent about a round whose acknowledgements are not
+//! all in, the round lasts until they are and the sender pauses behind its sweep
+//! ([`LateAcks::Wait`]), or the next one begins with the same `n` ([`LateAcks::Hold`]); 2. the
+//! doubling stops at `ssthresh` and does not jump over it; 3. half of an odd `n` is rounded down,
+//! and the gap is that of the whole number; 4. the halved round begins when the loss is found, as
+//! TCP's does, not at the end of the round that it cuts short; 5. in the loss phase `n` stays as it
+//! is, and the round that follows it is the first one judged; 6. an application that leaves a sweep
+//! incomplete leaves `n` as it is;
+//! 7. the timeout is that of RFC 6298 with a floor that can be set, doubled for each expiry in a
+//!    row; 8. a transport without packet numbers tells of losses itself, and its acknowledgements
+//!    count for the oldest packets;
+//! 9. the paper's acknowledgement names one packet, so that one that is lost leaves a gap as the
+//!    loss of its packet would; the transport's names all that arrived of late, and the next one
+//!    closes the gap; 10. what the transport sends for itself (a ping, how much room there is) is
+//!    no packet of a sweep, and its probe for a lost tail leaves with the timeout, as the one
+//!    packet of the round that begins then; 11. `Wmax`, the receiver's maximum, is told to the
+//!    sender's controller once ([`IftpConfig::max_packets`]): room that the receiver gives later
+//!    holds the transport back, and `n` goes on growing meanwhile only as long as sweeps are
+//!    complete (6.).
+
+mod outstanding;
+
+use comity_units::{Bytes, PacketNumber, Rate, Span, Time};
+
+use self::outstanding::Outstanding;
+use super::departures::Departures;
+use crate::{
+    Ack, Arrival, Controller, Decision, Loss, Meter, Pacing, Phase, Report, RttConfig,
+    RttEstimator, Sent, Tag, Timeout,
+};
+
+/// What IFTP is built from.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct IftpConfig {
+    /// The payload of a full packet.
+    pub mss: Bytes,
+    /// The most that may be in flight, whatever the controller says.
+    pub max_window: Bytes,
+    /// The speed of the sender's own link, by which `τ` is a packet's size; [`Rate::MAX`] for
+    /// `τ = 0`.
+    pub link: Rate,
+    /// The first `ssthresh`, in packets, at least 2.
+    pub ssthresh: u32,
+    /// `Wmax`: the most packets of a round, at least 1.
+    pub max_packets: u32,
+    /// `aftermissing_thresh`: how many acknowledgements behind a missing one mean a loss, at
+    /// least 1.
+    pub missing_threshold: u32,
+    /// The least time without acknowledgements that is a timeout.
+    pub min_timeout: Span,
+    /// What happens when a round is over and acknowledgements of the one before are missing.
+    pub late_acks: LateAcks,
+}
+
+/// What happens when a round is over and acknowledgements of the one before are missing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LateAcks {
+    /// The next round begins, with as many packets.
+    Hold,
+    /// The round lasts until they are in, or a loss or a timeout is found; nothing is sent beyond
+    /// its sweep.
+    Wait,
+}
+
+/// The sender's half of IFTP; see [the module](crate::controllers::iftp) for the controller.
+#[derive(Clone, Debug)]
+pub struct Iftp {
+    config: IftpConfig,
+    timer: RttConfig,
+    rtt: RttEstimator,
+    departures: Departures,
+    ssthresh: u32,
+    /// The round that is being sent; its target is `n`.
+    current: Sweep,
+    /// The one before it, whose acknowledgements decide about the next.
+    previous: Option<Sweep>,
+    /// Whether the current sweep is the first, or the first after a timeout, and judged by itself.
+    is_alone: bool,
+    outstanding: Outstanding,
+    /// In the loss phase: the last number sent before it.
+    recover: Option<u64>,
+    next_number: u64,
+    departed_at: Option<Time>,
+    timeout_at: Option<Time>,
+    is_app_limited: bool,
+    /// Whether the packet that leaves next carries data.
+    is_tagged: bool,
+    /// Whether the transport names the packets that arrive.
+    is_told_numbers: bool,
+    /// When it named one last: a round that this has ended ends now, and not in the past.
+    told_at: Time,
+}
+
+/// The packets of one round.
+#[derive(Clone, Copy, Debug)]
+struct Sweep {
+    /// How many there are to be.
+    target: u32,
+    /// The first number that may be one of them.
+    first: u64,
+    /// When the first left and the round began.
+    began_at: Option<Time>,
+    sent: u32,
+    /// `ack_count`.
+    acked: u32,
+}
+
+impl Sweep {
+    const fn new(target: u32, first: u64) -> Self {
+        Self {
+            target,
+            first,
+            began_at: None,
+            sent: 0,
+            acked: 0,
+        }
+    }
+
+    const fn is_complete(&self) -> bool {
+        self.sent >= self.target
+    }
+
+    const fn is_acked(&self) -> bool {
+        self.acked >= self.sent
+    }
+}
+
+impl Iftp {
+    /// The controller before its first packet. Values below their minimum are raised to it.
+    pub fn new(config: IftpConfig) -> Self {
+        let config = IftpConfig {
+            ssthresh: config.ssthresh.max(2),
+            max_packets: config.max_packets.max(1),
+            missing_threshold: config.missing_threshold.max(1),
+            max_window: config.max_window.max(config.mss),
+            ..config
+        };
+        let timer = RttConfig {
+            min_timeout: config.min_timeout,
+            ..RttConfig::RFC6298
+        };
+        Self {
+            timer,
+            rtt: RttEstimator::new(&timer),
+            departures: Departures::new(config.link, config.mss),
+            ssthresh: config.ssthresh,
+            current: Sweep::new(1, 0),
+            previous: None,
+            is_alone: true,
+            outstanding: Outstanding::default(),
+            recover: None,
+            next_number: 0,
+            departed_at: None,
+            timeout_at: None,
+            is_app_limited: false,
+            is_tagged: false,
+            is_told_numbers: false,
+            told_at: Time::ZERO,
+            config,
+        }
+    }
+
+    /// `n`: how many packets the current round has.
+    pub const fn packets(&self) -> u32 {
+        self.current.target
+    }
+
+    /// `ssthresh`, in packets.
+    pub const fn ssthresh(&self) -> u32 {
+        self.ssthresh
+    }
+
+    /// `G = R / n − τ`, zero where a packet takes longer than that; `None` before the first round
+    /// trip.
+    pub fn gap(&self) -> Option<Span> {
+        Some(self.share()?.saturating_sub(self.departures.transmission()))
+    }
+
+    /// `R / n`.
+    fn share(&self) -> Option<Span> {
+        let packets = u64::from(self.current.target.max(1));
+        Some(Span::from_nanos(self.round()?.as_nanos().div_ceil(packets)))
+    }
+
+    /// `R`, never less than a microsecond.
+    fn round(&self) -> Option<Span> {
+        Some(self.rtt.smoothed(&self.timer)?.max(Span::from_micros(1)))
+    }
+
+    /// From start to start: `G + τ`.
+    fn period(&self) -> Span {
+        let share = self.share().unwrap_or(Span::ZERO);
+        share.max(self.departures.transmission())
+    }
+
+    fn begin_round(&mut self, now: Time, packets: u32) {
+        self.current = Sweep::new(packets.clamp(1, self.config.max_packets), self.next_number);
+        let gap_over = self.departed_at.map_or(Time::ZERO, |at| at + self.period());
+        self.departures.set(now.max(gap_over));
+    }
+
+    /// The sweep whose acknowledgements decide about the next one.
+    fn judged(&self) -> Option<Sweep> {
+        if self.is_alone {
+            Some(self.current)
+        } else {
+            self.previous
+        }
+    }
+
+    /// When the current round has lasted as long as it has to; `None` before it began.
+    fn round_over_at(&self) -> Option<Time> {
+        Some(self.current.began_at? + self.round()?)
+    }
+
+    /// When the current round ends, as things stand: `None` while its sweep goes on or
+    /// acknowledgements are waited for.
+    fn ends_at(&self) -> Option<Time> {
+        let is_swept = self.current.is_complete() || self.is_app_limited;
+        let is_acked = self.judged().is_none_or(|sweep| sweep.is_acked());
+        let must_wait = self.config.late_acks == LateAcks::Wait || self.is_alone;
+        let is_held = !is_acked && must_wait && self.recover.is_none();
+        self.round_over_at().filter(|_| is_swept && !is_held)
+    }
+
+    /// Begins the next round if this one is over.
+    fn try_end_round(&mut self, now: Time) {
+        if self.ends_at().is_none_or(|at| now < at) {
+            return;
+        }
+        let judged = self.judged();
+        let is_acked = judged.is_none_or(|sweep| sweep.is_acked());
+        let packets = self.packets();
+        let may_grow = self.recover.is_none()
+            && is_acked
+            && judged.is_some_and(|sweep| sweep.is_complete())
+            && self.current.is_complete();
+        let next = if !may_grow {
+            packets
+        } else if packets < self.ssthresh {
+            packets.saturating_mul(2).min(self.ssthresh)
+        } else {
+            packets.saturating_add(1)
+        };
+        // What was sent in the loss phase says nothing about a round without losses.
+        self.previous = self.recover.is_none().then_some(self.current);
+        self.is_alone = false;
+        self.begin_round(now, next);
+    }
+
+    fn react_to_loss(&mut self, now: Time) {
+        self.recover = Some(self.next_number.saturating_sub(1));
+        self.ssthresh = (self.ssthresh / 2).max(2);
+        self.previous = None;
+        self.is_alone = false;
+        let half = self.packets() / 2;
+        self.begin_round(now, half);
+    }
+
+    fn react_to_timeout(&mut self, now: Time) {
+        self.ssthresh = (self.packets() / 2).max(2);
+        self.recover = None;
+        self.previous = None;
+        self.is_alone = true;
+        self.outstanding.clear();
+        self.timeout_at = None;
+        self.departed_at = None;
+        self.begin_round(now, 1);
+    }
+
+    /// The packet arrived.
+    fn count(&mut self, now: Time, number: u64) {
+        if !self.outstanding.on_acked(number) {
+            return;
+        }
+        if number >= self.current.first {
+            self.current.acked += 1;
+        } else if let Some(previous) = &mut self.previous
+            && number >= previous.first
+        {
+            previous.acked += 1;
+        }
+        if let Some(recover) = self.recover
+            && number >= recover
+        {
+            self.recover = None;
+            self.outstanding.forget_through(recover);
+        }
+        let behind = self.outstanding.acked_behind_missing();
+        if self.recover.is_none() && behind >= self.config.missing_threshold as usize {
+            self.react_to_loss(now);
+        }
+    }
+}
+
+impl Controller for Iftp {
+    fn on_packet_acked(&mut self, now: Time, number: PacketNumber) {
+        self.is_told_numbers = true;
+        self.told_at = now;
+        self.count(now, number.get());
+    }
+
+    fn on_ack(&mut self, ack: &Ack) {
+        if let Some(rtt) = ack.rtt {
+            let sent_at = Time::from_nanos(ack.now.as_nanos().saturating_sub(rtt.as_nanos()));
+            self.rtt.on_sample(&self.timer, sent_at, ack.now);
+        }
+        self.rtt.end_backoff();
+        if !self.is_told_numbers && !ack.in_recovery {
+            for _ in 0..ack.packets {
+                let Some(oldest) = self.outstanding.oldest() else {
+                    break;
+                };
+                self.count(ack.now, oldest);
+            }
+        }
+        self.timeout_at = self
+            .outstanding
+            .is_waiting()
+            .then(|| ack.now + self.rtt.timeout(&self.timer));
+        self.try_end_round(ack.now);
+    }
+
+    fn on_loss(&mut self, loss: &Loss) {
+        // With numbers it finds losses by itself, by its own threshold. A mark is told by the
+        // transport alone.
+        if self.recover.is_some() || (self.is_told_numbers && loss.cause != crate::LossCause::Mark)
+        {
+            return;
+        }
+        if !self.is_told_numbers {
+            self.outstanding.clear();
+            self.timeout_at = None;
+        }
+        self.react_to_loss(loss.now);
+    }
+
+    fn on_recovered(&mut self, _now: Time) {
+        if !self.is_told_numbers {
+            self.recover = None;
+        }
+    }
+
+    fn on_timeout(&mut self, timeout: &Timeout) {
+        // With numbers its own timer has seen the silence that the transport speaks of.
+        if !self.is_told_numbers {
+            self.react_to_timeout(timeout.now);
+        }
+    }
+
+    fn tag(&mut self, _now: Time) -> Tag {
+        self.is_tagged = true;
+        Tag::None
+    }
+
+    fn on_sent(&mut self, sent: &Sent) {
+        if !core::mem::take(&mut self.is_tagged) {
+            return;
+        }
+        let number = sent.number.get();
+        self.departures.measure(sent.wire);
+        self.next_number = number.saturating_add(1);
+        self.outstanding.on_sent(number);
+        self.is_app_limited = sent.app_limited;
+        self.current.sent = self.current.sent.saturating_add(1);
+        self.current.began_at.get_or_insert(sent.now);
+        self.departed_at = Some(sent.now);
+        self.timeout_at
+            .get_or_insert(sent.now + self.rtt.timeout(&self.timer));
+        self.departures.on_sent(sent.now, self.period());
+        self.try_end_round(sent.now);
+    }
+
+    fn wakeup(&self) -> Option<Time> {
+        let ends_at = self.ends_at().map(|at| at.max(self.told_at));
+        self.timeout_at.into_iter().chain(ends_at).min()
+    }
+
+    fn no_feedback_deadline(&self) -> Option<Time> {
+        self.timeout_at
+    }
+
+    fn on_wakeup(&mut self, now: Time) {
+        if self.timeout_at.is_some_and(|at| at <= now) {
+            self.rtt.back_off(&self.timer);
+            self.react_to_timeout(now);
+        } else {
+            self.try_end_round(now);
+        }
+    }
+
+    fn decision(&self) -> Decision {
+        let due = self.departures.next_at();
+        let next = if self.current.is_complete() {
+            let rest = self.timeout_at.or(self.round_over_at());
+            rest.map_or(due, |until| due.max(until))
+        } else {
+            due
+        };
+        Decision {
+            window: self.config.max_window,
+            pacing: Pacing::At(next),
+            ssthresh: Some(self.config.mss * u64::from(self.ssthresh)),
+            phase: match self.recover {
+                Some(_) => Phase::Steady,
+                None if self.packets() < self.ssthresh => Phase::SlowStart,
+                None => Phase::CongestionAvoidance,
+            },
+        }
+    }
+
+    fn needs_packet_numbers(&self) -> bool {
+        true
+    }
+}
+
+/// The receiver's half of IFTP and of RAP: every packet is acknowledged when it comes.
+///
+/// The acknowledgement itself names the packets that arrived and is the transport's, so there is
+/// nothing to report.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct EveryPacket {
+    due_at: Option<Time>,
+}
+
+impl Meter for EveryPacket {
+    fn on_arrival(&mut self, arrival: &Arrival) {
+        self.due_at.get_or_insert(arrival.now);
+    }
+
+    fn report(&mut self, _now: Time) -> Report {
+        self.due_at = None;
+        Report::None
+    }
+
+    fn wakeup(&self) -> Option<Time> {
+        self.due_at
+    }
+
+    fn on_wakeup(&mut self, _now: Time) {
+        self.due_at = None;
+    }
+}

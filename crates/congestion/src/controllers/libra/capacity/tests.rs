@@ -1,0 +1,244 @@
+//! The estimate against a slow, literal reading of CapProbe: every pair is kept, and the one with
+//! the least sum of delays is looked for among those that are young enough. It is believed if the
+//! receiver says when packets arrived, or else if that sum is the one of the least delays of either
+//! packet, up to an eighth of its dispersion for each.
+
+extern crate std;
+use super::*;
+use crate::Arrived;
+use proptest::collection::vec;
+use proptest::prelude::*;
+use std::vec::Vec;
+
+const WIRE: Bytes = Bytes::new(1_500);
+const MEMORY: Span = Span::from_secs(10);
+/// Between pairs, at the most.
+const PAUSE_MILLIS: u64 = 3_000;
+/// The way back without a queue.
+const BACK: Span = Span::from_millis(7);
+
+/// A pair on its way: how long after the one before it leaves, how long the first takes to arrive,
+/// how long after that the second arrives, and how long the answers to both are held up.
+#[derive(Clone, Copy, Debug)]
+struct Sample {
+    pause: Span,
+    delay: Span,
+    dispersion: Span,
+    held_up: Span,
+}
+
+fn samples() -> impl Strategy<Value = Vec<Sample>> {
+    let sample = (
+        1..PAUSE_MILLIS,
+        1_u64..400_000,
+        100_u64..5_000,
+        0_u64..50_000,
+    );
+    let sample = sample.prop_map(|(pause, delay, dispersion, held_up)| Sample {
+        pause: Span::from_millis(pause),
+        delay: Span::from_micros(delay),
+        dispersion: Span::from_micros(dispersion),
+        held_up: Span::from_micros(held_up),
+    });
+    vec(sample, 1..60)
+}
+
+/// A pair as CapProbe keeps it.
+#[derive(Clone, Copy, Debug)]
+struct Kept {
+    at: Time,
+    /// The delays of its packets.
+    first: f64,
+    second: f64,
+}
+
+fn rate(dispersion: f64) -> f64 {
+    8.0 * WIRE.get() as f64 / dispersion
+}
+
+/// The rate by the pair with the least sum of delays of those that are no older than `age`, and
+/// whether it is believed beside their packets.
+fn literal(kept: &[Kept], now: Time, age: Span, has_clock: bool) -> Option<(f64, bool)> {
+    let young = |age| {
+        let is_young = move |pair: &&Kept| now.saturating_since(pair.at) <= age;
+        kept.iter().filter(is_young)
+    };
+    let best = young(age).min_by(|one, other| {
+        let sum = |of: &Kept| of.first + of.second;
+        sum(one).total_cmp(&sum(other))
+    });
+    let best = best.expect("there is one");
+    let dispersion = best.second - best.first;
+    if has_clock {
+        return Some((rate(dispersion), true));
+    }
+    let least = |delay: fn(&Kept) -> f64| young(age).map(delay).fold(f64::INFINITY, f64::min);
+    let (first, second) = (least(|pair| pair.first), least(|pair| pair.second));
+    // A nanosecond for what is rounded.
+    let allowed = dispersion / 8.0 + 1e-9;
+    let longest = second - first;
+    let is_agreed = longest > 0.0 && (longest - dispersion).abs() <= dispersion / 8.0 + 1e-9;
+    if is_agreed || best.first - first <= allowed && best.second - second <= allowed {
+        return Some((rate(dispersion), true));
+    }
+    let unconfirmed = if longest > 0.0 { longest } else { dispersion };
+    Some((rate(unconfirmed), false))
+}
+
+proptest! {
+    /// Whether the receiver says when packets arrived, on a clock of its own, or acknowledgements
+    /// alone tell, and whatever holds these up in the first case: the estimate is that of the best
+    /// pair of the last one to two memories, or a bound. (A memory is turned when a pair comes, so
+    /// that pauses lengthen it.)
+    #[test]
+    fn the_estimate_is_that_of_the_least_delayed_pair_in_memory(
+        samples in samples(),
+        clock in prop::option::of(0_u64..1_000_000),
+    ) {
+        let mut capacity = Capacity::new(MEMORY);
+        let mut kept: Vec<Kept> = Vec::new();
+        let mut sums: Vec<Span> = Vec::new();
+        let mut sent_at = Time::from_secs(1);
+        for (pair, sample) in samples.into_iter().enumerate() {
+            sent_at += sample.pause + Span::from_secs(1);
+            let sum = (sample.delay + BACK) * 2 + sample.dispersion;
+            // Sums that differ by little are taken for equal, which is another matter.
+            let is_close = |other: &Span| {
+                other.as_nanos().abs_diff(sum.as_nanos()) < 400_000
+            };
+            if sums.iter().any(is_close) {
+                continue;
+            }
+            sums.push(sum);
+            let arrivals = [sample.delay, sample.delay + sample.dispersion];
+            for place in 0..2 {
+                let number = PacketNumber::new(2 * pair as u64 + place);
+                let sent = Sent {
+                    now: sent_at,
+                    payload: WIRE,
+                    wire: WIRE,
+                    number,
+                    in_flight: WIRE,
+                    app_limited: false,
+                };
+                capacity.on_sent(&sent, place == 0);
+            }
+            let mut now = sent_at;
+            for (place, arrival) in (0..).zip(arrivals) {
+                let number = PacketNumber::new(2 * pair as u64 + place);
+                let held_up = if clock.is_some() { sample.held_up } else { Span::ZERO };
+                now = sent_at + arrival + BACK + held_up;
+                let arrived_at = clock.map(|ahead| Arrived {
+                    at: sent_at + arrival + Span::from_secs(ahead),
+                    tick: Span::from_micros(1),
+                });
+                capacity.on_in_order_ack(&Answered { now, number, arrived_at });
+            }
+            let first = (sample.delay + BACK).as_secs_f64();
+            kept.push(Kept {
+                at: now,
+                first,
+                second: first + sample.dispersion.as_secs_f64(),
+            });
+            let found = capacity.estimate();
+            let longest = MEMORY * 2 + Span::from_millis(PAUSE_MILLIS + 2_000) * 2;
+            // Every age at which another pair falls out of memory.
+            let ages = kept.iter().map(|pair| now.saturating_since(pair.at));
+            let mut ages: Vec<Span> = ages.filter(|age| (MEMORY..longest).contains(age)).collect();
+            ages.push(MEMORY);
+            let is_right = |age: &Span| {
+                match (found, literal(&kept, now, *age, clock.is_some())) {
+                    (Some(found), Some((expected, is_confirmed))) => {
+                        let error = (found.rate.as_bps() as f64 - expected).abs();
+                        found.is_confirmed == is_confirmed && error <= 1.0 + expected * 1e-5
+                    }
+                    (None, None) => true,
+                    _ => false,
+                }
+            };
+            prop_assert!(
+                ages.iter().any(is_right),
+                "{found:?} at {now}: {kept:?}"
+            );
+        }
+    }
+}
+
+/// The datagram transport tells arrivals modulo 2³² microseconds. Pairs of a path of 10 Mb/s, one
+/// in 100 ms; from shortly before the wrap on all are later behind other traffic, and compressed to
+/// a quarter, so that none is as good as those before.
+#[test]
+fn stamps_that_wrap_make_no_pair_better() {
+    let wrap = 1_u64 << 32;
+    let mut capacity = Capacity::new(Span::from_secs(60));
+    let mut megabits = Vec::new();
+    for pair in 0..200_u64 {
+        let sent_at = wrap - 10_000_000 + pair * 100_000;
+        let (delay, apart) = if pair < 99 {
+            (20_000, 1_200)
+        } else {
+            (70_000, 300)
+        };
+        for place in 0..2 {
+            let sent = Sent {
+                now: Time::from_micros(sent_at),
+                payload: WIRE,
+                wire: WIRE,
+                number: PacketNumber::new(2 * pair + place),
+                in_flight: WIRE,
+                app_limited: false,
+            };
+            capacity.on_sent(&sent, place == 0);
+        }
+        for place in 0..2 {
+            let arrival = sent_at + delay + place * apart;
+            capacity.on_in_order_ack(&Answered {
+                now: Time::from_micros(arrival + 20_000),
+                number: PacketNumber::new(2 * pair + place),
+                arrived_at: Some(Arrived {
+                    at: Time::from_micros(arrival % wrap),
+                    tick: Span::from_micros(1),
+                }),
+            });
+        }
+        let estimate = capacity.estimate().expect("a pair was answered");
+        megabits.push(estimate.rate.as_mbps_f64());
+    }
+    let is_right = |rate: &f64| (rate - 10.0).abs() < 0.01;
+    assert!(megabits.iter().all(is_right), "{megabits:?}");
+}
+
+/// A pause of an hour, and a receiver whose stamps wrap in it and behind it: the way back stays as
+/// long as it is.
+#[test]
+fn stamps_are_unwrapped_over_long_pauses() {
+    let wrap = 1_u64 << 32;
+    let mut capacity = Capacity::new(Span::MAX);
+    for (at, late) in [
+        (1_000, 0),
+        (40, 60),
+        (3_600_000_000, 0),
+        (3_600_000_000, 500),
+    ] {
+        let (now, told) = capacity
+            .told
+            .map_or((wrap - 500, wrap - 500), |(told, now)| {
+                (
+                    now.as_nanos() / 1_000 + at,
+                    told.as_nanos() / 1_000 + at - late,
+                )
+            });
+        capacity.on_in_order_ack(&Answered {
+            now: Time::from_micros(now),
+            number: PacketNumber::new(0),
+            arrived_at: Some(Arrived {
+                at: Time::from_micros(told % wrap),
+                tick: Span::from_micros(1),
+            }),
+        });
+        assert_eq!(
+            capacity.told,
+            Some((Time::from_micros(told), Time::from_micros(now)))
+        );
+    }
+}

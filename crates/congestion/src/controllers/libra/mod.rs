@@ -1,0 +1,378 @@
+//! TCP Libra: one rate for all round-trip times, by a window that grows with them.
+//!
+//! ```text
+//! acknowledgement:  window += 1/window · α · RTT² / (RTT + A)           [segments]
+//! three duplicates: window −= window · B / (2 · (RTT + A)),  ssthresh = window
+//! timeout:          ssthresh = window / 2,  window = 1                               (figure 2)
+//!
+//! α = X · C · e^(−Y · β)                                  C in Mb/s, RTT in seconds  (1)
+//! β = (RTT − RTT_min) / (RTT_max − RTT_min)                                          (2)
+//! ```
+//!
+//! Growth and reduction balance where `window² = 2 · α · RTT² / (B · p)` at a loss rate of p: the
+//! rate `window / RTT = √(2 α / (B p))` has no RTT in it. The window opens by up to
+//! `α · RTT² / (RTT + A)` segments in a round trip, which grows with the capacity: the same share
+//! of any link takes the same time to reach.
+//!
+//! What (2) makes of a path whose queue never filled: the extremes are then those of little things,
+//! such as the place of a packet in its pair, and β is anything from 0 to 1 until a full queue sets
+//! RTT_max. With the defaults the window then grows by no less than e^(−Y), an eighth, of what it
+//! would.
+//!
+//! **Burstiness control.** The round trip is divided into as many intervals as half the window has
+//! packets; in each a pair of packets leaves at a random time, the second right behind the first
+//! ([`Pacing::At`]). In slow start there are twice as many intervals, because the window doubles
+//! while they pass: there the window limits, not the calendar. Before the first round trip is known
+//! nothing is paced. A loss, a timeout and each acknowledgement in a recovery let the group that is
+//! next leave at once; repairs behind it wait for their turn.
+//!
+//! **Capacity.** Given, or estimated from the pairs by `Capacity`; until there is an estimate the
+//! window grows as TCP's, by one segment in a round trip. Where the receiver does not tell finely
+//! enough when packets arrived, and the least delays refuse the pair that the estimate would be
+//! from, C is a bound from below, if they give one, and the window grows by what the controller
+//! makes of that, but by no more than one segment in a round trip: no faster than TCP's.
+//!
+//! **Sharing.** Behind a queue that drops early and at random flows come to equal rates from any
+//! start (`crates/sim/tests/libra.rs`). Behind one that drops its tail they need not: each flow has
+//! (2) by extremes of its own, so that one that begins behind the queue of another takes that queue
+//! for a part of the path and the full one for emptier than the other does; and where C is
+//! estimated each has one of its own. One may keep several times what the other has
+//! (`crates/sim/tests/sharing.rs`).
+//!
+//! Source: Marfia, Palazzi, Pau, Gerla, Sanadidi and Roccetti, Mobimedia 2007, sections 3 and 4.
+//!
+//! Differs from the paper in: 1. where all round trips were equal, or none was measured, β = 0/0 is
+//! 0 and a loss takes what it takes at RTT = 0: B / 2A of the window, half of it with the
+//! defaults; 2. slow start, which figure 2 leaves to TCP, is NewReno's: one segment for each
+//! acknowledged one while the window is below the threshold;
+//! 3. an acknowledgement is worth no more than that in congestion avoidance either, which only
+//!    matters to windows below `α · RTT² / (RTT + A)`; 4. window and threshold have floors of one
+//!    and two segments, and a second timeout in a row leaves the threshold as it is (RFC 5681); 5.
+//!    the window does not grow while a recovery goes on or the application sends less than it
+//!    allows; 6. RTT_min and RTT_max are forgotten after one to two lengths of `memory`
+//!    (`RttRange`); 7. receivers that answer every f-th packet get groups of f + 1 packets instead
+//!    of pairs while the capacity is being estimated, since pairs would tell nothing; 8. a pair
+//!    waits until the window has room for both, as long as two pairs are in flight whose answers
+//!    will make room; 9. until there is an estimate of the capacity the window grows by one segment
+//!    in a round trip, and by no more than that while the estimate is a bound; 10. the exceptions
+//!    from the calendar that are said above: slow start, the first round trip and what is lost; 11.
+//!    an acknowledgement counts once or for as many segments as it covers (`increase`), where the
+//!    paper's receivers answer each; 12. where the recovery asks for it, as Tahoe's does, a loss
+//!    makes the window one segment and the reduced one the threshold.
+
+mod calendar;
+mod capacity;
+mod range;
+
+use comity_units::{Bytes, Rate, Seed, Span, Time};
+
+use super::Increase;
+use crate::{Ack, Answered, Controller, Decision, Loss, Pacing, Phase, Sent, Timeout};
+use calendar::Calendar;
+use capacity::Capacity;
+use range::RttRange;
+
+/// How a [`Libra`] is set up.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LibraConfig {
+    /// The payload of a full segment.
+    pub mss: Bytes,
+    /// The window before the first acknowledgement.
+    pub initial_window: Bytes,
+    /// The slow-start threshold before the first loss.
+    pub initial_ssthresh: Bytes,
+    /// The window never rises above this.
+    pub max_window: Bytes,
+    /// A in seconds, above zero: round trips well below it get equal rates.
+    pub a: f64,
+    /// B in seconds: how much a loss takes from the window.
+    pub b: f64,
+    /// X in segments per second for each Mb/s of capacity: how fast the window grows.
+    pub x: f64,
+    /// Y: how much a full queue slows the growth down.
+    pub y: f64,
+    /// C; `None` to estimate it.
+    pub capacity: Option<Rate>,
+    /// What an acknowledgement is worth.
+    pub increase: Increase,
+    /// Whether packets leave in pairs at random times.
+    pub pairs: bool,
+    /// For how long round trips and pairs are remembered; [`Span::MAX`] for the life of the
+    /// connection.
+    pub memory: Span,
+    /// The seed of the random times.
+    pub seed: Seed,
+}
+
+/// Grows by round-trip times so that all of them get the same rate; see
+/// [the module](crate::controllers::libra) for the controller.
+#[derive(Clone, Debug)]
+pub struct Libra {
+    config: LibraConfig,
+    /// In segments.
+    window: f64,
+    /// In segments.
+    ssthresh: f64,
+    /// The last round trip, and a moving average for the calendar.
+    rtt: Option<Span>,
+    smoothed: Span,
+    range: RttRange,
+    capacity: Option<Capacity>,
+    calendar: Calendar,
+    /// How many packets an acknowledgement covers, averaged.
+    covered: f64,
+    /// Until when, at the longest, the next group waits for room in the window.
+    held_until: Time,
+    in_recovery: bool,
+    /// How much of what was outstanding at the last timeout is not acknowledged yet: so long, what
+    /// counts as in flight on the byte-sequence transport need not be in the network.
+    resent: Bytes,
+}
+
+impl Libra {
+    /// A flow that has not sent yet.
+    pub fn new(config: LibraConfig) -> Self {
+        let mut law = Self {
+            window: 0.0,
+            ssthresh: super::segments(config.initial_ssthresh, config.mss),
+            rtt: None,
+            smoothed: Span::ZERO,
+            range: RttRange::new(config.memory),
+            capacity: config
+                .capacity
+                .is_none()
+                .then(|| Capacity::new(config.memory)),
+            calendar: Calendar::new(config.seed.derive("libra")),
+            covered: 1.0,
+            held_until: Time::ZERO,
+            in_recovery: false,
+            resent: Bytes::ZERO,
+            config,
+        };
+        law.set_window(super::segments(config.initial_window, config.mss));
+        law
+    }
+
+    /// The congestion window in segments.
+    pub const fn window(&self) -> f64 {
+        self.window
+    }
+
+    /// The slow-start threshold in segments.
+    pub const fn ssthresh(&self) -> f64 {
+        self.ssthresh
+    }
+
+    /// The most that the window grows in a round trip, in segments: α · RTT² / (RTT + A).
+    fn growth(&self, rtt: Span) -> f64 {
+        let Some((capacity, is_sure)) = self.known_capacity() else {
+            return 1.0;
+        };
+        let exponent = -self.config.y * self.range.share(rtt);
+        let alpha = self.config.x * capacity.as_mbps_f64() * libm::exp(exponent);
+        let rtt = rtt.as_secs_f64();
+        let growth = alpha * rtt * rtt / (rtt + self.config.a);
+        if is_sure { growth } else { growth.min(1.0) }
+    }
+
+    /// C, and whether it is more than a bound.
+    fn known_capacity(&self) -> Option<(Rate, bool)> {
+        if let Some(given) = self.config.capacity {
+            return Some((given, true));
+        }
+        let estimate = self.capacity.as_ref()?.estimate()?;
+        Some((estimate.rate, estimate.is_confirmed))
+    }
+
+    fn set_window(&mut self, segments: f64) {
+        let most = super::segments(self.config.max_window, self.config.mss);
+        self.window = segments.min(most).max(1.0);
+    }
+
+    fn is_slow_start(&self) -> bool {
+        self.window < self.ssthresh
+    }
+
+    fn grow(&mut self, ack: &Ack) {
+        let covered = ack.acked.get() as f64 / self.config.mss.get().max(1) as f64;
+        let slow_start = self.is_slow_start();
+        let segments = match self.config.increase {
+            Increase::PerAck => 1.0,
+            Increase::PerByte { limit } if slow_start => covered.min(f64::from(limit)),
+            Increase::PerByte { .. } | Increase::PerSegment => covered,
+        };
+        let step = match self.rtt {
+            _ if slow_start => 1.0,
+            Some(rtt) => (self.growth(rtt) / self.window).min(1.0),
+            None => 0.0,
+        };
+        self.set_window(self.window + step * segments);
+    }
+
+    // ---------------------------------------------------------------- pairs
+
+    /// How many packets leave together.
+    fn group(&self) -> u32 {
+        let room = self.window.min(f64::from(u16::MAX)) as u32;
+        let wanted = match &self.capacity {
+            None => 2,
+            // The average stays below MAX_COVERED.
+            Some(_) => 1 + libm::round(self.covered) as u32,
+        };
+        // With less than two groups in the window, one would have to wait for the answers of the
+        // other.
+        wanted.min(room / 2).max(2)
+    }
+
+    fn interval(&self) -> Span {
+        let rounds = if self.is_slow_start() { 2.0 } else { 1.0 };
+        let intervals = (rounds * self.window / f64::from(self.group())).max(1.0);
+        self.smoothed.mul_f64(1.0 / intervals)
+    }
+
+    const fn is_paced(&self) -> bool {
+        self.config.pairs && self.rtt.is_some()
+    }
+
+    /// Whether the next group should wait for room in the window; `in_flight` is what there is now.
+    fn hold(&mut self, now: Time, in_flight: Bytes) {
+        let group = self.group();
+        let flying = super::segments(in_flight, self.config.mss);
+        let needed = f64::from(group);
+        let waits = self.is_paced()
+            && !self.in_recovery
+            && self.resent == Bytes::ZERO
+            && self.calendar.is_at_beginning()
+            && flying >= needed * 2.0
+            && flying + needed > self.window;
+        self.held_until = if waits {
+            now + self.smoothed
+        } else {
+            Time::ZERO
+        };
+    }
+
+    fn take_in(&mut self, now: Time, rtt: Span) {
+        // Two minutes are more than a path takes: what is beyond is no measure for intervals.
+        let rtt = rtt.min(Span::from_secs(120));
+        let is_first = self.rtt.is_none();
+        self.rtt = Some(rtt);
+        self.range.on_sample(now, rtt);
+        self.smoothed = if is_first {
+            rtt
+        } else {
+            self.smoothed.mul_f64(0.875) + rtt / 8
+        };
+        if is_first {
+            self.calendar.begin(now, self.interval(), self.group());
+        }
+    }
+
+    /// Something was lost: the window is no longer full of what answers will come for.
+    fn release(&mut self, now: Time) {
+        self.calendar.release(now);
+        self.held_until = Time::ZERO;
+    }
+}
+
+impl Controller for Libra {
+    fn on_ack(&mut self, ack: &Ack) {
+        if let Some(rtt) = ack.rtt {
+            self.take_in(ack.now, rtt);
+        }
+        self.in_recovery = ack.in_recovery;
+        self.resent = self.resent.saturating_sub(ack.acked);
+        if ack.in_recovery {
+            self.release(ack.now);
+            return;
+        }
+        let covered = f64::from(ack.packets).min(MAX_COVERED);
+        self.covered += (covered - self.covered) / 8.0;
+        if !ack.app_limited {
+            self.grow(ack);
+        }
+        self.hold(ack.now, ack.in_flight);
+    }
+
+    fn on_loss(&mut self, loss: &Loss) {
+        let rtt = self.rtt.map_or(0.0, Span::as_secs_f64);
+        let lost = self.config.b / (2.0 * (rtt + self.config.a));
+        self.set_window(self.window * (1.0 - lost));
+        self.ssthresh = self.window.max(2.0);
+        if loss.restart {
+            self.window = 1.0;
+        }
+        self.in_recovery = true;
+        self.release(loss.now);
+    }
+
+    fn on_timeout(&mut self, timeout: &Timeout) {
+        if timeout.consecutive <= 1 {
+            self.ssthresh = (self.window / 2.0).max(2.0);
+        }
+        self.window = 1.0;
+        self.in_recovery = false;
+        self.resent = timeout.in_flight;
+        self.release(timeout.now);
+    }
+
+    fn on_in_order_ack(&mut self, answered: &Answered) {
+        if let Some(capacity) = &mut self.capacity {
+            capacity.on_in_order_ack(answered);
+        }
+    }
+
+    fn on_sent(&mut self, sent: &Sent) {
+        let is_paced = self.is_paced();
+        if let Some(capacity) = &mut self.capacity {
+            let begins = is_paced && self.calendar.is_at_beginning();
+            capacity.on_sent(sent, begins);
+        }
+        if is_paced && self.calendar.on_sent() {
+            self.calendar.draw(sent.now, self.interval(), self.group());
+        }
+        self.hold(sent.now, sent.in_flight);
+    }
+
+    fn on_recovered(&mut self, _now: Time) {
+        self.in_recovery = false;
+    }
+
+    fn on_deflate(&mut self, amount: Bytes) {
+        self.set_window(self.window - super::segments(amount, self.config.mss));
+    }
+
+    fn decision(&self) -> Decision {
+        let mss = self.config.mss.get() as f64;
+        Decision {
+            window: Bytes::new((self.window * mss) as u64).max(self.config.mss),
+            pacing: if self.is_paced() {
+                Pacing::At(self.calendar.next().max(self.held_until))
+            } else {
+                Pacing::Unpaced
+            },
+            ssthresh: Some(Bytes::new((self.ssthresh * mss) as u64)),
+            phase: if self.is_slow_start() {
+                Phase::SlowStart
+            } else {
+                Phase::CongestionAvoidance
+            },
+        }
+    }
+
+    /// C: as it was given, or as it is estimated by now, which may be a bound from below.
+    fn capacity(&self) -> Option<Rate> {
+        self.known_capacity().map(|(rate, _)| rate)
+    }
+
+    fn needs_in_order_acks(&self) -> bool {
+        self.capacity.is_some()
+    }
+}
+
+/// More packets than this in one acknowledgement are a gap in the stream of acknowledgements, not a
+/// habit.
+const MAX_COVERED: f64 = 8.0;
+
+#[cfg(test)]
+mod tests;

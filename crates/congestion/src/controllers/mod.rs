@@ -1,0 +1,42 @@
+//! Growth controllers: how the window moves.
+
+mod bbr;
+mod cubic;
+mod departures;
+mod fixed;
+mod hystart;
+pub mod iftp;
+pub mod libra;
+mod limited;
+pub mod psp;
+mod rap;
+pub mod real;
+mod reno;
+mod steady;
+mod tfrc;
+mod vegas;
+
+use comity_units::Bytes;
+
+pub use bbr::{Bbr, Bbr3, Bbr3Config, BbrConfig};
+pub use cubic::{Cubic, CubicConfig, LinuxCubic};
+pub use fixed::Fixed;
+pub use hystart::{HyStart, Ramp};
+pub use iftp::{EveryPacket, Iftp, IftpConfig, LateAcks};
+pub use libra::{Libra, LibraConfig};
+pub use limited::Limited;
+pub use psp::{Psp, PspConfig, RoundMeter, Step};
+pub use rap::{Rap, RapConfig};
+pub use reno::{DecreaseBasis, Increase, Reno, RenoConfig, Rounding};
+pub use steady::{Steady, SteadyConfig};
+pub use tfrc::{Tfrc, TfrcConfig, TfrcMeter};
+pub use vegas::{Vegas, VegasConfig};
+
+/// An amount in segments of `mss`; infinite where [`Bytes::MAX`] stands for "without limit".
+fn segments(amount: Bytes, mss: Bytes) -> f64 {
+    if amount == Bytes::MAX {
+        f64::INFINITY
+    } else {
+        amount.get() as f64 / mss.get().max(1) as f64
+    }
+}

@@ -1,0 +1,301 @@
+//! The Rate Adaptation Protocol.
+
+mod history;
+
+use comity_units::{Bytes, PacketNumber, Rate, Span, Time};
+
+use crate::{Ack, Controller, Decision, Loss, LossCause, Pacing, Phase, Sent, Timeout};
+use history::History;
+
+/// How a [`Rap`] is set up.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RapConfig {
+    /// The payload of a full packet.
+    pub mss: Bytes,
+    /// What may be in flight at the most.
+    pub max_window: Bytes,
+    /// α: by how many packets in a round trip the rate grows in one.
+    pub increase: f64,
+    /// β: by which factor a loss event multiplies the rate.
+    pub decrease: f64,
+    /// δ: the weight of a measurement in the smoothed round trip and its variation.
+    pub rtt_gain: f64,
+    /// μ: smoothed round trips in the timeout.
+    pub timeout_rtts: f64,
+    /// φ: variations in the timeout.
+    pub timeout_variations: f64,
+    /// Whether the gap follows the short-term round trip over the long-term one.
+    pub fine_grain: bool,
+    /// The weight of a measurement in the short-term round trip.
+    pub short_gain: f64,
+    /// The weight of a measurement in the long-term round trip.
+    pub long_gain: f64,
+    /// The rate grows only if this share of it was sent.
+    pub used_share: f64,
+}
+
+/// Additive increase and multiplicative decrease of a rate, clocked by time instead of
+/// acknowledgements.
+///
+/// ```text
+/// sample        SRTT += δ · (sample − SRTT)        Var += δ · (|sample − SRTT| − Var)        δ = rtt_gain
+///               first: SRTT = IPG = sample
+/// every SRTT    IPG = IPG · SRTT / (SRTT + α · IPG)         one more packet in a round trip for α = 1
+/// loss event    IPG = IPG / β                               and the next step is an SRTT away
+/// lost          three later packets arrived, or the timeout
+/// timeout       μ · SRTT + φ · Var after the oldest packet in flight left: a loss event
+/// gap           IPG, or with fine_grain IPG · FRTT / XRTT
+/// ```
+///
+/// IPG is the time between the starts of packets. All losses of packets that left before the
+/// reaction to a loss belong to the same cluster and are ignored. There is no slow start: the first
+/// packets leave one in a second until an acknowledgement comes, then one in a round trip.
+///
+/// The receiver acknowledges each packet ([`EveryPacket`](crate::controllers::EveryPacket)), as
+/// that of the paper does: the timeout is little more than a round trip, and one that waits for
+/// several packets, or for time, would look silent.
+///
+/// Source: Rejaie, Handley and Estrin, "RAP: An End-to-end Rate-based Congestion Control Mechanism
+/// for Realtime Streams in the Internet", INFOCOM 1999; the constants are those of ns-2 2.35, whose
+/// agent is the peer of the reference rows. Losses are found here, by these rules, from the packets
+/// that the transport tells to have arrived: what its own rules say (RFC 9002, sooner or later than
+/// these) is not heard, save a mark, which is a loss event as in RFC 3168.
+///
+/// Differs from the paper and ns-2 in: 1. any packet that arrives counts, in whatever order, where
+/// the receiver of the paper tells of the last hole alone; 2. a rate that was not used does not
+/// grow (`used_share`), and an idle flow's clock starts again with its next packet; 3. ns-2 looks
+/// at the timer when a packet is due, and leaves that packet out when it finds a loss; 4. ns-2
+/// keeps the flag of the first measurement once for all agents of a run, so that all but one
+/// approach the round trip from 2 s, by halves; 5. the next packet leaves by the gap in force now,
+/// where ns-2's leaves by the one in force when the packet before it left, so that one more leaves
+/// right behind a reaction; 6. ns-2 takes a packet for lost when a number three above its own
+/// arrives, whatever is missing between the two; 7. ns-2's second packet leaves 2 s after the first
+/// where no acknowledgement comes, and its clock of round trips runs from the start.
+#[derive(Clone, Debug)]
+pub struct Rap {
+    config: RapConfig,
+    /// Smoothed round trip, its variation, short-term and long-term round trips, in seconds; none
+    /// before a sample.
+    round_trip: Option<RoundTrip>,
+    /// The gap between starts of packets, in seconds.
+    gap: f64,
+    /// When the last reaction was.
+    reacted_at: Option<Time>,
+    step_at: Option<Time>,
+    /// What left since the last reaction.
+    history: History,
+    /// When the last acknowledgement came.
+    acked_at: Time,
+    /// Packets since the last step.
+    sent: u32,
+    has_lost: bool,
+    /// The size of a full packet on the wire.
+    wire: Bytes,
+    decision: Decision,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct RoundTrip {
+    smoothed: f64,
+    variation: f64,
+    short: f64,
+    long: f64,
+}
+
+impl Rap {
+    /// A flow that has sent nothing yet.
+    pub fn new(config: RapConfig) -> Self {
+        let mut law = Self {
+            config,
+            round_trip: None,
+            gap: INITIAL_GAP,
+            reacted_at: None,
+            step_at: None,
+            history: History::default(),
+            acked_at: Time::ZERO,
+            sent: 0,
+            has_lost: false,
+            wire: config.mss,
+            decision: Decision {
+                window: config.max_window,
+                pacing: Pacing::Unpaced,
+                ssthresh: None,
+                phase: Phase::SlowStart,
+            },
+        };
+        law.decide();
+        law
+    }
+
+    fn smoothed(&self) -> f64 {
+        self.round_trip
+            .map_or(INITIAL_ROUND_TRIP, |trip| trip.smoothed)
+    }
+
+    fn timeout(&self) -> Span {
+        let timeout = self.round_trip.map_or(INITIAL_ROUND_TRIP, |trip| {
+            self.config.timeout_rtts * trip.smoothed
+                + self.config.timeout_variations * trip.variation
+        });
+        Span::from_secs_f64(timeout).max(MIN_TIME)
+    }
+
+    /// When the oldest packet that counts is given up: at once, where an acknowledgement has made
+    /// the timeout shorter than it has been out.
+    fn timeout_at(&self) -> Option<Time> {
+        let left_at = self.history.oldest()?;
+        Some((left_at + self.timeout()).max(self.acked_at))
+    }
+
+    fn decide(&mut self) {
+        let feedback = match self.round_trip {
+            Some(trip) if self.config.fine_grain => trip.short / trip.long,
+            _ => 1.0,
+        };
+        let gap = (self.gap * feedback).clamp(MIN_GAP, LARGEST_GAP);
+        let rate = Rate::from_bps_f64(self.wire.get() as f64 * 8.0 / gap);
+        self.decision.pacing = Pacing::Rate(rate.max(Rate::from_bps(1)));
+        self.decision.phase = if self.has_lost {
+            Phase::CongestionAvoidance
+        } else {
+            Phase::SlowStart
+        };
+    }
+
+    fn measure(&mut self, now: Time, sample: f64) {
+        let Some(trip) = &mut self.round_trip else {
+            self.round_trip = Some(RoundTrip {
+                smoothed: sample,
+                variation: 0.0,
+                short: sample,
+                long: sample,
+            });
+            self.gap = sample.clamp(MIN_GAP, LARGEST_GAP);
+            self.await_step(now);
+            return;
+        };
+        let config = &self.config;
+        let difference = sample - trip.smoothed;
+        trip.smoothed += config.rtt_gain * difference;
+        trip.variation += config.rtt_gain * (difference.abs() - trip.variation);
+        trip.short += config.short_gain * (sample - trip.short);
+        trip.long += config.long_gain * (sample - trip.long);
+    }
+
+    fn await_step(&mut self, now: Time) {
+        let smoothed = Span::from_secs_f64(self.smoothed()).max(MIN_TIME);
+        self.step_at = Some(now + smoothed);
+        self.sent = 0;
+    }
+
+    /// An SRTT has passed without a loss.
+    fn step(&mut self, now: Time) {
+        let smoothed = self.smoothed();
+        let is_used = f64::from(self.sent) * self.gap >= self.config.used_share * smoothed;
+        if is_used && self.round_trip.is_some() {
+            self.gap *= smoothed / (smoothed + self.config.increase * self.gap);
+            self.gap = self.gap.max(MIN_GAP);
+        }
+        if self.sent == 0 {
+            // The next packet starts the clock again.
+            self.step_at = None;
+        } else {
+            self.await_step(now);
+        }
+    }
+
+    fn react(&mut self, now: Time) {
+        self.gap = (self.gap / self.config.decrease).min(LARGEST_GAP);
+        self.reacted_at = Some(now);
+        self.has_lost = true;
+        // What is in flight is of the same cluster.
+        self.history.clear();
+        self.await_step(now);
+        self.decide();
+    }
+}
+
+impl Controller for Rap {
+    fn on_ack(&mut self, ack: &Ack) {
+        self.acked_at = ack.now;
+        if let Some(rtt) = ack.rtt {
+            self.measure(ack.now, rtt.max(MIN_TIME).as_secs_f64());
+        }
+        if self.history.arrived_after_oldest() >= LATER_PACKETS {
+            self.react(ack.now);
+        }
+        self.decide();
+    }
+
+    fn on_packet_acked(&mut self, _now: Time, number: PacketNumber) {
+        self.history.on_arrived(number);
+    }
+
+    fn needs_packet_numbers(&self) -> bool {
+        true
+    }
+
+    /// A mark; what is missing is found by this controller's own rules.
+    fn on_loss(&mut self, loss: &Loss) {
+        let is_cluster = self.reacted_at.is_some_and(|at| loss.sent_at <= at);
+        if loss.cause == LossCause::Mark && !is_cluster {
+            self.react(loss.now);
+        }
+    }
+
+    /// The transport's own timer; this controller's has expired long before.
+    fn on_timeout(&mut self, _timeout: &Timeout) {}
+
+    fn on_sent(&mut self, sent: &Sent) {
+        self.sent = self.sent.saturating_add(1);
+        if sent.wire > self.wire {
+            self.wire = sent.wire;
+            self.decide();
+        }
+        self.history.on_sent(sent.now, sent.number);
+        if self.step_at.is_none() && self.round_trip.is_some() {
+            self.await_step(sent.now);
+            self.sent = 1;
+        }
+    }
+
+    fn wakeup(&self) -> Option<Time> {
+        let times = [self.step_at, self.timeout_at()];
+        times.into_iter().flatten().min()
+    }
+
+    fn on_wakeup(&mut self, now: Time) {
+        if self.timeout_at().is_some_and(|at| at <= now) {
+            self.react(now);
+        }
+        if self.step_at.is_some_and(|at| at <= now) {
+            self.step(now);
+            self.decide();
+        }
+    }
+
+    fn decision(&self) -> Decision {
+        self.decision
+    }
+}
+
+/// So many packets after a missing one prove that it is lost.
+const LATER_PACKETS: usize = 3;
+
+/// Before anything was measured, in seconds.
+const INITIAL_ROUND_TRIP: f64 = 2.0;
+
+/// Until the first acknowledgement, in seconds: one additive step from the initial round trip.
+const INITIAL_GAP: f64 = 1.0;
+
+/// No faster than a packet in so many seconds.
+const MIN_GAP: f64 = 1e-9;
+
+/// No slower, either.
+const LARGEST_GAP: f64 = 64.0;
+
+/// Clocks go on.
+const MIN_TIME: Span = Span::from_micros(1);
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,255 @@
+//! Additive increase, multiplicative decrease: the controller that Tahoe, Reno, NewReno and SACK
+//! share.
+
+use comity_units::{Bytes, Time};
+
+use crate::{Ack, Controller, Decision, Loss, Pacing, Phase, Restart, Timeout};
+
+/// Settings of [`Reno`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RenoConfig {
+    /// The payload of a full segment.
+    pub mss: Bytes,
+    /// The window before the first acknowledgement. RFC 6928 allows 10 segments, RFC 5681 two to
+    /// four, the papers' time used one.
+    pub initial_window: Bytes,
+    /// The slow-start threshold before the first loss; [`Bytes::MAX`] in RFC 5681, the receiver's
+    /// window in ns-2.
+    pub initial_ssthresh: Bytes,
+    /// What an acknowledgement is worth.
+    pub increase: Increase,
+    /// What is halved on a loss.
+    pub decrease_basis: DecreaseBasis,
+    /// Whether half a window is rounded down to whole segments before it becomes window and
+    /// threshold (ns-2 without `precisionReduce_`), or only for the threshold (ns-2.35), or never.
+    pub rounding: Rounding,
+    /// Whether the window also grows while the application or the receiver's window limits the
+    /// flow. RFC 7661 forbids it; ns-2 and the TCPs of the papers' time did it.
+    pub grow_when_limited: bool,
+    /// Whether window and threshold go back to what they were when a loss or a timeout turns out to
+    /// have been none (RFC 4015, as Linux does it).
+    pub undo: bool,
+}
+
+impl RenoConfig {
+    /// RFC 5681 with appropriate byte counting, as deployed today.
+    pub const fn rfc5681(mss: Bytes) -> Self {
+        Self {
+            mss,
+            initial_window: Bytes::new(mss.get() * 10),
+            initial_ssthresh: Bytes::MAX,
+            increase: Increase::PerByte { limit: 2 },
+            decrease_basis: DecreaseBasis::Flight,
+            rounding: Rounding::Exact,
+            grow_when_limited: false,
+            undo: false,
+        }
+    }
+}
+
+/// What an acknowledgement is worth to the window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Increase {
+    /// Each acknowledgement counts as one segment, whatever it covers (RFC 5681 as first deployed,
+    /// ns-2).
+    PerAck,
+    /// Each acknowledgement counts as what it covers, in slow start at most `limit` segments (RFC
+    /// 3465).
+    PerByte {
+        /// `L` of RFC 3465, in segments.
+        limit: u8,
+    },
+    /// Each acknowledgement counts as the segments that it covers, without a limit, and what slow
+    /// start has no use for counts in avoidance (Linux).
+    PerSegment,
+}
+
+/// What a loss halves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DecreaseBasis {
+    /// What is in flight (RFC 5681, equation 4).
+    Flight,
+    /// The window that is in force (ns-2, BSD).
+    Window,
+}
+
+/// Where half a window is rounded down to whole segments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rounding {
+    /// Nowhere.
+    Exact,
+    /// The threshold only.
+    Threshold,
+    /// The window before it is halved, then both halves.
+    Both,
+}
+
+/// Additive increase by one segment per round trip, multiplicative decrease by half.
+///
+/// ```text
+/// slow start  (cwnd < ssthresh):  cwnd += 1 per acknowledged segment
+/// avoidance:                      cwnd += 1 / cwnd per acknowledged segment      [segments]
+/// loss:      ssthresh = max(basis / 2, 2),  cwnd = ssthresh  (Tahoe: cwnd = 1)
+/// timeout:   ssthresh = max(basis / 2, 2),  cwnd = 1
+/// restart:   ssthresh = max(ssthresh, 3/4 cwnd),  cwnd = max(cwnd / 2 per timeout of the pause, first window)
+/// ```
+///
+/// Source: RFC 5681, section 3.1, equations 2 to 4, and section 4.1 in the form of RFC 2861; RFC
+/// 3465 for byte counting; RFC 4015 for what is undone; Jacobson 1988.
+///
+/// Differs from RFC 5681 in: 1. the window is kept as a real number of segments, as in ns-2, so
+/// that one segment per round trip is exact instead of an integer approximation of it; 2. the basis
+/// of the decrease and the rounding are settings, because the papers' simulations depend on them.
+#[derive(Clone, Debug)]
+pub struct Reno {
+    config: RenoConfig,
+    /// cwnd in segments.
+    window: f64,
+    /// ssthresh in segments.
+    ssthresh: f64,
+    /// Whether the slow start that runs was begun by a timeout.
+    after_timeout: bool,
+    /// Window and threshold before the last reduction, where that may be undone.
+    before: Option<(f64, f64)>,
+}
+
+impl Reno {
+    /// A flow that has not sent yet.
+    pub fn new(config: RenoConfig) -> Self {
+        let segments = |amount: Bytes| amount.get() as f64 / config.mss.get().max(1) as f64;
+        Self {
+            window: segments(config.initial_window).max(1.0),
+            ssthresh: segments(config.initial_ssthresh),
+            after_timeout: false,
+            before: None,
+            config,
+        }
+    }
+
+    /// The congestion window in segments.
+    pub fn window(&self) -> f64 {
+        self.window
+    }
+
+    /// The slow-start threshold in segments.
+    pub fn ssthresh(&self) -> f64 {
+        self.ssthresh
+    }
+
+    /// Half of what was in use, as `(threshold, window)` in segments.
+    fn halves(&self, in_flight: Bytes, window: Bytes) -> (f64, f64) {
+        let segments = |amount: u64| amount as f64 / self.config.mss.get().max(1) as f64;
+        let basis = match self.config.decrease_basis {
+            // Segments that limited transmit released are in flight, but no window allowed them.
+            DecreaseBasis::Flight => segments(in_flight.get()).min(self.window),
+            DecreaseBasis::Window => {
+                // The transport knows the window in whole bytes; the fraction below that is kept
+                // here, so that halving is exact where the receiver's window did not cut it.
+                let own = self.decision().window.get();
+                match window.get().checked_sub(own) {
+                    Some(inflation) => self.window + segments(inflation),
+                    None => segments(window.get()),
+                }
+            }
+        };
+        match self.config.rounding {
+            Rounding::Exact => (basis / 2.0, basis / 2.0),
+            Rounding::Threshold => (libm::floor(basis / 2.0), basis / 2.0),
+            Rounding::Both => {
+                let half = libm::floor(libm::floor(basis) / 2.0);
+                (half, half)
+            }
+        }
+    }
+}
+
+impl Controller for Reno {
+    fn on_ack(&mut self, ack: &Ack) {
+        if ack.in_recovery || (ack.app_limited && !self.config.grow_when_limited) {
+            return;
+        }
+        let slow_start = self.window < self.ssthresh;
+        self.after_timeout &= slow_start;
+        let segments = match self.config.increase {
+            Increase::PerSegment => {
+                let covered = f64::from(ack.packets);
+                let window = (self.window + covered).min(self.ssthresh).max(self.window);
+                let rest = covered - (window - self.window);
+                self.window = window + rest / window;
+                return;
+            }
+            Increase::PerAck => 1.0,
+            Increase::PerByte { limit } => {
+                // RFC 3465, 2.3: after a timeout an acknowledgement may cover what was
+                // retransmitted needlessly.
+                let limit = if self.after_timeout { 1 } else { limit };
+                let covered = ack.acked.get() as f64 / self.config.mss.get().max(1) as f64;
+                if slow_start {
+                    covered.min(f64::from(limit))
+                } else {
+                    covered
+                }
+            }
+        };
+        self.window += if slow_start {
+            segments
+        } else {
+            segments / self.window
+        };
+    }
+
+    fn on_loss(&mut self, loss: &Loss) {
+        self.before = self.config.undo.then_some((self.window, self.ssthresh));
+        let (threshold, window) = self.halves(loss.in_flight, loss.window);
+        self.ssthresh = threshold.max(2.0);
+        self.window = if loss.restart { 1.0 } else { window.max(1.0) };
+        if self.config.rounding == Rounding::Exact && !loss.restart {
+            self.window = self.ssthresh;
+        }
+    }
+
+    fn on_timeout(&mut self, timeout: &Timeout) {
+        // RFC 5681, equation 4 and its note: a second expiry for the same data halves nothing
+        // again.
+        if timeout.consecutive <= 1 || self.config.decrease_basis == DecreaseBasis::Window {
+            self.before = self.config.undo.then_some((self.window, self.ssthresh));
+            let (threshold, _) = self.halves(timeout.in_flight, timeout.window);
+            self.ssthresh = threshold.max(2.0);
+        }
+        self.window = 1.0;
+        self.after_timeout = true;
+    }
+
+    fn on_spurious_loss(&mut self, _now: Time) {
+        if let Some((window, ssthresh)) = self.before.take() {
+            self.window = self.window.max(window);
+            self.ssthresh = self.ssthresh.max(ssthresh);
+        }
+    }
+
+    fn on_restart(&mut self, restart: &Restart) {
+        let floor = super::segments(restart.initial_window, self.config.mss).min(self.window);
+        self.ssthresh = self.ssthresh.max(0.75 * self.window);
+        let halvings = restart.halvings().min(64);
+        self.window = libm::ldexp(self.window, -(halvings as i32)).max(floor);
+    }
+
+    fn on_deflate(&mut self, amount: Bytes) {
+        let segments = amount.get() as f64 / self.config.mss.get().max(1) as f64;
+        self.window = (self.window - segments).max(1.0);
+    }
+
+    fn decision(&self) -> Decision {
+        let mss = self.config.mss.get() as f64;
+        Decision {
+            window: Bytes::new((self.window * mss) as u64),
+            pacing: Pacing::Unpaced,
+            ssthresh: Some(Bytes::new((self.ssthresh * mss) as u64)),
+            phase: if self.window < self.ssthresh {
+                Phase::SlowStart
+            } else {
+                Phase::CongestionAvoidance
+            },
+        }
+    }
+}

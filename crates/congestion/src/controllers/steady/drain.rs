@@ -1,0 +1,210 @@
+//! What round trips tell of the queue: whether it has drained, and whether others have given way.
+
+use comity_units::{Bytes, Span};
+
+use super::evidence::LONGEST_WAITING;
+
+/// The round trips since this flow last found the queue full.
+///
+/// ```text
+/// full     = the round trip when the episode began
+/// queue    = full − least round trip of all
+/// fall     = queue / 4
+/// drained  : a round trip since was shorter than full by one fall or more
+/// refilled : behind that, one was shorter by less than fall / 3
+/// receded  : behind that, one was shorter by one fall or more than the longest in between
+/// ```
+///
+/// A latecomer to a queue that never empties has seen only its upper part. It would take small
+/// variations for episodes and count twice as many as the flows that it meets. So where the queue
+/// is at least 15 ms, more than [CoDel](https://www.rfc-editor.org/rfc/rfc8289) keeps, and less
+/// than a quarter of the round trip:
+///
+/// ```text
+/// fall     = max(queue / 4, full / 12 · min(1, in flight / 22,400 bytes))
+/// ```
+///
+/// That is about what the queue loses when one of four equal CUBIC flows backs off. The fewer
+/// packets a flow has under way, the more flows it has beside it, and the less each of them
+/// matters. For the growth of a newcomer ([`Shadow`](super::shadow::Shadow)) a quarter is enough.
+///
+/// A flow that sends evenly does not shorten the queue at once when it loses packets, and rivals
+/// that lost none keep it full. Losses until it drains belong to the same episode: a TCP flow in
+/// its place would have reacted once. On a path without a queue every round trip counts as drained.
+///
+/// A queue that has refilled and recedes without a loss of this flow is an episode of others: they
+/// have lost packets and given way. Unless it was this flow that paused: less than three quarters
+/// are in flight of what was at the longest. Behind a full queue, packets that leave evenly are
+/// refused less often than those of flows that are clocked by acknowledgements. Where fewer than
+/// some packets fit into a quarter of the queue, others in front make as much of a difference, and
+/// nothing is said.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Drain {
+    /// The round trip when the episode began.
+    began_with: Option<Span>,
+    least: Option<Span>,
+    /// The longest since the queue has refilled.
+    longest: Option<Span>,
+    /// What was in flight then.
+    flight_then: Bytes,
+    /// What was in flight at the latest round trip.
+    flight: Bytes,
+}
+
+/// The queue that a latecomer must see before it is one: 10 packets at 8 Mb/s.
+const LATECOMER_QUEUE: Span = Span::from_millis(15);
+/// What a flow has under way that counts the fall of others in full: 16 packets of 1,400 bytes.
+const LATECOMER_FLIGHT: Bytes = Bytes::new(22_400);
+
+impl Drain {
+    /// An episode begins; `rtt` is the latest round trip.
+    pub(super) const fn begin(&mut self, rtt: Option<Span>) {
+        self.began_with = rtt;
+        self.least = None;
+        self.longest = None;
+    }
+
+    /// A round trip was measured with so much in flight, on a path of this least one: whether
+    /// others have given way.
+    pub(super) fn on_round_trip(&mut self, rtt: Span, min: Option<Span>, flight: Bytes) -> bool {
+        self.least = Some(self.least.map_or(rtt, |least| least.min(rtt)));
+        self.flight = flight;
+        let (Some(full), Some(min)) = (self.began_with, min) else {
+            return false;
+        };
+        if quarter(full, min) < LONGEST_WAITING || self.goes_on(Some(min)) {
+            return false;
+        }
+        let fall = self.fall(full, min);
+        if rtt + fall / 3 > full || self.longest.is_some() {
+            if self.longest.is_none_or(|longest| longest <= rtt) {
+                (self.longest, self.flight_then) = (Some(rtt), flight);
+            }
+            if self.longest.is_some_and(|longest| rtt + fall <= longest) {
+                self.longest = None;
+                return flight * 4 >= self.flight_then * 3;
+            }
+        }
+        false
+    }
+
+    /// Whether the queue has not fallen since the episode began, so that what is lost belongs to
+    /// it.
+    pub(super) fn goes_on(&self, min: Option<Span>) -> bool {
+        self.stands(min, |full, min| self.fall(full, min))
+    }
+
+    /// Whether the queue that this flow has seen is still as full as at the beginning of the
+    /// episode, but for a quarter.
+    pub(super) fn is_full(&self, min: Option<Span>) -> bool {
+        self.stands(min, quarter)
+    }
+
+    /// Whether no round trip since was shorter than when the episode began, by this much.
+    fn stands(&self, min: Option<Span>, by: impl Fn(Span, Span) -> Span) -> bool {
+        let (Some(full), Some(least), Some(min)) = (self.began_with, self.least, min) else {
+            return false;
+        };
+        least + by(full, min) > full
+    }
+
+    /// By how much the round trip is shorter when the queue has drained or receded.
+    fn fall(&self, full: Span, min: Span) -> Span {
+        let queue = full.saturating_sub(min);
+        if queue < LATECOMER_QUEUE || queue * 4 >= full {
+            return quarter(full, min);
+        }
+        let others = self.flight.get() as f64 / LATECOMER_FLIGHT.get() as f64;
+        quarter(full, min).max((full / 12).mul_f64(others.min(1.0)))
+    }
+}
+
+/// A quarter of the queue that was seen.
+fn quarter(full: Span, min: Span) -> Span {
+    full.saturating_sub(min) / 4
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec::Vec;
+
+    use super::*;
+
+    const MIN: Option<Span> = Some(Span::from_millis(40));
+    const FLIGHT: Bytes = Bytes::new(40_000);
+
+    fn after(millis: &[u64]) -> Drain {
+        let mut drain = Drain::default();
+        drain.begin(Some(Span::from_millis(120)));
+        for &rtt in millis {
+            drain.on_round_trip(Span::from_millis(rtt), MIN, FLIGHT);
+        }
+        drain
+    }
+
+    /// Which of these round trips show that others backed off, behind an episode at `full` ms.
+    fn receding(full: u64, millis: &[u64]) -> Vec<usize> {
+        let mut drain = after(&[]);
+        drain.begin(Some(Span::from_millis(full)));
+        (0..millis.len())
+            .filter(|&at| drain.on_round_trip(Span::from_millis(millis[at]), MIN, FLIGHT))
+            .collect()
+    }
+
+    #[test]
+    fn a_queue_of_80_ms_has_drained_when_20_of_them_are_gone() {
+        assert!(after(&[125, 101]).is_full(MIN));
+        assert!(!after(&[125, 100, 125]).is_full(MIN));
+    }
+
+    #[test]
+    fn a_queue_that_refills_and_recedes_is_an_episode_of_others() {
+        // Drained at 100 ms, refilled above 113.3 ms, receded by 20 ms from the longest.
+        assert_eq!(receding(120, &[119, 100, 114, 118, 99, 98]), [5]);
+        assert_eq!(receding(120, &[100, 114, 130, 111, 110, 118, 98]), [4, 6]);
+        // Its own episode goes on until the queue has drained; and what has not refilled does not
+        // recede.
+        assert_eq!(receding(120, &[119, 125, 101]), []);
+        assert_eq!(receding(120, &[100, 113, 60]), []);
+        // A queue of 12 ms is four packets of others; one of less tells nothing.
+        assert_eq!(receding(52, &[49, 52, 49]), [2]);
+        assert_eq!(receding(51, &[45, 51, 45]), []);
+    }
+
+    #[test]
+    fn a_queue_that_recedes_because_this_flow_pauses_tells_nothing() {
+        for (left, is_episode) in [(29_999, false), (30_000, true)] {
+            let mut drain = after(&[100, 120]);
+            let left = Bytes::new(left);
+            let found = drain.on_round_trip(Span::from_millis(100), MIN, left);
+            assert_eq!(found, is_episode, "{left} in flight");
+        }
+    }
+
+    #[test]
+    fn a_latecomer_waits_for_a_twelfth_of_the_round_trip() {
+        const FULL: u64 = 132;
+        let goes_on = |min: u64, rtt: u64, flight: u64| {
+            let mut drain = Drain::default();
+            drain.begin(Some(Span::from_millis(FULL)));
+            let min = Some(Span::from_millis(min));
+            drain.on_round_trip(Span::from_millis(rtt), min, Bytes::new(flight));
+            drain.goes_on(min)
+        };
+        // It saw 28 ms of the queue: a quarter is 7 ms, a twelfth of the round trip 11 ms.
+        assert!(goes_on(104, 122, 22_400) && !goes_on(104, 121, 22_400));
+        // With half as much under way half of that counts, and a quarter of the queue is more.
+        assert!(goes_on(104, 126, 11_200) && !goes_on(104, 125, 11_200));
+        // It saw 33 ms, a quarter of the round trip, or less than CoDel keeps: a quarter counts.
+        assert!(!goes_on(99, 123, 22_400));
+        assert!(goes_on(118, 129, 22_400) && !goes_on(118, 128, 22_400));
+    }
+
+    #[test]
+    fn without_a_queue_or_a_measurement_nothing_is_full() {
+        assert!(!after(&[]).is_full(MIN));
+        assert!(!after(&[125]).is_full(None));
+        assert!(!after(&[120]).is_full(Some(Span::from_millis(120))));
+        assert!(!Drain::default().is_full(MIN));
+    }
+}

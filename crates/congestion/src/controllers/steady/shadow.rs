@@ -1,0 +1,529 @@
+//! The windows that TCP flows would have under the congestion episodes of this path.
+
+use comity_units::{Bytes, Rate, Span, Time};
+
+/// The windows of a CUBIC and of a Reno flow that react once to each congestion episode, whatever
+/// is sent.
+///
+/// ```text
+/// CUBIC    at an episode   W_max = window, or window · (1 + 0.7) / 2 if window < W_max
+///                          window = 0.7 · window
+///          in between      window = max( 0.4 · (t − K)³ + W_max,  W_est ),   K = ∛( (W_max − window) / 0.4 )
+///                          W_est grows by 9/17 of a segment in a round trip, by one from W_max on
+/// Reno     at an episode   window = window / 2
+///          in between      window + 1 segment in a round trip
+/// average  of c · CUBIC + (1 − c) · Reno over the last 3 s, exponentially weighted
+/// newcomer all of them grow by a quarter in a round trip while the queue has drained
+///          at an episode   average = 3/4 · average, which is the mean of Reno from 1/2 to 1
+/// rate     = average / srtt · cycle / ( cycle + 4 · srtt · risk )
+/// cycle    mean time between the last eight episodes, exponentially weighted; the time since the
+///          last one where that is longer; a round trip at least
+/// risk     min( 1, 2 · srtt / cycle ) · small
+/// small    1 up to an average of 3 segments, 0 from 16 on, falling evenly in between
+/// ```
+///
+/// The last factor of the rate is what timers leave of it. A TCP flow waits for its timer when what
+/// it sends again is lost too, which takes another episode within two round trips, and when too few
+/// packets are behind it to tell of that. Without the factor, eight flows of this controller and
+/// more keep small windows full, and lose two to four times as much as TCP flows would.
+///
+/// A newcomer's first episodes come in its own slow start, or in a queue that others have just
+/// filled. They tell little of its share, and TCP's windows would take half a minute to find it on
+/// a long path. It is one until the first episode after eight round trips.
+///
+/// In deep queues on long paths a CUBIC flow has several times the window that Reno's rules give
+/// under its episodes. Which of the two the others are shows in how the queue fills, and gives `c`
+/// ([`super::rise::Rise`]). Where only a part of the others backs off in each episode, the windows
+/// back off in part ([`super::recession::Recession`]).
+///
+/// `t` is the time since the last episode in seconds, windows are in segments. A flow that sends
+/// evenly loses packets in other numbers than one whose acknowledgements clock it: behind a full
+/// queue the latter always finds the place that its own packet has left. TCP's throughput equation
+/// counts losses, and so misjudges the share of an even flow. Episodes are the same for all flows
+/// that share a queue.
+///
+/// Source: RFC 9438, sections 4.2 to 4.7, for CUBIC; RFC 5681, section 3.1, for Reno; RFC 9406,
+/// section 4.2, for the growth of a newcomer (conservative slow start: a quarter of slow start's);
+/// RFC 5348, section 3.1, for a timer of four round trips.
+/// Differs from these in: 1. the windows do not depend on what is sent, but never exceed what was
+/// used ([`Shadow::cap`]); 2. at the first episode they are what was carried, which is half of what
+/// a slow start has sent; 3. the risk of a timer is less than that of Padhye et al.
+/// (SIGCOMM 1998), min( 1, 3 / window ), since Linux repairs most losses without one (RFC 8985).
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Shadow {
+    windows: Option<Windows>,
+    /// What they were before the last episode.
+    before: Option<Windows>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Windows {
+    /// In segments, as all that follows.
+    cubic: f64,
+    reno: f64,
+    /// The window before the last decrease.
+    peak: f64,
+    /// `W_est` of CUBIC.
+    estimate: f64,
+    /// The window behind the last decrease, and when that was.
+    origin: f64,
+    origin_at: Time,
+    average: f64,
+    updated_at: Time,
+    /// When the last episode began, and the mean time between two; `None` after a single one.
+    episode_at: Time,
+    cycle: Option<Span>,
+    /// How many round trips it has been a newcomer for; `None` when it is none.
+    newcomer: Option<f64>,
+}
+
+impl Shadow {
+    /// A congestion episode began; `carried` was delivered in a round trip before it.
+    pub(super) fn on_episode(&mut self, now: Time, carried: Bytes) {
+        self.before = self.windows;
+        self.windows = Some(match self.windows {
+            None => Windows::beginning(now, segments(carried)),
+            Some(windows) => windows.decreased(now),
+        });
+    }
+
+    /// The last episode did not happen. If it was the first, there was none yet.
+    pub(super) fn undo_episode(&mut self) {
+        self.windows = self.before;
+    }
+
+    /// Of the flows only these parts backed off at the last episode, as CUBIC flows or as Reno
+    /// flows: the windows take back the rest of what they gave.
+    pub(super) fn soften(&mut self, cubic: f64, reno: f64) {
+        if let (Some(windows), Some(before)) = (&mut self.windows, &self.before) {
+            let back = (1.0 - cubic) * (1.0 - DECREASE) * before.cubic;
+            windows.cubic += back;
+            windows.origin += back;
+            windows.estimate += back;
+            windows.peak = windows.peak.max(windows.origin);
+            windows.reno += (1.0 - reno) / 2.0 * before.reno;
+        }
+    }
+
+    /// Time has passed; `cubic_share` of the average is CUBIC's window. `has_drained`: the queue
+    /// has, since the last episode.
+    pub(super) fn grow(&mut self, now: Time, rtt: Span, cubic_share: f64, has_drained: bool) {
+        if let Some(windows) = &mut self.windows {
+            windows.grow(now, rtt, cubic_share, has_drained);
+        }
+    }
+
+    /// No more than so much: what is not used does not grow.
+    pub(super) fn cap(&mut self, now: Time, used: Bytes) {
+        let segments = segments(used);
+        if let Some(windows) = &mut self.windows {
+            windows.reno = windows.reno.min(segments);
+            windows.average = windows.average.min(segments);
+            if windows.cubic > segments {
+                windows.restart(now, segments);
+                windows.estimate = windows.estimate.min(segments);
+            }
+        }
+    }
+
+    /// The average window in segments; zero before the first episode.
+    pub(super) fn segments(&self) -> f64 {
+        self.windows.map_or(0.0, |windows| windows.average)
+    }
+
+    /// The average rate; `None` before the first episode.
+    pub(super) fn rate(&self, rtt: Span) -> Option<Rate> {
+        let windows = self.windows?;
+        Some(Rate::of(SEGMENT, rtt).mul_f64(windows.average * windows.left_by_timers(rtt)))
+    }
+}
+
+impl Windows {
+    const fn beginning(now: Time, carried: f64) -> Self {
+        Self {
+            cubic: carried,
+            reno: carried,
+            peak: carried,
+            estimate: carried,
+            origin: carried,
+            origin_at: now,
+            average: carried,
+            updated_at: now,
+            episode_at: now,
+            cycle: None,
+            newcomer: Some(0.0),
+        }
+    }
+
+    /// The curve of CUBIC goes on from this window.
+    const fn restart(&mut self, now: Time, window: f64) {
+        self.cubic = window;
+        self.peak = window;
+        self.origin = window;
+        self.origin_at = now;
+    }
+
+    fn decreased(self, now: Time) -> Self {
+        let peak = if self.cubic < self.peak {
+            self.cubic * (1.0 + DECREASE) / 2.0
+        } else {
+            self.cubic
+        };
+        let cubic = (self.cubic * DECREASE).max(LEAST);
+        let since = now.saturating_since(self.episode_at);
+        Self {
+            episode_at: now,
+            cycle: Some(match self.cycle {
+                None => since,
+                Some(mean) => mean.saturating_sub(mean / CYCLES) + since / CYCLES,
+            }),
+            cubic,
+            reno: (self.reno / 2.0).max(LEAST),
+            peak,
+            estimate: cubic,
+            origin: cubic,
+            origin_at: now,
+            average: match self.newcomer {
+                Some(_) => self.average * NEWCOMER_AVERAGE,
+                None => self.average,
+            },
+            newcomer: self.newcomer.filter(|&rounds| rounds <= NEWCOMER_ROUNDS),
+            ..self
+        }
+    }
+
+    /// What part of the rate is left to a flow of this average that waits for timers at some of
+    /// the episodes.
+    fn left_by_timers(&self, rtt: Span) -> f64 {
+        let Some(mean) = self.cycle else {
+            return 1.0;
+        };
+        let open = self.updated_at.saturating_since(self.episode_at);
+        let cycle = mean.max(open).max(rtt).as_secs_f64();
+        let rtt = rtt.as_secs_f64();
+        let small = ((SAFE - self.average) / (SAFE - RISKY)).clamp(0.0, 1.0);
+        let risk = (REPAIR * rtt / cycle).min(1.0) * small;
+        cycle / (cycle + TIMER * rtt * risk)
+    }
+
+    fn grow(&mut self, now: Time, rtt: Span, cubic_share: f64, has_drained: bool) {
+        let elapsed = now.saturating_since(self.updated_at);
+        self.updated_at = now;
+        let rounds = elapsed.as_secs_f64() / rtt.as_secs_f64();
+        let newcomer = self.cubic * (1.0 + NEWCOMER_GROWTH * rounds);
+        self.reno += rounds;
+        self.estimate += rounds
+            * if self.estimate < self.peak {
+                FRIENDLY
+            } else {
+                1.0
+            };
+        let rise = (self.peak - self.origin).max(0.0);
+        let inflection = libm::cbrt(rise / SCALE);
+        let since = now.saturating_since(self.origin_at).as_secs_f64() - inflection;
+        let curve = self.peak.max(self.origin) + SCALE * since * since * since;
+        // As CUBIC itself, no more than half as much again in a round trip.
+        let most = self.cubic * (1.0 + 0.5 * rounds);
+        self.cubic = curve.min(most).max(self.estimate).max(self.origin);
+        let part = 1.0 - libm::exp(-elapsed.as_secs_f64() / MEMORY.as_secs_f64());
+        let window = self.reno + cubic_share * (self.cubic - self.reno);
+        self.average += part * (window - self.average);
+        if let Some(been) = &mut self.newcomer {
+            *been += rounds;
+            if has_drained && newcomer > self.cubic {
+                self.restart(now, newcomer);
+                self.estimate = newcomer;
+                self.reno = self.reno.max(newcomer);
+                self.average = self.average.max(newcomer);
+            }
+        }
+    }
+}
+
+/// So many bytes in segments, as a window that a flow may have.
+fn segments(bytes: Bytes) -> f64 {
+    (bytes.get() as f64 / SEGMENT.get() as f64).max(LEAST)
+}
+
+/// What part of its window a CUBIC flow backs off by: 1 − β of RFC 9438, section 4.6.
+pub(super) const GIVEN_WAY: f64 = 0.3;
+
+/// β of CUBIC.
+pub(super) const DECREASE: f64 = 1.0 - GIVEN_WAY;
+
+/// C of CUBIC, in segments per cubic second.
+const SCALE: f64 = 0.4;
+
+/// 3 · (1 − β) / (1 + β): what makes additive increase with β as fast as Reno on the average.
+const FRIENDLY: f64 = 9.0 / 17.0;
+
+/// The least window, in segments.
+const LEAST: f64 = 2.0;
+
+/// With an average of so many segments or fewer, each episode that meets a repair costs a timer.
+const RISKY: f64 = 3.0;
+
+/// From so many on, none does.
+const SAFE: f64 = 16.0;
+
+/// How long a repair takes until it is known to have arrived, in round trips.
+const REPAIR: f64 = 2.0;
+
+/// How long a timer runs, in round trips.
+const TIMER: f64 = 4.0;
+
+/// Over so many episodes the time between them is averaged.
+const CYCLES: u64 = 8;
+
+/// The payload of a full segment of TCP with time stamps on a path of 1,500 bytes.
+const SEGMENT: Bytes = Bytes::new(1_448);
+
+/// How much of its window a newcomer grows by in a round trip.
+const NEWCOMER_GROWTH: f64 = 0.25;
+
+/// A flow is a newcomer no longer at its first episode after so many round trips.
+const NEWCOMER_ROUNDS: f64 = 8.0;
+
+/// What part of a newcomer's window its average is at an episode.
+const NEWCOMER_AVERAGE: f64 = 0.75;
+
+/// Over how long the window is averaged: several episodes of a shared path.
+const MEMORY: Span = Span::from_secs(3);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RTT: Span = Span::from_millis(100);
+
+    fn of(segments: u64) -> Bytes {
+        SEGMENT * segments
+    }
+
+    /// Windows after `millis` of growth in steps of 10 ms from `from`.
+    fn grown(shadow: &mut Shadow, from: u64, millis: u64) -> Windows {
+        for step in 1..=millis / 10 {
+            shadow.grow(Time::from_millis(from + step * 10), RTT, 0.5, false);
+        }
+        shadow.windows.unwrap()
+    }
+
+    fn near(found: f64, expected: f64) -> bool {
+        (found - expected).abs() < 0.01 * expected
+    }
+
+    #[test]
+    fn there_is_no_share_before_an_episode() {
+        let mut shadow = Shadow::default();
+        shadow.grow(Time::from_secs(1), RTT, 0.5, false);
+        shadow.cap(Time::from_secs(1), of(5));
+        assert_eq!(shadow.rate(RTT), None);
+        shadow.on_episode(Time::from_secs(1), of(20));
+        // 20 segments of 1,448 bytes in 100 ms.
+        assert_eq!(shadow.rate(RTT), Some(Rate::from_bps(2_316_800)));
+        shadow.undo_episode();
+        assert_eq!(shadow.rate(RTT), None);
+    }
+
+    /// A flow after two episodes with 20 segments, and a second of growth.
+    fn newcomer(has_drained: bool) -> Shadow {
+        let mut shadow = Shadow::default();
+        shadow.on_episode(Time::ZERO, of(20));
+        shadow.on_episode(Time::ZERO, of(20));
+        for step in 1..=100 {
+            shadow.grow(Time::from_millis(step * 10), RTT, 0.5, has_drained);
+        }
+        shadow
+    }
+
+    #[test]
+    fn a_newcomer_grows_by_a_quarter_each_round_trip_while_the_queue_has_drained() {
+        // 0.7 · 20 segments, a hundred times by 0.025: 14 · 11.81.
+        let grown = newcomer(true).windows.unwrap();
+        assert!(near(grown.cubic, 165.4), "{grown:?}");
+        assert!(
+            near(grown.reno, 165.4) && near(grown.average, 165.4),
+            "{grown:?}"
+        );
+        let full = newcomer(false).windows.unwrap();
+        assert!((14.0..21.0).contains(&full.cubic), "{full:?}");
+        // Episodes after eight round trips and after nine: it is still one, and it is none.
+        let mut shadow = newcomer(true);
+        let before = shadow.windows.unwrap();
+        assert!(
+            before.newcomer.is_some_and(|rounds| near(rounds, 10.0)),
+            "{before:?}"
+        );
+        for rounds in [8.0, 8.1] {
+            let mut shadow = shadow;
+            shadow.windows = Some(Windows {
+                newcomer: Some(rounds),
+                ..before
+            });
+            shadow.on_episode(Time::from_secs(1), of(20));
+            let lost = shadow.windows.unwrap();
+            assert!(near(lost.average, 124.1), "165.4 · 3/4: {lost:?}");
+            assert_eq!(lost.newcomer.is_some(), rounds == 8.0);
+        }
+        shadow.on_episode(Time::from_secs(1), of(20));
+        let lost = shadow.windows.unwrap();
+        shadow.grow(Time::from_millis(1_100), RTT, 0.5, true);
+        let later = shadow.windows.unwrap();
+        assert!(later.cubic < lost.cubic * 1.1, "{later:?}");
+    }
+
+    #[test]
+    fn timers_take_their_part_of_small_windows_only() {
+        // Episodes every 200 ms: of a round trip of 100 ms, a timer of four takes 400 ms.
+        for (average, left) in [
+            (2.0, 1.0 / 3.0),
+            (3.0, 1.0 / 3.0),
+            (9.5, 0.5),
+            (16.0, 1.0),
+            (40.0, 1.0),
+        ] {
+            let mut shadow = Shadow::default();
+            for episode in 0..50 {
+                shadow.on_episode(Time::from_millis(episode * 200), of(20));
+            }
+            let windows = shadow.windows.as_mut().unwrap();
+            windows.average = average;
+            windows.updated_at = windows.episode_at;
+            let rate = shadow.rate(RTT).unwrap().as_bps() as f64;
+            let expected = average * left * 115_840.0;
+            assert!(near(rate, expected), "{average}: {rate} for {expected}");
+        }
+    }
+
+    #[test]
+    fn the_cycle_is_the_mean_of_the_last_episodes_or_what_has_passed_since_the_last() {
+        let mut shadow = Shadow::default();
+        shadow.on_episode(Time::ZERO, of(3));
+        assert_eq!(
+            shadow.windows.unwrap().left_by_timers(RTT),
+            1.0,
+            "one episode"
+        );
+        shadow.on_episode(Time::from_millis(800), of(3));
+        assert_eq!(shadow.windows.unwrap().cycle, Some(Span::from_millis(800)));
+        shadow.on_episode(Time::from_millis(1_000), of(3));
+        let windows = shadow.windows.as_mut().unwrap();
+        assert_eq!(
+            windows.cycle,
+            Some(Span::from_millis(725)),
+            "800 · 7/8 + 200/8"
+        );
+        windows.average = 3.0;
+        // Of timers of 400 ms, 200 in 725, and 200 in 1,600.
+        assert!(near(windows.left_by_timers(RTT), 725.0 / 835.3));
+        windows.updated_at = Time::from_millis(2_600);
+        assert!(near(windows.left_by_timers(RTT), 1_600.0 / 1_650.0));
+        // No episode is shorter than a round trip.
+        windows.updated_at = windows.episode_at;
+        let long = Span::from_secs(1);
+        assert!(near(windows.left_by_timers(long), 0.2));
+    }
+
+    #[test]
+    fn reno_halves_and_climbs_by_a_segment_each_round_trip() {
+        let mut shadow = Shadow::default();
+        shadow.on_episode(Time::ZERO, of(40));
+        shadow.on_episode(Time::ZERO, of(40));
+        assert_eq!(shadow.windows.unwrap().reno, 20.0);
+        assert!(near(grown(&mut shadow, 0, 1_500).reno, 35.0));
+    }
+
+    #[test]
+    fn cubic_is_back_at_its_peak_after_k_and_grows_beyond_it() {
+        let mut shadow = Shadow::default();
+        shadow.on_episode(Time::ZERO, of(100));
+        shadow.on_episode(Time::ZERO, of(100));
+        let windows = shadow.windows.unwrap();
+        assert_eq!((windows.cubic, windows.peak), (70.0, 100.0));
+        // K = ∛(30 / 0.4) = 4.217 s. W_est is 70 + 42.17 · 9/17 = 92.3 by then.
+        let back = grown(&mut shadow, 0, 4_220);
+        assert!(near(back.cubic, 100.0), "{back:?}");
+        // Four seconds later: 100 + 0.4 · 64.
+        let later = grown(&mut shadow, 4_220, 4_000);
+        assert!(near(later.cubic, 125.6), "{later:?}");
+        // At half of K: 100 − 0.4 · 2.108³.
+        let mut again = Shadow::default();
+        again.on_episode(Time::ZERO, of(100));
+        again.on_episode(Time::ZERO, of(100));
+        let half = grown(&mut again, 0, 2_110);
+        assert!(near(half.cubic, 96.25), "{half:?}");
+    }
+
+    #[test]
+    fn a_second_episode_below_the_peak_gives_room_to_others() {
+        let mut shadow = Shadow::default();
+        shadow.on_episode(Time::ZERO, of(100));
+        shadow.on_episode(Time::ZERO, of(100));
+        shadow.on_episode(Time::ZERO, of(100));
+        let windows = shadow.windows.unwrap();
+        assert!(near(windows.cubic, 49.0), "{windows:?}");
+        assert!(near(windows.peak, 59.5), "70 · 1.7 / 2: {windows:?}");
+    }
+
+    #[test]
+    fn episodes_at_equal_intervals_give_the_weighted_mean_of_both_averages() {
+        // One every 2 s, 20 round trips. Reno has 1.5 · 20 segments on the average. CUBIC has as
+        // much by its additive increase, and more where it goes on by one segment behind W_max.
+        for share in [0.0, 0.5, 1.0] {
+            let mut shadow = Shadow::default();
+            shadow.on_episode(Time::ZERO, of(60));
+            let (mut sums, mut count) = ([0.0; 3], 0.0);
+            for episode in 0..40_u64 {
+                let began = episode * 2_000;
+                shadow.on_episode(Time::from_millis(began), of(0));
+                for step in 1..=200 {
+                    shadow.grow(Time::from_millis(began + step * 10), RTT, share, false);
+                    if episode >= 20 {
+                        let windows = shadow.windows.unwrap();
+                        sums[0] += windows.reno;
+                        sums[1] += windows.cubic;
+                        sums[2] += windows.average;
+                        count += 1.0;
+                    }
+                }
+            }
+            let [reno, cubic, average] = sums.map(|sum| sum / count);
+            assert!(near(reno, 30.0), "{reno}");
+            assert!((32.0..40.0).contains(&cubic), "{cubic}");
+            let expected = reno + share * (cubic - reno);
+            assert!(near(average, expected), "{average} of {expected}");
+        }
+    }
+
+    #[test]
+    fn an_episode_in_which_few_gave_way_takes_as_much_less() {
+        let mut shadow = Shadow::default();
+        shadow.on_episode(Time::ZERO, of(100));
+        shadow.on_episode(Time::ZERO, of(100));
+        shadow.soften(1.0, 1.0);
+        let windows = shadow.windows.unwrap();
+        assert_eq!((windows.cubic, windows.reno), (70.0, 50.0));
+        shadow.on_episode(Time::ZERO, of(100));
+        shadow.soften(0.5, 0.25);
+        let windows = shadow.windows.unwrap();
+        assert!(near(windows.cubic, 59.5), "70 · (1 − 0.3 / 2): {windows:?}");
+        assert!(near(windows.origin, 59.5), "{windows:?}");
+        assert!(near(windows.reno, 43.75), "50 · (1 − 0.5 / 4): {windows:?}");
+        shadow.undo_episode();
+        assert_eq!(shadow.windows.unwrap().cubic, 70.0);
+    }
+
+    #[test]
+    fn what_is_not_used_does_not_grow() {
+        let mut shadow = Shadow::default();
+        shadow.on_episode(Time::ZERO, of(10));
+        for step in 1..=10_000_u64 {
+            let now = Time::from_millis(step * 10);
+            shadow.grow(now, RTT, 0.5, false);
+            shadow.cap(now, of(30));
+        }
+        let windows = shadow.windows.unwrap();
+        assert_eq!((windows.cubic, windows.reno), (30.0, 30.0));
+        assert!(near(windows.average, 30.0), "{windows:?}");
+    }
+}

@@ -1,0 +1,161 @@
+//! What may leave beyond the average rate, and which sections may take it.
+
+use comity_units::{Span, Time, TwoWindows};
+
+use super::section::Importance;
+
+/// The account of a token bucket as sections see it: everything may spend what is saved, and what
+/// matters more may overdraw it ([`Borrowing`]).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tokens {
+    /// Bytes in the account; below zero when it is overdrawn.
+    pub level: i64,
+    /// By how much it may be overdrawn.
+    pub depth: u64,
+}
+
+impl Tokens {
+    /// How many bytes a section with this overdraft could spend at once; none if not above zero.
+    pub fn available(&self, borrowing: Borrowing) -> i64 {
+        let share = u128::from(self.depth) * u128::from(borrowing.0) / u128::from(Borrowing::ALL.0);
+        self.level
+            .saturating_add(i64::try_from(share).unwrap_or(i64::MAX))
+    }
+
+    /// Whether such a section may leave now.
+    pub fn allow(&self, borrowing: Borrowing) -> bool {
+        self.available(borrowing) > 0
+    }
+}
+
+/// How much of the depth of an account a section may overdraw it by, in thousandths.
+///
+/// ```text
+/// overdraft(importance) = 1                                                    for the highest of its stream of late
+///                         4/5 · (importance − lowest) / (highest − lowest)     between
+///                         0                                                    for the lowest, and below
+///
+/// of a section that has begun to leave: so much of the way from there up to 4/5 as of it has left
+/// ```
+///
+/// so that a key picture finds room in an account that the pictures before it have emptied, and
+/// those that others are predicted from find more than those that nothing needs. What has left of a
+/// section is lost with the rest of it: a few packets, or a repair, make all of it worth what it
+/// cost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Borrowing(u16);
+
+impl Borrowing {
+    /// Nothing.
+    pub const NONE: Self = Self(0);
+    /// The whole depth.
+    pub const ALL: Self = Self(1_000);
+
+    /// The most that is not kept for the highest importance.
+    pub(super) const SHARED: Self = Self(800);
+
+    /// That of a section of this overdraft of whose `length` bytes so many have left.
+    pub(super) fn begun(self, sent: u32, length: u32) -> Self {
+        let missing = u64::from(Self::SHARED.0.saturating_sub(self.0));
+        let more = missing * u64::from(sent.min(length)) / u64::from(length.max(1));
+        Self(self.0 + u16::try_from(more).unwrap_or(0))
+    }
+
+    /// That of an importance in a stream whose importances lie between these two.
+    pub fn of(importance: Importance, lowest: Importance, highest: Importance) -> Self {
+        if importance >= highest {
+            return Self::ALL;
+        }
+        let above = u32::from(importance.0.saturating_sub(lowest.0));
+        let range = u32::from(highest.0.saturating_sub(lowest.0)).max(1);
+        Self(u16::try_from(u32::from(Self::SHARED.0) * above / range).unwrap_or(Self::ALL.0))
+    }
+}
+
+/// The least and the most important of the sections of the last seconds.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Importances {
+    windows: TwoWindows<Option<(Importance, Importance)>>,
+}
+
+impl Importances {
+    /// A section came into being.
+    pub(super) fn on_section(&mut self, now: Time, importance: Importance) {
+        self.windows.turn(now, MEMORY);
+        let (lowest, highest) = self.windows.current.unwrap_or((importance, importance));
+        self.windows.current = Some((lowest.min(importance), highest.max(importance)));
+    }
+
+    /// The range, if there were sections.
+    pub(super) fn range(&self) -> (Importance, Importance) {
+        match (self.windows.current, self.windows.before) {
+            (Some((low, high)), Some((lower, higher))) => (low.min(lower), high.max(higher)),
+            (Some(range), None) | (None, Some(range)) => range,
+            (None, None) => (Importance(0), Importance(u8::MAX)),
+        }
+    }
+}
+
+/// Groups of pictures begin about once a second, at the most every ten.
+const MEMORY: Span = Span::from_secs(5);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_matters_more_finds_more() {
+        let available = |level, importance| {
+            let (lowest, highest) = (Importance(10), Importance(110));
+            let tokens = Tokens {
+                level,
+                depth: 1_000,
+            };
+            tokens.available(Borrowing::of(Importance(importance), lowest, highest))
+        };
+        assert_eq!(available(0, 110), 1_000);
+        assert_eq!(available(0, 200), 1_000);
+        assert_eq!(available(0, 60), 400, "half of the way up");
+        assert_eq!(available(0, 10), 0);
+        assert_eq!(available(0, 3), 0);
+        assert_eq!(available(-450, 60), -50);
+        assert_eq!(available(i64::MIN, 110), i64::MIN + 1_000);
+        let widest = Borrowing::of(Importance(254), Importance(0), Importance(u8::MAX));
+        assert_eq!(widest, Borrowing(796));
+    }
+
+    #[test]
+    fn what_has_left_brings_the_rest_nearer_to_its_end() {
+        let begun = |own, sent| Borrowing(own).begun(sent, 1_000);
+        assert_eq!(begun(0, 0), Borrowing::NONE);
+        assert_eq!(
+            begun(0, 500),
+            Borrowing(400),
+            "half of the way to four fifths"
+        );
+        assert_eq!(begun(400, 500), Borrowing(600));
+        assert_eq!(begun(400, 1_000), Borrowing::SHARED);
+        assert_eq!(begun(1_000, 500), Borrowing::ALL);
+    }
+
+    #[test]
+    fn the_only_importance_that_there_is_is_the_highest() {
+        let only = Importance(7);
+        assert_eq!(Borrowing::of(only, only, only), Borrowing::ALL);
+    }
+
+    #[test]
+    fn the_range_forgets_what_is_long_ago() {
+        let mut importances = Importances::default();
+        assert_eq!(importances.range(), (Importance(0), Importance(255)));
+        importances.on_section(Time::from_secs(1), Importance(200));
+        importances.on_section(Time::from_secs(2), Importance(9));
+        assert_eq!(importances.range(), (Importance(9), Importance(200)));
+        importances.on_section(Time::from_secs(7), Importance(50));
+        assert_eq!(importances.range(), (Importance(9), Importance(200)));
+        importances.on_section(Time::from_secs(13), Importance(60));
+        assert_eq!(importances.range(), (Importance(50), Importance(60)));
+        importances.on_section(Time::from_secs(60), Importance(1));
+        assert_eq!(importances.range(), (Importance(1), Importance(1)));
+    }
+}
