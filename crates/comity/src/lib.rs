@@ -37,7 +37,7 @@
 //! });
 //! finished?;
 //!
-//! let statistics = sender.statistics().await;
+//! let statistics = sender.stats();
 //! assert_eq!(statistics.sent.sections.acknowledged, 3);
 //! assert_eq!(statistics.sent.late_bytes, 0);
 //! # Ok(())
@@ -51,7 +51,7 @@
 //! | send what has a stream, importance, deadline or dependency | [`Section`] |
 //! | set an encoder to what the network gives | [`Connection::target_bitrate`] |
 //! | learn what became of each section | [`Connection::events`] |
-//! | count, on both ends | [`Connection::statistics`] |
+//! | count, on both ends | [`Connection::stats`] |
 //! | look at every packet and decision later | [`ConfigBuilder::qlog`] |
 //! | end in good order, or at once | [`Connection::finish`], [`Connection::close`] |
 //!
@@ -73,7 +73,7 @@
 //! | losing the peer | gaps, after [`ConfigBuilder::idle_timeout`] |
 //!
 //! What had arrived can still be received, as long as the handle is kept. Afterwards every call
-//! returns at once, with the reason where it has one ([`Connection::ended`]).
+//! returns at once, with the reason where it has one ([`Connection::close_reason`]).
 //!
 //! # How exactly packets leave
 //!
@@ -120,7 +120,9 @@ pub use crate::endpoint::{
     Connection, Endpoint, EndpointEvent, EndpointEvents, Event, Events, PathSize, PathSizes,
     SYSTEM_BUFFER, TargetBitrate, connect,
 };
-pub use crate::error::{BindError, ConfigError, ConnectError, End, SendError};
+pub use crate::error::{
+    BindError, CloseReason, ConfigError, ConnectError, SendError, StreamError, TrySendError,
+};
 pub use crate::section::{
     About, Fate, Gap, GapReason, Importance, Item, Outcome, Partial, Reason, Received, Section,
     SectionId, StreamId,
@@ -130,7 +132,7 @@ pub use crate::statistics::{
     ByteAccounts, EndpointStatistics, GapAccounts, Pacing, Path, Peer, Protection, SectionAccounts,
     Sent, Statistics,
 };
-pub use crate::trace::Qlog;
+pub use crate::trace::{Qlog, QlogError};
 
 /// What headers and protection add to bytes, and the sizes of datagrams that follow from it.
 pub mod sizes {

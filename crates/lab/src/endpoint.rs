@@ -271,7 +271,7 @@ async fn sleep_until(clock: Clock, time: Time) {
 }
 
 async fn counters(connection: &Connection) -> Counters {
-    let statistics = connection.statistics().await;
+    let statistics = connection.stats();
     let (sent, path) = (statistics.sent, statistics.path);
     let seconds = |ms: Option<f64>| ms.map(|ms| ms / 1e3);
     Counters {
@@ -390,7 +390,7 @@ async fn submit(
                 match tokio::time::timeout(left, connection.send(section)).await {
                     Ok(sent) => {
                         at = clock.now();
-                        sent
+                        sent.map_err(Into::into)
                     }
                     // The flow stops.
                     Err(_) => break,
@@ -398,7 +398,7 @@ async fn submit(
             } else {
                 connection.try_send(section)
             };
-            match (sent, connection.ended()) {
+            match (sent, connection.close_reason()) {
                 (Ok(_), _) => (Outcome::Submitted, None),
                 (Err(error), Some(end)) => {
                     return Some((clock.now().as_nanos(), format!("{end}: {error}")));
@@ -468,7 +468,7 @@ async fn receive(network: &Network, task: &Task, config: Config) -> Result<Log, 
             Item::Gap(gap) => (id, Fate::Gap(number_of(&GAPS, &gap.reason))),
         });
     }
-    let statistics = connection.statistics().await;
+    let statistics = connection.stats();
     log.at_end.marked_packets = statistics.received.marked_packets;
     Ok(log)
 }

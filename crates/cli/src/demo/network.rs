@@ -17,8 +17,9 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use comity::session::{Cipher, PresharedKey, Randomness};
 use comity::{
-    BindError, CloseCode, Config, ConfigError, ConnectError, Connection, DropPolicy, End, Endpoint,
-    GapReason, Item, Reason, Reliability, Section, SectionId, SendError, StreamId, connect,
+    BindError, CloseCode, CloseReason, Config, ConfigError, ConnectError, Connection, DropPolicy,
+    Endpoint, GapReason, Item, Reason, Reliability, Section, SectionId, SendError, StreamId,
+    connect,
 };
 use comity_emulator::{Config as EmulatorConfig, Emulator, Error as EmulatorError, Report};
 use comity_link::{DropCause, Limit, LinkConfig, Loss, LossModel, LossPlace, Outcome, Queue};
@@ -75,7 +76,7 @@ pub(crate) enum Trouble {
     NoReceiver,
     /// The video's connection ended on the way.
     #[error("the connection of the video ended: {0}")]
-    Ended(End),
+    Ended(CloseReason),
     /// A section was not taken.
     #[error("the connection of the video did not take a section: {0}")]
     Refused(SendError),
@@ -198,7 +199,7 @@ pub(crate) async fn play(
         timeout(patience, sender.finish()).await
     });
     let finished = watch.until(finishing, &mut tell).await;
-    let last = main.sender.statistics().await;
+    let last = main.sender.stats();
     let reported = match timeout(PATIENCE, receiving).await {
         Ok(Ok(reported)) => reported,
         _ => Vec::new(),
@@ -369,7 +370,9 @@ async fn feed(
                 let section = passing.section(needs.copied(), sender.latency());
                 sender.send(section).await
             }
-            Some(reason) => sender.skip(StreamId(planned.stream), reason),
+            Some(reason) => sender
+                .skip(StreamId(planned.stream), reason)
+                .map_err(Into::into),
         };
         let id = sent.map_err(Trouble::Refused)?;
         ids.insert((planned.stream, planned.number), id);
@@ -460,8 +463,8 @@ impl Watch {
     async fn sample(&mut self, tell: &mut impl FnMut(&Progress)) {
         let mut progress = None;
         for (ends, flow) in self.ends.iter().zip(&mut self.flows) {
-            let sender = ends.sender.statistics().await;
-            let receiver = ends.receiver.statistics().await;
+            let sender = ends.sender.stats();
+            let receiver = ends.receiver.stats();
             let path = &sender.path;
             flow.samples.push(Sample {
                 at_s: since(self.start, now()),

@@ -8,22 +8,26 @@ use std::time::{Duration, Instant};
 use comity_transport::timeline::{MAX_STREAMS, Outgoing};
 use comity_transport::wire::CloseCode;
 use comity_units::{Rate, Span, Time};
-use tokio::sync::{broadcast, oneshot, watch};
+use tokio::sync::{broadcast, watch};
 
 use super::Handle;
 use super::shared::{Advice, Command, ConnectionShared, Outbound, lock};
-use crate::error::{End, SendError};
+use crate::error::{CloseReason, SendError, StreamError, TrySendError};
 use crate::section::{Item, Outcome, Reason, Section, SectionId, StreamId};
 use crate::session::{Cipher, PublicKey};
 use crate::statistics::Statistics;
 
 /// One connection to a peer: sections in both directions, over encrypted datagrams.
 ///
-/// All methods take `&self`, so that one task may send while another receives. Dropping it closes
-/// the connection without waiting: call [`finish`](Self::finish) to have everything delivered
-/// first.
+/// Clones are handles to the same connection, so that one task may send while another receives.
+/// Dropping the last one closes the connection with [`CloseCode::DONE`] at once: call
+/// [`finish`](Self::finish) to have everything delivered first.
+#[derive(Clone, Debug)]
+pub struct Connection(Arc<Inner>);
+
+/// What all clones share; dropped with the last one.
 #[derive(Debug)]
-pub struct Connection {
+struct Inner {
     shared: Arc<ConnectionShared>,
     /// Keeps the endpoint alive.
     handle: Arc<Handle>,
@@ -47,8 +51,8 @@ pub enum Event {
     PathSize(PathSize),
     /// So many events were not kept, because nobody asked for so long.
     Missed(u64),
-    /// The connection is over. The last event.
-    Ended(End),
+    /// The connection is closed. The last event.
+    Closed(CloseReason),
 }
 
 /// How large datagrams may be on a path.
@@ -96,7 +100,7 @@ impl Events {
             Err(broadcast::error::RecvError::Lagged(missed)) => Event::Missed(missed),
             Err(broadcast::error::RecvError::Closed) => return None,
         };
-        self.is_over = matches!(event, Event::Ended(_));
+        self.is_over = matches!(event, Event::Closed(_));
         Some(event)
     }
 
@@ -107,7 +111,7 @@ impl Events {
             Err(broadcast::error::TryRecvError::Lagged(missed)) => Event::Missed(missed),
             Err(_) => return None,
         };
-        self.is_over = matches!(event, Event::Ended(_));
+        self.is_over = matches!(event, Event::Closed(_));
         Some(event)
     }
 }
@@ -150,7 +154,7 @@ impl TargetBitrate {
 
 impl Connection {
     pub(super) fn new(shared: Arc<ConnectionShared>, handle: Arc<Handle>) -> Self {
-        Self { shared, handle }
+        Self(Arc::new(Inner { shared, handle }))
     }
 
     // ------------------------------------------------------------------------------------------------ sending
@@ -158,21 +162,22 @@ impl Connection {
     /// Gives a section to be sent; waits while the send buffer is full.
     ///
     /// Its number in its stream: 0, 1, 2, .. in the order of the calls. What becomes of it is told
-    /// by [`events`](Self::events) and counted in the [`statistics`](Self::statistics).
+    /// by [`events`](Self::events) and counted in the [`stats`](Self::stats).
     ///
     /// A call that is dropped before it is ready has sent nothing, and used up no number.
     ///
     /// # Errors
     ///
-    /// [`SendError`], all but `Full`.
+    /// [`SendError`]
     pub async fn send(&self, section: Section) -> Result<SectionId, SendError> {
         let source_time = self.source_time(&section);
         loop {
-            let mut room = pin!(self.shared.room.notified());
+            let mut room = pin!(self.0.shared.room.notified());
             room.as_mut().enable();
             match self.give(section.clone(), source_time, true) {
-                Err(SendError::Full { .. }) => room.await,
-                result => return result,
+                Err(TrySendError::Full { .. }) => room.await,
+                Err(TrySendError::Refused(error)) => return Err(error),
+                Ok(id) => return Ok(id),
             }
         }
     }
@@ -182,8 +187,8 @@ impl Connection {
     ///
     /// # Errors
     ///
-    /// [`SendError`].
-    pub fn try_send(&self, section: Section) -> Result<SectionId, SendError> {
+    /// [`TrySendError`]
+    pub fn try_send(&self, section: Section) -> Result<SectionId, TrySendError> {
         let source_time = self.source_time(&section);
         self.give(section, source_time, false)
     }
@@ -197,12 +202,12 @@ impl Connection {
     /// several tasks that wait, all are told; the first one to send takes the room.
     pub async fn room(&self, length: usize) {
         loop {
-            let mut room = pin!(self.shared.room.notified());
+            let mut room = pin!(self.0.shared.room.notified());
             room.as_mut().enable();
             {
-                let mut outbound = lock(&self.shared.outbound);
+                let mut outbound = lock(&self.0.shared.outbound);
                 let is_hopeless =
-                    check_open(&outbound).is_err() || length as u64 > self.shared.facts.longest;
+                    check_open(&outbound).is_err() || length as u64 > self.0.shared.facts.longest;
                 if is_hopeless || self.has_room(&outbound, length) {
                     return;
                 }
@@ -213,13 +218,13 @@ impl Connection {
     }
 
     fn has_room(&self, outbound: &Outbound, length: usize) -> bool {
-        let facts = &self.shared.facts;
+        let facts = &self.0.shared.facts;
         outbound.held_sections < facts.send_sections
             && outbound.held_bytes + length as u64 <= facts.send_buffer
     }
 
     fn source_time(&self, section: &Section) -> Time {
-        let clock = self.handle.shared.clock;
+        let clock = self.0.handle.shared.clock;
         section
             .source_time
             .map_or_else(|| clock.now(), |instant| clock.time(instant))
@@ -230,20 +235,21 @@ impl Connection {
         section: Section,
         source_time: Time,
         waits: bool,
-    ) -> Result<SectionId, SendError> {
-        let facts = &self.shared.facts;
+    ) -> Result<SectionId, TrySendError> {
+        let facts = &self.0.shared.facts;
         let length = section.payload.len();
         let stream = section.stream;
-        let most = facts.longest;
+        let max = facts.longest;
         if length == 0 {
-            return Err(SendError::Empty { stream });
+            return Err(SendError::Empty { stream }.into());
         }
-        if length as u64 > most {
+        if length as u64 > max {
             return Err(SendError::TooLong {
                 stream,
                 length,
-                most,
-            });
+                max,
+            }
+            .into());
         }
         let deadline = match section.deadline {
             None => source_time + facts.latency,
@@ -274,15 +280,14 @@ impl Connection {
     ///
     /// # Errors
     ///
-    /// [`SendError::Ended`], [`SendError::Finishing`], [`SendError::StreamEnded`] and
-    /// [`SendError::TooManyStreams`].
-    pub fn skip(&self, stream: StreamId, reason: Reason) -> Result<SectionId, SendError> {
-        let mut outbound = lock(&self.shared.outbound);
+    /// [`StreamError`]
+    pub fn skip(&self, stream: StreamId, reason: Reason) -> Result<SectionId, StreamError> {
+        let mut outbound = lock(&self.0.shared.outbound);
         let id = next_number(&outbound, stream)?;
         outbound.streams.entry(stream).or_default().next += 1;
         outbound.commands.push(Command::Skip(stream, reason));
         drop(outbound);
-        self.shared.schedule(&self.handle.shared);
+        self.0.shared.schedule(&self.0.handle.shared);
         Ok(id)
     }
 
@@ -294,19 +299,20 @@ impl Connection {
         needs: Option<SectionId>,
         waits: bool,
         command: impl FnOnce() -> Command,
-    ) -> Result<SectionId, SendError> {
-        let mut outbound = lock(&self.shared.outbound);
-        let id = next_number(&outbound, stream)?;
+    ) -> Result<SectionId, TrySendError> {
+        let mut outbound = lock(&self.0.shared.outbound);
+        let id = next_number(&outbound, stream).map_err(SendError::from)?;
         if let Some(needs) = needs.filter(|needs| *needs >= id) {
             return Err(SendError::NeedsLater {
                 stream,
                 section: id,
                 needs,
-            });
+            }
+            .into());
         }
         if !self.has_room(&outbound, length) {
             outbound.is_waited_for |= waits;
-            return Err(SendError::Full {
+            return Err(TrySendError::Full {
                 held_bytes: outbound.held_bytes,
                 held_sections: outbound.held_sections,
                 length,
@@ -317,25 +323,22 @@ impl Connection {
         outbound.held_bytes += length as u64;
         outbound.commands.push(command());
         drop(outbound);
-        self.shared.schedule(&self.handle.shared);
+        self.0.shared.schedule(&self.0.handle.shared);
         Ok(id)
     }
 
-    /// Ends a stream: no more sections come. The peer learns how many there were.
+    /// Finishes a stream: no more sections come. The peer learns how many there were.
     ///
     /// # Errors
     ///
-    /// [`SendError::Finishing`] and [`SendError::Ended`].
-    pub fn end(&self, stream: StreamId) -> Result<(), SendError> {
-        let mut outbound = lock(&self.shared.outbound);
-        check_open(&outbound)?;
-        let given = outbound.streams.entry(stream).or_default();
-        if !given.has_ended {
-            given.has_ended = true;
-            outbound.commands.push(Command::End(stream));
-        }
+    /// [`StreamError`]
+    pub fn finish_stream(&self, stream: StreamId) -> Result<(), StreamError> {
+        let mut outbound = lock(&self.0.shared.outbound);
+        next_number(&outbound, stream)?;
+        outbound.streams.entry(stream).or_default().has_ended = true;
+        outbound.commands.push(Command::End(stream));
         drop(outbound);
-        self.shared.schedule(&self.handle.shared);
+        self.0.shared.schedule(&self.0.handle.shared);
         Ok(())
     }
 
@@ -345,13 +348,13 @@ impl Connection {
     }
 
     fn command(&self, command: Command) {
-        let mut outbound = lock(&self.shared.outbound);
+        let mut outbound = lock(&self.0.shared.outbound);
         if outbound.end.is_some() {
             return;
         }
         outbound.commands.push(command);
         drop(outbound);
-        self.shared.schedule(&self.handle.shared);
+        self.0.shared.schedule(&self.0.handle.shared);
     }
 
     // ---------------------------------------------------------------------------------------------- receiving
@@ -363,7 +366,7 @@ impl Connection {
     /// item reaches one.
     pub async fn recv(&self) -> Option<Item> {
         loop {
-            let mut arrived = pin!(self.shared.arrived.notified());
+            let mut arrived = pin!(self.0.shared.arrived.notified());
             arrived.as_mut().enable();
             if let Some(item) = self.take()? {
                 return Some(item);
@@ -379,14 +382,14 @@ impl Connection {
 
     /// `None` when nothing will come any more.
     fn take(&self) -> Option<Option<Item>> {
-        let mut inbound = lock(&self.shared.inbound);
+        let mut inbound = lock(&self.0.shared.inbound);
         let Some(item) = inbound.items.pop_front() else {
             if !inbound.is_over {
                 return Some(None);
             }
             drop(inbound);
             // Other tasks that wait are to know as well, one after the other.
-            self.shared.arrived.notify_one();
+            self.0.shared.arrived.notify_one();
             return None;
         };
         inbound.bytes -= item.size();
@@ -397,11 +400,11 @@ impl Connection {
         }
         drop(inbound);
         if resumes {
-            self.shared.schedule(&self.handle.shared);
+            self.0.shared.schedule(&self.0.handle.shared);
         }
         if has_more {
             // Another task may be waiting for the next one.
-            self.shared.arrived.notify_one();
+            self.0.shared.arrived.notify_one();
         }
         Some(Some(item))
     }
@@ -425,7 +428,7 @@ impl Connection {
     /// most 1,024 wait.
     pub fn events(&self) -> Events {
         Events {
-            receiver: self.shared.subscribe(),
+            receiver: self.0.shared.subscribe(),
             is_over: false,
         }
     }
@@ -433,71 +436,55 @@ impl Connection {
     /// What the application may send, as it changes: smoothed, steady enough for an encoder, and no
     /// more than the path was seen to carry.
     pub fn target_bitrate(&self) -> TargetBitrate {
-        TargetBitrate(self.shared.target.subscribe())
+        TargetBitrate(self.0.shared.target.subscribe())
     }
 
     /// What the path to the peer is found to carry, where that is less than both ends take.
     pub fn path_sizes(&self) -> PathSizes {
-        let mut sizes = self.shared.size.subscribe();
+        let mut sizes = self.0.shared.size.subscribe();
         sizes.mark_changed();
         PathSizes(sizes)
     }
 
-    /// Both ends' counters; of a connection that is over, the last ones.
-    pub async fn statistics(&self) -> Statistics {
-        let (reply, answer) = oneshot::channel();
-        {
-            let mut outbound = lock(&self.shared.outbound);
-            if let Some(last) = &outbound.last {
-                return (**last).clone();
-            }
-            outbound.commands.push(Command::Statistics(reply));
-        }
-        self.shared.schedule(&self.handle.shared);
-        match answer.await {
-            Ok(statistics) => statistics,
-            Err(_) => lock(&self.shared.outbound)
-                .last
-                .as_deref()
-                .cloned()
-                .unwrap_or_default(),
-        }
+    /// Both ends' counters, without waiting. Once the connection is closed, they do not change.
+    pub fn stats(&self) -> Statistics {
+        lock(&self.0.shared.statistics).clone()
     }
 
     /// The peer's address, which may change.
     pub fn peer_address(&self) -> SocketAddr {
-        *self.shared.address.borrow()
+        *self.0.shared.address.borrow()
     }
 
     /// This end's address, as the socket knows it.
     pub fn local_address(&self) -> SocketAddr {
-        self.handle.shared.address
+        self.0.handle.shared.address
     }
 
     /// The key that the peer has proved to own, where static keys are used.
     pub fn peer_key(&self) -> Option<PublicKey> {
-        self.shared.facts.peer_key
+        self.0.shared.facts.peer_key
     }
 
     /// What packets are sealed with; `None` without protection.
     pub fn cipher(&self) -> Option<Cipher> {
-        self.shared.facts.cipher
+        self.0.shared.facts.cipher
     }
 
     /// What the peer says the connection is about.
     pub fn stream_name(&self) -> Option<&str> {
-        self.shared.facts.stream_name.as_deref()
+        self.0.shared.facts.stream_name.as_deref()
     }
 
     /// The deadline of sections that name none: the larger latency of both ends.
     pub fn latency(&self) -> Duration {
-        self.shared.facts.latency.into()
+        self.0.shared.facts.latency.into()
     }
 
     /// When the connection was opened.
     pub fn opened_at(&self) -> Instant {
-        let clock = self.handle.shared.clock;
-        clock.instant_or_origin(self.shared.facts.opened_at)
+        let clock = self.0.handle.shared.clock;
+        clock.instant_or_origin(self.0.shared.facts.opened_at)
     }
 
     // ------------------------------------------------------------------------------------------------- ending
@@ -511,19 +498,19 @@ impl Connection {
     ///
     /// # Errors
     ///
-    /// [`End`] when the connection ended otherwise meanwhile; [`End::is_clean`] of the peer's means
-    /// that it was done as well.
-    pub async fn finish(&self) -> Result<(), End> {
+    /// [`CloseReason`] when the connection ended otherwise meanwhile; [`CloseReason::is_clean`] of
+    /// the peer's means that it was done as well.
+    pub async fn finish(&self) -> Result<(), CloseReason> {
         {
-            let mut outbound = lock(&self.shared.outbound);
+            let mut outbound = lock(&self.0.shared.outbound);
             if outbound.end.is_none() && !outbound.is_finishing {
                 outbound.is_finishing = true;
                 outbound.commands.push(Command::Finish);
             }
         }
-        self.shared.schedule(&self.handle.shared);
+        self.0.shared.schedule(&self.0.handle.shared);
         match self.closed().await {
-            End::Local { code, .. } if code == CloseCode::DONE => Ok(()),
+            CloseReason::Local { code, .. } if code == CloseCode::DONE => Ok(()),
             end => Err(end),
         }
     }
@@ -536,45 +523,45 @@ impl Connection {
     }
 
     /// Waits for the end, and says why. A call may be dropped and made again.
-    pub async fn closed(&self) -> End {
-        let mut end = self.shared.end.subscribe();
+    pub async fn closed(&self) -> CloseReason {
+        let mut end = self.0.shared.end.subscribe();
         match end.wait_for(Option::is_some).await {
-            Ok(end) => end.clone().unwrap_or(End::EndpointClosed),
-            Err(_) => End::EndpointClosed,
+            Ok(end) => end.clone().unwrap_or(CloseReason::EndpointClosed),
+            Err(_) => CloseReason::EndpointClosed,
         }
     }
 
-    /// Why the connection is over; `None` while it is not.
-    pub fn ended(&self) -> Option<End> {
-        self.shared.ended()
+    /// Why the connection is closed; `None` while it is open.
+    pub fn close_reason(&self) -> Option<CloseReason> {
+        self.0.shared.ended()
     }
 }
 
 /// The number that the next section of a stream gets.
-fn next_number(outbound: &Outbound, stream: StreamId) -> Result<SectionId, SendError> {
+fn next_number(outbound: &Outbound, stream: StreamId) -> Result<SectionId, StreamError> {
     check_open(outbound)?;
     match outbound.streams.get(&stream) {
-        Some(known) if known.has_ended => Err(SendError::StreamEnded { stream }),
+        Some(known) if known.has_ended => Err(StreamError::Finished { stream }),
         Some(known) => Ok(SectionId(known.next)),
         None if outbound.streams.len() >= MAX_STREAMS => {
-            let most = MAX_STREAMS;
-            Err(SendError::TooManyStreams { stream, most })
+            let max = MAX_STREAMS;
+            Err(StreamError::TooManyStreams { stream, max })
         }
         None => Ok(SectionId(0)),
     }
 }
 
-fn check_open(outbound: &Outbound) -> Result<(), SendError> {
+fn check_open(outbound: &Outbound) -> Result<(), StreamError> {
     if let Some(end) = &outbound.end {
-        return Err(SendError::Ended(end.clone()));
+        return Err(StreamError::Closed(end.clone()));
     }
     if outbound.is_finishing {
-        return Err(SendError::Finishing);
+        return Err(StreamError::Finishing);
     }
     Ok(())
 }
 
-impl Drop for Connection {
+impl Drop for Inner {
     fn drop(&mut self) {
         let mut outbound = lock(&self.shared.outbound);
         outbound.is_abandoned = true;

@@ -17,8 +17,8 @@ use tokio::sync::mpsc::error::TrySendError;
 
 use super::callers::{Callers, Waiting};
 use super::connection::Connection;
-use super::link::{Link, Scratch, Served};
-use super::shared::{Accepting, ConnectionShared, EndpointShared, Facts, Request};
+use super::connection_driver::{ConnectionDriver, Scratch, Served};
+use super::shared::{Accepting, ConnectionShared, EndpointShared, Facts, Request, lock};
 use super::socket::Socket;
 use super::{EndpointEvent, Handle};
 use crate::config::Config;
@@ -66,7 +66,7 @@ pub(super) struct Driver {
     socket: Socket,
     listener: Option<Listener<Transport>>,
     callers: Callers,
-    links: BTreeMap<ConnectionId, Link>,
+    connections: BTreeMap<ConnectionId, ConnectionDriver>,
     config: Arc<Config>,
     accepting: Accepting,
     handle: Weak<Handle>,
@@ -97,7 +97,7 @@ impl Driver {
             socket,
             listener,
             callers: Callers::default(),
-            links: BTreeMap::new(),
+            connections: BTreeMap::new(),
             config,
             accepting,
             handle,
@@ -138,6 +138,7 @@ impl Driver {
             {
                 break;
             }
+            self.publish();
             let next = self.wait();
             if !matches!(next, Next::Serve) && self.receive().is_err() {
                 // The socket is of no use any more: as if the network were gone, but without
@@ -160,7 +161,7 @@ impl Driver {
     /// for connected.
     fn has_peers(&self) -> bool {
         let half_open = self.listener.as_ref().map_or(0, Listener::half_open);
-        !self.links.is_empty() || self.callers.len() > 0 || half_open > 0
+        !self.connections.is_empty() || self.callers.len() > 0 || half_open > 0
     }
 
     // ---- requests
@@ -174,10 +175,6 @@ impl Driver {
                     handle,
                     reply,
                 } => self.call(address, config, Waiting { reply, handle }),
-                Request::Statistics(reply) => {
-                    // It fails when nobody waits any more.
-                    let _ = reply.send(self.statistics());
-                }
                 Request::Shutdown => self.shut_down(),
             }
         }
@@ -197,9 +194,14 @@ impl Driver {
         }
     }
 
+    /// Keeps what [`Endpoint::stats`](super::Endpoint::stats) reads current.
+    fn publish(&self) {
+        *lock(&self.shared.statistics) = self.statistics();
+    }
+
     fn statistics(&self) -> EndpointStatistics {
         let counts = EndpointStatistics {
-            connections: self.links.len() as u64,
+            connections: self.connections.len() as u64,
             datagrams_sent: self.scratch.out.counts.datagrams,
             batches_sent: self.scratch.out.counts.batches,
             datagrams_unsent: self.scratch.out.counts.unsent,
@@ -220,7 +222,7 @@ impl Driver {
         self.until = Some(now + LINGER);
         let (closed, _) = mpsc::channel(1);
         self.accepting = closed;
-        let ids: Vec<_> = self.links.keys().copied().collect();
+        let ids: Vec<_> = self.connections.keys().copied().collect();
         for id in ids {
             let session = match self.callers.get_mut(id) {
                 Some(call) => call.caller.session_mut(),
@@ -309,10 +311,10 @@ impl Driver {
             return;
         };
         if session.is_confirmed() {
-            if !self.links.contains_key(&id) {
-                let link = new_link(now, session, &self.config);
+            if !self.connections.contains_key(&id) {
+                let driver = connection_driver(now, session, &self.config);
                 offer(
-                    &link,
+                    &driver,
                     session,
                     now,
                     &self.handle,
@@ -320,10 +322,10 @@ impl Driver {
                     &self.shared,
                     &mut self.counts,
                 );
-                self.links.insert(id, link);
+                self.connections.insert(id, driver);
             }
-            if let Some(link) = self.links.get_mut(&id) {
-                let served = link.serve(
+            if let Some(driver) = self.connections.get_mut(&id) {
+                let served = driver.serve(
                     now,
                     self.shared.clock,
                     session,
@@ -337,9 +339,9 @@ impl Driver {
         }
         listener.settle(id);
         if listener.session(id).is_none()
-            && let Some(mut link) = self.links.remove(&id)
+            && let Some(mut driver) = self.connections.remove(&id)
         {
-            link.forget();
+            driver.forget();
         }
     }
 
@@ -366,14 +368,14 @@ impl Driver {
             }
             Some(session) => {
                 if let Some(waiting) = call.waiting.take() {
-                    let link = new_link(now, session, &call.config);
-                    let connection = Connection::new(link.shared.clone(), waiting.handle);
+                    let driver = connection_driver(now, session, &call.config);
+                    let connection = Connection::new(driver.shared.clone(), waiting.handle);
                     // Whoever does not wait any more drops the connection, which closes it.
                     let _ = waiting.reply.send(Ok(connection));
-                    self.links.insert(id, link);
+                    self.connections.insert(id, driver);
                 }
-                if let Some(link) = self.links.get_mut(&id) {
-                    let served = link.serve(
+                if let Some(driver) = self.connections.get_mut(&id) {
+                    let served = driver.serve(
                         now,
                         self.shared.clock,
                         session,
@@ -388,9 +390,9 @@ impl Driver {
             self.callers.make_ready(id);
         }
         if self.callers.settle(id)
-            && let Some(mut link) = self.links.remove(&id)
+            && let Some(mut driver) = self.connections.remove(&id)
         {
-            link.forget();
+            driver.forget();
         }
     }
 
@@ -413,6 +415,8 @@ impl Driver {
 
     /// Hands waiting datagrams to the system; `false` when it has no room now.
     fn flush(&mut self) -> bool {
+        // Who hears of something by these datagrams finds it counted.
+        self.publish();
         let mut failed = Vec::new();
         let mut too_large = Vec::new();
         let (socket, clock) = (&self.socket, self.shared.clock);
@@ -458,9 +462,9 @@ impl Driver {
         let mut planned = std::mem::take(&mut self.scratch.planned);
         for id in planned.drain(..) {
             if let Some(session) = session_mut(&mut self.callers, &mut self.listener, id)
-                && let Some(link) = self.links.get_mut(&id)
+                && let Some(driver) = self.connections.get_mut(&id)
             {
-                link.on_sent(now, session.core_mut());
+                driver.on_sent(now, session.core_mut());
             }
         }
         self.scratch.planned = planned;
@@ -490,7 +494,11 @@ impl Driver {
     /// Whether a controller sets when each packet leaves, of as few connections as have their
     /// timers kept exactly.
     fn times_departures(&self) -> bool {
-        self.links.len() <= FEW && self.links.values().any(|link| link.times_departures)
+        self.connections.len() <= FEW
+            && self
+                .connections
+                .values()
+                .any(|driver| driver.times_departures)
     }
 
     /// Waits until there is something to do; what that is.
@@ -531,7 +539,7 @@ impl Driver {
         }
         self.oldest = (self.oldest + 1) % OFTEN;
         if is_often && !is_blocked {
-            let rest = if self.links.len() > FEW {
+            let rest = if self.connections.len() > FEW {
                 REST
             } else {
                 wait.min(REST)
@@ -608,9 +616,11 @@ impl Driver {
 /// However the thread ends, nobody waits for it afterwards.
 impl Drop for Driver {
     fn drop(&mut self) {
-        for link in self.links.values_mut() {
-            link.forget();
+        for driver in self.connections.values_mut() {
+            driver.forget();
         }
+        self.connections.clear();
+        self.publish();
         self.shared.end();
     }
 }
@@ -692,7 +702,7 @@ fn route(
     }
 }
 
-fn new_link(now: Time, session: &Session<Transport>, config: &Config) -> Link {
+fn connection_driver(now: Time, session: &Session<Transport>, config: &Config) -> ConnectionDriver {
     let core = session.core();
     let transport = config.transport();
     let facts = Facts {
@@ -710,7 +720,7 @@ fn new_link(now: Time, session: &Session<Transport>, config: &Config) -> Link {
         send_sections: transport.send_sections,
         receive_buffer: transport.receive_buffer,
     };
-    Link::new(
+    ConnectionDriver::new(
         Arc::new(ConnectionShared::new(facts)),
         transport.idle_timeout.into(),
         config.controller(),
@@ -719,7 +729,7 @@ fn new_link(now: Time, session: &Session<Transport>, config: &Config) -> Link {
 
 /// Offers a new connection to whoever accepts; closes it when too many wait.
 fn offer(
-    link: &Link,
+    driver: &ConnectionDriver,
     session: &mut Session<Transport>,
     now: Time,
     handle: &Weak<Handle>,
@@ -731,7 +741,7 @@ fn offer(
     let Some(handle) = handle.upgrade() else {
         return connection.close(now, CloseCode::SHUTDOWN, "");
     };
-    let offered = Connection::new(link.shared.clone(), handle);
+    let offered = Connection::new(driver.shared.clone(), handle);
     match accepting.try_send(offered) {
         Ok(()) => {}
         // Nobody accepts connections any more.

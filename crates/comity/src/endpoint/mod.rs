@@ -25,8 +25,8 @@
 mod callers;
 mod clock;
 mod connection;
+mod connection_driver;
 mod driver;
-mod link;
 mod outgoing;
 mod shared;
 mod socket;
@@ -43,7 +43,7 @@ pub use connection::{Connection, Event, Events, PathSize, PathSizes, TargetBitra
 pub use socket::SYSTEM_BUFFER;
 
 use self::driver::Driver;
-use self::shared::{EndpointShared, Request};
+use self::shared::{EndpointShared, Request, lock};
 use self::socket::Socket;
 use crate::config::Config;
 use crate::core::Transport;
@@ -263,11 +263,9 @@ impl Endpoint {
         EndpointEvents(self.handle.shared.events.subscribe())
     }
 
-    /// What was counted.
-    pub async fn statistics(&self) -> EndpointStatistics {
-        let (reply, answer) = oneshot::channel();
-        self.handle.shared.request(Request::Statistics(reply));
-        answer.await.unwrap_or_default()
+    /// What was counted, without waiting.
+    pub fn stats(&self) -> EndpointStatistics {
+        *lock(&self.handle.shared.statistics)
     }
 
     /// Closes all connections with [`CloseCode::SHUTDOWN`](crate::CloseCode::SHUTDOWN), takes no

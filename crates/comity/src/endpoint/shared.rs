@@ -22,7 +22,7 @@ use super::clock::Clock;
 use super::connection::{Connection, Event, PathSize};
 use super::{EndpointEvent, Handle};
 use crate::config::Config;
-use crate::error::{ConnectError, End};
+use crate::error::{CloseReason, ConnectError};
 use crate::section::{Item, Reason, SectionId, StreamId};
 use crate::session::{Cipher, ConnectionId, PublicKey};
 use crate::statistics::{EndpointStatistics, Statistics};
@@ -41,7 +41,6 @@ pub(crate) enum Request {
         handle: Arc<Handle>,
         reply: oneshot::Sender<Result<Connection, ConnectError>>,
     },
-    Statistics(oneshot::Sender<EndpointStatistics>),
     /// Close all connections and end.
     Shutdown,
 }
@@ -58,6 +57,8 @@ pub(crate) struct EndpointShared {
     is_asleep: AtomicBool,
     wake: OwnedFd,
     pub(crate) events: broadcast::Sender<EndpointEvent>,
+    /// As they were when the thread looked for requests last.
+    pub(crate) statistics: Mutex<EndpointStatistics>,
     /// Whether the thread has ended.
     pub(crate) is_over: watch::Sender<bool>,
 }
@@ -66,7 +67,6 @@ impl std::fmt::Debug for Request {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Self::Call { .. } => "Call",
-            Self::Statistics(_) => "Statistics",
             Self::Shutdown => "Shutdown",
         })
     }
@@ -85,6 +85,7 @@ impl EndpointShared {
             is_asleep: AtomicBool::new(false),
             wake,
             events: broadcast::Sender::new(MAX_ENDPOINT_EVENTS),
+            statistics: Mutex::default(),
             is_over: watch::Sender::new(false),
         }
     }
@@ -176,7 +177,6 @@ pub(crate) enum Command {
     Take,
     /// Nobody takes sections any more.
     Refuse,
-    Statistics(oneshot::Sender<Statistics>),
 }
 
 /// A stream, as far as it was given to the connection.
@@ -199,9 +199,7 @@ pub(crate) struct Outbound {
     pub(crate) is_finishing: bool,
     /// Nobody will receive anything any more.
     pub(crate) is_abandoned: bool,
-    pub(crate) end: Option<End>,
-    /// What the statistics were when it ended.
-    pub(crate) last: Option<Box<Statistics>>,
+    pub(crate) end: Option<CloseReason>,
 }
 
 /// The way from the driver to the application.
@@ -244,10 +242,12 @@ pub(crate) struct Advice {
 pub(crate) struct ConnectionShared {
     pub(crate) facts: Facts,
     pub(crate) outbound: Mutex<Outbound>,
+    /// As they were when the driver served the connection last.
+    pub(crate) statistics: Mutex<Statistics>,
     pub(crate) room: Notify,
     pub(crate) inbound: Mutex<Inbound>,
     pub(crate) arrived: Notify,
-    pub(crate) end: watch::Sender<Option<End>>,
+    pub(crate) end: watch::Sender<Option<CloseReason>>,
     pub(crate) target: watch::Sender<Advice>,
     pub(crate) address: watch::Sender<SocketAddr>,
     /// What the path was found to carry, where that was not to be expected.
@@ -267,6 +267,7 @@ impl ConnectionShared {
             address: watch::Sender::new(facts.peer_address),
             facts,
             outbound: Mutex::default(),
+            statistics: Mutex::default(),
             room: Notify::new(),
             inbound: Mutex::default(),
             arrived: Notify::new(),
@@ -305,7 +306,7 @@ impl ConnectionShared {
     }
 
     /// Why it is over, if it is.
-    pub(crate) fn ended(&self) -> Option<End> {
+    pub(crate) fn ended(&self) -> Option<CloseReason> {
         self.end.borrow().clone()
     }
 }

@@ -9,7 +9,7 @@ use comity::session::CallError;
 use comity::sizes::UDP_IPV6;
 use comity::uri::{Credentials, Host, Local, Role, Uri};
 use comity::{
-    BindError, Config, ConfigBuilder, ConfigError, ConnectError, Connection, Deliver, End,
+    BindError, CloseReason, Config, ConfigBuilder, ConfigError, ConnectError, Connection, Deliver,
     Endpoint, PathSize, Qlog,
 };
 use tokio::task::JoinHandle;
@@ -204,7 +204,7 @@ impl Line {
     }
 
     /// Says what to do after a connection has ended so.
-    pub(crate) fn on_lost(&self, end: &End) -> Lost {
+    pub(crate) fn on_lost(&self, end: &CloseReason) -> Lost {
         match self.reconnect {
             Reconnect::No => Lost::ForGood(Trouble::unconnected(format!(
                 "the connection was lost: {end}; --reconnect lost, the default, would have made another one"

@@ -236,8 +236,8 @@ fn run(
     });
     // A look-up or a read that is under way is not waited for.
     runtime.shutdown_background();
-    for trouble in qlog.iter().flat_map(Qlog::finish) {
-        say(&format!("warning: --qlog: {trouble}"));
+    if let Some(Err(error)) = qlog.as_ref().map(Qlog::finish) {
+        say(&format!("warning: --qlog: {error}"));
     }
     reporter.close();
     done

@@ -364,7 +364,7 @@ impl Session {
             if !self.advice.is_open(peer) {
                 continue;
             }
-            let Some(round_trip) = connection.statistics().await.path.min_rtt_ms else {
+            let Some(round_trip) = connection.stats().path.min_rtt_ms else {
                 continue;
             };
             let round_trip = Duration::from_secs_f64(round_trip / 1e3);

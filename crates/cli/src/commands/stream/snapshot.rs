@@ -151,7 +151,7 @@ async fn connected((open, past): (Vec<Arc<Connection>>, Totals)) -> Side {
     let mut totals = past;
     let mut connections = Vec::new();
     for connection in open {
-        let statistics = connection.statistics().await;
+        let statistics = connection.stats();
         totals.add(&statistics);
         connections.push(Peer {
             peer: plain(connection.peer_address()).to_string(),

@@ -5,7 +5,7 @@ use std::io::{self, IsTerminal, Write};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use comity::{Connection, End};
+use comity::{CloseReason, Connection};
 use serde_json::{Value, json};
 
 use super::snapshot::{Passed, Side, Snapshot};
@@ -126,7 +126,7 @@ impl Reporter {
         self.event("connected", peer, None, &text);
     }
 
-    pub(crate) fn disconnected(&self, connection: &Connection, end: &End) {
+    pub(crate) fn disconnected(&self, connection: &Connection, end: &CloseReason) {
         let peer = plain(connection.peer_address());
         let text = format!("the connection with {peer} is over: {end}");
         self.event("disconnected", peer, Some(end.to_string()), &text);

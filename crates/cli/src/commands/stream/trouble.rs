@@ -149,7 +149,7 @@ pub(crate) fn may_pass(error: &ConnectError) -> bool {
         ConnectError::Call(error) => {
             matches!(error, CallError::NoAnswer { .. } | CallError::Busy { .. })
         }
-        ConnectError::Unreachable { .. } | ConnectError::Ended(_) => true,
+        ConnectError::Unreachable { .. } | ConnectError::Closed(_) => true,
         _ => false,
     }
 }

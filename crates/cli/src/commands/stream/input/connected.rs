@@ -75,7 +75,7 @@ impl ConnectedInput {
                 return Ok(Some(passage(item, self.add_latency)));
             }
             let end = connection.closed().await;
-            let statistics = connection.statistics().await;
+            let statistics = connection.stats();
             self.past.add(&statistics);
             self.connection = None;
             self.reporter.disconnected(&connection, &end);
@@ -121,7 +121,7 @@ impl ConnectedInput {
                 None => connection.close(CloseCode::DONE, ""),
             }
             connection.closed().await;
-            self.past.add(&connection.statistics().await);
+            self.past.add(&connection.stats());
         }
         self.line.close().await;
     }

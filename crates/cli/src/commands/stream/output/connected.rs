@@ -4,7 +4,7 @@ use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
 
-use comity::{CloseCode, Connection, End, Reliability, Statistics};
+use comity::{CloseCode, CloseReason, Connection, Reliability, Statistics};
 use serde::Serialize;
 use tokio::task::JoinSet;
 
@@ -41,7 +41,7 @@ pub(crate) struct ConnectedOutput {
     /// Those that were left because they were too far behind, until their connections are over.
     left: Vec<Leg>,
     next_leg: u64,
-    ends: JoinSet<(u64, End, Statistics)>,
+    ends: JoinSet<(u64, CloseReason, Statistics)>,
     reporter: Reporter,
     /// What the connections that are over counted.
     past: Totals,
@@ -179,12 +179,17 @@ impl ConnectedOutput {
         self.next_leg += 1;
         let watched = connection.clone();
         self.ends
-            .spawn(async move { (id, watched.closed().await, watched.statistics().await) });
+            .spawn(async move { (id, watched.closed().await, watched.stats()) });
         let leg = Leg::new(id, connection, self.lists == Listed::NotArrived, self.sheds);
         self.legs.push(leg);
     }
 
-    fn on_end(&mut self, id: u64, end: &End, statistics: &Statistics) -> Result<(), Trouble> {
+    fn on_end(
+        &mut self,
+        id: u64,
+        end: &CloseReason,
+        statistics: &Statistics,
+    ) -> Result<(), Trouble> {
         let legs = [&mut self.legs, &mut self.left];
         let found = legs.into_iter().find_map(|legs| {
             let at = legs.iter().position(|leg| leg.id == id)?;
@@ -285,7 +290,7 @@ impl ConnectedOutput {
             if let Some(fates) = leg.fates.take() {
                 fates.close(&mut self.missing);
             }
-            self.past.add(&leg.connection.statistics().await);
+            self.past.add(&leg.connection.stats());
         }
         if self.legs.is_empty() {
             return Err(Trouble::unconnected(match self.was_connected() {
@@ -319,7 +324,7 @@ impl ConnectedOutput {
                         .close(CloseCode::DONE, "not confirmed in time");
                     leg.connection.closed().await;
                 }
-                let statistics = leg.connection.statistics().await;
+                let statistics = leg.connection.stats();
                 (leg, finished, statistics, (unsent, missing))
             });
         }

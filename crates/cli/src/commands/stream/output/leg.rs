@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
-use comity::{Connection, Reason, SectionId, SendError, StreamId, TargetBitrate};
+use comity::{Connection, Reason, SectionId, SendError, StreamId, TargetBitrate, TrySendError};
 use comity_media::{Shedder, ShedderConfig};
 use comity_sim::network::skip_reason;
 
@@ -278,9 +278,11 @@ impl Leg {
             .connection
             .try_send(section)
             .map_err(|error| match error {
-                SendError::Full { .. } => Refusal::NoRoom,
+                TrySendError::Full { .. } => Refusal::NoRoom,
                 // Its end is told elsewhere.
-                SendError::Ended(_) | SendError::Finishing => Refusal::Unconnected,
+                TrySendError::Refused(SendError::Closed(_) | SendError::Finishing) => {
+                    Refusal::Unconnected
+                }
                 _ => Refusal::Unfit,
             })?;
         numbers.give(passing.number, id);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use comity_transport::datagram::{CloseReason, Event as TransportEvent};
+use comity_transport::datagram::{self, Event as TransportEvent};
 use comity_transport::timeline::{self, Delivery, Meta, SectionId, StreamId};
 use comity_transport::wire::CloseCode;
 use comity_units::{Span, Time};
@@ -17,7 +17,7 @@ use super::connection::{Event, PathSize};
 use super::outgoing::Outgoing as OutgoingDatagrams;
 use super::shared::{Advice, Command, ConnectionShared, lock};
 use crate::core::Transport;
-use crate::error::End;
+use crate::error::CloseReason;
 use crate::section::{About, Fate, Gap, Item, Outcome, Partial, Reason, Received};
 use crate::session::{Closed, ConnectionId, Event as SessionEvent, Session};
 use crate::statistics::{Pacing, Statistics};
@@ -62,7 +62,7 @@ enum Unsent {
 }
 
 #[derive(Debug)]
-pub(super) struct Link {
+pub(super) struct ConnectionDriver {
     pub(super) shared: Arc<ConnectionShared>,
     idle_timeout: Duration,
     controller: &'static str,
@@ -73,7 +73,7 @@ pub(super) struct Link {
     is_finishing: bool,
     is_abandoned: bool,
     /// Why it is over, from the moment at which that is known.
-    end: Option<End>,
+    end: Option<CloseReason>,
     /// Whether the application has been told.
     is_told: bool,
     pacing: Option<Box<Histogram<u32>>>,
@@ -81,7 +81,7 @@ pub(super) struct Link {
     pub(super) times_departures: bool,
 }
 
-impl Link {
+impl ConnectionDriver {
     pub(super) fn new(
         shared: Arc<ConnectionShared>,
         idle_timeout: Duration,
@@ -148,6 +148,9 @@ impl Link {
             planned.push(session.id());
         }
         self.times_departures = session.core().connection().times_departures();
+        if !self.is_told {
+            *lock(&self.shared.statistics) = self.statistics(now, session);
+        }
         match has_more {
             true => Served::Busy,
             false => served,
@@ -157,10 +160,6 @@ impl Link {
     /// Does what cannot wait, and puts the rest behind what waits already.
     fn obey(&mut self, now: Time, command: Command, session: &mut Session<Transport>) {
         match command {
-            Command::Statistics(reply) => {
-                // It fails when nobody waits any more.
-                let _ = reply.send(self.statistics(now, session));
-            }
             Command::Close(code, reason) => {
                 let connection = session.core_mut().connection_mut();
                 connection.close(now, code, &reason);
@@ -215,7 +214,7 @@ impl Link {
                     }
                 }
                 Command::Submit(_) | Command::Skip(..) => self.late.push(command),
-                Command::Statistics(_) | Command::Take | Command::Refuse | Command::Close(..) => {}
+                Command::Take | Command::Refuse | Command::Close(..) => {}
             }
         }
     }
@@ -323,7 +322,7 @@ impl Link {
                     self.shared.tell(Event::PathChanged { from, to });
                 }
                 SessionEvent::Closed(closed) if closed != Closed::ByCore => {
-                    self.end.get_or_insert(End::Keys(closed));
+                    self.end.get_or_insert(CloseReason::Keys(closed));
                 }
                 SessionEvent::Established { .. }
                 | SessionEvent::PathUnanswered { .. }
@@ -336,12 +335,18 @@ impl Link {
             match event {
                 TransportEvent::Closed(reason) => {
                     let end = match reason {
-                        CloseReason::Idle => End::Idle {
+                        datagram::CloseReason::Idle => CloseReason::Idle {
                             after: self.idle_timeout,
                         },
-                        CloseReason::Local { code, reason } => End::Local { code, reason },
-                        CloseReason::Peer { code, reason } => End::Peer { code, reason },
-                        CloseReason::Violation(violation) => End::Violation(violation),
+                        datagram::CloseReason::Local { code, reason } => {
+                            CloseReason::Local { code, reason }
+                        }
+                        datagram::CloseReason::Peer { code, reason } => {
+                            CloseReason::Peer { code, reason }
+                        }
+                        datagram::CloseReason::Violation(violation) => {
+                            CloseReason::Violation(violation)
+                        }
                     };
                     self.end.get_or_insert(end);
                 }
@@ -387,7 +392,7 @@ impl Link {
 
     fn tell_end(&mut self, now: Time, session: &mut Session<Transport>) {
         self.is_told = true;
-        let end = self.end.clone().unwrap_or(End::EndpointClosed);
+        let end = self.end.clone().unwrap_or(CloseReason::EndpointClosed);
         let last = self.statistics(now, session);
         session.core_mut().trace(now, |_, _| {
             Record::Ended(Box::new(Ended {
@@ -402,15 +407,15 @@ impl Link {
     pub(super) fn forget(&mut self) {
         if !self.is_told {
             self.is_told = true;
-            let end = self.end.clone().unwrap_or(End::EndpointClosed);
-            // What it counted last went with its session.
-            self.settle(end, Box::default());
+            let end = self.end.clone().unwrap_or(CloseReason::EndpointClosed);
+            let last = lock(&self.shared.statistics).clone();
+            self.settle(end, Box::new(last));
         }
         lock(&self.shared.inbound).is_over = true;
         self.shared.arrived.notify_one();
     }
 
-    fn settle(&mut self, end: End, mut last: Box<Statistics>) {
+    fn settle(&mut self, end: CloseReason, mut last: Box<Statistics>) {
         let mut cancelled = Vec::new();
         {
             let mut outbound = lock(&self.shared.outbound);
@@ -457,7 +462,7 @@ impl Link {
                 }
             }
             outbound.end = Some(end.clone());
-            outbound.last = Some(last);
+            *lock(&self.shared.statistics) = *last;
         }
         for outcome in cancelled {
             self.shared.tell(Event::Outcome(outcome));
@@ -467,7 +472,7 @@ impl Link {
         self.shared
             .target
             .send_modify(|target| target.is_over = true);
-        self.shared.tell(Event::Ended(end));
+        self.shared.tell(Event::Closed(end));
     }
 
     /// Everything that is known.
