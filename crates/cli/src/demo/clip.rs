@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use comity::sizes::{SEALING, UDP_IPV4};
+use comity::{Importance, SectionId, StreamId};
 use comity_media::{Event, FrameType, MediaSection, ReadError, Reader, ReaderConfig};
+use comity_stream::{Due, MediaUnit};
 use comity_units::{Bytes, Rate, Span, Time};
 use thiserror::Error;
-
-use crate::commands::stream::media_unit::{Due, MediaUnit};
 
 /// Ten seconds of a synthetic picture and a tone (`experiments/demo/clip/make.sh`).
 const CLIP: &[u8] = include_bytes!("../../../../experiments/demo/clip/clip.ts");
@@ -118,14 +118,14 @@ impl Planned {
     /// The section on this host's clock, where it comes into being at `source_time`.
     pub(crate) fn passing(&self, source_time: Instant) -> MediaUnit {
         MediaUnit {
-            stream: self.stream,
-            number: self.number,
-            importance: self.media.importance.0,
+            stream: StreamId(self.stream),
+            id: SectionId(self.number),
+            importance: Importance(self.media.importance.0),
             source_time,
             due: Due::AfterLatency(self.media.deadline.into()),
-            needs: self.needs,
+            needs: self.needs.map(SectionId),
             payload: self.media.payload.clone(),
-            media: Some(self.media.clone()),
+            frame: Some(self.media.to_frame()),
         }
     }
 }

@@ -18,13 +18,13 @@ use bytes::Bytes;
 use comity::session::{Cipher, PresharedKey, Randomness};
 use comity::{
     BindError, CloseCode, CloseReason, Config, ConfigError, ConnectError, Connection, DropPolicy,
-    Endpoint, GapReason, Item, Reason, Reliability, Section, SectionId, SendError, StreamId,
-    connect,
+    Endpoint, Item, Reliability, Section, SectionId, SendError, StreamId, connect,
 };
 use comity_emulator::{Config as EmulatorConfig, Emulator, Error as EmulatorError, Report};
 use comity_link::{DropCause, Limit, LinkConfig, Loss, LossModel, LossPlace, Outcome, Queue};
 use comity_media::{Shedder, ShedderConfig};
 use comity_sim::network::skip_reason;
+use comity_stream::MissingReason;
 use comity_units::{Seed, Span, Time};
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, sleep_until, timeout};
@@ -306,25 +306,11 @@ async fn receive(receiver: Arc<Connection>) -> Vec<Reported> {
             id: item.id(),
             outcome: match &item {
                 Item::Section(section) => Ok(section.completed),
-                Item::Gap(gap) => Err(word(gap.reason)),
+                Item::Gap(gap) => Err(MissingReason::from(gap.reason).phrase()),
             },
         });
     }
     reported
-}
-
-/// The reason of a gap in words.
-const fn word(reason: GapReason) -> &'static str {
-    match reason {
-        GapReason::Closed => "the connection ended",
-        GapReason::Obsolete => "the sender had gone on",
-        GapReason::Overdue => "incomplete at its deadline",
-        GapReason::Dropped(Reason::Cancelled) => "withdrawn",
-        GapReason::Dropped(Reason::Dependency) => "what it needs was given up",
-        GapReason::Dropped(Reason::Expired) => "expired at the sender",
-        GapReason::Dropped(Reason::Infeasible) => "given up: it could not have arrived in time",
-        GapReason::Dropped(Reason::Shed) => "left out to fit the rate",
-    }
 }
 
 /// What was given to the video's connection.

@@ -69,6 +69,10 @@ const PLAN: &[(&str, Imports)] = &[
             "comity",
         ]),
     ),
+    (
+        "comity-stream",
+        Imports::Only(&["comity-frames", "comity-media", "comity"]),
+    ),
     ("comity-capi", Imports::Leaf),
     ("comity-cli", Imports::Leaf),
     ("comity-harness", Imports::Leaf),

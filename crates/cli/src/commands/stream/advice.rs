@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use super::status::plain;
+use comity_stream::plain;
 
 /// How many connections are judged: whoever has more has seen the advice.
 const MOST: usize = 64;

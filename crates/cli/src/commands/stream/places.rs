@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use super::trouble::Trouble;
+use super::error::Error;
 use super::uri::Uri;
 
 /// A file on a disk, whatever its names.
@@ -36,7 +36,7 @@ impl Identity {
 }
 
 /// Refuses to write to a file that is read, or to one file twice: writing empties it first.
-pub(crate) fn check(input: &Uri, output: &Uri, gaps: Option<&Path>) -> Result<(), Trouble> {
+pub(crate) fn check(input: &Uri, output: &Uri, gaps: Option<&Path>) -> Result<(), Error> {
     let read = match input {
         Uri::File(path) => Identity::at(path),
         Uri::Pipe => Identity::behind(io::stdin()),
@@ -51,7 +51,7 @@ pub(crate) fn check(input: &Uri, output: &Uri, gaps: Option<&Path>) -> Result<()
     let is_same = |one: Option<Identity>, other| one.is_some() && one == other;
     let wrong = |place: &str, other: &str, name: Option<&Path>| {
         let name = name.map_or("-".into(), |name| name.display().to_string());
-        Err(Trouble::usage(format!(
+        Err(Error::usage(format!(
             "{place}: {name} is the same file as {other}, which writing would destroy; expected another one"
         )))
     };
@@ -90,7 +90,7 @@ mod tests {
         let said = |input: &str, output: &str, gaps: Option<&str>| {
             let gaps = gaps.map(place);
             let (input, output) = (Uri::File(place(input)), Uri::File(place(output)));
-            check(&input, &output, gaps.as_deref()).map_err(|trouble| trouble.message)
+            check(&input, &output, gaps.as_deref()).map_err(|error| error.to_string())
         };
         for name in ["a", "hard", "soft"] {
             let message = said("a", name, None).unwrap_err();

@@ -6,9 +6,8 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use comity::{CloseReason, Connection};
+use comity_stream::{Passed, Side, Snapshot, plain};
 use serde_json::{Value, json};
-
-use super::snapshot::{Passed, Side, Snapshot};
 
 /// Tells people, on the standard error, and programs, as a JSON object a line.
 #[derive(Clone, Debug)]
@@ -112,7 +111,7 @@ impl Reporter {
                 0 => String::new(),
                 more => format!(", and {more} more like it since"),
             };
-            telling.line(&format!("warning: turned {address} away{before}: {text}"));
+            telling.line(&format!("warning: rejected {address}{before}: {text}"));
         }
     }
 
@@ -314,13 +313,13 @@ fn account(snapshot: &Snapshot) -> String {
         );
     }
     for (reason, count) in &passed.gaps {
-        let _ = writeln!(text, "  {reason}: {count}");
+        let _ = writeln!(text, "  {}: {count} ({reason})", reason.word());
     }
     if let Some(totals) = &snapshot.output.totals {
         let _ = writeln!(
             text,
-            "sent: {} sections, of which {} arrived, {} expired, {} given up, {} shed, {} open; {} packets, {} \
-             lost, {} bytes on the wire; {} bytes sent again, {} bytes after their deadline",
+            "sent: {} sections: {} arrived, {} expired, {} dropped, {} shed, {} pending; {} packets, {} lost, \
+             {} bytes on the wire; {} bytes retransmitted, {} bytes after their deadline",
             totals.submitted,
             totals.acknowledged,
             totals.expired,
@@ -333,11 +332,14 @@ fn account(snapshot: &Snapshot) -> String {
             totals.retransmitted_bytes,
             totals.late_bytes,
         );
-        let _ = writeln!(
-            text,
-            "  as the receiver said last: {} on time, {} late, {} missing",
-            totals.peer_on_time, totals.peer_late, totals.peer_gaps,
-        );
+        let reported = [totals.peer_on_time, totals.peer_late, totals.peer_gaps];
+        if reported != [0; 3] {
+            let [on_time, late, missing] = reported;
+            let _ = writeln!(
+                text,
+                "  last receiver report: {on_time} on time, {late} late, {missing} missing"
+            );
+        }
     }
     for side in [&snapshot.input, &snapshot.output] {
         if !side.refused.is_empty() {
@@ -345,7 +347,7 @@ fn account(snapshot: &Snapshot) -> String {
             let reasons: Vec<String> = reasons
                 .map(|(word, count)| format!("{count} {word}"))
                 .collect();
-            let _ = writeln!(text, "calls turned away: {}", reasons.join(", "));
+            let _ = writeln!(text, "rejected calls: {}", reasons.join(", "));
         }
     }
     if let Some(unsent) = snapshot
@@ -355,7 +357,7 @@ fn account(snapshot: &Snapshot) -> String {
     {
         let _ = writeln!(
             text,
-            "not sent: {} without a connection, {} without room, {} without what they need, {} unfit",
+            "not sent: {} without a connection, {} without room, {} that need a missing section, {} empty or too long",
             unsent.unconnected, unsent.no_room, unsent.dependent, unsent.unfit,
         );
     }
@@ -363,11 +365,6 @@ fn account(snapshot: &Snapshot) -> String {
         let _ = writeln!(text, "written: {bytes} bytes");
     }
     text
-}
-
-/// An IPv4 address as such, which a socket of both families shows inside of an IPv6 address.
-pub(crate) fn plain(address: SocketAddr) -> SocketAddr {
-    SocketAddr::new(address.ip().to_canonical(), address.port())
 }
 
 /// When even the standard error fails there is nobody to tell.
@@ -389,9 +386,9 @@ fn terminal_width() -> usize {
 
 #[cfg(test)]
 mod tests {
+    use comity_stream::{Count, MissingReason, Totals, Unsent};
+
     use super::*;
-    use crate::commands::stream::output::Unsent;
-    use crate::commands::stream::totals::Totals;
 
     #[test]
     fn a_status_has_rates_since_the_one_before() {
@@ -429,8 +426,12 @@ mod tests {
     #[test]
     fn an_account_says_what_became_of_everything() {
         let mut snapshot = Snapshot::default();
-        snapshot.passed.whole.entry("key").or_default().add(10);
-        snapshot.passed.gaps.insert("overdue", 3);
+        let (sections, bytes) = (1, 10);
+        snapshot
+            .passed
+            .whole
+            .insert("key", Count { sections, bytes });
+        snapshot.passed.gaps.insert(MissingReason::Overdue, 3);
         snapshot.input.totals = Some(Totals {
             on_time: 1,
             gaps: 3,
@@ -441,7 +442,7 @@ mod tests {
             account(&snapshot),
             "0.0 s, 1 sections (1 key)\nreceived: 1 on time, 0 late, 3 gaps; 0 packets, 0 lost on the way \
              (0.00 %), 0 bytes on the wire\n  \
-             overdue: 3\nwritten: 188 bytes\n"
+             overdue: 3 (incomplete at its deadline)\nwritten: 188 bytes\n"
         );
     }
 }

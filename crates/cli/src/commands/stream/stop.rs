@@ -44,7 +44,7 @@ impl Stop {
     }
 
     /// Returns when it is to stop.
-    pub(crate) async fn wanted(&mut self) {
+    pub(crate) async fn wanted(mut self) {
         let pressed = async {
             if self.presses.wait_for(|count| *count > 0).await.is_err() {
                 // Without the key, nobody can press it.

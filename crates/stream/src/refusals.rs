@@ -1,4 +1,4 @@
-//! Callers that a listener turns away.
+//! Callers that a listener refuses.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -8,25 +8,38 @@ use std::time::{Duration, Instant};
 use comity::session::RefusedCaller;
 use comity::{EndpointEvent, EndpointEvents};
 
-use super::now;
-use super::status::{Reporter, plain};
+use crate::clock::now;
+use crate::event::{Event, Observer};
 
-/// How long it is not told again that somebody was turned away for the same reason: anybody can
-/// cause it.
+/// For how long further refusals with the same reason are only counted: anybody can cause them.
 const SILENCE: Duration = Duration::from_secs(10);
 
-/// How many were turned away, by the reason.
+/// The words for why calls are refused, as [`Side::refused`](crate::Side::refused) has them.
+pub const REFUSALS: [&str; 10] = [
+    "busy",
+    "credentials",
+    "downgrade",
+    "key",
+    "malformed",
+    "other",
+    "parameters",
+    "unproven",
+    "untold",
+    "waiting",
+];
+
+/// Refused calls, by the word for the reason.
 pub(crate) type Counts = BTreeMap<&'static str, u64>;
 
-/// What a listener has turned away so far.
+/// What a listener has refused so far.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Refusals(Arc<Mutex<Counted>>);
 
 #[derive(Debug, Default)]
 struct Counted {
     counts: Counts,
-    /// When a reason was told last, and how many came since.
-    told: BTreeMap<&'static str, (Instant, u64)>,
+    /// When the observer heard of a reason last, and how many refusals came since.
+    reported: BTreeMap<&'static str, (Instant, u64)>,
 }
 
 impl Refusals {
@@ -38,34 +51,28 @@ impl Refusals {
         self.counted().counts.clone()
     }
 
-    /// Counts and tells what `events` bring, until the endpoint is gone.
-    pub(crate) async fn watch(self, mut events: EndpointEvents, reporter: Reporter) {
+    /// Counts and reports refusals until the endpoint is gone.
+    pub(crate) async fn watch(self, mut events: EndpointEvents, observer: Observer) {
         while let Some(event) = events.next().await {
             match event {
-                EndpointEvent::Refused { from, why } => {
-                    self.refuse(now(), from, word(&why), &hint(&why), &reporter);
-                }
-                EndpointEvent::Unaccepted { from } => {
-                    let text = "too many callers wait";
-                    self.refuse(now(), from, "waiting", text, &reporter);
-                }
+                EndpointEvent::Refused { from, why } => self.refuse(from, Some(&why), &observer),
+                EndpointEvent::Unaccepted { from } => self.refuse(from, None, &observer),
                 EndpointEvent::Missed(events) => self.counted().count("untold", events),
                 _ => {}
             }
         }
     }
 
-    fn refuse(
-        &self,
-        now: Instant,
-        from: SocketAddr,
-        word: &'static str,
-        text: &str,
-        reporter: &Reporter,
-    ) {
-        let more = self.counted().refuse(now, word);
+    fn refuse(&self, from: SocketAddr, why: Option<&RefusedCaller>, observer: &Observer) {
+        let word = why.map_or("waiting", word);
+        let more = self.counted().refuse(now(), word);
         if let Some(more) = more {
-            reporter.refused(plain(from), word, text, more);
+            observer.on_event(&Event::Refused {
+                from,
+                word,
+                why,
+                more,
+            });
         }
     }
 }
@@ -75,17 +82,17 @@ impl Counted {
         *self.counts.entry(word).or_default() += callers;
     }
 
-    /// Counts one; how many more there were since it was told last, if it is to be told now.
+    /// Counts a refusal. Returns how many came since the last report if this one is to be reported.
     fn refuse(&mut self, now: Instant, word: &'static str) -> Option<u64> {
         self.count(word, 1);
-        if let Some((at, untold)) = self.told.get_mut(word)
+        if let Some((at, unreported)) = self.reported.get_mut(word)
             && now.saturating_duration_since(*at) < SILENCE
         {
-            *untold += 1;
+            *unreported += 1;
             return None;
         }
-        let before = self.told.insert(word, (now, 0));
-        Some(before.map_or(0, |(_, untold)| untold))
+        let before = self.reported.insert(word, (now, 0));
+        Some(before.map_or(0, |(_, unreported)| unreported))
     }
 }
 
@@ -103,29 +110,25 @@ fn word(why: &RefusedCaller) -> &'static str {
     }
 }
 
-/// Why, and what to do about it.
-fn hint(why: &RefusedCaller) -> String {
-    match why {
-        RefusedCaller::Unproven => {
-            "it has another passphrase or key; both ends need the same passphrase=.., or keys that know each other".into()
-        }
-        RefusedCaller::UnknownKey(key) => {
-            format!("its key {key} is not on the allow=.. list; add it there to let it in")
-        }
-        RefusedCaller::Pattern(_) => {
-            format!("{why}; both ends need the same kind: a passphrase, keys, or --insecure")
-        }
-        RefusedCaller::Busy => "another caller is served; it may call again when that one is done".into(),
-        why => why.to_string(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn a_reason_is_told_once_in_a_while_and_counted_always() {
+    fn every_reason_has_a_word_in_the_list() {
+        for why in [
+            RefusedCaller::Unproven,
+            RefusedCaller::Malformed,
+            RefusedCaller::Downgrade,
+            RefusedCaller::Busy,
+            RefusedCaller::Parameters,
+        ] {
+            assert!(REFUSALS.contains(&word(&why)), "{why:?}");
+        }
+    }
+
+    #[test]
+    fn a_reason_is_reported_once_in_a_while_and_counted_always() {
         let mut counted = Counted::default();
         let start = now();
         let at = |seconds| start + Duration::from_secs(seconds);
