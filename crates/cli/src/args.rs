@@ -33,14 +33,14 @@ pub(crate) use stream::{Common, Reconnect, Recv, Relay, Send, Sending};
     after_help = "Examples:
   comity demo
   comity recv 'comity://:9000?passphrase=correct horse battery' film.ts
-  comity send clip.ts 'comity://media.example:9000?latency=400ms&passphrase=correct horse battery'
+  comity send clip.ts 'comity://host:9000?passphrase=correct horse battery'
   comity sim run experiments/demo/dumbbell.toml
   comity sim list experiments
   comity lab run experiments/lab/contended.toml
   comity list
   comity sim schema > scenario.md
   comity claims packet_spacing
-  comity emulate --listen :9000 --to 127.0.0.1:9001 --rate 8Mbps --delay 20ms --queue 60
+  comity emulate --listen :9000 --to host:9001 --rate 8Mbps --delay 20ms
   comity keygen ~/.config/comity/key
   comity doctor
   comity completions bash > /etc/bash_completion.d/comity"
@@ -96,13 +96,14 @@ pub(crate) enum Command {
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "The secret (comity-secret-..) goes to FILE, which only its owner can read; the public key (comity-public-..) is printed. A listener lets in \
-the public keys of a file, one on a line (allow=FILE in its URI); callers know the listener by its own \
-(peerkey=KEY).
+    after_help = "The secret (comity-secret-..) goes to FILE, which only its owner can read. The
+public key (comity-public-..) is printed. A listener accepts the public keys
+in a file, one on a line (allow=FILE in its URI). Callers name the public key
+of the listener (peerkey=KEY).
 
 Exit codes:
   0    done
-  1    FILE is there already, or cannot be written or read, or is no key
+  1    FILE exists, cannot be written or read, or is not a key
   2    the command line is wrong
 
 Examples:
@@ -384,18 +385,19 @@ link_options!(
 #[command(after_help = "Exit codes:
   0    it ran, and kept up
   1    it could not run on
-  2    the command line or the file is wrong, the target is out of reach
-  3    it ran and could not keep up: what was measured through it is not the network's doing alone
-  5    the address to listen on is taken, or not one of this host
+  2    the command line or the file is invalid, or the target is out of reach
+  3    it ran and could not keep up: measurements through it are wrong
+  5    the address to listen on is in use, or not one of this host
 
-It runs until it is interrupted, or for --duration. All callers share the two links. Sizes on the wire are \
-the payload with --overhead, so that a rate means what it means in the simulator.
+It runs until it is interrupted, or for --duration. All callers share the two
+links. The size on the wire is the payload and --overhead: a rate means what
+it means in the simulator.
 
 Examples:
-  comity emulate --listen :9000 --to 127.0.0.1:9001 --rate 8Mbps --delay 20ms --queue 60
-  comity emulate --listen :9000 --to media.example:9001 --delay 50ms --jitter 5ms --loss 1%
-  comity emulate --listen :9000 --to 127.0.0.1:9001 --up-rate 2Mbps --up-queue 30kB --down-rate 20Mbps
-  comity emulate --listen :9000 --to 127.0.0.1:9001 --config lte.toml --duration 60s --json
+  comity emulate --listen :9000 --to host:9001 --rate 8Mbps --delay 20ms
+  comity emulate --listen :9000 --to host:9001 --delay 50ms --loss 1%
+  comity emulate --listen :9000 --to host:9001 --up-rate 2Mbps --down-rate 20Mbps
+  comity emulate --listen :9000 --to host:9001 --config lte.toml --duration 60s
 
 where lte.toml has the keys of a link in a scenario (comity sim schema):
   trace = \"lte.trace\"

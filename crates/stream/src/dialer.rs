@@ -28,7 +28,8 @@ pub struct Redial {
 /// After which failures a caller calls again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Reconnect {
-    /// When the connection is lost, and when the first call fails.
+    /// When the first call fails, when the connection is lost, and when a sender is done: a
+    /// receiver waits for the next one.
     Always,
     /// When the connection is lost.
     #[default]
@@ -233,6 +234,11 @@ impl Dialer {
             Reconnect::No => Lost::ForGood(Error::Lost(end.clone())),
             Reconnect::Always | Reconnect::Lost => Lost::AnotherWillCome,
         }
+    }
+
+    /// Whether a receiver waits for another sender after one that was done.
+    pub(crate) fn outlasts_senders(&self) -> bool {
+        self.redial.when == Reconnect::Always
     }
 
     /// Whether there was ever a connection.

@@ -94,7 +94,7 @@ impl Source for Receiver {
             self.connection = None;
             let disconnected = Event::Disconnected(&connection, &end);
             self.dialer.observer().on_event(&disconnected);
-            if end.is_clean() {
+            if end.is_clean() && !self.dialer.outlasts_senders() {
                 return Ok(None);
             }
             match self.dialer.on_lost(&end) {

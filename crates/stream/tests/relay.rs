@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use comity::session::PresharedKey;
 use comity::uri::{Host, Role};
 use comity::{
-    CloseCode, Config, ConfigBuilder, Connection, Deliver, Endpoint, GapReason, Item, Reason,
-    Reliability, Section, SectionId, StreamId, connect,
+    CloseCode, CloseReason, Config, ConfigBuilder, Connection, Deliver, Endpoint, GapReason, Item,
+    Reason, Reliability, Section, SectionId, StreamId, connect,
 };
 use comity_stream::{
     Dialer, Ending, Error, Event, Fanout, FanoutOptions, Missing, MissingReason, Monitor, Observer,
@@ -252,17 +252,35 @@ async fn what_did_not_arrive_is_listed_by_its_fate() {
     }
     receiver.close(CloseCode::APPLICATION, "enough");
     running.hears("disconnected", 1).await;
-    let finish = async {
-        running.stop.send(()).unwrap();
-        soon(running.relay).await.unwrap()
-    };
-    assert_eq!(finish.await.unwrap(), Ending::Stopped);
+    let error = soon(running.relay).await.unwrap().unwrap_err();
+    assert!(matches!(&error, Error::Lost(reason) if reason.to_string().contains("enough")));
     let missing = running.missing.lock().unwrap();
     let [gap] = &missing[..] else {
         panic!("{missing:?}")
     };
     assert_eq!((gap.id, gap.reason), (SectionId(0), MissingReason::Closed));
     assert_eq!((gap.length, gap.missing_bytes), (Some(3_000), Some(3_000)));
+}
+
+#[tokio::test]
+async fn a_relay_that_is_stopped_passes_on_what_has_arrived() {
+    let config = options().build().unwrap();
+    let mut running = Running::new(&config, FanoutOptions::default());
+    let [from, to] = running.addresses;
+    let receiver = soon(connect(to, config.clone())).await.unwrap();
+    running.hears("connected", 1).await;
+    let sender = soon(connect(from, config)).await.unwrap();
+    soon(sender.send(Section::new(vec![1; 3_000])))
+        .await
+        .unwrap();
+    while sender.stats().sent.sections.acknowledged == 0 {
+        tokio::task::yield_now().await;
+    }
+    running.stop.send(()).unwrap();
+    assert_eq!(receive_all(&receiver).await, [Ok(vec![1; 3_000])]);
+    assert_eq!(soon(running.relay).await.unwrap().unwrap(), Ending::Stopped);
+    assert!(soon(sender.closed()).await.is_clean());
+    assert!(running.missing.lock().unwrap().is_empty());
 }
 
 #[tokio::test]
@@ -297,6 +315,29 @@ async fn a_lost_connection_is_dialled_again_as_the_policy_says() {
     connection.close(CloseCode::APPLICATION, "go away");
     let error = soon(receiver.next()).await.unwrap_err();
     assert!(matches!(&error, Error::Lost(reason) if reason.to_string().contains("go away")));
+}
+
+#[tokio::test]
+async fn a_receiver_that_always_reconnects_outlasts_its_senders() {
+    let config = options().build().unwrap();
+    let endpoint = Endpoint::bind(([127, 0, 0, 1], 0).into(), config.clone()).unwrap();
+    let address = endpoint.local_address();
+    let dialer = caller(
+        address,
+        &config,
+        quick(Reconnect::Always),
+        Observer::default(),
+    );
+    let mut receiver = Receiver::new(dialer, Duration::ZERO);
+    for _ in 0..2 {
+        let send = async {
+            let connection = soon(endpoint.accept()).await.unwrap();
+            soon(connection.send(Section::new("hello"))).await.unwrap();
+            soon(connection.finish()).await.unwrap();
+        };
+        let (item, ()) = tokio::join!(soon(receiver.next()), send);
+        assert!(matches!(item.unwrap(), Some(SourceItem::Unit(_))));
+    }
 }
 
 /// A policy with pauses that no test notices.
@@ -356,7 +397,8 @@ async fn a_dropped_relay_closes_its_connections_though_a_monitor_is_kept() {
     assert_eq!(running.monitor.sink_connections().len(), 1);
     running.relay.abort();
     for connection in [&sender, &receiver] {
-        assert!(soon(connection.closed()).await.is_clean());
+        let reason = soon(connection.closed()).await;
+        assert!(matches!(reason, CloseReason::Peer { .. }), "{reason}");
     }
     let snapshot = running.monitor.snapshot();
     assert!(snapshot.elapsed_s >= 0.0 && running.monitor.began() == before);

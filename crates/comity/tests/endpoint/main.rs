@@ -130,7 +130,7 @@ async fn a_wrong_passphrase_is_told() {
     assert_eq!(
         error.to_string(),
         format!(
-            "{}: refused, expected the listener's passphrase",
+            "{}: wrong passphrase",
             endpoint.local_address()
         )
     );

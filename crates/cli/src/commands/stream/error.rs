@@ -96,7 +96,7 @@ impl Error {
             _ => "",
         };
         Self::Failed(format!(
-            "cannot write on to {place}: {error}; what was written is kept{hint}"
+            "cannot write to {place}: {error}; what was written is kept{hint}"
         ))
     }
 

@@ -1,4 +1,4 @@
-//! A snapshot as Prometheus reads it, at `/metrics`: taken when it is asked for.
+//! A snapshot as Prometheus reads it, at `/metrics`: taken for each request.
 //!
 //! Names end with the base unit (`_bytes`, `_seconds`), counters with `_total`. The label `side`
 //! says which end a number belongs to: `input` or `output`.

@@ -58,14 +58,25 @@ enum Verb {
     Relay,
 }
 
+/// What not all of the verbs have.
+#[derive(Clone, Copy, Debug, Default)]
+struct Options<'a> {
+    sending: Option<&'a args::Sending>,
+    add_latency: Duration,
+    /// Whether an output file may exist.
+    overwrite: bool,
+}
+
 /// `comity send`
 pub(crate) fn send(args: &args::Send) -> Result<(), Failure> {
     report(run(
         Verb::Send,
         (&args.input, &args.output),
         &args.common,
-        Some(&args.sending),
-        Duration::ZERO,
+        Options {
+            sending: Some(&args.sending),
+            ..Options::default()
+        },
     ))
 }
 
@@ -75,8 +86,10 @@ pub(crate) fn recv(args: &args::Recv) -> Result<(), Failure> {
         Verb::Recv,
         (&args.input, &args.output),
         &args.common,
-        None,
-        Duration::ZERO,
+        Options {
+            overwrite: args.overwrite,
+            ..Options::default()
+        },
     ))
 }
 
@@ -86,8 +99,11 @@ pub(crate) fn relay(args: &args::Relay) -> Result<(), Failure> {
         Verb::Relay,
         (&args.input, &args.output),
         &args.common,
-        Some(&args.sending),
-        args.add_latency.map_or(Duration::ZERO, Into::into),
+        Options {
+            sending: Some(&args.sending),
+            add_latency: args.add_latency.map_or(Duration::ZERO, Into::into),
+            overwrite: args.overwrite,
+        },
     ))
 }
 
@@ -102,8 +118,11 @@ fn run(
     verb: Verb,
     (from, to): (&str, &str),
     args: &args::Common,
-    sending: Option<&args::Sending>,
-    add_latency: Duration,
+    Options {
+        sending,
+        add_latency,
+        overwrite,
+    }: Options<'_>,
 ) -> Result<(), Error> {
     let (input, output) = (read(from)?, read(to)?);
     check(verb, (from, &input), (to, &output))?;
@@ -118,6 +137,11 @@ fn run(
     }
     check_connecting(args, &[&input, &output])?;
     places::check(&input, &output, args.gaps.as_deref())?;
+    if let Uri::File(path) = &output
+        && !overwrite
+    {
+        places::check_new(path)?;
+    }
     let json = args.json.then_some(match output {
         Uri::Pipe => Channel::Error,
         _ => Channel::Output,
@@ -313,7 +337,7 @@ fn check_sending(sending: &args::Sending, (to, output): (&str, &Uri)) -> Result<
     match role {
         Some(Role::Caller { .. }) if sending.all => refuse(
             "--all",
-            "calls one receiver, so that there is nobody else to get a copy",
+            "calls one receiver, and nobody else gets a copy",
             "comity://:port, which waits for callers",
         ),
         None if sending.all => refuse(
@@ -323,7 +347,7 @@ fn check_sending(sending: &args::Sending, (to, output): (&str, &Uri)) -> Result<
         ),
         None if sending.no_shed => refuse(
             "--no-shed",
-            "is given every picture as it is",
+            "gets every picture anyway",
             "comity://host:port or comity://:port",
         ),
         _ => Ok(()),

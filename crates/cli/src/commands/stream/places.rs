@@ -1,4 +1,4 @@
-//! That nothing is written where it would destroy what is read.
+//! That nothing is written where it would destroy what is read, or was recorded before.
 
 use std::fs::{self, Metadata};
 use std::io;
@@ -68,6 +68,18 @@ pub(crate) fn check(input: &Uri, output: &Uri, gaps: Option<&Path>) -> Result<()
     Ok(())
 }
 
+/// Refuses to write over a file that holds something.
+pub(crate) fn check_new(path: &Path) -> Result<(), Error> {
+    match fs::metadata(path) {
+        Ok(metadata) if metadata.is_file() && metadata.len() > 0 => Err(Error::unopened(format!(
+            "OUTPUT: {} exists; choose another name, or use --overwrite to replace it",
+            path.display()
+        ))),
+        // Anything else is reported when it is opened.
+        _ => Ok(()),
+    }
+}
+
 fn path(uri: &Uri) -> Option<&Path> {
     match uri {
         Uri::File(path) => Some(path),
@@ -78,6 +90,22 @@ fn path(uri: &Uri) -> Option<&Path> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_a_file_that_holds_something_is_in_the_way() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("out.ts");
+        assert!(check_new(&file).is_ok());
+        fs::write(&file, "").unwrap();
+        assert!(check_new(&file).is_ok());
+        fs::write(&file, "media").unwrap();
+        let said = check_new(&file).unwrap_err().to_string();
+        assert!(
+            said.contains("out.ts exists") && said.contains("--overwrite"),
+            "{said}"
+        );
+        assert!(check_new(Path::new("/dev/null")).is_ok());
+    }
 
     #[test]
     fn a_file_is_the_same_by_all_its_names() {

@@ -26,6 +26,7 @@ impl Session {
     pub(crate) async fn watch<T>(&self, running: impl Future<Output = T>) -> T {
         let mut running = pin!(running);
         let mut advice = LatencyAdvice::default();
+        let mut has_warned = false;
         let mut glance = interval(GLANCE);
         let mut tell = interval(self.every.unwrap_or(Duration::MAX / 4));
         for timer in [&mut glance, &mut tell] {
@@ -39,6 +40,9 @@ impl Session {
                 done = &mut running => break done,
                 _ = glance.tick() => {
                     self.advise(&mut advice);
+                    if !has_warned {
+                        has_warned = self.warn_of_shedding();
+                    }
                     if self.reporter.is_terminal() {
                         self.reporter.status(&self.monitor.snapshot());
                     }
@@ -59,6 +63,25 @@ impl Session {
         if !self.reporter.is_terminal() {
             self.reporter.status(&snapshot);
         }
+    }
+
+    /// Warns that the source exceeds the path; whether it does.
+    fn warn_of_shedding(&self) -> bool {
+        let Some(totals) = self.monitor.sink_totals().filter(|totals| totals.shed > 0) else {
+            return false;
+        };
+        let targets = self.monitor.sink_connections().into_iter();
+        let targets = targets.filter_map(|connection| connection.stats().path.target_mbps);
+        let target = targets.reduce(f64::min);
+        let target = target.map_or_else(String::new, |target| {
+            format!(" The target is {target:.2} Mb/s now: set the encoder to it.")
+        });
+        self.reporter.warn(&format!(
+            "the source exceeds what congestion control allows: {} sections were shed so far.{target} On a lossy link of \
+             your own, cc=fixed&maxbw=RATE sends at a fixed rate",
+            totals.shed
+        ));
+        true
     }
 
     /// Warns of a latency that leaves the path no time. Between two connections it is that of all

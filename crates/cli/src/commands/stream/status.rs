@@ -127,7 +127,7 @@ impl Reporter {
 
     pub(crate) fn disconnected(&self, connection: &Connection, end: &CloseReason) {
         let peer = plain(connection.peer_address());
-        let text = format!("the connection with {peer} is over: {end}");
+        let text = format!("the connection with {peer} ended: {end}");
         self.event("disconnected", peer, Some(end.to_string()), &text);
     }
 
@@ -151,10 +151,8 @@ impl Reporter {
         }
         let text = telling.describe(snapshot);
         if telling.is_terminal {
-            // Cut to the screen's width, a line that is written over stays one line.
-            let width = terminal_width();
-            let cut: String = text.chars().take(width).collect();
-            write(&format!("\r\x1b[K{cut}"));
+            // A line that is written over has to stay one line.
+            write(&format!("\r\x1b[K{}", fitting(&text, terminal_width())));
             telling.has_status = true;
         } else if telling.json.is_none() {
             telling.line(&text);
@@ -218,21 +216,26 @@ impl Telling {
         }
     }
 
-    /// `12.0 s  out 3.98 Mb/s  RTT 41 ms  target 5.20 Mb/s  on time 300  late 0  gaps 2`.
+    /// `12.0 s  on time 300  late 0  gaps 2  in 4.01 Mb/s  out 3.98 Mb/s  RTT 41 ms`.
     fn describe(&mut self, snapshot: &Snapshot) -> String {
         let (inward, outward) = (volume(&snapshot.input), volume(&snapshot.output));
         let (time, before_in, before_out) = self.before;
         self.before = (snapshot.elapsed_s, inward, outward);
         let seconds = (snapshot.elapsed_s - time).max(1e-3);
         let rate = |bytes: u64, before: u64| bytes.saturating_sub(before) as f64 * 8e-6 / seconds;
-        let mut text = format!(
-            "{:.1} s  in {:.2} Mb/s  out {:.2} Mb/s",
-            snapshot.elapsed_s,
+        let mut text = format!("{:.1} s", snapshot.elapsed_s);
+        let sides = [&snapshot.input, &snapshot.output];
+        for side in sides {
+            describe_sections(side, &mut text);
+        }
+        let _ = write!(
+            text,
+            "  in {:.2} Mb/s  out {:.2} Mb/s",
             rate(inward, before_in),
             rate(outward, before_out)
         );
-        for side in [&snapshot.input, &snapshot.output] {
-            describe_side(side, &mut text);
+        for side in sides {
+            describe_path(side, &mut text);
         }
         let missing = snapshot.passed.missing();
         let _ = write!(text, "  sections {}", snapshot.passed.sections());
@@ -243,23 +246,9 @@ impl Telling {
     }
 }
 
-fn describe_side(side: &Side, text: &mut String) {
+/// What became of the sections of a side, as far as it knows.
+fn describe_sections(side: &Side, text: &mut String) {
     let Some(totals) = &side.totals else { return };
-    match side.connections.as_slice() {
-        [] => text.push_str("  not connected"),
-        [peer] => {
-            let path = &peer.statistics.path;
-            if let Some(rtt) = path.rtt_ms {
-                let _ = write!(text, "  RTT {rtt:.0} ms");
-            }
-            if let (Some(_), Some(target)) = (&side.unsent, path.target_mbps) {
-                let _ = write!(text, "  target {target:.2} Mb/s");
-            }
-        }
-        many => {
-            let _ = write!(text, "  {} callers", many.len());
-        }
-    }
     if side.unsent.is_none() {
         let _ = write!(text, "  on time {}  late {}", totals.on_time, totals.late);
         if totals.missing_packets > 0 {
@@ -274,6 +263,28 @@ fn describe_side(side: &Side, text: &mut String) {
     );
     if totals.shed > 0 {
         let _ = write!(text, "  shed {}", totals.shed);
+    }
+}
+
+/// The connections of a side.
+fn describe_path(side: &Side, text: &mut String) {
+    if side.totals.is_none() {
+        return;
+    }
+    match side.connections.as_slice() {
+        [] => text.push_str("  not connected"),
+        [peer] => {
+            let path = &peer.statistics.path;
+            if let Some(rtt) = path.rtt_ms {
+                let _ = write!(text, "  RTT {rtt:.0} ms");
+            }
+            if let (Some(_), Some(target)) = (&side.unsent, path.target_mbps) {
+                let _ = write!(text, "  target {target:.2} Mb/s");
+            }
+        }
+        many => {
+            let _ = write!(text, "  {} callers", many.len());
+        }
     }
 }
 
@@ -367,6 +378,14 @@ fn account(snapshot: &Snapshot) -> String {
     text
 }
 
+/// As many fields of a status as a line has room for: they stand two spaces apart.
+fn fitting(text: &str, width: usize) -> &str {
+    let ends = text.match_indices("  ").map(|(at, _)| at);
+    let ends = ends.chain([text.len()]);
+    let end = ends.take_while(|end| *end <= width).last().unwrap_or(0);
+    text.get(..end).unwrap_or_default()
+}
+
 /// When even the standard error fails there is nobody to tell.
 fn write(text: &str) {
     let mut error = io::stderr().lock();
@@ -413,14 +432,25 @@ mod tests {
         snapshot.output.unsent = Some(Unsent::default());
         assert_eq!(
             telling.describe(&snapshot),
-            "3.0 s  in 4.00 Mb/s  out 2.00 Mb/s  not connected  on time 0  late 0  gaps 0  shed 4  sections 0"
+            "3.0 s  on time 0  late 0  gaps 0  shed 4  in 4.00 Mb/s  out 2.00 Mb/s  not connected  sections 0"
         );
         snapshot.elapsed_s = 4.0;
         assert!(
             telling
                 .describe(&snapshot)
-                .starts_with("4.0 s  in 0.00 Mb/s  out 0.00 Mb/s")
+                .contains("  in 0.00 Mb/s  out 0.00 Mb/s")
         );
+    }
+
+    #[test]
+    fn a_status_is_cut_between_its_fields() {
+        let text = "12.0 s  late 0  gaps 2";
+        assert_eq!(fitting(text, 80), text);
+        assert_eq!(fitting(text, 22), text);
+        assert_eq!(fitting(text, 21), "12.0 s  late 0");
+        assert_eq!(fitting(text, 14), "12.0 s  late 0");
+        assert_eq!(fitting(text, 13), "12.0 s");
+        assert_eq!(fitting(text, 3), "");
     }
 
     #[test]

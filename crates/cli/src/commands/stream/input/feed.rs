@@ -84,7 +84,7 @@ pub(crate) fn file(path: &Path) -> Result<(Feed, bool), Error> {
     let metadata = file.metadata().map_err(|error| Error::open(path, &error))?;
     if metadata.is_dir() {
         return Err(Error::unopened(format!(
-            "cannot read {}: it is a folder; expected a file of media",
+            "cannot read {}: it is a folder; expected a media file",
             path.display()
         )));
     }
@@ -122,7 +122,7 @@ fn spawn(name: String, mut source: impl Read + Send + 'static) -> Result<Feed, E
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 Err(error) => Piece::Failed(Error::failed(format!(
-                    "cannot read on from {name}: {error}"
+                    "cannot read the rest of {name}: {error}"
                 ))),
             };
             let is_last = !matches!(read, Piece::Bytes(_));
@@ -169,7 +169,7 @@ pub(crate) fn rtp(socket: UdpSocket) -> Result<Feed, Error> {
                     said = Some(error);
                     let notice = Notice {
                         kind: "rtp",
-                        text: format!("{error}; such packets are left out"),
+                        text: format!("{error}; such packets are dropped"),
                     };
                     if pieces.blocking_send(Piece::Notice(notice)).is_err() {
                         return false;
@@ -230,8 +230,7 @@ fn receive(
                     }
                     io::ErrorKind::Interrupted | io::ErrorKind::ConnectionRefused => true,
                     _ => {
-                        let error =
-                            Error::failed(format!("cannot read on from the socket: {error}"));
+                        let error = Error::failed(format!("cannot read from the socket: {error}"));
                         // It fails when nobody wants it any more.
                         let _ = pieces.blocking_send(Piece::Failed(error));
                         false

@@ -355,7 +355,7 @@ impl Source for MediaInput {
 }
 
 fn unreadable(error: ReadError) -> Error {
-    Error::failed(format!("cannot read on from the input: {error}"))
+    Error::failed(format!("cannot read the rest of the input: {error}"))
 }
 
 impl Pace {

@@ -75,8 +75,8 @@ impl Reading {
         }
         match self.deadlines {
             DeadlineRule::Group => Err(Error::usage(format!(
-                "--deadlines: group needs a whole group of pictures before it is due, and {text} gives them one by \
-                 one; expected it with a file, or --deadlines each"
+                "--deadlines: is group, which needs a whole group of pictures before it is due, and {text} gives \
+                 them one by one; expected it with a file, or --deadlines each"
             ))),
             DeadlineRule::Each => Ok(()),
         }

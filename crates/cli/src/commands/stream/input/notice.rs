@@ -9,8 +9,8 @@ pub(super) fn full(bytes: usize) -> Notice {
     Notice {
         kind: "full",
         text: format!(
-            "{} MiB of the input had to be read ahead, since its times stand still, jump or are far apart: no more \
-             than that is held, and what its streams have at one time may not leave together",
+            "{} MiB of the input are read ahead, which is the maximum: its times stand still, jump or are far \
+             apart. Its streams may leave at different times",
             bytes >> 20
         ),
     }
@@ -20,7 +20,7 @@ pub(super) fn full(bytes: usize) -> Notice {
 pub(super) fn rtp_loss(packets: u64) -> Notice {
     Notice {
         kind: "rtp loss",
-        text: format!("{packets} packets of RTP are missing at the source"),
+        text: format!("{packets} RTP packets are missing at the source"),
     }
 }
 
@@ -62,14 +62,14 @@ fn text(notice: &media::Notice, stored_at: Option<Rate>) -> String {
             }
         ),
         media::Notice::UnsupportedCodec { pid, stream_type } => format!(
-            "PID {pid} has the stream type {stream_type:#04x}, which is not known: it is sent whole, without \
-             frame types"
+            "PID {pid} has the unknown stream type {stream_type:#04x}: its packets are sent whole, without frame \
+             types"
         ),
         media::Notice::Scrambled { pid } => {
             format!("PID {pid} is scrambled: its packets are sent as they are, in slices")
         }
         media::Notice::Unreferenced { pid } => {
-            format!("PID {pid} belongs to no program: its packets are left out")
+            format!("PID {pid} belongs to no program: its packets are skipped")
         }
         media::Notice::UnreferencedInAll { streams, bytes } => {
             let of = match streams {
@@ -83,25 +83,25 @@ fn text(notice: &media::Notice, stored_at: Option<Rate>) -> String {
              ffmpeg can make some: ffmpeg -re -i INPUT -c copy -f mpegts - | comity send - .."
         ),
         media::Notice::PacketsApart { bytes } => format!(
-            "the packets of the transport stream stand {bytes} bytes apart: the {} beside each are left out",
+            "the transport stream has packets of {bytes} bytes: {} bytes of each are skipped",
             bytes.saturating_sub(PACKET as u64)
         ),
         media::Notice::LostSync { skipped } => {
-            format!("the transport stream lost its rhythm: {skipped} bytes were left out")
+            format!("the transport stream lost sync: {skipped} bytes were skipped")
         }
         media::Notice::Damaged { pid } => {
             format!(
-                "PID {pid}: part of an access unit is missing at the source; all of it is left out"
+                "PID {pid}: part of an access unit is missing at the source; the rest of it is dropped"
             )
         }
         media::Notice::Break { pid } => format!(
-            "PID {pid}: packets are missing at the source between access units, or it was spliced there; no unit is cut"
+            "PID {pid}: packets are missing at the source between access units, or it was spliced there; every unit is whole"
         ),
         media::Notice::NoFrames { pid } => format!(
-            "PID {pid}: sound that is in no frame of AAC or MPEG audio is sent as it comes, in whole PES packets"
+            "PID {pid}: audio outside of frames of AAC or MPEG audio is sent as it comes, in whole PES packets"
         ),
         media::Notice::Oversized { pid, bytes } => {
-            format!("PID {pid}: an access unit of more than {bytes} bytes is left out")
+            format!("PID {pid}: an access unit of more than {bytes} bytes is dropped")
         }
         media::Notice::Discontinuity { pid } => {
             format!("PID {pid}: the times of the source jumped")
