@@ -178,7 +178,11 @@ impl Line {
         let reporter = self.reporter.clone();
         // It ends with the connection.
         tokio::spawn(async move {
-            while let Some(PathSize { datagram, most }) = sizes.next().await {
+            while let Some(PathSize {
+                datagram,
+                max: most,
+            }) = sizes.next().await
+            {
                 match datagram < most {
                     true => reporter.warn(&format!(
                         "the path to {peer} carries no datagrams of {most} bytes, but such of {datagram}: packets are no \
