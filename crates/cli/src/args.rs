@@ -416,8 +416,8 @@ pub(crate) struct Emulate {
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) to: String,
 
-    /// A file with the keys of a link in a scenario, the way back in its table `reverse`; options
-    /// replace its values
+    /// A file with the keys of a link in a scenario, and those of the reverse link in its table
+    /// `reverse`; options replace its values
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
 

@@ -99,26 +99,28 @@
 #![forbid(unsafe_code)]
 
 mod config;
-mod core;
 mod endpoint;
 mod error;
 mod section;
 pub mod session;
 mod statistics;
 mod trace;
+pub mod transport;
 pub mod uri;
 
+pub use bytes::Bytes;
 /// The congestion controller of connections that name none.
 pub use comity_congestion::table::DEFAULT_FOR_SECTIONS as DEFAULT_CONTROLLER;
+pub use comity_transport::datagram::Violation;
 pub use comity_transport::timeline::{Deliver, DropPolicy, Reliability};
 pub use comity_transport::wire::CloseCode;
-pub use comity_units::Rate;
+pub use comity_transport::wire::parameters::Parameters;
+pub use comity_units::{PacketNumber, Rate, Seed, Span, Time};
 
 pub use crate::config::{Config, ConfigBuilder, SETTINGS, Setting, Settings};
-pub use crate::core::Transport;
 pub use crate::endpoint::{
-    Connection, Endpoint, EndpointEvent, EndpointEvents, Event, Events, PathSize, PathSizes,
-    SYSTEM_BUFFER, TargetBitrate, connect,
+    Connection, Endpoint, EndpointEvent, EndpointEvents, Event, Events, PathSizes, SYSTEM_BUFFER,
+    TargetBitrate, connect,
 };
 pub use crate::error::{
     BindError, CloseReason, ConfigError, ConnectError, SendError, StreamError, TrySendError,
@@ -133,6 +135,7 @@ pub use crate::statistics::{
     Sent, Statistics,
 };
 pub use crate::trace::{Qlog, QlogError};
+pub use crate::transport::{PathSize, Transport};
 
 /// What headers and protection add to bytes, and the sizes of datagrams that follow from it.
 pub mod sizes {

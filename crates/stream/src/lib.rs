@@ -60,7 +60,7 @@
 //!
 //! Files, pipes, `udp://` and `rtp://` belong to the `comity` command: it gives them to a relay as
 //! a [`Source`] and a [`Sink`]. A GStreamer element has buffers of its own, and bindings for C and
-//! Python hand over bytes; what these hosts share with the command is what stands here.
+//! Python hand over bytes. All of these hosts share what this crate has.
 //!
 //! # Runtime
 //!

@@ -211,7 +211,7 @@ async fn a_receiver_that_stalls_is_left_and_holds_up_nobody() {
         soon(sender.finish()).await.unwrap();
     };
     let (items, ()) = tokio::join!(receive_all(&reader), send);
-    // The reader has all of a megabyte, of which the stalled one can have held a few buffers.
+    // The reader has all of a megabyte; the stalled one can have held a few buffers of it.
     assert_eq!(items.len(), 100);
     assert!(items.iter().all(Result::is_ok));
     running.hears("left behind", 1).await;

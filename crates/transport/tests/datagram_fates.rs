@@ -329,7 +329,7 @@ fn what_was_lost_on_the_old_path_says_nothing_of_the_new_one() {
 fn ending_a_stream_that_there_is_no_room_for_does_not_end_the_connection() {
     let mut net = Net::new(config(), law("reno", &Parameters::new()));
     for stream in 0..65 {
-        net.ends[0].end(StreamId(stream));
+        assert_eq!(net.ends[0].end(StreamId(stream)).is_ok(), stream < 64);
     }
     net.run(MS(300), |now, _, _| Some(now + HALF));
     assert!(net.ends[0].is_open() && net.ends[1].is_open());

@@ -3,19 +3,21 @@
 use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use comity_transport::timeline::{MAX_STREAMS, Outgoing};
+use bytes::Bytes;
 use comity_transport::wire::CloseCode;
-use comity_units::{Rate, Span, Time};
-use tokio::sync::{broadcast, watch};
+use comity_units::{Span, Time};
 
-use super::Handle;
-use super::shared::{Advice, Command, ConnectionShared, Outbound, lock};
+use super::connection_shared::ConnectionShared;
+use super::events::{Events, PathSizes, TargetBitrate};
+use super::shared::Handle;
 use crate::error::{CloseReason, SendError, StreamError, TrySendError};
-use crate::section::{Item, Outcome, Reason, Section, SectionId, StreamId};
-use crate::session::{Cipher, PublicKey};
+use crate::section::{Item, Reason, Section, SectionId, StreamId};
+use crate::session::{Cipher, PublicKey, lock};
 use crate::statistics::Statistics;
+use crate::transport::{IntakeError, Outgoing, SubmitError, Transport};
 
 /// One connection to a peer: sections in both directions, over encrypted datagrams.
 ///
@@ -33,125 +35,6 @@ struct Inner {
     handle: Arc<Handle>,
 }
 
-/// What happens to a connection while it is open.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Event {
-    /// What became of a section that was sent.
-    Outcome(Outcome),
-    /// The peer has moved to another address, and proved it.
-    PathChanged {
-        /// The old address.
-        from: SocketAddr,
-        /// The new one.
-        to: SocketAddr,
-    },
-    /// It was found out how large datagrams may be on the path, and that is not what it was: at
-    /// first, as large as both ends take.
-    PathSize(PathSize),
-    /// So many events were not kept, because nobody asked for so long.
-    Missed(u64),
-    /// The connection is closed. The last event.
-    Closed(CloseReason),
-}
-
-/// How large datagrams may be on a path.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PathSize {
-    /// The bytes of a full datagram from now on, without the headers of UDP and IP.
-    pub datagram: u32,
-    /// As large as both ends take.
-    pub most: u32,
-}
-
-/// What a path is found to carry, as it changes.
-#[derive(Debug)]
-pub struct PathSizes(watch::Receiver<Option<PathSize>>);
-
-impl PathSizes {
-    /// Waits for the next finding; `None` when the connection is forgotten. That the path carries
-    /// what both ends take is none, but after a narrower one.
-    pub async fn next(&mut self) -> Option<PathSize> {
-        loop {
-            self.0.changed().await.ok()?;
-            let size = *self.0.borrow_and_update();
-            if size.is_some() {
-                return size;
-            }
-        }
-    }
-}
-
-/// The events of a connection, from the call of [`Connection::events`] on.
-#[derive(Debug)]
-pub struct Events {
-    receiver: broadcast::Receiver<Event>,
-    is_over: bool,
-}
-
-impl Events {
-    /// The next event; `None` after the last one.
-    pub async fn next(&mut self) -> Option<Event> {
-        if self.is_over {
-            return None;
-        }
-        let event = match self.receiver.recv().await {
-            Ok(event) => event,
-            Err(broadcast::error::RecvError::Lagged(missed)) => Event::Missed(missed),
-            Err(broadcast::error::RecvError::Closed) => return None,
-        };
-        self.is_over = matches!(event, Event::Closed(_));
-        Some(event)
-    }
-
-    /// The next event, if there is one already.
-    pub fn try_next(&mut self) -> Option<Event> {
-        let event = match self.receiver.try_recv() {
-            Ok(event) => event,
-            Err(broadcast::error::TryRecvError::Lagged(missed)) => Event::Missed(missed),
-            Err(_) => return None,
-        };
-        self.is_over = matches!(event, Event::Closed(_));
-        Some(event)
-    }
-}
-
-/// What an encoder should be set to, as it changes.
-#[derive(Clone, Debug)]
-pub struct TargetBitrate(watch::Receiver<Advice>);
-
-impl TargetBitrate {
-    /// What the application may send now; `None` before anything is known of the path.
-    pub fn current(&self) -> Option<Rate> {
-        self.0.borrow().target.map(|target| target.rate)
-    }
-
-    /// Up to which rate it is worth giving sections some of which may be left out, for who sheds
-    /// frames: no less than [`current`](Self::current), and no more than the path was seen to
-    /// carry. What the congestion controller allows beside others goes up and down by more than
-    /// half of it within seconds. What does not fit when it is less, the connection leaves out
-    /// itself, the least important first; what was never given is missing when it is more. `None`
-    /// before anything is known of the path.
-    pub fn offer(&self) -> Option<Rate> {
-        self.0.borrow().target.map(|target| target.offer)
-    }
-
-    /// Waits until one of the two has changed, and gives what an encoder should be set to; `None`
-    /// when the connection is over.
-    pub async fn changed(&mut self) -> Option<Rate> {
-        loop {
-            if self.0.borrow().is_over {
-                return None;
-            }
-            self.0.changed().await.ok()?;
-            let Advice { target, is_over } = *self.0.borrow_and_update();
-            if let (false, Some(target)) = (is_over, target) {
-                return Some(target.rate);
-            }
-        }
-    }
-}
-
 impl Connection {
     pub(super) fn new(shared: Arc<ConnectionShared>, handle: Arc<Handle>) -> Self {
         Self(Arc::new(Inner { shared, handle }))
@@ -159,10 +42,10 @@ impl Connection {
 
     // ------------------------------------------------------------------------------------------------ sending
 
-    /// Gives a section to be sent; waits while the send buffer is full.
+    /// Submits a section; waits while the send buffer is full.
     ///
-    /// Its number in its stream: 0, 1, 2, .. in the order of the calls. What becomes of it is told
-    /// by [`events`](Self::events) and counted in the [`stats`](Self::stats).
+    /// Returns its number in its stream: 0, 1, 2, .. in the order of the calls. What becomes of it
+    /// is reported by [`events`](Self::events) and counted in [`stats`](Self::stats).
     ///
     /// A call that is dropped before it is ready has sent nothing, and used up no number.
     ///
@@ -170,11 +53,11 @@ impl Connection {
     ///
     /// [`SendError`]
     pub async fn send(&self, section: Section) -> Result<SectionId, SendError> {
-        let source_time = self.source_time(&section);
+        let section = self.outgoing(section);
         loop {
             let mut room = pin!(self.0.shared.room.notified());
             room.as_mut().enable();
-            match self.give(section.clone(), source_time, true) {
+            match self.submit(section.clone(), true) {
                 Err(TrySendError::Full { .. }) => room.await,
                 Err(TrySendError::Refused(error)) => return Err(error),
                 Ok(id) => return Ok(id),
@@ -189,8 +72,7 @@ impl Connection {
     ///
     /// [`TrySendError`]
     pub fn try_send(&self, section: Section) -> Result<SectionId, TrySendError> {
-        let source_time = self.source_time(&section);
-        self.give(section, source_time, false)
+        self.submit(self.outgoing(section), false)
     }
 
     /// Waits until the send buffer has room for a section of `length` bytes, or such a section
@@ -201,74 +83,115 @@ impl Connection {
     /// [`try_send`](Self::try_send). A call that is dropped before it is ready loses nothing. Of
     /// several tasks that wait, all are told; the first one to send takes the room.
     pub async fn room(&self, length: usize) {
+        let shared = &self.0.shared;
         loop {
-            let mut room = pin!(self.0.shared.room.notified());
+            let mut room = pin!(shared.room.notified());
             room.as_mut().enable();
             {
-                let mut outbound = lock(&self.0.shared.outbound);
-                let is_hopeless =
-                    check_open(&outbound).is_err() || length as u64 > self.0.shared.facts.longest;
-                if is_hopeless || self.has_room(&outbound, length) {
+                let transport = lock(&shared.transport);
+                if transport.has_room(length) {
                     return;
                 }
-                outbound.is_waited_for = true;
+                shared.is_waited_for.store(true, Ordering::SeqCst);
             }
             room.await;
         }
     }
 
-    fn has_room(&self, outbound: &Outbound, length: usize) -> bool {
-        let facts = &self.0.shared.facts;
-        outbound.held_sections < facts.send_sections
-            && outbound.held_bytes + length as u64 <= facts.send_buffer
-    }
-
-    fn source_time(&self, section: &Section) -> Time {
+    /// The section with its times on the endpoint's clock.
+    fn outgoing(&self, section: Section) -> Outgoing<Bytes> {
         let clock = self.0.handle.shared.clock;
-        section
+        let source_time = section
             .source_time
-            .map_or_else(|| clock.now(), |instant| clock.time(instant))
-    }
-
-    fn give(
-        &self,
-        section: Section,
-        source_time: Time,
-        waits: bool,
-    ) -> Result<SectionId, TrySendError> {
-        let facts = &self.0.shared.facts;
-        let length = section.payload.len();
-        let stream = section.stream;
-        let max = facts.longest;
-        if length == 0 {
-            return Err(SendError::Empty { stream }.into());
-        }
-        if length as u64 > max {
-            return Err(SendError::TooLong {
-                stream,
-                length,
-                max,
-            }
-            .into());
-        }
+            .map_or_else(|| clock.now(), |instant| clock.time(instant));
         let deadline = match section.deadline {
-            None => source_time + facts.latency,
+            None => source_time + self.0.shared.facts.latency,
             Some(Duration::MAX) => Time::MAX,
             Some(deadline) => source_time
                 .checked_add(Span::from(deadline))
                 .unwrap_or(Time::MAX),
         };
-        let needs = section.needs;
-        self.enter(stream, length, needs, waits, || {
-            Command::Submit(Outgoing {
-                stream,
-                importance: section.importance,
-                source_time,
-                deadline,
-                needs,
-                payload: section.payload,
+        Outgoing {
+            stream: section.stream,
+            importance: section.importance,
+            source_time,
+            deadline,
+            needs: section.needs,
+            payload: section.payload,
+        }
+    }
+
+    /// `waits`: whether the caller waits for room when there is none.
+    fn submit(&self, section: Outgoing<Bytes>, waits: bool) -> Result<SectionId, TrySendError> {
+        let (stream, length) = (section.stream, section.payload.len());
+        self.act(|transport, now| {
+            transport.submit(now, section).map_err(|error| {
+                let is_full = matches!(
+                    error,
+                    SubmitError::TooManyBytes { .. } | SubmitError::TooManySections { .. }
+                );
+                if waits && is_full {
+                    self.0.shared.is_waited_for.store(true, Ordering::SeqCst);
+                }
+                self.refused(transport, stream, length, error)
             })
         })
+    }
+
+    fn refused(
+        &self,
+        transport: &Transport,
+        stream: StreamId,
+        length: usize,
+        error: SubmitError,
+    ) -> TrySendError {
+        TrySendError::Refused(match error {
+            SubmitError::TooManyBytes { .. } | SubmitError::TooManySections { .. } => {
+                let (held_sections, held_bytes) = transport.held();
+                return TrySendError::Full {
+                    held_bytes,
+                    held_sections,
+                    length,
+                };
+            }
+            SubmitError::Stream(error) => self.stream_error(transport, stream, error).into(),
+            SubmitError::Empty { stream } => SendError::Empty { stream },
+            SubmitError::TooLong { limit, .. } => SendError::TooLong {
+                stream,
+                length,
+                max: limit,
+            },
+            SubmitError::NeedsLater {
+                stream,
+                section,
+                needs,
+            } => SendError::NeedsLater {
+                stream,
+                section,
+                needs,
+            },
+        })
+    }
+
+    fn stream_error(
+        &self,
+        transport: &Transport,
+        stream: StreamId,
+        error: IntakeError,
+    ) -> StreamError {
+        match error {
+            IntakeError::Ended { stream } => StreamError::Finished { stream },
+            IntakeError::TooManyStreams { limit } => {
+                StreamError::TooManyStreams { stream, max: limit }
+            }
+            IntakeError::Finishing => StreamError::Finishing,
+            IntakeError::Closed => StreamError::Closed(self.0.shared.closing_reason(transport)),
+        }
+    }
+
+    /// Does something to the transport, and makes the driver look at it.
+    fn act<T>(&self, act: impl FnOnce(&mut Transport, Time) -> T) -> T {
+        self.0.act(act)
     }
 
     /// Uses up the next number of a stream without a section, and never waits.
@@ -276,55 +199,16 @@ impl Connection {
     /// The peer gets a gap with this reason. Later sections that need this number become gaps with
     /// [`Reason::Dependency`]. A sender skips sections that it sheds ([`Reason::Shed`]); a relay
     /// skips those that it did not receive ([`Reason::Cancelled`]). Statistics count a section
-    /// without bytes. No [`Event::Outcome`] follows.
+    /// without bytes. No [`Event::Outcome`](super::Event::Outcome) follows.
     ///
     /// # Errors
     ///
     /// [`StreamError`]
     pub fn skip(&self, stream: StreamId, reason: Reason) -> Result<SectionId, StreamError> {
-        let mut outbound = lock(&self.0.shared.outbound);
-        let id = next_number(&outbound, stream)?;
-        outbound.streams.entry(stream).or_default().next += 1;
-        outbound.commands.push(Command::Skip(stream, reason));
-        drop(outbound);
-        self.0.shared.schedule(&self.0.handle.shared);
-        Ok(id)
-    }
-
-    /// Takes in `length` bytes as the next section of a stream, if there is room for it.
-    fn enter(
-        &self,
-        stream: StreamId,
-        length: usize,
-        needs: Option<SectionId>,
-        waits: bool,
-        command: impl FnOnce() -> Command,
-    ) -> Result<SectionId, TrySendError> {
-        let mut outbound = lock(&self.0.shared.outbound);
-        let id = next_number(&outbound, stream).map_err(SendError::from)?;
-        if let Some(needs) = needs.filter(|needs| *needs >= id) {
-            return Err(SendError::NeedsLater {
-                stream,
-                section: id,
-                needs,
-            }
-            .into());
-        }
-        if !self.has_room(&outbound, length) {
-            outbound.is_waited_for |= waits;
-            return Err(TrySendError::Full {
-                held_bytes: outbound.held_bytes,
-                held_sections: outbound.held_sections,
-                length,
-            });
-        }
-        outbound.streams.entry(stream).or_default().next += 1;
-        outbound.held_sections += 1;
-        outbound.held_bytes += length as u64;
-        outbound.commands.push(command());
-        drop(outbound);
-        self.0.shared.schedule(&self.0.handle.shared);
-        Ok(id)
+        self.act(|transport, now| {
+            let skipped = transport.skip(now, stream, reason);
+            skipped.map_err(|error| self.stream_error(transport, stream, error))
+        })
     }
 
     /// Finishes a stream: no more sections come. The peer learns how many there were.
@@ -333,28 +217,16 @@ impl Connection {
     ///
     /// [`StreamError`]
     pub fn finish_stream(&self, stream: StreamId) -> Result<(), StreamError> {
-        let mut outbound = lock(&self.0.shared.outbound);
-        next_number(&outbound, stream)?;
-        outbound.streams.entry(stream).or_default().has_ended = true;
-        outbound.commands.push(Command::End(stream));
-        drop(outbound);
-        self.0.shared.schedule(&self.0.handle.shared);
-        Ok(())
+        self.act(|transport, _| {
+            let finished = transport.finish_stream(stream);
+            finished.map_err(|error| self.stream_error(transport, stream, error))
+        })
     }
 
-    /// Withdraws a section that was sent, and what needs it, as far as it has not arrived.
-    pub fn cancel(&self, stream: StreamId, section: SectionId) {
-        self.command(Command::Cancel(stream, section));
-    }
-
-    fn command(&self, command: Command) {
-        let mut outbound = lock(&self.0.shared.outbound);
-        if outbound.end.is_some() {
-            return;
-        }
-        outbound.commands.push(command);
-        drop(outbound);
-        self.0.shared.schedule(&self.0.handle.shared);
+    /// Withdraws a section that was sent, and what needs it, as far as it has not arrived. Returns
+    /// whether there was anything to withdraw.
+    pub fn cancel(&self, stream: StreamId, section: SectionId) -> bool {
+        self.act(|transport, _| transport.cancel(stream, section))
     }
 
     // ---------------------------------------------------------------------------------------------- receiving
@@ -414,12 +286,12 @@ impl Connection {
     /// [`close`](Self::close) the rest of it, so that whoever receives until `None` has every
     /// section that the peer counts as arrived.
     pub fn stop_receiving(&self) {
-        self.command(Command::Refuse);
+        self.act(|transport, _| transport.refuse_sections());
     }
 
     /// The connection has an owner now, who takes what comes.
     pub(super) fn take_over(&self) {
-        self.command(Command::Take);
+        self.act(|transport, now| transport.take_sections(now));
     }
 
     // ----------------------------------------------------------------------------------------------- watching
@@ -427,10 +299,7 @@ impl Connection {
     /// What happens to the connection from now on. Events that nobody asks for are not kept: at
     /// most 1,024 wait.
     pub fn events(&self) -> Events {
-        Events {
-            receiver: self.0.shared.subscribe(),
-            is_over: false,
-        }
+        Events::new(self.0.shared.subscribe())
     }
 
     /// What the application may send, as it changes: smoothed, steady enough for an encoder, and no
@@ -448,7 +317,13 @@ impl Connection {
 
     /// Both ends' counters, without waiting. Once the connection is closed, they do not change.
     pub fn stats(&self) -> Statistics {
-        lock(&self.0.shared.statistics).clone()
+        let shared = &self.0.shared;
+        if let Some(last) = shared.last.get() {
+            return last.clone();
+        }
+        let session = *lock(&shared.session);
+        let transport = lock(&shared.transport);
+        transport.stats(self.0.handle.shared.clock.now(), &session)
     }
 
     /// The peer's address, which may change.
@@ -483,8 +358,8 @@ impl Connection {
 
     /// When the connection was opened.
     pub fn opened_at(&self) -> Instant {
-        let clock = self.0.handle.shared.clock;
-        clock.instant_or_origin(self.0.shared.facts.opened_at)
+        let opened_at = lock(&self.0.shared.transport).opened_at();
+        self.0.handle.shared.clock.instant_or_origin(opened_at)
     }
 
     // ------------------------------------------------------------------------------------------------- ending
@@ -501,14 +376,7 @@ impl Connection {
     /// [`CloseReason`] when the connection ended otherwise meanwhile; [`CloseReason::is_clean`] of
     /// the peer's means that it was done as well.
     pub async fn finish(&self) -> Result<(), CloseReason> {
-        {
-            let mut outbound = lock(&self.0.shared.outbound);
-            if outbound.end.is_none() && !outbound.is_finishing {
-                outbound.is_finishing = true;
-                outbound.commands.push(Command::Finish);
-            }
-        }
-        self.0.shared.schedule(&self.0.handle.shared);
+        self.act(|transport, _| transport.finish());
         match self.closed().await {
             CloseReason::Local { code, .. } if code == CloseCode::DONE => Ok(()),
             end => Err(end),
@@ -519,7 +387,10 @@ impl Connection {
     /// reason: at most 255 bytes of it. Codes of the application begin at
     /// [`CloseCode::APPLICATION`].
     pub fn close(&self, code: CloseCode, reason: &str) {
-        self.command(Command::Close(code, reason.to_owned()));
+        // What the peer's end left to be delivered still comes in its time.
+        if self.close_reason().is_none() {
+            self.act(|transport, now| transport.close(now, code, reason));
+        }
     }
 
     /// Waits for the end, and says why. A call may be dropped and made again.
@@ -533,44 +404,23 @@ impl Connection {
 
     /// Why the connection is closed; `None` while it is open.
     pub fn close_reason(&self) -> Option<CloseReason> {
-        self.0.shared.ended()
+        self.0.shared.close_reason()
     }
 }
 
-/// The number that the next section of a stream gets.
-fn next_number(outbound: &Outbound, stream: StreamId) -> Result<SectionId, StreamError> {
-    check_open(outbound)?;
-    match outbound.streams.get(&stream) {
-        Some(known) if known.has_ended => Err(StreamError::Finished { stream }),
-        Some(known) => Ok(SectionId(known.next)),
-        None if outbound.streams.len() >= MAX_STREAMS => {
-            let max = MAX_STREAMS;
-            Err(StreamError::TooManyStreams { stream, max })
-        }
-        None => Ok(SectionId(0)),
+impl Inner {
+    fn act<T>(&self, act: impl FnOnce(&mut Transport, Time) -> T) -> T {
+        let mut transport = lock(&self.shared.transport);
+        let done = act(&mut transport, self.handle.shared.clock.now());
+        drop(transport);
+        self.shared.schedule(&self.handle.shared);
+        done
     }
-}
-
-fn check_open(outbound: &Outbound) -> Result<(), StreamError> {
-    if let Some(end) = &outbound.end {
-        return Err(StreamError::Closed(end.clone()));
-    }
-    if outbound.is_finishing {
-        return Err(StreamError::Finishing);
-    }
-    Ok(())
 }
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        let mut outbound = lock(&self.shared.outbound);
-        outbound.is_abandoned = true;
-        if outbound.end.is_none() {
-            outbound
-                .commands
-                .push(Command::Close(CloseCode::DONE, String::new()));
-        }
-        drop(outbound);
-        self.shared.schedule(&self.handle.shared);
+        self.shared.is_abandoned.store(true, Ordering::SeqCst);
+        self.act(|transport, now| transport.close(now, CloseCode::DONE, ""));
     }
 }

@@ -187,7 +187,8 @@ impl SectionFlow {
     pub(super) fn stop(&mut self) {
         if !self.has_stopped {
             self.has_stopped = true;
-            self.source.connection.end(STREAM);
+            // It ends once.
+            let _ = self.source.connection.end(STREAM);
         }
     }
 

@@ -126,12 +126,8 @@ fn what_is_longer_than_the_whole_buffer_is_refused_at_once() {
     let path = link(Rate::from_mbps(10));
     let mut pair = Pair::new(ends("reno", lasting(10_000)), [&path, &path], Seed::new(1));
     let refused = pair.ends[0].submit(Time::ZERO, piece(0, 0, 10_001, Time::MAX));
-    let (held, length, limit) = (0, 10_001, 10_000);
-    let expected = SubmitError::TooManyBytes {
-        held,
-        length,
-        limit,
-    };
+    let (length, limit) = (10_001, 10_000);
+    let expected = SubmitError::TooLong { length, limit };
     assert_eq!(refused, Err(expected));
     assert!(give_all(
         &mut pair,

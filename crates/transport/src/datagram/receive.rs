@@ -7,7 +7,7 @@ use comity_units::{Bytes, PacketNumber, Span, Time};
 
 use super::carried::Passage;
 use super::connection::Connection;
-use super::events::{CloseReason, Event, PathFrame, Violation};
+use super::events::{CloseReason, PathFrame, Violation};
 use super::parts::{Contents, Since, State};
 use super::received::Ecn;
 use super::statistics::PeerReport;
@@ -62,7 +62,6 @@ impl<P: Payload> Connection<P> {
         if let Err(violation) = result {
             self.fail(now, violation);
         }
-        self.collect_outcomes();
         result
     }
 
@@ -173,10 +172,10 @@ impl<P: Payload> Connection<P> {
                 Frame::PathResponse(token) => self.on_path_frame(PathFrame::Response(token)),
                 Frame::Close(close) => {
                     self.play_out();
-                    self.events.push_back(Event::Closed(CloseReason::Peer {
+                    self.end_with(CloseReason::Peer {
                         code: close.code,
                         reason: close.reason.into(),
-                    }));
+                    });
                     self.state = State::Draining {
                         until: now + self.loss.base_timeout() * 3,
                     };
@@ -290,7 +289,7 @@ impl<P: Payload> Connection<P> {
             if self.credit.answered_by <= Some(number) {
                 self.credit.answered_before = self.outbox.answered();
             }
-            self.outbox.set_most_open(u64::from(credit.sections));
+            self.outbox.set_max_open(u64::from(credit.sections));
         }
     }
 

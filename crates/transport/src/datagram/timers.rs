@@ -4,7 +4,7 @@ use comity_congestion::Timeout;
 use comity_units::{Bytes, Span, Time};
 
 use super::connection::Connection;
-use super::events::{CloseReason, Event};
+use super::events::CloseReason;
 use super::parts::{Contents, State};
 use super::transmit::MEASURE_INTERVAL;
 use crate::timeline::Payload;
@@ -85,7 +85,7 @@ impl<P: Payload> Connection<P> {
         let is_silent = now >= self.last_received_at + self.config.idle_timeout;
         if is_silent || self.loss.expiries >= MAX_PROBES {
             self.play_out();
-            self.events.push_back(Event::Closed(CloseReason::Idle));
+            self.end_with(CloseReason::Idle);
             self.state = State::Closed;
             return;
         }
@@ -120,7 +120,6 @@ impl<P: Payload> Connection<P> {
             self.credit.is_asked_for = true;
         }
         self.update_target(now);
-        self.collect_outcomes();
     }
 
     /// When a sender that only the peer's lack of room holds up asks whether there is more than it
@@ -202,13 +201,6 @@ impl<P: Payload> Connection<P> {
         let accounts = self.inbox.accounts();
         let has_sections = accounts.received > 0 || accounts.gaps.sum() > 0;
         has_sections && self.last_received_at + REPORT_INTERVAL * 2 > self.control.report_at
-    }
-
-    /// Hands the ends of sections to the application.
-    pub(super) fn collect_outcomes(&mut self) {
-        while let Some(outcome) = self.outbox.poll_outcome() {
-            self.events.push_back(Event::Outcome(outcome));
-        }
     }
 
     /// The path stopped carrying anything for so long that what is known of it is stale (RFC 9002,

@@ -527,7 +527,6 @@ impl<P: Payload> Connection<P> {
             }
             put(contents, chunk);
         }
-        self.collect_outcomes();
     }
 
     fn push_tag(&mut self, now: Time, builder: &mut Builder<'_>) {

@@ -57,15 +57,15 @@ pub(crate) fn observer(reporter: Reporter, gaps: SharedGaps, began: Instant) -> 
     })
 }
 
-fn tell_size(reporter: &Reporter, peer: SocketAddr, PathSize { datagram, most }: PathSize) {
-    match datagram < most {
+fn tell_size(reporter: &Reporter, peer: SocketAddr, PathSize { datagram, max }: PathSize) {
+    match datagram < max {
         true => reporter.warn(&format!(
-            "the path to {peer} carries no datagrams of {most} bytes, but such of {datagram}: packets are no \
+            "the path to {peer} carries no datagrams of {max} bytes, but such of {datagram}: packets are no \
              larger from now on; mtu={} in the URI says so from the beginning",
             datagram + UDP_IPV6
         )),
         false => reporter.note(&format!(
-            "the path to {peer} carries datagrams of {most} bytes again"
+            "the path to {peer} carries datagrams of {max} bytes again"
         )),
     }
 }

@@ -1,8 +1,7 @@
 //! Sections as a stream of bytes again: files, pipes and datagrams.
 //!
-//! What a slow disk or reader has not taken yet waits in the connection's receive buffer, which
-//! `rcvbuf` bounds and of which the sender knows: [`Room`] is how little of it may wait here,
-//! behind the connection.
+//! A slow disk or reader exerts back-pressure: unread data stays in the connection's receive
+//! buffer, up to `rcvbuf`. [`Room`] is how little of it may wait here, behind the connection.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::fs::OpenOptions;

@@ -10,11 +10,12 @@ use comity::session::{
     CallError, Caller, CallerConfig, CallerCredentials, CallerEvent, ConnectionId, Ecn, KeyLimits,
     Listener, ListenerConfig, ListenerCredentials, PresharedKey, Randomness, Role, Session,
 };
-use comity::{CloseCode, Config, Deliver, GapReason, Importance, SectionId, StreamId, Transport};
-use comity_congestion::table::{self, Parameters};
-use comity_transport::datagram::{CloseReason, Event};
-use comity_transport::timeline::{Delivery, Outgoing};
-use comity_units::{Seed, Span, Time};
+use comity::transport::{Delivery, Outgoing, TransportEvent};
+use comity::{
+    CloseCode, CloseReason, Config, Deliver, GapReason, Importance, Parameters, SectionId, Seed,
+    Span, StreamId, Time, Transport,
+};
+use comity_congestion::table;
 use common::{Flights, ring, step};
 use proptest::prelude::*;
 
@@ -141,12 +142,12 @@ impl World {
         if let Some(id) = self.accepted()
             && let Some(session) = self.listener.session_mut(id)
         {
-            let connection = session.core_mut().connection_mut();
-            while let Some(delivery) = connection.poll_delivery(self.now) {
+            let transport = session.protocol_mut();
+            while let Some(delivery) = transport.poll_delivery(self.now) {
                 self.received.push((self.now, delivery));
             }
-            while let Some(event) = connection.poll_event() {
-                if let Event::Closed(reason) = event {
+            while let Some(event) = transport.poll_event(self.now) {
+                if let TransportEvent::Closed(reason) = event {
                     self.closed.push(reason);
                 }
             }
@@ -200,8 +201,8 @@ impl World {
             needs: None,
             payload: Bytes::from(vec![importance; length]),
         };
-        let connection = self.sender().expect("open").core_mut().connection_mut();
-        connection.submit(now, section).expect("there is room")
+        let transport = self.sender().expect("open").protocol_mut();
+        transport.submit(now, section).expect("there is room")
     }
 }
 
@@ -222,10 +223,15 @@ fn a_wrong_passphrase_opens_nothing() {
 #[test]
 fn the_larger_latency_and_the_smaller_datagram_hold() {
     let mut world = World::new(1, CLEAN, 1, KeyLimits::default());
-    world.run(START + Span::from_secs(1));
-    let core = world.sender().unwrap().core();
-    assert_eq!(core.latency(), Span::from_millis(400));
-    assert_eq!(core.connection().config().payload, 1_452 - 29);
+    world.run(START + Span::from_millis(500));
+    // The size is tried beside sections.
+    world.submit(100_000, 1, Span::from_secs(2));
+    world.run(START + Span::from_secs(2));
+    let now = world.now;
+    let session = world.sender().unwrap();
+    let statistics = session.protocol().stats(now, &session.statistics());
+    assert_eq!(session.protocol().latency(), Span::from_millis(400));
+    assert_eq!(statistics.path.payload_bytes, 1_452 - 29);
 }
 
 /// The receiver has acknowledged everything and has nothing to say that could call forth another
@@ -237,7 +243,7 @@ fn an_end_that_is_lost_is_said_again() {
     world.submit(5_000, 1, Span::from_millis(400));
     world.run(START + Span::from_secs(1));
     let now = world.now;
-    let sender = world.sender().unwrap().core_mut().connection_mut();
+    let sender = world.sender().unwrap().protocol_mut();
     assert!(sender.is_settled());
     sender.close(now, CloseCode::DONE, "");
     world.path.loss = 1.0;
@@ -256,7 +262,7 @@ fn an_end_that_is_lost_is_said_again() {
 #[test]
 fn the_parameters_of_a_law_reach_its_meter() {
     let row = table::find("real").unwrap();
-    let set = Parameters::new()
+    let set = table::Parameters::new()
         .with("opening", row.parse("opening", "jump").unwrap())
         .with("max_level", row.parse("max_level", "48").unwrap());
     let builder = || Config::builder().insecure().controller("real");
@@ -271,7 +277,7 @@ fn the_parameters_of_a_law_reach_its_meter() {
         Transport::open(START, Role::Listener, &options, 29, peer, Seed::new(1))
     };
     let meter_of = |transport: &Transport| {
-        let all = format!("{:?}", transport.connection());
+        let all = format!("{transport:?}");
         let at = all.find("WaveMeter").expect("there is a meter");
         let behind = all[at..].to_owned();
         (behind.contains("max_level: 48"), behind.contains("Jump"))
@@ -288,13 +294,13 @@ fn the_parameters_of_a_law_reach_its_meter() {
         "max_level",
         "=48",
     ] {
-        let peer = comity_transport::wire::parameters::Parameters {
+        let peer = Parameters {
             meter_parameters: Some(refused.to_owned()),
             ..told.clone()
         };
         assert!(open(peer).is_err(), "{refused}");
     }
-    let without_meter = comity_transport::wire::parameters::Parameters {
+    let without_meter = Parameters {
         meter: None,
         ..told
     };
@@ -337,21 +343,21 @@ proptest! {
             given.push(world.now + deadline);
             world.run(world.now + Span::from_millis(pause_ms));
         }
-        world.sender().unwrap().core_mut().connection_mut().end(StreamId(0));
+        world.sender().unwrap().protocol_mut().finish_stream(StreamId(0)).unwrap();
         for _ in 0..100 {
             world.run(world.now + Span::from_millis(100));
-            if world.sender().unwrap().core().connection().is_settled() {
+            if world.sender().unwrap().protocol().is_settled() {
                 break;
             }
         }
         let now = world.now;
         let sender = world.sender().unwrap();
-        prop_assert!(sender.core().connection().is_settled());
-        let statistics = sender.core().connection().statistics();
+        prop_assert!(sender.protocol().is_settled());
+        let statistics = sender.protocol().stats(now, &sender.statistics());
         prop_assert_eq!(statistics.sent.late_bytes, 0);
-        prop_assert_eq!(statistics.outbox.sections.sum(), sections.len() as u64);
+        prop_assert_eq!(statistics.sent.sections.sum(), sections.len() as u64);
         let updates = sender.statistics().key_updates;
-        sender.core_mut().connection_mut().close(now, CloseCode::DONE, "");
+        sender.protocol_mut().close(now, CloseCode::DONE, "");
         world.run(now + Span::from_secs(6));
 
         // Each exactly once and in order; whole ones with their bytes.
@@ -380,7 +386,7 @@ proptest! {
                 }
             }
         }
-        let counts = statistics.outbox.sections;
+        let counts = statistics.sent.sections;
         // What completes a section may be acknowledged although the section has become a gap
         // before.
         prop_assert!(counts.acknowledged <= whole + overdue, "{counts:?}, {whole} whole");
@@ -407,10 +413,12 @@ fn packets_that_come_twice_are_counted_and_told() {
         }
         world.run(world.now + Span::from_secs(1));
         let id = world.accepted().unwrap();
-        let sender = world.sender().unwrap().core().connection();
-        let told = sender.statistics().peer.unwrap().duplicates;
+        let now = world.now;
+        let stats =
+            |session: &Session<Transport>| session.protocol().stats(now, &session.statistics());
+        let told = stats(world.sender().unwrap()).peer.unwrap().duplicates;
         let listener = world.listener.session(id).unwrap();
-        let received = listener.core().connection().statistics().received;
+        let received = stats(listener).received;
         assert_eq!(listener.statistics().stale, received.duplicates);
         (received.packets, received.duplicates, told)
     };
