@@ -41,7 +41,8 @@ Exit codes:
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = endings!("Examples, with the passphrase in the variable COMITY_PASSPHRASE:
+#[command(after_help = endings!("Examples:
+  export COMITY_PASSPHRASE='correct horse battery'
   comity send clip.ts 'comity://media.example:9000?latency=400ms'
   ffmpeg -re -i film.mkv -c copy -f mpegts - | comity send - comity://host:9000
   comity send clip.ts 'comity://media.example:9000?key=me&peerkey=..'
@@ -65,7 +66,8 @@ pub(crate) struct Send {
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = endings!("Examples, with the passphrase in the variable COMITY_PASSPHRASE:
+#[command(after_help = endings!("Examples:
+  export COMITY_PASSPHRASE='correct horse battery'
   comity recv comity://:9000 film.ts --gaps gaps.jsonl
   comity recv comity://:9000 - | ffplay -
   comity recv comity://camera.example:9000 udp://239.1.1.1:5000"))]
@@ -92,7 +94,8 @@ their deadlines. The latency of the first sender covers the whole way, unless
 --add-latency adds to it. While no connection leads on, a section waits for
 one until its deadline.
 
-Examples, with the passphrase in the variable COMITY_PASSPHRASE:
+Examples:
+  export COMITY_PASSPHRASE='correct horse battery'
   comity relay comity://:9000 comity://next.example:9000
   comity relay rtp://@239.1.1.1:5000 film.ts --overwrite
   comity relay udp://:5000 comity://:9000 --all"))]

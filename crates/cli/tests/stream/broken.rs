@@ -230,7 +230,7 @@ pub(super) fn a_stream_that_is_cut_within_a_packet_ends_with_a_whole_one() {
     let clip = fs::read(clip()).unwrap();
     let cut = &clip[..1_500 * PACKET + 77];
     let Carried { said, written, .. } = carried(cut);
-    assert!(said.contains("77 bytes were left out"), "{said}");
+    assert!(said.contains("77 bytes were skipped"), "{said}");
     // Each unit is whole, from the first one on: those that the cut took parts of are told, and not
     // there.
     let told = said.matches("part of an access unit is missing").count();

@@ -12,6 +12,9 @@ use super::status::Reporter;
 /// How often the status line of a terminal is written, and latencies are judged.
 const GLANCE: Duration = Duration::from_millis(500);
 
+/// Fewer dropped sections than this are no reason for a warning.
+const MIN_DROPS: u64 = 10;
+
 /// A relay that runs, and whom to tell of it.
 #[derive(Debug)]
 pub(crate) struct Session {
@@ -41,7 +44,7 @@ impl Session {
                 _ = glance.tick() => {
                     self.advise(&mut advice);
                     if !has_warned {
-                        has_warned = self.warn_of_shedding();
+                        has_warned = self.warn_of_drops();
                     }
                     if self.reporter.is_terminal() {
                         self.reporter.status(&self.monitor.snapshot());
@@ -65,21 +68,24 @@ impl Session {
         }
     }
 
-    /// Warns that the source exceeds the path; whether it does.
-    fn warn_of_shedding(&self) -> bool {
-        let Some(totals) = self.monitor.sink_totals().filter(|totals| totals.shed > 0) else {
+    /// Warns if a twentieth of the sections was dropped; whether it did.
+    fn warn_of_drops(&self) -> bool {
+        let Some(totals) = self.monitor.sink_totals() else {
             return false;
         };
-        let targets = self.monitor.sink_connections().into_iter();
-        let targets = targets.filter_map(|connection| connection.stats().path.target_mbps);
-        let target = targets.reduce(f64::min);
-        let target = target.map_or_else(String::new, |target| {
+        let dropped = totals.shed + totals.expired + totals.given_up;
+        if dropped < MIN_DROPS || 20 * dropped < totals.submitted {
+            return false;
+        }
+        let connections = self.monitor.sink_connections().into_iter();
+        let targets = connections.filter_map(|connection| connection.stats().path.target_mbps);
+        let target = targets.reduce(f64::min).map_or_else(String::new, |target| {
             format!(" The target is {target:.2} Mb/s now: set the encoder to it.")
         });
         self.reporter.warn(&format!(
-            "the source exceeds what congestion control allows: {} sections were shed so far.{target} On a lossy link of \
-             your own, cc=fixed&maxbw=RATE sends at a fixed rate",
-            totals.shed
+            "the path carries less than the source: {dropped} of {} sections were dropped so far.{target} On a lossy \
+             link that nobody shares, cc=fixed&maxbw=RATE in the URI sends at a fixed rate",
+            totals.submitted
         ));
         true
     }
