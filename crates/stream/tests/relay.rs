@@ -263,7 +263,8 @@ async fn what_did_not_arrive_is_listed_by_its_fate() {
 
 #[tokio::test]
 async fn a_relay_that_is_stopped_passes_on_what_has_arrived() {
-    let config = options().build().unwrap();
+    // What had arrived is waited for as long as the latency.
+    let config = options().latency(Duration::from_secs(1)).build().unwrap();
     let mut running = Running::new(&config, FanoutOptions::default());
     let [from, to] = running.addresses;
     let receiver = soon(connect(to, config.clone())).await.unwrap();
