@@ -332,7 +332,10 @@ async fn attempt(target: &Arc<Target>) -> Result<(Connection, Endpoint), Error> 
     for address in looked_up?? {
         match call_at(target, address).await {
             Ok(made) => return Ok(made),
-            Err(error) => failure = Error::Call { address, error },
+            Err(error) => {
+                let error = Box::new(error);
+                failure = Error::Call { address, error };
+            }
         }
     }
     Err(failure)

@@ -34,7 +34,7 @@ pub enum Error {
         /// The address that was called.
         address: SocketAddr,
         /// Why it failed.
-        error: ConnectError,
+        error: Box<ConnectError>,
     },
     /// A connection was lost, and the policy is not to redial.
     #[error("the connection was lost: {0}")]
@@ -77,7 +77,7 @@ impl Error {
     pub fn may_pass(&self) -> bool {
         match self {
             Self::NoAddress { .. } | Self::LookUp { .. } => true,
-            Self::Call { error, .. } => match error {
+            Self::Call { error, .. } => match &**error {
                 ConnectError::Call(error) => {
                     matches!(error, CallError::NoAnswer { .. } | CallError::Busy { .. })
                 }

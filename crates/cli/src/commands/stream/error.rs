@@ -109,7 +109,7 @@ impl Error {
             Self::Unopened(_) => Failure::Unopened,
             Self::Taken(_) => Failure::Taken,
             Self::Stream(Stream::Bind(error)) => of_bind(error),
-            Self::Stream(Stream::Call { error, .. }) => match error {
+            Self::Stream(Stream::Call { error, .. }) => match &**error {
                 ConnectError::Bind(error) => of_bind(error),
                 ConnectError::Config(_) => Failure::Usage,
                 ConnectError::Call(
@@ -142,7 +142,7 @@ pub(crate) fn hint(error: &comity_stream::Error) -> String {
         Stream::Bind(error) => bind_hint(error),
         Stream::LookUp { .. } => "; check the name, or use the address".into(),
         Stream::Lost(_) => "; use --reconnect lost to retry".into(),
-        Stream::Call { address, error } => match error {
+        Stream::Call { address, error } => match &**error {
             ConnectError::Bind(error) => bind_hint(error),
             ConnectError::Unreachable { .. } => {
                 "; check host and port, and that the listener is running. --reconnect always keeps calling".into()

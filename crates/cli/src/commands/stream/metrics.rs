@@ -157,8 +157,11 @@ impl Family {
     }
 }
 
+type OfTotals = fn(&Totals) -> u64;
+type OfPeer = fn(&PeerStatistics) -> Option<f64>;
+
 /// Counters that are sums over connections.
-const TOTALS: [(Family, fn(&Totals) -> u64); 9] = [
+const TOTALS: [(Family, OfTotals); 9] = [
     (
         plain("connections_made", "Connections that were made."),
         |totals| totals.connections,
@@ -208,7 +211,7 @@ const TOTALS: [(Family, fn(&Totals) -> u64); 9] = [
 ];
 
 /// Gauges of each open connection.
-const PEERS: [(Family, fn(&PeerStatistics) -> Option<f64>); 8] = [
+const PEERS: [(Family, OfPeer); 8] = [
     (
         measured("round_trip", "The smoothed round-trip time.", Unit::Seconds),
         |peer| Some(peer.statistics.path.rtt_ms? / 1e3),

@@ -457,7 +457,7 @@ mod tests {
         assert_eq!(add(2, 999, None), (false, false));
         // Without pictures, what there is counts.
         assert_eq!(add(2, 1_000, None), (true, true));
-        assert_eq!(add(1, 0, picture.clone()), (true, false));
+        assert_eq!(add(1, 0, picture), (true, false));
         assert_eq!(add(1, 1_000, picture), (true, true));
     }
 
