@@ -87,7 +87,7 @@ impl Running {
         let (stop, stopped) = oneshot::channel();
         let stopped = async {
             if stopped.await.is_err() {
-                pending().await;
+                pending::<()>().await;
             }
         };
         Self {
