@@ -111,9 +111,14 @@ pub mod uri;
 pub use bytes::Bytes;
 /// The congestion controller of connections that name none.
 pub use comity_congestion::table::DEFAULT_FOR_SECTIONS as DEFAULT_CONTROLLER;
+pub use comity_congestion::table::{
+    ParameterError, Parameters as ControllerParameters, UnknownController, Value,
+};
 pub use comity_transport::datagram::Violation;
+pub use comity_transport::timeline::inbox::Violation as SectionViolation;
 pub use comity_transport::timeline::{Deliver, DropPolicy, Reliability};
 pub use comity_transport::wire::CloseCode;
+pub use comity_transport::wire::DecodeError;
 pub use comity_transport::wire::parameters::Parameters;
 pub use comity_units::{PacketNumber, Rate, Seed, Span, Time};
 

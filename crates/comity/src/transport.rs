@@ -3,6 +3,84 @@
 //! A host that has an event loop of its own gives a [`Session`](crate::session::Session) the
 //! datagrams that arrive and sends those that it gives out; the session's [`Transport`] takes
 //! [`Outgoing`] sections and gives [`Delivery`] and [`TransportEvent`].
+//!
+//! ```
+//! use comity::session::{
+//!     Caller, CallerConfig, CallerCredentials, Ecn, Listener, ListenerConfig,
+//!     ListenerCredentials, PresharedKey, Randomness,
+//! };
+//! use comity::transport::{Delivery, Outgoing};
+//! use comity::{Bytes, Config, Importance, Seed, Span, StreamId, Time, Transport};
+//! use std::net::SocketAddr;
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let key = PresharedKey::new([7; 32]);
+//! let config = Config::builder().preshared_key(key.clone()).build()?;
+//! let mut parameters = Vec::new();
+//! config.parameters().encode(&mut parameters)?;
+//! // A program takes `Randomness::system()` and seeds from it.
+//! let mut randomness = Randomness::seeded(Seed::new(1));
+//! let here: SocketAddr = "192.0.2.1:4000".parse()?;
+//! let there: SocketAddr = "192.0.2.2:5000".parse()?;
+//! let mut now = Time::from_millis(1);
+//!
+//! let credentials = ListenerCredentials::Shared(key.clone());
+//! let mut listener = Listener::new(
+//!     now,
+//!     ListenerConfig::new(credentials, parameters.clone()),
+//!     Transport::opener(config.clone(), Seed::new(2)),
+//!     randomness.split(),
+//! )?;
+//! let mut caller = Caller::new(
+//!     now,
+//!     there,
+//!     CallerConfig::new(CallerCredentials::Shared(key), parameters),
+//!     Transport::opener(config, Seed::new(3)),
+//!     randomness.split(),
+//! )?;
+//!
+//! let (mut is_submitted, mut received) = (false, None);
+//! let mut datagram = Vec::new();
+//! while received.is_none() {
+//!     if let Some(session) = caller.session_mut()
+//!         && !is_submitted
+//!     {
+//!         let section = Outgoing {
+//!             stream: StreamId(0),
+//!             importance: Importance(0),
+//!             source_time: now,
+//!             deadline: now + Span::from_millis(100),
+//!             needs: None,
+//!             payload: Bytes::from("a frame"),
+//!         };
+//!         session.protocol_mut().submit(now, section)?;
+//!         is_submitted = true;
+//!     }
+//!     // A program writes to its socket here, and reads from it.
+//!     while caller.poll_transmit(now, &mut datagram).is_some() {
+//!         listener.handle_datagram(now, here, Ecn::NotCapable, &mut datagram);
+//!         datagram.clear();
+//!     }
+//!     while listener.poll_transmit(now, &mut datagram).is_some() {
+//!         caller.handle_datagram(now, there, Ecn::NotCapable, &mut datagram);
+//!         datagram.clear();
+//!     }
+//!     let first = listener.ids().next();
+//!     if let Some(id) = first
+//!         && let Some(transport) = listener.protocol_mut(id)
+//!     {
+//!         received = transport.poll_delivery(now);
+//!     }
+//!     // And waits for a datagram or this time.
+//!     now = now.max(caller.next_timer().min(listener.next_timer()));
+//!     assert!(!now.is_never(), "something is under way");
+//!     caller.on_timer(now);
+//!     listener.on_timer(now);
+//! }
+//! assert!(matches!(received, Some(Delivery::Section(section)) if section.payload == "a frame"));
+//! # Ok(())
+//! # }
+//! ```
 
 use bytes::Bytes;
 use comity_congestion::table::{self, Parameters as ControllerParameters, Row, Setup};

@@ -49,6 +49,32 @@ impl Connection {
     ///
     /// A call that is dropped before it is ready has sent nothing, and used up no number.
     ///
+    /// ```
+    /// # use comity::{Config, Connection, Deliver, Endpoint, connect};
+    /// # type Failure = Box<dyn std::error::Error>;
+    /// # async fn pair() -> Result<(Connection, Connection), Failure> {
+    /// #     let config = Config::builder().insecure().deliver(Deliver::Early).build()?;
+    /// #     let endpoint = Endpoint::bind("127.0.0.1:0".parse()?, config.clone())?;
+    /// #     let call = connect(endpoint.local_address(), config);
+    /// #     let (caller, accepted) = tokio::join!(call, endpoint.accept());
+    /// #     Ok((caller?, accepted.ok_or("closed")?))
+    /// # }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Failure> {
+    /// # let (sender, _receiver) = pair().await?;
+    /// use comity::{Importance, Section};
+    /// use std::time::Duration;
+    ///
+    /// let key_frame = Section::new(vec![1; 30_000]).importance(Importance(200));
+    /// let key_frame = sender.send(key_frame).await?;
+    /// let next_frame = Section::new(vec![2; 4_000])
+    ///     .needs(key_frame)
+    ///     .deadline(Duration::from_millis(200));
+    /// sender.send(next_frame).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     ///
     /// [`SendError`]
@@ -236,6 +262,98 @@ impl Connection {
     ///
     /// A call that is dropped before it is ready loses nothing. Of several tasks that wait, each
     /// item reaches one.
+    ///
+    /// ```
+    /// # use comity::{Config, Connection, Deliver, Endpoint, connect};
+    /// # type Failure = Box<dyn std::error::Error>;
+    /// # async fn pair() -> Result<(Connection, Connection), Failure> {
+    /// #     let config = Config::builder().insecure().deliver(Deliver::Early).build()?;
+    /// #     let endpoint = Endpoint::bind("127.0.0.1:0".parse()?, config.clone())?;
+    /// #     let call = connect(endpoint.local_address(), config);
+    /// #     let (caller, accepted) = tokio::join!(call, endpoint.accept());
+    /// #     Ok((caller?, accepted.ok_or("closed")?))
+    /// # }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Failure> {
+    /// # let (sender, receiver) = pair().await?;
+    /// # sender.send(comity::Section::new("a frame")).await?;
+    /// # sender.skip(comity::StreamId(0), comity::Reason::Shed)?;
+    /// # let (finished, played) = tokio::join!(sender.finish(), async move {
+    /// use comity::Item;
+    ///
+    /// let (mut whole, mut missing) = (0, 0);
+    /// while let Some(item) = receiver.recv().await {
+    ///     match item {
+    ///         Item::Section(section) => whole += section.payload.len(),
+    ///         Item::Gap(gap) => {
+    ///             println!("{}, {}: missing: {:?}", gap.stream, gap.id, gap.reason);
+    ///             missing += 1;
+    ///         }
+    ///     }
+    /// }
+    /// # (whole, missing)
+    /// # });
+    /// # finished?;
+    /// # assert_eq!(played, (7, 1));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// A relay gives what it receives to another connection, before its deadline
+    /// ([`Deliver::Early`](crate::Deliver::Early)). It skips the number of what is missing, so that
+    /// numbers, and what sections need, stay the same:
+    ///
+    /// ```
+    /// # use comity::{Config, Connection, Deliver, Endpoint, connect};
+    /// # type Failure = Box<dyn std::error::Error>;
+    /// # async fn pair() -> Result<(Connection, Connection), Failure> {
+    /// #     let config = Config::builder().insecure().deliver(Deliver::Early).build()?;
+    /// #     let endpoint = Endpoint::bind("127.0.0.1:0".parse()?, config.clone())?;
+    /// #     let call = connect(endpoint.local_address(), config);
+    /// #     let (caller, accepted) = tokio::join!(call, endpoint.accept());
+    /// #     Ok((caller?, accepted.ok_or("closed")?))
+    /// # }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Failure> {
+    /// # let (sender, input) = pair().await?;
+    /// # let (output, receiver) = pair().await?;
+    /// # sender.send(comity::Section::new("a frame")).await?;
+    /// # sender.skip(comity::StreamId(0), comity::Reason::Shed)?;
+    /// # let relay = async move {
+    /// use comity::{Item, Reason, Section};
+    ///
+    /// while let Some(item) = input.recv().await {
+    ///     match item {
+    ///         Item::Gap(gap) => {
+    ///             output.skip(gap.stream, Reason::Cancelled)?;
+    ///         }
+    ///         Item::Section(received) => {
+    ///             let mut section = Section::new(received.payload)
+    ///                 .stream(received.stream)
+    ///                 .importance(received.about.importance)
+    ///                 .source_time(received.about.source_time);
+    ///             section.needs = received.about.needs;
+    ///             output.send(section).await?;
+    ///         }
+    ///     }
+    /// }
+    /// output.finish().await?;
+    /// # Ok::<_, Failure>(())
+    /// # };
+    /// # let receive = async move {
+    /// #     let mut items = Vec::new();
+    /// #     while let Some(item) = receiver.recv().await {
+    /// #         items.push((item.id().0, item.into_section().is_some()));
+    /// #     }
+    /// #     items
+    /// # };
+    /// # let (finished, relayed, items) = tokio::join!(sender.finish(), relay, receive);
+    /// # finished?;
+    /// # relayed?;
+    /// # assert_eq!(items, [(0, true), (1, false)]);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn recv(&self) -> Option<Item> {
         loop {
             let mut arrived = pin!(self.0.shared.arrived.notified());
@@ -304,6 +422,36 @@ impl Connection {
 
     /// What the application may send, as it changes: smoothed, steady enough for an encoder, and no
     /// more than the path was seen to carry.
+    ///
+    /// ```
+    /// # use comity::{Config, Connection, Deliver, Endpoint, connect};
+    /// # type Failure = Box<dyn std::error::Error>;
+    /// # async fn pair() -> Result<(Connection, Connection), Failure> {
+    /// #     let config = Config::builder().insecure().deliver(Deliver::Early).build()?;
+    /// #     let endpoint = Endpoint::bind("127.0.0.1:0".parse()?, config.clone())?;
+    /// #     let call = connect(endpoint.local_address(), config);
+    /// #     let (caller, accepted) = tokio::join!(call, endpoint.accept());
+    /// #     Ok((caller?, accepted.ok_or("closed")?))
+    /// # }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Failure> {
+    /// # let (sender, receiver) = pair().await?;
+    /// # let drain = tokio::spawn(async move { while receiver.recv().await.is_some() {} });
+    /// use comity::{Rate, Section};
+    ///
+    /// let target = sender.target_bitrate();
+    /// let mut bitrate = Rate::from_mbps(1);
+    /// for _frame in 0..10 {
+    ///     // An encoder is set before each frame; here a frame is as long as it has to be at 25 Hz.
+    ///     bitrate = target.current().unwrap_or(bitrate);
+    ///     let frame = vec![0; bitrate.as_bps() as usize / 8 / 25];
+    ///     sender.send(Section::new(frame)).await?;
+    /// }
+    /// # sender.finish().await?;
+    /// # drain.await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn target_bitrate(&self) -> TargetBitrate {
         TargetBitrate(self.0.shared.target.subscribe())
     }

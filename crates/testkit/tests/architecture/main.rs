@@ -7,6 +7,7 @@
 
 mod circles;
 mod programs;
+mod nameable;
 
 use std::collections::{BTreeMap, BTreeSet};
 
