@@ -401,8 +401,8 @@ fn quantities_align_in_columns() {
 }
 
 #[test]
-#[should_panic(expected = "2B were taken from an account of 1B")]
-fn an_account_below_zero_is_a_bug() {
+#[should_panic(expected = "subtracted 2B from 1B")]
+fn a_negative_amount_is_a_bug() {
     let _ = Bytes::new(1) - Bytes::new(2);
 }
 
