@@ -378,7 +378,7 @@ fn expired_data_behind_current_data_is_not_sent_at_the_lifetime_timer() {
 }
 
 #[test]
-fn a_younger_jump_does_not_wait_for_the_notice_of_an_older_one() {
+fn a_later_jump_does_not_wait_for_the_notice_of_an_earlier_one() {
     let mut script = Script::new(opener(TIMELINED, fixed(10)));
     script.call(0, |sender| {
         sender
@@ -399,8 +399,8 @@ fn a_younger_jump_does_not_wait_for_the_notice_of_an_older_one() {
     }
     script.call(9_000, over);
     script.expect_nothing(9_500);
-    // The last one is answered: the younger jump is told at once, and again after the first
-    // time-out.
+    // The last notice is acknowledged: the later jump is reported at once, and again after the
+    // first timeout.
     script.send(9_600, ". 10+0 ack 16 win 40");
     script.expect(9_600, ". 10+0 ack 10 <upd 21>");
     script.expect(10_600, ". 10+0 ack 10 <upd 21>");
@@ -426,7 +426,7 @@ fn sections_without_bytes_take_no_memory() {
 }
 
 #[test]
-fn what_is_repeated_after_its_time_is_counted() {
+fn late_retransmissions_are_counted() {
     let mut script = Script::new(opener(TIMELINED, fixed(10)));
     script.call(0, |sender| {
         sender
@@ -505,11 +505,11 @@ fn a_deadline_at_the_receiver_ends_half_a_round_trip_earlier_at_the_sender() {
     }
 }
 
-/// What was sent in the room of the bytes that a deadline took ends in the middle of a segment, and
-/// is the one thing that is missing: it is sent once after a timeout, and again as it was after the
-/// next, though no whole segment fits and all that is outstanding beside it has arrived.
+/// A short segment is missing alone: its size is the room that a deadline freed. It is sent once
+/// after a timeout, and again unchanged after the next. No whole segment fits then, although all
+/// other outstanding data has arrived.
 #[test]
-fn the_rest_of_a_window_is_sent_again_though_it_is_less_than_a_segment() {
+fn the_rest_of_a_window_is_retransmitted_though_it_is_less_than_a_segment() {
     let config = Config {
         mss: 10,
         recovery: RecoveryConfig::SACK,
@@ -530,9 +530,9 @@ fn the_rest_of_a_window_is_sent_again_though_it_is_less_than_a_segment() {
     }
     script.send(100, ". 10+0 ack 10 win 40 <sack 12-42>");
     script.expect(100, ". 10+2 ack 10 <upd 10>");
-    // Of the offer up to 50, the deadline gives the two bytes back.
+    // Of the offer up to 50, the deadline frees two bytes.
     script.expect(1_100, ". 42+10 ack 10 <upd 12>");
-    // It came without its option, so that the peer took what it had offered and no more.
+    // It arrived without its option, so the peer accepted only its own offer.
     script.send(1_200, ". 10+0 ack 10 win 40 <sack 12-50>");
     script.expect(3_100, ". 50+2 ack 10 <upd 12>");
     script.send(3_200, ". 10+0 ack 52 win 40");
@@ -540,8 +540,8 @@ fn the_rest_of_a_window_is_sent_again_though_it_is_less_than_a_segment() {
 }
 
 /// A sender with ten packets outstanding and the blind spot. 10 to 19 leave at once, and their
-/// deadline passes before the acknowledgements of those up to `lost` come, for each of which one of
-/// the packets from 20 on leaves; `lost` is lost.
+/// deadline passes before the acknowledgements of those up to `lost` arrive. Each of these releases
+/// one of the packets from 20 on; `lost` is lost.
 fn before_a_jump(recovery: RecoveryConfig, lost: u64, current: u64) -> Script {
     let config = Config {
         recovery,
@@ -590,16 +590,16 @@ fn behind_a_jump_in_a_recovery_one_packet_leaves_for_one() {
         }
         script.expect_nothing(at);
     };
-    // 16 to 19 arrive: with the third the recovery begins, and 20 stands for 15. The places up to
+    // 16 to 19 arrive: with the third the recovery begins, and 20 replaces 15. The places up to
     // 15 + 10 + 3 are free, of which one acknowledgement fills two.
     repeats(&mut script, 111, 15, &[]);
     repeats(&mut script, 112, 15, &[]);
     repeats(&mut script, 113, 15, &[20, 25, 26]);
     repeats(&mut script, 114, 15, &[27, 28]);
-    // 20 arrives. Its acknowledgement takes the six packets 15 to 20 off an inflation of four: from
-    // 21 on ten places are free, and eight packets are outstanding.
+    // 20 arrives. Its acknowledgement subtracts the six packets 15 to 20 from an inflation of four:
+    // from 21 on ten places are free, and eight packets are outstanding.
     repeats(&mut script, 121, 21, &[29, 30]);
-    // 21 and 22 were in flight: they name no hole, and each lets one out.
+    // 21 and 22 were in flight: they name no hole, and each releases one.
     repeats(&mut script, 122, 22, &[31]);
     repeats(&mut script, 123, 23, &[32]);
     // 24, the second 20 and 25 arrive: 23 is lost.
@@ -611,7 +611,7 @@ fn behind_a_jump_in_a_recovery_one_packet_leaves_for_one() {
     assert_eq!(statistics.retransmitted, 2, "20 and 23");
 }
 
-/// 13 and 21 are lost, and 22 is the last packet: behind the jump it and the second 20 make two
+/// 13 and 21 are lost, and 22 is the last packet: behind the jump, 22 and the second 20 make two
 /// duplicates.
 #[test]
 fn a_hole_behind_a_jump_with_too_few_packets_after_it_waits_for_the_timeout() {
@@ -630,15 +630,16 @@ fn a_hole_behind_a_jump_with_too_few_packets_after_it_waits_for_the_timeout() {
         script.send(at, ". 10+0 ack 21 win 40");
     }
     script.expect_nothing(1_120);
-    // A second after the acknowledgement that was new.
+    // A second after the last advancing acknowledgement.
     script.expect(1_121, ". 21+1 ack 10 <upd 20>");
     script.expect(1_121, "P. 22+1 ack 10 <upd 20>");
     let statistics = script.connection().statistics();
     assert_eq!((statistics.fast_retransmits, statistics.timeouts), (1, 1));
 }
 
-/// 15, 21 and 23 are lost, and packets are counted: ten less the three that arrived when the
-/// recovery begins. As in ns-2 the first that is retransmitted, here 20 in the place of 15, is not.
+/// 15, 21 and 23 are lost, and packets are counted: ten minus the three that arrived when the
+/// recovery begins. As in ns-2, the first retransmission, here 20 in the place of 15, does not
+/// count.
 #[test]
 fn the_counted_pipe_loses_two_packets_with_a_repair_and_one_with_another_acknowledgement() {
     let mut script = before_a_jump(RecoveryConfig::SACK_NS2, 15, 100);
@@ -656,7 +657,7 @@ fn the_counted_pipe_loses_two_packets_with_a_repair_and_one_with_another_acknowl
     answer(114, "ack 15 win 40 <sack 16-20>", &[25, 26, 27, 28]);
     // 20 arrives, and the receiver jumps: that repairs nothing, and one packet has left.
     answer(121, "ack 21 win 40", &[29]);
-    // The holes come before new data.
+    // Holes precede new data.
     answer(122, "ack 21 win 40 <sack 22-23>", &[21]);
     answer(123, "ack 21 win 40 <sack 24-25,22-23>", &[23]);
     // The second 21 arrives: it has left the pipe, and so has the first.
