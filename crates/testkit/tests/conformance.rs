@@ -1,4 +1,4 @@
-//! Every row of the table fulfils the contract of the controller trait.
+//! Every row of the table keeps the promises of the controller trait.
 
 use comity_congestion::table::{self, Parameters, Setup, TABLE, Value};
 use comity_congestion::{
@@ -94,8 +94,8 @@ proptest! {
     }
 }
 
-/// The models are useless without events: packet numbers and arrivals reach controllers that need
-/// them, and meters have reports.
+/// The models are no use if nothing is told: numbers and arrivals reach a controller that asks, and
+/// meters have something to say.
 #[test]
 fn the_models_tell_what_they_should() -> Result<(), Box<dyn std::error::Error>> {
     let mss = Bytes::new(1_000);
@@ -115,7 +115,7 @@ fn the_models_tell_what_they_should() -> Result<(), Box<dyn std::error::Error>> 
         restart: false,
     })?;
     model.apply(&ack(2))?;
-    // Twice, because of the twin.
+    // Twice: there is a twin.
     let expected = [
         "0", "answer 0", "0", "answer 0", "3", "4", "answer 4", "3", "4", "answer 4",
     ];
@@ -135,7 +135,7 @@ fn the_models_tell_what_they_should() -> Result<(), Box<dyn std::error::Error>> 
     Ok(())
 }
 
-/// Requests every packet, and records it.
+/// Wants to know of each packet, and writes it down.
 #[derive(Clone, Debug)]
 struct Asks(std::sync::Arc<std::sync::Mutex<Vec<String>>>);
 
@@ -171,7 +171,7 @@ impl Controller for Asks {
     }
 }
 
-/// A meter with one fault, and the number of its reports.
+/// A meter with one fault, and how often it was asked.
 #[derive(Debug)]
 struct FaultyMeter(MeterPromise, u32);
 
@@ -195,7 +195,7 @@ impl Meter for FaultyMeter {
 }
 
 #[test]
-fn every_promise_of_meters_is_enforced() {
+fn every_promise_of_meters_bites() {
     for promise in [
         MeterPromise::Determinism,
         MeterPromise::Wakeup,
@@ -210,7 +210,7 @@ fn every_promise_of_meters_is_enforced() {
         });
         let built = std::cell::Cell::new(0);
         let build = || -> Box<dyn Meter> {
-            // Different where twins should be alike.
+            // Unlike each other where twins are meant to be.
             let unlike = promise == MeterPromise::Determinism;
             FaultyMeter::boxed(
                 promise,
@@ -231,8 +231,8 @@ impl FaultyMeter {
     }
 }
 
-/// The model is useless if it keeps every flow idle: a plain transfer must grow, and every loss
-/// must reduce the window.
+/// The model is no use if it keeps every flow idle: a plain transfer has to grow, every loss has to
+/// cut.
 #[test]
 fn the_model_moves_what_it_drives() -> Result<(), Box<dyn std::error::Error>> {
     let mss = Bytes::new(1_000);
@@ -267,7 +267,7 @@ fn the_model_moves_what_it_drives() -> Result<(), Box<dyn std::error::Error>> {
 }
 
 #[test]
-fn reno_grows_when_limited_only_if_configured() -> Result<(), Box<dyn std::error::Error>> {
+fn reno_grows_when_limited_only_when_told_so() -> Result<(), Box<dyn std::error::Error>> {
     let mss = Bytes::new(1_000);
     for (flag, window) in [(false, mss * 10), (true, mss * 12)] {
         let parameters = Parameters::new().with("grow_when_limited", Value::Flag(flag));
@@ -372,7 +372,7 @@ impl Controller for Faulty {
     }
 }
 
-/// Drives a faulty controller through a variety of events.
+/// Drives a faulty controller through a little of everything.
 fn drive(build: impl Fn() -> Box<dyn Controller>) -> Result<(), Violation> {
     let setup = Setup::new(Bytes::new(1_000));
     let mut model = Model::new(build, setup, Expectations::default());
@@ -433,7 +433,7 @@ fn every_promise_bites() {
     }
 }
 
-/// Returns another window at each call.
+/// Answers another window each time it is asked.
 #[derive(Debug, Default)]
 struct Moody(std::sync::atomic::AtomicU64);
 
@@ -453,7 +453,7 @@ impl Controller for Moody {
 }
 
 #[test]
-fn inconsistent_controllers_and_unlike_twins_are_found() {
+fn moods_and_unlike_twins_are_found() {
     let moody = drive(|| Box::new(Moody::default()));
     assert_eq!(
         moody.err().map(|violation| violation.promise),

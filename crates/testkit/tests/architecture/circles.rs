@@ -1,15 +1,15 @@
-//! No two modules of a crate depend on each other.
+//! No two modules of a crate need each other.
 //!
-//! A module depends on another if its code names an item defined there, through any re-export. A
-//! parent that only re-exports its children's items depends on none of them. Tests inside a module
-//! do not count. Methods are invisible here, because their calls name no path.
+//! A module needs another if its code names something that is defined there, whichever re-export
+//! the path goes through. A parent that only re-exports what its children define needs none of
+//! them. Tests inside of a module are left out. Methods are not seen, as their calls name no path.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
-/// The crates that still have circles: their number, and the number of modules in them. Other
-/// crates have none. Lower these numbers when they fall; they may not rise.
+/// The crates that still have circles: how many, and how many modules are part of one. Other crates
+/// have none. Write less here whenever it becomes less; it may not become more.
 const CIRCLES: &[(&str, usize, usize)] = &[
     ("cli", 4, 47),
     ("comity", 3, 11),
@@ -18,25 +18,26 @@ const CIRCLES: &[(&str, usize, usize)] = &[
     ("transport", 5, 25),
 ];
 
-/// A module by its path below the crate; the crate itself has the empty path.
+/// A module by its path below the crate; the crate itself is the empty one.
 type Name = Vec<String>;
 
-/// The names in the code of a module.
+/// What the code of a module says, as far as names go.
 #[derive(Debug, Default)]
 struct Module {
     children: BTreeSet<String>,
     items: BTreeSet<String>,
     /// Imported names and the paths that they stand for.
     imports: BTreeMap<String, Vec<String>>,
-    /// Paths of glob imports.
+    /// Paths that everything is imported from.
     globs: Vec<Vec<String>>,
-    /// The paths that the code depends on: those that it names, and imports other than re-exports.
+    /// The paths that the code needs: those that it names, and those that are imported but not for
+    /// others.
     paths: BTreeSet<Vec<String>>,
 }
 
 type Modules = BTreeMap<Name, Module>;
 
-/// The target of a path.
+/// What a path leads to.
 #[derive(Clone, Debug, PartialEq)]
 enum Target {
     Module(Name),
@@ -123,7 +124,7 @@ fn is_name(token: &str) -> bool {
     token.starts_with(|char: char| char.is_alphabetic() || char == '_')
 }
 
-/// A position in the tokens of a file.
+/// A place in the tokens of a file.
 struct Cursor<'t> {
     tokens: &'t [String],
     at: usize,
@@ -138,7 +139,7 @@ impl<'t> Cursor<'t> {
         self.at.checked_sub(1).map_or("", |at| &self.tokens[at])
     }
 
-    /// Skips the group that opens here.
+    /// Goes behind the bracket that closes the one at this place.
     fn skip_group(&mut self) {
         let mut depth = 0_usize;
         while self.at < self.tokens.len() {
@@ -154,7 +155,7 @@ impl<'t> Cursor<'t> {
         }
     }
 
-    /// Skips the item that begins here.
+    /// Goes behind the item at this place.
     fn skip_item(&mut self) {
         while !matches!(self.peek(0), ";" | "{" | "") {
             match self.peek(0) {
@@ -168,7 +169,7 @@ impl<'t> Cursor<'t> {
         }
     }
 
-    /// Parses the tree of a `use`: each path in it, with its imported name or `*`.
+    /// Reads the tree of a `use`: each path in it, and the name that it is imported as, or `*`.
     fn use_tree(&mut self, prefix: &[String], found: &mut Vec<(Vec<String>, String)>) {
         let mut path = prefix.to_vec();
         loop {
@@ -210,7 +211,8 @@ impl<'t> Cursor<'t> {
     }
 }
 
-/// Reads a file, or an inline module, into the modules of its crate.
+/// Reads a file, or the inside of a module that is written out in one, into the modules of its
+/// crate.
 fn read(modules: &mut Modules, name: &[String], tokens: &[String]) {
     const DEFINES: [&str; 9] = [
         "struct",
@@ -273,7 +275,7 @@ fn read(modules: &mut Modules, name: &[String], tokens: &[String]) {
                 if is_name(cursor.peek(name)) {
                     module.items.insert(cursor.peek(name).to_owned());
                 }
-                // `const fn` has its name after the second word.
+                // `const fn` has its name behind the second word.
                 let is_keyword = DEFINES.contains(&cursor.peek(name));
                 cursor.at += if is_keyword { 1 } else { name + 1 };
             }
@@ -325,9 +327,9 @@ fn modules(source: &Path) -> Modules {
     modules
 }
 
-/// The target of a path in a module; `None` outside of the crate and for tokens that are no path.
+/// What a path in a module leads to; `None` outside of the crate and for what is no path after all.
 fn resolve(modules: &Modules, from: &[String], path: &[String], depth: u32) -> Option<Target> {
-    // Imports may be circular; no legitimate chain is this long.
+    // Imports may go in circles; no honest chain of them is this long.
     let depth = depth.checked_sub(1)?;
     let mut here = from.to_vec();
     let mut rest = path;
@@ -379,7 +381,7 @@ fn resolve(modules: &Modules, from: &[String], path: &[String], depth: u32) -> O
     Some(Target::Module(here))
 }
 
-/// The dependencies of each module, with an example path for each.
+/// Which modules each one needs, with a path that says so.
 fn needs(modules: &Modules) -> BTreeMap<&Name, BTreeMap<Name, String>> {
     let of = modules.iter().map(|(name, module)| {
         let needed =
@@ -395,7 +397,8 @@ fn needs(modules: &Modules) -> BTreeMap<&Name, BTreeMap<Name, String>> {
     of.collect()
 }
 
-/// The circles of a crate: sets of modules that depend on each other, directly or indirectly.
+/// The circles of a crate: sets of modules in which each needs each of the others, if only in the
+/// end.
 fn circles(modules: &Modules) -> Vec<BTreeSet<Name>> {
     let needs = needs(modules);
     let reached = |from: &Name| {
@@ -440,7 +443,7 @@ fn describe(modules: &Modules, circle: &BTreeSet<Name>) -> String {
 }
 
 #[test]
-fn modules_have_no_circles() {
+fn modules_go_in_no_circle() {
     let crates = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."));
     let mut wrong = String::new();
     let mut known = 0;
@@ -494,11 +497,12 @@ fn a_crate(files: &[(&str, &str)]) -> Modules {
 }
 
 #[test]
-fn a_circle_is_found_through_any_path() {
+fn a_circle_is_found_whatever_the_path_to_it() {
     let child = |text| ("a", text);
     let parent = "mod a; pub use a::Thing; mod b; fn helper() {}";
     let other = ("b", "pub struct B; fn f() { super::helper(); }");
-    // The child depends on its parent only for a sibling's item, or only in a test.
+    // The child needs its parent only for what a sibling defines, or for nothing that is not a
+    // test's.
     for text in [
         "pub struct Thing; use crate::b::B;",
         "pub struct Thing; // crate::helper()",
@@ -512,7 +516,7 @@ fn a_circle_is_found_through_any_path() {
             "{text}"
         );
     }
-    // A parent that names its child's item depends on it, with or without a re-export.
+    // A parent that names what its child defines needs it, by re-export or not.
     let user = "mod a; pub use a::Thing; mod b; fn helper() { let _ = Thing; }";
     for text in [
         "pub struct Thing; use crate::helper;",

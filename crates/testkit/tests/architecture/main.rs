@@ -1,9 +1,9 @@
-//! Crates depend only on the layers below them (`docs/architecture.md`).
+//! The floors of the house import only downward (`docs/architecture.md`).
 //!
-//! Two checks on the output of `cargo metadata`. Every dependency between two crates of the
-//! workspace is in the plan. The pure crates depend on nothing outside the workspace except a short
-//! list of reviewed crates. The compiler checks that those really work without `std`
-//! (`scripts/purity.sh`).
+//! Two checks on what `cargo metadata` says: every arrow between two crates of the workspace is one
+//! that the plan has, and the pure crates reach nothing outside of the workspace but a short list
+//! of crates that have been looked at. That those really do without `std` is the compiler's
+//! business (`scripts/purity.sh`).
 
 mod circles;
 
@@ -11,10 +11,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use cargo_metadata::{DependencyKind, MetadataCommand};
 
-/// The plan: each crate and its allowed dependencies in the workspace.
+/// The plan: each crate and the crates of the workspace that it may depend on.
 ///
-/// Planned crates are listed too. Leaves may depend on any crate that is not a leaf. No crate may
-/// depend on a leaf, except that tests may use `comity-testkit`.
+/// Crates that are still to be built stand here already. Leaves may import any crate that is not a
+/// leaf; nothing may import a leaf, except that tests may import `comity-testkit`.
 const PLAN: &[(&str, Imports)] = &[
     ("comity-units", Imports::Only(&[])),
     ("comity-congestion", Imports::Only(&["comity-units"])),
@@ -90,27 +90,27 @@ const PURE: &[&str] = &[
     "comity-transport",
 ];
 
-/// The allowed external dependencies of pure crates: reviewed, `no_std`, without clocks.
+/// What the pure crates may reach outside of the workspace: looked at, `no_std`, free of clocks.
 const PURE_MAY_REACH: &[&str] = &["bytes", "libm", "rand_core", "rand_xoshiro"];
 
 #[derive(Clone, Copy)]
 enum Imports {
-    /// These crates of the workspace only.
+    /// These, and nothing else of the workspace.
     Only(&'static [&'static str]),
-    /// Any crate that is not a leaf.
+    /// Anything that is not a leaf.
     Leaf,
 }
 
-/// A dependency of one crate on another in its manifest.
+/// That one crate names another in its manifest.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Arrow {
     from: String,
     to: String,
-    /// Whether only the tests, examples and benchmarks of `from` use it.
+    /// Whether only the tests, examples and benchmarks of `from` see it.
     for_tests: bool,
 }
 
-/// The direct dependencies of each crate that end up in the built library.
+/// What each crate reaches in one step, by any dependency that ends up in the built library.
 type Graph = BTreeMap<String, BTreeSet<String>>;
 
 fn rule_of(name: &str) -> Option<Imports> {
@@ -119,7 +119,7 @@ fn rule_of(name: &str) -> Option<Imports> {
         .map(|&(_, imports)| imports)
 }
 
-/// One sentence for each dependency outside of the plan, with the dependency and the rule.
+/// One sentence for each arrow that the plan does not have, naming the arrow and the rule.
 fn forbidden_arrows(arrows: &[Arrow]) -> Vec<String> {
     let judge = |arrow: &Arrow| {
         let Arrow {
@@ -155,8 +155,8 @@ fn forbidden_arrows(arrows: &[Arrow]) -> Vec<String> {
     arrows.iter().filter_map(judge).collect()
 }
 
-/// One sentence for each external crate that `root` reaches outside of [`PURE_MAY_REACH`], with the
-/// dependency path.
+/// One sentence for each foreign crate that `root` reaches and that is not in [`PURE_MAY_REACH`],
+/// with the way that leads there.
 fn impurities(root: &str, graph: &Graph, workspace: &BTreeSet<String>) -> Vec<String> {
     let mut ways: BTreeMap<&str, Vec<&str>> = BTreeMap::from([(root, vec![root])]);
     let mut unvisited = vec![root];
@@ -182,7 +182,7 @@ fn impurities(root: &str, graph: &Graph, workspace: &BTreeSet<String>) -> Vec<St
         .collect()
 }
 
-/// The target triple of this machine: only its dependencies have been downloaded.
+/// The triple of the machine that runs the test: only its dependencies have been downloaded.
 fn host() -> String {
     let output = std::process::Command::new("rustc")
         .arg("-vV")
@@ -262,7 +262,7 @@ fn crates_import_only_downward() {
 }
 
 #[test]
-fn pure_crates_depend_only_on_reviewed_crates() {
+fn pure_crates_reach_only_what_was_looked_at() {
     let (_, graph, members) = workspace();
     assert!(
         graph["comity-congestion"].contains("libm"),
@@ -275,7 +275,7 @@ fn pure_crates_depend_only_on_reviewed_crates() {
     assert!(found.is_empty(), "\n{}\n", found.join("\n"));
 }
 
-/// A dependency written as `from -> to`, or `from ~> to` for tests only.
+/// An arrow written as `from -> to`, or `from ~> to` when it is for tests only.
 fn arrow(text: &str) -> Arrow {
     let for_tests = text.contains(" ~> ");
     let (from, to) = text
@@ -340,7 +340,7 @@ fn the_plan_is_obeyed_or_the_arrow_is_named() {
 
 #[test]
 fn the_plan_itself_has_no_circle() {
-    // The dependencies of each crate precede its own row, so a walk along them must end.
+    // Each crate's imports stand above its own row, so a walk along them must end.
     for (at, (name, imports)) in PLAN.iter().enumerate() {
         if let Imports::Only(allowed) = imports {
             for import in *allowed {
