@@ -1,4 +1,4 @@
-//! Queues with active management in scenarios, and what they make of TCP.
+//! Active queue management in scenarios, and its effects on TCP.
 
 use comity_link::{FqCodelConfig, Limit, PieConfig, Queue};
 use comity_sim::report::RunReport;
@@ -81,7 +81,7 @@ fn every_key_of_a_table_reaches_the_queue() {
     );
 }
 
-/// The mean wait at the bottleneck in milliseconds, its utilisation, and early drops.
+/// The mean queueing delay at the bottleneck in milliseconds, its utilisation, and early drops.
 fn bottleneck(report: &RunReport) -> (f64, f64, u64) {
     let link = report
         .links
@@ -106,8 +106,8 @@ fn pie_holds_the_delay_of_tcp_near_its_target() {
     assert!(wait > 200.0 && early == 0, "{wait} ms, {early}");
 }
 
-/// A flow of 200 B packets beside four TCP flows with two round trips: FQ-CoDel serves it before
-/// them, and shares more equally than CoDel.
+/// A flow of 200 B packets beside four TCP flows with two round trips: FQ-CoDel serves it first,
+/// and shares more equally than CoDel.
 #[test]
 fn fq_codel_spares_a_sparse_flow_and_shares_equally() {
     let flows = r#"
@@ -137,8 +137,7 @@ fn fq_codel_spares_a_sparse_flow_and_shares_equally() {
         ((delay.p99 - delay.min) * 1e3, least / most)
     };
     let (sparse, share) = of("{ kind = 'fq_codel' }");
-    // What is in transmission takes 1.2 ms, and so does the quantum of each TCP flow that begins
-    // anew.
+    // The packet in transmission takes 1.2 ms, and so does the quantum of each restarting TCP flow.
     assert!((0.5..6.1).contains(&sparse), "{sparse} ms");
     assert!(share > 0.7, "{share}");
     let (sparse, share) = of("{ kind = 'codel' }");

@@ -1,10 +1,11 @@
-//! The preset "modern" beside flows of Linux, and marks of a queue on TCP.
+//! The preset "modern" beside Linux flows, and ECN marks on TCP.
 
 use comity_sim::report::{LinkReport, RunReport};
 use comity_sim::scenario::{NoFiles, Reading, Scenario};
 use comity_sim::{RunOptions, run};
 
-/// The reports of greedy flows over 8 Mb/s, 20 ms each way, with this queue, from second 10 to 60.
+/// The reports of greedy flows over 8 Mb/s, 20 ms in each direction, with this queue, from second
+/// 10 to 60.
 fn play(queue: &str, seeds: u64, flows: &[(&str, u32)], settings: &str) -> Vec<RunReport> {
     let groups: String = flows
         .iter()
@@ -78,7 +79,7 @@ fn greedy_flows_queue_and_lose_as_those_of_linux() {
 }
 
 #[test]
-fn a_queue_that_marks_drops_nothing_of_flows_that_understand_it() {
+fn a_marking_queue_drops_nothing_of_ecn_capable_flows() {
     const CODEL: &str = "{ kind = \"codel\", ecn = true, limit = 200 }";
     for marks in [true, false] {
         let settings = format!("ecn = {marks}");
@@ -94,7 +95,8 @@ fn a_queue_that_marks_drops_nothing_of_flows_that_understand_it() {
                 link.utilisation.is_some_and(|share| share > 0.97),
                 "{link:?}"
             );
-            // The queue signals some 400 times in a minute, by mark or drop; the start may fill it.
+            // The queue signals some 400 times in a minute, by mark or drop; the beginning may fill
+            // it.
             if marks {
                 assert!((100..2_000).contains(&link.marked), "{link:?}");
                 assert!(
@@ -104,7 +106,7 @@ fn a_queue_that_marks_drops_nothing_of_flows_that_understand_it() {
             } else {
                 assert!((100..2_000).contains(&dropped), "{link:?}");
                 assert_eq!(link.marked, 0);
-                // The last drop of each flow may not have left again when the run ends.
+                // The last drop of each flow may not be retransmitted yet when the run ends.
                 assert!(resent + 4 >= dropped, "{dropped} dropped, {resent} resent");
             }
         }

@@ -1,17 +1,17 @@
 //! Whole networks against ns-2 2.35, as distributions over seeds.
 //!
-//! The two simulators draw other random numbers, and networks of drop-tail queues are ruled by
-//! phases: one seed tells nothing, and the same seed is not the same run. So each network is run
-//! from several seeds in both, and for each quantity the two means are compared:
+//! The two simulators draw different random numbers, and phases dominate networks of drop-tail
+//! queues. One seed proves nothing, and the same seed is not the same run. Each network therefore
+//! runs from several seeds in both, and the test compares the two means of each quantity:
 //!
 //! ```text
 //! |m₁ − m₂| ≤ 4 · √(s₁²/n₁ + s₂²/n₂) + r
 //! ```
 //!
 //! with the means m, the standard deviations s over n seeds each, and the resolution r of the
-//! quantity (a packet or two, or a stated share). With the 6 to 40 seeds used here a quantity that
-//! really is the same fails about once in a thousand; a shift of twice the bound passes as rarely.
-//! It is two-sided. The vectors are those of `vectors/ns2`.
+//! quantity (a packet or two, or a stated share). With the 6 to 40 seeds used here, an equal
+//! quantity fails about once in a thousand; a shift of twice the bound passes as rarely. The test
+//! is two-sided. The vectors are those of `vectors/ns2`.
 
 use crate::common;
 
@@ -25,7 +25,7 @@ use comity_sim::{RunOptions, run};
 use comity_transport::tcp::Config;
 use comity_units::{Bytes, Rate, Seed, Span};
 
-/// The rows of a vector file whose first words are `name`, as numbers.
+/// The rows of a vector file that begin with `name`, as numbers.
 fn rows(text: &str, name: &str) -> Vec<Vec<f64>> {
     let prefix = if name.is_empty() {
         String::new()
@@ -70,7 +70,7 @@ fn halves(values: &[f64]) -> f64 {
     mean(high) / mean(low)
 }
 
-/// Collects comparisons and says at the end which failed.
+/// Collects comparisons and reports at the end which failed.
 #[derive(Default)]
 struct Comparison {
     table: String,
@@ -78,7 +78,7 @@ struct Comparison {
 }
 
 impl Comparison {
-    /// Holds one quantity's values of ns-2 and of ours against each other.
+    /// Compares one quantity's values from ns-2 with those of the simulator.
     fn hold(
         &mut self,
         network: &str,
@@ -209,8 +209,8 @@ fn greedy_flows_on_the_dumbbell_lose_and_share_as_in_ns2() {
     comparison.finish();
 }
 
-/// With few enough segments outstanding nothing is ever dropped: every packet has its place, and
-/// each run is as good as the other to a packet or two for each flow.
+/// With few outstanding segments nothing is ever dropped. Runs then differ by at most a packet or
+/// two for each flow.
 #[test]
 fn clamped_windows_on_the_dumbbell_lose_nothing() {
     let vectors = include_str!("../../../vectors/ns2/dumbbell.txt");
@@ -239,7 +239,7 @@ fn clamped_windows_on_the_dumbbell_lose_nothing() {
                 0,
                 "{name}"
             );
-            // The bottleneck is busy from when the first flows start, some time in the first
+            // The bottleneck is busy from the start of the first flows, some time in the first
             // second: 125 packets.
             let sent = sum_of(report, |flow| flow.sent_packets);
             let bound = 125.0 + 2.0 * flows as f64;
@@ -259,7 +259,7 @@ fn clamped_windows_on_the_dumbbell_lose_nothing() {
                 .iter()
                 .map(|flow| flow.delivered_wire_bytes as f64)
                 .collect();
-            // The last flow to start may miss a window of the queue's round: 10 of 1,400 packets.
+            // The last flow to start may miss one window in the queue's cycle: 10 of 1,400 packets.
             assert!(jain(&each) > 0.9999, "{name}: {}", jain(&each));
         }
     }
@@ -311,8 +311,8 @@ fn four_flows_lose_and_share_as_in_ns2() {
     comparison.finish();
 }
 
-/// 16 SACK TCP and 16 of the controller through the Table 1 network, where every flow has access
-/// links of its own delay, spread evenly from 1 to 9 ms.
+/// 16 SACK TCP and 16 of the controller through the Table 1 network, with a separate access delay
+/// for every flow, spread evenly from 1 to 9 ms.
 fn beside_sack(law: &str, buffer: u32, seed: u64) -> Network {
     let mut builder = common::Builder::new(500, 50);
     let (left, right) = (builder.node("left"), builder.node("right"));
@@ -322,7 +322,7 @@ fn beside_sack(law: &str, buffer: u32, seed: u64) -> Network {
     for index in 0..32 {
         let source = builder.node(&format!("s{index}"));
         let sink = builder.node(&format!("d{index}"));
-        // Multiples of the golden ratio leave no hole, whatever the number of flows.
+        // Multiples of the golden ratio leave no gap, for any number of flows.
         let place = ((seed * 32 + index) as f64 * 0.618_033_988_75).fract();
         let delay = Span::from_secs_f64(0.001 + 0.008 * place);
         let access = common::link_config(Rate::from_mbps(10), delay, Limit::Packets(1_000));
@@ -344,7 +344,7 @@ fn beside_sack(law: &str, buffer: u32, seed: u64) -> Network {
 }
 
 /// RAP and TFRC beside as many SACK TCP. With one delay for all flows the phases decide
-/// (docs/validation.md), so that every flow has its own here, in both simulators.
+/// (docs/validation.md), so every flow has a different delay here, in both simulators.
 #[test]
 fn rap_and_tfrc_share_with_sack_as_in_ns2() {
     let vectors = include_str!("../../../vectors/ns2/peers.txt");
@@ -409,7 +409,7 @@ fn the_parking_lot_is_shared_as_in_ns2() {
         let tcp = common::ns2_tcp(Config::NS2_2_35, recovery("newreno"), 1_500, 100_000);
         builder.flow("tcp", (source, sink), tcp, Workload::Greedy);
     }
-    // A row: seed, acknowledged by each flow, drops at each link.
+    // A row: seed, bytes acknowledged by each flow, drops at each link.
     let ours: Vec<Vec<f64>> = play(&builder.network, 8)
         .iter()
         .map(|report| {
@@ -505,8 +505,8 @@ fn spaced_packets_pass_and_drop_as_in_ns2() {
             }
         }
     }
-    // Exactly periodic senders lock into a pattern: some lose most packets, others none. What is
-    // lost in all is what does not fit, in any pattern.
+    // Exactly periodic senders lock into a pattern: some lose most packets, others none. The total
+    // loss is the excess over the capacity, in any pattern.
     let (theirs, ours) = (rows(vectors, "periodic-1000-tcp-0"), play(1_000, 0, 0.0, 3));
     for (quantity, at, share) in [("passed", 1, 0.005), ("dropped", 2, 0.02)] {
         let theirs = column(&theirs, at);
@@ -524,7 +524,8 @@ fn spaced_packets_pass_and_drop_as_in_ns2() {
 
 // ---------------------------------------------------------------- errors
 
-/// A file of 5 MB over a link that loses packets while it is on, spells of a second in the mean.
+/// A file of 5 MB over a link that loses packets while it is on, for periods of a second on
+/// average.
 fn over_errors(variant: &str, loss: f64, is_forth: bool) -> Network {
     let mut config = Config::NS2_2000;
     config.rtt.tick = Span::from_millis(500);
@@ -577,7 +578,7 @@ fn a_file_over_a_link_that_is_on_and_off_takes_as_long_as_in_ns2() {
             let flow = &report.flows[0];
             let finished = flow.finished.expect("the file arrives").as_secs_f64();
             let [sent, again] = [flow.sent_packets, flow.retransmitted_packets].map(|n| n as f64);
-            // ns-2's monitor of the queue counts what the error model behind it takes, too.
+            // ns-2's monitor of the queue also counts the losses of the error model behind it.
             let drops = (report.links[0].dropped_full + report.links[0].lost) as f64;
             vec![
                 report.seed.get() as f64,
@@ -592,7 +593,7 @@ fn a_file_over_a_link_that_is_on_and_off_takes_as_long_as_in_ns2() {
             .iter()
             .map(row)
             .collect();
-        // Times are long-tailed, for timeouts double: their logarithms are not.
+        // Times are long-tailed, because timeouts double: their logarithms are not.
         let logarithms =
             |rows: &[Vec<f64>]| rows.iter().map(|row| libm::log(row[1])).collect::<Vec<_>>();
         comparison.hold(

@@ -53,7 +53,7 @@ fn runs_of_one_seed_are_one_file_and_of_two_seeds_two() {
 
 #[test]
 fn a_clamped_window_shares_a_loss_free_bottleneck() {
-    // Four windows of 20 packets fill the pipe and never the queue of 400: nothing is lost, and the
+    // Four windows of 20 packets fill the path but never the queue of 400: nothing is lost, and the
     // bottleneck is busy all the time.
     let set = play(&[1]);
     let report = &set.runs[0].report;
@@ -69,7 +69,7 @@ fn a_clamped_window_shares_a_loss_free_bottleneck() {
     let sent = report.flows[0].sent_packets;
     let dropped = report.flows[0].dropped_packets;
     assert_eq!(metrics::loss_ratio(dropped, sent), Ok(0.0));
-    // 80 packets of 8 ms each are 640 ms; the path itself is 24 ms, and what is not in it waits.
+    // 80 packets of 8 ms each are 640 ms; the path itself has 24 ms, and the rest is queued.
     let delay = report.flows[0].delay;
     assert!((0.55..0.66).contains(&delay.median), "{delay:?}");
     assert!(delay.min <= delay.median && delay.median <= delay.p95 && delay.p99 <= delay.max);

@@ -1,4 +1,4 @@
-//! The scenario files of the repository read, and describe what they say.
+//! The scenario files of the repository are valid and describe the intended networks.
 
 use std::path::{Path, PathBuf};
 
@@ -257,7 +257,7 @@ fn presets_are_those_of_the_transport() {
     assert_eq!(
         words(tcp(&libra)),
         [],
-        "what has no counterpart in Linux keeps its defaults"
+        "settings without a counterpart in Linux keep their defaults"
     );
 
     let release = flow("preset = \"ns2-2.35\"");
@@ -282,7 +282,7 @@ fn presets_are_those_of_the_transport() {
     assert_eq!(words(era), like_ns2("both"));
 }
 
-/// Every key of a TCP flow replaces what the preset says, and nothing else.
+/// Every key of a TCP flow replaces the preset's value, and nothing else.
 #[test]
 fn every_key_replaces_its_own_setting() {
     use comity_congestion::RttConfig;
@@ -580,7 +580,7 @@ fn links_carry_everything_that_a_link_can() {
             Ok(match path.to_str() {
                 Some("traces/a.mahi") => "5\n10\n".into(),
                 Some("traces/b.csv") => "0s, 1Mbps\n2s, 3Mbps\n".into(),
-                other => panic!("{other:?} was asked for"),
+                other => panic!("unexpected request for {other:?}"),
             })
         }
     }
@@ -645,7 +645,7 @@ fn links_carry_everything_that_a_link_can() {
             min_threshold: 4.0,
             ..RedConfig::default()
         }),
-        "what is not given is the default of the link"
+        "absent keys have the defaults of the link"
     );
     assert_eq!(one.duplication, 0.25);
     assert_eq!(one.losses.len(), 2);
@@ -718,9 +718,9 @@ fn shared_hosts_are_used_in_turn() {
     );
 }
 
-/// What a scenario leaves out is as the controller's paper has it.
+/// Absent keys have the values of the controller's paper.
 #[test]
-fn laws_whose_papers_send_nothing_again_send_nothing_again() {
+fn controllers_whose_papers_retransmit_nothing_retransmit_nothing() {
     let reliability = |keys: &str| {
         let flow = flow(&format!("transport = \"sections\"\n{keys}"));
         match flow.transport {

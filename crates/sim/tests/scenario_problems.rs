@@ -1,7 +1,7 @@
-//! What is said about scenarios that are wrong, as golden text: file, line and column, the key, the
-//! value, what was expected, and the nearest known key.
+//! The messages about invalid scenarios, as golden text: file, line and column, the key, the value,
+//! what was expected, and the nearest known key.
 //!
-//! To write it anew after a change, and then read it:
+//! To update it after a change, and then review it:
 //!
 //! ```text
 //! COMITY_UPDATE=1 cargo test -p comity-sim --test it scenario_problems
@@ -16,7 +16,7 @@ const GOLDEN: &str = concat!(
     "/tests/golden/scenario_problems.txt"
 );
 
-/// A scenario that is right; each case replaces one line of it or adds to it.
+/// A valid scenario; each case replaces one line of it or adds to it.
 const RIGHT: &str = r#"[scenario]
 name = "x"
 duration = "10s"
@@ -36,7 +36,7 @@ count = 3
 window = 10
 "#;
 
-/// A graph in which `a` reaches `b` but not the other way round.
+/// A graph in which `a` reaches `b` but not the reverse.
 const ONE_WAY: &str = r#"[scenario]
 name = "x"
 duration = "10s"
@@ -55,7 +55,7 @@ from = "a"
 to = "b"
 "#;
 
-/// `(what is wrong, what is replaced, by what)`; an empty replacement target appends.
+/// `(fault, replaced text, replacement)`; an empty replaced text appends.
 const CASES: &[(&str, &str, &str)] = &[
     (
         "no TOML at all",

@@ -1,4 +1,4 @@
-//! Values over time add up to what the report says, and a tracer writes what happened.
+//! Values over time sum to the report, and a tracer records the events.
 
 use std::collections::BTreeMap;
 use std::io::Cursor;
@@ -40,7 +40,7 @@ fn prepared(bins: &str) -> (Network, Run, RunSettings) {
 }
 
 #[test]
-fn bins_add_up_to_the_report() {
+fn bins_sum_to_the_report() {
     let (network, run, settings) = prepared("bins = \"300ms\"");
     let report = play(&network, &run, &settings).unwrap();
     let plain = comity_sim::run(&network, run.seed, &RunOptions::default()).unwrap();
@@ -122,7 +122,7 @@ fn lines(bytes: &[u8]) -> Vec<serde_json::Value> {
 }
 
 #[test]
-fn a_tracer_writes_what_happened() {
+fn a_tracer_records_the_events() {
     let (network, of, _) = prepared("");
     let mut tracer = Tracer::new(&network, &[0, 1], &[0, 1, 2, 3]);
     tracer.capture(Cursor::new(Vec::new())).unwrap();
@@ -146,7 +146,7 @@ fn a_tracer_writes_what_happened() {
         panic!("{} outputs", outputs.len())
     };
 
-    // The capture has a frame for each packet that was handed to the two links.
+    // The capture has a frame for each packet offered to the two links.
     let mut reader = pcap_file::pcapng::PcapNgReader::new(&capture[..]).unwrap();
     let mut frames = [0u64; 2];
     let mut dropped = 0;
@@ -173,7 +173,7 @@ fn a_tracer_writes_what_happened() {
     );
     assert_eq!(dropped, report.links[0].dropped_full);
 
-    // The log of a sender has its packets, its losses and what was acknowledged of them.
+    // The log of a sender has its packets, its losses and their acknowledgements.
     let records = lines(log);
     let mut names: BTreeMap<&str, u64> = BTreeMap::new();
     let mut outstanding = std::collections::BTreeSet::new();

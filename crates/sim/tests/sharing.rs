@@ -24,11 +24,11 @@ const MSS: u64 = 1_448;
 struct Scene {
     kbps: u64,
     round_trip: Span,
-    /// The buffer, as a share of what the path holds.
+    /// The buffer, as a share of the path's capacity.
     buffer: f64,
-    /// The segments that each begins with.
+    /// The initial window of each, in segments.
     windows: [u64; 2],
-    /// So much of the run is over when the second flow begins.
+    /// The share of the run before the second flow begins.
     late: f64,
     seed: u64,
 }
@@ -53,7 +53,7 @@ fn scenes() -> impl Strategy<Value = Scene> {
 }
 
 impl Scene {
-    /// What the path holds, in packets.
+    /// The capacity of the path in packets.
     fn held(&self) -> f64 {
         self.kbps as f64 * self.round_trip.as_secs_f64() / 12.0
     }
@@ -62,15 +62,15 @@ impl Scene {
         ((self.held() * self.buffer) as u32).max(10)
     }
 
-    /// How long a window takes to grow by half of what a flow has of path and queue, by a packet in
-    /// a round trip.
+    /// How long a window takes to grow by half of a flow's share of path and queue, at a packet per
+    /// round trip.
     fn climb(&self) -> Span {
         let packets = self.held() + f64::from(self.queue());
         let round_trip = packets * 12.0 / self.kbps as f64;
         Span::from_secs_f64(packets / 4.0 * round_trip)
     }
 
-    /// The two flows for so long, measured over the last half.
+    /// Runs the two flows for this time, measured over the last half.
     fn play(&self, transport: &TransportSpec, lasting: Span) -> RunReport {
         let mut builder = Builder::new(1, 0);
         builder.network.duration = lasting;
@@ -83,8 +83,8 @@ impl Scene {
         };
         builder.link(left, right, bottleneck);
         builder.link(right, left, LinkConfig::new(rate, self.round_trip / 2));
-        // Drop-tail and two equal clocks would lock: packets come from their hosts a transmission
-        // time more or less late.
+        // Drop-tail and two equal clocks would lock: packets leave their hosts up to a transmission
+        // time early or late.
         let access = LinkConfig {
             jitter: Jitter::Uniform {
                 max: rate.transmission_time(Bytes::new(1_500)),

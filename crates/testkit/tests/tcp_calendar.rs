@@ -1,5 +1,5 @@
-//! A controller that keeps its own calendar on the byte-sequence transport: each segment leaves
-//! when its time has come.
+//! A controller with its own calendar on the byte-sequence transport: each segment leaves at its
+//! time.
 
 use std::sync::{Arc, Mutex};
 
@@ -9,14 +9,14 @@ use comity_testkit::tcp::{BORN, Script, opener};
 use comity_transport::tcp::Config;
 use comity_units::{Bytes, PacketNumber, Time};
 
-/// What the controller was told.
+/// The events that the controller received.
 #[derive(Debug, Default)]
 struct Diary {
     limited: Vec<bool>,
     answered: Vec<PacketNumber>,
 }
 
-/// Lets packets go at these milliseconds, and then at once.
+/// Releases packets at these milliseconds, and afterwards at once.
 #[derive(Debug)]
 struct Calendar {
     times: &'static [u64],
@@ -65,7 +65,7 @@ impl Controller for Calendar {
 }
 
 #[test]
-fn each_segment_leaves_at_its_time_without_anything_else_to_wake_it() {
+fn each_segment_leaves_at_its_time_without_another_wakeup() {
     let (law, _) = Calendar::new(&[0, 30, 30, 95, 400], 10_000);
     let mut script = Script::new(opener(BORN, law));
     script.call(0, |connection| connection.write(500));
@@ -77,7 +77,7 @@ fn each_segment_leaves_at_its_time_without_anything_else_to_wake_it() {
 }
 
 #[test]
-fn a_time_that_passed_while_the_window_was_full_is_no_obstacle() {
+fn a_time_that_passed_while_the_window_was_full_delays_nothing() {
     let (law, _) = Calendar::new(&[0, 10, 20, 300], 200);
     let mut script = Script::new(opener(BORN, law));
     script.call(0, |connection| connection.write(400));
@@ -90,10 +90,10 @@ fn a_time_that_passed_while_the_window_was_full_is_no_obstacle() {
     script.expect(300, "P. 301+100 ack 1");
 }
 
-/// While the calendar holds back what the window and the application would let go, nobody says that
-/// the application limits the flow.
+/// While the calendar holds back segments that window and application would release, the flow is
+/// not application-limited.
 #[test]
-fn waiting_for_its_turn_is_no_want_of_data() {
+fn waiting_for_the_calendar_is_not_application_limited() {
     let (law, diary) = Calendar::new(&[0, 50, 200, 210], 10_000);
     let mut script = Script::new(opener(BORN, law));
     script.call(0, |connection| connection.write(400));
@@ -109,7 +109,7 @@ fn waiting_for_its_turn_is_no_want_of_data() {
 }
 
 #[test]
-fn what_repairs_brought_about_answers_for_no_packet() {
+fn acknowledgements_of_repairs_report_no_packet() {
     let (law, diary) = Calendar::new(&[], 10_000);
     let mut script = Script::new(opener(BORN, law));
     script.call(0, |connection| connection.write(600));
@@ -134,8 +134,8 @@ fn what_repairs_brought_about_answers_for_no_packet() {
     assert_eq!(*answered, [1, 9].map(PacketNumber::new));
 }
 
-/// A recovery that counts a pipe may send although the window says no: when only the calendar holds
-/// its repair back, the calendar wakes it.
+/// A recovery that counts a pipe may send beyond the window. If only the calendar holds its repair
+/// back, the calendar wakes it.
 #[test]
 fn a_repair_under_a_scoreboard_leaves_at_its_time_too() {
     let config = Config {

@@ -1,5 +1,4 @@
-//! A connection under a controller that keeps its own calendar: each packet leaves when its time
-//! has come.
+//! A connection under a controller with its own calendar: each packet leaves at its time.
 
 use std::sync::{Arc, Mutex};
 
@@ -63,7 +62,7 @@ fn submit(connection: &mut Connection<Elided>, length: u32) {
     connection.submit(Time::ZERO, section).unwrap();
 }
 
-/// What leaves until `end` with nothing coming back, each with its time.
+/// The departures until `end` without any ACK.
 fn departures(connection: &mut Connection<Elided>, end: Time) -> Vec<Time> {
     let (mut now, mut times, mut turns) = (Time::ZERO, Vec::new(), 0);
     while now <= end {
@@ -72,14 +71,14 @@ fn departures(connection: &mut Connection<Elided>, end: Time) -> Vec<Time> {
             times.push(now);
         }
         turns += 1;
-        assert!(turns < 1_000, "it asks for its timer at {now} for ever");
+        assert!(turns < 1_000, "its timer stays at {now} for ever");
         now = connection.next_timer().max(now + Span::from_nanos(1));
     }
     times
 }
 
 #[test]
-fn each_packet_leaves_at_its_time_without_anything_else_to_wake_it() {
+fn each_packet_leaves_at_its_time_without_another_wakeup() {
     let (mut connection, _) = connection(1 << 30);
     submit(&mut connection, 100_000);
     let times = departures(&mut connection, Time::from_millis(28));
@@ -89,10 +88,10 @@ fn each_packet_leaves_at_its_time_without_anything_else_to_wake_it() {
     assert_eq!(times, expected);
 }
 
-/// While the calendar holds back what window and application would let go, nobody says that the
-/// application limits the flow; once everything has left, somebody does.
+/// While the calendar holds back packets that window and application would release, the flow is not
+/// application-limited; once everything has left, it is.
 #[test]
-fn waiting_for_its_turn_is_no_want_of_data() {
+fn waiting_for_the_calendar_is_not_application_limited() {
     let (mut sender, limited) = connection(1 << 30);
     let (mut receiver, _) = connection(1 << 30);
     submit(&mut sender, 4_000);

@@ -71,7 +71,7 @@ proptest! {
         });
     }
 
-    /// Two islands: what happens on one has no part in what happens on the other.
+    /// Two islands: events on one do not affect the other.
     #[test]
     fn a_flow_elsewhere_leaves_every_other_number_alone(here in network(), there in network(), seed in any::<u64>()) {
         let seed = Seed::new(seed);
@@ -79,7 +79,7 @@ proptest! {
         let mut both = here.clone();
         let shift = |node: NodeId| NodeId(node.0 + here.nodes.len() as u32);
         both.nodes.extend(there.nodes.iter().map(|name| format!("there {name}")));
-        // In front of ours, so that every index changes and only the names stay.
+        // In front of the original, so that every index changes and only the names stay.
         let links = there.links.into_iter().map(|link| LinkSpec {
             name: format!("there {}", link.name),
             from: shift(link.from),
