@@ -54,8 +54,8 @@ use comity_units::{Bytes, PacketNumber, Rate, Span, Time};
 use self::outstanding::Outstanding;
 use super::departures::Departures;
 use crate::{
-    Ack, Arrival, Controller, Decision, Loss, Meter, Pacing, Phase, Report, RttConfig,
-    RttEstimator, Sent, Tag, Timeout,
+    Ack, Arrival, Controller, Decision, Event, Loss, Meter, Needs, Pacing, Phase, Report,
+    RttConfig, RttEstimator, Sent, Tag, Timeout,
 };
 
 /// What IFTP is built from.
@@ -320,9 +320,7 @@ impl Iftp {
             self.react_to_loss(now);
         }
     }
-}
 
-impl Controller for Iftp {
     fn on_packet_acked(&mut self, now: Time, number: PacketNumber) {
         self.is_told_numbers = true;
         self.told_at = now;
@@ -364,7 +362,7 @@ impl Controller for Iftp {
         self.react_to_loss(loss.now);
     }
 
-    fn on_recovered(&mut self, _now: Time) {
+    fn on_recovered(&mut self) {
         if !self.is_told_numbers {
             self.recover = None;
         }
@@ -375,11 +373,6 @@ impl Controller for Iftp {
         if !self.is_told_numbers {
             self.react_to_timeout(timeout.now);
         }
-    }
-
-    fn tag(&mut self, _now: Time) -> Tag {
-        self.is_tagged = true;
-        Tag::None
     }
 
     fn on_sent(&mut self, sent: &Sent) {
@@ -400,15 +393,6 @@ impl Controller for Iftp {
         self.try_end_round(sent.now);
     }
 
-    fn wakeup(&self) -> Option<Time> {
-        let ends_at = self.ends_at().map(|at| at.max(self.told_at));
-        self.timeout_at.into_iter().chain(ends_at).min()
-    }
-
-    fn no_feedback_deadline(&self) -> Option<Time> {
-        self.timeout_at
-    }
-
     fn on_wakeup(&mut self, now: Time) {
         if self.timeout_at.is_some_and(|at| at <= now) {
             self.rtt.back_off(&self.timer);
@@ -416,6 +400,26 @@ impl Controller for Iftp {
         } else {
             self.try_end_round(now);
         }
+    }
+}
+
+impl Controller for Iftp {
+    fn on_event(&mut self, event: Event<'_>) {
+        match event {
+            Event::Sent(sent) => self.on_sent(sent),
+            Event::PacketAcked { now, number } => self.on_packet_acked(now, number),
+            Event::Ack(ack) => self.on_ack(ack),
+            Event::Loss(loss) => self.on_loss(loss),
+            Event::Recovered => self.on_recovered(),
+            Event::Timeout(timeout) => self.on_timeout(timeout),
+            Event::Wakeup(now) => self.on_wakeup(now),
+            _ => {}
+        }
+    }
+
+    fn tag(&mut self, _now: Time) -> Tag {
+        self.is_tagged = true;
+        Tag::None
     }
 
     fn decision(&self) -> Decision {
@@ -426,6 +430,7 @@ impl Controller for Iftp {
         } else {
             due
         };
+        let ends_at = self.ends_at().map(|at| at.max(self.told_at));
         Decision {
             window: self.config.max_window,
             pacing: Pacing::At(next),
@@ -435,11 +440,17 @@ impl Controller for Iftp {
                 None if self.packets() < self.ssthresh => Phase::SlowStart,
                 None => Phase::CongestionAvoidance,
             },
+            wakeup: self.timeout_at.into_iter().chain(ends_at).min(),
+            no_feedback_deadline: self.timeout_at,
+            ..Decision::default()
         }
     }
 
-    fn needs_packet_numbers(&self) -> bool {
-        true
+    fn needs(&self) -> Needs {
+        Needs {
+            packet_numbers: true,
+            ..Needs::default()
+        }
     }
 }
 

@@ -132,8 +132,8 @@ use comity_units::{Bytes, Rate, Seed, Span, Time};
 pub use self::round_meter::RoundMeter;
 use super::departures::Departures;
 use crate::{
-    Ack, Controller, Decision, Feedback, Loss, Pacing, Phase, Report, RttConfig, RttEstimator,
-    Sent, Tag, Timeout,
+    Ack, Controller, Decision, Event, Feedback, Pacing, Phase, Report, RttConfig, RttEstimator,
+    Sent, Tag,
 };
 
 /// What the packet-spacing protocol is built from.
@@ -369,9 +369,7 @@ impl Psp {
         self.sent.clear();
         self.current.take()
     }
-}
 
-impl Controller for Psp {
     fn on_ack(&mut self, ack: &Ack) {
         let Some(rtt) = ack.rtt else {
             return;
@@ -383,10 +381,6 @@ impl Controller for Psp {
             self.calendar.set(ack.now);
         }
     }
-
-    fn on_loss(&mut self, _loss: &Loss) {}
-
-    fn on_timeout(&mut self, _timeout: &Timeout) {}
 
     fn on_feedback(&mut self, feedback: &Feedback<'_>) {
         let (Report::Count { round, packets }, Some(length)) = (*feedback.report, self.round())
@@ -419,7 +413,51 @@ impl Controller for Psp {
         }
     }
 
-    fn upcoming_tag(&self, _now: Time) -> Tag {
+    fn on_sent(&mut self, sent: &Sent) {
+        if !core::mem::take(&mut self.is_tagged) {
+            return;
+        }
+        self.calendar.measure(sent.wire);
+        if let Some(current) = &mut self.current {
+            current.is_app_limited |= sent.app_limited;
+        }
+        if self.base.is_none() {
+            self.calendar.set(sent.now + PROBE_INTERVAL);
+            return;
+        }
+        self.departures += 1;
+        self.calendar.on_sent(sent.now, self.interval());
+    }
+
+    fn on_wakeup(&mut self, now: Time) {
+        let Some(length) = self.round() else {
+            return;
+        };
+        if !self.is_unanswered || now < self.silent_at {
+            return;
+        }
+        // What was sent in the meantime is not answered either; the next packet asks again.
+        self.sent.clear();
+        self.current = None;
+        self.is_unanswered = false;
+        self.silent_at = Time::MAX;
+        self.on_lost(length, None, 0.0);
+    }
+}
+
+impl Controller for Psp {
+    fn on_event(&mut self, event: Event<'_>) {
+        match event {
+            Event::Sent(sent) => self.on_sent(sent),
+            Event::Ack(ack) => self.on_ack(ack),
+            Event::Feedback(feedback) => self.on_feedback(feedback),
+            Event::Wakeup(now) => self.on_wakeup(now),
+            Event::PathChange(last) => self.on_path_change(last),
+            _ => {}
+        }
+    }
+
+    fn upcoming_tag(&self) -> Tag {
         Tag::Round {
             round: self.next_round,
             rtt: self.round().unwrap_or(Span::ZERO),
@@ -475,51 +513,16 @@ impl Controller for Psp {
         }
     }
 
-    fn on_sent(&mut self, sent: &Sent) {
-        if !core::mem::take(&mut self.is_tagged) {
-            return;
-        }
-        self.calendar.measure(sent.wire);
-        if let Some(current) = &mut self.current {
-            current.is_app_limited |= sent.app_limited;
-        }
-        if self.base.is_none() {
-            self.calendar.set(sent.now + PROBE_INTERVAL);
-            return;
-        }
-        self.departures += 1;
-        self.calendar.on_sent(sent.now, self.interval());
-    }
-
-    fn wakeup(&self) -> Option<Time> {
-        (self.is_unanswered && !self.silent_at.is_never()).then_some(self.silent_at)
-    }
-
-    fn no_feedback_deadline(&self) -> Option<Time> {
-        self.wakeup()
-    }
-
-    fn on_wakeup(&mut self, now: Time) {
-        let Some(length) = self.round() else {
-            return;
-        };
-        if !self.is_unanswered || now < self.silent_at {
-            return;
-        }
-        // What was sent in the meantime is not answered either; the next packet asks again.
-        self.sent.clear();
-        self.current = None;
-        self.is_unanswered = false;
-        self.silent_at = Time::MAX;
-        self.on_lost(length, None, 0.0);
-    }
-
     fn decision(&self) -> Decision {
+        let silence_over =
+            (self.is_unanswered && !self.silent_at.is_never()).then_some(self.silent_at);
         Decision {
             window: self.config.max_window,
             pacing: Pacing::At(self.calendar.next_at()),
-            ssthresh: None,
             phase: Phase::Steady,
+            wakeup: silence_over,
+            no_feedback_deadline: silence_over,
+            ..Decision::default()
         }
     }
 }

@@ -3,7 +3,7 @@
 //! The sender sends in *waves*: as many segments as its window has, numbered, so that the receiver
 //! knows which arrival is the first of a wave, which the last, and how many there should be. The
 //! receiver ([`WaveMeter`]) measures the rate of each wave and answers with the *level* of the next
-//! one; the sender ([`Real`]) makes a window of two segments per level out of it. A segment that is
+//! one; the sender ([`TcpReal`]) makes a window of two segments per level out of it. A segment that is
 //! lost inside of a wave changes no rate, so losses of a wireless link cost a repair and no window.
 //!
 //! Source: Zhang and Tsaoussidis, TCP-Real: Improving Real-time Capabilities of TCP over
@@ -19,14 +19,14 @@
 //!    wave-decision timer expires ([`Opening::SlowStart`]). From then on figure 1 is alone.
 //!    [`Opening::Figure`] and [`Opening::Jump`] are the two readings to the letter.
 //! 2. **The threshold before the first wave-decision timeout** is half of the highest level, as it
-//!    would be after a timeout at that level ([`RealConfig::threshold_share`]).
+//!    would be after a timeout at that level ([`TcpRealConfig::threshold_share`]).
 //! 3. **Whole levels.** Figure 1 gives fractions, the option has room for whole levels. The
 //!    receiver keeps the fraction and rounds what it reports; [`LevelRounding`] has the other
 //!    readings.
 //! 4. **The current level** of figure 1 is the receiver's last decision, not the level of the wave
 //!    that was just measured: the two differ for a round trip, in which the waves of the old level
 //!    are still arriving. Taking theirs undoes every decision by the next wave, so that two levels
-//!    take turns ([`RealConfig::has_level_of_wave`]).
+//!    take turns ([`TcpRealConfig::has_level_of_wave`]).
 //! 5. **One wave at a time is collected.** While the last segment of a wave is missing, segments of
 //!    the next one are those with whose arrival the timer is looked at. When the wave after the
 //!    next arrives, the old one is over as well, whatever the timer says: after an outage the rate
@@ -35,7 +35,7 @@
 //! 6. **A wave that is being sent grows with the window**, so that waves begin and end where the
 //!    bursts of the acknowledgement clock do; one that straddles two of them has the idle time
 //!    between them in its rate. It does not shrink with the window. A wave "fixed during each RTT",
-//!    as section 1 has it of the protocol that waves are from, is [`RealConfig::has_fixed_waves`]:
+//!    as section 1 has it of the protocol that waves are from, is [`TcpRealConfig::has_fixed_waves`]:
 //!    the opening then ends at the first wave that straddles two bursts, on the network of table 1
 //!    at level 2.
 //! 7. **The threshold falls when the timer expires**, so before the rate of that wave is judged by
@@ -46,7 +46,7 @@
 //!    first packet that is missing on, as Reno does, and as far as the window allows, which with
 //!    the bit set is all of it. "The sender retransmits the packet" (section 2.2) could mean that
 //!    packet alone while the rest of the window counts as outstanding:
-//!    [`RealConfig::timeout_repair`]. Then each further hole waits for a timer of its own (measured
+//!    [`TcpRealConfig::timeout_repair`]. Then each further hole waits for a timer of its own (measured
 //!    beside table 1). It is so for timeouts that keep the window alone; where two segments are
 //!    left of it, what is outstanding would fill it, and the timeout is one of "Slow Start". The
 //!    window is not halved on entry, so what fast recovery adds to it for duplicate
@@ -55,7 +55,7 @@
 //!     acknowledgement brings the receiver's level back at once, for "the identical option is
 //!     repeated in every ACK": this, and no growth, is how the window recovers from a timeout.
 //!     Which timeouts do so the paper says twice: always (section 2.1, footnote 3), and only
-//!     without the bit (section 2.2): [`RealConfig::timeout_reduction`].
+//!     without the bit (section 2.2): [`TcpRealConfig::timeout_reduction`].
 //! 11. **A pause ends a wave.** The last segment before the source has no more, or before the
 //!     peer's window closes, is the last of its wave, however long that was meant to be: in a wave
 //!     that goes on after a pause the receiver would take the pause for congestion, and what
@@ -64,7 +64,7 @@
 //! 12. **A new path** is a new beginning of both halves. The sender numbers its waves 16,384
 //!     further on, which no loss does, and the receiver forgets what it measured.
 //! 13. **The rate of a wave that the timer ended** is what the next is compared with, as any other
-//!     ([`RealConfig::compares_with_timeouts`]). The next wave is then many times as fast, so that
+//!     ([`TcpRealConfig::compares_with_timeouts`]). The next wave is then many times as fast, so that
 //!     figure 1 gives the highest level: every outage ends in a whole window at once, and the queue
 //!     has to hold it (`experiments/tcp_real`). Without it levels only fall.
 //!
@@ -108,11 +108,11 @@ use comity_units::Bytes;
 use crate::TimeoutRepair;
 
 pub use meter::WaveMeter;
-pub use sender::Real;
+pub use sender::TcpReal;
 
 /// Settings of both halves of TCP-Real.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct RealConfig {
+pub struct TcpRealConfig {
     /// The payload of a full segment.
     pub mss: Bytes,
     /// The window before the receiver's first report; rounded down to whole levels, and one at
@@ -147,7 +147,7 @@ pub struct RealConfig {
     pub timeout_repair: TimeoutRepair,
 }
 
-impl RealConfig {
+impl TcpRealConfig {
     /// 24 levels that begin with the lowest.
     pub const fn new(mss: Bytes) -> Self {
         Self {
@@ -167,7 +167,7 @@ impl RealConfig {
         }
     }
 
-    /// The level whose window is `window`, rounded down, from 1 to [`RealConfig::max_level`].
+    /// The level whose window is `window`, rounded down, from 1 to [`TcpRealConfig::max_level`].
     fn level_of(&self, window: Bytes) -> u16 {
         let levels = window.get() / self.mss.get().max(1).saturating_mul(2);
         u16::try_from(levels)
