@@ -22,8 +22,8 @@ use crate::{Arrival, Meter, Report, Tag};
 /// it is, ends the wave, and the threshold is half of the level. No clock is needed for that:
 /// nothing happens before an arrival.
 ///
-/// Source: section 2.2 and figure 1 of the paper; see the [module](crate::controllers::tcp_real) for
-/// what it leaves out.
+/// Source: section 2.2 and figure 1 of the paper; see the [module](crate::controllers::tcp_real)
+/// for what it leaves out.
 #[derive(Clone, Debug)]
 pub struct WaveMeter {
     config: TcpRealConfig,

@@ -3,8 +3,9 @@
 //! The sender sends in *waves*: as many segments as its window has, numbered, so that the receiver
 //! knows which arrival is the first of a wave, which the last, and how many there should be. The
 //! receiver ([`WaveMeter`]) measures the rate of each wave and answers with the *level* of the next
-//! one; the sender ([`TcpReal`]) makes a window of two segments per level out of it. A segment that is
-//! lost inside of a wave changes no rate, so losses of a wireless link cost a repair and no window.
+//! one; the sender ([`TcpReal`]) makes a window of two segments per level out of it. A segment that
+//! is lost inside of a wave changes no rate, so losses of a wireless link cost a repair and no
+//! window.
 //!
 //! Source: Zhang and Tsaoussidis, TCP-Real: Improving Real-time Capabilities of TCP over
 //! Heterogeneous Networks, NOSSDAV 2001, sections 2 and 3 and figure 1.
@@ -35,9 +36,9 @@
 //! 6. **A wave that is being sent grows with the window**, so that waves begin and end where the
 //!    bursts of the acknowledgement clock do; one that straddles two of them has the idle time
 //!    between them in its rate. It does not shrink with the window. A wave "fixed during each RTT",
-//!    as section 1 has it of the protocol that waves are from, is [`TcpRealConfig::has_fixed_waves`]:
-//!    the opening then ends at the first wave that straddles two bursts, on the network of table 1
-//!    at level 2.
+//!    as section 1 has it of the protocol that waves are from,
+//!    is [`TcpRealConfig::has_fixed_waves`]: the opening then ends at the first wave that straddles
+//!    two bursts, on the network of table 1 at level 2.
 //! 7. **The threshold falls when the timer expires**, so before the rate of that wave is judged by
 //!    it.
 //! 8. A wave without a rate before it has nothing to be compared with and keeps the level; one that
@@ -46,10 +47,10 @@
 //!    first packet that is missing on, as Reno does, and as far as the window allows, which with
 //!    the bit set is all of it. "The sender retransmits the packet" (section 2.2) could mean that
 //!    packet alone while the rest of the window counts as outstanding:
-//!    [`TcpRealConfig::timeout_repair`]. Then each further hole waits for a timer of its own (measured
-//!    beside table 1). It is so for timeouts that keep the window alone; where two segments are
-//!    left of it, what is outstanding would fill it, and the timeout is one of "Slow Start". The
-//!    window is not halved on entry, so what fast recovery adds to it for duplicate
+//!    [`TcpRealConfig::timeout_repair`]. Then each further hole waits for a timer of its own
+//!    (measured beside table 1). It is so for timeouts that keep the window alone; where two
+//!    segments are left of it, what is outstanding would fill it, and the timeout is one of "Slow
+//!    Start". The window is not halved on entry, so what fast recovery adds to it for duplicate
 //!    acknowledgements comes on top of the whole window.
 //! 10. **A timeout** that reduces the window begins a new wave of two segments. The next
 //!     acknowledgement brings the receiver's level back at once, for "the identical option is
@@ -64,9 +65,9 @@
 //! 12. **A new path** is a new beginning of both halves. The sender numbers its waves 16,384
 //!     further on, which no loss does, and the receiver forgets what it measured.
 //! 13. **The rate of a wave that the timer ended** is what the next is compared with, as any other
-//!     ([`TcpRealConfig::compares_with_timeouts`]). The next wave is then many times as fast, so that
-//!     figure 1 gives the highest level: every outage ends in a whole window at once, and the queue
-//!     has to hold it (`experiments/tcp_real`). Without it levels only fall.
+//!     ([`TcpRealConfig::compares_with_timeouts`]). The next wave is then many times as fast, so
+//!     that figure 1 gives the highest level: every outage ends in a whole window at once, and the
+//!     queue has to hold it (`experiments/tcp_real`). Without it levels only fall.
 //!
 //! # What the controller does not do
 //! * **It does not share.** Levels move by factors in both directions, and factors keep the ratio

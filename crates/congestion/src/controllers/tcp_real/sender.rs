@@ -21,8 +21,8 @@ use crate::{
 /// the window when it begins, and becomes longer with the window while it is being sent. It ends
 /// with the last segment before a pause of the source.
 ///
-/// Source: sections 2.1 and 2.2 of the paper; see the [module](crate::controllers::tcp_real) for what
-/// it leaves out.
+/// Source: sections 2.1 and 2.2 of the paper; see the [module](crate::controllers::tcp_real) for
+/// what it leaves out.
 #[derive(Clone, Debug)]
 pub struct TcpReal {
     config: TcpRealConfig,
