@@ -6,6 +6,7 @@
 //! business (`scripts/purity.sh`).
 
 mod circles;
+mod papers;
 
 use std::collections::{BTreeMap, BTreeSet};
 
