@@ -26,6 +26,7 @@ mod scenario_reference;
 mod sections;
 mod series;
 mod sharing;
+mod parameters;
 mod standstill;
 mod tcp_real;
 mod tfrc;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use comity_congestion::table::{self, Parameters, Setup, Value};
-use comity_congestion::{Ack, Controller, Decision, Loss, Pacing, Phase, Timeout};
+use comity_congestion::{Controller, Decision, Event as ControllerEvent, Pacing, Phase};
 use comity_transport::datagram::{Config, Connection, Ecn, Event, Transmit};
 use comity_transport::timeline::inbox::GapReason;
 use comity_transport::timeline::outbox::Fate;
@@ -260,17 +260,18 @@ static TIMEOUTS: AtomicU64 = AtomicU64::new(0);
 struct Counting;
 
 impl Controller for Counting {
-    fn on_ack(&mut self, _ack: &Ack) {}
-    fn on_loss(&mut self, _loss: &Loss) {}
-    fn on_timeout(&mut self, _timeout: &Timeout) {
-        TIMEOUTS.fetch_add(1, Ordering::Relaxed);
+    fn on_event(&mut self, event: ControllerEvent<'_>) {
+        if let ControllerEvent::Timeout(_) = event {
+            TIMEOUTS.fetch_add(1, Ordering::Relaxed);
+        }
     }
+
     fn decision(&self) -> Decision {
         Decision {
             window: Bytes::new(1_000_000),
             pacing: Pacing::At(Time::ZERO),
-            ssthresh: None,
             phase: Phase::Steady,
+            ..Decision::default()
         }
     }
 }

@@ -8,6 +8,7 @@
 mod circles;
 mod programs;
 mod nameable;
+mod papers;
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -2,7 +2,7 @@
 
 use comity_units::{Span, Time};
 
-use super::{LevelRounding, NEW_BEGINNING, Opening, RealConfig};
+use super::{LevelRounding, NEW_BEGINNING, Opening, TcpRealConfig};
 use crate::{Arrival, Meter, Report, Tag};
 
 /// Measures the rate of every wave and decides the level of the next.
@@ -22,11 +22,11 @@ use crate::{Arrival, Meter, Report, Tag};
 /// it is, ends the wave, and the threshold is half of the level. No clock is needed for that:
 /// nothing happens before an arrival.
 ///
-/// Source: section 2.2 and figure 1 of the paper; see the [module](crate::controllers::real) for
-/// what it leaves out.
+/// Source: section 2.2 and figure 1 of the paper; see the [module](crate::controllers::tcp_real)
+/// for what it leaves out.
 #[derive(Clone, Debug)]
 pub struct WaveMeter {
-    config: RealConfig,
+    config: TcpRealConfig,
     /// The last decision; `None` before the first wave was measured.
     level: Option<f64>,
     threshold: f64,
@@ -49,7 +49,7 @@ struct Wave {
 
 impl WaveMeter {
     /// A receiver to which nothing has come.
-    pub fn new(config: RealConfig) -> Self {
+    pub fn new(config: TcpRealConfig) -> Self {
         Self {
             level: None,
             threshold: config.first_threshold(),

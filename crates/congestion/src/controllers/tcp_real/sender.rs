@@ -2,9 +2,9 @@
 
 use comity_units::{Bytes, Time};
 
-use super::{NEW_BEGINNING, RealConfig, TimeoutReduction};
+use super::{NEW_BEGINNING, TcpRealConfig, TimeoutReduction};
 use crate::{
-    Ack, Controller, Decision, Feedback, Loss, Pacing, Phase, Report, Tag, Timeout, TimeoutRepair,
+    Controller, Decision, Event, Feedback, Pacing, Phase, Report, Tag, Timeout, TimeoutRepair,
 };
 
 /// Sends waves of two segments per level, and takes the level from the receiver.
@@ -21,11 +21,11 @@ use crate::{
 /// the window when it begins, and becomes longer with the window while it is being sent. It ends
 /// with the last segment before a pause of the source.
 ///
-/// Source: sections 2.1 and 2.2 of the paper; see the [module](crate::controllers::real) for what
-/// it leaves out.
+/// Source: sections 2.1 and 2.2 of the paper; see the [module](crate::controllers::tcp_real) for
+/// what it leaves out.
 #[derive(Clone, Debug)]
-pub struct Real {
-    config: RealConfig,
+pub struct TcpReal {
+    config: TcpRealConfig,
     level: u16,
     /// Set by the receiver's reports, cleared by a timeout.
     is_reported: bool,
@@ -35,11 +35,13 @@ pub struct Real {
     position: u16,
     /// The next segment is the last of its wave, whatever its place.
     ends: bool,
+    /// That of the last timeout.
+    timeout_repair: TimeoutRepair,
 }
 
-impl Real {
+impl TcpReal {
     /// A flow that has not sent yet.
-    pub fn new(config: RealConfig) -> Self {
+    pub fn new(config: TcpRealConfig) -> Self {
         Self {
             level: config.level_of(config.initial_window.min(config.max_window)),
             is_reported: false,
@@ -47,6 +49,7 @@ impl Real {
             segments: 0,
             position: 0,
             ends: false,
+            timeout_repair: TimeoutRepair::GoBackN,
             config,
         }
     }
@@ -72,28 +75,16 @@ impl Real {
         let segments = self.window().get() / self.config.mss.get().max(1);
         u16::try_from(segments).unwrap_or(u16::MAX).max(1)
     }
-}
-
-impl Controller for Real {
-    fn on_ack(&mut self, _: &Ack) {}
-
-    fn on_loss(&mut self, _: &Loss) {}
 
     fn on_timeout(&mut self, timeout: &Timeout) {
         if !self.is_reduced_by(timeout) {
+            self.timeout_repair = self.config.timeout_repair;
             return;
         }
+        self.timeout_repair = TimeoutRepair::GoBackN;
         self.level = 1;
         self.is_reported = false;
         self.position = self.segments;
-    }
-
-    fn timeout_repair(&self, timeout: &Timeout) -> TimeoutRepair {
-        if self.is_reduced_by(timeout) {
-            TimeoutRepair::GoBackN
-        } else {
-            self.config.timeout_repair
-        }
     }
 
     fn on_feedback(&mut self, feedback: &Feedback<'_>) {
@@ -103,7 +94,7 @@ impl Controller for Real {
         }
     }
 
-    fn on_app_limited(&mut self, _now: Time) {
+    fn on_app_limited(&mut self) {
         self.ends = true;
     }
 
@@ -112,8 +103,20 @@ impl Controller for Real {
             self.wave = wave.wrapping_add(NEW_BEGINNING);
         }
     }
+}
 
-    fn upcoming_tag(&self, _now: Time) -> Tag {
+impl Controller for TcpReal {
+    fn on_event(&mut self, event: Event<'_>) {
+        match event {
+            Event::Timeout(timeout) => self.on_timeout(timeout),
+            Event::Feedback(feedback) => self.on_feedback(feedback),
+            Event::AppLimited => self.on_app_limited(),
+            Event::PathChange(last) => self.on_path_change(last),
+            _ => {}
+        }
+    }
+
+    fn upcoming_tag(&self) -> Tag {
         Tag::Wave {
             wave: self.wave,
             segments: 1,
@@ -146,12 +149,13 @@ impl Controller for Real {
             // At once, and not "unpaced": a transport that spreads windows over the round trip
             // would have the receiver measure the window instead of the path.
             pacing: Pacing::At(Time::ZERO),
-            ssthresh: None,
             phase: if self.is_reported {
                 Phase::CongestionAvoidance
             } else {
                 Phase::SlowStart
             },
+            timeout_repair: self.timeout_repair,
+            ..Decision::default()
         }
     }
 }

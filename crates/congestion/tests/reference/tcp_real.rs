@@ -1,11 +1,11 @@
 //! TCP-Real: the numbers of section 2.2 and figure 1 by hand, and both halves against a literal
 //! reading.
 
-use comity_congestion::controllers::real::{
-    LevelRounding, Opening, Real, RealConfig, TimeoutReduction, WaveMeter,
+use comity_congestion::controllers::tcp_real::{
+    LevelRounding, Opening, TcpReal, TcpRealConfig, TimeoutReduction, WaveMeter,
 };
 use comity_congestion::{
-    Arrival, Controller, Feedback, Meter, Report, Tag, Timeout, TimeoutRepair,
+    Arrival, Controller, Event, Feedback, Meter, Report, Tag, Timeout, TimeoutRepair,
 };
 use comity_units::{Bytes, PacketNumber, Span, Time};
 use proptest::collection::vec;
@@ -16,11 +16,11 @@ use crate::reference::{ack, loss, timeout};
 const MSS: Bytes = Bytes::new(1_000);
 
 /// Figure 1 alone, with a first threshold of so many levels.
-fn by_figure(threshold: f64) -> RealConfig {
-    RealConfig {
+fn by_figure(threshold: f64) -> TcpRealConfig {
+    TcpRealConfig {
         opening: Opening::Figure,
         threshold_share: threshold / 24.0,
-        ..RealConfig::new(MSS)
+        ..TcpRealConfig::new(MSS)
     }
 }
 
@@ -135,7 +135,7 @@ fn a_lost_last_segment_is_decided_by_the_timer() {
 /// The same without taking that rate for the next comparison: 190 ms again are a ratio of 1.
 #[test]
 fn a_rate_of_the_timer_need_not_be_compared_with() {
-    let mut meter = WaveMeter::new(RealConfig {
+    let mut meter = WaveMeter::new(TcpRealConfig {
         compares_with_timeouts: false,
         ..by_figure(12.0)
     });
@@ -148,7 +148,7 @@ fn a_rate_of_the_timer_need_not_be_compared_with() {
 /// Slow Start: 2, 4, 8 segments, and up to a threshold of 12 levels at most; from then on figure 1.
 #[test]
 fn the_opening_doubles_up_to_the_threshold() {
-    let mut meter = WaveMeter::new(RealConfig::new(MSS));
+    let mut meter = WaveMeter::new(TcpRealConfig::new(MSS));
     for (wave, segments, decided) in [(1, 2, 2), (2, 4, 4), (3, 8, 8), (4, 16, 12)] {
         let start = u64::from(wave) * 1_000;
         let found = arrive(&mut meter, (wave, segments), 1..=segments, start, 10);
@@ -168,7 +168,7 @@ fn the_opening_doubles_up_to_the_threshold() {
 /// 1.3888, above half of it.
 #[test]
 fn the_timer_ends_the_opening() {
-    let mut meter = WaveMeter::new(RealConfig::new(MSS));
+    let mut meter = WaveMeter::new(TcpRealConfig::new(MSS));
     arrive(&mut meter, (1, 2), 1..=2, 0, 10);
     arrive(&mut meter, (2, 4), 1..=3, 1_000, 10);
     arrive(&mut meter, (3, 4), 1..=1, 1_100, 10);
@@ -183,7 +183,7 @@ fn the_timer_ends_the_opening() {
 /// fractions.
 #[test]
 fn the_other_readings() {
-    let mut meter = WaveMeter::new(RealConfig {
+    let mut meter = WaveMeter::new(TcpRealConfig {
         opening: Opening::Jump,
         ..by_figure(5.0)
     });
@@ -194,7 +194,7 @@ fn the_other_readings() {
         (LevelRounding::Up, 9.0),
         (LevelRounding::Down, 8.0),
     ] {
-        let mut meter = WaveMeter::new(RealConfig {
+        let mut meter = WaveMeter::new(TcpRealConfig {
             rounding,
             ..by_figure(5.0)
         });
@@ -210,7 +210,7 @@ fn the_other_readings() {
 #[test]
 fn the_current_level_may_be_that_of_the_wave() {
     for (has_level_of_wave, by_hand) in [(false, 8.09), (true, 10.0)] {
-        let mut meter = WaveMeter::new(RealConfig {
+        let mut meter = WaveMeter::new(TcpRealConfig {
             has_level_of_wave,
             ..by_figure(5.0)
         });
@@ -233,9 +233,9 @@ fn a_wave_may_keep_its_length() {
     for (has_fixed_waves, second, third) in
         [(false, (1, 6, 2), (1, 6, 3)), (true, (1, 2, 2), (2, 6, 1))]
     {
-        let mut sender = Real::new(RealConfig {
+        let mut sender = TcpReal::new(TcpRealConfig {
             has_fixed_waves,
-            ..RealConfig::new(MSS)
+            ..TcpRealConfig::new(MSS)
         });
         assert_eq!(tag(&mut sender), (1, 2, 1));
         feedback(&mut sender, 3);
@@ -301,8 +301,8 @@ fn a_pause_of_the_source_is_no_congestion() {
 #[test]
 fn a_sender_on_another_path_makes_the_meter_begin_again() {
     for before in [3, 100, 50_000, 65_530] {
-        let mut meter = WaveMeter::new(RealConfig::new(MSS));
-        let mut sender = Real::new(RealConfig::new(MSS));
+        let mut meter = WaveMeter::new(TcpRealConfig::new(MSS));
+        let mut sender = TcpReal::new(TcpRealConfig::new(MSS));
         for (count, segments, decided) in [(0, 2, 2), (1, 4, 4), (2, 8, 8)] {
             let wave = u16::wrapping_add(before, count);
             let start = 1_000 * u64::from(count);
@@ -312,11 +312,11 @@ fn a_sender_on_another_path_makes_the_meter_begin_again() {
             );
         }
         let last = u16::wrapping_add(before, 2);
-        sender.on_path_change(Tag::Wave {
+        sender.on_event(Event::PathChange(Tag::Wave {
             wave: last,
             segments: 8,
             position: 8,
-        });
+        }));
         let (wave, segments, _) = tag(&mut sender);
         assert_eq!((wave, segments), (last.wrapping_add(16_385), 2));
         assert_eq!(
@@ -332,15 +332,15 @@ fn a_sender_on_another_path_makes_the_meter_begin_again() {
     }
 }
 
-fn feedback(sender: &mut Real, level: u16) {
-    sender.on_feedback(&Feedback {
+fn feedback(sender: &mut TcpReal, level: u16) {
+    sender.on_event(Event::Feedback(&Feedback {
         now: Time::ZERO,
         report: &Report::Wave { level },
         rtt: None,
-    });
+    }));
 }
 
-fn tag(sender: &mut Real) -> (u16, u16, u16) {
+fn tag(sender: &mut TcpReal) -> (u16, u16, u16) {
     match sender.tag(Time::ZERO) {
         Tag::Wave {
             wave,
@@ -355,7 +355,7 @@ fn tag(sender: &mut Real) -> (u16, u16, u16) {
 /// shorter when it shrinks; "the window is reduced to two segments only if the bit is not set".
 #[test]
 fn the_sender_by_hand() {
-    let mut sender = Real::new(RealConfig::new(MSS));
+    let mut sender = TcpReal::new(TcpRealConfig::new(MSS));
     assert_eq!(sender.decision().window, MSS * 2);
     assert_eq!(
         [tag(&mut sender), tag(&mut sender), tag(&mut sender)],
@@ -373,13 +373,13 @@ fn the_sender_by_hand() {
         consecutive: 1,
         duplicate_seen: true,
     };
-    sender.on_timeout(&timeout);
+    sender.on_event(Event::Timeout(&timeout));
     assert_eq!(
         (sender.decision().window, tag(&mut sender)),
         (MSS * 4, (2, 6, 5))
     );
     timeout.duplicate_seen = false;
-    sender.on_timeout(&timeout);
+    sender.on_event(Event::Timeout(&timeout));
     assert_eq!(
         (sender.decision().window, tag(&mut sender)),
         (MSS * 2, (3, 2, 1))
@@ -424,10 +424,10 @@ fn a_timeout_by_hand_in_each_reading() {
         (Always, FirstSegment, true, 2, (2, 2, 1), GoBackN),
         (Always, FirstSegment, false, 2, (2, 2, 1), GoBackN),
     ] {
-        let mut sender = Real::new(RealConfig {
+        let mut sender = TcpReal::new(TcpRealConfig {
             timeout_reduction,
             timeout_repair,
-            ..RealConfig::new(MSS)
+            ..TcpRealConfig::new(MSS)
         });
         feedback(&mut sender, 3);
         assert_eq!(tag(&mut sender), (1, 6, 1));
@@ -438,9 +438,9 @@ fn a_timeout_by_hand_in_each_reading() {
             consecutive: 1,
             duplicate_seen,
         };
-        sender.on_timeout(&timeout);
+        sender.on_event(Event::Timeout(&timeout));
         let found = (
-            sender.timeout_repair(&timeout),
+            sender.decision().timeout_repair,
             sender.decision().window,
             tag(&mut sender),
         );
@@ -561,7 +561,7 @@ prop_compose! {
 
 /// What a sender is told, and what it does.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Event {
+enum Step {
     /// The option of an acknowledgement.
     Report(u16),
     Acknowledged,
@@ -574,14 +574,14 @@ enum Event {
     Sends,
 }
 
-use Event::{
+use Step::{
     Acknowledged, FastRetransmit, Recovered, Report as Told, RunsDry, Sends, Timeout as Expires,
 };
 
 /// The window in segments after these events: "for wave level i, the corresponding congestion
 /// window size is 2 · i · max_segment_size", and "two segments only if the bit is not set" by a
 /// timeout, or "always". Nothing else moves it.
-fn window_after(events: &[Event], (initial, most): (u16, u16), always: bool) -> u16 {
+fn window_after(events: &[Step], (initial, most): (u16, u16), always: bool) -> u16 {
     let highest = (most / 2).clamp(1, 24);
     let last = events.iter().rev().find_map(|event| match event {
         Told(level) => Some(2 * level.clamp(&1, &highest)),
@@ -595,7 +595,7 @@ fn window_after(events: &[Event], (initial, most): (u16, u16), always: bool) -> 
 /// The last segment's wave, how many there are to be in it and its place, found by cutting all that
 /// was sent into waves.
 fn place_of_last(
-    events: &[Event],
+    events: &[Step],
     limits: (u16, u16),
     has_fixed_waves: bool,
     always: bool,
@@ -604,7 +604,7 @@ fn place_of_last(
         .filter(|at| events[*at] == Sends)
         .collect();
     // Whether such an event comes after the segment sent before and before this one.
-    let follows = |at: usize, event: Event| {
+    let follows = |at: usize, event: Step| {
         let before = sends.iter().rev().find(|sent| **sent < at);
         events[before.map_or(0, |sent| sent + 1)..at].contains(&event)
     };
@@ -632,7 +632,7 @@ fn place_of_last(
     Some((number, if is_last { position } else { length }, position))
 }
 
-fn events() -> impl Strategy<Value = Vec<Event>> {
+fn events() -> impl Strategy<Value = Vec<Step>> {
     let event = prop_oneof![
         20 => Just(Sends),
         3 => (0u16..30).prop_map(Told),
@@ -663,13 +663,13 @@ proptest! {
             true => TimeoutRepair::FirstSegment,
             false => TimeoutRepair::GoBackN,
         };
-        let mut sender = Real::new(RealConfig {
+        let mut sender = TcpReal::new(TcpRealConfig {
             initial_window: MSS * u64::from(initial),
             max_window: MSS * u64::from(most),
             has_fixed_waves,
             timeout_reduction,
             timeout_repair,
-            ..RealConfig::new(MSS)
+            ..TcpRealConfig::new(MSS)
         });
         let now = Time::ZERO;
         for (count, event) in events.iter().enumerate() {
@@ -677,20 +677,20 @@ proptest! {
             let (so_far, limits) = (&events[..=count], (initial, most));
             match *event {
                 Told(level) => feedback(&mut sender, level),
-                Acknowledged => sender.on_ack(&ack(now, MSS, Span::from_millis(10), window)),
-                FastRetransmit => sender.on_loss(&loss(now, window, window)),
-                Recovered => sender.on_recovered(now),
+                Acknowledged => sender.on_event(Event::Ack(&ack(now, MSS, Span::from_millis(10), window))),
+                FastRetransmit => sender.on_event(Event::Loss(&loss(now, window, window))),
+                Recovered => sender.on_event(Event::Recovered),
                 Expires(duplicate_seen) => {
                     let timeout = Timeout {
                         duplicate_seen,
                         ..timeout(now, window, window, 1)
                     };
-                    sender.on_timeout(&timeout);
+                    sender.on_event(Event::Timeout(&timeout));
                     let alone = first_alone && duplicate_seen && !always;
-                    let repair = sender.timeout_repair(&timeout);
+                    let repair = sender.decision().timeout_repair;
                     prop_assert_eq!(repair == TimeoutRepair::FirstSegment, alone);
                 }
-                RunsDry => sender.on_app_limited(now),
+                RunsDry => sender.on_event(Event::AppLimited),
                 Sends => {
                     let place = place_of_last(so_far, limits, has_fixed_waves, always);
                     prop_assert_eq!(Some(tag(&mut sender)), place, "{:?}", so_far);
@@ -710,7 +710,7 @@ proptest! {
         doubles: bool,
     ) {
         let opening = if doubles { Opening::SlowStart } else { Opening::Figure };
-        let config = RealConfig { has_level_of_wave, opening, ..by_figure(threshold) };
+        let config = TcpRealConfig { has_level_of_wave, opening, ..by_figure(threshold) };
         let mut meter = WaveMeter::new(config);
         let first_threshold = meter.threshold();
         for (count, &(at, wave, segments, position)) in arrivals.iter().enumerate() {
@@ -733,8 +733,8 @@ proptest! {
         limit in 1u64..300,
         opening in prop_oneof![Just(Opening::SlowStart), Just(Opening::Figure), Just(Opening::Jump)],
     ) {
-        let config = RealConfig { max_level, opening, max_window: MSS * limit, ..RealConfig::new(MSS) };
-        let (mut meter, mut sender) = (WaveMeter::new(config), Real::new(config));
+        let config = TcpRealConfig { max_level, opening, max_window: MSS * limit, ..TcpRealConfig::new(MSS) };
+        let (mut meter, mut sender) = (WaveMeter::new(config), TcpReal::new(config));
         let mut now = 0;
         for (wait, [wave, segments, position]) in tags {
             now += wait;

@@ -4,8 +4,8 @@ use alloc::boxed::Box;
 
 use super::super::{Domain, Parameter, ParameterError, Parameters, Row, Setup, Value};
 use super::{choice, flag};
-use crate::controllers::real::{
-    LevelRounding, Opening, Real, RealConfig, TimeoutReduction, WaveMeter,
+use crate::controllers::tcp_real::{
+    LevelRounding, Opening, TcpReal, TcpRealConfig, TimeoutReduction, WaveMeter,
 };
 use crate::{Controller, Meter, TimeoutRepair};
 
@@ -97,8 +97,8 @@ const PARAMETERS: &[Parameter] = &[
     TIMEOUT_REPAIR,
 ];
 
-fn config(setup: &Setup, parameters: &Parameters) -> Result<RealConfig, ParameterError> {
-    Ok(RealConfig {
+fn config(setup: &Setup, parameters: &Parameters) -> Result<TcpRealConfig, ParameterError> {
+    Ok(TcpRealConfig {
         mss: setup.mss,
         initial_window: setup.initial_window,
         initial_ssthresh: setup.initial_ssthresh,
@@ -144,7 +144,7 @@ fn config(setup: &Setup, parameters: &Parameters) -> Result<RealConfig, Paramete
 }
 
 fn build(setup: &Setup, parameters: &Parameters) -> Result<Box<dyn Controller>, ParameterError> {
-    Ok(Box::new(Real::new(config(setup, parameters)?)))
+    Ok(Box::new(TcpReal::new(config(setup, parameters)?)))
 }
 
 fn build_meter(setup: &Setup, parameters: &Parameters) -> Result<Box<dyn Meter>, ParameterError> {

@@ -1,13 +1,4 @@
-//! TCP-Real: the receiver sets the window, by how fast whole windows arrive.
-//!
-//! The sender sends in *waves*: as many segments as its window has, numbered, so that the receiver
-//! knows which arrival is the first of a wave, which the last, and how many there should be. The
-//! receiver ([`WaveMeter`]) measures the rate of each wave and answers with the *level* of the next
-//! one; the sender ([`Real`]) makes a window of two segments per level out of it. A segment that is
-//! lost inside of a wave changes no rate, so losses of a wireless link cost a repair and no window.
-//!
-//! Source: Zhang and Tsaoussidis, TCP-Real: Improving Real-time Capabilities of TCP over
-//! Heterogeneous Networks, NOSSDAV 2001, sections 2 and 3 and figure 1.
+//! What the paper on TCP-Real leaves open, and the settings that choose.
 //!
 //! # Decided where the paper is silent
 //! 1. **How a level rises while the path keeps one rate.** A bottleneck delivers every wave at the
@@ -19,14 +10,14 @@
 //!    wave-decision timer expires ([`Opening::SlowStart`]). From then on figure 1 is alone.
 //!    [`Opening::Figure`] and [`Opening::Jump`] are the two readings to the letter.
 //! 2. **The threshold before the first wave-decision timeout** is half of the highest level, as it
-//!    would be after a timeout at that level ([`RealConfig::threshold_share`]).
+//!    would be after a timeout at that level ([`TcpRealConfig::threshold_share`]).
 //! 3. **Whole levels.** Figure 1 gives fractions, the option has room for whole levels. The
 //!    receiver keeps the fraction and rounds what it reports; [`LevelRounding`] has the other
 //!    readings.
 //! 4. **The current level** of figure 1 is the receiver's last decision, not the level of the wave
 //!    that was just measured: the two differ for a round trip, in which the waves of the old level
 //!    are still arriving. Taking theirs undoes every decision by the next wave, so that two levels
-//!    take turns ([`RealConfig::has_level_of_wave`]).
+//!    take turns ([`TcpRealConfig::has_level_of_wave`]).
 //! 5. **One wave at a time is collected.** While the last segment of a wave is missing, segments of
 //!    the next one are those with whose arrival the timer is looked at. When the wave after the
 //!    next arrives, the old one is over as well, whatever the timer says: after an outage the rate
@@ -35,9 +26,9 @@
 //! 6. **A wave that is being sent grows with the window**, so that waves begin and end where the
 //!    bursts of the acknowledgement clock do; one that straddles two of them has the idle time
 //!    between them in its rate. It does not shrink with the window. A wave "fixed during each RTT",
-//!    as section 1 has it of the protocol that waves are from, is [`RealConfig::has_fixed_waves`]:
-//!    the opening then ends at the first wave that straddles two bursts, on the network of table 1
-//!    at level 2.
+//!    as section 1 has it of the protocol that waves are from,
+//!    is [`TcpRealConfig::has_fixed_waves`]: the opening then ends at the first wave that straddles
+//!    two bursts, on the network of table 1 at level 2.
 //! 7. **The threshold falls when the timer expires**, so before the rate of that wave is judged by
 //!    it.
 //! 8. A wave without a rate before it has nothing to be compared with and keeps the level; one that
@@ -46,16 +37,16 @@
 //!    first packet that is missing on, as Reno does, and as far as the window allows, which with
 //!    the bit set is all of it. "The sender retransmits the packet" (section 2.2) could mean that
 //!    packet alone while the rest of the window counts as outstanding:
-//!    [`RealConfig::timeout_repair`]. Then each further hole waits for a timer of its own (measured
-//!    beside table 1). It is so for timeouts that keep the window alone; where two segments are
-//!    left of it, what is outstanding would fill it, and the timeout is one of "Slow Start". The
-//!    window is not halved on entry, so what fast recovery adds to it for duplicate
+//!    [`TcpRealConfig::timeout_repair`]. Then each further hole waits for a timer of its own
+//!    (measured beside table 1). It is so for timeouts that keep the window alone; where two
+//!    segments are left of it, what is outstanding would fill it, and the timeout is one of "Slow
+//!    Start". The window is not halved on entry, so what fast recovery adds to it for duplicate
 //!    acknowledgements comes on top of the whole window.
 //! 10. **A timeout** that reduces the window begins a new wave of two segments. The next
 //!     acknowledgement brings the receiver's level back at once, for "the identical option is
 //!     repeated in every ACK": this, and no growth, is how the window recovers from a timeout.
 //!     Which timeouts do so the paper says twice: always (section 2.1, footnote 3), and only
-//!     without the bit (section 2.2): [`RealConfig::timeout_reduction`].
+//!     without the bit (section 2.2): [`TcpRealConfig::timeout_reduction`].
 //! 11. **A pause ends a wave.** The last segment before the source has no more, or before the
 //!     peer's window closes, is the last of its wave, however long that was meant to be: in a wave
 //!     that goes on after a pause the receiver would take the pause for congestion, and what
@@ -64,9 +55,9 @@
 //! 12. **A new path** is a new beginning of both halves. The sender numbers its waves 16,384
 //!     further on, which no loss does, and the receiver forgets what it measured.
 //! 13. **The rate of a wave that the timer ended** is what the next is compared with, as any other
-//!     ([`RealConfig::compares_with_timeouts`]). The next wave is then many times as fast, so that
-//!     figure 1 gives the highest level: every outage ends in a whole window at once, and the queue
-//!     has to hold it (`experiments/tcp_real`). Without it levels only fall.
+//!     ([`TcpRealConfig::compares_with_timeouts`]). The next wave is then many times as fast, so
+//!     that figure 1 gives the highest level: every outage ends in a whole window at once, and the
+//!     queue has to hold it (`experiments/tcp_real`). Without it levels only fall.
 //!
 //! # What the controller does not do
 //! * **It does not share.** Levels move by factors in both directions, and factors keep the ratio
@@ -88,31 +79,14 @@
 //!   0.618 + 0.382 / 1.92 = 0.82 only. That is the paper's "ratio of the wave size to wave
 //!   receiving time"; it matters to sources that pause often, and to the first waves of a
 //!   connection.
-//!
-//! Differs from the paper in: 1. the thirteen decisions above; 2. a segment says its place in its
-//! wave, without which the receiver could not tell that the last one arrived where one before it
-//! was lost; 3. where the text and figure 1 contradict each other (the text wants small windows to
-//! grow faster and large ones to shrink faster, the figure's weights do the opposite), the figure
-//! is taken, and where section 2.1 and footnote 3 have every timeout reduce the window and section
-//! 2.2 only one without the bit, section 2.2, unless [`TimeoutReduction::Always`] is chosen; 4. on
-//! the datagram transport there are no duplicate acknowledgements, so that the bit is never set,
-//! and no retransmission timer: what goes for a timeout is persistent congestion, losses over three
-//! probe timeouts, so that a window is reduced later than on TCP, every time, and there is no
-//! repair to choose; waves are of packets, which need not be full.
-
-mod meter;
-mod sender;
 
 use comity_units::Bytes;
 
 use crate::TimeoutRepair;
 
-pub use meter::WaveMeter;
-pub use sender::Real;
-
 /// Settings of both halves of TCP-Real.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct RealConfig {
+pub struct TcpRealConfig {
     /// The payload of a full segment.
     pub mss: Bytes,
     /// The window before the receiver's first report; rounded down to whole levels, and one at
@@ -147,7 +121,7 @@ pub struct RealConfig {
     pub timeout_repair: TimeoutRepair,
 }
 
-impl RealConfig {
+impl TcpRealConfig {
     /// 24 levels that begin with the lowest.
     pub const fn new(mss: Bytes) -> Self {
         Self {
@@ -167,8 +141,8 @@ impl RealConfig {
         }
     }
 
-    /// The level whose window is `window`, rounded down, from 1 to [`RealConfig::max_level`].
-    fn level_of(&self, window: Bytes) -> u16 {
+    /// The level whose window is `window`, rounded down, from 1 to [`TcpRealConfig::max_level`].
+    pub(super) fn level_of(&self, window: Bytes) -> u16 {
         let levels = window.get() / self.mss.get().max(1).saturating_mul(2);
         u16::try_from(levels)
             .unwrap_or(u16::MAX)
@@ -176,25 +150,21 @@ impl RealConfig {
     }
 
     /// The highest level that the largest window has room for.
-    fn highest(&self) -> u16 {
+    pub(super) fn highest(&self) -> u16 {
         self.level_of(self.max_window)
     }
 
     /// The window of a level: two segments each, and no more than there may be.
-    fn window_of(&self, level: u16) -> Bytes {
+    pub(super) fn window_of(&self, level: u16) -> Bytes {
         let segments = 2 * u64::from(level);
         Bytes::new(self.mss.get().saturating_mul(segments)).min(self.max_window)
     }
 
-    fn first_threshold(&self) -> f64 {
+    pub(super) fn first_threshold(&self) -> f64 {
         let highest = self.highest().min(self.level_of(self.initial_ssthresh));
         f64::from(highest) * self.threshold_share
     }
 }
-
-/// How far the waves of a sender on a new path are ahead of those on the path before: a quarter of
-/// all numbers, so that neither losses look like it nor what is still on the old path.
-const NEW_BEGINNING: u16 = 1 << 14;
 
 /// How a connection finds its first level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
