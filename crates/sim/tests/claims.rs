@@ -87,7 +87,7 @@ fn tests_that_hold_claims_exist() {
     }
 }
 
-/// `docs/claims.md` ends with what the tables say. To write it anew:
+/// `docs/reference/claims.md` ends with what the tables say. To write it anew:
 ///
 /// ```text
 /// COMITY_UPDATE=1 cargo test -p comity-sim --test claims
@@ -95,7 +95,7 @@ fn tests_that_hold_claims_exist() {
 #[test]
 fn the_page_is_up_to_date() {
     const MARK: &str = "<!-- What follows is made from crates/sim/src/scenario/claims. -->\n";
-    let path = root().join("docs/claims.md");
+    let path = root().join("docs/reference/claims.md");
     let page = fs::read_to_string(&path).unwrap();
     let (by_hand, made) = page.split_once(MARK).expect("the page has its mark");
     if std::env::var_os("COMITY_UPDATE").is_some() {
@@ -104,7 +104,7 @@ fn the_page_is_up_to_date() {
     } else {
         assert!(
             made == reference::markdown(),
-            "docs/claims.md is not what the tables say; write it anew with COMITY_UPDATE=1"
+            "docs/reference/claims.md is not what the tables say; write it anew with COMITY_UPDATE=1"
         );
     }
 }

@@ -1,4 +1,4 @@
-//! `docs/scenario.md` says what the tables of scenarios say.
+//! `docs/reference/scenario.md` says what the tables of scenarios say.
 //!
 //! To write it anew after a change of the tables:
 //!
@@ -6,9 +6,15 @@
 //! COMITY_UPDATE=1 cargo test -p comity-sim --test scenario_reference
 //! ```
 
+#[path = "scenario_reference/columns.rs"]
+mod columns;
+
 use comity_sim::scenario::reference;
 
-const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/scenario.md");
+const PAGE: &str = concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/../../docs/reference/scenario.md"
+);
 
 #[test]
 fn the_page_is_up_to_date() {
@@ -19,7 +25,7 @@ fn the_page_is_up_to_date() {
     let written = std::fs::read_to_string(PAGE).unwrap_or_default();
     assert!(
         written == page,
-        "docs/scenario.md is not what the tables say; write it anew with COMITY_UPDATE=1"
+        "docs/reference/scenario.md is not what the tables say; write it anew with COMITY_UPDATE=1"
     );
 }
 

@@ -1,7 +1,7 @@
 //! What endpoints and connections are configured with.
 //!
 //! [`SETTINGS`] is the one table: the fields of [`Settings`], the setters of [`ConfigBuilder`], the
-//! keys of URIs, the checks and `docs/uri.md` come from it. The transport's configuration and the
+//! keys of URIs, the checks and `docs/reference/settings.md` come from it. The transport's configuration and the
 //! transport parameters on the wire are made from a [`Config`].
 
 pub(crate) mod files;

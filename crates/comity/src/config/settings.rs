@@ -291,7 +291,7 @@ macro_rules! settings {
             }
         }
 
-        /// What stands in the table of settings, one method for each row. `docs/uri.md` has the
+        /// What stands in the table of settings, one method for each row. `docs/reference/settings.md` has the
         /// defaults and bounds.
         impl ConfigBuilder {
             $(setter!($name, [$($doc)+], $($type)+);)+

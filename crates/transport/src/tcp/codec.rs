@@ -66,7 +66,7 @@
 //!
 //! Both have the experimental kind 254 and are told apart by their length, because the paper fixes
 //! the length and the content of the first (its section 2.2) and so leaves no room for an
-//! experiment identifier (RFC 6994); `docs/protocol.md` has their bytes.
+//! experiment identifier (RFC 6994); `docs/protocol/tcp-options.md` has their bytes.
 //!
 //! | option | length | value | rides on |
 //! |---|---|---|---|

@@ -1,4 +1,4 @@
-//! What a packet may hold at most, each with its reason. `docs/protocol.md` lists them too.
+//! What a packet may hold at most, each with its reason. `docs/protocol/core.md` lists them too.
 
 use super::varint;
 

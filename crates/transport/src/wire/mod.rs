@@ -1,4 +1,4 @@
-//! Packets of the datagram transport as bytes. `docs/protocol.md` is the specification.
+//! Packets of the datagram transport as bytes. `docs/protocol/core.md` is the specification.
 //!
 //! [`header`] has what stands outside of the protection, [`frame`] what stands inside,
 //! [`parameters`] what two peers tell each other during the handshake, and [`number`] how 32 bits

@@ -1,6 +1,6 @@
 //! Packets of the datagram transport as bytes.
 //!
-//! The oracles: bytes worked out by hand after `docs/protocol.md` (`vectors`, `malformed`), the
+//! The oracles: bytes worked out by hand after `docs/protocol/core.md` (`vectors`, `malformed`), the
 //! page itself (`page`, `meters`), and that what was written is read back and what was cut is
 //! noticed (`properties`).
 

@@ -4,7 +4,7 @@
 //! for each claim the scenarios to run, the numbers to take from every run (measures), what to
 //! calculate from their means over the seeds (values), and what has to hold (checks).
 //! [`Book::load`] reads them all and finds every mistake before anything is run, [`Book::run`]
-//! runs what some claims need, and [`Book::judge`] says what came out. `docs/claims.md` explains
+//! runs what some claims need, and [`Book::judge`] says what came out. `docs/reference/claims.md` explains
 //! the format to those who write in it.
 //!
 //! ```text
