@@ -291,8 +291,8 @@ macro_rules! settings {
             }
         }
 
-        /// What stands in the table of settings, one method for each row. `docs/reference/settings.md` has the
-        /// defaults and bounds.
+        /// What stands in the table of settings, one method for each row.
+        /// `docs/reference/settings.md` has the defaults and bounds.
         impl ConfigBuilder {
             $(setter!($name, [$($doc)+], $($type)+);)+
         }

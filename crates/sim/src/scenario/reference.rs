@@ -16,7 +16,23 @@ use super::tables::flow::PRESETS;
 pub fn markdown() -> String {
     let mut page = tables(INTRODUCTION, &ScenarioFile::describe());
     page.push_str(&applications());
-    page
+    wrapped(&page)
+}
+
+/// Paragraphs and items at 100 columns; headings and tables as they are.
+fn wrapped(page: &str) -> String {
+    let block = |block: &str| {
+        let hanging = if block.starts_with("- ") { "  " } else { "" };
+        let options = textwrap::Options::new(100)
+            .subsequent_indent(hanging)
+            .word_splitter(textwrap::WordSplitter::NoHyphenation);
+        match block.starts_with(['|', '#']) {
+            true => block.to_owned(),
+            false => textwrap::fill(&block.trim_end().replace('\n', " "), options),
+        }
+    };
+    let blocks: Vec<String> = page.trim_end().split("\n\n").map(block).collect();
+    blocks.join("\n\n") + "\n"
 }
 
 /// The applications of the papers.

@@ -247,8 +247,8 @@ fn sack() -> Segment {
     }
 }
 
-/// The options of TCP-Real on a segment with payload that also acknowledges, as docs/protocol/tcp-options.md
-/// has them.
+/// The options of TCP-Real on a segment with payload that also acknowledges, as
+/// docs/protocol/tcp-options.md has them.
 const REAL_OPTIONS: [u8; 12] = [
     254, 4, 0x00, 0x18, // TCP_REAL: level 24
     254, 8, 0xff, 0xff, 0x00, 0x30, 0x00, 0x2f, // segment 47 of the 48 of wave 65535

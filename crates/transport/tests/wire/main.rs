@@ -1,7 +1,7 @@
 //! Packets of the datagram transport as bytes.
 //!
-//! The oracles: bytes worked out by hand after `docs/protocol/core.md` (`vectors`, `malformed`), the
-//! page itself (`page`, `meters`), and that what was written is read back and what was cut is
+//! The oracles: bytes worked out by hand after `docs/protocol/core.md` (`vectors`, `malformed`),
+//! the page itself (`page`, `meters`), and that what was written is read back and what was cut is
 //! noticed (`properties`).
 
 mod malformed;
