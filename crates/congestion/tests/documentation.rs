@@ -3,7 +3,7 @@
 //! To write it anew after a change of the table:
 //!
 //! ```text
-//! COMITY_UPDATE=1 cargo test -p comity-congestion --test documentation
+//! COMITY_UPDATE=1 cargo test -p comity-congestion --test it documentation
 //! ```
 
 use std::fmt::Write as _;
@@ -87,7 +87,7 @@ fn page() -> Result<String, std::fmt::Error> {
     let mut page = String::from(
         "# Controllers\n\n\
          Generated from the table in `crates/congestion/src/table`;\n\
-         `COMITY_UPDATE=1 cargo test -p comity-congestion --test documentation` writes it anew.\n",
+         `COMITY_UPDATE=1 cargo test -p comity-congestion --test it documentation` writes it anew.\n",
     );
     for row in TABLE {
         section(&mut page, row)?;

@@ -3,10 +3,9 @@
 //! To write it anew after a change of the tables:
 //!
 //! ```text
-//! COMITY_UPDATE=1 cargo test -p comity-sim --test scenario_reference
+//! COMITY_UPDATE=1 cargo test -p comity-sim --test it scenario_reference
 //! ```
 
-#[path = "scenario_reference/columns.rs"]
 mod columns;
 
 use comity_sim::scenario::reference;

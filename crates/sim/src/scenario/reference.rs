@@ -217,7 +217,7 @@ const INTRODUCTION: &str = "\
 # Scenario files
 
 Generated from the tables in `crates/sim/src/scenario/tables`;
-`COMITY_UPDATE=1 cargo test -p comity-sim --test scenario_reference` writes it anew, and
+`COMITY_UPDATE=1 cargo test -p comity-sim --test it scenario_reference` writes it anew, and
 `comity sim schema` prints it.
 
 A scenario is a TOML file. Every quantity has its unit in the value: durations such as `\"40ms\"` (`ns`,

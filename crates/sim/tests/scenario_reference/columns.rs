@@ -3,7 +3,7 @@
 //! To write it anew after a change of the columns:
 //!
 //! ```text
-//! COMITY_UPDATE=1 cargo test -p comity-sim --test scenario_reference columns
+//! COMITY_UPDATE=1 cargo test -p comity-sim --test it columns
 //! ```
 
 use std::collections::BTreeSet;
@@ -139,7 +139,7 @@ fn page() -> String {
     let mut page = String::from(
         "# Result columns\n\n\
          Generated from the tables in `crates/sim/src/results`;\n\
-         `COMITY_UPDATE=1 cargo test -p comity-sim --test scenario_reference columns` writes it anew.\n\n\
+         `COMITY_UPDATE=1 cargo test -p comity-sim --test it columns` writes it anew.\n\n\
          `comity sim run FILE --out PATH` and `comity lab run FILE --out PATH` store these tables as Parquet,\n\
          CSV or JSON. Every table but those of bins repeats the axes and the seed of the run.\n\n\
          \"Measured\" numbers count from the end of the warm-up to the end of the run. All other numbers count\n\

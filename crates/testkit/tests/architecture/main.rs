@@ -7,6 +7,7 @@
 
 mod circles;
 mod links;
+mod programs;
 
 use std::collections::{BTreeMap, BTreeSet};
 
