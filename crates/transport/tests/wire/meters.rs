@@ -106,8 +106,8 @@ fn psp_counts_rounds_as_on_the_page() {
                 let due = Time::from_millis(number(due));
                 assert_eq!(meter.wakeup(), Some(due), "{line:?}");
             }
-            ["told", "-"] => assert_eq!(meter.report(at), Report::None, "{line:?}"),
-            ["told", round, packets] => assert_eq!(
+            ["report", "-"] => assert_eq!(meter.report(at), Report::None, "{line:?}"),
+            ["report", round, packets] => assert_eq!(
                 meter.report(at),
                 Report::Count {
                     round: number(round),
