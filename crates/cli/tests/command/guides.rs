@@ -20,6 +20,7 @@ const CURL: &str = "command -v curl >/dev/null || curl() { python3 -c \
 /// The pages start a listener in the background and call it at once. A call that came too early
 /// (code 3) is made again.
 const CALL_AGAIN: &str = "comity() {
+    case $1 in send|recv|relay) ;; *) command comity \"$@\"; return ;; esac
     for attempt in 1 2 3 4 5 6 7 8 9 10; do
         local code=0
         command comity \"$@\" || code=$?
@@ -113,10 +114,7 @@ fn the_guide_to_relays() {
 fn the_guide_to_statistics() {
     let printed = run("statistics.md", 5);
     assert!(printed.contains("\"event\":\"end\""), "{printed}");
-    assert!(
-        printed.contains("comity_sections_reported_total{fate=\"on_time\"}"),
-        "{printed}"
-    );
+    assert!(printed.contains("comity_connections{"), "{printed}");
     assert!(printed.contains("\"reason\":\""), "{printed}");
 }
 
