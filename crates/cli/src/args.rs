@@ -3,6 +3,8 @@
 mod claims;
 mod demo;
 mod lab;
+#[cfg(test)]
+mod page;
 mod stream;
 
 use std::ffi::OsStr;
@@ -201,7 +203,7 @@ pub(crate) struct Printing {
     #[arg(long, value_name = "LIST", value_parser = seeds)]
     pub(crate) seeds: Option<Seeds>,
 
-    /// Print one JSON document (docs/run-json.md) instead of tables
+    /// Print one JSON document (docs/reference/run-json.md) instead of tables
     #[arg(long)]
     pub(crate) json: bool,
 

@@ -2,8 +2,8 @@
 //! network, once with two TLTCP flows and once with two flows of the recovery below it. The aim is
 //! a ratio of at most 1.3.
 //!
-//! Instructions are what counts on a machine that others share; `docs/performance.md` says how they
-//! are counted.
+//! Instructions are what counts on a machine that others share; `docs/results/simulator-cost.md`
+//! says how they are counted.
 
 #[path = "../tests/common/mod.rs"]
 mod common;

@@ -86,7 +86,7 @@ fn tests_that_hold_claims_exist() {
     }
 }
 
-/// `docs/claims.md` ends with the contents of the tables. To update it:
+/// `docs/reference/claims.md` ends with the contents of the tables. To update it:
 ///
 /// ```text
 /// COMITY_UPDATE=1 cargo test -p comity-sim --test it claims
@@ -94,7 +94,7 @@ fn tests_that_hold_claims_exist() {
 #[test]
 fn the_page_is_up_to_date() {
     const MARK: &str = "<!-- What follows is made from crates/sim/src/scenario/claims. -->\n";
-    let path = root().join("docs/claims.md");
+    let path = root().join("docs/reference/claims.md");
     let page = fs::read_to_string(&path).unwrap();
     let (by_hand, made) = page.split_once(MARK).expect("the page has its mark");
     if std::env::var_os("COMITY_UPDATE").is_some() {
@@ -103,7 +103,7 @@ fn the_page_is_up_to_date() {
     } else {
         assert!(
             made == reference::markdown(),
-            "docs/claims.md is out of date; update it with COMITY_UPDATE=1"
+            "docs/reference/claims.md is out of date; update it with COMITY_UPDATE=1"
         );
     }
 }

@@ -59,8 +59,8 @@ fn queue_and_drops(reports: &[RunReport]) -> (f64, f64) {
     (wait, drops)
 }
 
-/// Linux 6.18 between network namespaces, seconds 10 to 60 (docs/validation.md): the mean queueing
-/// delay within a twentieth, and drops within a third, of the nearer of two runs.
+/// Linux 6.18 between network namespaces, seconds 10 to 60 (docs/results/linux-tcp.md): the mean
+/// queueing delay within a twentieth, and drops within a third, of the nearer of two runs.
 #[test]
 fn greedy_flows_queue_and_lose_as_those_of_linux() {
     for (flows, wait, drops) in [

@@ -344,7 +344,7 @@ fn beside_sack(law: &str, buffer: u32, seed: u64) -> Network {
 }
 
 /// RAP and TFRC beside as many SACK TCP. With one delay for all flows the phases decide
-/// (docs/validation.md), so every flow has a different delay here, in both simulators.
+/// (docs/results/rap-tfrc.md), so every flow has a different delay here, in both simulators.
 #[test]
 fn rap_and_tfrc_share_with_sack_as_in_ns2() {
     let vectors = include_str!("../../../vectors/ns2/peers.txt");

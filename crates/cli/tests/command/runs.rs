@@ -97,7 +97,7 @@ fn the_json_document_is_the_one_described() {
         serde_json::from_slice(&ends(0, &["sim", "run", &file, "--json"]).stdout).unwrap();
     let mut keys = BTreeSet::new();
     collect(&document, &mut keys);
-    let page = fs::read_to_string(root().join("docs/run-json.md")).unwrap();
+    let page = fs::read_to_string(root().join("docs/reference/run-json.md")).unwrap();
     let described: BTreeSet<String> = page
         .split('`')
         .skip(1)

@@ -6,8 +6,8 @@
 //! [`Scenario::prepare`] gives the network of one, and [`execute()`] runs them all.
 //!
 //! The tables of the file are declared once, in `tables`: reading, checking, the paths of sweeps,
-//! the reference in `docs/scenario.md` and the JSON Schema ([`mod@reference`]) are made from the
-//! same lines.
+//! the reference in `docs/reference/scenario.md` and the JSON Schema ([`mod@reference`]) are made
+//! from the same lines.
 //!
 //! ```
 //! use comity_sim::scenario::{NoFiles, Reading, Scenario};

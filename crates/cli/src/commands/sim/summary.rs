@@ -305,7 +305,7 @@ impl Summary {
         }));
     }
 
-    /// The whole as one JSON document, described in `docs/run-json.md`.
+    /// The whole as one JSON document, described in `docs/reference/run-json.md`.
     pub(super) fn json(&self, scenario: &Scenario, wall_seconds: f64) -> Value {
         let axes = scenario.axes();
         let points: Vec<Value> = self

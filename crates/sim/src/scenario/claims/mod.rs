@@ -3,9 +3,9 @@
 //! A folder of experiments has a folder for each system, and in it scenarios and a `claims.toml`:
 //! for each claim the scenarios to run, the numbers to take from every run (measures), what to
 //! calculate from their means over the seeds (values), and what has to hold (checks).
-//! [`Book::load`] reads them all and finds every mistake before anything is run, [`Book::run`]
-//! runs what some claims need, and [`Book::judge`] says what came out. `docs/claims.md` explains
-//! the format to those who write in it.
+//! [`Book::load`] reads them all and finds every mistake before anything is run, [`Book::run`] runs
+//! what some claims need, and [`Book::judge`] says what came out. `docs/reference/claims.md`
+//! explains the format to those who write in it.
 //!
 //! ```text
 //! claims.toml --load--> Book --run--> Measured --judge--> ClaimReport
