@@ -2,7 +2,7 @@
 //! beside one another.
 
 mod common;
-mod core;
+mod transport;
 #[path = "endpoint/main.rs"]
 mod endpoint;
 mod many;
