@@ -232,14 +232,14 @@ pub(crate) struct Reading {
 
 #[derive(Debug, Args)]
 #[command(after_help = "Exit codes:
-  0    all runs were played
+  0    all runs are done
   1    a run failed, or its results could not be stored
   2    the command line or the scenario is wrong
   130  interrupted; nothing was stored
 
 Examples:
   comity sim run experiments/demo/dumbbell.toml
-  comity sim run experiments/demo/dumbbell.toml --set flow.tcp.window=20 --seeds 1-5
+  comity sim run experiments/demo/dumbbell.toml --set flow.tcp.rwnd=20 --seeds 1-5
   comity sim run experiments/demo/dumbbell.toml --out results/demo --jobs 4
   comity sim run experiments/demo/dumbbell.toml --json | jq .totals")]
 pub(crate) struct Run {
@@ -414,7 +414,7 @@ pub(crate) struct Emulate {
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) to: String,
 
-    /// A file with the keys of a link in a scenario, the way back in its table `reverse`; options
+    /// A file with the keys of a link in a scenario, its reverse direction in `reverse`; options
     /// replace its values
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,

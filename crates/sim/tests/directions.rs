@@ -1,4 +1,4 @@
-//! What is lost on the way to the destination and on the way back is told apart.
+//! What is lost on the way to the destination and in the reverse direction is told apart.
 
 mod common;
 
@@ -49,7 +49,7 @@ fn network(losses: [f64; 2]) -> Network {
     builder.network
 }
 
-fn play(losses: [f64; 2]) -> (Watch, RunReport) {
+fn simulate(losses: [f64; 2]) -> (Watch, RunReport) {
     let mut watch = Watch::default();
     let options = RunOptions { collapse: false };
     let report = run_observed(&network(losses), Seed::new(1), &options, &mut watch).unwrap();
@@ -58,7 +58,7 @@ fn play(losses: [f64; 2]) -> (Watch, RunReport) {
 
 #[test]
 fn each_way_has_its_own_losses() {
-    let (watch, report) = play([0.03, 0.01]);
+    let (watch, report) = simulate([0.03, 0.01]);
     for (link, [data, answers]) in report.links.iter().zip(watch.links) {
         assert!(data > 0 && answers > 0, "{data} {answers}");
         let dropped = link.dropped_full + link.dropped_early + link.lost;

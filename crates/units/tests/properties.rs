@@ -336,6 +336,7 @@ fn a_mistake_says_what_would_have_been_right() {
         ("x", "it does not begin with a number"),
         ("-1s", "it is negative"),
         ("4 x", "its unit is not known"),
+        ("4 MS", "its unit is not known; did you mean ms?"),
         ("0.1ns", "it is finer than the smallest unit"),
         ("9999999999999s", "it is too large"),
     ] {

@@ -305,7 +305,7 @@ pub(crate) mod tests {
                 .map(|step| Sample {
                     at_s: f64::from(step) / 10.0,
                     arrived_bytes: (mbps * 1e6 / 8.0 * f64::from(step) / 10.0) as u64,
-                    window_bytes: Some(20_000),
+                    cwnd_bytes: Some(20_000),
                     ssthresh_bytes: None,
                     in_flight_bytes: 10_000,
                     pacing_mbps: None,

@@ -469,7 +469,7 @@ impl Watch {
                     .received
                     .wire_bytes
                     .saturating_sub(receiver.received.packets * LONGER_HEADER),
-                window_bytes: path.window_bytes,
+                cwnd_bytes: path.window_bytes,
                 ssthresh_bytes: path.ssthresh_bytes,
                 in_flight_bytes: path.in_flight_bytes,
                 pacing_mbps: path.pacing_mbps,

@@ -125,7 +125,7 @@ pub(crate) struct Sample {
     /// Bytes on the wire that have arrived.
     pub(crate) arrived_bytes: u64,
     /// The congestion window.
-    pub(crate) window_bytes: Option<u64>,
+    pub(crate) cwnd_bytes: Option<u64>,
     /// The slow-start threshold.
     pub(crate) ssthresh_bytes: Option<u64>,
     /// What is in flight.

@@ -125,7 +125,7 @@ fn the_json_document_is_the_one_described() {
             assert!(keys.contains(key), "{key} is described and not there");
         }
     }
-    assert_eq!(document["format"], "comity-sim-run/1");
+    assert_eq!(document["format"], "comity-sim-run/2");
     let points = document["points"].as_array().unwrap();
     assert_eq!(points[0]["axes"]["queue"], 5);
     assert_eq!(points[1]["axes"]["queue"], "10 packets");

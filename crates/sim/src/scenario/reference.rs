@@ -22,8 +22,8 @@ pub fn markdown() -> String {
 /// The applications of the papers.
 fn applications() -> String {
     let mut text = String::from(
-        "\n## Applications of the papers\n\nWhat a `[[flow]]` has to be an application that one of the papers tells of; \
-         `comity list NAME` tells of each with all of its parameters.\n\n\
+        "\n## Applications of the papers\n\nThe keys that make a `[[flow]]` an application of one of the papers. `comity list NAME`\n\
+         prints each with all of its parameters.\n\n\
          | name | what it is | source | keys |\n| --- | --- | --- | --- |\n",
     );
     for application in APPLICATIONS {
@@ -54,7 +54,32 @@ pub(super) fn tables(introduction: &str, table: &TableDoc) -> String {
             page.table(&table, 2);
         }
     }
-    page.text
+    page.text.lines().map(wrapped).collect()
+}
+
+/// A line of prose in lines of at most 100 columns, those of an item indented; a row of a table as
+/// it is.
+fn wrapped(line: &str) -> String {
+    if line.starts_with('|') {
+        return format!("{line}\n");
+    }
+    let indent = if line.starts_with("- ") { "  " } else { "" };
+    let mut text = String::new();
+    let mut column = 0;
+    for word in line.split(' ') {
+        let width = word.chars().count();
+        if column > 0 && column + 1 + width > 100 {
+            text.push('\n');
+            text.push_str(indent);
+            column = indent.len();
+        } else if column > 0 {
+            text.push(' ');
+            column += 1;
+        }
+        text.push_str(word);
+        column += width;
+    }
+    text + "\n"
 }
 
 /// A key of a table, as the reference tells of it.
@@ -64,8 +89,7 @@ pub struct Key {
     pub name: String,
     /// What values it takes.
     pub values: String,
-    /// The value that stands for it when it is left out, or what that means; `None` where it is
-    /// required.
+    /// Its default, or what applies without the key; `None` if the key is required.
     pub default: Option<String>,
     /// What it is.
     pub summary: String,
@@ -152,8 +176,8 @@ fn key(field: &FieldDoc) -> Key {
     }
 }
 
-/// What the preset `name` of TCP sets: keys of a flow and their values; those of the table `rtt`
-/// with `rtt.` before them.
+/// What the preset `name` of TCP sets: keys of a flow and their values; those of the table `rto`
+/// with `rto.` before them.
 ///
 /// `None` where there is no such preset.
 pub fn preset(name: &str) -> Option<Vec<(&'static str, String)>> {
@@ -204,18 +228,19 @@ Generated from the tables in `crates/sim/src/scenario/tables`;
 `COMITY_UPDATE=1 cargo test -p comity-sim --test scenario_reference` writes it anew, and
 `comity sim schema` prints it.
 
-A scenario is a TOML file. Every quantity has its unit in the value: durations such as `\"40ms\"` (`ns`,
-`us`, `ms`, `s`, `min`, `h`), rates in bits per second such as `\"1.5Mbps\"` (`bps`, `kbps`, `Mbps`, `Gbps`),
-amounts of data such as `\"1500B\"` (`B`, `kB`, `MB`, `GB` and `KiB`, `MiB`, `GiB`). Windows and queues also
-take packets: `10` or `\"10 packets\"`. An unknown key is an error.
+A scenario is a TOML file. Every quantity has its unit in the value: durations such as `\"40ms\"`
+(`ns`, `us`, `ms`, `s`, `min`, `h`), rates in bits per second such as `\"1.5Mbps\"` (`bps`, `kbps`,
+`Mbps`, `Gbps`), amounts of data such as `\"1500B\"` (`B`, `kB`, `MB`, `GB` and `KiB`, `MiB`, `GiB`).
+Windows and queues also take packets: `10` or `\"10 packets\"`. An unknown key is an error.
 
-Paths of keys, in sweeps and in `comity sim run --set`, join keys with dots; an item of a list is meant by its
-`name`, its `group` or its number from 0, and `*` means all of them: `flow.tcp.window`,
+Paths of keys, in sweeps and in `comity sim run --set`, join keys with dots; an item of a list is
+meant by its `name`, its `group` or its number from 0, and `*` means all of them: `flow.tcp.rwnd`,
 `topology.bottleneck.queue`, `flow.*.start.spread`.
 
-Nodes and links have names, which `comity sim trace --link` takes. The host of a flow called `tcp-0` is the
-node `tcp-0.source` with the link `tcp-0.source` to its router, and `tcp-0.destination` at the other end; the
-way back of every link has `.reverse` behind the name.
+Nodes and links have names, which `comity sim trace --link` takes. The host of a flow called `tcp-0`
+is the node `tcp-0.source` with the link `tcp-0.source` to its router, and `tcp-0.destination` at
+the other end; the reverse direction of every link has `.reverse` behind the
+name.
 ";
 
 #[derive(Default)]
@@ -245,7 +270,7 @@ impl Page {
         self.fields(table);
         if let Some(variants) = &table.variants {
             let default = match variants.default {
-                Some(default) => format!(", \"{default}\" when it is left out"),
+                Some(default) => format!(", default \"{default}\""),
                 None => ", required".into(),
             };
             self.line(&format!(
@@ -279,7 +304,7 @@ impl Page {
         if table.fields.is_empty() {
             return;
         }
-        self.line("\n| key | value | when left out | what it is |");
+        self.line("\n| key | value | default | what it is |");
         self.line("| --- | --- | --- | --- |");
         for field in &table.fields {
             let presence = match field.presence {

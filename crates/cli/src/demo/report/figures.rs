@@ -279,7 +279,7 @@ pub(crate) fn queue(recording: &Recording) -> Chart {
 /// What the video's controller decided: its window, or its rate if it has no window.
 pub(crate) fn decision(recording: &Recording) -> Chart {
     let samples = video(recording);
-    let has_window = samples.iter().any(|sample| sample.window_bytes.is_some());
+    let has_window = samples.iter().any(|sample| sample.cwnd_bytes.is_some());
     let (layers, what, unit) = if has_window {
         (window(&samples), "window", "kB")
     } else {
@@ -356,7 +356,7 @@ fn window(samples: &[Sample]) -> Vec<Layer> {
 }
 
 fn window_of(sample: &Sample) -> Option<f64> {
-    sample.window_bytes.map(|bytes| bytes as f64)
+    sample.cwnd_bytes.map(|bytes| bytes as f64)
 }
 
 fn pacing(samples: &[Sample]) -> Vec<Layer> {
@@ -660,7 +660,7 @@ mod tests {
     fn without_a_window() -> Recording {
         let mut recording = recording();
         for sample in &mut recording.flows[0].samples {
-            sample.window_bytes = None;
+            sample.cwnd_bytes = None;
             sample.pacing_mbps = Some(2.0 + sample.at_s / 10.0);
             sample.peak_mbps = Some(6.0);
             sample.saved_bytes = Some(if sample.at_s < 5.0 { 30_000 } else { -12_000 });
