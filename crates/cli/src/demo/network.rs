@@ -98,8 +98,8 @@ pub(crate) struct Progress {
     pub(crate) rates_mbps: Vec<f64>,
 }
 
-/// The clock on the wall, which this runs by.
-#[allow(clippy::disallowed_methods, reason = "it plays in real time")]
+/// Wall-clock time.
+#[allow(clippy::disallowed_methods, reason = "it runs in real time")]
 fn now() -> Instant {
     Instant::now()
 }
@@ -121,7 +121,7 @@ struct Reported {
 }
 
 /// Runs until all is sent, or `is_stopped`.
-pub(crate) async fn play(
+pub(crate) async fn run(
     setup: Setup,
     plan: Vec<Planned>,
     is_stopped: Arc<AtomicBool>,
@@ -322,7 +322,7 @@ const fn word(reason: GapReason) -> &'static str {
         GapReason::Dropped(Reason::Dependency) => "what it needs was given up",
         GapReason::Dropped(Reason::Expired) => "expired at the sender",
         GapReason::Dropped(Reason::Infeasible) => "given up: it could not have arrived in time",
-        GapReason::Dropped(Reason::Shed) => "left out to fit the rate",
+        GapReason::Dropped(Reason::Shed) => "shed to fit the rate",
     }
 }
 
@@ -474,7 +474,7 @@ impl Watch {
                 in_flight_bytes: path.in_flight_bytes,
                 pacing_mbps: path.pacing_mbps,
                 peak_mbps: path.peak_mbps,
-                saved_bytes: path.saved_bytes,
+                tokens_bytes: path.saved_bytes,
                 target_mbps: path.target_mbps,
                 loss_events: sender.sent.loss_events,
             });

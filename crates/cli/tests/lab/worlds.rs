@@ -279,7 +279,7 @@ start = "200ms"
 sender = "echo sent to {address6}; echo broken >&2; exit 7"
 "#,
     );
-    let mut command = bench.comity(&["lab", "run", "flow.toml", "--out", "lab.csv"]);
+    let mut command = bench.comity(&["lab", "run", "flow.toml", "--out", "lab.csv", "--force"]);
     let output = command.args(["--logs", "logs"]).output().unwrap();
     let complaints = said(&output);
     assert_eq!(

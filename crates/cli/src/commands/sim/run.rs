@@ -1,6 +1,7 @@
 //! `comity sim run`
 
 use std::num::NonZeroUsize;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -47,6 +48,15 @@ pub(crate) fn run_all(
     + Send
     + 'static,
 ) -> Result<(), Failure> {
+    if let Some(out) = printing.out.as_ref().filter(|_| !printing.force)
+        && has_something(&out.path)
+    {
+        complain(&format!(
+            "{} exists; expected a new path, or --force to replace the results there",
+            out.path.display()
+        ));
+        return Err(Failure::Usage);
+    }
     let began = now();
     let mut summary = Summary::default();
     let mut completed = Vec::new();
@@ -156,6 +166,14 @@ fn simulation(
             |done| teller.finished(done),
             |outcome| teller.news((outcome.run.clone(), outcome.report)),
         )
+    }
+}
+
+/// Whether there is anything at a path but an empty folder.
+fn has_something(path: &Path) -> bool {
+    match std::fs::read_dir(path) {
+        Ok(mut entries) => entries.next().is_some(),
+        Err(_) => path.exists(),
     }
 }
 

@@ -367,6 +367,12 @@ impl Summary {
                 "\nloss, retransmitted and timeouts count from the start of a run, all else from the end of its warm-up",
             );
         }
+        if self.points.iter().any(Point::has_equal_runs) {
+            text.push_str(
+                "\nall seeds of a point gave the same run, because nothing in it is random: \
+                 an interval of zero says nothing",
+            );
+        }
         let runs = if self.runs == 1 { "run" } else { "runs" };
         if let Some(routers) = &self.routers {
             text.push_str(&format!(
@@ -554,6 +560,13 @@ pub(super) fn or_dash(value: Option<f64>, show: impl Fn(f64) -> String) -> Strin
 }
 
 impl Point {
+    /// Whether several seeds made no difference.
+    fn has_equal_runs(&self) -> bool {
+        let mut fingerprints = self.runs.iter().map(|run| run["fingerprint"].as_str());
+        let first = fingerprints.next().flatten();
+        self.runs.len() > 1 && first.is_some() && fingerprints.all(|other| other == first)
+    }
+
     fn add(&mut self, report: &RunReport, backbone: usize) {
         for name in report.groups() {
             let flows: Vec<_> = report

@@ -183,7 +183,8 @@ table! {
             ),
             FROM_PRESET,
         );
-        /// The receive buffer, which bounds the window that the receiver offers.
+        /// The receive buffer, which bounds the window that the receiver offers, and with it the
+        /// rate: `rwnd` in a round trip. The 6 MiB of preset "modern" carry 252 Mb/s at 200 ms.
         rwnd: Option<Extent> = Optional(WINDOW, FROM_PRESET);
         /// The first congestion window.
         initial_window: Option<Extent> = Optional(WINDOW, FROM_PRESET);
