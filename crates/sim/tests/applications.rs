@@ -1,6 +1,6 @@
 //! Token buckets and playback readers against models that step through time literally.
 
-mod common;
+use crate::common;
 
 use comity_congestion::recovery::RecoveryConfig;
 use comity_link::{Limit, Loss, LossModel, LossPlace};

@@ -90,7 +90,7 @@ fn tests_that_hold_claims_exist() {
 /// `docs/claims.md` ends with what the tables say. To write it anew:
 ///
 /// ```text
-/// COMITY_UPDATE=1 cargo test -p comity-sim --test claims
+/// COMITY_UPDATE=1 cargo test -p comity-sim --test it claims
 /// ```
 #[test]
 fn the_page_is_up_to_date() {

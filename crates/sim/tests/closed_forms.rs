@@ -1,6 +1,6 @@
 //! Runs whose outcome can be worked out by hand or from a formula.
 
-mod common;
+use crate::common;
 
 use comity_congestion::recovery::RecoveryConfig;
 use comity_link::{Limit, LinkConfig, Loss, LossModel, LossPlace, RateProfile};

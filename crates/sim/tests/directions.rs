@@ -1,6 +1,6 @@
 //! What is lost on the way to the destination and in the reverse direction is told apart.
 
-mod common;
+use crate::common;
 
 use comity_congestion::recovery::RecoveryConfig;
 use comity_link::{Limit, Loss, LossModel, LossPlace};

@@ -1,6 +1,6 @@
 //! TCP Libra over simulated networks: its closed form, equal rates, its estimate of the capacity.
 
-mod common;
+use crate::common;
 
 use std::f64::consts::PI;
 

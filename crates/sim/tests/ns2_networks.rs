@@ -13,7 +13,7 @@
 //! really is the same fails about once in a thousand; a shift of twice the bound passes as rarely.
 //! It is two-sided. The vectors are those of `vectors/ns2`.
 
-mod common;
+use crate::common;
 
 use std::fmt::Write as _;
 

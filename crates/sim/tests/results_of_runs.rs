@@ -1,6 +1,6 @@
 //! Results of real runs, from the engine to the file.
 
-mod common;
+use crate::common;
 
 use std::fs;
 use std::path::Path;

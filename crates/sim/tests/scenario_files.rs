@@ -380,7 +380,7 @@ fn every_key_replaces_its_own_setting() {
         ),
         ("sack = true", Config { sack: true, ..base }),
         (
-            "duplicate_threshold = 5\ncareful = false",
+            "duplicate_threshold = 5\nbugfix = false",
             Config {
                 recovery: RecoveryConfig {
                     duplicate_threshold: 5,

@@ -4,7 +4,7 @@
 //! To write it anew after a change, and then read it:
 //!
 //! ```text
-//! COMITY_UPDATE=1 cargo test -p comity-sim --test scenario_problems
+//! COMITY_UPDATE=1 cargo test -p comity-sim --test it scenario_problems
 //! ```
 
 use std::fmt::Write as _;

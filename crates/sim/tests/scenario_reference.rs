@@ -3,7 +3,7 @@
 //! To write it anew after a change of the tables:
 //!
 //! ```text
-//! COMITY_UPDATE=1 cargo test -p comity-sim --test scenario_reference
+//! COMITY_UPDATE=1 cargo test -p comity-sim --test it scenario_reference
 //! ```
 
 use comity_sim::scenario::reference;

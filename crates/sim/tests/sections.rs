@@ -1,6 +1,6 @@
 //! Flows of sections: what reaches the report of the deadline transport when it is run.
 
-mod common;
+use crate::common;
 
 use comity_congestion::table::Parameters;
 use comity_link::{CodelConfig, Limit, LinkConfig, Loss, LossModel, LossPlace, Queue};

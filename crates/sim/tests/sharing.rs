@@ -1,6 +1,6 @@
 //! Two flows of one controller over one bottleneck, from any start.
 
-mod common;
+use crate::common;
 
 use comity_congestion::recovery::RecoveryConfig;
 use comity_congestion::table::{Parameters, Value};

@@ -1,6 +1,6 @@
 //! Links that take no time, and the sources that nothing else would hold back.
 
-mod common;
+use crate::common;
 
 use comity_congestion::recovery::RecoveryConfig;
 use comity_link::{DelayProfile, Jitter, LinkConfig, RateProfile};

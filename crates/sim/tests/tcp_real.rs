@@ -1,7 +1,7 @@
 //! TCP-Real in the simulator: what its opening reaches, how flows share, and the datagram
 //! transport.
 
-mod common;
+use crate::common;
 
 use comity_congestion::recovery::RecoveryConfig;
 use comity_congestion::table::{Parameters, Value};

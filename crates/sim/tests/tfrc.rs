@@ -1,7 +1,7 @@
 //! Controllers of a rate in a network: against the throughput equation under random loss, against
 //! themselves, and in place of TCP.
 
-mod common;
+use crate::common;
 
 use comity_congestion::equation::throughput;
 use comity_congestion::table::{Parameters, Value};

@@ -1,7 +1,7 @@
 //! IFTP over two ends of the datagram transport and a path on which chosen packets are lost or
 //! late: what its sweeps are, packet by packet.
 
-mod pair;
+use crate::pair;
 
 use std::collections::{BTreeMap, BTreeSet};
 

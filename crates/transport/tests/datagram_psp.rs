@@ -1,7 +1,7 @@
 //! Packet spacing over two ends of the datagram transport and a path on which chosen packets are
 //! lost and chosen reports late: which spacing is in force when, read off the departures.
 
-mod pair;
+use crate::pair;
 
 use comity_congestion::controllers::{Psp, PspConfig, RoundMeter, Step};
 use comity_transport::datagram::Connection;

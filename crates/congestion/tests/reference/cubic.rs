@@ -5,7 +5,7 @@ use comity_congestion::{Controller, Loss, LossCause};
 use comity_units::{Bytes, Span, Time};
 use proptest::prelude::*;
 
-use crate::{ack, loss, timeout};
+use crate::reference::{ack, loss, timeout};
 
 const MSS: Bytes = Bytes::new(1_000);
 const C: f64 = 0.4;

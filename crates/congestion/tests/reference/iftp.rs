@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 
-use crate::{ack, sent};
+use crate::reference::{ack, sent};
 
 /// The round trip where a test does not say otherwise.
 const R: Span = Span::from_millis(100);

@@ -5,7 +5,7 @@ use comity_congestion::{Controller, Pacing};
 use comity_units::{Bytes, Rate, Seed, Span, Time};
 use proptest::prelude::*;
 
-use crate::{ack, loss, sent, timeout};
+use crate::reference::{ack, loss, sent, timeout};
 
 const MSS: Bytes = Bytes::new(1_000);
 

@@ -6,7 +6,7 @@ use comity_congestion::{Answered, Arrived, Controller};
 use comity_units::{Bytes, PacketNumber, Seed, Span, Time};
 use proptest::prelude::*;
 
-use crate::{ack, sent};
+use crate::reference::{ack, sent};
 
 const WIRE: Bytes = Bytes::new(1_000);
 /// A and X of the controller, and the round trip that it is told.

@@ -5,7 +5,7 @@ use comity_congestion::{Arrival, Controller, Feedback, Meter, Pacing, Report, Ta
 use comity_units::{Bytes, PacketNumber, Rate, Seed, Span, Time};
 use proptest::prelude::*;
 
-use crate::{ack, sent};
+use crate::reference::{ack, sent};
 
 const RTT: Span = Span::from_millis(84);
 const PACKET: Bytes = Bytes::new(1_428);

@@ -12,7 +12,7 @@ use comity_congestion::{Arrival, Controller, Feedback, Meter, Pacing, Report, Ta
 use comity_units::{Bytes, PacketNumber, Rate, Seed, Span, Time};
 use proptest::prelude::*;
 
-use crate::{ack, sent};
+use crate::reference::{ack, sent};
 
 const PACKET: Bytes = Bytes::new(1_000);
 

@@ -6,7 +6,7 @@ use comity_congestion::{Controller, Pacing};
 use comity_units::{Bytes, PacketNumber, Span, Time};
 use proptest::prelude::*;
 
-use crate::{ack, sent};
+use crate::reference::{ack, sent};
 
 const PACKET: Bytes = Bytes::new(1_000);
 

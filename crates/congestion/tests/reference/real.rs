@@ -11,7 +11,7 @@ use comity_units::{Bytes, PacketNumber, Span, Time};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-use crate::{ack, loss, timeout};
+use crate::reference::{ack, loss, timeout};
 
 const MSS: Bytes = Bytes::new(1_000);
 

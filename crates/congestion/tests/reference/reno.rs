@@ -5,7 +5,7 @@ use comity_congestion::controllers::{DecreaseBasis, Increase, Reno, RenoConfig, 
 use comity_units::{Bytes, Span, Time};
 use proptest::prelude::*;
 
-use crate::{ack, loss, timeout};
+use crate::reference::{ack, loss, timeout};
 
 const SMSS: u64 = 1_460;
 

@@ -5,7 +5,7 @@ use comity_congestion::{Controller, Feedback, Pacing, Report};
 use comity_units::{Bytes, Rate, Span, Time};
 use proptest::prelude::*;
 
-use crate::sent;
+use crate::reference::sent;
 
 const S: f64 = 1_000.0;
 const T_MBI: f64 = 64.0;

@@ -7,7 +7,7 @@ use comity_congestion::controllers::{Vegas, VegasConfig};
 use comity_units::{Bytes, Span, Time};
 use proptest::prelude::*;
 
-use crate::{ack, loss, sent, timeout};
+use crate::reference::{ack, loss, sent, timeout};
 
 const MSS: Bytes = Bytes::new(1_000);
 

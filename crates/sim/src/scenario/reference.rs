@@ -16,7 +16,23 @@ use super::tables::flow::PRESETS;
 pub fn markdown() -> String {
     let mut page = tables(INTRODUCTION, &ScenarioFile::describe());
     page.push_str(&applications());
-    page
+    wrapped(&page)
+}
+
+/// Paragraphs and items at 100 columns; headings and tables as they are.
+fn wrapped(page: &str) -> String {
+    let block = |block: &str| {
+        let hanging = if block.starts_with("- ") { "  " } else { "" };
+        let options = textwrap::Options::new(100)
+            .subsequent_indent(hanging)
+            .word_splitter(textwrap::WordSplitter::NoHyphenation);
+        match block.starts_with(['|', '#']) {
+            true => block.to_owned(),
+            false => textwrap::fill(&block.trim_end().replace('\n', " "), options),
+        }
+    };
+    let blocks: Vec<String> = page.trim_end().split("\n\n").map(block).collect();
+    blocks.join("\n\n") + "\n"
 }
 
 /// The applications of the papers.
@@ -54,32 +70,7 @@ pub(super) fn tables(introduction: &str, table: &TableDoc) -> String {
             page.table(&table, 2);
         }
     }
-    page.text.lines().map(wrapped).collect()
-}
-
-/// A line of prose in lines of at most 100 columns, those of an item indented; a row of a table as
-/// it is.
-fn wrapped(line: &str) -> String {
-    if line.starts_with('|') {
-        return format!("{line}\n");
-    }
-    let indent = if line.starts_with("- ") { "  " } else { "" };
-    let mut text = String::new();
-    let mut column = 0;
-    for word in line.split(' ') {
-        let width = word.chars().count();
-        if column > 0 && column + 1 + width > 100 {
-            text.push('\n');
-            text.push_str(indent);
-            column = indent.len();
-        } else if column > 0 {
-            text.push(' ');
-            column += 1;
-        }
-        text.push_str(word);
-        column += width;
-    }
-    text + "\n"
+    page.text
 }
 
 /// A key of a table, as the reference tells of it.
@@ -225,7 +216,7 @@ const INTRODUCTION: &str = "\
 # Scenario files
 
 Generated from the tables in `crates/sim/src/scenario/tables`;
-`COMITY_UPDATE=1 cargo test -p comity-sim --test scenario_reference` writes it anew, and
+`COMITY_UPDATE=1 cargo test -p comity-sim --test it scenario_reference` writes it anew, and
 `comity sim schema` prints it.
 
 A scenario is a TOML file. Every quantity has its unit in the value: durations such as `\"40ms\"`

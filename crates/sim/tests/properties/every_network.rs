@@ -5,9 +5,9 @@ use comity_sim::{RunOptions, run, run_observed};
 use comity_units::Seed;
 use proptest::prelude::*;
 
-use crate::flows::network;
-use crate::laws::{check_conservation, check_order, result};
-use crate::record::Record;
+use crate::properties::flows::network;
+use crate::properties::laws::{check_conservation, check_order, result};
+use crate::properties::record::Record;
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 250, ..ProptestConfig::default() })]

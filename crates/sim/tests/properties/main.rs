@@ -1,8 +1,7 @@
 //! What holds in every network: packets are conserved, links keep order, windows bound what is in
 //! flight, and a run depends on nothing but its network and seed.
 
-#[path = "../common/mod.rs"]
-mod common;
+use crate::common;
 
 mod draws;
 mod every_network;

@@ -6,6 +6,7 @@
 //! business (`scripts/purity.sh`).
 
 mod circles;
+mod programs;
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -3,7 +3,7 @@
 use comity_congestion::{Arrival, Meter, Report, Tag, table};
 use comity_units::{Bytes, PacketNumber, Span, Time};
 
-use crate::page::PAGE;
+use crate::wire::page::PAGE;
 
 /// The lines of the block with this mark, as words; empty lines and comments are left out.
 fn lines(mark: &str) -> Vec<Vec<&'static str>> {

@@ -7,7 +7,7 @@ use comity_transport::wire::header::{self, ConnectionId, Packet};
 use comity_transport::wire::{CloseCode, Stamp, limits};
 use comity_units::{PacketNumber, Span, Time};
 
-use crate::bytes;
+use crate::wire::bytes;
 
 pub(crate) const PAGE: &str = include_str!("../../../../docs/protocol.md");
 

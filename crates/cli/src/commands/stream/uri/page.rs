@@ -51,8 +51,8 @@ fn table(page: &mut String, title: &str, keys: &[Key]) -> std::fmt::Result {
 fn page() -> Result<String, std::fmt::Error> {
     let mut page = String::from(
         "# URIs and settings\n\n\
-         Generated from the tables in `crates/comity/src/config/settings.rs`, `crates/comity/src/uri/mod.rs` and\n\
-         `crates/cli/src/commands/stream/uri/media.rs`;\n\
+         Generated from the tables in `crates/comity/src/config/settings.rs`,\n\
+         `crates/comity/src/uri/mod.rs` and `crates/cli/src/commands/stream/uri/media.rs`;\n\
          `COMITY_UPDATE=1 cargo test -p comity-cli --bin comity uri::page` writes it anew.\n\n\
          | URI | what it is |\n\
          | --- | --- |\n\
