@@ -138,7 +138,7 @@ workload = { kind = "cbr", rate = "200kbps" }
 
 [[flow]]
 group = "tcp"
-window = 10
+rwnd = 10
 start = { spread = "1s" }
 
 [[sweep]]
@@ -195,7 +195,7 @@ missing = "nobody wrote it"
         let all: Vec<_> = book.claims().iter().collect();
         let (mut finished, mut early) = (Vec::new(), Vec::new());
         let measured = book
-            .play(&all, NonZeroUsize::new(jobs), None, |told| match told {
+            .run(&all, NonZeroUsize::new(jobs), None, |told| match told {
                 Told::Runs(done) => finished.push(done),
                 Told::Claim(place, measured) => early.push((place, measured.of(all[place]))),
             })
@@ -277,7 +277,7 @@ fn errors_state_position_value_and_expectation() {
         ),
         (
             "set",
-            format!("{HEAD}missing = \"m\"\nset = [\"flow.tpc.window=3\"]\n"),
+            format!("{HEAD}missing = \"m\"\nset = [\"flow.tpc.rwnd=3\"]\n"),
             &["tpc", "did you mean \"tcp\"?"],
         ),
         (
@@ -298,6 +298,26 @@ fn errors_state_position_value_and_expectation() {
                 "{HEAD}measure = [{{ name = \"x\", is = \"mean(flow.tcp.throughput)\" }}]\ncheck = [{{ says = \"c\", shows = \"x\" }}]\n"
             ),
             &["5:46", "no column called `throughput`", "throughput_bps"],
+        ),
+        (
+            "former column",
+            format!(
+                "{HEAD}measure = [{{ name = \"x\", is = \"mean(link.*.wait_mean_s)\" }}]\ncheck = [{{ says = \"c\", shows = \"x\" }}]\n"
+            ),
+            &[
+                "no column called `wait_mean_s`",
+                "did you mean `queueing_delay_mean_s`?",
+            ],
+        ),
+        (
+            "former key of a measure",
+            format!("{HEAD}measure = [{{ name = \"x\", play = \"z\", is = \"1\" }}]\n"),
+            &["`claim.0.measure.x.play`", "did you mean `run`?"],
+        ),
+        (
+            "former key in a setting",
+            format!("{HEAD}missing = \"m\"\nset = [\"flow.tcp.window=3\"]\n"),
+            &["did you mean \"rwnd\"?"],
         ),
         (
             "group",
@@ -354,11 +374,11 @@ fn errors_state_position_value_and_expectation() {
             &["6:35", "no point is like this", "there are 200kbps"],
         ),
         (
-            "play",
+            "run",
             format!(
-                "{HEAD}measure = [{{ name = \"x\", play = \"z\", is = \"1\" }}]\ncheck = [{{ says = \"c\", shows = \"x\" }}]\n"
+                "{HEAD}measure = [{{ name = \"x\", run = \"z\", is = \"1\" }}]\ncheck = [{{ says = \"c\", shows = \"x\" }}]\n"
             ),
-            &["no play called `z`"],
+            &["no run called `z`"],
         ),
         (
             "paper",

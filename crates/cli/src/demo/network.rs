@@ -99,8 +99,8 @@ pub(crate) struct Progress {
     pub(crate) rates_mbps: Vec<f64>,
 }
 
-/// The clock on the wall, which this runs by.
-#[allow(clippy::disallowed_methods, reason = "it plays in real time")]
+/// Wall-clock time.
+#[allow(clippy::disallowed_methods, reason = "it runs in real time")]
 fn now() -> Instant {
     Instant::now()
 }
@@ -122,7 +122,7 @@ struct Reported {
 }
 
 /// Runs until all is sent, or `is_stopped`.
-pub(crate) async fn play(
+pub(crate) async fn run(
     setup: Setup,
     plan: Vec<Planned>,
     is_stopped: Arc<AtomicBool>,
@@ -458,12 +458,12 @@ impl Watch {
                     .received
                     .wire_bytes
                     .saturating_sub(receiver.received.packets * LONGER_HEADER),
-                window_bytes: path.window_bytes,
+                cwnd_bytes: path.window_bytes,
                 ssthresh_bytes: path.ssthresh_bytes,
                 in_flight_bytes: path.in_flight_bytes,
                 pacing_mbps: path.pacing_mbps,
                 peak_mbps: path.peak_mbps,
-                saved_bytes: path.saved_bytes,
+                tokens_bytes: path.saved_bytes,
                 target_mbps: path.target_mbps,
                 loss_events: sender.sent.loss_events,
             });

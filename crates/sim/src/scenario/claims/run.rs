@@ -1,11 +1,11 @@
-//! Playing what claims need.
+//! Runs what claims need.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
-use super::super::{Execution, Interrupted, Run, RunSettings, execute, play};
+use super::super::{Execution, Interrupted, Run, RunSettings, execute, run as simulate};
 use super::grid::Samples;
 use super::measure::{Needed, Results, measure};
 use super::{Book, Claim, Measure, Pooled};
@@ -30,7 +30,7 @@ pub enum Told<'m> {
 
 /// Why claims could not be run.
 #[derive(Debug)]
-pub enum PlayError {
+pub enum RunError {
     /// The execution was cancelled.
     Interrupted,
     /// The engine refused a run.
@@ -44,7 +44,7 @@ pub enum PlayError {
     },
 }
 
-impl std::fmt::Display for PlayError {
+impl std::fmt::Display for RunError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Interrupted => f.write_str("interrupted"),
@@ -55,7 +55,7 @@ impl std::fmt::Display for PlayError {
     }
 }
 
-impl std::error::Error for PlayError {}
+impl std::error::Error for RunError {}
 
 impl Measured {
     /// What was measured for one claim.
@@ -114,14 +114,14 @@ impl Book {
     /// runs are done.
     ///
     /// # Errors
-    /// [`PlayError::Interrupted`] when `cancel` was set.
-    pub fn play(
+    /// [`RunError::Interrupted`] when `cancel` was set.
+    pub fn run(
         &self,
         claims: &[&Claim],
         jobs: Option<NonZeroUsize>,
         cancel: Option<&AtomicBool>,
         mut tell: impl FnMut(Told<'_>),
-    ) -> Result<Measured, PlayError> {
+    ) -> Result<Measured, RunError> {
         let mut measured = Measured::default();
         let mut done = 0;
         let mut left: Vec<usize> = (0..claims.len()).collect();
@@ -134,7 +134,7 @@ impl Book {
             }
             let mut runs = pooled.scenario.runs();
             runs.retain(|run| wanted.contains(&run.number));
-            pooled.play(
+            pooled.run(
                 &runs,
                 &demands,
                 jobs,
@@ -161,9 +161,12 @@ fn tell_whole(
     tell: &mut impl FnMut(Told<'_>),
 ) {
     left.retain(|&place| {
-        let waits = claims
-            .get(place)
-            .is_some_and(|claim| claim.plays.iter().any(|play| play.scenario >= next));
+        let waits = claims.get(place).is_some_and(|claim| {
+            claim
+                .selections
+                .iter()
+                .any(|selection| selection.scenario >= next)
+        });
         if !waits {
             tell(Told::Claim(place, measured));
         }
@@ -176,11 +179,11 @@ fn demands<'b>(scenario: usize, claims: &[&'b Claim]) -> Vec<Demand<'b>> {
         .iter()
         .flat_map(|claim| {
             claim.measures.iter().filter_map(move |measure| {
-                let play = claim.plays.get(measure.play)?;
-                (play.scenario == scenario).then_some(Demand {
+                let selection = claim.selections.get(measure.selection)?;
+                (selection.scenario == scenario).then_some(Demand {
                     claim: &claim.id,
                     measure,
-                    runs: &play.runs,
+                    runs: &selection.runs,
                 })
             })
         })
@@ -195,7 +198,7 @@ fn runs_of(demands: &[Demand<'_>]) -> BTreeSet<usize> {
 }
 
 impl Pooled {
-    fn play(
+    fn run(
         &self,
         runs: &[Run],
         demands: &[Demand<'_>],
@@ -203,14 +206,14 @@ impl Pooled {
         cancel: Option<&AtomicBool>,
         measured: &mut Measured,
         on_finished: &mut dyn FnMut(usize),
-    ) -> Result<(), PlayError> {
+    ) -> Result<(), RunError> {
         let mut needed = Needed::default();
         for demand in demands {
             needed.add(&demand.measure.expression);
         }
         // All measures of a run are taken where it was run, so that nothing else of it is kept.
         let measure_run = |network: &Network, run: &Run, settings: &RunSettings| {
-            let results = Results::of(&play(network, run, settings)?, &needed);
+            let results = Results::of(&simulate(network, run, settings)?, &needed);
             let asked = demands.iter().enumerate();
             Ok(asked
                 .filter(|(_, demand)| demand.runs.contains(&run.number))
@@ -252,9 +255,9 @@ impl Pooled {
         if let Some((run, error)) = error {
             let file = self.file.clone();
             let error = Box::new(error);
-            return Err(PlayError::Run { file, run, error });
+            return Err(RunError::Run { file, run, error });
         }
-        end.map_err(|Interrupted { .. }| PlayError::Interrupted)?;
+        end.map_err(|Interrupted { .. }| RunError::Interrupted)?;
         for (demand, points) in demands.iter().zip(taken) {
             let key = (demand.claim.to_owned(), demand.measure.outline.name.clone());
             let points = points.into_iter().map(|(_, seeds)| seeds).collect();
