@@ -12,7 +12,7 @@ use super::{Failure, complain, print, say};
 use crate::args;
 use crate::demo::account::{Account, share};
 use crate::demo::clip::Clip;
-use crate::demo::network::{Progress, Trouble, VIDEO, run};
+use crate::demo::network::{DemoError, Progress, VIDEO, run};
 use crate::demo::recording::{Recording, Setup};
 use crate::demo::report::{figures, page};
 use crate::demo::telling::{decimals, document, percent, situation, statements, text, wrap};
@@ -103,11 +103,11 @@ fn scaled(demand: Rate, flows: u16) -> Rate {
 }
 
 /// Says why there was nothing to see.
-fn refuse(trouble: &Trouble) -> Failure {
+fn refuse(trouble: &DemoError) -> Failure {
     say(&format!("error: {trouble}"));
     match trouble {
-        Trouble::Config(_) => Failure::Usage,
-        Trouble::Emulator(
+        DemoError::Config(_) => Failure::Usage,
+        DemoError::Emulator(
             comity_emulator::Error::Link { .. } | comity_emulator::Error::NoRate { .. },
         ) => Failure::Usage,
         _ => Failure::Failed,

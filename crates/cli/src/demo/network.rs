@@ -53,7 +53,7 @@ const PATIENCE: Duration = Duration::from_secs(3);
 
 /// Why there was no demonstration.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Trouble {
+pub(crate) enum DemoError {
     /// The configuration of the connections.
     #[error(transparent)]
     Config(#[from] ConfigError),
@@ -128,7 +128,7 @@ pub(crate) async fn run(
     is_stopped: Arc<AtomicBool>,
     begin: impl FnOnce(),
     mut tell: impl FnMut(&Progress),
-) -> Result<Recording, Trouble> {
+) -> Result<Recording, DemoError> {
     let key = PresharedKey::new(Randomness::system().bytes());
     let video = Config::builder()
         .preshared_key(key.clone())
@@ -159,7 +159,7 @@ pub(crate) async fn run(
     }
     begin();
     let [main, competitors @ ..] = flows.as_slice() else {
-        return Err(Trouble::NoReceiver);
+        return Err(DemoError::NoReceiver);
     };
     let cipher = match main.sender.cipher() {
         Some(Cipher::Aes128Gcm) => "AES-128-GCM",
@@ -219,7 +219,7 @@ pub(crate) async fn run(
     if let Ok(Err(end)) = finished
         && !end.is_clean()
     {
-        return Err(Trouble::Ended(end));
+        return Err(DemoError::Ended(end));
     }
     let offset_s = since(emulated_since, start);
     Ok(Recording {
@@ -268,7 +268,7 @@ async fn join(
     endpoint: &Endpoint,
     bottleneck: SocketAddr,
     config: Config,
-) -> Result<Ends, Trouble> {
+) -> Result<Ends, DemoError> {
     let (sender, receiver) = tokio::join!(connect(bottleneck, config), async {
         timeout(PATIENCE, endpoint.accept()).await.ok().flatten()
     });
@@ -278,8 +278,8 @@ async fn join(
             sender: Arc::new(sender),
             receiver: Arc::new(receiver),
         }),
-        (Err(reason), _) => Err(Trouble::Connect { flow: name, reason }),
-        (_, None) => Err(Trouble::NoReceiver),
+        (Err(reason), _) => Err(DemoError::Connect { flow: name, reason }),
+        (_, None) => Err(DemoError::NoReceiver),
     }
 }
 
@@ -333,7 +333,7 @@ async fn feed(
     start: Instant,
     sheds: bool,
     is_stopped: Arc<AtomicBool>,
-) -> Result<Fed, Trouble> {
+) -> Result<Fed, DemoError> {
     let mut sections = Vec::with_capacity(plan.len());
     let planned = plan.len();
     let mut ids: BTreeMap<(u16, u64), SectionId> = BTreeMap::new();
@@ -360,7 +360,7 @@ async fn feed(
                 .skip(StreamId(planned.stream), reason)
                 .map_err(Into::into),
         };
-        let id = sent.map_err(Trouble::Refused)?;
+        let id = sent.map_err(DemoError::Refused)?;
         ids.insert((planned.stream, planned.number), id);
         sections.push(Given { planned, id });
     }

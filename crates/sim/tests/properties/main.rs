@@ -1,8 +1,6 @@
 //! Properties of every network: packets are conserved, links keep order, windows bound the data in
 //! flight, and a run depends only on its network and seed.
 
-use crate::common;
-
 mod draws;
 mod every_network;
 mod flows;

@@ -7,9 +7,9 @@
 
 mod circles;
 mod links;
-mod programs;
 mod nameable;
 mod papers;
+mod programs;
 
 use std::collections::{BTreeMap, BTreeSet};
 
