@@ -3,6 +3,8 @@
 mod claims;
 mod demo;
 mod lab;
+#[cfg(test)]
+mod page;
 mod stream;
 
 use std::ffi::OsStr;
@@ -188,10 +190,14 @@ pub(crate) enum Sim {
 /// With which seeds a scenario is run, and what becomes of its results.
 #[derive(Debug, Args)]
 pub(crate) struct Printing {
-    /// Store the results: a folder of Parquet files (also NAME.parquet), a folder of CSV files
-    /// (NAME.csv) or a JSON file (NAME.json)
+    /// Store the results: a folder of Parquet files (NAME), a folder of CSV files (NAME.csv) or a
+    /// JSON file (NAME.json)
     #[arg(long, short, value_name = "PATH", value_parser = PathBufValueParser::new().try_map(Out::new))]
     pub(crate) out: Option<Out>,
+
+    /// Replace earlier results at the path of --out
+    #[arg(long, requires = "out")]
+    pub(crate) force: bool,
 
     /// Run every point with this seed instead of those of the file
     #[arg(long, value_name = "N", conflicts_with = "seeds", value_parser = seed)]
@@ -201,7 +207,7 @@ pub(crate) struct Printing {
     #[arg(long, value_name = "LIST", value_parser = seeds)]
     pub(crate) seeds: Option<Seeds>,
 
-    /// Print one JSON document (docs/run-json.md) instead of tables
+    /// Print one JSON document (docs/reference/run-json.md) instead of tables
     #[arg(long)]
     pub(crate) json: bool,
 
@@ -233,14 +239,14 @@ pub(crate) struct Reading {
 
 #[derive(Debug, Args)]
 #[command(after_help = "Exit codes:
-  0    all runs were played
+  0    all runs are done
   1    a run failed, or its results could not be stored
   2    the command line or the scenario is wrong
   130  interrupted; nothing was stored
 
 Examples:
   comity sim run experiments/demo/dumbbell.toml
-  comity sim run experiments/demo/dumbbell.toml --set flow.tcp.window=20 --seeds 1-5
+  comity sim run experiments/demo/dumbbell.toml --set flow.tcp.rwnd=20 --seeds 1-5
   comity sim run experiments/demo/dumbbell.toml --out results/demo --jobs 4
   comity sim run experiments/demo/dumbbell.toml --json | jq .totals")]
 pub(crate) struct Run {
@@ -557,12 +563,19 @@ impl Out {
     /// The ending says the format.
     fn new(path: PathBuf) -> Result<Self, String> {
         let format = match path.extension().map(OsStr::to_string_lossy).as_deref() {
-            None | Some("parquet") => Format::Parquet,
+            None => Format::Parquet,
+            Some("parquet") => {
+                return Err(
+                    "results are several tables, in Parquet a folder with a file for each; \
+                     expected a name without ending, .csv or .json"
+                        .into(),
+                );
+            }
             Some("csv") => Format::Csv,
             Some("json") => Format::Json,
             Some(ending) => {
                 return Err(format!(
-                    "no results are stored as .{ending}; expected .parquet, .csv, .json or a name without ending"
+                    "no results are stored as .{ending}; expected .csv, .json or a name without ending (Parquet)"
                 ));
             }
         };
@@ -694,7 +707,6 @@ mod tests {
         for (path, format) in [
             ("out", Format::Parquet),
             ("a.b/out", Format::Parquet),
-            ("out.parquet", Format::Parquet),
             ("out.csv", Format::Csv),
             ("out.json", Format::Json),
         ] {

@@ -1,4 +1,4 @@
-//! `docs/controllers.md` says what the table says.
+//! `docs/reference/controllers.md` says what the table says.
 //!
 //! To write it anew after a change of the table:
 //!
@@ -10,7 +10,10 @@ use std::fmt::Write as _;
 
 use comity_congestion::table::{Domain, Row, TABLE, Value};
 
-const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/controllers.md");
+const PAGE: &str = concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/../../docs/reference/controllers.md"
+);
 
 fn unit(domain: &Domain) -> &'static str {
     match domain {
@@ -103,14 +106,14 @@ fn page_matches_the_table() -> Result<(), Box<dyn std::error::Error>> {
         assert_eq!(
             found,
             expected,
-            "docs/controllers.md, line {}, is not what the table says",
+            "docs/reference/controllers.md, line {}, is not what the table says",
             line + 1
         );
     }
     assert_eq!(
         found.lines().count(),
         expected.lines().count(),
-        "docs/controllers.md is cut or too long"
+        "docs/reference/controllers.md is cut or too long"
     );
     Ok(())
 }

@@ -358,7 +358,7 @@ fn histogram(timing: &Timing) -> Value {
         .collect()
 }
 
-/// The statistics as JSON, described in `docs/emulator.md`.
+/// The statistics as JSON, described in `docs/reference/emulator.md`.
 fn document(event: &str, statistics: &Statistics) -> Value {
     let way = |way: &Way| {
         let (account, timing) = (&way.account, &way.timing);

@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use comity::sizes::{DEFAULT_DATAGRAM, MIN_INITIAL, UDP_IPV4, UDP_IPV6};
 
 /// The UDP payload of the first packets of a connection: a path that does not carry them carries
-/// no connection (`docs/protocol.md`).
+/// no connection (`docs/protocol/core.md`).
 const FIRST: u32 = MIN_INITIAL as u32;
 /// That of full packets, where the URI says nothing else.
 const FULL: u32 = DEFAULT_DATAGRAM as u32;
