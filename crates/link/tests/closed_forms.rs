@@ -82,7 +82,11 @@ fn another_packet_of_the_same_size_is_accepted_without_counting() {
         [at(8), at(16), at(17)]
     );
     assert_eq!(link.offer_another(at(0), 1_000).unwrap().departure, at(24));
-    assert_eq!(link.offer_another(at(7), 1_000), None, "three are in the link");
+    assert_eq!(
+        link.offer_another(at(7), 1_000),
+        None,
+        "three are in the link"
+    );
     assert_eq!(
         link.offer(at(7), packet(1_000)),
         Outcome::Dropped(DropCause::QueueFull)

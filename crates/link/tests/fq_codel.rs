@@ -169,10 +169,7 @@ fn sparse_flows_wait_for_other_new_flows_only() {
     let bound = (1_500 + 2 * 500) * NANOS_PER_BYTE;
     let longest = *waits.iter().max().unwrap();
     assert!(longest <= bound, "{longest} ns, at most {bound}");
-    assert!(
-        longest > bound / 2,
-        "{longest} ns: nothing was tested"
-    );
+    assert!(longest > bound / 2, "{longest} ns: nothing was tested");
 }
 
 /// Eight packets of flow 0 and three of flow 1 at once, with room for ten. The last makes eleven.

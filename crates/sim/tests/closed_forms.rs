@@ -338,10 +338,7 @@ fn an_on_off_link_loses_its_share() {
         let of_time = 2.0 * on * on * off * off / (both * both * both * seconds as f64);
         let of_packets = share * drop_on / report.links[0].offered_packets as f64;
         let bound = 4.0 * (drop_on * drop_on * of_time + of_packets).sqrt();
-        assert!(
-            bound < 0.1 * share * drop_on,
-            "the sample is large enough"
-        );
+        assert!(bound < 0.1 * share * drop_on, "the sample is large enough");
         assert!(
             (lost - share * drop_on).abs() < bound,
             "{lost}, not {} ± {bound}",

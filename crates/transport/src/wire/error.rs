@@ -94,7 +94,9 @@ impl fmt::Display for Problem {
             Self::OutOfRange { value, least, most } => {
                 write!(f, "found {value}, expected {least} to {most}")
             }
-            Self::Trailing { count } => write!(f, "found {count} bytes after the end, expected none"),
+            Self::Trailing { count } => {
+                write!(f, "found {count} bytes after the end, expected none")
+            }
             Self::Truncated { needed, available } => {
                 write!(f, "found {available} bytes, expected {needed}")
             }
