@@ -1,16 +1,19 @@
-//! `docs/controllers.md` says what the table says.
+//! `docs/reference/controllers.md` says what the table says.
 //!
 //! To write it anew after a change of the table:
 //!
 //! ```text
-//! COMITY_UPDATE=1 cargo test -p comity-congestion --test documentation
+//! COMITY_UPDATE=1 cargo test -p comity-congestion --test it documentation
 //! ```
 
 use std::fmt::Write as _;
 
 use comity_congestion::table::{Domain, Row, TABLE, Value};
 
-const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/controllers.md");
+const PAGE: &str = concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/../../docs/reference/controllers.md"
+);
 
 fn unit(domain: &Domain) -> &'static str {
     match domain {
@@ -84,7 +87,7 @@ fn page() -> Result<String, std::fmt::Error> {
     let mut page = String::from(
         "# Controllers\n\n\
          Generated from the table in `crates/congestion/src/table`;\n\
-         `COMITY_UPDATE=1 cargo test -p comity-congestion --test documentation` writes it anew.\n",
+         `COMITY_UPDATE=1 cargo test -p comity-congestion --test it documentation` writes it anew.\n",
     );
     for row in TABLE {
         section(&mut page, row)?;
@@ -103,14 +106,14 @@ fn page_matches_the_table() -> Result<(), Box<dyn std::error::Error>> {
         assert_eq!(
             found,
             expected,
-            "docs/controllers.md, line {}, is not what the table says",
+            "docs/reference/controllers.md, line {}, is not what the table says",
             line + 1
         );
     }
     assert_eq!(
         found.lines().count(),
         expected.lines().count(),
-        "docs/controllers.md is cut or too long"
+        "docs/reference/controllers.md is cut or too long"
     );
     Ok(())
 }

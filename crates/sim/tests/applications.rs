@@ -1,6 +1,6 @@
 //! Token buckets and playback readers against literal models that step through time.
 
-mod common;
+use crate::common;
 
 use comity_congestion::recovery::RecoveryConfig;
 use comity_link::{Limit, Loss, LossModel, LossPlace};
@@ -46,9 +46,9 @@ fn network(
     let mut builder = common::Builder::new(10, 0);
     let (a, b) = (builder.node("a"), builder.node("b"));
     let plain = common::link_config(rate, Span::from_millis(10), Limit::Unlimited);
-    let mut forth = plain.clone();
-    forth.losses = losses;
-    builder.link(a, b, forth);
+    let mut forward = plain.clone();
+    forward.losses = losses;
+    builder.link(a, b, forward);
     builder.link(b, a, plain);
     let flow = builder.flow("flow", (NodeId(0), NodeId(1)), transport, workload);
     flow.start = Start {

@@ -34,7 +34,7 @@ fn queue(scenario: &Scenario) -> Queue {
     queues.find(is_managed).unwrap().clone()
 }
 
-fn play(scenario: &Scenario) -> RunReport {
+fn simulate(scenario: &Scenario) -> RunReport {
     let (network, _) = scenario.prepare(&scenario.runs()[0]);
     run(&network, Seed::new(1), &RunOptions::default()).unwrap()
 }
@@ -88,7 +88,7 @@ fn bottleneck(report: &RunReport) -> (f64, f64, u64) {
         .iter()
         .find(|link| link.dropped_early + link.dropped_full > 0)
         .unwrap();
-    let wait = link.wait.mean * 1e3;
+    let wait = link.queueing_delay.mean * 1e3;
     (wait, link.utilisation.unwrap(), link.dropped_early)
 }
 
@@ -97,12 +97,12 @@ fn bottleneck(report: &RunReport) -> (f64, f64, u64) {
 fn pie_holds_the_delay_of_tcp_near_its_target() {
     for (target, low, high) in [("15ms", 9.0, 21.0), ("40ms", 28.0, 50.0)] {
         let table = format!("{{ kind = 'pie', target = '{target}' }}");
-        let (wait, used, early) = bottleneck(&play(&scenario(&table, GREEDY)));
+        let (wait, used, early) = bottleneck(&simulate(&scenario(&table, GREEDY)));
         assert!((low..high).contains(&wait), "{target}: {wait} ms");
         assert!(used > 0.93, "{target}: {used}");
         assert!(early > 50, "{target}: {early}");
     }
-    let (wait, _, early) = bottleneck(&play(&scenario("400", GREEDY)));
+    let (wait, _, early) = bottleneck(&simulate(&scenario("400", GREEDY)));
     assert!(wait > 200.0 && early == 0, "{wait} ms, {early}");
 }
 
@@ -127,7 +127,7 @@ fn fq_codel_spares_a_sparse_flow_and_shares_equally() {
         workload = { kind = "cbr", rate = "80kbps" }
     "#;
     let of = |queue: &str| {
-        let report = play(&scenario(queue, flows));
+        let report = simulate(&scenario(queue, flows));
         let sparse = report.flows.iter().find(|flow| flow.group == "sparse");
         let delay = &sparse.unwrap().delay;
         let goodputs = report.flows.iter().filter(|flow| flow.group != "sparse");

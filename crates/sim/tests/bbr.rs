@@ -1,7 +1,7 @@
 //! BBR in networks where its behaviour is known.
 
 use comity_sim::report::RunReport;
-use comity_sim::scenario::{NoFiles, Reading, Scenario, play};
+use comity_sim::scenario::{NoFiles, Reading, Scenario, run as simulate};
 
 /// Greedy flows with these controllers over one bottleneck, with bins of 100 ms; measured after
 /// `warmup`.
@@ -32,7 +32,7 @@ fn run(bottleneck: &str, duration: &str, warmup: &str, seed: u64, flows: &[&str]
     let scenario = scenario.unwrap_or_else(|problems| panic!("{problems}"));
     let run = scenario.runs()[0].clone();
     let (network, settings) = scenario.prepare(&run);
-    play(&network, &run, &settings).unwrap()
+    simulate(&network, &run, &settings).unwrap()
 }
 
 /// The rates of the flows in Mb/s on the wire.
@@ -78,7 +78,7 @@ fn a_flow_of_sections_fills_the_path() {
 
 /// When the window was cut to four segments for a round-trip measurement, in tenths of a second.
 fn probes(report: &RunReport, most: u64) -> Vec<usize> {
-    let windows = &report.series.as_ref().unwrap().flows[0].window_bytes;
+    let windows = &report.series.as_ref().unwrap().flows[0].cwnd_bytes;
     let low = |at: usize| windows[at] <= most;
     (1..windows.len())
         .filter(|&at| low(at) && !low(at - 1))

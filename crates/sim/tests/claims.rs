@@ -86,15 +86,15 @@ fn tests_that_hold_claims_exist() {
     }
 }
 
-/// `docs/claims.md` ends with the contents of the tables. To update it:
+/// `docs/reference/claims.md` ends with the contents of the tables. To update it:
 ///
 /// ```text
-/// COMITY_UPDATE=1 cargo test -p comity-sim --test claims
+/// COMITY_UPDATE=1 cargo test -p comity-sim --test it claims
 /// ```
 #[test]
 fn the_page_is_up_to_date() {
     const MARK: &str = "<!-- What follows is made from crates/sim/src/scenario/claims. -->\n";
-    let path = root().join("docs/claims.md");
+    let path = root().join("docs/reference/claims.md");
     let page = fs::read_to_string(&path).unwrap();
     let (by_hand, made) = page.split_once(MARK).expect("the page has its mark");
     if std::env::var_os("COMITY_UPDATE").is_some() {
@@ -103,7 +103,7 @@ fn the_page_is_up_to_date() {
     } else {
         assert!(
             made == reference::markdown(),
-            "docs/claims.md is out of date; update it with COMITY_UPDATE=1"
+            "docs/reference/claims.md is out of date; update it with COMITY_UPDATE=1"
         );
     }
 }
@@ -138,7 +138,7 @@ workload = { kind = "cbr", rate = "200kbps" }
 
 [[flow]]
 group = "tcp"
-window = 10
+rwnd = 10
 start = { spread = "1s" }
 
 [[sweep]]
@@ -195,7 +195,7 @@ missing = "nobody wrote it"
         let all: Vec<_> = book.claims().iter().collect();
         let (mut finished, mut early) = (Vec::new(), Vec::new());
         let measured = book
-            .play(&all, NonZeroUsize::new(jobs), None, |told| match told {
+            .run(&all, NonZeroUsize::new(jobs), None, |told| match told {
                 Told::Runs(done) => finished.push(done),
                 Told::Claim(place, measured) => early.push((place, measured.of(all[place]))),
             })
@@ -277,7 +277,7 @@ fn errors_state_position_value_and_expectation() {
         ),
         (
             "set",
-            format!("{HEAD}missing = \"m\"\nset = [\"flow.tpc.window=3\"]\n"),
+            format!("{HEAD}missing = \"m\"\nset = [\"flow.tpc.rwnd=3\"]\n"),
             &["tpc", "did you mean \"tcp\"?"],
         ),
         (
@@ -298,6 +298,26 @@ fn errors_state_position_value_and_expectation() {
                 "{HEAD}measure = [{{ name = \"x\", is = \"mean(flow.tcp.throughput)\" }}]\ncheck = [{{ says = \"c\", shows = \"x\" }}]\n"
             ),
             &["5:46", "no column called `throughput`", "throughput_bps"],
+        ),
+        (
+            "former column",
+            format!(
+                "{HEAD}measure = [{{ name = \"x\", is = \"mean(link.*.wait_mean_s)\" }}]\ncheck = [{{ says = \"c\", shows = \"x\" }}]\n"
+            ),
+            &[
+                "no column called `wait_mean_s`",
+                "did you mean `queueing_delay_mean_s`?",
+            ],
+        ),
+        (
+            "former key of a measure",
+            format!("{HEAD}measure = [{{ name = \"x\", play = \"z\", is = \"1\" }}]\n"),
+            &["`claim.0.measure.x.play`", "did you mean `run`?"],
+        ),
+        (
+            "former key in a setting",
+            format!("{HEAD}missing = \"m\"\nset = [\"flow.tcp.window=3\"]\n"),
+            &["did you mean \"rwnd\"?"],
         ),
         (
             "group",
@@ -354,11 +374,11 @@ fn errors_state_position_value_and_expectation() {
             &["6:35", "no point is like this", "there are 200kbps"],
         ),
         (
-            "play",
+            "run",
             format!(
-                "{HEAD}measure = [{{ name = \"x\", play = \"z\", is = \"1\" }}]\ncheck = [{{ says = \"c\", shows = \"x\" }}]\n"
+                "{HEAD}measure = [{{ name = \"x\", run = \"z\", is = \"1\" }}]\ncheck = [{{ says = \"c\", shows = \"x\" }}]\n"
             ),
-            &["no play called `z`"],
+            &["no run called `z`"],
         ),
         (
             "paper",

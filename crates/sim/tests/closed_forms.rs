@@ -1,6 +1,6 @@
 //! Runs with a known result, worked out by hand or from a formula.
 
-mod common;
+use crate::common;
 
 use comity_congestion::recovery::RecoveryConfig;
 use comity_link::{Limit, LinkConfig, Loss, LossModel, LossPlace, RateProfile};
@@ -12,16 +12,16 @@ use comity_sim::{RunOptions, run};
 use comity_transport::tcp::Config;
 use comity_units::{Bytes, Rate, Seed, Span, Time};
 
-fn play(network: &Network, seed: u64) -> RunReport {
+fn simulate(network: &Network, seed: u64) -> RunReport {
     run(network, Seed::new(seed), &RunOptions::default()).unwrap()
 }
 
 /// Two nodes, with a link of `rate` and `delay` in each direction.
-fn pair(seconds: u64, forth: LinkConfig, back: LinkConfig) -> common::Builder {
+fn pair(seconds: u64, forward: LinkConfig, reverse: LinkConfig) -> common::Builder {
     let mut builder = common::Builder::new(seconds, 0);
     let (a, b) = (builder.node("a"), builder.node("b"));
-    builder.link(a, b, forth);
-    builder.link(b, a, back);
+    builder.link(a, b, forward);
+    builder.link(b, a, reverse);
     builder
 }
 
@@ -65,7 +65,7 @@ fn a_file_takes_as_long_as_slow_start_by_rounds() {
         builder
             .flow("tcp", ENDS, tcp(1_000, has_handshake), workload)
             .start = Start::default();
-        let report = play(&builder.network, 1);
+        let report = simulate(&builder.network, 1);
         let flow = &report.flows[0];
         assert_eq!(flow.finished, Some(Time::from_micros(micros)));
         assert_eq!(
@@ -86,7 +86,7 @@ fn a_clamped_window_gives_window_over_round_trip() {
         let mut builder = pair(61, link.clone(), link.clone());
         builder.network.warmup = Span::from_secs(11);
         builder.flow("tcp", ENDS, tcp(window, true), Workload::Greedy);
-        let report = play(&builder.network, 1);
+        let report = simulate(&builder.network, 1);
         let round_trip = 0.101_04;
         let expected = (window as f64 / round_trip).min(1_000.0) * 50.0;
         let delivered = report.flows[0].delivered_bytes as f64 / 960.0;
@@ -127,7 +127,7 @@ fn constant_rate_into_a_drop_tail_queue_loses_an_exact_number() {
         wire: Bytes::new(1_000),
     });
     builder.flow("cbr", ENDS, datagram, workload).start = Start::default();
-    let report = play(&builder.network, 1);
+    let report = simulate(&builder.network, 1);
     let link = &report.links[0];
     assert_eq!(link.offered_packets, 12_501);
     assert_eq!(link.dropped_full, 2_481);
@@ -169,7 +169,7 @@ fn jitter_spreads_the_gaps_of_a_constant_rate_evenly() {
         });
         let workload = Workload::Cbr { spacing, jitter };
         builder.flow("cbr", ENDS, datagram, workload).start = Start::default();
-        let report = play(&builder.network, 1);
+        let report = simulate(&builder.network, 1);
         let gaps = &report.flows[0].arrival_spacing;
         assert!((99_800..100_200).contains(&gaps.count), "{}", gaps.count);
         let stddev = jitter * 1e-3 / 12_f64.sqrt();
@@ -210,7 +210,7 @@ fn poisson_arrivals_wait_as_pollaczek_and_khinchine_predict() {
             wire: Bytes::new(1_000),
         });
         builder.flow("poisson", ENDS, datagram, workload).start = Start::default();
-        let report = play(&builder.network, 1);
+        let report = simulate(&builder.network, 1);
         let link = &report.links[0];
         let customers = link.offered_packets as f64;
         let expected = load * service / (2.0 * (1.0 - load));
@@ -219,7 +219,7 @@ fn poisson_arrivals_wait_as_pollaczek_and_khinchine_predict() {
             bound < 0.1 * expected,
             "load {load}: the sample is large enough"
         );
-        let wait = link.wait.mean;
+        let wait = link.queueing_delay.mean;
         assert!(
             (wait - expected).abs() < bound,
             "load {load}: {wait}, not {expected} ± {bound}"
@@ -256,17 +256,17 @@ fn poisson_arrivals_wait_as_pollaczek_and_khinchine_predict() {
 #[test]
 fn throughput_follows_the_square_root_of_the_loss() {
     let rate_at = |loss: f64| {
-        let mut forth = common::link_config(
+        let mut forward = common::link_config(
             Rate::from_mbps(1_000),
             Span::from_millis(50),
             Limit::Unlimited,
         );
-        let back = forth.clone();
-        forth.losses.push(Loss {
+        let reverse = forward.clone();
+        forward.losses.push(Loss {
             model: LossModel::Bernoulli(loss),
             place: LossPlace::BeforeQueue,
         });
-        let mut builder = pair(1_000, forth, back);
+        let mut builder = pair(1_000, forward, reverse);
         builder.network.warmup = Span::from_secs(50);
         let config = Config {
             delayed_ack: None,
@@ -275,7 +275,7 @@ fn throughput_follows_the_square_root_of_the_loss() {
         };
         let tcp = common::ns2_tcp(config, RecoveryConfig::SACK, 1_000, 10_000);
         builder.flow("tcp", ENDS, tcp, Workload::Greedy);
-        let report = play(&builder.network, 1);
+        let report = simulate(&builder.network, 1);
         (
             report.flows[0].goodput_bps,
             report.flows[0].mean_rtt_s.unwrap(),
@@ -304,9 +304,9 @@ fn throughput_follows_the_square_root_of_the_loss() {
 #[test]
 fn an_on_off_link_loses_its_share() {
     for (on, off, drop_on) in [(1_000, 1_000, 0.2), (300, 900, 0.5), (2_000, 500, 1.0)] {
-        let mut forth =
+        let mut forward =
             common::link_config(Rate::from_mbps(8), Span::from_millis(5), Limit::Unlimited);
-        let back = forth.clone();
+        let reverse = forward.clone();
         let model = LossModel::OnOff {
             mean_on: Span::from_millis(on),
             mean_off: Span::from_millis(off),
@@ -314,12 +314,12 @@ fn an_on_off_link_loses_its_share() {
             drop_off: 0.0,
             start_on: true,
         };
-        forth.losses.push(Loss {
+        forward.losses.push(Loss {
             model,
             place: LossPlace::AfterTransmission,
         });
         let seconds = 4_000;
-        let mut builder = pair(seconds, forth, back);
+        let mut builder = pair(seconds, forward, reverse);
         let workload = Workload::Cbr {
             spacing: CbrSpacing::Rate(Rate::from_kbps(800)),
             jitter: 0.0,
@@ -328,7 +328,7 @@ fn an_on_off_link_loses_its_share() {
             wire: Bytes::new(1_000),
         });
         builder.flow("cbr", ENDS, datagram, workload).start = Start::default();
-        let report = play(&builder.network, 1);
+        let report = simulate(&builder.network, 1);
         let lost = report.links[0].lost as f64 / report.links[0].offered_packets as f64;
         let (on, off) = (on as f64 / 1e3, off as f64 / 1e3);
         let share = on / (on + off);
@@ -350,17 +350,17 @@ fn an_on_off_link_loses_its_share() {
 /// A link without capacity before the end has no utilisation.
 #[test]
 fn a_link_without_capacity_has_no_utilisation() {
-    let back = common::link_config(Rate::from_mbps(8), Span::from_millis(1), Limit::Unlimited);
+    let reverse = common::link_config(Rate::from_mbps(8), Span::from_millis(1), Limit::Unlimited);
     let shut_at = Time::from_millis(1);
-    let forth = LinkConfig {
+    let forward = LinkConfig {
         rate: RateProfile::Steps(vec![
             (shut_at, Rate::ZERO),
             (Time::from_secs(9), Rate::from_mbps(8)),
         ]),
-        ..back.clone()
+        ..reverse.clone()
     };
-    let builder = pair(5, forth, back);
-    let report = play(&builder.network, 1);
+    let builder = pair(5, forward, reverse);
+    let report = simulate(&builder.network, 1);
     assert_eq!(report.links[0].utilisation, None);
     assert_eq!(report.links[1].utilisation, Some(0.0));
 }

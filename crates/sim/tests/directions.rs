@@ -1,6 +1,6 @@
 //! Losses in the forward and in the reverse direction are counted separately.
 
-mod common;
+use crate::common;
 
 use comity_congestion::recovery::RecoveryConfig;
 use comity_link::{Limit, Loss, LossModel, LossPlace};
@@ -48,7 +48,7 @@ fn network(losses: [f64; 2]) -> Network {
     builder.network
 }
 
-fn play(losses: [f64; 2]) -> (Watch, RunReport) {
+fn simulate(losses: [f64; 2]) -> (Watch, RunReport) {
     let mut watch = Watch::default();
     let options = RunOptions { collapse: false };
     let report = run_observed(&network(losses), Seed::new(1), &options, &mut watch).unwrap();
@@ -57,7 +57,7 @@ fn play(losses: [f64; 2]) -> (Watch, RunReport) {
 
 #[test]
 fn each_direction_has_its_own_losses() {
-    let (watch, report) = play([0.03, 0.01]);
+    let (watch, report) = simulate([0.03, 0.01]);
     for (link, [data, answers]) in report.links.iter().zip(watch.links) {
         assert!(data > 0 && answers > 0, "{data} {answers}");
         let dropped = link.dropped_full + link.dropped_early + link.lost;

@@ -1,6 +1,6 @@
 //! TCP Libra over simulated networks: its closed form, equal rates, its estimate of the capacity.
 
-mod common;
+use crate::common;
 
 use std::f64::consts::PI;
 
@@ -34,7 +34,7 @@ fn given(rate: Rate) -> Vec<(&'static str, Value)> {
     ]
 }
 
-fn play(builder: &common::Builder, seed: u64) -> RunReport {
+fn simulate(builder: &common::Builder, seed: u64) -> RunReport {
     run(&builder.network, Seed::new(seed), &RunOptions::default()).unwrap()
 }
 
@@ -46,13 +46,13 @@ fn disjoint(seconds: u64, round_trips: &[u64], loss: f64) -> common::Builder {
         let b = builder.node(&format!("b{milliseconds}"));
         let delay = Span::from_micros(milliseconds * 500);
         let mut link = common::link_config(Rate::from_mbps(100), delay, Limit::Unlimited);
-        let back = link.clone();
+        let reverse = link.clone();
         link.losses = vec![Loss {
             model: LossModel::Bernoulli(loss),
             place: LossPlace::AfterTransmission,
         }];
         builder.link(a, b, link);
-        builder.link(b, a, back);
+        builder.link(b, a, reverse);
     }
     builder
 }
@@ -108,7 +108,7 @@ fn round_trips_from_30_to_180_ms_have_the_rate_of_the_closed_form() {
             Workload::Greedy,
         );
     }
-    let report = play(&builder, 1);
+    let report = simulate(&builder, 1);
     let mut rates = Vec::new();
     for (milliseconds, flow) in round_trips.iter().zip(&report.flows) {
         let found = flow.goodput_bps / 8.0 / 1_460.0;
@@ -158,7 +158,7 @@ fn dumbbell(seconds: u64, controller: &str, parameters: &[(&str, Value)]) -> com
 #[test]
 fn flows_of_different_round_trips_converge_to_equal_rates() {
     let index = |builder: &common::Builder| {
-        let report = play(builder, 3);
+        let report = simulate(builder, 3);
         let rates: Vec<f64> = report.flows.iter().map(|flow| flow.goodput_bps).collect();
         let total: f64 = rates.iter().sum();
         assert!(total > 16e6, "{rates:?}");
@@ -199,7 +199,7 @@ fn the_capacity_is_found_within_the_first_round_trips() {
             }
             builder.flow("libra", (a, b), spec, Workload::Greedy).start =
                 comity_sim::network::Start::default();
-            let report = play(&builder, 1);
+            let report = simulate(&builder, 1);
             let found = report.flows[0].capacity_bps.unwrap_or(0) as f64;
             let ratio = found / rate.as_bps() as f64;
             assert!((0.99..1.01).contains(&ratio), "{rate} {segments}: {found}");
@@ -223,7 +223,7 @@ fn with_timestamps_the_first_flight_measures_the_capacity() {
     }
     builder.flow("libra", (a, b), spec, Workload::Greedy).start =
         comity_sim::network::Start::default();
-    let found = play(&builder, 1).flows[0].capacity_bps.unwrap_or(0) as f64;
+    let found = simulate(&builder, 1).flows[0].capacity_bps.unwrap_or(0) as f64;
     let ratio = found / rate.as_bps() as f64;
     assert!((0.99..1.01).contains(&ratio), "{found}");
 }
@@ -231,7 +231,7 @@ fn with_timestamps_the_first_flight_measures_the_capacity() {
 #[test]
 fn the_same_seed_gives_the_same_run_and_another_does_not() {
     let builder = dumbbell(10, "libra", &[]);
-    let fingerprint = |seed| play(&builder, seed).fingerprint;
+    let fingerprint = |seed| simulate(&builder, seed).fingerprint;
     assert_eq!(fingerprint(1), fingerprint(1));
     assert_ne!(fingerprint(1), fingerprint(2));
 }
@@ -278,7 +278,7 @@ fn two_flows_converge_to_equal_rates_from_any_start() {
         ([180, 20], 200, 200),
     ] {
         for parameters in [&given[..], &[]] {
-            let rates: Vec<f64> = play(&two_flows(round_trips, late, window, parameters), 3)
+            let rates: Vec<f64> = simulate(&two_flows(round_trips, late, window, parameters), 3)
                 .flows
                 .iter()
                 .map(|flow| flow.goodput_bps / 1e6)

@@ -3,7 +3,7 @@
 //! The vectors are runs of `vectors/ns2/drops.tcl`; its README has their format. A run here and one
 //! of ns-2 must agree in every time to the microsecond and in every sequence number.
 
-mod common;
+use crate::common;
 
 use std::fmt::Write as _;
 

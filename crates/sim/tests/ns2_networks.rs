@@ -13,7 +13,7 @@
 //! quantity fails about once in a thousand; a shift of twice the bound passes as rarely. The test
 //! is two-sided. The vectors are those of `vectors/ns2`.
 
-mod common;
+use crate::common;
 
 use std::fmt::Write as _;
 
@@ -123,7 +123,7 @@ impl Comparison {
 }
 
 /// Runs a network from seeds 1 to `count`, on two threads.
-fn play(network: &Network, count: u64) -> Vec<RunReport> {
+fn simulate(network: &Network, count: u64) -> Vec<RunReport> {
     let one = |seed| run(network, Seed::new(seed), &RunOptions::default()).unwrap();
     std::thread::scope(|scope| {
         let odd = scope.spawn(move || (1..=count).step_by(2).map(one).collect::<Vec<_>>());
@@ -196,7 +196,7 @@ fn greedy_flows_on_the_dumbbell_lose_and_share_as_in_ns2() {
         for (flows, window) in [(50, 10), (30, 20), (30, 80)] {
             let name = format!("{variant}-{flows}-{window}");
             let tcp = common::ns2_tcp(Config::NS2_2_35, recovery(variant), 1_500, window);
-            let ours = play(&common::table1(flows, &tcp, 500, Span::from_millis(20)), 8);
+            let ours = simulate(&common::table1(flows, &tcp, 500, Span::from_millis(20)), 8);
             hold_dumbbell(
                 &mut comparison,
                 &name,
@@ -223,7 +223,7 @@ fn clamped_windows_on_the_dumbbell_lose_nothing() {
     ];
     for (name, flows, window, delay) in networks {
         let tcp = common::ns2_tcp(Config::NS2_2_35, recovery("reno"), 1_500, window);
-        let ours = play(
+        let ours = simulate(
             &common::table1(flows, &tcp, 500, Span::from_millis(delay)),
             3,
         );
@@ -304,7 +304,7 @@ fn four_flows_lose_and_share_as_in_ns2() {
             &mut comparison,
             &name,
             &rows(vectors, &name),
-            &play(&builder.network, 16),
+            &simulate(&builder.network, 16),
             1_000.0,
         );
     }
@@ -344,7 +344,7 @@ fn beside_sack(law: &str, buffer: u32, seed: u64) -> Network {
 }
 
 /// RAP and TFRC beside as many SACK TCP. With one delay for all flows the phases decide
-/// (docs/validation.md), so every flow has a different delay here, in both simulators.
+/// (docs/results/rap-tfrc.md), so every flow has a different delay here, in both simulators.
 #[test]
 fn rap_and_tfrc_share_with_sack_as_in_ns2() {
     let vectors = include_str!("../../../vectors/ns2/peers.txt");
@@ -410,7 +410,7 @@ fn the_parking_lot_is_shared_as_in_ns2() {
         builder.flow("tcp", (source, sink), tcp, Workload::Greedy);
     }
     // A row: seed, bytes acknowledged by each flow, drops at each link.
-    let ours: Vec<Vec<f64>> = play(&builder.network, 8)
+    let ours: Vec<Vec<f64>> = simulate(&builder.network, 8)
         .iter()
         .map(|report| {
             let delivered = report
@@ -456,7 +456,7 @@ fn the_parking_lot_is_shared_as_in_ns2() {
 fn spaced_packets_pass_and_drop_as_in_ns2() {
     let vectors = include_str!("../../../vectors/ns2/packet_spacing.txt");
     let mut comparison = Comparison::default();
-    let play = |gap, tcp, jitter, seeds| -> Vec<Vec<f64>> {
+    let simulate = |gap, tcp, jitter, seeds| -> Vec<Vec<f64>> {
         let transport = common::ns2_tcp(Config::NS2_2_35, recovery("reno"), 1_500, 20);
         let mut network = common::packet_spacing(16, tcp, Span::from_micros(gap), &transport, 20);
         for flow in &mut network.flows {
@@ -482,12 +482,12 @@ fn spaced_packets_pass_and_drop_as_in_ns2() {
             );
             row
         };
-        play(&network, seeds).iter().map(row).collect()
+        simulate(&network, seeds).iter().map(row).collect()
     };
     for tcp in [0, 16] {
         for gap in [0, 200, 1_000, 2_000, 5_000] {
             let name = format!("gap-{gap}-tcp-{tcp}");
-            let (theirs, ours) = (rows(vectors, &name), play(gap, tcp, 1.0, 6));
+            let (theirs, ours) = (rows(vectors, &name), simulate(gap, tcp, 1.0, 6));
             let mut hold = |quantity: &str, share: f64, value: &dyn Fn(&[f64]) -> f64| {
                 let all = |rows: &[Vec<f64>]| rows.iter().map(|row| value(row)).collect::<Vec<_>>();
                 let theirs = all(&theirs);
@@ -507,7 +507,10 @@ fn spaced_packets_pass_and_drop_as_in_ns2() {
     }
     // Exactly periodic senders lock into a pattern: some lose most packets, others none. The total
     // loss is the excess over the capacity, in any pattern.
-    let (theirs, ours) = (rows(vectors, "periodic-1000-tcp-0"), play(1_000, 0, 0.0, 3));
+    let (theirs, ours) = (
+        rows(vectors, "periodic-1000-tcp-0"),
+        simulate(1_000, 0, 0.0, 3),
+    );
     for (quantity, at, share) in [("passed", 1, 0.005), ("dropped", 2, 0.02)] {
         let theirs = column(&theirs, at);
         let resolution = share * mean(&theirs);
@@ -526,7 +529,7 @@ fn spaced_packets_pass_and_drop_as_in_ns2() {
 
 /// A file of 5 MB over a link that loses packets while it is on, for periods of a second on
 /// average.
-fn over_errors(variant: &str, loss: f64, is_forth: bool) -> Network {
+fn over_errors(variant: &str, loss: f64, is_forward: bool) -> Network {
     let mut config = Config::NS2_2000;
     config.rtt.tick = Span::from_millis(500);
     config.rtt.min_timeout = Span::from_secs(1);
@@ -534,8 +537,8 @@ fn over_errors(variant: &str, loss: f64, is_forth: bool) -> Network {
     let mut builder = common::Builder::new(4_000, 0);
     let (a, b) = (builder.node("a"), builder.node("b"));
     let (rate, delay) = (Rate::from_kbps(1_900), Span::from_millis(15));
-    let mut forth = common::link_config(rate, delay, Limit::Packets(10));
-    let mut back = common::link_config(rate, delay, Limit::Packets(10_000));
+    let mut forward = common::link_config(rate, delay, Limit::Packets(10));
+    let mut reverse = common::link_config(rate, delay, Limit::Packets(10_000));
     if loss > 0.0 {
         let model = LossModel::OnOff {
             mean_on: Span::from_secs(1),
@@ -544,14 +547,18 @@ fn over_errors(variant: &str, loss: f64, is_forth: bool) -> Network {
             drop_off: 0.0,
             start_on: true,
         };
-        let way = if is_forth { &mut forth } else { &mut back };
+        let way = if is_forward {
+            &mut forward
+        } else {
+            &mut reverse
+        };
         way.losses.push(Loss {
             model,
             place: LossPlace::AfterTransmission,
         });
     }
-    builder.link(a, b, forth);
-    builder.link(b, a, back);
+    builder.link(a, b, forward);
+    builder.link(b, a, reverse);
     builder
         .flow(
             "tcp",
@@ -567,10 +574,10 @@ fn over_errors(variant: &str, loss: f64, is_forth: bool) -> Network {
 fn a_file_over_a_link_that_is_on_and_off_takes_as_long_as_in_ns2() {
     let vectors = include_str!("../../../vectors/ns2/on_off.txt");
     let mut comparison = Comparison::default();
-    let mut hold = |variant: &str, is_forth: bool, loss: f64| {
+    let mut hold = |variant: &str, is_forward: bool, loss: f64| {
         let name = format!(
             "{variant} {} {loss}",
-            if is_forth { "forth" } else { "back" }
+            if is_forward { "forth" } else { "back" }
         );
         let theirs = rows(vectors, &name);
         // A row: seed, seconds, sent, retransmitted, timeouts, drops at the queue.
@@ -589,7 +596,7 @@ fn a_file_over_a_link_that_is_on_and_off_takes_as_long_as_in_ns2() {
                 drops,
             ]
         };
-        let ours: Vec<Vec<f64>> = play(&over_errors(variant, loss, is_forth), 40)
+        let ours: Vec<Vec<f64>> = simulate(&over_errors(variant, loss, is_forward), 40)
             .iter()
             .map(row)
             .collect();
@@ -629,7 +636,7 @@ fn the_same_file_without_errors_takes_exactly_as_long_as_in_ns2() {
     let vectors = include_str!("../../../vectors/ns2/on_off.txt");
     for variant in ["tahoe", "reno", "newreno"] {
         let theirs = &rows(vectors, &format!("{variant} forth 0"))[0];
-        let report = &play(&over_errors(variant, 0.0, true), 1)[0];
+        let report = &simulate(&over_errors(variant, 0.0, true), 1)[0];
         let flow = &report.flows[0];
         let ours = [
             flow.retransmitted_packets,

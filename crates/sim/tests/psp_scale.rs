@@ -49,7 +49,7 @@ fn place<const N: usize>(scenario: &Scenario, run: &Run, names: [&str; N]) -> [S
 }
 
 /// The outcome of each run whose point `is_wanted`, by the values of rate, scale and `dynamic_rtt`.
-fn play(is_wanted: impl Fn(&str, &str, &str) -> bool) -> BTreeMap<[String; 3], Outcome> {
+fn simulate(is_wanted: impl Fn(&str, &str, &str) -> bool) -> BTreeMap<[String; 3], Outcome> {
     let scenario = load("scale.toml");
     let mut found = BTreeMap::new();
     for point in scenario.runs() {
@@ -103,7 +103,7 @@ fn near(share: f64) -> Range<f64> {
 /// that in experiments/packet_spacing/scale.toml, and within half for the fewest packets.
 #[test]
 fn steps_that_go_with_the_rate_fill_and_share_links_of_every_rate() {
-    let found = play(|_, scale, dynamic| scale == "rate" && dynamic == "false");
+    let found = simulate(|_, scale, dynamic| scale == "rate" && dynamic == "false");
     assert_eq!(found.len(), 6);
     for (rate, used, lost) in [
         // Packets queued at the start of the measurement are carried in it.
@@ -128,7 +128,7 @@ fn steps_that_go_with_the_rate_fill_and_share_links_of_every_rate() {
 /// base round trip, where fixed steps leave a tenth and a sixth of the link unused.
 #[test]
 fn steps_that_go_with_the_rate_lose_less_than_fixed_ones_or_use_more() {
-    let found = play(|rate, _, _| !matches!(rate, "1Gbps" | "10Gbps"));
+    let found = simulate(|rate, _, _| !matches!(rate, "1Gbps" | "10Gbps"));
     assert_eq!(found.len(), 16);
     for (rate, dynamic, ratio) in [
         ("100kbps", "false", 0.2..0.7),

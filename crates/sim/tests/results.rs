@@ -51,7 +51,7 @@ fn two_runs() -> ResultSet {
     let mut first = flow("a, \"quoted\"\nand ß", "tltcp", 3e6);
     first.finished = Some(Time::from_nanos(12_345_678_901));
     first.srtt_s = Some(0.1);
-    first.window_bytes = Some(30_000);
+    first.cwnd_bytes = Some(30_000);
     first.delay = Summary {
         count: 4,
         mean: 0.05,
@@ -228,7 +228,7 @@ fn parquet_holds_the_values_with_their_types() {
     );
     assert_eq!(flows[2]["run"], Field::ULong(1));
     assert_eq!(flows[2]["axis.flow.controller"], text("cubic"));
-    for absent in ["finished_ns", "srtt_s", "window_bytes", "delay_mean_s"] {
+    for absent in ["finished_ns", "srtt_s", "cwnd_bytes", "delay_mean_s"] {
         assert_eq!(flows[1][absent], Field::Null, "{absent}");
     }
     assert_eq!(flows[1]["delay_count"], Field::ULong(0));
@@ -366,7 +366,7 @@ fn parquet_states_its_origin() {
     assert_eq!(entries["comity.scenario_text"], set.scenario.text);
     assert_eq!(entries["comity.command"], "comity run table1.toml");
     assert_eq!(entries["comity.version"], version);
-    assert_eq!(entries["comity.schema_version"], "1");
+    assert_eq!(entries["comity.schema_version"], "2");
     assert_eq!(entries["comity.table"], "runs");
     let units: BTreeMap<String, String> = serde_json::from_str(entries["comity.units"]).unwrap();
     let schema = file.schema_descr();
@@ -408,7 +408,7 @@ fn csv_and_json_hold_the_same_as_parquet() {
         serde_json::from_reader(File::open(separated.join("metadata.json")).unwrap()).unwrap();
     assert_eq!(document["metadata"], metadata);
     assert_eq!(metadata["scenario_text"], set.scenario.text.as_str());
-    assert_eq!(metadata["units"]["links"]["wait_p99_s"], "s");
+    assert_eq!(metadata["units"]["links"]["queueing_delay_p99_s"], "s");
 
     let mut cells = 0;
     for table in [

@@ -1,6 +1,6 @@
 //! Thousands of flows at once.
 
-mod common;
+use crate::common;
 
 use comity_sim::{RunOptions, run};
 use comity_units::Seed;

@@ -310,14 +310,14 @@ fn every_key_replaces_its_own_setting() {
             },
         ),
         (
-            "window = \"64KiB\"",
+            "rwnd = \"64KiB\"",
             Config {
                 receive_buffer: Bytes::new(65_536),
                 ..base
             },
         ),
         (
-            "window = \"7 packets\"",
+            "rwnd = \"7 packets\"",
             Config {
                 receive_buffer: Bytes::new(10_220),
                 ..base
@@ -525,7 +525,7 @@ fn every_key_replaces_its_own_setting() {
             },
         ),
         (
-            "rtt = { tick = \"500ms\", min_timeout = \"1s\", floor_before_backoff = false }",
+            "rto = { tick = \"500ms\", min_timeout = \"1s\", floor_before_backoff = false }",
             Config {
                 rtt: RttConfig {
                     tick: Span::from_millis(500),
@@ -537,7 +537,7 @@ fn every_key_replaces_its_own_setting() {
             },
         ),
         (
-            "rtt = { phase = \"3ms\", granularity = \"2ms\", initial_timeout = \"4s\", \
+            "rto = { phase = \"3ms\", granularity = \"2ms\", initial_timeout = \"4s\", \
              max_timeout = \"9s\", forget_after_backoff = false }",
             Config {
                 rtt: RttConfig {
@@ -652,18 +652,18 @@ fn links_carry_everything_that_a_link_can() {
     assert_eq!(one.losses[0].model, LossModel::Packets(vec![3, 4]));
     assert_eq!(one.losses[0].place, LossPlace::BeforeQueue);
     assert_eq!(one.losses[1].place, LossPlace::AfterTransmission);
-    let back = link("one.reverse");
+    let reverse = link("one.reverse");
     let steps = vec![
         (Time::ZERO, Rate::from_mbps(1)),
         (Time::from_secs(1), Rate::ZERO),
     ];
-    assert_eq!(back.rate, RateProfile::Steps(steps));
-    assert_eq!(back.delay, one.delay, "taken over");
-    assert_eq!(back.queue, one.queue, "taken over");
-    assert_eq!(back.losses, [], "never taken over");
-    assert_eq!(back.duplication, 0.0, "never taken over");
+    assert_eq!(reverse.rate, RateProfile::Steps(steps));
+    assert_eq!(reverse.delay, one.delay, "taken over");
+    assert_eq!(reverse.queue, one.queue, "taken over");
+    assert_eq!(reverse.losses, [], "never taken over");
+    assert_eq!(reverse.duplication, 0.0, "never taken over");
     assert_eq!(
-        back.jitter,
+        reverse.jitter,
         Jitter::Uniform {
             max: Span::from_millis(3),
             reorder: false

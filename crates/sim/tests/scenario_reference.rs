@@ -1,14 +1,19 @@
-//! `docs/scenario.md` agrees with the tables of scenarios.
+//! `docs/reference/scenario.md` agrees with the tables of scenarios.
 //!
 //! To update it after a change of the tables:
 //!
 //! ```text
-//! COMITY_UPDATE=1 cargo test -p comity-sim --test scenario_reference
+//! COMITY_UPDATE=1 cargo test -p comity-sim --test it scenario_reference
 //! ```
+
+mod columns;
 
 use comity_sim::scenario::reference;
 
-const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/scenario.md");
+const PAGE: &str = concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/../../docs/reference/scenario.md"
+);
 
 #[test]
 fn the_page_is_up_to_date() {
@@ -19,7 +24,7 @@ fn the_page_is_up_to_date() {
     let written = std::fs::read_to_string(PAGE).unwrap_or_default();
     assert!(
         written == page,
-        "docs/scenario.md is out of date; update it with COMITY_UPDATE=1"
+        "docs/reference/scenario.md is out of date; update it with COMITY_UPDATE=1"
     );
 }
 

@@ -1,6 +1,6 @@
 //! Flows of sections: the report of the deadline transport in a run.
 
-mod common;
+use crate::common;
 
 use comity_congestion::table::Parameters;
 use comity_link::{CodelConfig, Limit, LinkConfig, Loss, LossModel, LossPlace, Queue};
@@ -50,18 +50,18 @@ fn video(kbps: u64) -> Workload {
 fn network(there: LinkConfig, spec: SectionsSpec, workload: Workload) -> Network {
     let mut builder = Builder::new(20, 5);
     let (a, b) = (builder.node("a"), builder.node("b"));
-    let back = LinkConfig {
+    let reverse = LinkConfig {
         losses: Vec::new(),
         ..there.clone()
     };
     builder.link(a, b, there);
-    builder.link(b, a, back);
+    builder.link(b, a, reverse);
     let flow = builder.flow("video", (a, b), TransportSpec::Sections(spec), workload);
     flow.start = Start::default();
     builder.network
 }
 
-fn play(network: &Network) -> RunReport {
+fn simulate(network: &Network) -> RunReport {
     run(network, Seed::new(1), &RunOptions::default()).unwrap()
 }
 
@@ -72,7 +72,7 @@ fn only(report: &RunReport) -> (&FlowReport, &SectionsReport) {
 
 #[test]
 fn on_a_path_of_its_own_every_frame_is_on_time() {
-    let report = play(&network(
+    let report = simulate(&network(
         link(8),
         spec(120, Config::default()),
         video(4_000),
@@ -124,7 +124,7 @@ fn an_equal_share_is_the_smallest_of_all_links() {
         let transport = TransportSpec::Sections(spec.clone());
         builder.flow("video", (from, to), transport, video(4_000));
     }
-    let report = play(&builder.network);
+    let report = simulate(&builder.network);
     let of = |flow: usize| report.flows[flow].sections.as_ref().unwrap();
     // Bits per second for 15 s, with 1,423 of 1,480 bytes as payload.
     let carried = |bps: u64| bps * 15 / 8 * 1_423 / 1_480;
@@ -145,7 +145,7 @@ fn a_section_takes_its_transmission_and_propagation_time() {
         spacing: CbrSpacing::Interval(Span::from_millis(20)),
         jitter: 0.0,
     };
-    let report = play(&network(link(8), spec(100, Config::default()), workload));
+    let report = simulate(&network(link(8), spec(100, Config::default()), workload));
     let (_, sections) = only(&report);
     assert_eq!(sections.submitted, 751);
     // 1,000 bytes, 57 around the payload and 4 of departure at 8 Mb/s take 1.061 ms, the frame's
@@ -176,7 +176,7 @@ fn lost_bytes_are_retransmitted_in_time_unless_disabled() {
             controller: "fixed".to_owned(),
             ..spec(200, config(reliability))
         };
-        play(&network(lossy.clone(), spec, video(2_000)))
+        simulate(&network(lossy.clone(), spec, video(2_000)))
     };
     let timeline = with(Reliability::Timeline);
     let (_, sections) = only(&timeline);
@@ -214,7 +214,7 @@ fn marks_reach_the_receiver_and_replace_losses() {
             latency: None,
             ..spec(100, config)
         };
-        play(&network(marking.clone(), spec, Workload::Greedy))
+        simulate(&network(marking.clone(), spec, Workload::Greedy))
     };
     let marked = with(true);
     let (flow, sections) = only(&marked);
@@ -244,7 +244,7 @@ fn a_frame_without_room_costs_its_dependents() {
         send_buffer: 60_000,
         ..Config::default()
     };
-    let report = play(&network(link(20), spec(200, config), video(4_000)));
+    let report = simulate(&network(link(20), spec(200, config), video(4_000)));
     let (_, sections) = only(&report);
     // The others are submitted, and dropped because they depend on a skipped one.
     assert_eq!((sections.submitted, sections.refused), (360, 16));
@@ -261,7 +261,7 @@ fn hopeless_sections_flood_nobody() {
         jitter: 0.0,
     };
     let network = network(link(10), spec(10, Config::default()), workload);
-    let report = play(&network);
+    let report = simulate(&network);
     let (flow, sections) = only(&report);
     assert_eq!(sections.on_time, 0, "{sections:?}");
     // Twenty seconds with a packet in two milliseconds, plus the initial window.

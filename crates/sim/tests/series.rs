@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::Cursor;
 
 use comity_sim::network::Network;
-use comity_sim::scenario::{NoFiles, Reading, Run, RunSettings, Scenario, play};
+use comity_sim::scenario::{NoFiles, Reading, Run, RunSettings, Scenario, run as simulate};
 use comity_sim::trace::Tracer;
 use comity_sim::{RunOptions, run, run_observed};
 use comity_units::Span;
@@ -42,7 +42,7 @@ fn prepared(bins: &str) -> (Network, Run, RunSettings) {
 #[test]
 fn bins_sum_to_the_report() {
     let (network, run, settings) = prepared("bins = \"300ms\"");
-    let report = play(&network, &run, &settings).unwrap();
+    let report = simulate(&network, &run, &settings).unwrap();
     let plain = comity_sim::run(&network, run.seed, &RunOptions::default()).unwrap();
     assert_eq!(
         report.fingerprint, plain.fingerprint,
@@ -56,7 +56,7 @@ fn bins_sum_to_the_report() {
             flow.delivered_bytes.len(),
             flow.sent_packets.len(),
             flow.retransmitted_packets.len(),
-            flow.window_bytes.len(),
+            flow.cwnd_bytes.len(),
             flow.ssthresh_bytes.len(),
             flow.srtt_ns.len(),
         ] {
@@ -72,8 +72,8 @@ fn bins_sum_to_the_report() {
             sum(&flow.retransmitted_packets),
             total.retransmitted_packets
         );
-        if let Some(window) = total.window_bytes {
-            assert_eq!(flow.window_bytes.last(), Some(&window));
+        if let Some(window) = total.cwnd_bytes {
+            assert_eq!(flow.cwnd_bytes.last(), Some(&window));
             assert!(
                 total.retransmitted_packets > 0,
                 "the buffer never overflowed"

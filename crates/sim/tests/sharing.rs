@@ -1,6 +1,6 @@
 //! Two flows of one controller over one bottleneck, from any start.
 
-mod common;
+use crate::common;
 
 use comity_congestion::recovery::RecoveryConfig;
 use comity_congestion::table::{Parameters, Value};
@@ -71,7 +71,7 @@ impl Scene {
     }
 
     /// Runs the two flows for this time, measured over the last half.
-    fn play(&self, transport: &TransportSpec, lasting: Span) -> RunReport {
+    fn simulate(&self, transport: &TransportSpec, lasting: Span) -> RunReport {
         let mut builder = Builder::new(1, 0);
         builder.network.duration = lasting;
         builder.network.warmup = lasting / 2;
@@ -178,7 +178,7 @@ fn spacing_by_the_rate(scene: &Scene, is_damped: bool) -> TransportSpec {
 /// both.
 fn shares(scene: &Scene, transport: &TransportSpec, climbs: f64) -> (f64, f64) {
     let lasting = scene.climb().mul_f64(climbs).max(Span::from_secs(40));
-    let report = scene.play(transport, lasting);
+    let report = scene.simulate(transport, lasting);
     let [first, second] = [0, 1].map(|flow: usize| report.flows[flow].throughput_bps);
     (first / second, (first + second) / (scene.kbps as f64 * 1e3))
 }
@@ -267,7 +267,7 @@ proptest! {
     /// the packets may be lost.
     #[test]
     fn a_spaced_flow_keeps_a_packet_in_a_round_trip(scene in scenes(), is_damped in any::<bool>()) {
-        let report = scene.play(&spacing(is_damped, "fixed"), Span::from_secs(40));
+        let report = scene.simulate(&spacing(is_damped, "fixed"), Span::from_secs(40));
         let packets = scene.held() + f64::from(scene.queue());
         let longest = packets * 12e3 / (scene.kbps as f64 * 1e3) + 12e3 / 1e8;
         for flow in &report.flows {

@@ -28,8 +28,8 @@ use std::fmt;
 
 use comity_congestion::table::{Domain, ParameterError, Parameters, Row, Setup, Value};
 use comity_congestion::{
-    Ack, Answered, Arrived, Controller, Decision, DeliveryRate, Departure, Feedback, Loss,
-    LossCause, Pacing, RateSample, Report, Restart, Sent, Tag, Timeout,
+    Ack, Arrived, Controller, Decision, DeliveryRate, Departure, Event, Feedback, Idle, InOrderAck,
+    Loss, LossCause, Pacing, RateSample, Report, Sent, Tag, Timeout,
 };
 use comity_transport::wire::frame::Frame;
 use comity_units::{Bytes, PacketNumber, Rate, Span, Time};
@@ -340,7 +340,7 @@ impl Model {
                     report: &report,
                     rtt: None,
                 };
-                self.tell(|controller| controller.on_feedback(&feedback))
+                self.tell(|controller| controller.on_event(Event::Feedback(&feedback)))
                     .map(drop)
             }
             Operation::LimitByApplication(limited) => {
@@ -365,12 +365,12 @@ impl Model {
             Operation::Restart { timeouts } => self.restart(timeouts),
             Operation::Spurious => {
                 let now = self.now;
-                self.tell(|controller| controller.on_spurious_loss(now))
+                self.tell(|controller| controller.on_event(Event::SpuriousLoss { now }))
                     .map(drop)
             }
             Operation::TimeOut { duplicate_seen } => self.time_out(duplicate_seen),
             Operation::Wait(span) => self.wait_until(self.now + span),
-            Operation::Wake => match self.controller.wakeup() {
+            Operation::Wake => match self.controller.decision().wakeup {
                 Some(at) => self.wait_until(at),
                 None => Ok(()),
             },
@@ -410,10 +410,11 @@ impl Model {
                     packets: first as u32,
                     sample: self
                         .controller
-                        .needs_rate_samples()
+                        .needs()
+                        .rate_samples
                         .then(|| any_sample(noise)),
                 };
-                self.tell(|controller| controller.on_ack(&ack))
+                self.tell(|controller| controller.on_event(Event::Ack(&ack)))
             }
             1 => {
                 let loss = Loss {
@@ -429,7 +430,7 @@ impl Model {
                     },
                     restart: fourth & 2 == 0,
                 };
-                self.tell(|controller| controller.on_loss(&loss))
+                self.tell(|controller| controller.on_event(Event::Loss(&loss)))
             }
             2 => {
                 let timeout = Timeout {
@@ -439,7 +440,7 @@ impl Model {
                     consecutive: first as u32,
                     duplicate_seen: fourth & 1 == 0,
                 };
-                self.tell(|controller| controller.on_timeout(&timeout))
+                self.tell(|controller| controller.on_event(Event::Timeout(&timeout)))
             }
             3 => {
                 let sent = Sent {
@@ -453,7 +454,7 @@ impl Model {
                 self.tell_sent(&sent)
             }
             4 => {
-                let answered = Answered {
+                let answered = InOrderAck {
                     now,
                     number: PacketNumber::new(first),
                     arrived_at: (fourth & 1 == 0).then(|| Arrived {
@@ -462,14 +463,17 @@ impl Model {
                     }),
                 };
                 self.tell(|controller| {
-                    controller.on_packet_acked(now, PacketNumber::new(third));
-                    controller.on_in_order_ack(&answered);
+                    controller.on_event(Event::PacketAcked {
+                        now,
+                        number: PacketNumber::new(third),
+                    });
+                    controller.on_event(Event::InOrderAck(&answered));
                 })
             }
             _ => self.tell(|controller| {
-                controller.on_recovered(now);
-                controller.on_spurious_loss(now);
-                controller.on_wakeup(now);
+                controller.on_event(Event::Recovered);
+                controller.on_event(Event::SpuriousLoss { now });
+                controller.on_event(Event::Wakeup(now));
             }),
         }
         .map(drop)
@@ -496,11 +500,11 @@ impl Model {
 
     /// Records a departure, with room for the announced tag.
     fn tell_sent(&mut self, sent: &Sent) -> Result<(Decision, Decision), Violation> {
-        let room = Frame::Tag(self.controller.upcoming_tag(sent.now)).size();
+        let room = Frame::Tag(self.controller.upcoming_tag()).size();
         let tag = Cell::new(Tag::None);
         let (before, after) = self.tell(|controller| {
             tag.set(controller.tag(sent.now));
-            controller.on_sent(sent);
+            controller.on_event(Event::Sent(sent));
         })?;
         let takes = Frame::Tag(tag.get()).size();
         check(takes == room, Promise::Tag, before, after)?;
@@ -529,7 +533,7 @@ impl Model {
         let sample = self.deliver(acked, prior_in_flight);
         self.timeouts = 0;
         let numbers = oldest..self.oldest();
-        let answered = Answered {
+        let answered = InOrderAck {
             now: self.now,
             number: PacketNumber::new(numbers.end.saturating_sub(1)),
             // The receiver's clock is an hour ahead.
@@ -547,18 +551,21 @@ impl Model {
             in_recovery: self.recovering,
             marked: u32::from(marked),
             packets: u32::try_from(acked.get().div_ceil(self.setup.mss.get())).unwrap_or(u32::MAX),
-            sample: self.controller.needs_rate_samples().then_some(sample),
+            sample: self.controller.needs().rate_samples.then_some(sample),
         };
         let (before, after) = self.tell(|controller| {
-            if controller.needs_packet_numbers() {
+            if controller.needs().packet_numbers {
                 for number in numbers.clone() {
-                    controller.on_packet_acked(ack.now, PacketNumber::new(number));
+                    controller.on_event(Event::PacketAcked {
+                        now: ack.now,
+                        number: PacketNumber::new(number),
+                    });
                 }
             }
-            if controller.needs_in_order_acks() {
-                controller.on_in_order_ack(&answered);
+            if controller.needs().in_order_acks {
+                controller.on_event(Event::InOrderAck(&answered));
             }
-            controller.on_ack(&ack);
+            controller.on_event(Event::Ack(&ack));
         })?;
         let restored = match self.expectations.restores_window {
             true => self.largest.max(self.setup.mss * 4),
@@ -608,8 +615,10 @@ impl Model {
                 break;
             };
             let loss = self.rate.on_lost(&departure, mss);
-            if self.controller.needs_rate_samples() {
-                self.tell(|controller| controller.on_packet_lost(now, &loss))?;
+            if self.controller.needs().rate_samples {
+                self.tell(|controller| {
+                    controller.on_event(Event::PacketLost { now, loss: &loss });
+                })?;
             }
         }
         Ok(())
@@ -632,7 +641,7 @@ impl Model {
         if cause != LossCause::Mark {
             self.lose_packets(lost)?;
         }
-        let (before, after) = self.tell(|controller| controller.on_loss(&loss))?;
+        let (before, after) = self.tell(|controller| controller.on_event(Event::Loss(&loss)))?;
         if cause != LossCause::Mark && restart {
             self.flight.clear();
         }
@@ -661,7 +670,8 @@ impl Model {
             duplicate_seen,
         };
         self.lose_packets(self.in_flight)?;
-        let (before, after) = self.tell(|controller| controller.on_timeout(&timeout))?;
+        let (before, after) =
+            self.tell(|controller| controller.on_event(Event::Timeout(&timeout)))?;
         self.in_flight = Bytes::ZERO;
         self.recovering = false;
         self.sent_since_reaction = false;
@@ -673,13 +683,13 @@ impl Model {
             return Ok(());
         }
         let timeout = Span::from_millis(200);
-        let restart = Restart {
+        let idle = Idle {
             now: self.now,
-            idle: timeout * u64::from(timeouts) + Span::from_nanos(1),
+            pause: timeout * u64::from(timeouts) + Span::from_nanos(1),
             timeout,
             initial_window: self.setup.initial_window,
         };
-        let (before, after) = self.tell(|controller| controller.on_restart(&restart))?;
+        let (before, after) = self.tell(|controller| controller.on_event(Event::Idle(&idle)))?;
         let kept = after.window <= before.window
             && after.window >= before.window.min(self.setup.initial_window);
         check(kept, Promise::Restart, before, after)
@@ -702,18 +712,22 @@ impl Model {
             return Ok(());
         }
         self.recovering = false;
-        let now = self.now;
-        self.tell(|controller| controller.on_recovered(now))
+        self.tell(|controller| controller.on_event(Event::Recovered))
             .map(drop)
     }
 
     /// Lets time pass and wakes the controller at its requested times.
     fn wait_until(&mut self, end: Time) -> Result<(), Violation> {
-        while let Some(at) = self.controller.wakeup().filter(|at| *at <= end) {
+        while let Some(at) = self.controller.decision().wakeup.filter(|at| *at <= end) {
             self.now = self.now.max(at);
             let now = self.now;
-            let (before, after) = self.tell(|controller| controller.on_wakeup(now))?;
-            let later = self.controller.wakeup().is_none_or(|next| next > now);
+            let (before, after) =
+                self.tell(|controller| controller.on_event(Event::Wakeup(now)))?;
+            let later = self
+                .controller
+                .decision()
+                .wakeup
+                .is_none_or(|next| next > now);
             check(later, Promise::Wakeup, before, after)?;
         }
         self.now = self.now.max(end);
@@ -754,7 +768,11 @@ impl Model {
             _ => true,
         };
         check(flows, Promise::Pacing, before, after)?;
-        let due = self.controller.wakeup().is_none_or(|at| at >= self.now);
+        let due = self
+            .controller
+            .decision()
+            .wakeup
+            .is_none_or(|at| at >= self.now);
         check(due, Promise::Wakeup, before, after)?;
         Ok((before, after))
     }

@@ -15,7 +15,7 @@
 use std::fmt;
 
 use comity_congestion::table::{ParameterError, Parameters, Row, Setup};
-use comity_congestion::{Ack, Arrival, Controller, Feedback, Meter, Report, Sent, Tag};
+use comity_congestion::{Ack, Arrival, Controller, Event, Feedback, Meter, Report, Sent, Tag};
 use comity_units::{Bytes, PacketNumber, Span, Time};
 use proptest::prelude::*;
 
@@ -166,7 +166,7 @@ impl MeterModel {
                 self.arrive(overtaken);
             }
             Step::Report => self.report()?,
-            Step::RunDry => self.sender.on_app_limited(self.now),
+            Step::RunDry => self.sender.on_event(Event::AppLimited),
             Step::Wait(span) => self.wait(span)?,
         }
         Ok(())
@@ -191,14 +191,14 @@ impl MeterModel {
         let (now, number, wire) = (self.now, self.next, self.mss + Bytes::new(40));
         self.next = number.next();
         let tag = self.sender.tag(now);
-        self.sender.on_sent(&Sent {
+        self.sender.on_event(Event::Sent(&Sent {
             now,
             payload: self.mss,
             wire,
             number,
             in_flight: self.mss,
             app_limited: false,
-        });
+        }));
         (number, tag, wire)
     }
 
@@ -242,7 +242,7 @@ impl MeterModel {
         }
         self.reports += u32::from(report != Report::None);
         let rtt = Some(ROUND_TRIP);
-        self.sender.on_ack(&Ack {
+        self.sender.on_event(Event::Ack(&Ack {
             now: self.now,
             acked: self.mss,
             rtt,
@@ -252,12 +252,12 @@ impl MeterModel {
             marked: 0,
             packets: 1,
             sample: None,
-        });
-        self.sender.on_feedback(&Feedback {
+        }));
+        self.sender.on_event(Event::Feedback(&Feedback {
             now: self.now,
             report: &report,
             rtt,
-        });
+        }));
         Ok(())
     }
 

@@ -81,7 +81,7 @@ fn stream(pair: &mut Pair<Bytes>, count: u64, length: u32, latency: Span) {
         let section = section(pair.now(), number, length, latency);
         pair.ends[0].submit(pair.now(), section).expect("room");
     }
-    pair.ends[0].end(VIDEO);
+    pair.ends[0].end(VIDEO).unwrap();
     // At 30 % loss in each direction, the last packets may need many probes.
     assert!(pair.run_until_settled(Span::from_secs(60)), "comes to rest");
     pair.run_until(pair.now() + latency + Span::from_millis(200));

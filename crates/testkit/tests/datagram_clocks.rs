@@ -1,5 +1,5 @@
 //! Paced delivery between ends with different clocks, over a path with varying delay:
-//! `docs/protocol.md`, "How far paced delivery is from its time".
+//! `docs/protocol/core.md`, "How far paced delivery is from its time".
 
 use bytes::Bytes;
 use comity_link::{Jitter, LinkConfig};

@@ -285,7 +285,7 @@ proptest! {
             play.check_memory()?;
         }
         for stream in [PICTURES, SOUND, DATA] {
-            play.pair.ends[0].end(stream);
+            play.pair.ends[0].end(stream).unwrap();
         }
         let is_at_rest = play.pair.run_until_settled(Span::from_secs(300));
         prop_assert!(is_at_rest, "{law} does not become idle");

@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex};
 
 use comity_congestion::recovery::RecoveryConfig;
-use comity_congestion::{Ack, Answered, Controller, Decision, Loss, Pacing, Phase, Sent, Timeout};
+use comity_congestion::{Ack, Controller, Decision, Event, InOrderAck, Needs, Pacing, Phase, Sent};
 use comity_testkit::tcp::{BORN, Script, opener};
 use comity_transport::tcp::Config;
 use comity_units::{Bytes, PacketNumber, Time};
@@ -36,30 +36,44 @@ impl Calendar {
         };
         (Box::new(law), diary)
     }
-}
 
-impl Controller for Calendar {
     fn on_ack(&mut self, ack: &Ack) {
         self.diary.lock().unwrap().limited.push(ack.app_limited);
     }
-    fn on_loss(&mut self, _: &Loss) {}
-    fn on_timeout(&mut self, _: &Timeout) {}
+
     fn on_sent(&mut self, _: &Sent) {
         self.sent += 1;
     }
-    fn on_in_order_ack(&mut self, answered: &Answered) {
+
+    fn on_in_order_ack(&mut self, answered: &InOrderAck) {
         self.diary.lock().unwrap().answered.push(answered.number);
     }
-    fn needs_in_order_acks(&self) -> bool {
-        true
+}
+
+impl Controller for Calendar {
+    fn on_event(&mut self, event: Event<'_>) {
+        match event {
+            Event::Sent(sent) => self.on_sent(sent),
+            Event::InOrderAck(ack) => self.on_in_order_ack(ack),
+            Event::Ack(ack) => self.on_ack(ack),
+            _ => {}
+        }
     }
+
     fn decision(&self) -> Decision {
         let next = self.times.get(self.sent).copied().unwrap_or(0);
         Decision {
             window: Bytes::new(self.window),
             pacing: Pacing::At(Time::from_millis(next)),
-            ssthresh: None,
             phase: Phase::CongestionAvoidance,
+            ..Decision::default()
+        }
+    }
+
+    fn needs(&self) -> Needs {
+        Needs {
+            in_order_acks: true,
+            ..Needs::default()
         }
     }
 }

@@ -5,8 +5,8 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use comity_congestion::TimeoutRepair;
-use comity_congestion::controllers::real::{
-    Opening, Real, RealConfig, TimeoutReduction, WaveMeter,
+use comity_congestion::controllers::tcp_real::{
+    Opening, TcpReal, TcpRealConfig, TimeoutReduction, WaveMeter,
 };
 use comity_congestion::recovery::RecoveryConfig;
 use comity_testkit::tcp::{BORN, Chaos, Fate, Pair, Path, Script, Side};
@@ -23,19 +23,19 @@ const METERED: Config = Config {
     ..BORN
 };
 
-fn law() -> RealConfig {
-    RealConfig::new(Bytes::new(100))
+fn law() -> TcpRealConfig {
+    TcpRealConfig::new(Bytes::new(100))
 }
 
 fn sender(config: Config) -> Connection {
     sender_with(config, law())
 }
 
-fn sender_with(config: Config, law: RealConfig) -> Connection {
-    Connection::connect(Arc::new(config), Box::new(Real::new(law)))
+fn sender_with(config: Config, law: TcpRealConfig) -> Connection {
+    Connection::connect(Arc::new(config), Box::new(TcpReal::new(law)))
 }
 
-fn receiver(config: Config, law: RealConfig) -> Connection {
+fn receiver(config: Config, law: TcpRealConfig) -> Connection {
     Connection::listen_to_receive(Arc::new(config)).with_meter(Box::new(WaveMeter::new(law)))
 }
 
@@ -72,7 +72,7 @@ fn six_in_flight() -> Script {
 /// acknowledgement of that very segment carries 5.
 #[test]
 fn the_wave_decision_timer_at_the_receiver() {
-    let by_figure = RealConfig {
+    let by_figure = TcpRealConfig {
         opening: Opening::Figure,
         ..law()
     };
@@ -145,7 +145,7 @@ fn the_duplicate_bit_at_the_sender() {
 }
 
 /// Four segments in flight from 101 on, and one duplicate acknowledgement.
-fn four_in_flight_and_a_duplicate(law: RealConfig) -> Script {
+fn four_in_flight_and_a_duplicate(law: TcpRealConfig) -> Script {
     let mut script = Script::new(sender_with(METERED, law));
     script.call(0, |connection| connection.write(10_000));
     expect_wave(&mut script, 0, 1, (1, 1..=2, 2));
@@ -161,7 +161,7 @@ fn four_in_flight_and_a_duplicate(law: RealConfig) -> Script {
 /// which sends that one packet.
 #[test]
 fn a_timeout_may_send_the_first_segment_alone() {
-    let mut script = four_in_flight_and_a_duplicate(RealConfig {
+    let mut script = four_in_flight_and_a_duplicate(TcpRealConfig {
         timeout_repair: TimeoutRepair::FirstSegment,
         ..law()
     });
@@ -187,7 +187,7 @@ fn a_timeout_may_send_the_first_segment_alone() {
 #[test]
 fn every_timeout_may_reduce_the_window() {
     for timeout_repair in [TimeoutRepair::GoBackN, TimeoutRepair::FirstSegment] {
-        let mut script = four_in_flight_and_a_duplicate(RealConfig {
+        let mut script = four_in_flight_and_a_duplicate(TcpRealConfig {
             timeout_reduction: TimeoutReduction::Always,
             timeout_repair,
             ..law()
@@ -363,7 +363,7 @@ proptest! {
             recovery: RecoveryConfig { bugfix, ..recovery },
             ..METERED
         };
-        let law = RealConfig { timeout_reduction, timeout_repair, ..law() };
+        let law = TcpRealConfig { timeout_reduction, timeout_repair, ..law() };
         let ends = (sender_with(config, law), receiver(config, law));
         let mut pair = Pair::new(ends.0, ends.1, path(forth), path(back));
         pair.call(Side::A, |connection| connection.write(bytes));

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use comity_congestion::recovery::RecoveryConfig;
-use comity_congestion::{Ack, Answered, Controller, Decision, Loss, Pacing, Phase, Timeout};
+use comity_congestion::{Controller, Decision, Event, InOrderAck, Needs, Pacing, Phase};
 use comity_testkit::tcp::{
     Pair, Path, Script, Side, TIMELINED, fixed, listener, opener, parse, reno,
 };
@@ -189,23 +189,34 @@ fn data_after_two_voids_is_kept_although_the_first_is_unknown() {
 #[derive(Debug)]
 struct Asking(Arc<AtomicU64>);
 
-impl Controller for Asking {
-    fn on_ack(&mut self, _: &Ack) {}
-    fn on_loss(&mut self, _: &Loss) {}
-    fn on_timeout(&mut self, _: &Timeout) {}
-    fn on_in_order_ack(&mut self, answered: &Answered) {
+impl Asking {
+    fn on_in_order_ack(&mut self, answered: &InOrderAck) {
         self.0.store(answered.number.get(), Ordering::Relaxed);
     }
+}
+
+impl Controller for Asking {
+    fn on_event(&mut self, event: Event<'_>) {
+        match event {
+            Event::InOrderAck(ack) => self.on_in_order_ack(ack),
+            _ => {}
+        }
+    }
+
     fn decision(&self) -> Decision {
         Decision {
             window: Bytes::new(10),
             pacing: Pacing::Unpaced,
-            ssthresh: None,
             phase: Phase::Steady,
+            ..Decision::default()
         }
     }
-    fn needs_in_order_acks(&self) -> bool {
-        true
+
+    fn needs(&self) -> Needs {
+        Needs {
+            in_order_acks: true,
+            ..Needs::default()
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! A connection under a controller with a token bucket: which packets leave, and when.
 
-use comity_congestion::{Ack, Controller, Decision, Loss, Pacing, Phase, Timeout};
+use comity_congestion::{Controller, Decision, Event, Pacing, Phase};
 use comity_transport::datagram::{Config, Connection};
 use comity_transport::timeline::{DropPolicy, Elided, Importance, Outgoing, StreamId};
 use comity_units::{Bytes, Rate, Span, Time};
@@ -10,9 +10,7 @@ use comity_units::{Bytes, Rate, Span, Time};
 struct Bucket;
 
 impl Controller for Bucket {
-    fn on_ack(&mut self, _ack: &Ack) {}
-    fn on_loss(&mut self, _loss: &Loss) {}
-    fn on_timeout(&mut self, _timeout: &Timeout) {}
+    fn on_event(&mut self, _event: Event<'_>) {}
 
     fn decision(&self) -> Decision {
         Decision {
@@ -22,8 +20,8 @@ impl Controller for Bucket {
                 peak: Rate::from_mbps(8),
                 depth: Bytes::new(10_000),
             },
-            ssthresh: None,
             phase: Phase::CongestionAvoidance,
+            ..Decision::default()
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use comity_congestion::{Ack, Controller, Decision, Loss, Pacing, Phase, Sent, Timeout};
+use comity_congestion::{Ack, Controller, Decision, Event, Pacing, Phase, Sent};
 use comity_transport::datagram::{Config, Connection, Ecn};
 use comity_transport::timeline::{DropPolicy, Elided, Importance, Outgoing, StreamId};
 use comity_units::{Bytes, Span, Time};
@@ -15,22 +15,31 @@ struct Pairs {
     limited: Arc<Mutex<Vec<bool>>>,
 }
 
-impl Controller for Pairs {
+impl Pairs {
     fn on_ack(&mut self, ack: &Ack) {
         self.limited.lock().unwrap().push(ack.app_limited);
     }
-    fn on_loss(&mut self, _: &Loss) {}
-    fn on_timeout(&mut self, _: &Timeout) {}
+
     fn on_sent(&mut self, _: &Sent) {
         self.sent += 1;
+    }
+}
+
+impl Controller for Pairs {
+    fn on_event(&mut self, event: Event<'_>) {
+        match event {
+            Event::Sent(sent) => self.on_sent(sent),
+            Event::Ack(ack) => self.on_ack(ack),
+            _ => {}
+        }
     }
 
     fn decision(&self) -> Decision {
         Decision {
             window: Bytes::new(self.window),
             pacing: Pacing::At(Time::from_millis(7 * (self.sent / 2))),
-            ssthresh: None,
             phase: Phase::CongestionAvoidance,
+            ..Decision::default()
         }
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use comity_congestion::table::{self, Parameters, Setup, Value};
-use comity_congestion::{Ack, Controller, Decision, Loss, Pacing, Phase, Timeout};
+use comity_congestion::{Controller, Decision, Event as ControllerEvent, Pacing, Phase};
 use comity_transport::datagram::{Config, Connection, Ecn, Event, Transmit};
 use comity_transport::timeline::inbox::GapReason;
 use comity_transport::timeline::outbox::Fate;
@@ -260,17 +260,18 @@ static TIMEOUTS: AtomicU64 = AtomicU64::new(0);
 struct Counting;
 
 impl Controller for Counting {
-    fn on_ack(&mut self, _ack: &Ack) {}
-    fn on_loss(&mut self, _loss: &Loss) {}
-    fn on_timeout(&mut self, _timeout: &Timeout) {
-        TIMEOUTS.fetch_add(1, Ordering::Relaxed);
+    fn on_event(&mut self, event: ControllerEvent<'_>) {
+        if let ControllerEvent::Timeout(_) = event {
+            TIMEOUTS.fetch_add(1, Ordering::Relaxed);
+        }
     }
+
     fn decision(&self) -> Decision {
         Decision {
             window: Bytes::new(1_000_000),
             pacing: Pacing::At(Time::ZERO),
-            ssthresh: None,
             phase: Phase::Steady,
+            ..Decision::default()
         }
     }
 }
@@ -328,7 +329,7 @@ fn losses_on_the_old_path_do_not_count_on_the_new_one() {
 fn ending_a_stream_beyond_the_limit_does_not_end_the_connection() {
     let mut net = Net::new(config(), law("reno", &Parameters::new()));
     for stream in 0..65 {
-        net.ends[0].end(StreamId(stream));
+        assert_eq!(net.ends[0].end(StreamId(stream)).is_ok(), stream < 64);
     }
     net.run(MS(300), |now, _, _| Some(now + HALF));
     assert!(net.ends[0].is_open() && net.ends[1].is_open());

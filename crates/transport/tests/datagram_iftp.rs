@@ -1,7 +1,7 @@
 //! IFTP over two ends of the datagram transport and a path with scripted losses and delays: its
 //! sweeps, packet by packet.
 
-mod pair;
+use crate::pair;
 
 use std::collections::{BTreeMap, BTreeSet};
 

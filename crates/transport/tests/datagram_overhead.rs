@@ -1,7 +1,7 @@
 //! The overhead of a packet, to the byte.
 
 use bytes::Bytes as Buffer;
-use comity_congestion::{Ack, Controller, Decision, Loss, Pacing, Phase, Tag, Timeout};
+use comity_congestion::{Controller, Decision, Event, Pacing, Phase, Tag};
 use comity_transport::datagram::{Config, Connection, Ecn};
 use comity_transport::timeline::{
     Elided, Importance, Outgoing, Payload, Reliability, SectionId, StreamId,
@@ -14,21 +14,22 @@ use comity_units::{Bytes, Span, Time};
 struct Tagging(Tag);
 
 impl Controller for Tagging {
-    fn on_ack(&mut self, _: &Ack) {}
-    fn on_loss(&mut self, _: &Loss) {}
-    fn on_timeout(&mut self, _: &Timeout) {}
-    fn upcoming_tag(&self, _: Time) -> Tag {
+    fn on_event(&mut self, _event: Event<'_>) {}
+
+    fn upcoming_tag(&self) -> Tag {
         self.0
     }
+
     fn tag(&mut self, _: Time) -> Tag {
         self.0
     }
+
     fn decision(&self) -> Decision {
         Decision {
             window: Bytes::MAX,
             pacing: Pacing::Unpaced,
-            ssthresh: None,
             phase: Phase::CongestionAvoidance,
+            ..Decision::default()
         }
     }
 }

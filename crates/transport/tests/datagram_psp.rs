@@ -1,7 +1,7 @@
 //! Packet spacing over two ends of the datagram transport and a path with scripted losses and
 //! delays: the spacing over time, computed from the departures.
 
-mod pair;
+use crate::pair;
 
 use comity_congestion::controllers::{Psp, PspConfig, RoundMeter, Step};
 use comity_transport::datagram::Connection;

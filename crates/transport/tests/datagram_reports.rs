@@ -2,9 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use comity_congestion::{
-    Ack, Arrival, Controller, Decision, Feedback, Loss, Meter, Pacing, Phase, Report, Timeout,
-};
+use comity_congestion::{Arrival, Controller, Decision, Event, Meter, Pacing, Phase, Report};
 use comity_transport::datagram::{Config, Connection, Ecn};
 use comity_transport::timeline::{Elided, Importance, Outgoing, StreamId};
 use comity_units::{Bytes, PacketNumber, Span, Time};
@@ -14,18 +12,18 @@ use comity_units::{Bytes, PacketNumber, Span, Time};
 struct Listener(Arc<Mutex<Vec<Report>>>);
 
 impl Controller for Listener {
-    fn on_ack(&mut self, _ack: &Ack) {}
-    fn on_loss(&mut self, _loss: &Loss) {}
-    fn on_timeout(&mut self, _timeout: &Timeout) {}
-    fn on_feedback(&mut self, feedback: &Feedback<'_>) {
-        self.0.lock().unwrap().push(*feedback.report);
+    fn on_event(&mut self, event: Event<'_>) {
+        if let Event::Feedback(feedback) = event {
+            self.0.lock().unwrap().push(*feedback.report);
+        }
     }
+
     fn decision(&self) -> Decision {
         Decision {
             window: Bytes::MAX,
             pacing: Pacing::Unpaced,
-            ssthresh: None,
             phase: Phase::Steady,
+            ..Decision::default()
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The rules of outbox and inbox one by one, on cases worked out by hand.
 
 use comity_transport::timeline::inbox::{self, GapReason, Violation};
-use comity_transport::timeline::outbox::{self, Fate, SubmitError};
+use comity_transport::timeline::outbox::{self, Fate, IntakeError, SubmitError};
 use comity_transport::timeline::{
     Chunk, ClockMap, Deliver, Delivery, Elided, Importance, Inbox, Meta, Outbox, Outgoing,
     PathEstimate, Reason, Reliability, SectionId, StreamId,
@@ -355,8 +355,20 @@ fn a_full_outbox_reports_it() {
     let refused = outbox.submit(ms(0), section(1, 1, ms(100)));
     assert_eq!(refused, Err(SubmitError::TooManySections { limit: 2 }));
     assert!(outbox.submit(ms(0), section(0, 1, ms(100))).is_err());
-    assert_eq!(outbox.end(VIDEO), Some(2));
-    assert_eq!(outbox.end(VIDEO), None, "it has ended");
+    let (length, limit) = (1_001, 1_000);
+    assert_eq!(
+        outbox.submit(ms(0), section(length, 1, ms(100))),
+        Err(SubmitError::TooLong { length, limit })
+    );
+    assert!(
+        !outbox.has_room(1) && outbox.has_room(1_001),
+        "it never will"
+    );
+    assert_eq!(outbox.end(VIDEO), Ok(2));
+    let ended = IntakeError::Ended { stream: VIDEO };
+    assert_eq!(outbox.end(VIDEO), Err(ended));
+    let refused = outbox.submit(ms(0), section(1, 1, ms(100)));
+    assert_eq!(refused, Err(ended.into()));
     outbox.close();
     assert_eq!(
         fates(&mut outbox),
@@ -364,7 +376,52 @@ fn a_full_outbox_reports_it() {
     );
     assert!(outbox.is_settled());
     let refused = outbox.submit(ms(0), section(1, 1, ms(100)));
-    assert_eq!(refused, Err(SubmitError::Ended { stream: VIDEO }));
+    assert_eq!(refused, Err(IntakeError::Closed.into()));
+}
+
+#[test]
+fn a_finished_outbox_takes_nothing_more_in_any_stream() {
+    let mut outbox = Outbox::new(outbox::Config::default());
+    let other = StreamId(7);
+    outbox.submit(ms(0), section(600, 1, ms(100))).unwrap();
+    outbox.skip(other, Reason::Shed).unwrap();
+    outbox.end(other).unwrap();
+    assert_eq!(outbox.finish(), [(VIDEO, 1)], "the other one has ended");
+    assert_eq!(outbox.finish(), []);
+    let refused = outbox.submit(ms(0), section(1, 1, ms(100)));
+    assert_eq!(refused, Err(IntakeError::Finishing.into()));
+    assert_eq!(
+        outbox.skip(StreamId(8), Reason::Shed),
+        Err(IntakeError::Finishing)
+    );
+    assert!(
+        !outbox.is_settled(),
+        "what was submitted is still under way"
+    );
+}
+
+/// The peer keeps two sections of a stream apart. A third one waits for room, and of a third number
+/// that is skipped the peer hears when the floor has come near it.
+#[test]
+fn no_more_of_a_stream_is_under_way_than_the_peer_keeps_apart() {
+    let mut outbox = Outbox::new(outbox::Config::default());
+    outbox.set_max_open(2);
+    outbox.submit(ms(0), section(600, 1, Time::MAX)).unwrap();
+    outbox.skip(VIDEO, Reason::Shed).unwrap();
+    let refused = outbox.submit(ms(0), section(1, 1, Time::MAX));
+    assert_eq!(refused, Err(SubmitError::TooManySections { limit: 2 }));
+    assert!(!outbox.has_room(1));
+    assert_eq!(outbox.skip(VIDEO, Reason::Shed), Ok(SectionId(2)));
+    let notice = outbox.notice_to_tell().expect("the first skipped number");
+    assert_eq!(notice.section, SectionId(1));
+    outbox.on_notice_told();
+    assert_eq!(outbox.notice_to_tell(), None);
+    let chunk = outbox
+        .next_chunk(ms(0), 1_000, &PathEstimate::UNKNOWN)
+        .unwrap();
+    outbox.on_acked(&chunk);
+    assert_eq!(outbox.floor_to_tell(), Some((VIDEO, SectionId(3))));
+    assert!(outbox.has_room(1));
 }
 
 struct Receiver {

@@ -7,6 +7,7 @@ use core::fmt;
 pub struct ParseError {
     kind: ParseErrorKind,
     expected: &'static str,
+    nearest: Option<&'static str>,
 }
 
 /// The invalid part of a quantity.
@@ -50,7 +51,11 @@ impl fmt::Display for ParseError {
             ParseErrorKind::TooFine => "it is finer than the smallest unit",
             ParseErrorKind::TooLarge => "it is too large",
         };
-        write!(f, "expected {}, but {reason}", self.expected)
+        write!(f, "expected {}, but {reason}", self.expected)?;
+        match self.nearest {
+            Some(unit) => write!(f, "; did you mean {unit}?"),
+            None => Ok(()),
+        }
     }
 }
 
@@ -66,10 +71,14 @@ impl core::error::Error for ParseError {}
 /// `units` lists each accepted spelling with its size in smallest units.
 pub(crate) fn quantity(
     text: &str,
-    units: &[(&str, u64)],
+    units: &[(&'static str, u64)],
     expected: &'static str,
 ) -> Result<u64, ParseError> {
-    let fail = |kind| ParseError { kind, expected };
+    let fail = |kind| ParseError {
+        kind,
+        expected,
+        nearest: None,
+    };
     let text = text.trim();
     if text.starts_with('-') {
         return Err(fail(ParseErrorKind::Negative));
@@ -88,7 +97,11 @@ pub(crate) fn quantity(
         return Err(fail(ParseErrorKind::NoUnit));
     }
     let Some(&(_, scale)) = units.iter().find(|(name, _)| *name == unit) else {
-        return Err(fail(ParseErrorKind::UnknownUnit));
+        let mut units = units.iter().map(|(name, _)| *name);
+        return Err(ParseError {
+            nearest: units.find(|name| name.eq_ignore_ascii_case(unit)),
+            ..fail(ParseErrorKind::UnknownUnit)
+        });
     };
     let scale = u128::from(scale);
     let part = fraction_of(scale, fraction).ok_or_else(|| fail(ParseErrorKind::TooFine))?;

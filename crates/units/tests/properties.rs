@@ -335,6 +335,7 @@ fn an_error_states_the_expected_form() {
         ("x", "it does not begin with a number"),
         ("-1s", "it is negative"),
         ("4 x", "its unit is not known"),
+        ("4 MS", "its unit is not known; did you mean ms?"),
         ("0.1ns", "it is finer than the smallest unit"),
         ("9999999999999s", "it is too large"),
     ] {

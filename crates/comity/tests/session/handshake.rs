@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::network::{
+use crate::session::network::{
     CALLER, LISTENER, Path, World, address, caller_config, listener_config, shared,
 };
 use comity::session::{
@@ -492,7 +492,7 @@ fn a_closed_core_ends_the_connection() {
     assert_eq!(world.listener.connections(), 0);
     assert!(matches!(
         world.listener_events.last(),
-        Some(ListenerEvent::Session(_, Event::Closed(Closed::ByCore)))
+        Some(ListenerEvent::Session(_, Event::Closed(Closed::ByProtocol)))
     ));
     world.caller_core(0).closing = true;
     world.drain();

@@ -1,8 +1,8 @@
-//! `docs/protocol.md` against the code.
+//! `docs/protocol/media.md` against the code.
 
 use comity_media::{FrameType, Header, HeaderError, Importance, Times, Unit};
 
-const PAGE: &str = include_str!("../../../../docs/protocol.md");
+const PAGE: &str = include_str!("../../../../docs/protocol/media.md");
 
 /// The bytes of a block: hexadecimal, `ff*3` for three of them, and comments after `#`.
 fn bytes(block: &str) -> Vec<u8> {

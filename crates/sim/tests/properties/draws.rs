@@ -8,7 +8,7 @@ use comity_transport::tcp::Config;
 use comity_units::{Bytes, Rate, Seed, Span, Time};
 
 use crate::common;
-use crate::record::Record;
+use crate::properties::record::Record;
 
 /// A datagram flow over a link with `losses`, and TCP flows that share the access but not that
 /// link.

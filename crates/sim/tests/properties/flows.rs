@@ -15,7 +15,7 @@ use comity_transport::timeline::{Deliver, DropPolicy, Reliability};
 use comity_units::{Bytes, Rate, Span, Time};
 use proptest::prelude::*;
 
-use crate::paths::link;
+use crate::properties::paths::link;
 
 fn tcp() -> impl Strategy<Value = TransportSpec> {
     let recovery = prop::sample::select(vec!["tahoe", "reno", "newreno", "sack", "rack"]);

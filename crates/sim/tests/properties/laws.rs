@@ -9,7 +9,7 @@ use comity_sim::report::{Cost, FlowReport, RunReport, TimelineReport};
 use comity_transport::timeline::{DropPolicy, Reliability};
 use proptest::prelude::*;
 
-use crate::record::Record;
+use crate::properties::record::Record;
 
 fn keeps_order(config: &LinkConfig) -> bool {
     match config.jitter {

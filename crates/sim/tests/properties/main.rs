@@ -1,9 +1,6 @@
 //! Properties of every network: packets are conserved, links keep order, windows bound the data in
 //! flight, and a run depends only on its network and seed.
 
-#[path = "../common/mod.rs"]
-mod common;
-
 mod draws;
 mod every_network;
 mod flows;

@@ -85,6 +85,7 @@ pub fn reno(mss: u32, window: u64, threshold: u64) -> Box<dyn Controller> {
         mss,
         initial_window: mss * window,
         initial_ssthresh: mss * threshold,
+        max_window: Bytes::MAX,
         increase: Increase::PerAck,
         decrease_basis: DecreaseBasis::Flight,
         rounding: Rounding::Exact,

@@ -1,6 +1,6 @@
 //! The departure rate of a section with time for a repair, and of one without.
 
-use comity_congestion::{Ack, Controller, Decision, Loss, Pacing, Phase, Timeout};
+use comity_congestion::{Controller, Decision, Event, Pacing, Phase};
 
 use super::*;
 
@@ -9,9 +9,7 @@ use super::*;
 struct Bucket;
 
 impl Controller for Bucket {
-    fn on_ack(&mut self, _ack: &Ack) {}
-    fn on_loss(&mut self, _loss: &Loss) {}
-    fn on_timeout(&mut self, _timeout: &Timeout) {}
+    fn on_event(&mut self, _event: Event<'_>) {}
 
     fn decision(&self) -> Decision {
         Decision {
@@ -21,8 +19,8 @@ impl Controller for Bucket {
                 peak: Rate::from_kbps(3_200),
                 depth: comity_units::Bytes::new(20_000),
             },
-            ssthresh: None,
             phase: Phase::CongestionAvoidance,
+            ..Decision::default()
         }
     }
 }

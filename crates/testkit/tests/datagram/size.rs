@@ -84,7 +84,7 @@ fn a_path_that_becomes_narrower_under_way_is_filled_with_smaller_packets() {
             let section = section(pair.now(), number, length, Span::from_millis(1_500));
             pair.ends[0].submit(pair.now(), section).expect("room");
         }
-        pair.ends[0].end(VIDEO);
+        pair.ends[0].end(VIDEO).unwrap();
         assert!(pair.run_until_settled(Span::from_secs(60)), "comes to rest");
         pair.run_until(pair.now() + Span::from_secs(2));
         // Data cut for larger packets is cut again: nothing is lost.

@@ -7,7 +7,7 @@ mod scoreboard;
 
 use std::collections::{BTreeSet, VecDeque};
 
-use comity_congestion::{Controller, Timeout};
+use comity_congestion::{Controller, Event, Timeout};
 use comity_units::{Bytes, Time};
 
 use self::new_reno::FastRecovery;
@@ -307,13 +307,13 @@ impl Sender {
             // The receiver reneged (RFC 2018, section 8).
             self.sacked.clear();
         }
-        self.law.on_timeout(&Timeout {
+        self.law.on_event(Event::Timeout(&Timeout {
             now: Time::from_millis(self.now),
             in_flight: Bytes::new(self.window.len() as u64),
             window: Bytes::new(self.congestion_window() as u64),
             consecutive: self.expiries,
             duplicate_seen: false,
-        });
+        }));
         self.go_back(lost);
         self.restart_timer();
     }

@@ -64,7 +64,7 @@
 //!
 //! Both have the experimental kind 254 and differ in their length. The paper fixes the length and
 //! the content of the first option (section 2.2), which leaves no room for an experiment identifier
-//! (RFC 6994). `docs/protocol.md` has their bytes.
+//! (RFC 6994). `docs/protocol/tcp-options.md` has their bytes.
 //!
 //! | option | length | value | rides on |
 //! |---|---|---|---|

@@ -1,4 +1,4 @@
-//! The limits of packets, each with its reason. `docs/protocol.md` lists them too.
+//! The limits of packets, each with its reason. `docs/protocol/core.md` lists them too.
 
 use super::varint;
 

@@ -1,4 +1,4 @@
-//! Packets of the datagram transport as bytes. `docs/protocol.md` is the specification.
+//! Packets of the datagram transport as bytes. `docs/protocol/core.md` is the specification.
 //!
 //! [`header`] has the unprotected part of a packet, [`frame`] the protected frames, [`parameters`]
 //! the transport parameters of the handshake, and [`number`] the recovery of a packet number from

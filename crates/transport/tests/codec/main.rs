@@ -73,7 +73,7 @@ fn syn() -> Segment {
     }
 }
 
-/// The header of a data segment of a time-lined stream, as in docs/protocol.md.
+/// The header of a data segment of a time-lined stream, as in docs/protocol/tcp-options.md.
 const SEQ_UPDATE: [u8; 28] = [
     0xc0, 0x00, 0x00, 0x50, // 49152 to 80
     0x00, 0x0a, 0xae, 0x60, // sequence 700000
@@ -247,7 +247,8 @@ fn sack() -> Segment {
     }
 }
 
-/// The options of TCP-Real on a segment with payload and acknowledgement, as in docs/protocol.md.
+/// The options of TCP-Real on a segment with payload and acknowledgement, as in
+/// docs/protocol/tcp-options.md.
 const REAL_OPTIONS: [u8; 12] = [
     254, 4, 0x00, 0x18, // TCP_REAL: level 24
     254, 8, 0xff, 0xff, 0x00, 0x30, 0x00, 0x2f, // segment 47 of the 48 of wave 65535

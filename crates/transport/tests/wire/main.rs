@@ -1,7 +1,7 @@
 //! Packets of the datagram transport as bytes.
 //!
-//! The oracles: bytes worked out by hand from `docs/protocol.md` (`vectors`, `malformed`), the page
-//! itself (`page`, `meters`), and round trips and truncation (`properties`).
+//! The oracles: bytes worked out by hand from `docs/protocol/core.md` (`vectors`, `malformed`), the
+//! page itself (`page`, `meters`), and round trips and truncation (`properties`).
 
 mod malformed;
 mod meters;

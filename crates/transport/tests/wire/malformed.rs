@@ -12,7 +12,7 @@ use comity_transport::wire::parameters::Parameters;
 use comity_transport::wire::{CloseCode, DecodeError, varint};
 use comity_units::{Rate, Span, Time};
 
-use crate::bytes;
+use crate::wire::bytes;
 
 /// The error in a payload with these frames after a departure of 4 bytes.
 fn error_in(frames: &str, content: Content) -> DecodeError {

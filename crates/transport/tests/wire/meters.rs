@@ -1,9 +1,9 @@
-//! The meters against the vectors of `docs/protocol.md`, "Meters".
+//! The meters against the vectors of `docs/protocol/feedback.md`.
 
 use comity_congestion::{Arrival, Meter, Report, Tag, table};
 use comity_units::{Bytes, PacketNumber, Span, Time};
 
-use crate::page::PAGE;
+const PAGE: &str = include_str!("../../../../docs/protocol/feedback.md");
 
 /// The lines of the block with this mark, as words, without empty lines and comments.
 fn lines(mark: &str) -> Vec<Vec<&'static str>> {
@@ -47,8 +47,7 @@ fn arrive(meter: &mut dyn Meter, now: Time, tag: Tag) {
 
 #[test]
 fn the_page_lists_all_meters() {
-    let (_, chapter) = PAGE.split_once("\n## Meters\n").expect("the chapter");
-    let on_the_page: Vec<&str> = chapter
+    let on_the_page: Vec<&str> = PAGE
         .lines()
         .skip_while(|line| !line.starts_with("|---"))
         .skip(1)
@@ -68,9 +67,9 @@ fn the_page_lists_all_meters() {
 fn the_parameters_of_the_page_have_its_defaults() {
     for (name, expected) in [("real", 6), ("tfrc", 7)] {
         let (_, after) = PAGE
-            .split_once(&format!("\n### {name}\n"))
+            .split_once(&format!("\n## {name}\n"))
             .expect("the meter has a chapter");
-        let chapter = after.split("\n### ").next().unwrap_or_default();
+        let chapter = after.split("\n## ").next().unwrap_or_default();
         let row = table::find(name).expect("there is such a controller");
         let mut found = 0;
         for line in chapter.lines().filter(|line| line.starts_with("| `")) {
@@ -107,8 +106,8 @@ fn psp_counts_rounds_as_on_the_page() {
                 let due = Time::from_millis(number(due));
                 assert_eq!(meter.wakeup(), Some(due), "{line:?}");
             }
-            ["told", "-"] => assert_eq!(meter.report(at), Report::None, "{line:?}"),
-            ["told", round, packets] => assert_eq!(
+            ["report", "-"] => assert_eq!(meter.report(at), Report::None, "{line:?}"),
+            ["report", round, packets] => assert_eq!(
                 meter.report(at),
                 Report::Count {
                     round: number(round),

@@ -15,7 +15,7 @@ use comity_units::Span;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-use crate::recipe::{Recipe, ack_ranges, number, recipe, section_header, span};
+use crate::wire::recipe::{Recipe, ack_ranges, number, recipe, section_header, span};
 
 /// A payload of the frames, up to the first that must be last, and those frames. Consecutive
 /// padding becomes one frame.

@@ -14,7 +14,7 @@ use comity_transport::wire::parameters::{Deliver, Parameters, Reliability};
 use comity_transport::wire::{CloseCode, Stamp};
 use comity_units::{PacketNumber, Rate, Span, Time};
 
-use crate::bytes;
+use crate::wire::bytes;
 
 const fn range(first: u64, last: u64) -> AckRange {
     AckRange {

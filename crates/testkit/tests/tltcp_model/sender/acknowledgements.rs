@@ -1,6 +1,6 @@
 //! The processing of an acknowledgement, and the answer to a loss.
 
-use comity_congestion::{Ack, Loss, LossCause};
+use comity_congestion::{Ack, Event, Loss, LossCause};
 use comity_units::{Bytes, Time};
 
 use super::{Kind, Sender};
@@ -76,7 +76,7 @@ impl Sender {
         self.sacked = self.sacked.split_off(&number);
         self.again.retain(|&outstanding| outstanding >= number);
         if acked > 0 {
-            self.law.on_ack(&Ack {
+            self.law.on_event(Event::Ack(&Ack {
                 now: Time::from_millis(self.now),
                 acked: Bytes::new(acked),
                 rtt: None,
@@ -86,7 +86,7 @@ impl Sender {
                 marked: 0,
                 packets: acked as u32,
                 sample: None,
-            });
+            }));
         }
         acked
     }
@@ -121,7 +121,7 @@ impl Sender {
 
     pub(super) fn tell_law_of_loss(&mut self) {
         let in_flight = Bytes::new(self.window.len() as u64);
-        self.law.on_loss(&Loss {
+        self.law.on_event(Event::Loss(&Loss {
             now: Time::from_millis(self.now),
             sent_at: Time::ZERO,
             lost: Bytes::new(1),
@@ -129,7 +129,7 @@ impl Sender {
             window: Bytes::new(self.congestion_window() as u64),
             cause: LossCause::Reordering,
             restart: self.kind == Kind::Tahoe,
-        });
+        }));
     }
 
     /// Three duplicates (RFC 5681, section 3.2).

@@ -3,7 +3,7 @@
 use comity_congestion::recovery::{
     Advance, Duplicate, PipeRule, Reaction, Recovery, RecoveryKind, Reduce, Resend,
 };
-use comity_congestion::{Ack, Answered, Loss, LossCause};
+use comity_congestion::{Ack, Event, InOrderAck, Loss, LossCause};
 use comity_units::{Bytes, Span, Time};
 
 use super::super::config::Config;
@@ -184,17 +184,17 @@ impl Transfer {
         if !was_syn {
             // A jump says nothing about the packet that it passes over.
             if let Some(number) = answered.filter(|_| jump.is_none()) {
-                self.controller.on_in_order_ack(&Answered {
+                self.controller.on_event(Event::InOrderAck(&InOrderAck {
                     now,
                     number,
                     arrived_at: match reading {
                         Reading::At(stamp) => Some(stamp),
                         _ => None,
                     },
-                });
+                }));
             }
             if acked > 0 && self.delivery.is_none() {
-                self.controller.on_ack(&Ack {
+                self.controller.on_event(Event::Ack(&Ack {
                     now,
                     acked: Bytes::new(acked),
                     rtt,
@@ -204,13 +204,14 @@ impl Transfer {
                     marked: 0,
                     packets: (acked / u64::from(config.mss)).max(1) as u32,
                     sample: None,
-                });
+                }));
             }
             if reaction.deflate > 0 {
-                self.controller.on_deflate(Bytes::new(reaction.deflate));
+                self.controller
+                    .on_event(Event::Deflated(Bytes::new(reaction.deflate)));
             }
             if reaction.recovered {
-                self.controller.on_recovered(now);
+                self.controller.on_event(Event::Recovered);
             }
             self.obey();
         } else {
@@ -258,7 +259,7 @@ impl Transfer {
             line.begin_recovery();
         }
         self.reduced_until = stream.max;
-        self.controller.on_loss(&Loss {
+        self.controller.on_event(Event::Loss(&Loss {
             now,
             sent_at: now.saturating_sub(self.clock.rtt.smoothed(&config.rtt).unwrap_or(Span::ZERO)),
             lost: Bytes::new(u64::from(config.mss).min(stream.in_flight())),
@@ -266,7 +267,7 @@ impl Transfer {
             window: Bytes::new(window),
             cause: LossCause::Reordering,
             restart: reaction.reduce == Reduce::Restart,
-        });
+        }));
         self.obey();
         self.may_release = false;
         if reaction.restart_timer {

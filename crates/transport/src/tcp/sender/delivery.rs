@@ -4,7 +4,7 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 use comity_congestion::recovery::Recovery;
-use comity_congestion::{Ack, DeliveryRate, Departure, PacketLoss, RateSample};
+use comity_congestion::{Ack, DeliveryRate, Departure, Event, PacketLoss, RateSample};
 use comity_units::{Bytes, Span, Time};
 
 use super::super::config::Config;
@@ -230,12 +230,13 @@ impl Transfer {
         }
         let sample = delivery.sample(now, prior_in_flight);
         for loss in core::mem::take(&mut delivery.losses) {
-            self.controller.on_packet_lost(now, &loss);
+            self.controller
+                .on_event(Event::PacketLost { now, loss: &loss });
         }
         if sample.newly_delivered > Bytes::ZERO || sample.newly_lost > Bytes::ZERO {
             let mss = u64::from(config.mss);
             let is_repairing = stream.una < delivery.repaired_at;
-            self.controller.on_ack(&Ack {
+            self.controller.on_event(Event::Ack(&Ack {
                 now,
                 acked: sample.newly_delivered,
                 rtt: sample.rtt,
@@ -245,7 +246,7 @@ impl Transfer {
                 marked: 0,
                 packets: sample.newly_delivered.get().div_ceil(mss) as u32,
                 sample: Some(sample),
-            });
+            }));
             self.obey();
         }
         self.check_app_limited(stream, config);
@@ -256,7 +257,8 @@ impl Transfer {
         if let Some(delivery) = &mut self.delivery {
             delivery.on_timeout(stream.max);
             for loss in core::mem::take(&mut delivery.losses) {
-                self.controller.on_packet_lost(now, &loss);
+                self.controller
+                    .on_event(Event::PacketLost { now, loss: &loss });
             }
         }
     }
@@ -277,7 +279,7 @@ impl Transfer {
     /// Reports the duration of the handshake to a controller that measures the delivery rate.
     pub(super) fn report_handshake(&mut self, now: Time, rtt: Option<Span>) {
         if self.delivery.is_some() {
-            self.controller.on_ack(&Ack {
+            self.controller.on_event(Event::Ack(&Ack {
                 now,
                 acked: Bytes::ZERO,
                 rtt,
@@ -287,7 +289,7 @@ impl Transfer {
                 marked: 0,
                 packets: 0,
                 sample: None,
-            });
+            }));
             self.obey();
         }
     }

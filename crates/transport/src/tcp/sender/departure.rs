@@ -1,7 +1,7 @@
 //! The order of precedence of departing segments, and their accounting.
 
 use comity_congestion::recovery::{PipeRule, Recovery};
-use comity_congestion::{Pacing, Sent};
+use comity_congestion::{Event, Pacing, Sent};
 use comity_units::{Bytes, PacketNumber, Rate, Time};
 
 use super::super::codec::data_header_length;
@@ -159,14 +159,14 @@ impl Transfer {
             pace.pacer
                 .on_sent(now, wire, pace.pacing, Rate::MAX, Bytes::ZERO);
         }
-        self.controller.on_sent(&Sent {
+        self.controller.on_event(Event::Sent(&Sent {
             now,
             payload: Bytes::new(u64::from(outgoing.length)),
             wire,
             number: PacketNumber::new(self.statistics.segments),
             in_flight: Bytes::new(stream.in_flight()),
             app_limited: stream.max >= stream.stream_end(),
-        });
+        }));
         // A controller that paces may set its calendar or its wake-up by departures.
         if self
             .pace

@@ -2,7 +2,7 @@
 //! mark.
 
 use comity_congestion::recovery::Recovery;
-use comity_congestion::{Loss, LossCause};
+use comity_congestion::{Event, Loss, LossCause};
 use comity_units::{Bytes, Time};
 
 use super::super::config::Config;
@@ -75,7 +75,7 @@ impl Transfer {
         if let Some(flight) = flight {
             self.reduce(flight, stream, &loss, config);
         } else {
-            self.controller.on_loss(&loss);
+            self.controller.on_event(Event::Loss(&loss));
             self.obey();
             self.reduced_until = stream.max;
         }

@@ -1,7 +1,7 @@
 //! Sending under a time-based recovery: RACK, tail loss probes, proportional rate reduction, undo.
 
 use comity_congestion::recovery::{Advance, Duplicate, Recovery, RecoveryKind, Reduce};
-use comity_congestion::{Ack, Answered, Loss, LossCause};
+use comity_congestion::{Ack, Event, InOrderAck, Loss, LossCause};
 use comity_units::{Bytes, Span, Time};
 
 use super::super::config::Config;
@@ -92,7 +92,7 @@ impl Transfer {
             if reaction.recovered {
                 flight.reduction = None;
                 flight.clock.on_recovered();
-                self.controller.on_recovered(now);
+                self.controller.on_event(Event::Recovered);
             } else if stream.una > self.reduced_until && !self.recovery.is_recovering() {
                 flight.reduction = None;
             }
@@ -108,13 +108,13 @@ impl Transfer {
             self.report_delivery(Some(flight), stream, now, ack, config);
         } else if delivery.bytes > 0 {
             if let Some((number, arrived_at)) = answered {
-                self.controller.on_in_order_ack(&Answered {
+                self.controller.on_event(Event::InOrderAck(&InOrderAck {
                     now,
                     number,
                     arrived_at,
-                });
+                }));
             }
-            self.controller.on_ack(&Ack {
+            self.controller.on_event(Event::Ack(&Ack {
                 now,
                 acked: Bytes::new(delivery.bytes),
                 rtt: delivery.rtt,
@@ -124,7 +124,7 @@ impl Transfer {
                 marked: 0,
                 packets: delivery.segments.max(1),
                 sample: None,
-            });
+            }));
             self.obey();
         }
         let is_measured_later = |at: Time| {
@@ -249,7 +249,7 @@ impl Transfer {
         config: &Config,
     ) {
         let before = self.window;
-        self.controller.on_loss(loss);
+        self.controller.on_event(Event::Loss(loss));
         self.obey();
         self.reduced_until = stream.max;
         let (_, proportional, _) = settings(config);
@@ -301,7 +301,7 @@ impl Transfer {
         if by_time || by_duplicates {
             self.recovery.on_spurious();
             flight.absolve();
-            self.controller.on_spurious_loss(now);
+            self.controller.on_event(Event::SpuriousLoss { now });
             self.reduced_until = stream.una;
             self.obey();
         }
@@ -343,7 +343,7 @@ impl Transfer {
             };
             self.statistics.fast_retransmits += 1;
             self.reduced_until = stream.max;
-            self.controller.on_loss(&loss);
+            self.controller.on_event(Event::Loss(&loss));
             self.obey();
         } else if !is_old || ack.duplicate.is_some() || is_repeated {
             flight.probe.end = None;

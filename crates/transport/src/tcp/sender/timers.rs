@@ -1,7 +1,7 @@
 //! The timers of a sender; a host sees the earliest.
 
 use comity_congestion::recovery::Recovery;
-use comity_congestion::{Timeout, TimeoutRepair};
+use comity_congestion::{Event, Timeout, TimeoutRepair};
 use comity_units::{Bytes, Time};
 
 use super::super::config::Config;
@@ -36,7 +36,7 @@ impl Transfer {
 
     pub(super) fn on_timer(&mut self, stream: &mut Stream, now: Time, config: &Config) {
         if self.pace.as_ref().is_some_and(|pace| pace.wakeup <= now) {
-            self.controller.on_wakeup(now);
+            self.controller.on_event(Event::Wakeup(now));
             self.obey();
         }
         if let Some(line) = &stream.line
@@ -75,9 +75,9 @@ impl Transfer {
                 duplicate_seen: self.duplicate_seen,
             };
             self.lose_everything(stream, now);
-            self.controller.on_timeout(&timeout);
+            self.controller.on_event(Event::Timeout(&timeout));
             self.obey();
-            self.controller.timeout_repair(&timeout)
+            self.controller.decision().timeout_repair
         } else {
             TimeoutRepair::GoBackN
         };

@@ -6,7 +6,7 @@ use alloc::boxed::Box;
 use core::num::NonZeroU16;
 
 use comity_congestion::recovery::{AnyRecovery, Recovery, RecoveryConfig};
-use comity_congestion::{Controller, Feedback, Pacing, Phase, Report, Restart, Tag};
+use comity_congestion::{Controller, Event, Feedback, Idle, Pacing, Phase, Report, Tag};
 use comity_units::{Bytes, Span, Time};
 
 use super::super::config::Config;
@@ -127,9 +127,10 @@ impl Transfer {
             wave: None,
             is_quiet: true,
             recovery: AnyRecovery::new(config.recovery),
-            answers: controller.needs_in_order_acks().then(Box::default),
+            answers: controller.needs().in_order_acks.then(Box::default),
             delivery: controller
-                .needs_rate_samples()
+                .needs()
+                .rate_samples
                 .then(|| Box::new(Delivery::new())),
             controller,
             scoreboard: None,
@@ -152,11 +153,10 @@ impl Transfer {
         let decision = self.controller.decision();
         self.window = decision.window.get();
         self.in_slow_start = decision.phase == Phase::SlowStart;
-        let wakeup = self.controller.wakeup();
-        if self.pace.is_some() || wakeup.is_some() || decision.pacing != Pacing::Unpaced {
+        if self.pace.is_some() || decision.wakeup.is_some() || decision.pacing != Pacing::Unpaced {
             let pace = self.pace.get_or_insert_default();
             pace.pacing = decision.pacing;
-            pace.wakeup = wakeup.unwrap_or(Time::MAX);
+            pace.wakeup = decision.wakeup.unwrap_or(Time::MAX);
         }
     }
 
@@ -175,14 +175,14 @@ impl Transfer {
         if !config.restart_after_idle || stream.has_outstanding() || self.sent_at.is_never() {
             return;
         }
-        let idle = now.saturating_since(self.sent_at);
-        if idle > self.clock.timeout && stream.next < stream.stream_end() {
-            self.controller.on_restart(&Restart {
+        let pause = now.saturating_since(self.sent_at);
+        if pause > self.clock.timeout && stream.next < stream.stream_end() {
+            self.controller.on_event(Event::Idle(&Idle {
                 now,
-                idle,
+                pause,
                 timeout: self.clock.timeout,
                 initial_window: Bytes::new(self.initial_window),
-            });
+            }));
             self.obey();
             self.sent_at = now;
         }
@@ -247,11 +247,11 @@ impl Transfer {
         {
             return;
         }
-        self.controller.on_feedback(&Feedback {
+        self.controller.on_event(Event::Feedback(&Feedback {
             now,
             report,
             rtt: self.clock.last_sample(),
-        });
+        }));
         self.obey();
     }
 
@@ -268,7 +268,7 @@ impl Transfer {
             return;
         }
         if self.runs_dry(stream, config) {
-            self.controller.on_app_limited(now);
+            self.controller.on_event(Event::AppLimited);
         }
         self.wave = match self.controller.tag(now) {
             Tag::Wave {

@@ -6,6 +6,19 @@
 //! not change: it has the same recovery and controller, and sends a packet whenever TCP would send
 //! one.
 //!
+//! # In which order to read
+//! | file | what it has | section of the paper |
+//! | --- | --- | --- |
+//! | this one | the idea, the two numberings, what the paper leaves open | 3, 5 |
+//! | `timeline/line.rs`, `Line` | the list of deadlines, the lifetime timer, the jumps | 5.1, 5.2, 5.4 |
+//! | `sender/obsolete.rs` | an expiry, and what answers a loss of obsolete data | figure 1, 5.5 |
+//! | `sender/stream.rs`, `Stream` | what every sender knows of its bytes; asks `Line` where it has one | 5.4 |
+//! | `receiver.rs`, `Receiver::on_update` | the receiver follows `seq_update` | 5.3 |
+//! | `timeline/gaps.rs`, `Gaps` | the gaps that the application reads | 4, 5.3 |
+//! | `codec/options.rs` | `seq_update` on the wire | 5.3 |
+//!
+//! Start with `Line::on_lifetime` and its caller, `Transfer::on_lifetime`.
+//!
 //! # Two numberings
 //! A sequence number on the wire counts all submitted bytes, discarded ones included, so the
 //! receiver knows how much is missing and where. Windows count places: the bytes that were sent or
