@@ -1,4 +1,4 @@
-//! One end of a connection with everything around it hostile: `comity_harness::connection::check`.
+//! One end of a connection in a hostile environment: `comity_harness::connection::check`.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

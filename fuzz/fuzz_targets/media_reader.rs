@@ -1,4 +1,4 @@
-//! Media as they come: `comity_harness::media::check_reader`.
+//! Arbitrary media: `comity_harness::media::check_reader`.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

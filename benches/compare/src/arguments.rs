@@ -24,9 +24,9 @@ pub struct Arguments {
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Give the frames of the source to a transport.
+    /// Submit the frames of the source to a transport.
     Send(Send),
-    /// Take what the transport delivers, and measure it.
+    /// Measure the deliveries of the transport.
     Receive(Receive),
 }
 
@@ -37,27 +37,27 @@ pub struct Send {
     pub connect: SocketAddr,
     #[command(flatten)]
     pub common: Common,
-    /// How Comity gets the frames: each as one section, or as sections of 1,316 bytes
+    /// How Comity sends a frame: as one section, or as sections of 1,316 bytes
     #[arg(long = "as", value_enum, default_value = "frames")]
     pub shape: Shape,
-    /// Tell the transport which frames matter more (Comity, QUIC) and which depend on others
-    /// (Comity)
+    /// Pass the importance of frames (Comity, QUIC) and their dependencies (Comity) to the
+    /// transport
     #[arg(long)]
     pub importance: bool,
     /// TCP: drop a frame whose deadline has passed before its first byte is written
     #[arg(long)]
     pub tcp_drop: bool,
-    /// TCP: bytes that wait unsent in the kernel (TCP_NOTSENT_LOWAT) [default: 16384 with
-    /// --tcp-drop, else unlimited]
+    /// TCP: unsent bytes allowed in the kernel (TCP_NOTSENT_LOWAT) [default: 16384 with --tcp-drop,
+    /// else unlimited]
     #[arg(long, value_name = "BYTES")]
     pub tcp_notsent: Option<u32>,
-    /// TCP: congestion controller [default: as the system has it]
+    /// TCP: congestion controller [default: that of the system]
     #[arg(long, value_name = "NAME")]
     pub tcp_cc: Option<String>,
     /// QUIC: congestion controller
     #[arg(long, value_enum, default_value = "cubic")]
     pub quic_cc: QuicController,
-    /// QUIC: which of the frames that wait is sent first
+    /// QUIC: which waiting frame to send first
     #[arg(long, value_enum, default_value = "newest")]
     pub quic_order: QuicOrder,
 }
@@ -74,13 +74,13 @@ pub struct Receive {
     pub per_frame: Option<PathBuf>,
 }
 
-/// What both ends have to know.
+/// The parameters of both ends.
 #[derive(Clone, Debug, Args)]
 pub struct Common {
-    /// What carries the frames
+    /// The transport of the frames
     #[arg(long, value_enum)]
     pub transport: Transport,
-    /// Mean rate of the source, the headers of its chunks included and those of the transport not
+    /// Mean rate of the source, with the headers of its chunks and without those of the transport
     #[arg(long, default_value = "3Mbps")]
     pub rate: Rate,
     /// Frames a second
@@ -89,7 +89,7 @@ pub struct Common {
     /// How long the source runs
     #[arg(long, default_value = "60", value_parser = clap::value_parser!(u32).range(1..))]
     pub seconds: u32,
-    /// Groups of one second with a key frame each, or frames that are all alike
+    /// Groups of one second with a key frame each, or equal frames
     #[arg(long, value_enum, default_value = "key")]
     pub frames: Pattern,
     /// Mean size of key frames over the mean size of all frames
@@ -98,8 +98,8 @@ pub struct Common {
     /// Of the sizes of frames
     #[arg(long, default_value = "1")]
     pub seed: u64,
-    /// Within what time a frame must be complete; also the latency of Comity's sections, and when
-    /// QUIC resets streams
+    /// The time within which a frame must be complete; also the latency of Comity's sections, and
+    /// when QUIC resets streams
     #[arg(long, default_value = "400ms", value_parser = duration)]
     pub latency: Duration,
     /// SRT: its own latency, which does not include the delay of the path
@@ -108,14 +108,14 @@ pub struct Common {
     /// Comity: the congestion controller
     #[arg(long, default_value = "steady", value_name = "NAME")]
     pub cc: String,
-    /// Comity: when the receiver hands a section over
+    /// Comity: when the receiver delivers a section
     #[arg(long, value_enum, default_value = "early")]
     pub deliver: Deliver,
     /// Comity and SRT: a key of the transport's URI; may be repeated
     #[arg(long = "option", value_name = "KEY=VALUE", value_parser = key_and_value)]
     pub options: Vec<(String, String)>,
-    /// Comity: write what became of each section (sender), or each gap (receiver), to this file,
-    /// in CSV
+    /// Comity: write the fate of each section (sender), or each gap (receiver), to this file, in
+    /// CSV
     #[arg(long, value_name = "FILE")]
     pub gap_log: Option<PathBuf>,
     /// Comity: write a qlog trace to this file
@@ -138,7 +138,7 @@ impl Common {
         }
     }
 
-    /// How long after the last frame both ends still wait for what is under way.
+    /// How long after the last frame both ends wait for data in flight.
     pub fn linger(&self) -> Duration {
         self.latency.max(self.srt_latency) + Duration::from_secs(2)
     }
@@ -154,7 +154,7 @@ pub enum Transport {
     Tcp,
     /// quinn: each frame is one stream, reset at its deadline; encrypted
     Quic,
-    /// Bare datagrams: what the network does to whoever reacts to nothing
+    /// Bare datagrams: the effect of the network without any reaction
     Udp,
 }
 
@@ -191,7 +191,7 @@ pub enum QuicController {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum QuicOrder {
-    /// All in turns, as quinn does by default
+    /// All in turn, as quinn does by default
     Turns,
     /// The oldest one, or with --importance the oldest of the most important ones
     Oldest,
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_say_what_was_expected() {
+    fn errors_state_the_expectation() {
         let base = "compare receive --listen 10.0.0.2:5000";
         for (rest, expected) in [
             ("--transport rtp", "comity, srt, tcp, quic, udp"),

@@ -1,27 +1,28 @@
-//! The bytes of a frame: chunks that say what they belong to, whatever carries them.
+//! The bytes of a frame: chunks that identify their frame on any transport.
 //!
 //! ```text
-//! magic u32 | frame u32 | size of the frame u32 | time given, ns u64 | index u16 | chunks u16 |
+//! magic u32 | frame u32 | size of the frame u32 | submission time, ns u64 | index u16 | chunks
+//! u16 |
 //! length of the chunk u16 | kind u8 | 0 u8 | checksum of all other bytes u32 | filler
 //! ```
 //! All numbers are little-endian.
 
 use crate::source::Frame;
 
-/// The bytes of every chunk but a frame's last one: seven packets of an MPEG transport stream.
+/// The length of every chunk but a frame's last one: seven packets of an MPEG transport stream.
 pub const SIZE: usize = 1_316;
 pub const HEADER: usize = 32;
 const MAGIC: u32 = u32::from_le_bytes(*b"FrMe");
 const CHECKSUM_AT: usize = 28;
 
-/// What a chunk says of itself.
+/// The description of a chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
     pub frame: u32,
     pub kind: u8,
     /// Bytes of the whole frame.
     pub size: u32,
-    /// When the source gave the frame, in nanoseconds of `CLOCK_MONOTONIC`.
+    /// When the source submitted the frame, in nanoseconds of `CLOCK_MONOTONIC`.
     pub given_ns: u64,
     pub index: u16,
     pub chunks: u16,
@@ -30,13 +31,13 @@ pub struct Header {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Malformed {
-    /// Fewer bytes than a header, or than the header says.
+    /// Shorter than a header, or than the length in the header.
     Short,
     Magic,
     Checksum,
 }
 
-/// All chunks of a frame, one behind the other.
+/// All chunks of a frame, concatenated.
 pub fn write_frame(frame: &Frame, given_ns: u64) -> Vec<u8> {
     let size = frame.size as usize;
     let mut bytes = vec![0; size];
@@ -71,7 +72,7 @@ impl Header {
         chunk[CHECKSUM_AT..HEADER].copy_from_slice(&sum);
     }
 
-    /// Reads the header without its checksum: as soon as a stream has brought so much.
+    /// Reads the header without its checksum, as soon as a stream has delivered it.
     pub fn peek(bytes: &[u8]) -> Result<Self, Malformed> {
         let header = bytes.get(..HEADER).ok_or(Malformed::Short)?;
         let four = |at: usize| header[at..at + 4].try_into().map_or(0, u32::from_le_bytes);
@@ -107,7 +108,7 @@ impl Header {
     }
 }
 
-/// Pseudo-random bytes (xorshift64*, Vigna 2016): nothing on the way can compress them.
+/// Pseudo-random bytes (xorshift64*, Vigna 2016), which the path cannot compress.
 fn fill(bytes: &mut [u8], seed: u64) {
     let mut state = seed.wrapping_add(0x9e37_79b9_7f4a_7c15) | 1;
     for word in bytes.chunks_mut(8) {
@@ -132,14 +133,14 @@ fn checksum(chunk: &[u8]) -> u32 {
     (hash ^ (hash >> 32)) as u32
 }
 
-/// Cuts a stream of bytes into chunks.
+/// Splits a stream of bytes into chunks.
 #[derive(Debug, Default)]
 pub struct Cutter {
     held: Vec<u8>,
 }
 
 impl Cutter {
-    /// Takes what a stream brought, and gives each whole chunk.
+    /// Adds bytes of a stream, and passes on each whole chunk.
     pub fn push(&mut self, bytes: &[u8], mut give: impl FnMut(&[u8])) -> Result<(), Malformed> {
         self.held.extend_from_slice(bytes);
         let mut rest = self.held.as_slice();
@@ -171,7 +172,7 @@ mod tests {
     };
 
     #[test]
-    fn chunks_say_what_they_belong_to() {
+    fn chunks_identify_their_frame() {
         let bytes = write_frame(&FRAME, 0x1234_5678_9abc);
         assert_eq!(bytes.len(), 3_000);
         let headers: Vec<_> = bytes

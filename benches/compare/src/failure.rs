@@ -1,8 +1,8 @@
-//! What went wrong, with what to do about it.
+//! An error with its remedy.
 
 use std::fmt;
 
-/// A message for the user; it names the place, the value and what to do.
+/// A message for the user, with the place, the value and the remedy.
 #[derive(Debug)]
 pub struct Failure(pub String);
 
@@ -20,7 +20,7 @@ impl From<String> for Failure {
     }
 }
 
-/// Says what was being done when something failed, and what helps.
+/// Adds the failed action and its remedy to an error.
 pub trait Context<T> {
     fn context(self, what: impl fmt::Display) -> Result<T>;
 }

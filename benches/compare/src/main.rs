@@ -47,7 +47,7 @@ fn run(command: &Command) -> Result<serde_json::Value> {
         let mut terminated =
             tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())
                 .context("cannot handle SIGTERM")?;
-        // Dropping the work ends the children that it started.
+        // Dropping the work ends its child processes.
         tokio::select! {
             done = work => done,
             _ = tokio::signal::ctrl_c() => Err(failure::Failure("interrupted".into())),

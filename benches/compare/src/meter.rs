@@ -1,4 +1,4 @@
-//! What arrived, and when: one computation for every transport.
+//! Arrivals and their times: one computation for every transport.
 
 use std::fmt::Write;
 
@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::chunk::Header;
 use crate::source::{Frame, Kind, Source};
 
-/// Takes the chunks that a transport delivers, in whatever order.
+/// Accepts the chunks that a transport delivers, in any order.
 #[derive(Debug)]
 pub struct Meter {
     source: Source,
@@ -22,7 +22,7 @@ pub struct Meter {
     foreign_chunks: u64,
 }
 
-/// What is known of one frame.
+/// The state of one frame.
 #[derive(Clone, Debug, Default)]
 struct Progress {
     given_ns: Option<u64>,
@@ -53,7 +53,7 @@ impl Meter {
         })
     }
 
-    /// Counts one chunk that was delivered at `now_ns`.
+    /// Counts one chunk, delivered at `now_ns`.
     pub fn on_chunk(&mut self, now_ns: u64, chunk: &[u8]) {
         let Ok(header) = Header::read(chunk) else {
             self.damaged_chunks += 1;
@@ -96,12 +96,12 @@ impl Meter {
         }
     }
 
-    /// Counts a chunk that cannot be read as one.
+    /// Counts an unreadable chunk.
     pub fn on_damage(&mut self) {
         self.damaged_chunks += 1;
     }
 
-    /// When the last frame is given, on the clock; `None` before the first chunk.
+    /// When the last frame is submitted, on the clock; `None` before the first chunk.
     pub fn source_ends_ns(&self) -> Option<u64> {
         Some(self.start_ns? + self.source.duration_ns())
     }
@@ -116,7 +116,7 @@ impl Meter {
             .is_some_and(|delay| delay <= self.latency_ns)
     }
 
-    /// Whether each frame and all that it depends on were on time.
+    /// Whether each frame and all of its dependencies were on time.
     fn decodable(&self) -> Vec<bool> {
         let mut decodable: Vec<bool> = Vec::with_capacity(self.frames.len());
         for (number, frame) in self.frames.iter().enumerate() {
@@ -254,14 +254,14 @@ fn share(part: u64, whole: u64) -> f64 {
     part as f64 / whole as f64
 }
 
-/// What a run is judged by. Shares are from 0 to 1.
+/// The results of a run. Shares are from 0 to 1.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Summary {
     pub latency_ms: f64,
     pub frames: u64,
-    /// Complete within the latency after they were given.
+    /// Complete within the latency after their submission.
     pub frames_on_time: u64,
-    /// On time, together with all frames that they depend on.
+    /// On time, together with all of their dependencies.
     pub frames_decodable: u64,
     /// Complete after the latency.
     pub frames_late: u64,
@@ -275,21 +275,21 @@ pub struct Summary {
     pub bytes: u64,
     pub bytes_on_time: u64,
     pub bytes_decodable: u64,
-    /// Of all chunks that were delivered, each once.
+    /// Of all delivered chunks, without duplicates.
     pub bytes_received: u64,
-    /// Of chunks that were delivered again.
+    /// Of duplicate chunks.
     pub bytes_duplicate: u64,
     pub chunks_damaged: u64,
     /// Chunks that belong to no frame of this source: the ends have different parameters.
     pub chunks_foreign: u64,
-    /// Of all complete frames, from given to complete.
+    /// Of all complete frames, from submission to completion.
     pub delay_ms: Option<Percentiles>,
-    /// Of all frames of which something arrived, from given to the first chunk.
+    /// Of all frames with any arrival, from submission to the first chunk.
     pub first_chunk_delay_ms: Option<Percentiles>,
     /// The second of the source with the smallest share on time.
     pub worst_second: WorstSecond,
     pub on_time_by_second: Vec<f64>,
-    /// When the first frame was given, on `CLOCK_MONOTONIC`.
+    /// When the first frame was submitted, on `CLOCK_MONOTONIC`.
     pub source_start_ns: Option<u64>,
 }
 
@@ -373,10 +373,10 @@ mod tests {
         let mut meter = meter();
         deliver(&mut meter, 0, &[20, 60], None); // I: complete after 60
         deliver(&mut meter, 1, &[30, 101], None); // P: late
-        deliver(&mut meter, 2, &[40], None); // B: on time, but it needs 1
+        deliver(&mut meter, 2, &[40], None); // B: on time, but it depends on 1
         deliver(&mut meter, 4, &[100], None); // I: exactly on time
         deliver(&mut meter, 5, &[50], None); // P
-        deliver(&mut meter, 5, &[55], None); // again
+        deliver(&mut meter, 5, &[55], None); // duplicate
         deliver(&mut meter, 6, &[10], Some(0)); // B: never complete
         deliver(&mut meter, 7, &[90], None); // B
         meter.on_chunk(START, &[7; 40]);
@@ -459,7 +459,7 @@ mod tests {
     }
 
     #[test]
-    fn what_another_source_sent_is_told_apart() {
+    fn chunks_of_another_source_are_distinguished() {
         let mut meter = meter();
         let mut frame = meter.frames[0];
         frame.size += 1;

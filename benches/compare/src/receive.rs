@@ -1,4 +1,4 @@
-//! The receiver: gives each chunk that a transport delivers to the meter.
+//! The receiver: passes each delivered chunk to the meter.
 
 use std::fs;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,7 +15,7 @@ use crate::meter::{Meter, Summary};
 use crate::transports::{comity, quic, srt, tcp, udp};
 use crate::usage::ProcessorTime;
 
-/// Where transports put what they deliver.
+/// The destination of a transport's deliveries.
 #[derive(Clone, Debug)]
 pub struct Sink {
     meter: Arc<Mutex<Meter>>,
@@ -28,12 +28,12 @@ impl Sink {
         self.meter.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// One chunk that was delivered now.
+    /// Adds one chunk, delivered now.
     pub fn chunk(&self, chunk: &[u8]) {
         self.meter().on_chunk(now_ns(), chunk);
     }
 
-    /// Chunks one behind the other that were delivered now, of which `is_whole` tells what arrived.
+    /// Adds consecutive chunks, delivered now; `is_whole` tells which parts arrived.
     pub fn chunks(&self, bytes: &[u8], is_whole: impl Fn(std::ops::Range<usize>) -> bool) {
         let now = now_ns();
         let mut meter = self.meter();
@@ -45,7 +45,7 @@ impl Sink {
         }
     }
 
-    /// What a stream brought now. Returns whether the stream can be read on.
+    /// Adds bytes of a stream, delivered now. Returns whether the stream remains readable.
     pub fn stream(&self, cutter: &mut Cutter, bytes: &[u8]) -> bool {
         let now = now_ns();
         let mut meter = self.meter();
@@ -56,7 +56,8 @@ impl Sink {
         cut.is_ok()
     }
 
-    /// Waits until the source is over and late frames have had their time, called once connected.
+    /// Waits until the source has ended and late frames have had their time, starting once
+    /// connected.
     pub async fn over(&self) {
         let connected = now_ns();
         loop {
@@ -86,7 +87,7 @@ struct Report {
     statistics: Value,
 }
 
-/// How a transport's receiver came to its end.
+/// How a transport's receiver ended.
 pub struct Ended {
     pub why: String,
     pub statistics: Value,

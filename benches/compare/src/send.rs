@@ -1,4 +1,4 @@
-//! The sender: gives each frame to the transport when it is due.
+//! The sender: submits each frame to the transport when it is due.
 
 use std::time::Duration;
 
@@ -15,15 +15,15 @@ use crate::source::Frame;
 use crate::transports::{comity, quic, srt, tcp, udp};
 use crate::usage::ProcessorTime;
 
-/// A connected transport that takes frames.
+/// A connected transport that accepts frames.
 pub trait Outgoing {
-    /// Takes all chunks of a frame. It never waits: what cannot leave yet waits inside.
+    /// Accepts all chunks of a frame. It never waits: data that cannot leave yet is queued.
     fn give(&mut self, frame: &Frame, payload: Bytes, deadline_ns: u64) -> Result<()>;
 
-    /// Why frames can no longer be given.
+    /// Why no more frames can be submitted.
     fn broken(&self) -> Option<String>;
 
-    /// Waits until everything has left or `until_ns`, ends the connection, and gives statistics.
+    /// Waits until everything has left or `until_ns`, ends the connection, and returns statistics.
     async fn finish(self, until_ns: u64) -> Result<Value>;
 }
 
@@ -31,12 +31,12 @@ pub trait Outgoing {
 struct Report {
     role: &'static str,
     transport: &'static str,
-    /// Frames and bytes that the source gave.
+    /// Frames and bytes that the source submitted.
     frames_given: u64,
     bytes_given: u64,
     /// Why the source stopped before its end.
     broken: Option<String>,
-    /// How much later than due the source gave frames: the machine was busy.
+    /// How late the source submitted frames, because the machine was busy.
     source_late_ms: Option<Percentiles>,
     source_start_ns: u64,
     processor: ProcessorTime,

@@ -1,4 +1,4 @@
-//! The frames that a run sends: both ends derive the same list from the same parameters.
+//! The frames of a run: both ends derive the same list from the same parameters.
 
 use std::fmt;
 
@@ -10,18 +10,18 @@ use crate::chunk;
 /// Standard deviation of the logarithm of frame sizes, for key frames and for the others.
 const KEY_SPREAD: f64 = 0.08;
 const SPREAD: f64 = 0.25;
-/// A B frame has this part of a P frame's bytes.
+/// The size of a B frame relative to a P frame.
 const B_OF_P: f64 = 0.5;
 const B_BETWEEN: u32 = 2;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub enum Kind {
-    /// A key frame: it needs no other frame.
+    /// A key frame, without dependencies.
     I,
     P,
     /// No other frame needs it.
     B,
-    /// A frame of a source whose frames are all alike: it needs no other frame.
+    /// A frame of a source with equal frames, without dependencies.
     Equal,
 }
 
@@ -51,10 +51,10 @@ pub struct Frame {
     pub kind: Kind,
     /// All of its bytes, the headers of its chunks included.
     pub size: u32,
-    /// The frame without which this one cannot be decoded.
+    /// The frame that this one depends on.
     pub needs: Option<u32>,
-    /// How much it matters, on the scale that Comity's reader of media uses: 200 for I, 190 - n for
-    /// the n-th P of its group but at least 100, 20 for B.
+    /// Its importance, on the scale of Comity's media reader: 200 for I, 190 - n for the n-th P of
+    /// its group but at least 100, 20 for B.
     pub importance: u8,
 }
 
@@ -146,7 +146,7 @@ impl Source {
     }
 
     fn add_group(&self, frames: &mut Vec<Frame>, sizes: &[(Kind, f64)]) -> Result<(), String> {
-        // What rounding left over goes to the next frame, so that the rate is exact.
+        // The rounding error carries over to the next frame, so the rate is exact.
         let mut carried = 0.0;
         let (mut reference, mut next_p) = (None, 190);
         for (kind, size) in sizes {

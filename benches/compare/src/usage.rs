@@ -1,4 +1,4 @@
-//! Processor time, of this process and of the children it waited for.
+//! Processor time, of this process and of its finished children.
 
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeVal;
@@ -9,7 +9,7 @@ use serde::Serialize;
 pub struct ProcessorTime {
     /// User and system time of this process.
     pub own_s: f64,
-    /// Of its children that have ended.
+    /// Of its finished children.
     pub children_s: f64,
 }
 

@@ -1,15 +1,15 @@
-//! One end of a connection whose peer, application and clock are the input.
+//! One end of a connection; the input controls its peer, application and clock.
 //!
-//! An input is a configuration and then steps, each a byte that says what happens and what it
-//! takes: time passes, sections are submitted and withdrawn, packets of arbitrary bytes and of
-//! arbitrary frames arrive, acknowledgements tell the truth or lie, the application reads or does
-//! not.
+//! An input is a configuration followed by steps. The first byte of each step selects an event and
+//! its parameters: time passes, sections are submitted and withdrawn, packets of arbitrary bytes
+//! and of arbitrary frames arrive, acknowledgements are true or false, the application reads or
+//! does not.
 //!
-//! What is checked after each step: accounts sum, nothing that arrived takes more room than the
-//! configuration gives, every packet that leaves can be read and is within the limits, none carries
-//! bytes beyond their deadline, numbers rise, a lie about numbers ends the connection and the truth
-//! does not. At the end: each section had one outcome, and each section of the peer was handed over
-//! once.
+//! Checks after each step: counters are consistent, received data stays within the configured
+//! memory, every departing packet is readable and within the limits, none carries bytes beyond
+//! their deadline, numbers rise, and a false acknowledgement ends the connection while a true one
+//! does not. Checks at the end: each section had one outcome, and each section of the peer was
+//! delivered once.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -32,14 +32,14 @@ use comity_units::{PacketNumber, Rate, Seed, Span, Time};
 
 use crate::source::Source;
 
-/// The steps of an input that are looked at: it ends in finite time.
+/// The maximum number of steps, so that every input ends.
 const MAX_STEPS: usize = 400;
-/// Packets that may leave at one instant: far more than any window that these inputs reach.
+/// The maximum number of departures at one instant: far more than any window of these inputs.
 const MAX_AT_ONCE: usize = 20_000;
-/// The gaps that are taken at one step: a peer may skip a million sections at once.
+/// The maximum number of gaps delivered at one step: a peer may skip a million sections at once.
 const MAX_DELIVERIES: usize = 4_096;
 
-/// A payload that can be made from nothing but a length.
+/// A payload that can be created from a length alone.
 trait Fuzzed: Payload {
     fn of_length(length: u32) -> Self;
     fn byte(at: u32) -> u8 {
@@ -59,7 +59,7 @@ impl Fuzzed for Elided {
     }
 }
 
-/// Whether the bytes of sections stand in packets.
+/// Whether packets contain the bytes of sections.
 fn content<P: Payload>() -> Content {
     if P::ELIDED {
         Content::Elided
@@ -116,7 +116,7 @@ fn config(source: &mut Source<'_>) -> Config {
         pace_windows: bits >> 6 & 1 == 0,
         ecn: bits >> 7 == 0,
         payload,
-        // Of half of them, what the path carries is to be found out.
+        // Half of the configurations search for the path's packet size.
         base_payload: (payload / 8).is_multiple_of(2).then_some(MIN_PAYLOAD),
         receive_buffer: size(source.u8(), 1_000),
         receive_sections: 1 + u32::from(source.u8()),
@@ -132,12 +132,12 @@ struct World<P: Payload> {
     end: Connection<P>,
     /// The number of the peer's next packet.
     next: u64,
-    /// The numbers that left, from the lowest up.
+    /// The departed numbers in ascending order.
     sent: Vec<u64>,
     submitted: BTreeMap<(StreamId, SectionId), bool>,
     delivered: BTreeMap<StreamId, BTreeSet<u64>>,
     is_closed: bool,
-    /// Whether deadlines of what leaves are to hold.
+    /// Whether to check the deadlines of departing bytes.
     is_strict: bool,
     out: Vec<u8>,
 }
@@ -221,7 +221,7 @@ impl<P: Fuzzed> World<P> {
         self.transmit();
     }
 
-    /// Time passes, and timers are served as they come, within reason.
+    /// Lets time pass, and serves timers as they expire, up to a limit.
     fn pass(&mut self, span: Span) {
         let until = self.now + span;
         for _ in 0..64 {
@@ -265,20 +265,20 @@ impl<P: Fuzzed> World<P> {
         };
         let stream = section.stream;
         if let Ok(id) = self.end.submit(self.now, section) {
-            assert!(self.end.is_open(), "taken after the end");
+            assert!(self.end.is_open(), "accepted after the end");
             assert_eq!(self.submitted.insert((stream, id), false), None);
         }
     }
 
-    /// A number of the stream is used up; it has no outcome.
+    /// Skips a number of the stream; it has no outcome.
     fn skip(&mut self, stream: StreamId) {
         if let Ok(id) = self.end.skip(stream, Reason::Shed) {
-            assert!(self.end.is_open(), "taken after the end");
+            assert!(self.end.is_open(), "accepted after the end");
             assert_eq!(self.submitted.insert((stream, id), true), None);
         }
     }
 
-    /// A packet with this payload arrives, its number near that of the last one or anywhere.
+    /// A packet with this payload arrives, with a number near the last one or anywhere.
     fn arrive(&mut self, source: &mut Source<'_>, payload: &[u8]) {
         let number = match source.u8() {
             255 => source.number() >> 2,
@@ -324,7 +324,7 @@ impl<P: Fuzzed> World<P> {
         (self.now.as_nanos() / 1_000) as u32
     }
 
-    /// An acknowledgement of a few of the packets that left lately, and of nothing else.
+    /// Acknowledges a few of the recent packets, and nothing else.
     fn truth(&mut self, source: &mut Source<'_>) {
         let count = self.sent.len();
         let end = count.saturating_sub(usize::from(source.u8() % 32));
@@ -348,14 +348,19 @@ impl<P: Fuzzed> World<P> {
         ranges.truncate(128);
         let was_open = self.end.is_open();
         self.acknowledge(source, &ranges);
-        assert_eq!(self.end.is_open(), was_open, "the truth is no violation");
+        assert_eq!(
+            self.end.is_open(),
+            was_open,
+            "a true acknowledgement is no violation"
+        );
     }
 
-    /// An acknowledgement of a number that was left out, or never given out.
+    /// Acknowledges a number that was skipped, or never used.
     fn lie(&mut self, source: &mut Source<'_>) {
         let next = self.sent.last().map_or(0, |last| last + 1);
         let number = match source.u8() {
-            // One above the last that left may have been left out already: either way it is a lie.
+            // The number after the last departure may have been skipped already: either way it is
+            // false.
             ahead @ 0..=127 => next + u64::from(ahead),
             back => {
                 let last = self.sent.len().saturating_sub(usize::from(back) * 8 + 1);
@@ -381,7 +386,10 @@ impl<P: Fuzzed> World<P> {
                 last: number,
             }],
         );
-        assert!(!self.end.is_open(), "a lie about {number} is found out");
+        assert!(
+            !self.end.is_open(),
+            "a false acknowledgement of {number} is detected"
+        );
     }
 
     fn acknowledge(&mut self, source: &mut Source<'_>, ranges: &[AckRange]) {
@@ -408,7 +416,7 @@ impl<P: Fuzzed> World<P> {
         let mut payload = Vec::new();
         frame::encode_departure(Stamp::from_micros(self.micros()), &mut payload);
         ack.encode(&mut payload).expect("within the limits");
-        // Under a number that was not used: else it would be a duplicate.
+        // Under an unused number: otherwise it would be a duplicate.
         let result = self.end.on_packet(
             self.now,
             PacketNumber::new(self.next),
@@ -437,12 +445,15 @@ impl<P: Fuzzed> World<P> {
         while self.end.poll_path_frame().is_some() {}
     }
 
-    /// Everything that may leave does.
+    /// Sends everything that may leave.
     fn transmit(&mut self) {
         for _ in 0..MAX_AT_ONCE {
             self.out.clear();
             let Some(sent) = self.end.poll_transmit(self.now, &mut self.out) else {
-                assert!(self.out.is_empty(), "what is not sent is not written");
+                assert!(
+                    self.out.is_empty(),
+                    "nothing is written without a departure"
+                );
                 self.poll_events();
                 return;
             };
@@ -451,7 +462,7 @@ impl<P: Fuzzed> World<P> {
         panic!("packets without end at {}", self.now);
     }
 
-    /// A packet left: its payload is in the buffer.
+    /// Checks a departed packet; its payload is in the buffer.
     fn left(&mut self, number: PacketNumber, size: u32) {
         let number = number.get();
         assert!(self.sent.last().is_none_or(|&last| last < number));
@@ -541,11 +552,11 @@ impl<P: Fuzzed> World<P> {
         self.end.close(self.now, CloseCode::DONE, "");
         self.transmit();
         self.check();
-        assert!(self.is_closed, "the end is told");
+        assert!(self.is_closed, "the end is reported");
         for (key, is_settled) in &self.submitted {
             assert!(is_settled, "{key:?} had no outcome");
         }
-        // Each of a stream once, from the first to the last.
+        // The sections of each stream once, from the first to the last.
         if self.read(1 << 16) {
             for (stream, sections) in &self.delivered {
                 let last = sections.last().copied().unwrap_or(0);
@@ -559,7 +570,7 @@ impl<P: Fuzzed> World<P> {
     }
 }
 
-/// A few streams are used much, and any at times.
+/// A few streams are frequent, and any is possible.
 fn stream(source: &mut Source<'_>) -> StreamId {
     match source.u8() {
         255 => StreamId(source.u16()),
@@ -568,7 +579,7 @@ fn stream(source: &mut Source<'_>) -> StreamId {
 }
 
 impl<P: Fuzzed> World<P> {
-    /// The number of a section of the peer: near what was handed over last, or any.
+    /// The number of a section of the peer: near the last delivery, or any.
     fn section(&self, source: &mut Source<'_>, stream: StreamId) -> u64 {
         let last = self.delivered.get(&stream).and_then(BTreeSet::last);
         let near = last.copied().unwrap_or(0);
@@ -579,7 +590,7 @@ impl<P: Fuzzed> World<P> {
         }
     }
 
-    /// Appends a frame of any kind, if its fields make one.
+    /// Appends a frame of any kind, if its fields are valid.
     fn push_frame(&self, source: &mut Source<'_>, out: &mut Vec<u8>) {
         let token = [source.u8(); 8];
         let stream = stream(source);
@@ -656,13 +667,13 @@ impl<P: Fuzzed> World<P> {
             }),
             _ => return self.push_section(source, stream, out),
         };
-        // What cannot be written is no frame.
+        // An invalid frame is skipped.
         let _ = frame.encode(out);
     }
 
     fn push_section(&self, source: &mut Source<'_>, stream: StreamId, out: &mut Vec<u8>) {
         let number = self.section(source, stream);
-        // Two pieces of one section mostly say the same of it.
+        // Two pieces of one section mostly agree about it.
         let (mut fixed, mut any) = ([0; 8], *source);
         for (at, byte) in fixed.iter_mut().enumerate() {
             let which = number

@@ -1,12 +1,12 @@
-//! Files of keys: a secret one, and a list of those who may call.
+//! Key files: a secret key, or a list of authorised public keys.
 
 use std::collections::BTreeSet;
 
 use comity::session::{AllowList, AllowListError, PublicKey, StaticKey};
 
-/// The first byte says which of the two the rest is. What is read reads back as it is written; of a
-/// list, every line that is not empty before its comment is a key, and the line that a refusal
-/// names is none.
+/// The first byte selects one of the two for the rest. An accepted file reads back as it is
+/// written. In an accepted list, every line that is not empty before its comment is a key; a
+/// refusal names a line that is none.
 pub fn check(bytes: &[u8]) {
     let Some((&control, bytes)) = bytes.split_first() else {
         return;
@@ -36,7 +36,7 @@ fn check_key(text: &str) {
             assert_eq!(public.parse(), Ok(key.public()));
             assert!(
                 public.parse::<StaticKey>().is_err(),
-                "a public key is taken for a secret"
+                "a public key is accepted as a secret"
             );
             let shown = format!("{key:?}");
             let digits = written.rsplit('-').next().unwrap_or_default();

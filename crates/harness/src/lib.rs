@@ -1,9 +1,9 @@
-//! One function for each fuzz target: any bytes go in, and it panics when a promise is broken.
+//! One function for each fuzz target: it accepts any bytes, and panics if a promise is broken.
 //!
-//! The fuzzer (`make fuzz`) calls them through the binaries in `fuzz/`; `cargo test` calls them
-//! with the inputs that once broke something, with a small corpus, and with seeded bytes. So what
-//! the fuzzer finds is a test as soon as its input lies in `corpus/`, and the harnesses are
-//! compiled and run with every change.
+//! The fuzzer (`make fuzz`) calls them through the binaries in `fuzz/`. `cargo test` calls them
+//! with inputs that once failed, with a small corpus, and with seeded bytes. A finding of the
+//! fuzzer therefore becomes a test as soon as its input is in `corpus/`, and every change compiles
+//! and runs the harnesses.
 
 pub mod connection;
 pub mod keys;
@@ -22,11 +22,11 @@ pub mod wire;
 /// A fuzz target.
 #[derive(Clone, Copy, Debug)]
 pub struct Target {
-    /// Its name, that of its binary in `fuzz/` and of its folder in `corpus/`.
+    /// Its name, which is also that of its binary in `fuzz/` and of its folder in `corpus/`.
     pub name: &'static str,
-    /// What checks one input.
+    /// Checks one input.
     pub check: fn(&[u8]),
-    /// The longest input that is of use: what is longer says nothing new.
+    /// The maximum useful length of an input.
     pub longest: usize,
 }
 

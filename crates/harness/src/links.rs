@@ -1,4 +1,4 @@
-//! Any text is a trace or a typed error with a line that exists; a link made of what was read
+//! Any text is a trace or a typed error with an existing line. A link with an accepted trace
 //! carries packets in order, and both kinds of link agree about them.
 
 use comity_link::{
@@ -31,7 +31,7 @@ fn told(error: &TraceError, text: &str) {
     assert!(!error.to_string().is_empty());
 }
 
-/// Offers packets whose sizes and distances are the bytes of the input.
+/// Offers packets with sizes and distances from the bytes of the input.
 fn carry(rate: RateProfile, data: &[u8]) {
     let config = LinkConfig {
         rate,

@@ -1,8 +1,8 @@
-//! Any datagrams to a listener with an open connection: it never panics, stays within its bounds,
-//! and sends no address more than three times what came from there.
+//! Any datagrams to a listener with an open connection. It never panics, stays within its limits,
+//! and sends at most three times the bytes received from an address to it.
 //!
-//! An input is a list of datagrams, each behind 4 bytes: where it comes from, how long to wait
-//! before it, a repair to make, and its length in steps of 8 bytes.
+//! An input is a list of datagrams, each after 4 bytes: its source, the delay before it, an
+//! optional repair, and its length in steps of 8 bytes.
 
 use std::net::SocketAddr;
 
@@ -12,7 +12,7 @@ use comity::session::{
 };
 use comity_units::{PacketNumber, Seed, Span, Time};
 
-/// Answers every packet once, and echoes challenges.
+/// Acknowledges every packet once, and echoes challenges.
 #[derive(Default)]
 struct Echo {
     next: u64,
@@ -109,7 +109,7 @@ pub fn check(input: &[u8]) {
         .expect("the configuration is valid");
     let mut out = Vec::new();
     let mut accounts = [(0_usize, 0_usize); 8];
-    // Where a peer has shown that it receives: there, what is sent is the core's business.
+    // Where a peer has proved that it receives: beyond that, the core controls the sending.
     let mut proved = [false; 8];
     let mut input = input;
     while let Some((&[from, wait, repair, steps], rest)) = input.split_first_chunk() {
@@ -122,7 +122,7 @@ pub fn check(input: &[u8]) {
             datagram.resize(datagram.len().max(1200), 0);
         }
         if repair & 2 != 0 {
-            // What a genuine caller would send now.
+            // The present packet of a genuine caller.
             out.clear();
             caller.on_timer(now);
             if caller.poll_transmit(now, &mut out).is_some() {

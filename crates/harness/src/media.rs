@@ -8,16 +8,16 @@ use comity_media::{
 };
 use comity_units::{Bytes, Span, Time};
 
-/// In so many bytes a packet is searched for.
+/// The search range for a packet, in bytes.
 const SEARCHED: usize = 1 << 20;
 
-/// A payload has one header or a typed error; what is taken is written back as it was, and by a
-/// writer in whole packets.
+/// A payload has one header or a typed error. An accepted one encodes to the same bytes, and a
+/// writer makes whole packets of it.
 pub fn check_header(data: &[u8]) {
     let mut writer = TsWriter::new(WriterConfig::default());
     let (mut out, mut is_transport) = (Vec::new(), None);
     let mut rest = data;
-    // Payloads one after the other, each behind two bytes of length.
+    // Consecutive payloads, each after two bytes of length.
     while let Some((&[high, low], behind)) = rest.split_first_chunk::<2>() {
         let length = usize::from(u16::from_be_bytes([high, low])).min(behind.len());
         let (payload, behind) = behind.split_at(length);
@@ -51,14 +51,14 @@ pub fn check_header(data: &[u8]) {
     }
 }
 
-/// Whatever the bytes are, reading them gives sections, or says that one is missing, for each
-/// number; the same ones, and the same error if one ends it, however the bytes are cut; and what
-/// was read can be written, in whole packets where it was a transport stream. Each byte of one is
-/// in a packet or counted in a notice.
+/// Reading any bytes gives a section or a missing unit for each number. The events, and the error
+/// if one ends the reading, do not depend on the splits. Accepted data can be written, in whole
+/// packets if it was a transport stream. Each byte of a transport stream is in a packet or counted
+/// in a notice.
 pub fn check_reader(data: &[u8]) {
-    // The first byte says how the rest is cut, and whether it is in step with packets: then a
-    // fuzzer that does not know where sync bytes belong still gets behind them. Of two bits the one
-    // breaks that in the middle, and the other does so for longer than is searched.
+    // The first byte controls the splits, and whether the input is aligned to packets, so that a
+    // fuzzer gets past the sync bytes. One bit breaks the alignment in the middle, and another
+    // breaks it for longer than the search range.
     let Some((&control, data)) = data.split_first() else {
         return;
     };
@@ -74,7 +74,7 @@ pub fn check_reader(data: &[u8]) {
         data.splice(middle..middle, (0..length).map(|at| (at % 71) as u8));
     }
     let (whole, outcome) = read(&data, data.len().max(1));
-    // A mebibyte in pieces of a byte takes too long.
+    // A mebibyte in pieces of one byte takes too long.
     let least = if data.len() > SEARCHED { 1_000 } else { 1 };
     let again = read(&data, usize::from(control) + least);
     assert_eq!(again, (whole.clone(), outcome));
@@ -112,19 +112,19 @@ pub fn check_reader(data: &[u8]) {
     }
 }
 
-/// What is not in packets is counted, or all of it sent in the order that it had.
+/// Bytes outside of packets are counted, or all of the source is sent in its order.
 fn check_account(data: &[u8], events: &[Event]) {
     let (mut given, mut left_out) = (Vec::new(), 0);
     for event in events {
         match event {
             Event::Section(section) => match Header::decode(&section.payload) {
                 Ok((Header::Raw, bytes)) => given.extend(bytes),
-                // Pictures are cut apart at other places.
+                // Pictures are split at other positions.
                 Ok((Header::Picture(_), _)) => return,
                 _ => {}
             },
             Event::Notice(Notice::LostSync { skipped }) => left_out += *skipped,
-            // What stands beside packets is in no account.
+            // No account includes the bytes between packets at a wider stride.
             Event::Notice(Notice::PacketsApart { .. }) => return,
             Event::Notice(_) | Event::Missing(_) => {}
         }
@@ -137,8 +137,8 @@ fn check_account(data: &[u8], events: &[Event]) {
     }
 }
 
-/// As from a live source, a piece every 10 ms: what a stored one has as units is there as well.
-/// Where slices end depends on when they came.
+/// The same as a live source, with a piece every 10 ms: it has the units of a stored one. The ends
+/// of slices depend on the arrivals.
 fn check_live(data: &[u8], length: usize) {
     let mut reader = reader();
     let mut arrival = Time::ZERO;

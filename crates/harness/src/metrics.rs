@@ -1,13 +1,13 @@
-//! Requests for metrics, from whoever reaches the port.
+//! Metrics requests from anybody who reaches the port.
 
-// Nothing may import the command, which is a leaf: the file that reads requests stands for itself.
+// The command is a leaf that no crate may import; this includes only its file for requests.
 #[path = "../../cli/src/commands/stream/metrics/request.rs"]
 mod request;
 
 use request::{Incoming, LONGEST, Request};
 
-/// The first byte says into what pieces the rest is cut. However it is, the same is asked for, and
-/// no more is waited for than the head; what is asked for is what a plain reading of the line says.
+/// The first byte controls the splits of the rest. The request does not depend on them, and parsing
+/// needs only the head. The result equals that of a plain parser of the line.
 pub fn check(bytes: &[u8]) {
     let Some((&control, bytes)) = bytes.split_first() else {
         return;

@@ -1,16 +1,16 @@
-//! RTP packets as they come.
+//! RTP packets from the network.
 
 use comity_media::rtp::{Packetiser, Reorder};
 use comity_units::{Span, Time};
 
-/// For how long an early packet may wait for those before it.
+/// How long an early packet may wait for earlier ones.
 const PATIENCE: Span = Span::from_millis(50);
 
-/// Packets of RTP, each behind a byte of time and one of length.
+/// RTP packets, each after a byte of time and one of length.
 ///
-/// What comes out is no longer than what went in, a packet that is refused gives nothing, and
-/// nothing is held when it has waited long enough. A stream in order that another source sends
-/// behind all this comes out at once and as it was.
+/// The output is not longer than the input, a refused packet returns nothing, and nothing is held
+/// beyond its waiting time. An ordered stream from another source afterwards is returned at once
+/// and unchanged.
 pub fn check(bytes: &[u8]) {
     let (mut reorder, mut out, mut now) = (Reorder::default(), Vec::new(), Time::ZERO);
     let (mut rest, mut given, mut source) = (bytes, 0, 0);
@@ -27,7 +27,7 @@ pub fn check(bytes: &[u8]) {
             }
             Err(error) => {
                 assert!(!error.to_string().is_empty());
-                assert_eq!(out.len(), before, "a refused packet gave something");
+                assert_eq!(out.len(), before, "a refused packet returned data");
             }
         }
         if wait & 0x40 != 0 {

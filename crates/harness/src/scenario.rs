@@ -1,5 +1,4 @@
-//! Whatever a scenario file holds, reading it ends with a scenario or with problems that can be
-//! told.
+//! Reading any scenario file ends with a scenario or with reported problems.
 
 use comity_sim::scenario::{Limits, NoFiles, Reading, Scenario};
 
@@ -9,7 +8,7 @@ pub fn check(bytes: &[u8]) {
         return;
     };
     let reading = Reading {
-        // Small enough that nothing a text asks for takes long.
+        // Small enough that every request in a text is quick.
         limits: Limits {
             runs: 16,
             flows: 16,

@@ -1,5 +1,5 @@
-//! Any bytes as a TCP segment: reading never panics, and what was read is written and read the
-//! same.
+//! Any bytes as a TCP segment: reading never panics, and an accepted segment encodes and decodes to
+//! itself.
 
 use std::net::Ipv4Addr;
 
@@ -36,9 +36,9 @@ pub fn check(bytes: &[u8]) {
             assert_eq!(second.payload, length..whole.len());
             assert_eq!(second.skipped_options, 0);
         }
-        // The peer packed its options more densely than our groups do.
+        // The peer packed its options more densely than the encoder's groups.
         Err(EncodeError::OptionsTooLong { length }) => assert!(length > MAX_HEADER - MIN_HEADER),
-        // With them the segment grew beyond what IP carries.
+        // The encoder's groups made the segment longer than IP carries.
         Err(EncodeError::TooLong { length }) => assert!(length > 65_535),
         Err(error) => panic!("{error}"),
     }

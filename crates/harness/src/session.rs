@@ -1,14 +1,13 @@
-//! A caller and a listener with the deadline transport in them, and a network that belongs to the
-//! input.
+//! A caller and a listener with the deadline transport in them, and a network under the control of
+//! the input.
 //!
 //! An input is a list of steps. Datagrams are delivered in any order, more than once, to either
-//! end, from any address, cut short, lengthened and changed; strangers send packets of their own;
+//! end, from any address, truncated, extended and changed; strangers send packets of their own;
 //! time passes.
 //!
-//! What is checked: nothing that was changed on its way is taken, each section is handed over at
-//! most once and with the bytes that its sender gave, neither end sends an address that has not
-//! proved to receive more than three times what came from there, and the listener keeps to its
-//! bounds.
+//! Checks: no changed datagram is accepted, and each section is delivered at most once, with the
+//! bytes of its sender. Neither end sends more than three times the received bytes to an address
+//! without proof that it receives. The listener stays within its limits.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -26,10 +25,10 @@ use crate::source::Source;
 
 const START: Time = Time::from_secs(1_000);
 const MAX_STEPS: usize = 300;
-/// Datagrams that are kept for being delivered once more.
+/// The maximum number of datagrams kept for another delivery.
 const MAX_KEPT: usize = 256;
-/// Bytes that one end may send at one instant: a flight that fills every window of these inputs
-/// many times.
+/// The maximum number of bytes that one end may send at one instant: a flight that fills every
+/// window of these inputs many times.
 const MAX_AT_ONCE: usize = 4 << 20;
 
 static OPTIONS: LazyLock<Config> = LazyLock::new(|| {
@@ -60,9 +59,9 @@ struct World {
     /// Where the caller is at present.
     home: SocketAddr,
     kept: Vec<Sent>,
-    /// What arrived at an end from an address, and what it sent there.
+    /// The bytes that an end received from an address, and sent to it.
     accounts: BTreeMap<(End, SocketAddr), (usize, usize)>,
-    /// Where an end has found its peer to receive.
+    /// The addresses at which an end has proof that its peer receives.
     proved: BTreeSet<(End, SocketAddr)>,
     submitted: [u64; 2],
     delivered: [BTreeSet<u64>; 2],
@@ -130,7 +129,7 @@ impl World {
             home: address(0),
             kept: Vec::new(),
             accounts: BTreeMap::new(),
-            // The one that was called is called first.
+            // The caller initiates, so the address of the listener counts as proved.
             proved: BTreeSet::from([(End::Caller, address(LISTENER))]),
             submitted: [0; 2],
             delivered: [BTreeSet::new(), BTreeSet::new()],
@@ -139,7 +138,7 @@ impl World {
 
     fn step(&mut self, source: &mut Source<'_>) {
         match source.u8() % 16 {
-            // The network as it should be, for a while.
+            // A well-behaved network, for a while.
             0..=3 => self.carry(usize::from(source.u8() % 8) + 1),
             4 => self.pass(Span::from_micros(u64::from(source.u16()) * 10)),
             5 => self.pass(Span::from_millis(u64::from(source.u8()) * 20)),
@@ -177,7 +176,7 @@ impl World {
         }
     }
 
-    /// To the other end than the one that it is said to be sent by.
+    /// To the end other than the alleged sender.
     fn deliver(&mut self, by: End, from: SocketAddr, mut bytes: Vec<u8>) {
         let (now, ecn) = (self.now, Ecn::Capable0);
         let to = match by {
@@ -191,7 +190,7 @@ impl World {
         }
     }
 
-    /// A copy of a datagram on its way is delivered out of turn, and may have been changed.
+    /// Delivers a duplicate of a datagram in flight out of order, possibly changed.
     fn attack(&mut self, source: &mut Source<'_>) {
         let which = usize::from(source.u8());
         let Some(sent) = self.kept.get(which % self.kept.len().max(1)) else {
@@ -229,7 +228,7 @@ impl World {
         self.deliver(by, from, bytes);
     }
 
-    /// Somebody who knows nothing but the format.
+    /// A stranger who knows only the format.
     fn stranger(&mut self, source: &mut Source<'_>) {
         let by = match source.u8() % 4 {
             0 => End::Listener,
@@ -240,7 +239,7 @@ impl World {
         let mut bytes = vec![kind];
         match source.u8() % 3 {
             0 => {}
-            // To a connection that exists.
+            // To an existing connection.
             1 => {
                 let id = match by {
                     End::Caller => self.listener.ids().next(),
@@ -322,7 +321,7 @@ impl World {
         })
     }
 
-    /// Both ends do what they can at this moment.
+    /// Both ends do all that is possible at this moment.
     fn settle(&mut self) {
         let ids: Vec<_> = self.listener.ids().collect();
         for id in ids {
@@ -381,7 +380,7 @@ impl World {
     }
 }
 
-/// Takes what a connection has to hand over.
+/// Collects the deliveries of a connection.
 fn take(transport: &mut Transport, now: Time, submitted: u64, delivered: &mut BTreeSet<u64>) {
     while let Some(delivery) = transport.poll_delivery(now) {
         let section = match &delivery {

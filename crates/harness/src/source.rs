@@ -1,6 +1,6 @@
-//! Numbers out of the bytes of an input.
+//! Numbers from the bytes of an input.
 
-/// Reads an input from its beginning; behind its end everything is zero.
+/// Reads an input from its beginning; beyond its end everything is zero.
 #[derive(Clone, Copy, Debug)]
 pub struct Source<'a> {
     rest: &'a [u8],
@@ -34,7 +34,8 @@ impl<'a> Source<'a> {
         u16::from_be_bytes([self.u8(), self.u8()])
     }
 
-    /// A number of any size, small ones as likely as large ones: a byte says how many bits it has.
+    /// A number of any magnitude, small ones as likely as large ones: a byte gives its number of
+    /// bits.
     pub fn number(&mut self) -> u64 {
         let bits = u32::from(self.u8() % 65);
         let bytes = self.bytes(bits.div_ceil(8) as usize);

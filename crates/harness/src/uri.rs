@@ -1,5 +1,5 @@
-//! Whatever a person writes for a URI, it is read or answered; what is read prints so that it reads
-//! back.
+//! Any text as a URI: it is accepted or refused with an error; an accepted one prints a form that
+//! reads back.
 
 use comity::uri::{Credentials, Uri};
 

@@ -1,5 +1,5 @@
 //! Any bytes as a datagram, as a payload and as transport parameters: reading never panics, and
-//! what was read is written and read the same.
+//! accepted data encodes and decodes to itself.
 
 use comity_congestion::table::{self, Setup};
 use comity_transport::wire::frame::{self, Content};
@@ -7,7 +7,7 @@ use comity_transport::wire::header::{self, Packet};
 use comity_transport::wire::parameters::Parameters;
 use comity_units::Bytes;
 
-/// Reads the frames of a payload, and each once more after writing it.
+/// Reads the frames of a payload, and each again after encoding it.
 fn frames(payload: &[u8], content: Content) {
     let Ok(read) = frame::decode(payload, content) else {
         return;
@@ -37,8 +37,8 @@ fn frames(payload: &[u8], content: Content) {
     }
 }
 
-/// Builds the meter that a peer asks for, or refuses it. What is accepted says the same when it is
-/// written again.
+/// Builds the meter that a peer requests, or refuses it. An accepted request is the same after
+/// encoding.
 fn meter(parameters: &Parameters) {
     let list = parameters.meter_parameters.as_deref().unwrap_or_default();
     for row in table::TABLE {
@@ -58,8 +58,7 @@ pub fn check(bytes: &[u8]) {
     if let Ok(first) = Parameters::decode(bytes) {
         meter(&first);
         let mut written = Vec::new();
-        // Every number is written, also those that were absent, so the list may have grown too
-        // long.
+        // Every number is written, including absent ones, so the list may be too long.
         match first.encode(&mut written) {
             Ok(()) => assert_eq!(Parameters::decode(&written), Ok(first)),
             Err(error) => assert_eq!(error.field, "size"),

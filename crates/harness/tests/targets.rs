@@ -21,7 +21,7 @@ fn corpus(target: &Target) -> Vec<(PathBuf, Vec<u8>)> {
     files.into_iter().map(read).collect()
 }
 
-/// Reads a seed as bytes: the numbers of its children.
+/// Expands a seed to bytes: the numbers of its children.
 fn bytes(seed: Seed, length: usize) -> Vec<u8> {
     let words = (0..length.div_ceil(8)).map(|at| seed.index(at as u64).get().to_le_bytes());
     let mut bytes = words.collect::<Vec<_>>().concat();
@@ -29,7 +29,7 @@ fn bytes(seed: Seed, length: usize) -> Vec<u8> {
     bytes
 }
 
-/// An input: bytes of the seed alone, or a committed one with a few changes: bytes, cuts, and
+/// An input: bytes of the seed alone, or a committed input with a few changes: bytes, cuts, and
 /// pieces of others.
 fn input(seed: Seed, target: &Target, corpus: &[(PathBuf, Vec<u8>)]) -> Vec<u8> {
     let draw = |name: &str, below: usize| (seed.derive(name).get() % below.max(1) as u64) as usize;
@@ -85,7 +85,7 @@ macro_rules! targets {
         })*
 
         #[test]
-        fn no_target_is_left_out() {
+        fn every_target_is_listed() {
             let tested = [$(stringify!($name)),*];
             let names: Vec<&str> = TARGETS.iter().map(|target| target.name).collect();
             assert_eq!(names, tested);
@@ -93,7 +93,7 @@ macro_rules! targets {
     };
 }
 
-// As many cases as take a second or two each.
+// As many cases as run in a second or two each.
 targets! {
     connection: 20_000,
     keys: 50_000,

@@ -1,14 +1,14 @@
 //! Links the pure crates without `std`.
 //!
-//! This library has its own panic handler, of which a program can have only one. If `std` enters
-//! the dependencies of `units`, `congestion`, `frames`, `link` or `transport`, by a crate or by a
-//! feature of one, it brings its own, and the build fails with "found duplicate lang item
-//! `panic_impl`". That makes purity a fact that the compiler states, on any machine, without
-//! another target's standard library.
+//! This library has its own panic handler, and a program can have only one. If `std` enters the
+//! dependencies of `units`, `congestion`, `frames`, `link` or `transport`, by a crate or by a
+//! feature of one, it brings its own. The build then fails with "found duplicate lang item
+//! `panic_impl`". The compiler therefore proves purity, on any machine, without another target's
+//! standard library.
 //!
-//! `scripts/purity.sh` builds it alone (so that no other crate's features are mixed in) and
-//! aborting on panic (unwinding needs `std`), and then once more with a crate that does use `std`,
-//! to see it fail.
+//! `scripts/purity.sh` builds it alone (to exclude other crates' features) and aborting on panic
+//! (unwinding needs `std`). It then builds once more with a crate that does use `std`, which must
+//! fail.
 #![cfg_attr(all(feature = "check", panic = "abort"), no_std)]
 
 #[cfg(all(feature = "check", panic = "abort"))]
@@ -30,11 +30,10 @@ mod without_std {
         loop {}
     }
 
-    /// Has no memory to give. Nothing here runs; `alloc` only has to link.
+    /// Has no memory. Nothing here runs; `alloc` only has to link.
     struct Exhausted;
 
-    // SAFETY: null is the answer that the contract has for "no memory", and so nothing is ever
-    // freed.
+    // SAFETY: null is the contract's value for "no memory", so nothing is ever freed.
     unsafe impl GlobalAlloc for Exhausted {
         unsafe fn alloc(&self, _: Layout) -> *mut u8 {
             null_mut()

@@ -1,28 +1,26 @@
-//! What one end of a connection saw and decided, as a qlog file that qvis opens.
+//! The events and decisions of one end of a connection, as a qlog file for qvis.
 //!
-//! The simulator writes them of its flows, and the library of real connections: the same records,
-//! so that one can be laid beside the other.
+//! The simulator writes them for its flows, and the library for real connections: the same records,
+//! so that two files can be compared.
 //!
 //! The file is a JSON text sequence (RFC 7464): records that begin with the byte 1e and end with a
-//! newline, first a header, then one record per event. Save it as `.sqlog`, which is how qvis knows
-//! the form. Times and round trips are milliseconds; times count from the start of the run and are
-//! exact to the nanosecond for the first eleven days (10¹⁵ ns, the decimals that a 64-bit float
+//! newline, first a header, then one record per event. Save it as `.sqlog`, the extension that qvis
+//! recognises. Times and round trips are milliseconds. Times count from the start of the run and
+//! are exact to the nanosecond for the first eleven days (10¹⁵ ns, the decimals that a 64-bit float
 //! keeps).
 //!
-//! The format is version 0.3, which is the newest that qvis reads: it knows a file by its
-//! `qlog_version` and an event by a name such as `transport:packet_sent`, both of which later
-//! drafts renamed. TCP has no packet numbers, which the format asks for: here they count
-//! transmissions, so that a retransmission is a packet of its own, and acknowledgements name those
-//! transmissions that they cover. The packet type is `1RTT` throughout, as in qvis' own conversion
-//! of TCP captures.
+//! The format is version 0.3, the newest that qvis reads. qvis requires `qlog_version`, and event
+//! names such as `transport:packet_sent`; later drafts renamed both. TCP has no packet numbers,
+//! which the format requires. Here they count transmissions, so a retransmission is a packet of its
+//! own, and acknowledgements name the transmissions that they cover. The packet type is `1RTT`
+//! throughout, as in qvis' own conversion of TCP captures.
 //!
 //! The datagram transport has packet numbers of its own, and *sections* instead of a byte stream:
-//! pieces of them are frames of the type `section`. What becomes of sections is no business of
-//! QUIC: it has events with names that begin with `comity:`, which qvis passes over
-//! ([`QlogWriter::event`]).
+//! pieces of them are frames of the type `section`. QUIC has no events for sections. Their event
+//! names begin with `comity:`, and qvis ignores them ([`QlogWriter::event`]).
 //!
-//! Records are plain structs of this module, not those of the `qlog` crate: as of its version 0.18
-//! that crate writes the later header and names, which qvis refuses; keeps round trips as 32-bit
+//! Records are plain structs of this module, not those of the `qlog` crate. Version 0.18 of that
+//! crate writes the later header and names, which qvis refuses; stores round trips as 32-bit
 //! floats, good for seven digits; and has no TCP.
 //!
 //! Source: draft-ietf-quic-qlog-main-schema-04 and draft-ietf-quic-qlog-quic-events-03.
@@ -34,7 +32,7 @@ use comity_congestion::Phase;
 use comity_units::{Bytes, Rate, Span, Time};
 use serde::{Serialize, Serializer};
 
-/// What the file is about.
+/// The description of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Description<'a> {
     /// The title, as in `fairness, seed 7`.
@@ -52,7 +50,7 @@ pub struct Description<'a> {
 /// A side of a flow or connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
-    /// The side that opened the connection; of a simulated flow the one that data comes from.
+    /// The side that opened the connection; in a simulated flow, the source of the data.
     Client,
     /// The other side.
     Server,
@@ -65,15 +63,15 @@ pub struct Packet<'a> {
     pub number: u64,
     /// Its size in bytes, headers included.
     pub wire_bytes: u32,
-    /// What it carries of the byte stream.
+    /// Its data of the byte stream.
     pub data: Option<Data>,
     /// The numbers of the packets that it acknowledges, in ranges.
     pub acknowledged: &'a [RangeInclusive<u64>],
-    /// What it carries of sections.
+    /// Its pieces of sections.
     pub pieces: &'a [Piece],
-    /// The types of what else it holds, in snake case, as in `ping`.
+    /// The types of its other frames, in snake case, as in `ping`.
     pub others: &'a [&'static str],
-    /// When it was to leave, where pacing held it back.
+    /// Its planned departure, if pacing held it back.
     pub planned: Option<Time>,
 }
 
@@ -85,7 +83,7 @@ pub struct Piece {
     pub stream: u16,
     /// The section's number.
     pub section: u64,
-    /// The place of the first byte in the section.
+    /// The offset of the first byte in the section.
     pub offset: u32,
     /// The length in bytes.
     pub length: u32,
@@ -98,29 +96,29 @@ pub struct Piece {
 /// A part of the byte stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Data {
-    /// The place of its first byte, counted from 0 and without wrapping.
+    /// The offset of its first byte, counted from 0 and without wrapping.
     pub offset: u64,
     /// Its length in bytes.
     pub length: u32,
 }
 
-/// Why a packet is held to be lost.
+/// Why a packet is declared lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LossTrigger {
     /// Packets sent after it were acknowledged: duplicate acknowledgements or SACK.
     ReorderingThreshold,
-    /// It was sent long before one that was acknowledged.
+    /// It was sent long before an acknowledged one.
     TimeThreshold,
     /// The retransmission timer expired.
     PtoExpired,
 }
 
-/// What the sender does about congestion.
+/// The sender's congestion state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CongestionState {
-    /// The application gives less than could be sent.
+    /// The application submits less than could be sent.
     ApplicationLimited,
     /// The window or rate grows slowly.
     CongestionAvoidance,
@@ -134,10 +132,10 @@ pub enum CongestionState {
     Steady,
 }
 
-/// What the sender knows; what is `None` is not written.
+/// The sender's state; `None` values are not written.
 #[derive(Clone, Copy, Debug, PartialEq, Default, Serialize)]
 pub struct Metrics {
-    /// The least round trip so far.
+    /// The minimum round trip so far.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "millis")]
     pub min_rtt: Option<Span>,
     /// The smoothed round trip.
@@ -152,13 +150,13 @@ pub struct Metrics {
     /// The congestion window.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "count")]
     pub congestion_window: Option<Bytes>,
-    /// What was sent and is neither acknowledged nor lost.
+    /// Bytes sent and neither acknowledged nor lost.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "count")]
     pub bytes_in_flight: Option<Bytes>,
     /// The slow-start threshold.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "count")]
     pub ssthresh: Option<Bytes>,
-    /// The rate at which packets are let go.
+    /// The pacing rate.
     #[serde(
         skip_serializing_if = "Option::is_none",
         serialize_with = "bits_per_second"
@@ -172,7 +170,7 @@ impl From<Phase> for CongestionState {
             Phase::SlowStart => Self::SlowStart,
             Phase::Steady => Self::Steady,
             Phase::Probing => Self::Probing,
-            // Also what may be added to the list.
+            // This includes states that later versions may add.
             _ => Self::CongestionAvoidance,
         }
     }
@@ -196,7 +194,7 @@ impl Metrics {
         }
     }
 
-    /// These values, and those of `before` where there is none.
+    /// These values, completed from `before`.
     fn or(self, before: Self) -> Self {
         Self {
             min_rtt: self.min_rtt.or(before.min_rtt),
@@ -211,9 +209,9 @@ impl Metrics {
     }
 }
 
-/// Writes a qlog file. Events are to come in the order of time.
+/// Writes a qlog file. Events must be in the order of time.
 ///
-/// Each record is one small write: give it a [`BufWriter`](io::BufWriter).
+/// Each record is one small write: pass a [`BufWriter`](io::BufWriter).
 #[derive(Debug)]
 pub struct QlogWriter<W: Write> {
     out: W,
@@ -229,7 +227,7 @@ impl<W: Write> QlogWriter<W> {
     /// Begins a file.
     ///
     /// # Errors
-    /// As every method here: when the file cannot be written.
+    /// As for every method here: if the file cannot be written.
     pub fn new(out: W, description: &Description<'_>) -> io::Result<Self> {
         let mut writer = Self {
             out,
@@ -277,7 +275,7 @@ impl<W: Write> QlogWriter<W> {
         self.event(now, "transport:packet_received", &PacketEvent::new(packet))
     }
 
-    /// A packet that was sent is held to be lost (`recovery:packet_lost`).
+    /// Records that a sent packet is declared lost (`recovery:packet_lost`).
     ///
     /// # Errors
     /// When the file cannot be written.
@@ -294,8 +292,8 @@ impl<W: Write> QlogWriter<W> {
         self.event(now, "recovery:packet_lost", &event)
     }
 
-    /// The sender knows this now (`recovery:metrics_updated`): what has changed is written, if
-    /// anything.
+    /// Records the sender's metrics (`recovery:metrics_updated`): writes the changed values, if
+    /// any.
     ///
     /// # Errors
     /// When the file cannot be written.
@@ -308,8 +306,8 @@ impl<W: Write> QlogWriter<W> {
         self.event(now, "recovery:metrics_updated", &changed)
     }
 
-    /// The sender is in this state now (`recovery:congestion_state_updated`): written when it is
-    /// another.
+    /// Records the sender's congestion state (`recovery:congestion_state_updated`), if it has
+    /// changed.
     ///
     /// # Errors
     /// When the file cannot be written.
@@ -329,7 +327,7 @@ impl<W: Write> QlogWriter<W> {
         )
     }
 
-    /// Flushes the file and gives it back.
+    /// Flushes the file and returns it.
     ///
     /// # Errors
     /// When the file cannot be written.
@@ -338,7 +336,7 @@ impl<W: Write> QlogWriter<W> {
         Ok(self.out)
     }
 
-    /// An event of another vocabulary, as in `comity:section_delivered`.
+    /// Records an event of another vocabulary, as in `comity:section_delivered`.
     ///
     /// # Errors
     /// When the file cannot be written.
@@ -444,7 +442,7 @@ struct Raw {
     payload_length: u32,
 }
 
-/// The frames of a packet: what it acknowledges, then what it carries.
+/// The frames of a packet: its acknowledgements, then its contents.
 struct Frames<'a> {
     acknowledged: &'a [RangeInclusive<u64>],
     data: Option<Data>,

@@ -1,4 +1,4 @@
-//! qlog files as text, and as a JSON reader sees them.
+//! qlog files as text, and as parsed by a JSON reader.
 
 use comity_qlog::{
     CongestionState, Data, Description, LossTrigger, Metrics, Packet, Piece, QlogWriter, Side,
@@ -110,7 +110,7 @@ fn acknowledgements_name_the_packets_they_cover() {
 }
 
 #[test]
-fn only_what_changed_is_written() {
+fn only_changes_are_written() {
     let mut writer = QlogWriter::new(Vec::new(), &description()).unwrap();
     let mut metrics = Metrics {
         min_rtt: Some(Span::from_nanos(40_000_001)),
@@ -132,7 +132,7 @@ fn only_what_changed_is_written() {
     writer
         .metrics_updated(Time::from_millis(3), &metrics)
         .unwrap();
-    // What is unknown for once is not a change, neither now nor when it is known again.
+    // An unknown value is not a change, neither now nor when it is known again.
     writer
         .metrics_updated(
             Time::from_millis(4),
@@ -239,7 +239,7 @@ fn times_are_exact_to_the_nanosecond_for_eleven_days() {
 }
 
 #[test]
-fn sections_and_other_frames_stand_beside_acknowledgements() {
+fn sections_and_other_frames_accompany_acknowledgements() {
     let mut writer = QlogWriter::new(Vec::new(), &description()).unwrap();
     let piece = |offset, length| Piece {
         stream: 2,

@@ -86,7 +86,7 @@ fn a_marking_queue_drops_nothing_of_ecn_capable_flows() {
         for report in simulate(CODEL, 2, &[("cubic", 2), ("reno", 2)], &settings) {
             let link = bottleneck(&report);
             let dropped = link.dropped_full + link.dropped_early;
-            let resent: u64 = report
+            let retransmitted: u64 = report
                 .flows
                 .iter()
                 .map(|flow| flow.retransmitted_packets)
@@ -100,14 +100,17 @@ fn a_marking_queue_drops_nothing_of_ecn_capable_flows() {
             if marks {
                 assert!((100..2_000).contains(&link.marked), "{link:?}");
                 assert!(
-                    dropped == 0 && resent == 0,
-                    "{dropped} dropped, {resent} resent"
+                    dropped == 0 && retransmitted == 0,
+                    "{dropped} dropped, {retransmitted} retransmitted"
                 );
             } else {
                 assert!((100..2_000).contains(&dropped), "{link:?}");
                 assert_eq!(link.marked, 0);
                 // The last drop of each flow may not be retransmitted yet when the run ends.
-                assert!(resent + 4 >= dropped, "{dropped} dropped, {resent} resent");
+                assert!(
+                    retransmitted + 4 >= dropped,
+                    "{dropped} dropped, {retransmitted} retransmitted"
+                );
             }
         }
     }

@@ -182,7 +182,7 @@ fn hold_dumbbell(
     };
     hold("drops", 2.0, &|row| row[1]);
     hold("drops after", 2.0, &|row| row[2]);
-    hold("sent again", 2.0, &|row| row[4]);
+    hold("retransmitted", 2.0, &|row| row[4]);
     hold("delivered", 3.0, &|row| row[5..].iter().sum());
     hold("fairness", 0.002, &|row| jain(&row[5..]));
     hold("upper / lower", 0.01, &|row| halves(&row[5..]));
@@ -610,7 +610,7 @@ fn a_file_over_a_link_that_is_on_and_off_takes_as_long_as_in_ns2() {
             &logarithms(&ours),
             0.005,
         );
-        for (quantity, at) in [("sent again", 3), ("timeouts", 4), ("drops", 5)] {
+        for (quantity, at) in [("retransmitted", 3), ("timeouts", 4), ("drops", 5)] {
             comparison.hold(
                 &name,
                 quantity,
@@ -647,7 +647,7 @@ fn the_same_file_without_errors_takes_exactly_as_long_as_in_ns2() {
         assert_eq!(
             ours[..],
             theirs[3..],
-            "{variant}: sent again, timeouts, drops"
+            "{variant}: retransmitted, timeouts, drops"
         );
         let finished = flow.finished.unwrap().as_secs_f64();
         assert!(

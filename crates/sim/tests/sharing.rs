@@ -161,7 +161,7 @@ fn spacing(is_damped: bool, scale: &'static str) -> TransportSpec {
     transport
 }
 
-/// Steps of the rate, with rounds of the round trip of now, which are as long for both flows.
+/// Steps of the rate, with rounds of the present round trip, which is equal for both flows.
 fn spacing_by_the_rate(scene: &Scene, is_damped: bool) -> TransportSpec {
     let mut transport = spacing(is_damped, "rate");
     if let TransportSpec::Sections(spec) = &mut transport {
@@ -174,8 +174,8 @@ fn spacing_by_the_rate(scene: &Scene, is_damped: bool) -> TransportSpec {
     transport
 }
 
-/// The rate of the first flow over that of the second, and the share of the bottleneck that both
-/// use.
+/// The ratio of the first flow's rate to the second's, and the utilisation of the bottleneck by
+/// both.
 fn shares(scene: &Scene, transport: &TransportSpec, climbs: f64) -> (f64, f64) {
     let lasting = scene.climb().mul_f64(climbs).max(Span::from_secs(40));
     let report = scene.simulate(transport, lasting);
@@ -184,8 +184,8 @@ fn shares(scene: &Scene, transport: &TransportSpec, climbs: f64) -> (f64, f64) {
 }
 
 /// Controllers that bring two flows to equal shares from any start: neither has two and a half
-/// times what the other has. Of a hundred starts or so one leaves two Reno flows a factor of 2.1
-/// apart for as long as is looked at.
+/// times the rate of the other. One start in about a hundred leaves two Reno flows a factor of 2.1
+/// apart for the whole run.
 fn assert_shared(
     scene: &Scene,
     name: &str,
@@ -212,8 +212,7 @@ fn rate_laws() -> impl Strategy<Value = (&'static str, TransportSpec)> {
     prop::sample::select(laws.map(|law| (law, common::sections(law))).to_vec())
 }
 
-/// Controllers that do not bring two flows together, for the reasons that their documentation
-/// gives.
+/// Controllers that do not bring two flows together, for documented reasons.
 fn stubborn_laws() -> impl Strategy<Value = (&'static str, TransportSpec)> {
     let laws = ["libra", "vegas", "real"];
     prop::sample::select(
@@ -226,7 +225,7 @@ proptest! {
     #![proptest_config(ProptestConfig {
         cases: 48,
         failure_persistence: None,
-        // Runs are long, so that few are run: always the same, or one in a hundred starts would
+        // Long runs, so only a few: fixed ones, because otherwise one start in a hundred would
         // decide.
         rng_seed: RngSeed::Fixed(1),
         max_shrink_iters: 20,
@@ -238,7 +237,7 @@ proptest! {
         assert_shared(&scene, name, &transport, 20.0)?;
     }
 
-    /// They keep the link busy, and nobody starves.
+    /// They keep the link busy, and no flow starves.
     #[test]
     fn laws_that_do_not_share_leave_something_to_each(scene in scenes(), (name, transport) in stubborn_laws()) {
         let (ratio, used) = shares(&scene, &transport, 20.0);
@@ -251,7 +250,7 @@ proptest! {
     #![proptest_config(ProptestConfig {
         cases: 8,
         failure_persistence: None,
-        // Runs are long, so that few are run: always the same, or one in a hundred starts would
+        // Long runs, so only a few: fixed ones, because otherwise one start in a hundred would
         // decide.
         rng_seed: RngSeed::Fixed(1),
         max_shrink_iters: 8,
@@ -263,9 +262,9 @@ proptest! {
         assert_shared(&scene, name, &transport, 10.0)?;
     }
 
-    /// Section 2.1: "this ensures that at least one packet is sent every RTT", which is what two
-    /// agents with fixed steps are sure of. A round trip that was measured behind a full queue is
-    /// longer by that, and half of the packets may be lost.
+    /// Section 2.1: "this ensures that at least one packet is sent every RTT", which two agents
+    /// with fixed steps guarantee. A round trip measured behind a full queue is longer, and half of
+    /// the packets may be lost.
     #[test]
     fn a_spaced_flow_keeps_a_packet_in_a_round_trip(scene in scenes(), is_damped in any::<bool>()) {
         let report = scene.simulate(&spacing(is_damped, "fixed"), Span::from_secs(40));
@@ -277,15 +276,16 @@ proptest! {
         }
     }
 
-    /// A loss keeps the ratio of two rates, and √n brings it to that of their rounds, which is one.
+    /// A loss keeps the ratio of two rates, and √n moves it towards that of their rounds, which is
+    /// one.
     #[test]
     fn steps_of_the_rate_become_equal_from_any_start(scene in scenes(), is_damped in any::<bool>()) {
         let transport = spacing_by_the_rate(&scene, is_damped);
         assert_shared(&scene, if is_damped { "damped" } else { "ad hoc" }, &transport, 10.0)?;
     }
 
-    /// Rounds of the least round trip are as long for both flows too, also where the late one
-    /// measured its first behind a queue.
+    /// Rounds of the minimum round trip are equal for both flows too, even if the late one measured
+    /// its first behind a queue.
     #[test]
     fn steps_of_the_rate_with_the_least_round_trip_become_equal_from_any_start(scene in scenes(), is_damped in any::<bool>()) {
         let transport = spacing(is_damped, "rate");
@@ -293,10 +293,10 @@ proptest! {
     }
 }
 
-/// The other side of what does not hold: of a few starts, always the same, these controllers leave
-/// at least one pair as far apart as this.
+/// The reverse for the other controllers: of a few fixed starts, they leave at least one pair this
+/// far apart.
 #[test]
-fn what_does_not_share_leaves_some_starts_far_apart() {
+fn controllers_that_do_not_share_leave_some_starts_far_apart() {
     let sack = RecoveryConfig::SACK;
     for (name, transport, starts, apart) in [
         ("libra", tcp("libra", sack), 12, 1.9..5.0),
@@ -317,9 +317,9 @@ fn what_does_not_share_leaves_some_starts_far_apart() {
     }
 }
 
-/// A late flow whose first round trip is measured behind the queue that the other filled: rounds of
-/// that length for good left it with a ninth of what the other has when damped, and a seventh when
-/// not. Neither flow is ahead by twice.
+/// A late flow that measures its first round trip behind the queue of the other. Rounds fixed at
+/// that length gave it a ninth of the other's rate with damping, and a seventh without. Here
+/// neither flow has twice the rate of the other.
 #[test]
 fn a_late_flow_that_meets_a_queue_gets_its_share_with_steps_of_the_rate() {
     let mut runner = TestRunner::deterministic();
@@ -334,12 +334,12 @@ fn a_late_flow_that_meets_a_queue_gets_its_share_with_steps_of_the_rate() {
     }
 }
 
-/// 24 scenes, always the same: the median of the ratios within a tenth of one, no flow with more
-/// than half as much again as the other.
+/// 24 fixed scenes: the median of the ratios is within a tenth of one, and no flow has more than
+/// one and a half times the rate of the other.
 ///
-/// One ratio strays since it is over a few tens of losses, which fall to either flow by chance; the
-/// median of 24 strays by a fifth of that, so that a controller that favours the first or the
-/// second flow by a tenth is seen.
+/// One ratio varies because it depends on a few tens of losses, which hit either flow by chance.
+/// The median of 24 varies by a fifth of that. A bias of a tenth towards the first or the second
+/// flow is therefore visible.
 fn assert_even(name: &str, transport: &TransportSpec, climbs: f64) {
     let mut runner = TestRunner::deterministic();
     let mut ratios = Vec::new();

@@ -1,4 +1,4 @@
-//! Links that take no time, and the sources that nothing else would hold back.
+//! Links without any delay, and sources that nothing else would limit.
 
 use crate::common;
 
@@ -12,7 +12,7 @@ use comity_sim::{RunOptions, run};
 use comity_transport::tcp::Config;
 use comity_units::{Bytes, Rate, Seed, Span, Time};
 
-/// Two nodes and a flow between them that starts at once and has a tenth of a second.
+/// Two nodes and a flow between them that starts at once and lasts a tenth of a second.
 fn network(
     forward: LinkConfig,
     reverse: LinkConfig,
@@ -40,7 +40,7 @@ fn tcp(headers: u32) -> TransportSpec {
     tcp
 }
 
-/// Why a network is refused: a run says so, and so does the network itself.
+/// Why a network is refused, by a run and by the network itself.
 fn refusal(network: &Network) -> Option<NetworkError> {
     let refusal = run(network, Seed::new(1), &RunOptions::default()).err();
     assert_eq!(network.validate().err(), refusal);
@@ -74,10 +74,10 @@ fn a_greedy_flow_without_any_delay_or_rate_is_refused() {
     });
     for (forward, reverse, headers) in [
         (free.clone(), free.clone(), 40),
-        // From the fiftieth millisecond on there is no delay any more.
+        // From the fiftieth millisecond on, the delay is zero.
         (gone.clone(), free.clone(), 40),
         (free.clone(), gone, 40),
-        // No rate holds up what has no size.
+        // A rate does not delay packets without a size.
         (free, of_rate(Rate::from_mbps(1)), 0),
     ] {
         let network = network(forward, reverse, tcp(headers), Workload::Greedy);
@@ -86,7 +86,7 @@ fn a_greedy_flow_without_any_delay_or_rate_is_refused() {
 }
 
 #[test]
-fn one_rate_or_delay_on_the_way_lets_time_go_on() {
+fn one_rate_or_delay_on_the_path_lets_time_advance() {
     let free = LinkConfig::default();
     let jitter = LinkConfig {
         jitter: Jitter::Uniform {
@@ -116,9 +116,10 @@ fn one_rate_or_delay_on_the_way_lets_time_go_on() {
     }
 }
 
-/// What has an end, or a calendar, is delivered whole at the instant at which it is given.
+/// A source with an end, or with a calendar, is delivered completely at the instant of its
+/// submission.
 #[test]
-fn sources_that_end_need_no_time_on_the_way() {
+fn finite_sources_need_no_time_on_the_path() {
     let free = LinkConfig::default;
     let calendar = Workload::Cbr {
         spacing: CbrSpacing::Interval(Span::from_millis(10)),
@@ -136,7 +137,7 @@ fn sources_that_end_need_no_time_on_the_way() {
         let network = network(free(), free(), transport, workload);
         let report = run(&network, Seed::new(1), &RunOptions::default()).unwrap();
         let found = report.flows[0].delivered_bytes;
-        // The calendar's eleventh packet is of the run's last instant.
+        // The calendar's eleventh packet belongs to the run's last instant.
         assert!(
             (delivered..=delivered + 1_000).contains(&found),
             "{found} bytes where {delivered} were given"
@@ -145,7 +146,7 @@ fn sources_that_end_need_no_time_on_the_way() {
 }
 
 #[test]
-fn what_is_done_again_at_no_interval_is_refused() {
+fn repetition_without_an_interval_is_refused() {
     let link = || of_rate(Rate::from_mbps(1));
     let reason = |network: &Network| match refusal(network) {
         Some(NetworkError::Flow { error, .. }) => error,

@@ -1,5 +1,4 @@
-//! TCP-Real in the simulator: what its opening reaches, how flows share, and the datagram
-//! transport.
+//! TCP-Real in the simulator: its slow start, the shares of flows, and the datagram transport.
 
 use crate::common;
 
@@ -51,9 +50,9 @@ fn simulate(network: &Network, seed: u64) -> Vec<FlowReport> {
 }
 
 /// Half of the 12 levels that fit into a window of 24 are 12 segments, more than the 5.8 that the
-/// path holds: 1.9 Mb/s less the headers are 1,849 kb/s. By figure 1 alone the level is the first
-/// for ever: two segments of 1,460 bytes in a round trip of 30 ms, 6.316 ms for each of them (the
-/// second waits for the first) and 0.168 ms for the acknowledgement, 640 kb/s.
+/// path holds: 1.9 Mb/s minus the headers are 1,849 kb/s. By figure 1 alone the level stays at the
+/// first for ever. That is two segments of 1,460 bytes in a round trip of 30 ms, 6.316 ms for each
+/// of them (the second waits for the first) and 0.168 ms for the acknowledgement: 640 kb/s.
 #[test]
 fn slow_start_finds_the_path_and_figure_1_alone_does_not() {
     let opened = &flows(&[real(24, "slow_start")], 50, 1)[0];
@@ -73,12 +72,12 @@ fn slow_start_finds_the_path_and_figure_1_alone_does_not() {
     );
 }
 
-/// Rates do not change while a queue keeps the bottleneck busy, and so neither do levels. Two flows
-/// that are alike start within a second: the first falls to half of its level where the second
-/// finds it in the middle of a wave, and stays there; else they stay equal. Whatever they are,
-/// shares are those of the windows, for good.
+/// Rates are constant while a queue keeps the bottleneck busy, and therefore levels are too. Two
+/// equal flows start within a second. If the second starts in the middle of a wave of the first,
+/// the first falls to half of its level and stays there; otherwise they stay equal. In either case
+/// the shares stay those of the windows.
 #[test]
-fn flows_keep_the_shares_that_they_began_with() {
+fn flows_keep_their_initial_shares() {
     let ratios: Vec<f64> = (1..=6)
         .map(|seed| {
             let both = flows(&[real(24, "slow_start"), real(24, "slow_start")], 50, seed);
@@ -106,8 +105,8 @@ fn flows_keep_the_shares_that_they_began_with() {
     );
 }
 
-/// Two flows that do not begin alike, over the paper's 15 ms network: the first of them behind
-/// access links of so many milliseconds more each way, and the second beginning so late and with so
+/// Two flows with unequal starts over the paper's 15 ms network. The first has access links with
+/// this extra delay in milliseconds in each direction. The second begins at this time and with this
 /// many segments. The last 60 s of 120, and the last 30.
 fn unlike(more: u64, late: u64, window: u64, seed: u64) -> [Vec<FlowReport>; 2] {
     [60, 90].map(|warmup| {
@@ -134,9 +133,9 @@ fn unlike(more: u64, late: u64, window: u64, seed: u64) -> [Vec<FlowReport>; 2] 
     })
 }
 
-/// A late one, one with a whole window at once, one with a longer way: whatever windows there are
-/// after a minute stay as they are, and shares are the windows over the round trips. Nobody
-/// starves, and hardly anybody gets what is fair.
+/// A late flow, one with a full window at once, one with a longer path: the windows after a minute
+/// stay as they are, and shares are the windows over the round trips. No flow starves, and few get
+/// a fair share.
 #[test]
 fn flows_that_begin_unlike_do_not_converge_either() {
     let mut ratios = Vec::new();
@@ -178,8 +177,8 @@ fn flows_that_begin_unlike_do_not_converge_either() {
     );
 }
 
-/// The same meter on the datagram transport: the first window of ten packets is level 5, and of a
-/// link of 6 Mb/s with 40 ms of round trip that is less than half; with higher levels it is all.
+/// The same meter on the datagram transport. The initial window of ten packets is level 5, less
+/// than half of a link of 6 Mb/s with 40 ms of round trip; higher levels fill the link.
 #[test]
 fn levels_rule_the_datagram_transport_too() {
     let goodput = |max_level| {
@@ -211,7 +210,7 @@ fn levels_rule_the_datagram_transport_too() {
         simulate(&builder.network, 1)[0].throughput_bps
     };
     let (opened, held) = (goodput(24.0), goodput(5.0));
-    // The whole link at the most, and a packet that lies across the end of measuring.
+    // At most the whole link, and a packet that straddles the end of the measurement.
     assert!((5.4e6..6.001e6).contains(&opened), "{opened}");
     assert!((2.0e6..3.2e6).contains(&held), "{held}");
 }

@@ -1,4 +1,4 @@
-//! Controllers of a rate in a network: against the throughput equation under random loss, against
+//! Rate-based controllers in a network: against the throughput equation under random loss, against
 //! themselves, and in place of TCP.
 
 use crate::common;
@@ -41,9 +41,9 @@ fn simulate(network: &Network, seed: u64) -> RunReport {
     run(network, Seed::new(seed), &RunOptions::default()).unwrap()
 }
 
-/// At N packets in a round trip an event begins with a loss and takes in the losses of a round
-/// trip: p / (1 + N p) events for each packet. The mean interval is taken where it raises the rate,
-/// and the rate bends downwards in the interval, so that it comes out a little above or below X(p):
+/// With N packets in a round trip, a loss event begins with a loss and includes the losses of a
+/// round trip: p / (1 + N p) events for each packet. The mean interval applies where it raises the
+/// rate, and the rate is concave in the interval. The result is slightly above or below X(p):
 /// within a fifth.
 #[test]
 fn under_random_loss_the_rate_is_that_of_the_equation() {
@@ -60,7 +60,7 @@ fn under_random_loss_the_rate_is_that_of_the_equation() {
         let network = network(400, there, &["tfrc"]);
         let sent = |seed| {
             let report = simulate(&network, seed);
-            // Headers off, and what was lost back on.
+            // Without headers, and with the lost packets.
             report.flows[0].throughput_bps * 1_423.0 / 1_480.0 / (1.0 - loss)
         };
         let mean = (1..=3).map(sent).sum::<f64>() / 3.0;
@@ -75,8 +75,8 @@ fn under_random_loss_the_rate_is_that_of_the_equation() {
     }
 }
 
-/// The same flow in ns-2, whose clock and least timeout were set so that its equation is the RFC's:
-/// RAP's and TFRC's rates are the same to an eighth from one loss in a thousand packets to one in
+/// The same flow in ns-2, with a clock and minimum timeout that make its equation equal the RFC's.
+/// RAP's and TFRC's rates agree within an eighth from one loss in a thousand packets to one in
 /// five.
 #[test]
 fn under_random_loss_the_laws_are_those_of_ns2() {
@@ -123,8 +123,8 @@ fn slow_link() -> LinkConfig {
     }
 }
 
-/// What the first of two flows of this controller gets of the 150 s after the first 50, in each of
-/// five runs, when the second starts so many seconds later.
+/// The share of the first of two flows with this controller in the 150 s after the first 50, in
+/// each of five runs. The second flow starts this many seconds later.
 fn shares(controller: &str, parameters: &Parameters, later: u64) -> Vec<f64> {
     let mut network = network(200, slow_link(), &[controller, controller]);
     network.flows[1].start.at = Time::from_secs(later);
@@ -144,7 +144,7 @@ fn shares(controller: &str, parameters: &Parameters, later: u64) -> Vec<f64> {
     (1..=5).map(share).collect()
 }
 
-/// Whatever the first one has when the second starts: in every run, and evenly on the average.
+/// Whatever the first one has when the second starts: in every run, and equally on average.
 #[test]
 fn two_flows_come_to_equal_shares() {
     let steps = Parameters::new().with("scale", Value::Text("rate".into()));
@@ -175,8 +175,8 @@ fn two_flows_come_to_equal_shares() {
     }
 }
 
-/// Fixed steps pull nothing together: two that start with a spacing of their own keep it but for
-/// chance, so that all that can be asked is that neither starves.
+/// Fixed steps do not bring flows together: two flows keep their initial spacings except for
+/// chance. The test therefore requires only that neither starves.
 #[test]
 fn two_flows_with_fixed_steps_both_live() {
     let fixed = Parameters::new()
@@ -192,11 +192,11 @@ fn two_flows_with_fixed_steps_both_live() {
 }
 
 /// The end of slow start: a queue of 60 packets and a path of 14 are full when the rate is twice
-/// the link's, and what is sent in the round trip until the report comes is lost in part. After it
-/// the rate is what arrived; with a first interval without bound it would be twice that for eight
-/// loss events more, and ten times as many lost.
+/// the link's. Part of the packets sent in the round trip until the report is lost. Afterwards the
+/// rate is the receive rate. An unbounded first interval would double that for eight further loss
+/// events, and lose ten times as many.
 #[test]
-fn after_the_first_loss_event_the_rate_is_what_arrived() {
+fn after_the_first_loss_event_the_rate_is_the_receive_rate() {
     let mut network = network(4, slow_link(), &["tfrc"]);
     network.warmup = Span::ZERO;
     network.flows[0].start = Start::default();
@@ -208,8 +208,8 @@ fn after_the_first_loss_event_the_rate_is_what_arrived() {
             "{seed}: {}",
             link.dropped_full
         );
-        // Nor does it stand still: a second packet leaves when the first is answered, not a second
-        // after it.
+        // It does not stand still either: a second packet leaves when the first is acknowledged,
+        // not a second later.
         assert!(
             (2.2e6..4.01e6).contains(&flow.throughput_bps),
             "{seed}: {}",
@@ -219,7 +219,7 @@ fn after_the_first_loss_event_the_rate_is_what_arrived() {
 }
 
 #[test]
-fn tcp_does_not_take_a_law_for_sections() {
+fn tcp_refuses_a_controller_for_sections() {
     let mut builder = Builder::new(1, 0);
     let (a, b) = (builder.node("a"), builder.node("b"));
     builder.duplex(

@@ -21,7 +21,7 @@ const MSS: u64 = 1_460;
 /// The packets of a section, as in the paper.
 const PACKETS: u64 = 467;
 
-/// Table 1 with two flows, the first of which is time-lined.
+/// Table 1 with two flows; the first is time-lined.
 fn beside_tcp(seconds: u64, timeline: TimelineSpec) -> Network {
     let plain = common::ns2_tcp(Config::NS2_2000, RecoveryConfig::RENO, 1_500, 10);
     let mut network = common::table1(2, &plain, seconds, Span::from_millis(20));
@@ -42,7 +42,7 @@ fn greedy(deadline: Span) -> TimelineSpec {
     }
 }
 
-/// The numbers of the packets that the first flow sends, with the time in nanoseconds.
+/// The numbers of the first flow's packets, with the time in nanoseconds.
 #[derive(Default)]
 struct Sent(Vec<(u64, u64)>);
 
@@ -99,13 +99,13 @@ fn each_deadline_leads_to_the_next_multiple(report: &RunReport, sent: &Sent) {
     for (section, at) in jumps {
         let late = at - start - section * 1_000_000_000;
         // The next packet leaves with the next acknowledgement, at the latest when the two windows,
-        // of ten packets and 80 ms each, are through.
+        // of ten packets and 80 ms each, have passed.
         assert!(
             late < 170_000_000,
             "section {section} begins {late} ns late"
         );
     }
-    // About 900 packets in 14 s each, and the two alike.
+    // About 900 packets in 14 s each, and nearly the same for both.
     let packets = |flow: usize| report.flows[flow].delivered_bytes / MSS;
     for flow in [0, 1] {
         assert!((810..=990).contains(&packets(flow)), "{}", packets(flow));
@@ -117,7 +117,7 @@ fn each_deadline_leads_to_the_next_multiple(report: &RunReport, sent: &Sent) {
 }
 
 #[test]
-fn without_a_deadline_to_meet_a_time_lined_flow_sends_what_tcp_sends() {
+fn without_deadlines_a_time_lined_flow_sends_as_tcp() {
     let sent_by = |network: &Network| {
         let mut sent = Sent::default();
         let report =
@@ -137,7 +137,7 @@ fn without_a_deadline_to_meet_a_time_lined_flow_sends_what_tcp_sends() {
 }
 
 #[test]
-fn sections_that_are_over_before_the_handshake_is_are_left_out() {
+fn sections_that_expire_before_the_handshake_ends_are_dropped() {
     let life = Span::from_millis(10);
     let mut network = beside_tcp(
         5,
@@ -155,14 +155,14 @@ fn sections_that_are_over_before_the_handshake_is_are_left_out() {
     let report = run(&network, Seed::new(1), &RunOptions::default()).unwrap();
     let timeline = timeline(&report);
     let [mine, tcp] = [0, 1].map(|flow| report.flows[flow].delivered_bytes);
-    // The handshake takes 48 ms and more: sections 0 to 3 are over by then.
+    // The handshake takes at least 48 ms: sections 0 to 3 have expired by then.
     assert!(timeline.left_out >= 3, "{timeline:?}");
     assert!(mine * 4 > tcp * 3, "{mine} {tcp}");
     assert!(timeline.given + timeline.left_out <= 502, "{timeline:?}");
 }
 
 #[test]
-fn the_reader_is_told_of_every_section_even_where_nothing_arrives_behind_it() {
+fn the_reader_learns_of_every_section_even_without_later_arrivals() {
     for kbps in [60, 100, 200] {
         let report = video(kbps, None);
         let settled = report.in_time + report.late + report.broken;
@@ -215,7 +215,7 @@ fn two_time_lined_flows_converge_to_equal_shares() {
     }
 }
 
-/// 20 s of groups of nine, I B B P B B P B B in the order of the stream, at 25 frames a second.
+/// 20 s of groups of nine, I B B P B B P B B in stream order, at 25 frames a second.
 fn frames() -> Arc<[Frame]> {
     let kinds = [
         (FrameType::Key, 9_000),
@@ -282,7 +282,7 @@ fn feedback_leaves_out_b_frames_then_p_frames_and_never_i_frames() {
     let without = video(400, None);
     let with = video(400, Some(Span::from_secs(1)));
     assert!(with.left_out > 100, "{with:?}");
-    assert!(with.given >= 56, "every intra frame is given: {with:?}");
+    assert!(with.given >= 56, "every intra frame is submitted: {with:?}");
     assert!(
         with.intra_in_time >= without.intra_in_time,
         "{with:?} {without:?}"
@@ -291,10 +291,10 @@ fn feedback_leaves_out_b_frames_then_p_frames_and_never_i_frames() {
         with.broken + with.late < (without.broken + without.late) / 2,
         "{with:?} {without:?}"
     );
-    // I and P frames take 422 kb/s of the 690: where these fit, no P frame is left out, for there
-    // are 333 B frames, of which half the time each is taken again.
+    // I and P frames use 422 kb/s of the 690. If these fit, only the 333 B frames
+    // are dropped, each about half of the time.
     let some = video(550, Some(Span::from_secs(1)));
     assert!((50..=333).contains(&some.left_out), "{some:?}");
-    // Enough for all: nothing is left out.
+    // Enough for all: nothing is dropped.
     assert_eq!(video(1_500, Some(Span::from_secs(1))).left_out, 0);
 }

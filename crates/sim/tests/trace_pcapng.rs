@@ -1,5 +1,5 @@
-//! Captures, as bytes worked out by hand, as a literal reading of the format sees them, and as
-//! tshark does.
+//! Captures, as bytes worked out by hand, as parsed by a literal reader of the format, and as
+//! parsed by tshark.
 
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -125,9 +125,8 @@ fn timestamps(value: u32, echo: u32) -> Options {
     }
 }
 
-/// A handshake, four data segments of which one is dropped, the acknowledgement that tells so, a
-/// segment whose simulated size is that of ns-2's headers, a datagram, and a segment between IPv6
-/// addresses.
+/// A handshake, four data segments, one of which is dropped, the acknowledgement that reveals it, a
+/// segment with ns-2's header sizes, a datagram, and a segment between IPv6 addresses.
 fn sample(capture: Capture) -> Vec<u8> {
     let mut writer = PcapngWriter::new(Vec::new(), &LINKS)
         .unwrap()
@@ -205,13 +204,13 @@ fn sample(capture: Capture) -> Vec<u8> {
     writer
         .packet(1, Time::from_millis(70), &backwards(tcp(&ack, 64)))
         .unwrap();
-    // ns-2 counts 40 bytes for all headers: the frame cannot be smaller than the 52 that they are.
+    // ns-2 counts 40 bytes for all headers: the frame cannot be smaller than their 52.
     data.sequence = SeqNo::new(6_792);
     data.payload = 1000;
     writer
         .packet(0, Time::from_secs(2), &tcp(&data, 1040))
         .unwrap();
-    // A link layer that weighs 18 bytes more than IP: a trailer.
+    // A link layer with 18 bytes beyond IP: a trailer.
     data.sequence = SeqNo::new(7_792);
     writer
         .packet(0, Time::from_secs(3), &tcp(&data, 1070))
@@ -228,7 +227,7 @@ fn sample(capture: Capture) -> Vec<u8> {
     writer.finish().unwrap()
 }
 
-/// A packet as a reader of the format finds it.
+/// A packet as parsed by a reader of the format.
 struct Captured {
     interface: u32,
     nanos: u64,
@@ -237,7 +236,7 @@ struct Captured {
     comment: Option<String>,
 }
 
-/// Reads the blocks of a little-endian file, from the text of the draft.
+/// Parses the blocks of a little-endian file, by the text of the draft.
 fn read_blocks(mut bytes: &[u8]) -> (Vec<String>, Vec<Captured>) {
     let word = |bytes: &[u8], at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap());
     let half = |bytes: &[u8], at: usize| u16::from_le_bytes(bytes[at..at + 2].try_into().unwrap());
@@ -479,7 +478,7 @@ fn a_refused_packet_leaves_no_trace() {
     assert_eq!(packets[0].original, 65_535);
 }
 
-/// The rows that tshark prints for a capture, or `None` when there is no tshark.
+/// The rows that tshark prints for a capture, or `None` if tshark is not installed.
 fn tshark(name: &str, capture: &[u8], fields: &[&str]) -> Option<Vec<String>> {
     let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     fs::write(&file, capture).unwrap();
@@ -589,8 +588,8 @@ fn tshark_verifies_every_checksum_and_sees_no_gap() {
         "tcp.analysis.retransmission",
         "tcp.analysis.flags",
     ];
-    // Sizes that followed the wire and not the payload would show as lost and repeated segments.
-    // 1 is good, 2 is unverified: a header alone does not verify a payload.
+    // Sizes that followed the wire instead of the payload would show as lost and retransmitted
+    // segments. 1 is good, 2 is unverified: a header alone does not verify a payload.
     let Some(whole) = tshark("whole.pcapng", &sample(Capture::Whole), &fields) else {
         return;
     };

@@ -153,7 +153,7 @@ fn two_losses(timeline: Option<TimelineConfig>, recovery: RecoveryConfig) -> (u3
 }
 
 #[test]
-fn figure_4_the_second_loss_goes_undetected() {
+fn figure_4_the_second_loss_goes_unseen() {
     let reno = RecoveryConfig::RENO;
     let (tltcp, pair) = two_losses(Some(TimelineConfig::PAPER), reno);
     assert_eq!(tltcp, 1, "\n{}", pair.transcript());

@@ -251,7 +251,7 @@ impl World {
             one_way: Span::from_millis(DELAY),
             repair: Span::from_millis(60),
             lost_permille: self.setting.loss as u32 * 10,
-            // Overdrawn three milliseconds in seven.
+            // Borrows for three milliseconds in seven.
             tokens: Some(Tokens {
                 level: (tick % 7) as i64 * 1_000 - 2_000,
                 depth: 1_500,

@@ -23,7 +23,7 @@ use crate::send::{Outgoing, sleep_until};
 use crate::source::Frame;
 use crate::transports::PASSPHRASE;
 
-/// Keys that the command `comity` serves and the library does not have, or that this program sets.
+/// Keys of the command `comity` that the library lacks, or that this program sets.
 const NOT_HERE: [&str; 9] = [
     "mode",
     "bind",
@@ -37,7 +37,7 @@ const NOT_HERE: [&str; 9] = [
 ];
 const QLOG_BYTES: u64 = 1 << 30;
 
-/// The configuration of both ends, by the same table of keys as URIs.
+/// The configuration of both ends, from the same table of keys as URIs.
 fn configure(common: &Common, address: SocketAddr) -> Result<(Config, Option<Qlog>)> {
     let deliver = match common.deliver {
         Deliver::Early => "early",
@@ -159,7 +159,7 @@ pub async fn connect(arguments: &Send) -> Result<Sender> {
 }
 
 impl Sender {
-    /// Gives one section; `None` if there was no room for it.
+    /// Submits one section; `None` if the connection had no room for it.
     fn submit(
         &mut self,
         frame: &Frame,
@@ -177,7 +177,7 @@ impl Sender {
                 self.refused += 1;
                 Ok(None)
             }
-            Err(error) => Err(Failure(format!("Comity takes no more sections: {error}"))),
+            Err(error) => Err(Failure(format!("Comity accepts no more sections: {error}"))),
         }
     }
 }
@@ -195,7 +195,7 @@ impl Outgoing for Sender {
         let mut last = None;
         while !rest.is_empty() {
             let part = rest.split_to(length.min(rest.len()));
-            // Each part of a frame is worthless without the one before it.
+            // Each part of a frame depends on the one before it.
             last = self.submit(frame, part, needs)?;
             needs = last.or(needs);
         }
@@ -213,11 +213,11 @@ impl Outgoing for Sender {
                 Ok(()) => "every section has its outcome".to_owned(),
                 Err(end) => end.to_string(),
             },
-            () = sleep_until(until_ns) => "sections were still under way".to_owned(),
+            () = sleep_until(until_ns) => "sections were still in flight".to_owned(),
         };
         let statistics = self.connection.stats();
         drop(self.connection);
-        // The peer hears of the end.
+        // This informs the peer of the end.
         self.endpoint.close().await;
         if let Some(log) = self.log {
             // It ends with the connection.
@@ -257,7 +257,7 @@ pub async fn receive(arguments: &Receive, sink: &Sink) -> Result<Ended> {
     let why = loop {
         let item = tokio::select! {
             item = connection.recv() => item,
-            () = &mut over => break "the time of the source was over".to_owned(),
+            () = &mut over => break "the source had ended".to_owned(),
         };
         match item {
             Some(Item::Section(section)) => sink.chunks(&section.payload, |_| true),

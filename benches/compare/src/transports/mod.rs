@@ -1,4 +1,4 @@
-//! What each transport does with frames, and nothing of how they are measured.
+//! The transports' treatment of frames, without their measurement.
 
 pub mod comity;
 pub mod quic;
@@ -13,14 +13,14 @@ use socket2::SockRef;
 use crate::arguments::Common;
 use crate::failure::{Context, Failure, Result};
 
-/// What Comity and SRT encrypt with; it protects nothing, and costs what encryption costs.
+/// The encryption passphrase of Comity and SRT; it protects nothing, and costs as much as any.
 const PASSPHRASE: &str = "a passphrase for measurements";
-/// What UDP sockets are asked to hold, so that bursts of large frames are not lost on this host.
+/// The requested buffer size of UDP sockets, which prevents local losses of large frames.
 const SOCKET_BUFFER: usize = 4 << 20;
 
 fn nobody_called(common: &Common) -> Failure {
     Failure(format!(
-        "nobody called within {:?}; start `compare send --transport {}` at the other end, or raise --wait",
+        "no sender connected within {:?}; start `compare send --transport {}` at the other end, or raise --wait",
         common.wait,
         common.transport.name()
     ))
@@ -34,7 +34,7 @@ fn any_port(peer: SocketAddr) -> SocketAddr {
     }
 }
 
-/// A socket that holds as much as the system lets it.
+/// A socket with the largest buffer that the system allows.
 fn udp_socket(address: SocketAddr) -> Result<tokio::net::UdpSocket> {
     let socket = UdpSocket::bind(address).context(format!(
         "cannot bind {address}; choose an address of this host and a free port"

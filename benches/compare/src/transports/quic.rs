@@ -25,16 +25,16 @@ use crate::source::Frame;
 
 const PROTOCOL: &[u8] = b"comity-compare";
 const NAME: &str = "compare";
-/// What a stream is reset with at its deadline.
+/// The error code of a stream reset at its deadline.
 const TOO_LATE: VarInt = VarInt::from_u32(1);
 const DONE: VarInt = VarInt::from_u32(0);
-/// Streams that may be open at once: more than frames within any latency.
+/// The maximum of open streams: more than frames within any latency.
 const MAX_STREAMS: VarInt = VarInt::from_u32(10_000);
 
 /// The step of priorities from one importance to the next: more frames than run at once.
 const NEWER: i32 = 1 << 22;
 
-/// What became of one stream.
+/// The fate of one stream.
 enum Fate {
     Acknowledged,
     /// Before, or after, all of it was written.
@@ -137,7 +137,7 @@ async fn send_frame(
         stream.write_chunk(payload).await.map_err(drop)?;
         stream.finish().map_err(drop)?;
         is_written = true;
-        // Until everything is acknowledged, or the receiver wants no more.
+        // Until everything is acknowledged, or the receiver stops reading.
         stream.stopped().await.map_err(drop)
     };
     let left = Duration::from_nanos(deadline_ns.saturating_sub(now_ns()));
@@ -213,8 +213,8 @@ impl Outgoing for Sender {
 
 /// The first caller whose handshake succeeds.
 ///
-/// A caller that lost a packet of its handshake calls again, and the first call may linger until
-/// its idle timeout: the calls are answered side by side.
+/// A caller that lost a handshake packet calls again, and the first call may linger until its idle
+/// timeout: calls are accepted in parallel.
 async fn accept(endpoint: &Endpoint) -> Result<Connection> {
     let mut handshakes = JoinSet::new();
     loop {
@@ -261,7 +261,7 @@ pub async fn receive(arguments: &Receive, sink: &Sink) -> Result<Ended> {
                 Ok(stream) => stream,
                 Err(error) => break error.to_string(),
             },
-            () = &mut over => break "the time of the source was over".to_owned(),
+            () = &mut over => break "the source had ended".to_owned(),
         };
         let (sink, done) = (sink.clone(), done.clone());
         tokio::spawn(async move {
@@ -288,7 +288,7 @@ pub async fn receive(arguments: &Receive, sink: &Sink) -> Result<Ended> {
     })
 }
 
-/// Both ends belong to one measurement: whoever listens is the receiver.
+/// Both ends belong to one measurement: any listener is the receiver.
 #[derive(Debug)]
 struct AnyCertificate(Arc<rustls::crypto::CryptoProvider>);
 
@@ -345,7 +345,7 @@ mod tests {
             connecting.expect("an address").await
         };
         let calls = async {
-            // The handshake fails at both ends: they share no protocol.
+            // The handshake fails at both ends, because they share no protocol.
             let stranger = call(b"another protocol").await;
             (stranger.is_err(), call(PROTOCOL).await)
         };

@@ -30,7 +30,7 @@ const STATISTICS_EVERY: &str = "50";
 /// How long a child may take to end after SIGINT.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// A child, and what it writes.
+/// A child process and its output.
 struct Transmit {
     child: Child,
     lines: mpsc::UnboundedReceiver<String>,
@@ -75,7 +75,7 @@ impl Transmit {
         })
     }
 
-    /// Waits until the child says that it has a connection.
+    /// Waits until the child reports a connection.
     async fn connected(&mut self, text: &str, wait: Duration) -> Result<bool> {
         let mut said = Vec::new();
         let connected = timeout(wait, async {
@@ -102,7 +102,7 @@ impl Transmit {
         Some(format!("{PROGRAM} ended: {status}"))
     }
 
-    /// Ends the child, and gives its last statistics.
+    /// Ends the child, and returns its last statistics.
     async fn end(mut self) -> Value {
         if let Some(id) = self.child.id() {
             let _ = kill(Pid::from_raw(id as i32), Signal::SIGINT);
@@ -116,7 +116,7 @@ impl Transmit {
 
 impl Drop for Transmit {
     fn drop(&mut self) {
-        // Some children end before they write any.
+        // Some children end without statistics.
         let _ = std::fs::remove_file(&self.statistics);
     }
 }
@@ -137,8 +137,8 @@ async fn forward(from: impl AsyncRead + Unpin, to: mpsc::UnboundedSender<String>
     }
 }
 
-/// What both ends say to SRT: live mode, messages of one chunk, encryption, and packets dropped
-/// when too late.
+/// The settings of both ends: live mode, messages of one chunk, encryption, and dropping of late
+/// packets.
 fn uri(address: SocketAddr, mode: &str, common: &Common) -> String {
     let mut keys = vec![
         ("mode", mode.to_owned()),
@@ -177,7 +177,7 @@ pub struct Sender {
     port: u16,
     given: u64,
     refused: u64,
-    /// Learned while frames are given: a child that has ended cannot say it again.
+    /// Detected during the submission of frames: a child that has ended cannot report it again.
     broken: Option<String>,
 }
 
@@ -269,7 +269,7 @@ pub async fn receive(arguments: &Receive, sink: &Sink) -> Result<Ended> {
     }
     let drops = udp_drops(port);
     Ok(Ended {
-        why: "the time of the source was over".into(),
+        why: "the source had ended".into(),
         statistics: json!({
             "chunks_dropped_by_loopback": drops,
             "last": transmit.end().await,

@@ -1,4 +1,4 @@
-//! TCP of the kernel: frames one behind the other, each written as soon as the socket takes it.
+//! TCP of the kernel: frames one after another, each written as soon as the socket accepts it.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -21,9 +21,9 @@ use crate::receive::{Ended, Sink};
 use crate::send::{Outgoing, sleep_until};
 use crate::source::Frame;
 
-/// Unsent bytes in the kernel with `--tcp-drop`: more would be past dropping.
+/// Unsent bytes in the kernel with `--tcp-drop`: more could not be dropped in time.
 const NOTSENT_WITH_DROP: u32 = 16_384;
-/// The byte with which the receiver says that it is there.
+/// The byte by which the receiver announces itself.
 const HELLO: u8 = b'h';
 
 /// Frames that wait for the socket.
@@ -85,7 +85,7 @@ pub async fn connect(arguments: &Send) -> Result<Sender> {
     hello
         .map_err(|_| {
             Failure(format!(
-                "{peer} accepts, but is no `compare receive`; start one there"
+                "{peer} accepts the connection, but is not `compare receive`; start one there"
             ))
         })?
         .context(format!(
@@ -118,7 +118,7 @@ async fn write(
     drops: bool,
 ) -> TcpStream {
     while let Some(frame) = frames.recv().await {
-        // Only when the socket takes its first byte a frame is known to be too late.
+        // The lateness of a frame is known only when the socket accepts its first byte.
         let mut written = stream.writable().await;
         let is_dropped = drops && now_ns() > frame.deadline_ns;
         if written.is_ok() && !is_dropped {
@@ -141,7 +141,7 @@ impl Outgoing for Sender {
         queue.bytes += payload.len() as u64;
         queue.max_bytes = queue.max_bytes.max(queue.bytes);
         drop(queue);
-        // The writer ends only when the connection has failed, and says so in the queue.
+        // The writer ends only after the connection has failed, and the queue reports that.
         let _ = self.frames.send(Queued {
             payload,
             deadline_ns,
@@ -166,7 +166,7 @@ impl Outgoing for Sender {
         let left_bytes = locked(&self.queue).bytes;
         if let Some(mut stream) = stream {
             let _ = stream.shutdown().await;
-            // The peer closes when it has everything, or when its time is over.
+            // The peer closes when it has everything, or at the end of its time.
             let mut end = [0; 1];
             tokio::select! {
                 _ = stream.read(&mut end) => {}
@@ -203,7 +203,7 @@ pub async fn receive(arguments: &Receive, sink: &Sink) -> Result<Ended> {
     let why = loop {
         let read = tokio::select! {
             read = stream.read(&mut buffer) => read,
-            () = &mut over => break "the time of the source was over".to_owned(),
+            () = &mut over => break "the source had ended".to_owned(),
         };
         match read {
             Ok(0) => break "the sender closed the connection".into(),

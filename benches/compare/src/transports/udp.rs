@@ -35,14 +35,14 @@ pub async fn connect(arguments: &Send) -> Result<Sender> {
     let give_up = now_ns() + arguments.common.wait.as_nanos() as u64;
     let mut answer = [0; 16];
     loop {
-        // Nobody listens yet: the error of the last datagram comes with this one.
+        // No receiver listens yet: this returns the error of the last datagram.
         let _ = socket.send(HELLO).await;
         if let Ok(Ok(_)) = timeout(HELLO_EVERY, socket.recv(&mut answer)).await {
             break;
         }
         if now_ns() >= give_up {
             return Err(Failure(format!(
-                "nobody answers at {peer}; start `compare receive` there first"
+                "no receiver answers at {peer}; start `compare receive` there first"
             )));
         }
     }
@@ -100,7 +100,7 @@ pub async fn receive(arguments: &Receive, sink: &Sink) -> Result<Ended> {
         }
     }
     Ok(Ended {
-        why: "the time of the source was over".into(),
+        why: "the source had ended".into(),
         statistics: json!({ "socket_drops": udp_drops(arguments.listen.port()) }),
     })
 }

@@ -35,7 +35,8 @@ pub struct ReaderConfig {
     pub slice: Span,
     /// The assumed rate of a stored source of an unknown format (4 Mb/s).
     pub assumed_rate: Rate,
-    /// The interval after which an unchanged table is sent again, for receivers that lost it (1 s).
+    /// The interval after which an unchanged table is retransmitted, for receivers that
+    /// lost it (1 s).
     pub table_refresh: Span,
     /// The longest access unit, and the memory limit of each stream (16 MiB).
     pub longest_unit: Bytes,
