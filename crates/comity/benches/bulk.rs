@@ -13,9 +13,8 @@ use comity::session::{
     Caller, CallerConfig, CallerCredentials, Ecn, Listener, ListenerConfig, ListenerCredentials,
     PresharedKey, Randomness, Session,
 };
-use comity::{Config, Deliver, Reliability, Transport};
-use comity_transport::timeline::{Delivery, Importance, Outgoing, StreamId};
-use comity_units::{Seed, Span, Time};
+use comity::transport::{Delivery, Outgoing};
+use comity::{Config, Deliver, Importance, Reliability, Seed, Span, StreamId, Time, Transport};
 
 type Failure = Box<dyn std::error::Error>;
 
@@ -72,9 +71,9 @@ fn send(
     if session.next_timer() <= now {
         session.on_timer(now);
     }
-    let connection = session.core_mut().connection_mut();
-    while connection.poll_event().is_some() {}
-    while connection.backlog() < 1 << 20 {
+    let transport = session.protocol_mut();
+    while transport.poll_event(now).is_some() {}
+    while transport.backlog() < 1 << 20 {
         let section = Outgoing {
             stream: StreamId(0),
             importance: Importance(128),
@@ -83,7 +82,7 @@ fn send(
             needs: None,
             payload: payload.clone(),
         };
-        connection.submit(now, section)?;
+        transport.submit(now, section)?;
     }
     let packets = std::iter::from_fn(|| session.poll_transmit(now, out));
     Ok(packets.take(BATCH).map(|packet| packet.length).collect())
@@ -116,7 +115,7 @@ fn main() -> Result<(), Failure> {
         }
         while let Some(id) = listener.next_ready() {
             let session = listener.session_mut(id).ok_or("not there")?;
-            while let Some(delivery) = session.core_mut().connection_mut().poll_delivery(now) {
+            while let Some(delivery) = session.protocol_mut().poll_delivery(now) {
                 sections += u64::from(matches!(delivery, Delivery::Section(_)));
             }
             out.clear();

@@ -69,7 +69,7 @@ async fn bulk(megabytes: u64) -> Result<(), Failure> {
             caller.send(section).await?;
         }
         let finished = caller.finish().await;
-        Ok::<_, Failure>((finished, caller.statistics().await))
+        Ok::<_, Failure>((finished, caller.stats()))
     });
     let mut bytes = 0;
     while let Some(item) = listener.recv().await {
@@ -326,7 +326,7 @@ async fn pacing(seconds: u64) -> Result<(), Failure> {
                 ticks.tick().await;
                 let _ = called.try_send(Section::new(payload.clone()));
             }
-            called.statistics().await.pacing
+            called.stats().pacing
         }));
     }
     let (mut packets, mut p50, mut p99, mut most) = (0, 0.0_f64, 0.0_f64, 0.0_f64);
@@ -363,7 +363,7 @@ async fn pace_one(seconds: u64) -> Result<(), Failure> {
         let payload = bytes::Bytes::from(vec![7; 40_000]);
         caller.try_send(Section::new(payload).deadline(Duration::from_millis(400)))?;
     }
-    let pacing = caller.statistics().await.pacing;
+    let pacing = caller.stats().pacing;
     println!(
         "one stream of 8 Mb/s, steady: {} paced packets; half are at most {:.0} us late, 99 % at most {:.0} us, \
          99.9 % at most {:.0} us, all at most {:.0} us",

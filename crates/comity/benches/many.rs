@@ -213,7 +213,7 @@ async fn streams(plan: Plan) -> Result<(), Failure> {
     tokio::task::spawn_blocking(move || feeding.join())
         .await?
         .map_err(|_| "the feeder panicked")?;
-    let statistics = endpoint.statistics().await;
+    let statistics = endpoint.stats();
     println!("  listener: {statistics:?}");
     connections
         .lock()

@@ -3,8 +3,8 @@
 use std::net::SocketAddr;
 
 use comity::session::{
-    BadParameters, Caller, CallerConfig, CallerCredentials, Cipher, Core, Ecn, Listener,
-    ListenerConfig, ListenerCredentials, PathFrame, PresharedKey, Randomness, Transmit,
+    BadParameters, Caller, CallerConfig, CallerCredentials, Cipher, Ecn, Listener, ListenerConfig,
+    ListenerCredentials, PathFrame, PresharedKey, Protocol, Randomness, Transmit,
 };
 use comity_units::{PacketNumber, Seed, Span, Time};
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
@@ -18,7 +18,7 @@ struct Bulk {
     received: u64,
 }
 
-impl Core for Bulk {
+impl Protocol for Bulk {
     fn on_established(&mut self, _: Time) {}
     fn on_packet(&mut self, _: Time, _: PacketNumber, _: Ecn, payload: &[u8]) {
         self.received += payload.len() as u64;
@@ -50,7 +50,6 @@ impl Core for Bulk {
     fn probe_timeout(&self) -> Span {
         Span::from_secs(1)
     }
-    fn close(&mut self, _: Time, _: u64, _: &str) {}
     fn is_closed(&self) -> bool {
         false
     }
@@ -121,7 +120,7 @@ fn packets(criterion: &mut Criterion) {
         let opened: u64 = listener
             .ids()
             .filter_map(|id| listener.session(id))
-            .map(|session| session.core().received)
+            .map(|session| session.protocol().received)
             .sum();
         assert!(opened > 0 && opened.is_multiple_of(PAYLOAD as u64));
     }

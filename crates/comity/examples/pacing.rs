@@ -47,7 +47,7 @@ async fn main() -> Result<(), Failure> {
     let receive = async { while receiver.recv().await.is_some() {} };
     let (sent, ()) = tokio::join!(send, receive);
     sent?;
-    let pacing = sender.statistics().await.pacing;
+    let pacing = sender.stats().pacing;
     println!(
         "{} paced packets at {rate}: later than planned by {:.0} us on average, 50 % {:.0}, 99 % {:.0}, 99.9 % {:.0}, at most {:.0} us",
         pacing.packets, pacing.mean_us, pacing.p50_us, pacing.p99_us, pacing.p999_us, pacing.max_us

@@ -24,7 +24,7 @@ async fn main() -> Result<(), Failure> {
                 println!("{}, {}: missing, {:?}", gap.stream, gap.id, gap.reason);
             }
         }
-        let received = connection.statistics().await.received;
+        let received = connection.stats().received;
         println!(
             "{} on time, {} late; {} bytes; {}",
             received.on_time_sections,

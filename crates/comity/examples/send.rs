@@ -51,7 +51,7 @@ async fn main() -> Result<(), Failure> {
         }
     }
     connection.finish().await?;
-    let statistics = connection.statistics().await;
+    let statistics = connection.stats();
     let sections = statistics.sent.sections;
     println!(
         "{} frames: {} arrived, {} expired, {} given up; {} bytes left after their deadline",

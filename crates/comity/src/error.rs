@@ -152,38 +152,38 @@ pub enum ConnectError {
     /// The configuration does not serve for a call.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// The connection ended before it could be used.
-    #[error("ended at once: {0}")]
-    Ended(End),
+    /// The connection was closed before it could be used.
+    #[error("closed at once: {0}")]
+    Closed(CloseReason),
     /// The endpoint was closed meanwhile.
     #[error("the endpoint was closed")]
     EndpointClosed,
 }
 
-/// Why a section was not taken.
+/// Why a section was not accepted.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum SendError {
     /// It has no bytes.
-    #[error("{stream}: a section of 0 bytes was given, expected at least 1")]
+    #[error("{stream}: a section of 0 bytes was submitted, expected at least 1")]
     Empty {
         /// The stream it was meant for.
         stream: StreamId,
     },
     /// It has more bytes than a section can have, than may ever wait to be sent, or than the peer
     /// can hold.
-    #[error("{stream}: a section of {length} bytes was given, expected at most {most}")]
+    #[error("{stream}: a section of {length} bytes was submitted, expected at most {max}")]
     TooLong {
         /// The stream it was meant for.
         stream: StreamId,
         /// Its length in bytes.
         length: usize,
-        /// The most that it may have.
-        most: u64,
+        /// The longest section that this connection carries.
+        max: u64,
     },
-    /// The stream has been ended.
-    #[error("{stream}: a section was given after the end of the stream")]
-    StreamEnded {
+    /// The stream is finished.
+    #[error("{stream}: a section was submitted after the end of the stream")]
+    StreamFinished {
         /// The stream it was meant for.
         stream: StreamId,
     },
@@ -198,15 +198,26 @@ pub enum SendError {
         needs: SectionId,
     },
     /// There are as many streams as there may be.
-    #[error("{stream}: expected at most {most} streams in a connection")]
+    #[error("{stream}: expected at most {max} streams in a connection")]
     TooManyStreams {
         /// The stream that was one too many.
         stream: StreamId,
-        /// The most there may be.
-        most: usize,
+        /// The limit.
+        max: usize,
     },
-    /// So much waits to be sent that there is no room; only
-    /// [`Connection::try_send`](crate::Connection::try_send) says so, the other waits.
+    /// The connection is being finished: nothing more is accepted.
+    #[error("the connection is being finished")]
+    Finishing,
+    /// The connection is closed.
+    #[error("the connection is closed: {0}")]
+    Closed(CloseReason),
+}
+
+/// Why [`Connection::try_send`](crate::Connection::try_send) did not accept a section.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum TrySendError {
+    /// The send buffer has no room now.
     #[error(
         "send buffer: holds {held_bytes} bytes in {held_sections} sections, no room for {length} bytes more"
     )]
@@ -218,18 +229,52 @@ pub enum SendError {
         /// The length of the section.
         length: usize,
     },
-    /// The connection is being finished: nothing more is taken.
-    #[error("the connection is being finished")]
-    Finishing,
-    /// The connection is over.
-    #[error("the connection is over: {0}")]
-    Ended(End),
+    /// The section can never be sent.
+    #[error(transparent)]
+    Refused(#[from] SendError),
 }
 
-/// Why a connection is over.
+/// Why a stream accepts neither an end nor a skipped number.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
-pub enum End {
+pub enum StreamError {
+    /// The stream is finished already.
+    #[error("{stream}: is finished already")]
+    Finished {
+        /// The stream.
+        stream: StreamId,
+    },
+    /// The connection has as many streams as it can have.
+    #[error("{stream}: expected at most {max} streams in a connection")]
+    TooManyStreams {
+        /// The stream that was one too many.
+        stream: StreamId,
+        /// The limit.
+        max: usize,
+    },
+    /// The connection is being finished: nothing more is accepted.
+    #[error("the connection is being finished")]
+    Finishing,
+    /// The connection is closed.
+    #[error("the connection is closed: {0}")]
+    Closed(CloseReason),
+}
+
+impl From<StreamError> for SendError {
+    fn from(error: StreamError) -> Self {
+        match error {
+            StreamError::Finished { stream } => Self::StreamFinished { stream },
+            StreamError::TooManyStreams { stream, max } => Self::TooManyStreams { stream, max },
+            StreamError::Finishing => Self::Finishing,
+            StreamError::Closed(reason) => Self::Closed(reason),
+        }
+    }
+}
+
+/// Why a connection is closed.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum CloseReason {
     /// Nothing came from the peer any more.
     #[error("nothing came from the peer for {} ms", .after.as_millis())]
     Idle {
@@ -263,7 +308,7 @@ pub enum End {
     EndpointClosed,
 }
 
-impl End {
+impl CloseReason {
     /// Whether one of the two ends was done, and nothing went wrong.
     pub fn is_clean(&self) -> bool {
         matches!(self, Self::Local { code, .. } | Self::Peer { code, .. } if *code == CloseCode::DONE)

@@ -37,7 +37,7 @@
 //! });
 //! finished?;
 //!
-//! let statistics = sender.statistics().await;
+//! let statistics = sender.stats();
 //! assert_eq!(statistics.sent.sections.acknowledged, 3);
 //! assert_eq!(statistics.sent.late_bytes, 0);
 //! # Ok(())
@@ -51,7 +51,7 @@
 //! | send what has a stream, importance, deadline or dependency | [`Section`] |
 //! | set an encoder to what the network gives | [`Connection::target_bitrate`] |
 //! | learn what became of each section | [`Connection::events`] |
-//! | count, on both ends | [`Connection::statistics`] |
+//! | count, on both ends | [`Connection::stats`] |
 //! | look at every packet and decision later | [`ConfigBuilder::qlog`] |
 //! | end in good order, or at once | [`Connection::finish`], [`Connection::close`] |
 //!
@@ -73,7 +73,7 @@
 //! | losing the peer | gaps, after [`ConfigBuilder::idle_timeout`] |
 //!
 //! What had arrived can still be received, as long as the handle is kept. Afterwards every call
-//! returns at once, with the reason where it has one ([`Connection::ended`]).
+//! returns at once, with the reason where it has one ([`Connection::close_reason`]).
 //!
 //! # How exactly packets leave
 //!
@@ -99,28 +99,37 @@
 #![forbid(unsafe_code)]
 
 mod config;
-mod core;
 mod endpoint;
 mod error;
 mod section;
 pub mod session;
 mod statistics;
 mod trace;
+pub mod transport;
 pub mod uri;
 
+pub use bytes::Bytes;
 /// The congestion controller of connections that name none.
 pub use comity_congestion::table::DEFAULT_FOR_SECTIONS as DEFAULT_CONTROLLER;
+pub use comity_congestion::table::{
+    ParameterError, Parameters as ControllerParameters, UnknownController, Value,
+};
+pub use comity_transport::datagram::Violation;
+pub use comity_transport::timeline::inbox::Violation as SectionViolation;
 pub use comity_transport::timeline::{Deliver, DropPolicy, Reliability};
 pub use comity_transport::wire::CloseCode;
-pub use comity_units::Rate;
+pub use comity_transport::wire::DecodeError;
+pub use comity_transport::wire::parameters::Parameters;
+pub use comity_units::{PacketNumber, Rate, Seed, Span, Time};
 
 pub use crate::config::{Config, ConfigBuilder, SETTINGS, Setting, Settings};
-pub use crate::core::Transport;
 pub use crate::endpoint::{
-    Connection, Endpoint, EndpointEvent, EndpointEvents, Event, Events, PathSize, PathSizes,
-    SYSTEM_BUFFER, TargetBitrate, connect,
+    Connection, Endpoint, EndpointEvent, EndpointEvents, Event, Events, PathSizes, SYSTEM_BUFFER,
+    TargetBitrate, connect,
 };
-pub use crate::error::{BindError, ConfigError, ConnectError, End, SendError};
+pub use crate::error::{
+    BindError, CloseReason, ConfigError, ConnectError, SendError, StreamError, TrySendError,
+};
 pub use crate::section::{
     About, Fate, Gap, GapReason, Importance, Item, Outcome, Partial, Reason, Received, Section,
     SectionId, StreamId,
@@ -130,7 +139,8 @@ pub use crate::statistics::{
     ByteAccounts, EndpointStatistics, GapAccounts, Pacing, Path, Peer, Protection, SectionAccounts,
     Sent, Statistics,
 };
-pub use crate::trace::Qlog;
+pub use crate::trace::{Qlog, QlogError};
+pub use crate::transport::{PathSize, Transport};
 
 /// What headers and protection add to bytes, and the sizes of datagrams that follow from it.
 pub mod sizes {

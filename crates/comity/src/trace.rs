@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::fmt;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::mem;
@@ -57,13 +58,40 @@ struct Counts {
     omitted: AtomicU64,
     /// All of them.
     omitted_in_all: AtomicU64,
-    troubles: Mutex<Vec<String>>,
+    incomplete: Mutex<Vec<(PathBuf, io::Error)>>,
 }
 
-impl Counts {
-    fn complain(&self, trouble: String) {
-        let mut troubles = self.troubles.lock().unwrap_or_else(PoisonError::into_inner);
-        troubles.push(trouble);
+/// What is missing from qlog files.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct QlogError {
+    /// The files that are not complete, and why.
+    pub files: Vec<(PathBuf, io::Error)>,
+    /// Records that came faster than they could be written.
+    pub omitted_records: u64,
+}
+
+impl std::error::Error for QlogError {}
+
+impl fmt::Display for QlogError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, (path, error)) in self.files.iter().enumerate() {
+            let separator = if at > 0 { "; " } else { "" };
+            write!(
+                f,
+                "{separator}{}: the trace is not complete: {error}",
+                path.display()
+            )?;
+        }
+        if self.omitted_records > 0 {
+            let separator = if self.files.is_empty() { "" } else { "; " };
+            let count = self.omitted_records;
+            write!(
+                f,
+                "{separator}{count} records came faster than they could be written"
+            )?;
+        }
+        Ok(())
     }
 }
 
@@ -98,9 +126,12 @@ impl Qlog {
     }
 
     /// Waits until everything that was recorded so far is written, and ends the files: what
-    /// connections that are not over record from then on is left out. Returns what went wrong, in
-    /// words: files that are not complete, and how many records were left out.
-    pub fn finish(&self) -> Vec<String> {
+    /// connections that are not over record from then on is left out.
+    ///
+    /// # Errors
+    ///
+    /// [`QlogError`] if something is missing from the files. A later call does not repeat it.
+    pub fn finish(&self) -> Result<(), QlogError> {
         let mut writer = self.0.writer.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(writer) = writer.take() {
             // Both fail only when the thread is gone.
@@ -108,15 +139,19 @@ impl Qlog {
             let _ = writer.join();
         }
         let counts = &self.0.counts;
-        let troubles = &counts.troubles;
-        let mut troubles = mem::take(&mut *troubles.lock().unwrap_or_else(PoisonError::into_inner));
-        match counts.omitted_in_all.swap(0, Ordering::Relaxed) {
-            0 => {}
-            omitted => troubles.push(format!(
-                "{omitted} records are not in the trace, since they came faster than they could be written"
-            )),
+        let mut incomplete = counts
+            .incomplete
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let files = mem::take(&mut *incomplete);
+        let omitted_records = counts.omitted_in_all.swap(0, Ordering::Relaxed);
+        match files.is_empty() && omitted_records == 0 {
+            true => Ok(()),
+            false => Err(QlogError {
+                files,
+                omitted_records,
+            }),
         }
-        troubles
     }
 
     /// The trace of one connection, which begins with its first record.
@@ -510,7 +545,7 @@ impl Files {
                 _ => Ok(()),
             });
             if let Err(error) = result {
-                self.give_up(number, at, &error);
+                self.give_up(number, at, error);
             } else if is_last {
                 self.end(number);
             }
@@ -560,7 +595,7 @@ impl Files {
             let begun = match begun {
                 Ok(writer) => Some(writer),
                 Err(error) => {
-                    self.complain(number, &error);
+                    self.complain(number, error);
                     None
                 }
             };
@@ -570,7 +605,7 @@ impl Files {
     }
 
     /// A file is full, or cannot be written: that stands at its end where it can.
-    fn give_up(&mut self, number: u32, at: Time, error: &io::Error) {
+    fn give_up(&mut self, number: u32, at: Time, error: io::Error) {
         self.complain(number, error);
         if let Some(Some(writer)) = self.open.insert(number, None)
             && let Ok(mut out) = writer.finish()
@@ -591,16 +626,15 @@ impl Files {
         if let Some(Some(writer)) = self.open.insert(number, None)
             && let Err(error) = writer.finish()
         {
-            self.complain(number, &error);
+            self.complain(number, error);
         }
     }
 
-    fn complain(&self, number: u32, error: &io::Error) {
+    fn complain(&self, number: u32, error: io::Error) {
         let path = numbered(&self.path, number);
-        self.counts.complain(format!(
-            "{}: the trace is not complete: {error}",
-            path.display()
-        ));
+        let incomplete = &self.counts.incomplete;
+        let mut incomplete = incomplete.lock().unwrap_or_else(PoisonError::into_inner);
+        incomplete.push((path, error));
     }
 }
 

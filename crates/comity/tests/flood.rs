@@ -136,12 +136,12 @@ impl World {
 
     fn settle(&mut self) {
         if let Some(id) = self.connection()
-            && let Some(core) = self.listener.core_mut(id)
+            && let Some(core) = self.listener.protocol_mut(id)
         {
-            while let Some(delivery) = core.connection_mut().poll_delivery(self.now) {
+            while let Some(delivery) = core.poll_delivery(self.now) {
                 self.received.push(delivery);
             }
-            while core.connection_mut().poll_event().is_some() {}
+            while core.poll_event(self.now).is_some() {}
             self.listener.make_ready(id);
         }
         let mut out = Vec::new();
@@ -197,8 +197,8 @@ impl World {
             payload: Bytes::from(vec![7; 10_000]),
         };
         let session = self.caller.session_mut().expect("open");
-        let connection = session.core_mut().connection_mut();
-        connection.submit(now, section).expect("room");
+        let transport = session.protocol_mut();
+        transport.submit(now, section).expect("room");
     }
 }
 
@@ -328,5 +328,5 @@ async fn strangers_at_the_socket_do_not_disturb_a_stream() {
     let answers = tokio::task::spawn_blocking(move || strangers.join());
     let answers = answers.await.expect("it ran").expect("no stranger objects");
     assert!(answers > 0, "some were answered");
-    assert!(endpoint.statistics().await.connections <= 1);
+    assert!(endpoint.stats().connections <= 1);
 }

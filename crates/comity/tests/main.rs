@@ -2,7 +2,6 @@
 //! beside one another.
 
 mod common;
-mod core;
 #[path = "endpoint/main.rs"]
 mod endpoint;
 mod many;
@@ -11,4 +10,5 @@ mod moving;
 #[path = "session/main.rs"]
 mod session;
 mod trace;
+mod transport;
 mod uri;

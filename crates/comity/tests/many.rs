@@ -49,7 +49,7 @@ async fn a_thousand_connections_share_two_sockets_and_keep_apart() {
         accepted.push(listener.accept().await.unwrap());
     }
     for endpoint in [&listener, &callers] {
-        let statistics = endpoint.statistics().await;
+        let statistics = endpoint.stats();
         assert_eq!(statistics.connections, u64::from(CONNECTIONS));
     }
     // The stream says which of the callers it is; an accepted connection answers on the same.

@@ -190,7 +190,7 @@ impl Streaming {
             // A single byte is the last one.
             let section = Section::new(vec![0]).deadline(Duration::MAX);
             connection.send(section).await.unwrap();
-            connection.end(StreamId(0)).unwrap();
+            connection.finish_stream(StreamId(0)).unwrap();
             // All of it is settled: closing leaves out nothing that the other end waits for.
             connection.room(SEND_BUFFER as usize).await;
             next + 1
@@ -225,7 +225,7 @@ impl Streaming {
         self.caller.finish().await.unwrap();
         assert!(self.listener.closed().await.is_clean());
         for (end, sent, came) in [(&self.caller, up, down), (&self.listener, down, up)] {
-            let statistics = end.statistics().await;
+            let statistics = end.stats();
             assert_eq!(statistics.sent.sections.submitted, sent);
             assert_eq!(statistics.sent.sections.acknowledged, sent);
             let bytes = (sent - 1) * LENGTH as u64 + 1;
@@ -266,7 +266,7 @@ async fn a_stream_goes_on_from_another_port_once_that_has_answered() {
             let moved = loop {
                 match events.next().await.expect("it is not over") {
                     Event::PathChanged { from, to } => break (from, to),
-                    Event::Ended(end) => panic!("{end}"),
+                    Event::Closed(end) => panic!("{end}"),
                     _ => {}
                 }
             };

@@ -174,12 +174,12 @@ async fn a_trace_agrees_with_the_statistics_of_its_connection() {
     };
     let (finished, received) = tokio::join!(sender.finish(), receive);
     assert_eq!((finished, received), (Ok(()), (60, 1)));
-    let (sent, got) = (sender.statistics().await, receiver.statistics().await);
+    let (sent, got) = (sender.stats(), receiver.stats());
     assert!(sent.sent.lost_packets > 10, "{}", sent.sent.lost_packets);
     endpoint.close().await;
     stop.store(true, Ordering::Relaxed);
-    assert_eq!(at_caller.finish(), Vec::<String>::new());
-    assert_eq!(at_listener.finish(), Vec::<String>::new());
+    at_caller.finish().unwrap();
+    at_listener.finish().unwrap();
 
     check(&path("caller.sqlog"), &sent);
     check(&path("listener.sqlog"), &got);
@@ -221,13 +221,11 @@ async fn each_connection_has_a_file_and_a_full_one_says_so() {
         assert_eq!(finished, Ok(()));
     }
     endpoint.close().await;
-    let troubles = qlog.finish();
-    assert_eq!(troubles.len(), 2, "{troubles:?}");
-    for (name, trouble) in ["trace.sqlog", "trace-2.sqlog"].iter().zip(&troubles) {
-        assert!(
-            trouble.contains(name) && trouble.contains("limit"),
-            "{trouble}"
-        );
+    let error = qlog.finish().unwrap_err();
+    assert_eq!(error.files.len(), 2, "{error}");
+    for (name, (file, reason)) in ["trace.sqlog", "trace-2.sqlog"].iter().zip(&error.files) {
+        assert!(file.ends_with(name), "{error}");
+        assert!(reason.to_string().contains("limit"), "{error}");
         let path = folder.path().join(name);
         let (_, events) = records(&path);
         assert_eq!(events.last().unwrap()["name"], "comity:trace_ended");
@@ -268,7 +266,7 @@ async fn packets_that_were_paced_tell_when_they_were_to_leave() {
     });
     assert_eq!(finished, Ok(()));
     endpoint.close().await;
-    assert_eq!(qlog.finish(), Vec::<String>::new());
+    qlog.finish().unwrap();
 
     let (_, events) = records(&path);
     let sent = events

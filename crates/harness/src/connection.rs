@@ -183,7 +183,7 @@ impl<P: Fuzzed> World<P> {
                 let (stream, section) = (stream(source), SectionId(self.submitted.len() as u64));
                 let section = SectionId(section.0.saturating_sub(u64::from(source.u8())));
                 match source.u8() % 32 {
-                    0 => self.end.end(stream),
+                    0 => drop(self.end.end(stream)),
                     1..=10 => self.skip(stream),
                     _ => drop(self.end.cancel(stream, section)),
                 }

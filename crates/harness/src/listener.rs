@@ -7,8 +7,8 @@
 use std::net::SocketAddr;
 
 use comity::session::{
-    BadParameters, Caller, CallerConfig, CallerCredentials, Core, Ecn, Listener, ListenerConfig,
-    ListenerCredentials, Opener, PathFrame, Randomness, Retry, Transmit,
+    BadParameters, Caller, CallerConfig, CallerCredentials, Ecn, Listener, ListenerConfig,
+    ListenerCredentials, Opener, PathFrame, Protocol, Randomness, Retry, Transmit,
 };
 use comity_units::{PacketNumber, Seed, Span, Time};
 
@@ -31,7 +31,7 @@ impl Echo {
     }
 }
 
-impl Core for Echo {
+impl Protocol for Echo {
     fn on_established(&mut self, _: Time) {
         self.due += 1;
     }
@@ -65,7 +65,6 @@ impl Core for Echo {
     fn probe_timeout(&self) -> Span {
         Span::from_millis(100)
     }
-    fn close(&mut self, _: Time, _: u64, _: &str) {}
     fn is_closed(&self) -> bool {
         self.next > 500
     }

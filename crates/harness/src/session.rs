@@ -19,9 +19,8 @@ use comity::session::{
     Caller, CallerConfig, CallerCredentials, Ecn, Listener, ListenerConfig, ListenerCredentials,
     PresharedKey, Randomness, Retry,
 };
-use comity::{Config, Deliver, Importance, StreamId, Transport};
-use comity_transport::timeline::{Delivery, Outgoing};
-use comity_units::{Seed, Span, Time};
+use comity::transport::{Delivery, Outgoing};
+use comity::{Config, Deliver, Importance, Seed, Span, StreamId, Time, Transport};
 
 use crate::source::Source;
 
@@ -307,11 +306,7 @@ impl World {
             }
         };
         if let Some(session) = session
-            && session
-                .core_mut()
-                .connection_mut()
-                .submit(now, section)
-                .is_ok()
+            && session.protocol_mut().submit(now, section).is_ok()
         {
             self.submitted[end] += 1;
         }
@@ -333,7 +328,7 @@ impl World {
         for id in ids {
             if let Some(session) = self.listener.session_mut(id) {
                 take(
-                    session.core_mut(),
+                    session.protocol_mut(),
                     self.now,
                     self.submitted[0],
                     &mut self.delivered[1],
@@ -346,7 +341,7 @@ impl World {
         if let Some(session) = self.caller.session_mut() {
             self.proved.insert((End::Caller, session.address()));
             take(
-                session.core_mut(),
+                session.protocol_mut(),
                 self.now,
                 self.submitted[1],
                 &mut self.delivered[0],
@@ -387,9 +382,8 @@ impl World {
 }
 
 /// Takes what a connection has to hand over.
-fn take(core: &mut Transport, now: Time, submitted: u64, delivered: &mut BTreeSet<u64>) {
-    let connection = core.connection_mut();
-    while let Some(delivery) = connection.poll_delivery(now) {
+fn take(transport: &mut Transport, now: Time, submitted: u64, delivered: &mut BTreeSet<u64>) {
+    while let Some(delivery) = transport.poll_delivery(now) {
         let section = match &delivery {
             Delivery::Section(received) => {
                 let section = received.meta.section.0;
@@ -402,5 +396,5 @@ fn take(core: &mut Transport, now: Time, submitted: u64, delivered: &mut BTreeSe
         assert!(section < submitted, "nobody sent section {section}");
         assert!(delivered.insert(section), "section {section} came twice");
     }
-    while connection.poll_event().is_some() {}
+    while transport.poll_event(now).is_some() {}
 }

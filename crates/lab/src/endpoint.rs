@@ -114,7 +114,7 @@ pub(crate) struct Counters {
     pub(crate) marked_packets: u64,
     pub(crate) loss_events: u64,
     pub(crate) target_bps: Option<f64>,
-    pub(crate) window_bytes: Option<u64>,
+    pub(crate) cwnd_bytes: Option<u64>,
     pub(crate) ssthresh_bytes: Option<u64>,
     pub(crate) srtt_s: Option<f64>,
     pub(crate) min_rtt_s: Option<f64>,
@@ -124,7 +124,7 @@ pub(crate) struct Counters {
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct Sample {
     pub(crate) at_ns: u64,
-    pub(crate) window_bytes: u64,
+    pub(crate) cwnd_bytes: u64,
     pub(crate) ssthresh_bytes: u64,
     pub(crate) srtt_ns: u64,
 }
@@ -271,7 +271,7 @@ async fn sleep_until(clock: Clock, time: Time) {
 }
 
 async fn counters(connection: &Connection) -> Counters {
-    let statistics = connection.statistics().await;
+    let statistics = connection.stats();
     let (sent, path) = (statistics.sent, statistics.path);
     let seconds = |ms: Option<f64>| ms.map(|ms| ms / 1e3);
     Counters {
@@ -282,7 +282,7 @@ async fn counters(connection: &Connection) -> Counters {
         marked_packets: sent.marked_packets,
         loss_events: sent.loss_events,
         target_bps: path.target_mbps.map(|mbps| mbps * 1e6),
-        window_bytes: path.window_bytes,
+        cwnd_bytes: path.window_bytes,
         ssthresh_bytes: path.ssthresh_bytes,
         srtt_s: seconds(path.rtt_ms),
         min_rtt_s: seconds(path.min_rtt_ms),
@@ -323,7 +323,7 @@ async fn send(
             let counters = counters(&connection).await;
             samples.push(Sample {
                 at_ns: next.as_nanos(),
-                window_bytes: counters.window_bytes.unwrap_or(0),
+                cwnd_bytes: counters.cwnd_bytes.unwrap_or(0),
                 ssthresh_bytes: counters.ssthresh_bytes.unwrap_or(u64::MAX),
                 srtt_ns: counters.srtt_s.map_or(0, |s| (s * 1e9) as u64),
             });
@@ -390,7 +390,7 @@ async fn submit(
                 match tokio::time::timeout(left, connection.send(section)).await {
                     Ok(sent) => {
                         at = clock.now();
-                        sent
+                        sent.map_err(Into::into)
                     }
                     // The flow stops.
                     Err(_) => break,
@@ -398,7 +398,7 @@ async fn submit(
             } else {
                 connection.try_send(section)
             };
-            match (sent, connection.ended()) {
+            match (sent, connection.close_reason()) {
                 (Ok(_), _) => (Outcome::Submitted, None),
                 (Err(error), Some(end)) => {
                     return Some((clock.now().as_nanos(), format!("{end}: {error}")));
@@ -468,7 +468,7 @@ async fn receive(network: &Network, task: &Task, config: Config) -> Result<Log, 
             Item::Gap(gap) => (id, Fate::Gap(number_of(&GAPS, &gap.reason))),
         });
     }
-    let statistics = connection.statistics().await;
+    let statistics = connection.stats();
     log.at_end.marked_packets = statistics.received.marked_packets;
     Ok(log)
 }

@@ -94,9 +94,9 @@ fn flows(criterion: &mut Criterion) {
         ),
     ];
     for (name, network) in &networks {
-        let play =
+        let simulate =
             || run(network, Seed::new(1), &RunOptions::default()).expect("the network is sound");
-        group.bench_function(*name, |bencher| bencher.iter(play));
+        group.bench_function(*name, |bencher| bencher.iter(simulate));
     }
     group.finish();
 }

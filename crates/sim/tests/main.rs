@@ -13,6 +13,7 @@ mod libra;
 mod linux_tcp;
 mod ns2_drops;
 mod ns2_networks;
+mod parameters;
 #[path = "properties/main.rs"]
 mod properties;
 mod psp_scale;

@@ -8,7 +8,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use comity::uri::Uri;
 use comity::{
-    Config, Connection, Endpoint, Event, Importance, Item, Qlog, Section, SectionId, SendError,
+    Config, Connection, Endpoint, Event, Importance, Item, Qlog, Section, SectionId, TrySendError,
 };
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
@@ -173,7 +173,7 @@ impl Sender {
         }
         match self.connection.try_send(section) {
             Ok(id) => Ok(Some(id)),
-            Err(SendError::Full { .. }) => {
+            Err(TrySendError::Full { .. }) => {
                 self.refused += 1;
                 Ok(None)
             }
@@ -204,7 +204,7 @@ impl Outgoing for Sender {
     }
 
     fn broken(&self) -> Option<String> {
-        self.connection.ended().map(|end| end.to_string())
+        self.connection.close_reason().map(|end| end.to_string())
     }
 
     async fn finish(self, until_ns: u64) -> Result<Value> {
@@ -215,7 +215,7 @@ impl Outgoing for Sender {
             },
             () = sleep_until(until_ns) => "sections were still under way".to_owned(),
         };
-        let statistics = self.connection.statistics().await;
+        let statistics = self.connection.stats();
         drop(self.connection);
         // The peer hears of the end.
         self.endpoint.close().await;
@@ -223,11 +223,11 @@ impl Outgoing for Sender {
             // It ends with the connection.
             let _ = timeout(Duration::from_secs(2), log).await;
         }
-        let traced = self.qlog.map(|qlog| qlog.finish());
+        let traced = self.qlog.and_then(|qlog| qlog.finish().err());
         Ok(json!({
             "ended": ended,
             "sections_refused": self.refused,
-            "qlog_incomplete": traced.unwrap_or_default(),
+            "qlog_incomplete": traced.map(|error| error.to_string()),
             "connection": statistics,
         }))
     }
@@ -291,14 +291,14 @@ pub async fn receive(arguments: &Receive, sink: &Sink) -> Result<Ended> {
             None => break connection.closed().await.to_string(),
         }
     };
-    let statistics = connection.statistics().await;
+    let statistics = connection.stats();
     drop(connection);
     endpoint.close().await;
-    let traced = qlog.map(|qlog| qlog.finish());
+    let traced = qlog.and_then(|qlog| qlog.finish().err());
     Ok(Ended {
         why,
         statistics: json!({
-            "qlog_incomplete": traced.unwrap_or_default(),
+            "qlog_incomplete": traced.map(|error| error.to_string()),
             "connection": statistics,
         }),
     })

@@ -55,6 +55,11 @@ impl Mtu {
         elsewhere.into_iter().find_map(Self::towards)
     }
 
+    /// This MTU, if it is too small for the packets that begin a connection.
+    pub(crate) fn too_small(self) -> Option<Self> {
+        (self.bytes < self.first()).then_some(self)
+    }
+
     /// The least with which there is a connection.
     pub(crate) const fn first(self) -> u32 {
         FIRST + self.headers

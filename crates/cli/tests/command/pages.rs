@@ -236,7 +236,7 @@ fn controllers_and_systems_are_listed() {
         "{bucket}"
     );
     let preset = out(&ends(0, &["list", "ns2-2000"]));
-    let tick = preset.lines().find(|line| line.starts_with("rtt.tick "));
+    let tick = preset.lines().find(|line| line.starts_with("rto.tick "));
     assert!(tick.unwrap().contains("100ms"), "{preset}");
     // A controller and a recovery.
     let reno = out(&ends(0, &["list", "reno"]));

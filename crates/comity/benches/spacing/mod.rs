@@ -123,9 +123,7 @@ async fn adaptive(
     caller.close().await;
     endpoint.close().await;
     let arrivals = full(&tap.end()?);
-    if let Some(trouble) = qlog.finish().first() {
-        return Err(trouble.clone().into());
-    }
+    qlog.finish()?;
     let planned = planned(&path)?;
     if !arrivals
         .iter()

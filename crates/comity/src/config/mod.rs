@@ -8,12 +8,14 @@ pub(crate) mod files;
 mod kind;
 mod settings;
 
+use std::time::Duration;
+
 use comity_congestion::table::{self, Parameters as ControllerParameters, Row, Setup};
 use comity_transport::datagram;
-use comity_transport::timeline::Reliability;
+use comity_transport::timeline::{Deliver, DropPolicy, Reliability};
 use comity_transport::wire::limits::{MAX_METER_PARAMETERS, MIN_INITIAL, SEALING, UDP_IPV6};
 use comity_transport::wire::parameters::Parameters;
-use comity_units::{Bytes, Span};
+use comity_units::{Bytes, Rate, Span};
 
 use crate::error::ConfigError;
 use crate::session::{
@@ -23,6 +25,8 @@ use crate::trace::Qlog;
 
 pub use kind::{Kind, Mode};
 pub use settings::{SETTINGS, Setting, Settings};
+
+use settings::{builder_setters, setter};
 
 /// What is left for texts that have no bound of their own in the transport parameters, in bytes.
 const MAX_TEXT: usize = 576;
@@ -192,6 +196,8 @@ pub struct ConfigBuilder {
     is_insecure: bool,
     qlog: Option<Qlog>,
 }
+
+builder_setters!();
 
 impl ConfigBuilder {
     /// Both ends know this passphrase, of 10 to 256 bytes. [`build`](Self::build) then takes some

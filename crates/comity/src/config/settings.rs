@@ -9,14 +9,13 @@ use comity_transport::timeline::{Deliver, DropPolicy, Reliability};
 use comity_transport::wire::limits::{MAX_STREAM_NAME, SEALING};
 use comity_units::{Bytes, Rate, Span};
 
-use super::ConfigBuilder;
 use super::kind::{Kind, Mode, shown};
 use crate::session::{CALL_TIMEOUT, USUAL_CONNECTIONS};
 
 /// A row of the table.
 #[derive(Clone, Copy, Debug)]
 pub struct Setting {
-    /// Its name in [`Settings`] and [`ConfigBuilder`].
+    /// Its name in [`Settings`] and [`ConfigBuilder`](super::ConfigBuilder).
     pub name: &'static str,
     /// What its value can be.
     pub kind: Kind,
@@ -238,6 +237,8 @@ macro_rules! setter {
     };
 }
 
+pub(super) use setter;
+
 macro_rules! settings {
     ($(
         $(#[doc = $doc:literal])+
@@ -291,11 +292,17 @@ macro_rules! settings {
             }
         }
 
-        /// What stands in the table of settings, one method for each row.
-        /// `docs/reference/settings.md` has the defaults and bounds.
-        impl ConfigBuilder {
-            $(setter!($name, [$($doc)+], $($type)+);)+
+        /// The setters of a builder, for its own module.
+        macro_rules! builder_setters {
+            () => {
+                /// What stands in the table of settings, one method for each row.
+                /// `docs/reference/settings.md` has the defaults and bounds.
+                impl ConfigBuilder {
+                    $(setter!($name, [$($doc)+], $($type)+);)+
+                }
+            };
         }
+        pub(super) use builder_setters;
     };
 }
 

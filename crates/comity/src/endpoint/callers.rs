@@ -3,28 +3,16 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::{IpAddr, SocketAddr};
-use std::sync::Arc;
 
 use comity_units::Time;
-use tokio::sync::oneshot;
 
-use super::Handle;
-use super::connection::Connection;
-use crate::config::Config;
-use crate::core::Transport;
-use crate::error::ConnectError;
+use super::calls::Waiting;
+use super::connection_shared::SharedTransport;
 use crate::session::{Caller, ConnectionId};
 
-/// Who waits for a call to be answered.
-pub(super) struct Waiting {
-    pub(super) reply: oneshot::Sender<Result<Connection, ConnectError>>,
-    pub(super) handle: Arc<Handle>,
-}
-
 pub(super) struct Call {
-    pub(super) caller: Caller<Transport>,
+    pub(super) caller: Caller<SharedTransport>,
     pub(super) address: SocketAddr,
-    pub(super) config: Box<Config>,
     pub(super) waiting: Option<Waiting>,
     timer: Time,
     is_ready: bool,
@@ -51,9 +39,8 @@ impl Callers {
 
     pub(super) fn insert(
         &mut self,
-        caller: Caller<Transport>,
+        caller: Caller<SharedTransport>,
         address: SocketAddr,
-        config: Box<Config>,
         waiting: Waiting,
     ) {
         let id = caller.id();
@@ -62,7 +49,6 @@ impl Callers {
             Box::new(Call {
                 caller,
                 address,
-                config,
                 waiting: Some(waiting),
                 timer: Time::MAX,
                 is_ready: false,

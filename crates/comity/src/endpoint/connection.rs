@@ -3,176 +3,90 @@
 use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use comity_transport::timeline::{MAX_STREAMS, Outgoing};
+use bytes::Bytes;
 use comity_transport::wire::CloseCode;
-use comity_units::{Rate, Span, Time};
-use tokio::sync::{broadcast, oneshot, watch};
+use comity_units::{Span, Time};
 
-use super::Handle;
-use super::shared::{Advice, Command, ConnectionShared, Outbound, lock};
-use crate::error::{End, SendError};
-use crate::section::{Item, Outcome, Reason, Section, SectionId, StreamId};
-use crate::session::{Cipher, PublicKey};
+use super::connection_shared::ConnectionShared;
+use super::events::{Events, PathSizes, TargetBitrate};
+use super::shared::Handle;
+use crate::error::{CloseReason, SendError, StreamError, TrySendError};
+use crate::section::{Item, Reason, Section, SectionId, StreamId};
+use crate::session::{Cipher, PublicKey, lock};
 use crate::statistics::Statistics;
+use crate::transport::{IntakeError, Outgoing, SubmitError, Transport};
 
 /// One connection to a peer: sections in both directions, over encrypted datagrams.
 ///
-/// All methods take `&self`, so that one task may send while another receives. Dropping it closes
-/// the connection without waiting: call [`finish`](Self::finish) to have everything delivered
-/// first.
+/// Clones are handles to the same connection, so that one task may send while another receives.
+/// Dropping the last one closes the connection with [`CloseCode::DONE`] at once: call
+/// [`finish`](Self::finish) to have everything delivered first.
+#[derive(Clone, Debug)]
+pub struct Connection(Arc<Inner>);
+
+/// What all clones share; dropped with the last one.
 #[derive(Debug)]
-pub struct Connection {
+struct Inner {
     shared: Arc<ConnectionShared>,
     /// Keeps the endpoint alive.
     handle: Arc<Handle>,
 }
 
-/// What happens to a connection while it is open.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Event {
-    /// What became of a section that was sent.
-    Outcome(Outcome),
-    /// The peer has moved to another address, and proved it.
-    PathChanged {
-        /// The old address.
-        from: SocketAddr,
-        /// The new one.
-        to: SocketAddr,
-    },
-    /// It was found out how large datagrams may be on the path, and that is not what it was: at
-    /// first, as large as both ends take.
-    PathSize(PathSize),
-    /// So many events were not kept, because nobody asked for so long.
-    Missed(u64),
-    /// The connection is over. The last event.
-    Ended(End),
-}
-
-/// How large datagrams may be on a path.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PathSize {
-    /// The bytes of a full datagram from now on, without the headers of UDP and IP.
-    pub datagram: u32,
-    /// As large as both ends take.
-    pub most: u32,
-}
-
-/// What a path is found to carry, as it changes.
-#[derive(Debug)]
-pub struct PathSizes(watch::Receiver<Option<PathSize>>);
-
-impl PathSizes {
-    /// Waits for the next finding; `None` when the connection is forgotten. That the path carries
-    /// what both ends take is none, but after a narrower one.
-    pub async fn next(&mut self) -> Option<PathSize> {
-        loop {
-            self.0.changed().await.ok()?;
-            let size = *self.0.borrow_and_update();
-            if size.is_some() {
-                return size;
-            }
-        }
-    }
-}
-
-/// The events of a connection, from the call of [`Connection::events`] on.
-#[derive(Debug)]
-pub struct Events {
-    receiver: broadcast::Receiver<Event>,
-    is_over: bool,
-}
-
-impl Events {
-    /// The next event; `None` after the last one.
-    pub async fn next(&mut self) -> Option<Event> {
-        if self.is_over {
-            return None;
-        }
-        let event = match self.receiver.recv().await {
-            Ok(event) => event,
-            Err(broadcast::error::RecvError::Lagged(missed)) => Event::Missed(missed),
-            Err(broadcast::error::RecvError::Closed) => return None,
-        };
-        self.is_over = matches!(event, Event::Ended(_));
-        Some(event)
-    }
-
-    /// The next event, if there is one already.
-    pub fn try_next(&mut self) -> Option<Event> {
-        let event = match self.receiver.try_recv() {
-            Ok(event) => event,
-            Err(broadcast::error::TryRecvError::Lagged(missed)) => Event::Missed(missed),
-            Err(_) => return None,
-        };
-        self.is_over = matches!(event, Event::Ended(_));
-        Some(event)
-    }
-}
-
-/// What an encoder should be set to, as it changes.
-#[derive(Clone, Debug)]
-pub struct TargetBitrate(watch::Receiver<Advice>);
-
-impl TargetBitrate {
-    /// What the application may send now; `None` before anything is known of the path.
-    pub fn current(&self) -> Option<Rate> {
-        self.0.borrow().target.map(|target| target.rate)
-    }
-
-    /// Up to which rate it is worth giving sections some of which may be left out, for who sheds
-    /// frames: no less than [`current`](Self::current), and no more than the path was seen to
-    /// carry. What the congestion controller allows beside others goes up and down by more than
-    /// half of it within seconds. What does not fit when it is less, the connection leaves out
-    /// itself, the least important first; what was never given is missing when it is more. `None`
-    /// before anything is known of the path.
-    pub fn offer(&self) -> Option<Rate> {
-        self.0.borrow().target.map(|target| target.offer)
-    }
-
-    /// Waits until one of the two has changed, and gives what an encoder should be set to; `None`
-    /// when the connection is over.
-    pub async fn changed(&mut self) -> Option<Rate> {
-        loop {
-            if self.0.borrow().is_over {
-                return None;
-            }
-            self.0.changed().await.ok()?;
-            let Advice { target, is_over } = *self.0.borrow_and_update();
-            if let (false, Some(target)) = (is_over, target) {
-                return Some(target.rate);
-            }
-        }
-    }
-}
-
 impl Connection {
     pub(super) fn new(shared: Arc<ConnectionShared>, handle: Arc<Handle>) -> Self {
-        Self { shared, handle }
+        Self(Arc::new(Inner { shared, handle }))
     }
 
     // ------------------------------------------------------------------------------------------------ sending
 
-    /// Gives a section to be sent; waits while the send buffer is full.
+    /// Submits a section; waits while the send buffer is full.
     ///
-    /// Its number in its stream: 0, 1, 2, .. in the order of the calls. What becomes of it is told
-    /// by [`events`](Self::events) and counted in the [`statistics`](Self::statistics).
+    /// Returns its number in its stream: 0, 1, 2, .. in the order of the calls. What becomes of it
+    /// is reported by [`events`](Self::events) and counted in [`stats`](Self::stats).
     ///
     /// A call that is dropped before it is ready has sent nothing, and used up no number.
     ///
+    /// ```
+    /// # use comity::{Config, Connection, Deliver, Endpoint, connect};
+    /// # type Failure = Box<dyn std::error::Error>;
+    /// # async fn pair() -> Result<(Connection, Connection), Failure> {
+    /// #     let config = Config::builder().insecure().deliver(Deliver::Early).build()?;
+    /// #     let endpoint = Endpoint::bind("127.0.0.1:0".parse()?, config.clone())?;
+    /// #     let call = connect(endpoint.local_address(), config);
+    /// #     let (caller, accepted) = tokio::join!(call, endpoint.accept());
+    /// #     Ok((caller?, accepted.ok_or("closed")?))
+    /// # }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Failure> {
+    /// # let (sender, _receiver) = pair().await?;
+    /// use comity::{Importance, Section};
+    /// use std::time::Duration;
+    ///
+    /// let key_frame = Section::new(vec![1; 30_000]).importance(Importance(200));
+    /// let key_frame = sender.send(key_frame).await?;
+    /// let next_frame = Section::new(vec![2; 4_000])
+    ///     .needs(key_frame)
+    ///     .deadline(Duration::from_millis(200));
+    /// sender.send(next_frame).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     ///
-    /// [`SendError`], all but `Full`.
+    /// [`SendError`]
     pub async fn send(&self, section: Section) -> Result<SectionId, SendError> {
-        let source_time = self.source_time(&section);
+        let section = self.outgoing(section);
         loop {
-            let mut room = pin!(self.shared.room.notified());
+            let mut room = pin!(self.0.shared.room.notified());
             room.as_mut().enable();
-            match self.give(section.clone(), source_time, true) {
-                Err(SendError::Full { .. }) => room.await,
-                result => return result,
+            match self.submit(section.clone(), true) {
+                Err(TrySendError::Full { .. }) => room.await,
+                Err(TrySendError::Refused(error)) => return Err(error),
+                Ok(id) => return Ok(id),
             }
         }
     }
@@ -182,10 +96,9 @@ impl Connection {
     ///
     /// # Errors
     ///
-    /// [`SendError`].
-    pub fn try_send(&self, section: Section) -> Result<SectionId, SendError> {
-        let source_time = self.source_time(&section);
-        self.give(section, source_time, false)
+    /// [`TrySendError`]
+    pub fn try_send(&self, section: Section) -> Result<SectionId, TrySendError> {
+        self.submit(self.outgoing(section), false)
     }
 
     /// Waits until the send buffer has room for a section of `length` bytes, or such a section
@@ -196,73 +109,115 @@ impl Connection {
     /// [`try_send`](Self::try_send). A call that is dropped before it is ready loses nothing. Of
     /// several tasks that wait, all are told; the first one to send takes the room.
     pub async fn room(&self, length: usize) {
+        let shared = &self.0.shared;
         loop {
-            let mut room = pin!(self.shared.room.notified());
+            let mut room = pin!(shared.room.notified());
             room.as_mut().enable();
             {
-                let mut outbound = lock(&self.shared.outbound);
-                let is_hopeless =
-                    check_open(&outbound).is_err() || length as u64 > self.shared.facts.longest;
-                if is_hopeless || self.has_room(&outbound, length) {
+                let transport = lock(&shared.transport);
+                if transport.has_room(length) {
                     return;
                 }
-                outbound.is_waited_for = true;
+                shared.is_waited_for.store(true, Ordering::SeqCst);
             }
             room.await;
         }
     }
 
-    fn has_room(&self, outbound: &Outbound, length: usize) -> bool {
-        let facts = &self.shared.facts;
-        outbound.held_sections < facts.send_sections
-            && outbound.held_bytes + length as u64 <= facts.send_buffer
-    }
-
-    fn source_time(&self, section: &Section) -> Time {
-        let clock = self.handle.shared.clock;
-        section
+    /// The section with its times on the endpoint's clock.
+    fn outgoing(&self, section: Section) -> Outgoing<Bytes> {
+        let clock = self.0.handle.shared.clock;
+        let source_time = section
             .source_time
-            .map_or_else(|| clock.now(), |instant| clock.time(instant))
-    }
-
-    fn give(
-        &self,
-        section: Section,
-        source_time: Time,
-        waits: bool,
-    ) -> Result<SectionId, SendError> {
-        let facts = &self.shared.facts;
-        let length = section.payload.len();
-        let stream = section.stream;
-        let most = facts.longest;
-        if length == 0 {
-            return Err(SendError::Empty { stream });
-        }
-        if length as u64 > most {
-            return Err(SendError::TooLong {
-                stream,
-                length,
-                most,
-            });
-        }
+            .map_or_else(|| clock.now(), |instant| clock.time(instant));
         let deadline = match section.deadline {
-            None => source_time + facts.latency,
+            None => source_time + self.0.shared.facts.latency,
             Some(Duration::MAX) => Time::MAX,
             Some(deadline) => source_time
                 .checked_add(Span::from(deadline))
                 .unwrap_or(Time::MAX),
         };
-        let needs = section.needs;
-        self.enter(stream, length, needs, waits, || {
-            Command::Submit(Outgoing {
-                stream,
-                importance: section.importance,
-                source_time,
-                deadline,
-                needs,
-                payload: section.payload,
+        Outgoing {
+            stream: section.stream,
+            importance: section.importance,
+            source_time,
+            deadline,
+            needs: section.needs,
+            payload: section.payload,
+        }
+    }
+
+    /// `waits`: whether the caller waits for room when there is none.
+    fn submit(&self, section: Outgoing<Bytes>, waits: bool) -> Result<SectionId, TrySendError> {
+        let (stream, length) = (section.stream, section.payload.len());
+        self.act(|transport, now| {
+            transport.submit(now, section).map_err(|error| {
+                let is_full = matches!(
+                    error,
+                    SubmitError::TooManyBytes { .. } | SubmitError::TooManySections { .. }
+                );
+                if waits && is_full {
+                    self.0.shared.is_waited_for.store(true, Ordering::SeqCst);
+                }
+                self.refused(transport, stream, length, error)
             })
         })
+    }
+
+    fn refused(
+        &self,
+        transport: &Transport,
+        stream: StreamId,
+        length: usize,
+        error: SubmitError,
+    ) -> TrySendError {
+        TrySendError::Refused(match error {
+            SubmitError::TooManyBytes { .. } | SubmitError::TooManySections { .. } => {
+                let (held_sections, held_bytes) = transport.held();
+                return TrySendError::Full {
+                    held_bytes,
+                    held_sections,
+                    length,
+                };
+            }
+            SubmitError::Stream(error) => self.stream_error(transport, stream, error).into(),
+            SubmitError::Empty { stream } => SendError::Empty { stream },
+            SubmitError::TooLong { limit, .. } => SendError::TooLong {
+                stream,
+                length,
+                max: limit,
+            },
+            SubmitError::NeedsLater {
+                stream,
+                section,
+                needs,
+            } => SendError::NeedsLater {
+                stream,
+                section,
+                needs,
+            },
+        })
+    }
+
+    fn stream_error(
+        &self,
+        transport: &Transport,
+        stream: StreamId,
+        error: IntakeError,
+    ) -> StreamError {
+        match error {
+            IntakeError::Ended { stream } => StreamError::Finished { stream },
+            IntakeError::TooManyStreams { limit } => {
+                StreamError::TooManyStreams { stream, max: limit }
+            }
+            IntakeError::Finishing => StreamError::Finishing,
+            IntakeError::Closed => StreamError::Closed(self.0.shared.closing_reason(transport)),
+        }
+    }
+
+    /// Does something to the transport, and makes the driver look at it.
+    fn act<T>(&self, act: impl FnOnce(&mut Transport, Time) -> T) -> T {
+        self.0.act(act)
     }
 
     /// Uses up the next number of a stream without a section, and never waits.
@@ -270,88 +225,34 @@ impl Connection {
     /// The peer gets a gap with this reason. Later sections that need this number become gaps with
     /// [`Reason::Dependency`]. A sender skips sections that it sheds ([`Reason::Shed`]); a relay
     /// skips those that it did not receive ([`Reason::Cancelled`]). Statistics count a section
-    /// without bytes. No [`Event::Outcome`] follows.
+    /// without bytes. No [`Event::Outcome`](super::Event::Outcome) follows.
     ///
     /// # Errors
     ///
-    /// [`SendError::Ended`], [`SendError::Finishing`], [`SendError::StreamEnded`] and
-    /// [`SendError::TooManyStreams`].
-    pub fn skip(&self, stream: StreamId, reason: Reason) -> Result<SectionId, SendError> {
-        let mut outbound = lock(&self.shared.outbound);
-        let id = next_number(&outbound, stream)?;
-        outbound.streams.entry(stream).or_default().next += 1;
-        outbound.commands.push(Command::Skip(stream, reason));
-        drop(outbound);
-        self.shared.schedule(&self.handle.shared);
-        Ok(id)
+    /// [`StreamError`]
+    pub fn skip(&self, stream: StreamId, reason: Reason) -> Result<SectionId, StreamError> {
+        self.act(|transport, now| {
+            let skipped = transport.skip(now, stream, reason);
+            skipped.map_err(|error| self.stream_error(transport, stream, error))
+        })
     }
 
-    /// Takes in `length` bytes as the next section of a stream, if there is room for it.
-    fn enter(
-        &self,
-        stream: StreamId,
-        length: usize,
-        needs: Option<SectionId>,
-        waits: bool,
-        command: impl FnOnce() -> Command,
-    ) -> Result<SectionId, SendError> {
-        let mut outbound = lock(&self.shared.outbound);
-        let id = next_number(&outbound, stream)?;
-        if let Some(needs) = needs.filter(|needs| *needs >= id) {
-            return Err(SendError::NeedsLater {
-                stream,
-                section: id,
-                needs,
-            });
-        }
-        if !self.has_room(&outbound, length) {
-            outbound.is_waited_for |= waits;
-            return Err(SendError::Full {
-                held_bytes: outbound.held_bytes,
-                held_sections: outbound.held_sections,
-                length,
-            });
-        }
-        outbound.streams.entry(stream).or_default().next += 1;
-        outbound.held_sections += 1;
-        outbound.held_bytes += length as u64;
-        outbound.commands.push(command());
-        drop(outbound);
-        self.shared.schedule(&self.handle.shared);
-        Ok(id)
-    }
-
-    /// Ends a stream: no more sections come. The peer learns how many there were.
+    /// Finishes a stream: no more sections come. The peer learns how many there were.
     ///
     /// # Errors
     ///
-    /// [`SendError::Finishing`] and [`SendError::Ended`].
-    pub fn end(&self, stream: StreamId) -> Result<(), SendError> {
-        let mut outbound = lock(&self.shared.outbound);
-        check_open(&outbound)?;
-        let given = outbound.streams.entry(stream).or_default();
-        if !given.has_ended {
-            given.has_ended = true;
-            outbound.commands.push(Command::End(stream));
-        }
-        drop(outbound);
-        self.shared.schedule(&self.handle.shared);
-        Ok(())
+    /// [`StreamError`]
+    pub fn finish_stream(&self, stream: StreamId) -> Result<(), StreamError> {
+        self.act(|transport, _| {
+            let finished = transport.finish_stream(stream);
+            finished.map_err(|error| self.stream_error(transport, stream, error))
+        })
     }
 
-    /// Withdraws a section that was sent, and what needs it, as far as it has not arrived.
-    pub fn cancel(&self, stream: StreamId, section: SectionId) {
-        self.command(Command::Cancel(stream, section));
-    }
-
-    fn command(&self, command: Command) {
-        let mut outbound = lock(&self.shared.outbound);
-        if outbound.end.is_some() {
-            return;
-        }
-        outbound.commands.push(command);
-        drop(outbound);
-        self.shared.schedule(&self.handle.shared);
+    /// Withdraws a section that was sent, and what needs it, as far as it has not arrived. Returns
+    /// whether there was anything to withdraw.
+    pub fn cancel(&self, stream: StreamId, section: SectionId) -> bool {
+        self.act(|transport, _| transport.cancel(stream, section))
     }
 
     // ---------------------------------------------------------------------------------------------- receiving
@@ -361,9 +262,101 @@ impl Connection {
     ///
     /// A call that is dropped before it is ready loses nothing. Of several tasks that wait, each
     /// item reaches one.
+    ///
+    /// ```
+    /// # use comity::{Config, Connection, Deliver, Endpoint, connect};
+    /// # type Failure = Box<dyn std::error::Error>;
+    /// # async fn pair() -> Result<(Connection, Connection), Failure> {
+    /// #     let config = Config::builder().insecure().deliver(Deliver::Early).build()?;
+    /// #     let endpoint = Endpoint::bind("127.0.0.1:0".parse()?, config.clone())?;
+    /// #     let call = connect(endpoint.local_address(), config);
+    /// #     let (caller, accepted) = tokio::join!(call, endpoint.accept());
+    /// #     Ok((caller?, accepted.ok_or("closed")?))
+    /// # }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Failure> {
+    /// # let (sender, receiver) = pair().await?;
+    /// # sender.send(comity::Section::new("a frame")).await?;
+    /// # sender.skip(comity::StreamId(0), comity::Reason::Shed)?;
+    /// # let (finished, played) = tokio::join!(sender.finish(), async move {
+    /// use comity::Item;
+    ///
+    /// let (mut whole, mut missing) = (0, 0);
+    /// while let Some(item) = receiver.recv().await {
+    ///     match item {
+    ///         Item::Section(section) => whole += section.payload.len(),
+    ///         Item::Gap(gap) => {
+    ///             println!("{}, {}: missing: {:?}", gap.stream, gap.id, gap.reason);
+    ///             missing += 1;
+    ///         }
+    ///     }
+    /// }
+    /// # (whole, missing)
+    /// # });
+    /// # finished?;
+    /// # assert_eq!(played, (7, 1));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// A relay gives what it receives to another connection, before its deadline
+    /// ([`Deliver::Early`](crate::Deliver::Early)). It skips the number of what is missing, so that
+    /// numbers, and what sections need, stay the same:
+    ///
+    /// ```
+    /// # use comity::{Config, Connection, Deliver, Endpoint, connect};
+    /// # type Failure = Box<dyn std::error::Error>;
+    /// # async fn pair() -> Result<(Connection, Connection), Failure> {
+    /// #     let config = Config::builder().insecure().deliver(Deliver::Early).build()?;
+    /// #     let endpoint = Endpoint::bind("127.0.0.1:0".parse()?, config.clone())?;
+    /// #     let call = connect(endpoint.local_address(), config);
+    /// #     let (caller, accepted) = tokio::join!(call, endpoint.accept());
+    /// #     Ok((caller?, accepted.ok_or("closed")?))
+    /// # }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Failure> {
+    /// # let (sender, input) = pair().await?;
+    /// # let (output, receiver) = pair().await?;
+    /// # sender.send(comity::Section::new("a frame")).await?;
+    /// # sender.skip(comity::StreamId(0), comity::Reason::Shed)?;
+    /// # let relay = async move {
+    /// use comity::{Item, Reason, Section};
+    ///
+    /// while let Some(item) = input.recv().await {
+    ///     match item {
+    ///         Item::Gap(gap) => {
+    ///             output.skip(gap.stream, Reason::Cancelled)?;
+    ///         }
+    ///         Item::Section(received) => {
+    ///             let mut section = Section::new(received.payload)
+    ///                 .stream(received.stream)
+    ///                 .importance(received.about.importance)
+    ///                 .source_time(received.about.source_time);
+    ///             section.needs = received.about.needs;
+    ///             output.send(section).await?;
+    ///         }
+    ///     }
+    /// }
+    /// output.finish().await?;
+    /// # Ok::<_, Failure>(())
+    /// # };
+    /// # let receive = async move {
+    /// #     let mut items = Vec::new();
+    /// #     while let Some(item) = receiver.recv().await {
+    /// #         items.push((item.id().0, item.into_section().is_some()));
+    /// #     }
+    /// #     items
+    /// # };
+    /// # let (finished, relayed, items) = tokio::join!(sender.finish(), relay, receive);
+    /// # finished?;
+    /// # relayed?;
+    /// # assert_eq!(items, [(0, true), (1, false)]);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn recv(&self) -> Option<Item> {
         loop {
-            let mut arrived = pin!(self.shared.arrived.notified());
+            let mut arrived = pin!(self.0.shared.arrived.notified());
             arrived.as_mut().enable();
             if let Some(item) = self.take()? {
                 return Some(item);
@@ -379,14 +372,14 @@ impl Connection {
 
     /// `None` when nothing will come any more.
     fn take(&self) -> Option<Option<Item>> {
-        let mut inbound = lock(&self.shared.inbound);
+        let mut inbound = lock(&self.0.shared.inbound);
         let Some(item) = inbound.items.pop_front() else {
             if !inbound.is_over {
                 return Some(None);
             }
             drop(inbound);
             // Other tasks that wait are to know as well, one after the other.
-            self.shared.arrived.notify_one();
+            self.0.shared.arrived.notify_one();
             return None;
         };
         inbound.bytes -= item.size();
@@ -397,11 +390,11 @@ impl Connection {
         }
         drop(inbound);
         if resumes {
-            self.shared.schedule(&self.handle.shared);
+            self.0.shared.schedule(&self.0.handle.shared);
         }
         if has_more {
             // Another task may be waiting for the next one.
-            self.shared.arrived.notify_one();
+            self.0.shared.arrived.notify_one();
         }
         Some(Some(item))
     }
@@ -411,12 +404,12 @@ impl Connection {
     /// [`close`](Self::close) the rest of it, so that whoever receives until `None` has every
     /// section that the peer counts as arrived.
     pub fn stop_receiving(&self) {
-        self.command(Command::Refuse);
+        self.act(|transport, _| transport.refuse_sections());
     }
 
     /// The connection has an owner now, who takes what comes.
     pub(super) fn take_over(&self) {
-        self.command(Command::Take);
+        self.act(|transport, now| transport.take_sections(now));
     }
 
     // ----------------------------------------------------------------------------------------------- watching
@@ -424,80 +417,97 @@ impl Connection {
     /// What happens to the connection from now on. Events that nobody asks for are not kept: at
     /// most 1,024 wait.
     pub fn events(&self) -> Events {
-        Events {
-            receiver: self.shared.subscribe(),
-            is_over: false,
-        }
+        Events::new(self.0.shared.subscribe())
     }
 
     /// What the application may send, as it changes: smoothed, steady enough for an encoder, and no
     /// more than the path was seen to carry.
+    ///
+    /// ```
+    /// # use comity::{Config, Connection, Deliver, Endpoint, connect};
+    /// # type Failure = Box<dyn std::error::Error>;
+    /// # async fn pair() -> Result<(Connection, Connection), Failure> {
+    /// #     let config = Config::builder().insecure().deliver(Deliver::Early).build()?;
+    /// #     let endpoint = Endpoint::bind("127.0.0.1:0".parse()?, config.clone())?;
+    /// #     let call = connect(endpoint.local_address(), config);
+    /// #     let (caller, accepted) = tokio::join!(call, endpoint.accept());
+    /// #     Ok((caller?, accepted.ok_or("closed")?))
+    /// # }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Failure> {
+    /// # let (sender, receiver) = pair().await?;
+    /// # let drain = tokio::spawn(async move { while receiver.recv().await.is_some() {} });
+    /// use comity::{Rate, Section};
+    ///
+    /// let target = sender.target_bitrate();
+    /// let mut bitrate = Rate::from_mbps(1);
+    /// for _frame in 0..10 {
+    ///     // An encoder is set before each frame; here a frame is as long as it has to be at 25 Hz.
+    ///     bitrate = target.current().unwrap_or(bitrate);
+    ///     let frame = vec![0; bitrate.as_bps() as usize / 8 / 25];
+    ///     sender.send(Section::new(frame)).await?;
+    /// }
+    /// # sender.finish().await?;
+    /// # drain.await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn target_bitrate(&self) -> TargetBitrate {
-        TargetBitrate(self.shared.target.subscribe())
+        TargetBitrate(self.0.shared.target.subscribe())
     }
 
     /// What the path to the peer is found to carry, where that is less than both ends take.
     pub fn path_sizes(&self) -> PathSizes {
-        let mut sizes = self.shared.size.subscribe();
+        let mut sizes = self.0.shared.size.subscribe();
         sizes.mark_changed();
         PathSizes(sizes)
     }
 
-    /// Both ends' counters; of a connection that is over, the last ones.
-    pub async fn statistics(&self) -> Statistics {
-        let (reply, answer) = oneshot::channel();
-        {
-            let mut outbound = lock(&self.shared.outbound);
-            if let Some(last) = &outbound.last {
-                return (**last).clone();
-            }
-            outbound.commands.push(Command::Statistics(reply));
+    /// Both ends' counters, without waiting. Once the connection is closed, they do not change.
+    pub fn stats(&self) -> Statistics {
+        let shared = &self.0.shared;
+        if let Some(last) = shared.last.get() {
+            return last.clone();
         }
-        self.shared.schedule(&self.handle.shared);
-        match answer.await {
-            Ok(statistics) => statistics,
-            Err(_) => lock(&self.shared.outbound)
-                .last
-                .as_deref()
-                .cloned()
-                .unwrap_or_default(),
-        }
+        let session = *lock(&shared.session);
+        let transport = lock(&shared.transport);
+        transport.stats(self.0.handle.shared.clock.now(), &session)
     }
 
     /// The peer's address, which may change.
     pub fn peer_address(&self) -> SocketAddr {
-        *self.shared.address.borrow()
+        *self.0.shared.address.borrow()
     }
 
     /// This end's address, as the socket knows it.
     pub fn local_address(&self) -> SocketAddr {
-        self.handle.shared.address
+        self.0.handle.shared.address
     }
 
     /// The key that the peer has proved to own, where static keys are used.
     pub fn peer_key(&self) -> Option<PublicKey> {
-        self.shared.facts.peer_key
+        self.0.shared.facts.peer_key
     }
 
     /// What packets are sealed with; `None` without protection.
     pub fn cipher(&self) -> Option<Cipher> {
-        self.shared.facts.cipher
+        self.0.shared.facts.cipher
     }
 
     /// What the peer says the connection is about.
     pub fn stream_name(&self) -> Option<&str> {
-        self.shared.facts.stream_name.as_deref()
+        self.0.shared.facts.stream_name.as_deref()
     }
 
     /// The deadline of sections that name none: the larger latency of both ends.
     pub fn latency(&self) -> Duration {
-        self.shared.facts.latency.into()
+        self.0.shared.facts.latency.into()
     }
 
     /// When the connection was opened.
     pub fn opened_at(&self) -> Instant {
-        let clock = self.handle.shared.clock;
-        clock.instant_or_origin(self.shared.facts.opened_at)
+        let opened_at = lock(&self.0.shared.transport).opened_at();
+        self.0.handle.shared.clock.instant_or_origin(opened_at)
     }
 
     // ------------------------------------------------------------------------------------------------- ending
@@ -511,19 +521,12 @@ impl Connection {
     ///
     /// # Errors
     ///
-    /// [`End`] when the connection ended otherwise meanwhile; [`End::is_clean`] of the peer's means
-    /// that it was done as well.
-    pub async fn finish(&self) -> Result<(), End> {
-        {
-            let mut outbound = lock(&self.shared.outbound);
-            if outbound.end.is_none() && !outbound.is_finishing {
-                outbound.is_finishing = true;
-                outbound.commands.push(Command::Finish);
-            }
-        }
-        self.shared.schedule(&self.handle.shared);
+    /// [`CloseReason`] when the connection ended otherwise meanwhile; [`CloseReason::is_clean`] of
+    /// the peer's means that it was done as well.
+    pub async fn finish(&self) -> Result<(), CloseReason> {
+        self.act(|transport, _| transport.finish());
         match self.closed().await {
-            End::Local { code, .. } if code == CloseCode::DONE => Ok(()),
+            CloseReason::Local { code, .. } if code == CloseCode::DONE => Ok(()),
             end => Err(end),
         }
     }
@@ -532,58 +535,40 @@ impl Connection {
     /// reason: at most 255 bytes of it. Codes of the application begin at
     /// [`CloseCode::APPLICATION`].
     pub fn close(&self, code: CloseCode, reason: &str) {
-        self.command(Command::Close(code, reason.to_owned()));
+        // What the peer's end left to be delivered still comes in its time.
+        if self.close_reason().is_none() {
+            self.act(|transport, now| transport.close(now, code, reason));
+        }
     }
 
     /// Waits for the end, and says why. A call may be dropped and made again.
-    pub async fn closed(&self) -> End {
-        let mut end = self.shared.end.subscribe();
+    pub async fn closed(&self) -> CloseReason {
+        let mut end = self.0.shared.end.subscribe();
         match end.wait_for(Option::is_some).await {
-            Ok(end) => end.clone().unwrap_or(End::EndpointClosed),
-            Err(_) => End::EndpointClosed,
+            Ok(end) => end.clone().unwrap_or(CloseReason::EndpointClosed),
+            Err(_) => CloseReason::EndpointClosed,
         }
     }
 
-    /// Why the connection is over; `None` while it is not.
-    pub fn ended(&self) -> Option<End> {
-        self.shared.ended()
+    /// Why the connection is closed; `None` while it is open.
+    pub fn close_reason(&self) -> Option<CloseReason> {
+        self.0.shared.close_reason()
     }
 }
 
-/// The number that the next section of a stream gets.
-fn next_number(outbound: &Outbound, stream: StreamId) -> Result<SectionId, SendError> {
-    check_open(outbound)?;
-    match outbound.streams.get(&stream) {
-        Some(known) if known.has_ended => Err(SendError::StreamEnded { stream }),
-        Some(known) => Ok(SectionId(known.next)),
-        None if outbound.streams.len() >= MAX_STREAMS => {
-            let most = MAX_STREAMS;
-            Err(SendError::TooManyStreams { stream, most })
-        }
-        None => Ok(SectionId(0)),
-    }
-}
-
-fn check_open(outbound: &Outbound) -> Result<(), SendError> {
-    if let Some(end) = &outbound.end {
-        return Err(SendError::Ended(end.clone()));
-    }
-    if outbound.is_finishing {
-        return Err(SendError::Finishing);
-    }
-    Ok(())
-}
-
-impl Drop for Connection {
-    fn drop(&mut self) {
-        let mut outbound = lock(&self.shared.outbound);
-        outbound.is_abandoned = true;
-        if outbound.end.is_none() {
-            outbound
-                .commands
-                .push(Command::Close(CloseCode::DONE, String::new()));
-        }
-        drop(outbound);
+impl Inner {
+    fn act<T>(&self, act: impl FnOnce(&mut Transport, Time) -> T) -> T {
+        let mut transport = lock(&self.shared.transport);
+        let done = act(&mut transport, self.handle.shared.clock.now());
+        drop(transport);
         self.shared.schedule(&self.handle.shared);
+        done
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.shared.is_abandoned.store(true, Ordering::SeqCst);
+        self.act(|transport, now| transport.close(now, CloseCode::DONE, ""));
     }
 }

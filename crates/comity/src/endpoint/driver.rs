@@ -4,31 +4,31 @@ use std::collections::BTreeMap;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::num::NonZeroU64;
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, Mutex, Weak};
 
 use comity_transport::wire::CloseCode;
 use comity_transport::wire::header::{self, Packet};
-use comity_transport::wire::limits::MAX_SECTION;
 use comity_units::{Seed, Span, Time};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;
 
-use super::callers::{Callers, Waiting};
+use super::callers::Callers;
+use super::calls::{CallRequest, CallRequests, Waiting};
 use super::connection::Connection;
-use super::link::{Link, Scratch, Served};
-use super::shared::{Accepting, ConnectionShared, EndpointShared, Facts, Request};
+use super::connection_driver::{ConnectionDriver, Scratch, Served};
+use super::connection_shared::{ConnectionShared, Facts, SharedTransport};
+use super::events::EndpointEvent;
+use super::shared::{EndpointShared, Handle};
 use super::socket::Socket;
-use super::{EndpointEvent, Handle};
-use crate::config::Config;
-use crate::core::Transport;
 use crate::error::ConnectError;
 use crate::session::{
     Addresses, Caller, CallerConfig, CallerEvent, ConnectionId, Datagram, Ecn, Listener,
-    ListenerEvent, Randomness, Session,
+    ListenerEvent, Opener, Randomness, Session, lock,
 };
 use crate::statistics::EndpointStatistics;
+use crate::transport::Transport;
 
 /// Batches that are received before connections are served again.
 const MAX_BATCHES: usize = 4;
@@ -63,11 +63,11 @@ enum Next {
 
 pub(super) struct Driver {
     shared: Arc<EndpointShared>,
+    calls: Arc<CallRequests>,
     socket: Socket,
-    listener: Option<Listener<Transport>>,
+    listener: Option<Listener<SharedTransport>>,
     callers: Callers,
-    links: BTreeMap<ConnectionId, Link>,
-    config: Arc<Config>,
+    connections: BTreeMap<ConnectionId, ConnectionDriver>,
     accepting: Accepting,
     handle: Weak<Handle>,
     randomness: Randomness,
@@ -85,20 +85,20 @@ pub(super) struct Driver {
 impl Driver {
     pub(super) fn new(
         shared: Arc<EndpointShared>,
+        calls: Arc<CallRequests>,
         socket: Socket,
-        listener: Option<Listener<Transport>>,
-        config: Arc<Config>,
+        listener: Option<Listener<SharedTransport>>,
         accepting: Accepting,
         handle: Weak<Handle>,
         randomness: Randomness,
     ) -> Self {
         Self {
             shared,
+            calls,
             socket,
             listener,
             callers: Callers::default(),
-            links: BTreeMap::new(),
-            config,
+            connections: BTreeMap::new(),
             accepting,
             handle,
             randomness,
@@ -138,6 +138,7 @@ impl Driver {
             {
                 break;
             }
+            self.publish();
             let next = self.wait();
             if !matches!(next, Next::Serve) && self.receive().is_err() {
                 // The socket is of no use any more: as if the network were gone, but without
@@ -160,25 +161,18 @@ impl Driver {
     /// for connected.
     fn has_peers(&self) -> bool {
         let half_open = self.listener.as_ref().map_or(0, Listener::half_open);
-        !self.links.is_empty() || self.callers.len() > 0 || half_open > 0
+        !self.connections.is_empty() || self.callers.len() > 0 || half_open > 0
     }
 
     // ---- requests
 
     fn take_requests(&mut self) {
-        for request in self.shared.take_requests() {
-            match request {
-                Request::Call {
-                    address,
-                    config,
-                    handle,
-                    reply,
-                } => self.call(address, config, Waiting { reply, handle }),
-                Request::Statistics(reply) => {
-                    // It fails when nobody waits any more.
-                    let _ = reply.send(self.statistics());
-                }
-                Request::Shutdown => self.shut_down(),
+        if self.shared.take_request() {
+            for request in self.calls.take() {
+                self.call(request);
+            }
+            if self.shared.is_shut_down() {
+                self.shut_down();
             }
         }
         let mut scheduled = std::mem::take(&mut self.scheduled);
@@ -197,9 +191,14 @@ impl Driver {
         }
     }
 
+    /// Keeps what [`Endpoint::stats`](super::Endpoint::stats) reads current.
+    fn publish(&self) {
+        *lock(&self.shared.statistics) = self.statistics();
+    }
+
     fn statistics(&self) -> EndpointStatistics {
         let counts = EndpointStatistics {
-            connections: self.links.len() as u64,
+            connections: self.connections.len() as u64,
             datagrams_sent: self.scratch.out.counts.datagrams,
             batches_sent: self.scratch.out.counts.batches,
             datagrams_unsent: self.scratch.out.counts.unsent,
@@ -220,7 +219,7 @@ impl Driver {
         self.until = Some(now + LINGER);
         let (closed, _) = mpsc::channel(1);
         self.accepting = closed;
-        let ids: Vec<_> = self.links.keys().copied().collect();
+        let ids: Vec<_> = self.connections.keys().copied().collect();
         for id in ids {
             let session = match self.callers.get_mut(id) {
                 Some(call) => call.caller.session_mut(),
@@ -230,14 +229,18 @@ impl Driver {
                     .and_then(|listener| listener.session_mut(id)),
             };
             if let Some(session) = session {
-                let connection = session.core_mut().connection_mut();
-                connection.close(now, CloseCode::SHUTDOWN, "");
+                lock(session.protocol()).close(now, CloseCode::SHUTDOWN, "");
             }
             self.make_ready(id);
         }
     }
 
-    fn call(&mut self, address: SocketAddr, config: Box<Config>, waiting: Waiting) {
+    fn call(&mut self, request: CallRequest) {
+        let CallRequest {
+            address,
+            config,
+            waiting,
+        } = request;
         let now = self.now();
         let address = self.socket.reach(address);
         let fail = |waiting: Waiting, error| {
@@ -261,9 +264,9 @@ impl Driver {
             ..CallerConfig::new(credentials, parameters)
         };
         let seed = Seed::new(u64::from_be_bytes(self.randomness.bytes()));
-        let opener = Transport::opener((*config).clone(), seed);
+        let opener = shared(Transport::opener(*config, seed), false);
         match Caller::new(now, address, caller, opener, self.randomness.split()) {
-            Ok(caller) => self.callers.insert(caller, address, config, waiting),
+            Ok(caller) => self.callers.insert(caller, address, waiting),
             Err(error) => fail(waiting, error.into()),
         }
     }
@@ -309,10 +312,10 @@ impl Driver {
             return;
         };
         if session.is_confirmed() {
-            if !self.links.contains_key(&id) {
-                let link = new_link(now, session, &self.config);
+            if !self.connections.contains_key(&id) {
+                let driver = connection_driver(session);
                 offer(
-                    &link,
+                    &driver,
                     session,
                     now,
                     &self.handle,
@@ -320,10 +323,10 @@ impl Driver {
                     &self.shared,
                     &mut self.counts,
                 );
-                self.links.insert(id, link);
+                self.connections.insert(id, driver);
             }
-            if let Some(link) = self.links.get_mut(&id) {
-                let served = link.serve(
+            if let Some(driver) = self.connections.get_mut(&id) {
+                let served = driver.serve(
                     now,
                     self.shared.clock,
                     session,
@@ -337,9 +340,9 @@ impl Driver {
         }
         listener.settle(id);
         if listener.session(id).is_none()
-            && let Some(mut link) = self.links.remove(&id)
+            && let Some(mut driver) = self.connections.remove(&id)
         {
-            link.forget();
+            driver.forget(now);
         }
     }
 
@@ -366,14 +369,14 @@ impl Driver {
             }
             Some(session) => {
                 if let Some(waiting) = call.waiting.take() {
-                    let link = new_link(now, session, &call.config);
-                    let connection = Connection::new(link.shared.clone(), waiting.handle);
+                    let driver = connection_driver(session);
+                    let connection = Connection::new(driver.shared.clone(), waiting.handle);
                     // Whoever does not wait any more drops the connection, which closes it.
                     let _ = waiting.reply.send(Ok(connection));
-                    self.links.insert(id, link);
+                    self.connections.insert(id, driver);
                 }
-                if let Some(link) = self.links.get_mut(&id) {
-                    let served = link.serve(
+                if let Some(driver) = self.connections.get_mut(&id) {
+                    let served = driver.serve(
                         now,
                         self.shared.clock,
                         session,
@@ -388,9 +391,9 @@ impl Driver {
             self.callers.make_ready(id);
         }
         if self.callers.settle(id)
-            && let Some(mut link) = self.links.remove(&id)
+            && let Some(mut driver) = self.connections.remove(&id)
         {
-            link.forget();
+            driver.forget(now);
         }
     }
 
@@ -413,6 +416,8 @@ impl Driver {
 
     /// Hands waiting datagrams to the system; `false` when it has no room now.
     fn flush(&mut self) -> bool {
+        // Who hears of something by these datagrams finds it counted.
+        self.publish();
         let mut failed = Vec::new();
         let mut too_large = Vec::new();
         let (socket, clock) = (&self.socket, self.shared.clock);
@@ -443,7 +448,7 @@ impl Driver {
     fn on_too_large(&mut self, id: ConnectionId, length: usize) {
         let now = self.now();
         if let Some(session) = session_mut(&mut self.callers, &mut self.listener, id) {
-            session.core_mut().on_too_large(now, length);
+            lock(session.protocol()).on_too_large(now, length);
             // A smaller one may leave at once.
             self.make_ready(id);
         }
@@ -457,10 +462,8 @@ impl Driver {
         let now = self.now();
         let mut planned = std::mem::take(&mut self.scratch.planned);
         for id in planned.drain(..) {
-            if let Some(session) = session_mut(&mut self.callers, &mut self.listener, id)
-                && let Some(link) = self.links.get_mut(&id)
-            {
-                link.on_sent(now, session.core_mut());
+            if let Some(driver) = self.connections.get(&id) {
+                driver.on_sent(now);
             }
         }
         self.scratch.planned = planned;
@@ -490,7 +493,11 @@ impl Driver {
     /// Whether a controller sets when each packet leaves, of as few connections as have their
     /// timers kept exactly.
     fn times_departures(&self) -> bool {
-        self.links.len() <= FEW && self.links.values().any(|link| link.times_departures)
+        self.connections.len() <= FEW
+            && self
+                .connections
+                .values()
+                .any(|driver| driver.times_departures)
     }
 
     /// Waits until there is something to do; what that is.
@@ -531,7 +538,7 @@ impl Driver {
         }
         self.oldest = (self.oldest + 1) % OFTEN;
         if is_often && !is_blocked {
-            let rest = if self.links.len() > FEW {
+            let rest = if self.connections.len() > FEW {
                 REST
             } else {
                 wait.min(REST)
@@ -608,10 +615,14 @@ impl Driver {
 /// However the thread ends, nobody waits for it afterwards.
 impl Drop for Driver {
     fn drop(&mut self) {
-        for link in self.links.values_mut() {
-            link.forget();
+        let now = self.now();
+        for driver in self.connections.values_mut() {
+            driver.forget(now);
         }
-        self.shared.end();
+        self.connections.clear();
+        self.publish();
+        self.calls.end();
+        self.shared.is_over.send_replace(true);
     }
 }
 
@@ -649,9 +660,9 @@ fn is_unreachable(reason: &io::Error) -> bool {
 /// The session of a connection that was made here, or accepted.
 fn session_mut<'a>(
     callers: &'a mut Callers,
-    listener: &'a mut Option<Listener<Transport>>,
+    listener: &'a mut Option<Listener<SharedTransport>>,
     id: ConnectionId,
-) -> Option<&'a mut Session<Transport>> {
+) -> Option<&'a mut Session<SharedTransport>> {
     match callers.get_mut(id) {
         Some(call) => call.caller.session_mut(),
         None => listener.as_mut()?.session_mut(id),
@@ -662,7 +673,7 @@ fn session_mut<'a>(
 fn route(
     now: Time,
     callers: &mut Callers,
-    listener: Option<&mut Listener<Transport>>,
+    listener: Option<&mut Listener<SharedTransport>>,
     from: Addresses,
     ecn: Ecn,
     datagram: &mut [u8],
@@ -692,53 +703,60 @@ fn route(
     }
 }
 
-fn new_link(now: Time, session: &Session<Transport>, config: &Config) -> Link {
-    let core = session.core();
-    let transport = config.transport();
-    let facts = Facts {
-        id: session.id(),
-        peer_address: session.address(),
-        peer_key: session.peer_key(),
-        cipher: session.protection().cipher(),
-        stream_name: core.peer().stream_name.clone(),
-        latency: core.latency(),
-        opened_at: now,
-        send_buffer: transport.send_buffer,
-        longest: u64::from(MAX_SECTION)
-            .min(transport.send_buffer)
-            .min(core.peer().initial_credit),
-        send_sections: transport.send_sections,
-        receive_buffer: transport.receive_buffer,
+fn connection_driver(session: &Session<SharedTransport>) -> ConnectionDriver {
+    let transport = session.protocol();
+    let facts = {
+        let transport = lock(transport);
+        Facts {
+            id: session.id(),
+            peer_address: session.address(),
+            peer_key: session.peer_key(),
+            cipher: session.protection().cipher(),
+            stream_name: transport.peer().stream_name.clone(),
+            latency: transport.latency(),
+        }
     };
-    Link::new(
-        Arc::new(ConnectionShared::new(facts)),
-        transport.idle_timeout.into(),
-        config.controller(),
-    )
+    let shared = ConnectionShared::new(facts, transport.clone());
+    ConnectionDriver::new(Arc::new(shared))
 }
+
+/// Makes transports that handles can use too. `awaits_taker`: they acknowledge no sections before
+/// somebody has accepted their connection.
+pub(super) fn shared(mut opener: Opener<Transport>, awaits_taker: bool) -> Opener<SharedTransport> {
+    Box::new(move |now, role, overhead, parameters| {
+        let mut transport = opener(now, role, overhead, parameters)?;
+        if awaits_taker {
+            transport.await_taker();
+        }
+        Ok(Arc::new(Mutex::new(transport)))
+    })
+}
+
+/// Open connections that wait to be accepted.
+type Accepting = mpsc::Sender<Connection>;
 
 /// Offers a new connection to whoever accepts; closes it when too many wait.
 fn offer(
-    link: &Link,
-    session: &mut Session<Transport>,
+    driver: &ConnectionDriver,
+    session: &Session<SharedTransport>,
     now: Time,
     handle: &Weak<Handle>,
     accepting: &Accepting,
     shared: &EndpointShared,
     counts: &mut EndpointStatistics,
 ) {
-    let connection = session.core_mut().connection_mut();
+    let close = |code, reason| lock(session.protocol()).close(now, code, reason);
     let Some(handle) = handle.upgrade() else {
-        return connection.close(now, CloseCode::SHUTDOWN, "");
+        return close(CloseCode::SHUTDOWN, "");
     };
-    let offered = Connection::new(link.shared.clone(), handle);
+    let offered = Connection::new(driver.shared.clone(), handle);
+    // What is not taken is dropped here, which closes it too: the first reason counts.
     match accepting.try_send(offered) {
         Ok(()) => {}
         // Nobody accepts connections any more.
-        Err(TrySendError::Closed(_)) => connection.close(now, CloseCode::SHUTDOWN, ""),
-        Err(TrySendError::Full(_)) => {
-            connection.close(
-                now,
+        Err(TrySendError::Closed(_refused)) => close(CloseCode::SHUTDOWN, ""),
+        Err(TrySendError::Full(_refused)) => {
+            close(
                 CloseCode::REFUSED,
                 "too many connections wait to be accepted",
             );

@@ -23,10 +23,13 @@
 //! [`Connection::send`] wait.
 
 mod callers;
+mod calls;
 mod clock;
 mod connection;
+mod connection_driver;
+mod connection_shared;
 mod driver;
-mod link;
+mod events;
 mod outgoing;
 mod shared;
 mod socket;
@@ -37,19 +40,21 @@ use std::sync::Arc;
 
 use comity_units::Seed;
 use rustix::event::{EventfdFlags, eventfd};
-use tokio::sync::{Mutex, broadcast, mpsc, oneshot};
+use tokio::sync::{Mutex, mpsc, oneshot};
 
-pub use connection::{Connection, Event, Events, PathSize, PathSizes, TargetBitrate};
+pub use connection::Connection;
+pub use events::{EndpointEvent, EndpointEvents, Event, Events, PathSizes, TargetBitrate};
 pub use socket::SYSTEM_BUFFER;
 
-use self::driver::Driver;
-use self::shared::{EndpointShared, Request};
+use self::calls::{CallRequest, CallRequests, Waiting};
+use self::driver::{Driver, shared as shared_transports};
+use self::shared::{EndpointShared, Handle};
 use self::socket::Socket;
 use crate::config::Config;
-use crate::core::Transport;
 use crate::error::{BindError, ConnectError};
-use crate::session::{Listener, ListenerConfig, Opener, Randomness, RefusedCaller};
+use crate::session::{Listener, ListenerConfig, Randomness, lock};
 use crate::statistics::EndpointStatistics;
+use crate::transport::Transport;
 
 /// One UDP socket and its connections, both those that it accepts and those that it opens.
 ///
@@ -57,55 +62,9 @@ use crate::statistics::EndpointStatistics;
 #[derive(Clone, Debug)]
 pub struct Endpoint {
     handle: Arc<Handle>,
+    calls: Arc<CallRequests>,
     config: Arc<Config>,
     accepted: Arc<Mutex<mpsc::Receiver<Connection>>>,
-}
-
-/// Ends the thread when nobody has the endpoint any more.
-#[derive(Debug)]
-pub(crate) struct Handle {
-    pub(crate) shared: Arc<EndpointShared>,
-}
-
-impl Drop for Handle {
-    fn drop(&mut self) {
-        self.shared.request(Request::Shutdown);
-    }
-}
-
-/// What happens to an endpoint apart from its connections.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum EndpointEvent {
-    /// A caller was turned away.
-    Refused {
-        /// From where it came.
-        from: SocketAddr,
-        /// Why.
-        why: RefusedCaller,
-    },
-    /// A connection was closed because too many wait to be accepted.
-    Unaccepted {
-        /// From where it came.
-        from: SocketAddr,
-    },
-    /// So many events were not kept, because nobody asked for so long.
-    Missed(u64),
-}
-
-/// The events of an endpoint, from the call of [`Endpoint::events`] on.
-#[derive(Debug)]
-pub struct EndpointEvents(broadcast::Receiver<EndpointEvent>);
-
-impl EndpointEvents {
-    /// The next event; `None` when the endpoint is gone.
-    pub async fn next(&mut self) -> Option<EndpointEvent> {
-        match self.0.recv().await {
-            Ok(event) => Some(event),
-            Err(broadcast::error::RecvError::Lagged(missed)) => Some(EndpointEvent::Missed(missed)),
-            Err(broadcast::error::RecvError::Closed) => None,
-        }
-    }
 }
 
 impl Endpoint {
@@ -172,7 +131,7 @@ impl Endpoint {
                     ..ListenerConfig::new(credentials, parameters)
                 };
                 let seed = Seed::new(u64::from_be_bytes(randomness.bytes()));
-                let opener = awaiting_taker(Transport::opener(config.clone(), seed));
+                let opener = shared_transports(Transport::opener(config.clone(), seed), true);
                 let now = shared.clock.now();
                 let listener = Listener::new(now, answering, opener, randomness.split())
                     .expect("a valid configuration gives a valid one");
@@ -183,12 +142,12 @@ impl Endpoint {
             shared: shared.clone(),
         });
         let (accepting, accepted) = mpsc::channel(config.settings().max_waiting);
-        let config = Arc::new(config);
+        let calls = Arc::new(CallRequests::default());
         let driver = Driver::new(
             shared,
+            calls.clone(),
             socket,
             listener,
-            config.clone(),
             accepting,
             Arc::downgrade(&handle),
             randomness,
@@ -199,7 +158,8 @@ impl Endpoint {
             .map_err(system("cannot start a thread"))?;
         Ok(Self {
             handle,
-            config,
+            calls,
+            config: Arc::new(config),
             accepted: Arc::new(Mutex::new(accepted)),
         })
     }
@@ -243,12 +203,13 @@ impl Endpoint {
     ) -> Result<Connection, ConnectError> {
         config.caller_credentials()?;
         let (reply, answer) = oneshot::channel();
-        self.handle.shared.request(Request::Call {
+        let handle = self.handle.clone();
+        self.calls.push(CallRequest {
             address,
             config: Box::new(config),
-            handle: self.handle.clone(),
-            reply,
+            waiting: Waiting { reply, handle },
         });
+        self.handle.shared.request();
         answer.await.unwrap_or(Err(ConnectError::EndpointClosed))
     }
 
@@ -263,11 +224,9 @@ impl Endpoint {
         EndpointEvents(self.handle.shared.events.subscribe())
     }
 
-    /// What was counted.
-    pub async fn statistics(&self) -> EndpointStatistics {
-        let (reply, answer) = oneshot::channel();
-        self.handle.shared.request(Request::Statistics(reply));
-        answer.await.unwrap_or_default()
+    /// What was counted, without waiting.
+    pub fn stats(&self) -> EndpointStatistics {
+        *lock(&self.handle.shared.statistics)
     }
 
     /// Closes all connections with [`CloseCode::SHUTDOWN`](crate::CloseCode::SHUTDOWN), takes no
@@ -275,19 +234,10 @@ impl Endpoint {
     /// they had not received is lost: [`Connection::finish`] comes first where that matters.
     pub async fn close(&self) {
         let mut is_over = self.handle.shared.is_over.subscribe();
-        self.handle.shared.request(Request::Shutdown);
+        self.handle.shared.shut_down();
         // It fails only when the thread is gone already.
         let _ = is_over.wait_for(|is_over| *is_over).await;
     }
-}
-
-/// The connections of `opener` acknowledge no sections before somebody has accepted them.
-fn awaiting_taker(mut opener: Opener<Transport>) -> Opener<Transport> {
-    Box::new(move |now, role, overhead, parameters| {
-        let mut transport = opener(now, role, overhead, parameters)?;
-        transport.connection_mut().await_taker();
-        Ok(transport)
-    })
 }
 
 /// Opens a connection to the endpoint that listens at `address`, from a socket of its own.

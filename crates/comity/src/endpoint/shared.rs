@@ -1,74 +1,47 @@
-//! What the driver's thread and the application's tasks have in common.
+//! What the endpoint's thread and its handles have in common.
 //!
-//! A connection's commands wait in its own queue, and its id in the endpoint's list of those that
-//! have any; the thread sleeps in the system and is woken through an eventfd, and only if it
-//! sleeps. Everything the other way waits in bounded queues, with a notification for the task that
-//! waits for it.
+//! The thread sleeps in the system and is woken through an eventfd, and only if it sleeps.
 
-use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex};
 
-use bytes::Bytes;
-use comity_transport::datagram::Target;
-use comity_transport::timeline::Outgoing;
-use comity_transport::wire::CloseCode;
-use comity_units::{Span, Time};
-use tokio::sync::{Notify, broadcast, mpsc, oneshot, watch};
+use tokio::sync::{broadcast, watch};
 
 use super::clock::Clock;
-use super::connection::{Connection, Event, PathSize};
-use super::{EndpointEvent, Handle};
-use crate::config::Config;
-use crate::error::{ConnectError, End};
-use crate::section::{Item, Reason, SectionId, StreamId};
-use crate::session::{Cipher, ConnectionId, PublicKey};
-use crate::statistics::{EndpointStatistics, Statistics};
-
-/// A lock whose holders do not panic; if one did, what it left is still consistent enough to end
-/// with.
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// What the endpoint's thread is asked for.
-pub(crate) enum Request {
-    Call {
-        address: SocketAddr,
-        config: Box<Config>,
-        handle: Arc<Handle>,
-        reply: oneshot::Sender<Result<Connection, ConnectError>>,
-    },
-    Statistics(oneshot::Sender<EndpointStatistics>),
-    /// Close all connections and end.
-    Shutdown,
-}
+use super::events::EndpointEvent;
+use crate::session::{ConnectionId, lock};
+use crate::statistics::EndpointStatistics;
 
 /// The endpoint, as its thread and its handles see it.
 #[derive(Debug)]
 pub(crate) struct EndpointShared {
     pub(crate) clock: Clock,
     pub(crate) address: SocketAddr,
-    /// `None` once the thread has ended: nobody answers any more.
-    requests: Mutex<Option<Vec<Request>>>,
-    /// Connections with commands.
+    /// Connections to which their handles did something.
     scheduled: Mutex<Vec<ConnectionId>>,
+    /// Something else waits for the thread.
+    is_requested: AtomicBool,
+    is_shut_down: AtomicBool,
     is_asleep: AtomicBool,
     wake: OwnedFd,
     pub(crate) events: broadcast::Sender<EndpointEvent>,
+    /// As they were when the thread looked for requests last.
+    pub(crate) statistics: Mutex<EndpointStatistics>,
     /// Whether the thread has ended.
     pub(crate) is_over: watch::Sender<bool>,
 }
 
-impl std::fmt::Debug for Request {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Self::Call { .. } => "Call",
-            Self::Statistics(_) => "Statistics",
-            Self::Shutdown => "Shutdown",
-        })
+/// Ends the thread when nobody has the endpoint any more.
+#[derive(Debug)]
+pub(crate) struct Handle {
+    pub(crate) shared: Arc<EndpointShared>,
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        self.shared.shut_down();
     }
 }
 
@@ -80,11 +53,13 @@ impl EndpointShared {
         Self {
             clock: Clock::start(),
             address,
-            requests: Mutex::new(Some(Vec::new())),
             scheduled: Mutex::default(),
+            is_requested: AtomicBool::new(false),
+            is_shut_down: AtomicBool::new(false),
             is_asleep: AtomicBool::new(false),
             wake,
             events: broadcast::Sender::new(MAX_ENDPOINT_EVENTS),
+            statistics: Mutex::default(),
             is_over: watch::Sender::new(false),
         }
     }
@@ -93,26 +68,25 @@ impl EndpointShared {
         &self.wake
     }
 
-    /// Asks the thread for something. When it has ended the request is dropped, and with it the way
-    /// back: whoever waits for an answer learns that none comes.
-    pub(crate) fn request(&self, request: Request) {
-        let refused = match lock(&self.requests).as_mut() {
-            Some(requests) => {
-                requests.push(request);
-                None
-            }
-            None => Some(request),
-        };
-        // Not under the lock: the last handle goes with a request, and asks for the end itself.
-        drop(refused);
+    /// Makes the thread look for calls, and whether it is to end.
+    pub(crate) fn request(&self) {
+        self.is_requested.store(true, Ordering::SeqCst);
         self.wake();
     }
 
-    /// The thread ends: requests that came too late are dropped, as those that follow will be.
-    pub(crate) fn end(&self) {
-        let late = lock(&self.requests).take();
-        drop(late);
-        self.is_over.send_replace(true);
+    /// Closes all connections, and ends the thread.
+    pub(crate) fn shut_down(&self) {
+        self.is_shut_down.store(true, Ordering::SeqCst);
+        self.request();
+    }
+
+    pub(crate) fn is_shut_down(&self) -> bool {
+        self.is_shut_down.load(Ordering::SeqCst)
+    }
+
+    /// Whether there was a request since the last call.
+    pub(crate) fn take_request(&self) -> bool {
+        self.is_requested.swap(false, Ordering::SeqCst)
     }
 
     pub(crate) fn schedule(&self, id: ConnectionId) {
@@ -130,10 +104,8 @@ impl EndpointShared {
     /// Says that the thread is about to wait; `false` when there is something to do first.
     pub(crate) fn fall_asleep(&self) -> bool {
         self.is_asleep.store(true, Ordering::SeqCst);
-        let has_requests = lock(&self.requests)
-            .as_ref()
-            .is_some_and(|requests| !requests.is_empty());
-        let is_idle = !has_requests && lock(&self.scheduled).is_empty();
+        let is_requested = self.is_requested.load(Ordering::SeqCst);
+        let is_idle = !is_requested && lock(&self.scheduled).is_empty();
         if !is_idle {
             self.is_asleep.store(false, Ordering::SeqCst);
         }
@@ -148,167 +120,8 @@ impl EndpointShared {
         self.is_asleep.store(false, Ordering::SeqCst);
     }
 
-    pub(crate) fn take_requests(&self) -> Vec<Request> {
-        lock(&self.requests)
-            .as_mut()
-            .map(std::mem::take)
-            .unwrap_or_default()
-    }
-
-    /// Swaps the connections that have commands into `into`, which is empty.
+    /// Swaps the connections that were scheduled into `into`, which is empty.
     pub(crate) fn take_scheduled(&self, into: &mut Vec<ConnectionId>) {
         std::mem::swap(&mut *lock(&self.scheduled), into);
     }
 }
-
-/// What a connection's driver is told.
-#[derive(Debug)]
-pub(crate) enum Command {
-    Submit(Outgoing<Bytes>),
-    /// Uses up the next number of the stream without a section.
-    Skip(StreamId, Reason),
-    Cancel(StreamId, SectionId),
-    End(StreamId),
-    /// Close when everything is settled.
-    Finish,
-    Close(CloseCode, String),
-    /// Somebody has accepted the connection.
-    Take,
-    /// Nobody takes sections any more.
-    Refuse,
-    Statistics(oneshot::Sender<Statistics>),
-}
-
-/// A stream, as far as it was given to the connection.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct GivenStream {
-    pub(crate) next: u64,
-    pub(crate) has_ended: bool,
-}
-
-/// The way from the application to the driver.
-#[derive(Debug, Default)]
-pub(crate) struct Outbound {
-    pub(crate) commands: Vec<Command>,
-    pub(crate) streams: BTreeMap<StreamId, GivenStream>,
-    /// Sections without an outcome yet, and their bytes.
-    pub(crate) held_sections: u32,
-    pub(crate) held_bytes: u64,
-    /// Whether a task waits for room.
-    pub(crate) is_waited_for: bool,
-    pub(crate) is_finishing: bool,
-    /// Nobody will receive anything any more.
-    pub(crate) is_abandoned: bool,
-    pub(crate) end: Option<End>,
-    /// What the statistics were when it ended.
-    pub(crate) last: Option<Box<Statistics>>,
-}
-
-/// The way from the driver to the application.
-#[derive(Debug, Default)]
-pub(crate) struct Inbound {
-    pub(crate) items: VecDeque<Item>,
-    pub(crate) bytes: usize,
-    /// Nothing comes after what is there.
-    pub(crate) is_over: bool,
-    /// The driver holds sections back because this is full.
-    pub(crate) is_stalled: bool,
-}
-
-/// What is known of a connection from its beginning on.
-#[derive(Clone, Debug)]
-pub(crate) struct Facts {
-    pub(crate) id: ConnectionId,
-    pub(crate) peer_address: SocketAddr,
-    pub(crate) peer_key: Option<PublicKey>,
-    pub(crate) cipher: Option<Cipher>,
-    pub(crate) stream_name: Option<String>,
-    pub(crate) latency: Span,
-    pub(crate) opened_at: Time,
-    pub(crate) send_buffer: u64,
-    /// The longest section that can be given: both ends have to hold it.
-    pub(crate) longest: u64,
-    pub(crate) send_sections: u32,
-    pub(crate) receive_buffer: u64,
-}
-
-/// What the application may send, and whether that is the last word.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Advice {
-    pub(crate) target: Option<Target>,
-    pub(crate) is_over: bool,
-}
-
-/// A connection, as the driver and its handle see it.
-#[derive(Debug)]
-pub(crate) struct ConnectionShared {
-    pub(crate) facts: Facts,
-    pub(crate) outbound: Mutex<Outbound>,
-    pub(crate) room: Notify,
-    pub(crate) inbound: Mutex<Inbound>,
-    pub(crate) arrived: Notify,
-    pub(crate) end: watch::Sender<Option<End>>,
-    pub(crate) target: watch::Sender<Advice>,
-    pub(crate) address: watch::Sender<SocketAddr>,
-    /// What the path was found to carry, where that was not to be expected.
-    pub(crate) size: watch::Sender<Option<PathSize>>,
-    /// Made when somebody asks for events.
-    pub(crate) events: OnceLock<broadcast::Sender<Event>>,
-    /// Whether the id stands in the endpoint's list.
-    is_scheduled: AtomicBool,
-}
-
-/// Events of a connection that wait for a slow listener to them.
-const MAX_EVENTS: usize = 1_024;
-
-impl ConnectionShared {
-    pub(crate) fn new(facts: Facts) -> Self {
-        Self {
-            address: watch::Sender::new(facts.peer_address),
-            facts,
-            outbound: Mutex::default(),
-            room: Notify::new(),
-            inbound: Mutex::default(),
-            arrived: Notify::new(),
-            end: watch::Sender::new(None),
-            target: watch::Sender::new(Advice::default()),
-            size: watch::Sender::new(None),
-            events: OnceLock::new(),
-            is_scheduled: AtomicBool::new(false),
-        }
-    }
-
-    /// Makes the driver look at the connection.
-    pub(crate) fn schedule(&self, endpoint: &EndpointShared) {
-        if !self.is_scheduled.swap(true, Ordering::SeqCst) {
-            endpoint.schedule(self.facts.id);
-        }
-    }
-
-    /// The driver is about to take the commands.
-    pub(crate) fn unschedule(&self) {
-        self.is_scheduled.store(false, Ordering::SeqCst);
-    }
-
-    /// The events from now on.
-    pub(crate) fn subscribe(&self) -> broadcast::Receiver<Event> {
-        self.events
-            .get_or_init(|| broadcast::Sender::new(MAX_EVENTS))
-            .subscribe()
-    }
-
-    pub(crate) fn tell(&self, event: Event) {
-        if let Some(events) = self.events.get() {
-            // It fails when nobody listens.
-            let _ = events.send(event);
-        }
-    }
-
-    /// Why it is over, if it is.
-    pub(crate) fn ended(&self) -> Option<End> {
-        self.end.borrow().clone()
-    }
-}
-
-/// Open connections that wait to be accepted.
-pub(crate) type Accepting = mpsc::Sender<Connection>;

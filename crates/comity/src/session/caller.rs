@@ -14,8 +14,8 @@ use super::protection::{Cipher, KeyLimits, Protection, Role};
 use super::refusal::{NOBODY, Reason};
 use super::session::{Event, Names, Session};
 use super::{
-    Addresses, CallerCredentials, ConnectionId, Core, Datagram, Ecn, Opener, Pattern, PublicKey,
-    Randomness,
+    Addresses, CallerCredentials, ConnectionId, Datagram, Ecn, Opener, Pattern, Protocol,
+    PublicKey, Randomness,
 };
 
 /// How long a refusal, which anybody on the way could have made up, is left the chance to be one.
@@ -76,7 +76,7 @@ pub enum CallError {
         within: Span,
     },
     /// The listener does not accept the passphrase.
-    #[error("{address}: refused, expected the listener's passphrase")]
+    #[error("{address}: wrong passphrase")]
     Passphrase {
         /// Who was called.
         address: SocketAddr,
@@ -180,7 +180,7 @@ pub enum CallerEvent {
     Failed(CallError),
 }
 
-impl<C: Core> Caller<C> {
+impl<C: Protocol> Caller<C> {
     /// Calls the listener at `address`: poll for the first datagram.
     ///
     /// # Errors
@@ -237,8 +237,8 @@ impl<C: Core> Caller<C> {
         }
     }
 
-    /// The open connection, to give something to its core; `None` before the answer and after a
-    /// failure.
+    /// The open connection, to give something to its transport; `None` before the answer and after
+    /// a failure.
     pub fn session_mut(&mut self) -> Option<&mut Session<C>> {
         match &mut self.state {
             State::Open(session) => Some(session),
@@ -357,11 +357,11 @@ impl<C: Core> Caller<C> {
         };
         let protection = Protection::new(agreed.secrets, Role::Caller, self.config.key_limits);
         let opened = (self.opener)(now, Role::Caller, protection.overhead(), &agreed.parameters);
-        let Ok(mut core) = opened else {
+        let Ok(mut protocol) = opened else {
             let address = self.address;
             return self.fail(CallError::Parameters { address });
         };
-        core.on_established(now);
+        protocol.on_established(now);
         let names = Names {
             own: self.own,
             peer: listener,
@@ -373,7 +373,7 @@ impl<C: Core> Caller<C> {
             self.address.into(),
             agreed.peer_key,
             protection,
-            core,
+            protocol,
             randomness,
         )));
     }

@@ -21,8 +21,8 @@ use super::protection::{Cipher, KeyLimits, Protection, Role};
 use super::refusal::{NOBODY, Reason};
 use super::session::{Event, Names, Session};
 use super::{
-    Addresses, ConnectionId, Core, Datagram, Ecn, ListenerCredentials, Opener, Pattern, PublicKey,
-    Randomness,
+    Addresses, ConnectionId, Datagram, Ecn, ListenerCredentials, Opener, Pattern, Protocol,
+    PublicKey, Randomness,
 };
 
 /// Replies to unknown addresses that wait to be sent; what comes beyond is dropped.
@@ -192,7 +192,7 @@ pub struct Listener<C> {
     statistics: ListenerStatistics,
 }
 
-impl<C: Core> Listener<C> {
+impl<C: Protocol> Listener<C> {
     /// A listener without connections.
     ///
     /// # Errors
@@ -258,10 +258,10 @@ impl<C: Core> Listener<C> {
     }
 
     /// The transport of a connection, to be given something; poll for datagrams afterwards.
-    pub fn core_mut(&mut self, id: ConnectionId) -> Option<&mut C> {
+    pub fn protocol_mut(&mut self, id: ConnectionId) -> Option<&mut C> {
         let entry = self.sessions.get_mut(&id)?;
         make_ready(&mut self.ready, id, entry);
-        Some(entry.session.core_mut())
+        Some(entry.session.protocol_mut())
     }
 
     /// The next connection to which something has happened, for hosts that serve connections one by
@@ -463,7 +463,7 @@ impl<C: Core> Listener<C> {
             peer_key,
         } = agreed;
         let protection = Protection::new(secrets, Role::Listener, self.config.key_limits);
-        let core = (self.opener)(now, Role::Listener, protection.overhead(), &parameters)
+        let protocol = (self.opener)(now, Role::Listener, protection.overhead(), &parameters)
             .map_err(|_| RefusedCaller::Parameters)?;
         self.make_room();
         let names = Names {
@@ -477,7 +477,7 @@ impl<C: Core> Listener<C> {
             addresses,
             peer_key,
             protection,
-            core,
+            protocol,
             randomness,
         );
         let answer = answer(initial.source, own, &message);

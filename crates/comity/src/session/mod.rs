@@ -2,8 +2,8 @@
 //! wake-up come out.
 //!
 //! A [`Caller`] opens one connection to a listener; a [`Listener`] answers many. Both keep for each
-//! open connection a [`Session`], which seals and opens the packets of a [`Core`]: the transport,
-//! which sees neither keys nor addresses. All three are driven alike:
+//! open connection a [`Session`], which seals and opens the packets of a [`Protocol`]: the
+//! transport, which sees neither keys nor addresses. All three are driven alike:
 //!
 //! 1. `handle_datagram` for what arrived, `on_timer` when `next_timer` has come;
 //! 2. then `poll_transmit` until it gives nothing, and `poll_event` until it gives nothing.
@@ -19,13 +19,13 @@ use comity_units::Time;
 mod allow_list;
 mod caller;
 mod cookie;
-mod core_trait;
 mod credentials;
 mod handshake;
 mod listener;
 mod noise;
 mod path;
 mod protection;
+mod protocol;
 mod randomness;
 mod refusal;
 mod replay;
@@ -45,7 +45,6 @@ pub use comity_transport::datagram::Ecn;
 pub use comity_transport::wire::header::{ConnectionId, Pattern};
 pub use comity_transport::wire::limits::MAX_PARAMETERS;
 pub use cookie::{Cookies, ROTATION, SLOT};
-pub use core_trait::{BadParameters, Core, Opener, PathFrame, Transmit};
 pub use credentials::{
     Allow, CallerCredentials, CredentialError, ListenerCredentials, Passphrase, PresharedKey,
     PublicKey, StaticKey,
@@ -56,6 +55,8 @@ pub use listener::{
     RefusedCaller, Retry,
 };
 pub use protection::{Cipher, KeyLimits, KeyUsedUp, OpenError, Protection, Role};
+pub(crate) use protocol::lock;
+pub use protocol::{BadParameters, Opener, PathFrame, Protocol, Transmit};
 pub use randomness::Randomness;
 pub use replay::{ReplayWindow, Stale};
 pub use secret::Secret;

@@ -1,4 +1,4 @@
-//! One open connection: its keys, its peer's address and its core.
+//! One open connection: its keys, its peer's address and its transport.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -11,7 +11,7 @@ use super::path::{Path, Unanswered};
 use super::protection::{KeyUsedUp, OpenError, Protection, Role};
 use super::replay::Stale;
 use super::{
-    Addresses, Cipher, ConnectionId, Core, Datagram, Ecn, PathFrame, PublicKey, Randomness,
+    Addresses, Cipher, ConnectionId, Datagram, Ecn, PathFrame, Protocol, PublicKey, Randomness,
 };
 
 /// Length of a datagram with a challenge or its response, as far as the peer has a claim to so
@@ -51,9 +51,9 @@ pub enum Event {
 /// Why a connection is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum Closed {
-    /// By the core, which knows why.
+    /// By the transport, which knows why.
     #[error("closed by the transport")]
-    ByCore,
+    ByProtocol,
     /// The peer has not followed to the next key, and the current one is used up.
     #[error("keys: the peer did not follow a key update before the last key was used up")]
     KeyUsedUp,
@@ -88,7 +88,7 @@ pub struct Session<C> {
     peer_key: Option<PublicKey>,
     path: Path,
     protection: Protection,
-    core: C,
+    protocol: C,
     randomness: Randomness,
     /// Whether the peer has shown that it has the keys.
     confirmed: bool,
@@ -118,7 +118,7 @@ pub(super) struct Names {
     pub(super) peer: ConnectionId,
 }
 
-impl<C: Core> Session<C> {
+impl<C: Protocol> Session<C> {
     /// A session with fresh keys. The listener's is silent until the caller has shown that it has
     /// them.
     pub(super) fn new(
@@ -127,7 +127,7 @@ impl<C: Core> Session<C> {
         addresses: Addresses,
         peer_key: Option<PublicKey>,
         protection: Protection,
-        core: C,
+        protocol: C,
         randomness: Randomness,
     ) -> Self {
         let mut session = Self {
@@ -137,7 +137,7 @@ impl<C: Core> Session<C> {
             peer_key,
             path: Path::new(addresses),
             protection,
-            core,
+            protocol,
             randomness,
             confirmed: false,
             response: None,
@@ -208,13 +208,13 @@ impl<C: Core> Session<C> {
     }
 
     /// The transport.
-    pub fn core(&self) -> &C {
-        &self.core
+    pub fn protocol(&self) -> &C {
+        &self.protocol
     }
 
     /// The transport, to be given something: poll for datagrams and the next timer afterwards.
-    pub fn core_mut(&mut self) -> &mut C {
-        &mut self.core
+    pub fn protocol_mut(&mut self) -> &mut C {
+        &mut self.protocol
     }
 
     /// What has been counted.
@@ -245,7 +245,7 @@ impl<C: Core> Session<C> {
             Err(OpenError::Stale(stale)) => {
                 self.statistics.stale += 1;
                 if stale == Stale::Repeated {
-                    self.core.on_duplicate();
+                    self.protocol.on_duplicate();
                 }
                 return;
             }
@@ -255,35 +255,35 @@ impl<C: Core> Session<C> {
         self.statistics.opened += 1;
         if from.peer != self.path.address() {
             let highest = self.protection.highest() == Some(number);
-            let probe_timeout = self.core.probe_timeout();
+            let probe_timeout = self.protocol.probe_timeout();
             self.path
                 .on_genuine(now, from, length, highest, probe_timeout);
         }
         if !self.confirmed {
             self.confirm();
-            self.core.on_established(now);
+            self.protocol.on_established(now);
         }
-        self.core.on_packet(now, number, ecn, payload);
-        while let Some(frame) = self.core.poll_path_frame() {
+        self.protocol.on_packet(now, number, ecn, payload);
+        while let Some(frame) = self.protocol.poll_path_frame() {
             match frame {
                 PathFrame::Challenge(challenge) => self.response = Some((from.peer, challenge)),
                 PathFrame::Response(response) => self.on_response(now, response),
             }
         }
-        self.notice_the_core();
+        self.notice_the_protocol();
     }
 
     fn on_response(&mut self, now: Time, response: [u8; 8]) {
         if let Some(from) = self.path.on_response(response) {
             let to = self.path.address();
             self.push(Event::PathChanged { from, to });
-            self.core.on_path_changed(now);
+            self.protocol.on_path_changed(now);
         }
     }
 
-    fn notice_the_core(&mut self) {
-        if self.core.is_closed() {
-            self.end(Closed::ByCore);
+    fn notice_the_protocol(&mut self) {
+        if self.protocol.is_closed() {
+            self.end(Closed::ByProtocol);
         }
     }
 
@@ -303,9 +303,9 @@ impl<C: Core> Session<C> {
             return Some(sent);
         }
         let start = begin(out);
-        let Some(transmit) = self.core.poll_transmit(now, out) else {
+        let Some(transmit) = self.protocol.poll_transmit(now, out) else {
             out.truncate(start);
-            self.notice_the_core();
+            self.notice_the_protocol();
             return None;
         };
         self.seal(now, self.path.address(), transmit, out, start)
@@ -325,7 +325,7 @@ impl<C: Core> Session<C> {
             return None;
         }
         let start = begin(out);
-        let Some(transmit) = self.core.write_path_frame(now, frame, length, out) else {
+        let Some(transmit) = self.protocol.write_path_frame(now, frame, length, out) else {
             out.truncate(start);
             return None;
         };
@@ -367,7 +367,7 @@ impl<C: Core> Session<C> {
         if self.closed.is_some() || !self.confirmed {
             return Time::MAX;
         }
-        self.core.next_timer().min(self.path.next_timer())
+        self.protocol.next_timer().min(self.path.next_timer())
     }
 
     /// Time has come.
@@ -378,10 +378,10 @@ impl<C: Core> Session<C> {
         if let Some(Unanswered(address)) = self.path.on_timer(now) {
             self.push(Event::PathUnanswered { address });
         }
-        if self.core.next_timer() <= now {
-            self.core.on_timer(now);
+        if self.protocol.next_timer() <= now {
+            self.protocol.on_timer(now);
         }
-        self.notice_the_core();
+        self.notice_the_protocol();
     }
 
     /// The next event.

@@ -104,6 +104,19 @@ pub(super) enum Written<'a> {
     Bracketed(&'a str),
 }
 
+/// Whether a text is a host and a port, or a port alone as in `:9000`.
+pub fn is_address(text: &str) -> bool {
+    let Some((host, Some(port))) = split_port(text) else {
+        return false;
+    };
+    let is_host = match host {
+        Written::Absent => true,
+        Written::Bare(host) => Host::read(host, false).is_some(),
+        Written::Bracketed(host) => Host::read(host, true).is_some(),
+    };
+    is_host && read_port(port).is_some()
+}
+
 /// Splits `host:port`, `[host]:port`, `:port`, and each without its port; `None` when the brackets
 /// do not match or colons are left over.
 pub(super) fn split_port(text: &str) -> Option<(Written<'_>, Option<&str>)> {

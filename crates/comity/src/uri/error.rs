@@ -6,7 +6,7 @@ use comity_congestion::table::{ParameterError, UnknownController};
 use comity_units::Span;
 use thiserror::Error;
 
-use super::parts::is_address;
+use super::address::is_address;
 use super::{Mode, PercentError};
 use crate::session::CredentialError;
 

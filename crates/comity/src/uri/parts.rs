@@ -5,6 +5,7 @@ use core::fmt;
 use super::address::{Written, read_port, split_port};
 use super::{Host, Key, Kind, UriError};
 
+pub use super::address::is_address;
 pub use super::percent::{Encoded, decode};
 pub use super::query::Query;
 
@@ -61,11 +62,6 @@ pub fn read_address(text: &str, example: &str) -> Result<(Option<Host>, u16), Ur
     let port = port.ok_or_else(|| wrong(&format!("a port, as in {example}")))?;
     let port = read_port(port).ok_or_else(|| wrong("a port from 0 to 65535"))?;
     Ok((host, port))
-}
-
-/// Whether a text is a host and a port, or a port alone as in `:9000`.
-pub fn is_address(text: &str) -> bool {
-    read_address(text, "").is_ok()
 }
 
 /// Writes `?key=value&key=value`. What stands for a passphrase is not encoded.

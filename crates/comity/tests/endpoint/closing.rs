@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use comity::{
-    CloseCode, ConnectError, Deliver, End, Endpoint, Event, Reason, Section, SectionId, SendError,
-    StreamId, connect,
+    CloseCode, CloseReason, ConnectError, Deliver, Endpoint, Event, Reason, Section, SectionId,
+    SendError, StreamId, connect,
 };
 
 use super::{loopback, options, pair, payload, soon};
@@ -19,7 +19,7 @@ async fn closing_an_endpoint_tells_its_peers() {
     endpoint.close().await;
     assert_eq!(
         caller.closed().await,
-        End::Peer {
+        CloseReason::Peer {
             code: CloseCode::SHUTDOWN,
             reason: String::new()
         }
@@ -38,20 +38,20 @@ async fn after_the_end_every_call_returns() {
         matches!(again, Err(ConnectError::EndpointClosed)),
         "{again:?}"
     );
-    assert_eq!(soon(endpoint.statistics()).await.connections, 0);
+    assert_eq!(endpoint.stats().connections, 0);
     soon(endpoint.close()).await;
     assert!(soon(endpoint.accept()).await.is_none());
     for connection in [&caller, &listener] {
         let end = soon(connection.closed()).await;
-        assert_eq!(connection.ended(), Some(end.clone()));
+        assert_eq!(connection.close_reason(), Some(end.clone()));
         assert!(soon(connection.recv()).await.is_none());
         assert_eq!(soon(connection.finish()).await, Err(end.clone()));
         let refused = soon(connection.send(Section::new("late"))).await;
-        assert_eq!(refused, Err(SendError::Ended(end)));
-        soon(connection.statistics()).await;
+        assert_eq!(refused, Err(SendError::Closed(end)));
+        connection.stats();
         connection.cancel(StreamId(0), SectionId(0));
         connection.close(CloseCode::APPLICATION, "again");
-        assert!(connection.end(StreamId(0)).is_err());
+        assert!(connection.finish_stream(StreamId(0)).is_err());
         assert!(connection.skip(StreamId(0), Reason::Shed).is_err());
     }
 }
@@ -83,7 +83,7 @@ async fn what_was_accepted_when_it_is_closed_is_accounted_for() {
             }
         }
         assert_eq!(settled, given);
-        let sent = caller.statistics().await.sent;
+        let sent = caller.stats().sent;
         assert_eq!(sent.sections.submitted, 600);
         let sum: u64 = sent.sections.entries()[1..]
             .iter()
@@ -125,11 +125,11 @@ async fn every_task_that_waits_learns_of_the_end() {
 
 /// The peer said that it ends.
 #[track_caller]
-fn assert_shut_down(end: &End) {
+fn assert_shut_down(end: &CloseReason) {
     assert!(
         matches!(
             end,
-            End::Peer {
+            CloseReason::Peer {
                 code: CloseCode::SHUTDOWN,
                 ..
             }
@@ -227,7 +227,7 @@ async fn a_caller_that_the_listener_has_only_answered_hears_of_the_end() {
     let holding = Holding::start(endpoint.local_address());
     let address = holding.front.local_addr().unwrap();
     let caller = soon(connect(address, options)).await.unwrap();
-    assert_eq!(endpoint.statistics().await.connections, 0);
+    assert_eq!(endpoint.stats().connections, 0);
     let closing = {
         let endpoint = endpoint.clone();
         tokio::spawn(async move { endpoint.close().await })
@@ -256,7 +256,7 @@ async fn what_had_arrived_is_played_out_after_the_peer_has_ended() {
         let section = Section::new(payload(step, 1_000)).source_time(source_time);
         caller.send(section).await.unwrap();
     }
-    caller.end(StreamId(0)).unwrap();
+    caller.finish_stream(StreamId(0)).unwrap();
     soon(caller.finish()).await.unwrap();
     let mut sections = 0;
     while let Some(item) = soon(listener.recv()).await {

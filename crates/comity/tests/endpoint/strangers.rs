@@ -44,7 +44,7 @@ async fn datagrams_in_a_call(
     connection: &Connection,
     reader: &Connection,
 ) -> f64 {
-    let before = endpoint.statistics().await;
+    let before = endpoint.stats();
     let send = async {
         for section in 0..40 {
             let given = Section::new(payload(section, 200_000)).deadline(Duration::MAX);
@@ -57,7 +57,7 @@ async fn datagrams_in_a_call(
         }
     };
     tokio::join!(send, receive);
-    let after = endpoint.statistics().await;
+    let after = endpoint.stats();
     (after.datagrams_sent - before.datagrams_sent) as f64
         / (after.batches_sent - before.batches_sent) as f64
 }
@@ -85,11 +85,7 @@ async fn a_datagram_from_port_0_does_not_end_batches() {
     // Where batches have ended, each call takes one datagram; how many it takes otherwise is a
     // question of the host's load.
     assert!(before > 1.0 && after > 1.0, "{before} and {after}");
-    assert_eq!(
-        endpoint.statistics().await.retries_sent,
-        1,
-        "that of the call"
-    );
+    assert_eq!(endpoint.stats().retries_sent, 1, "that of the call");
 }
 
 /// A message of ICMP about a datagram from `from` to `to`: its headers are quoted (RFC 792).
@@ -177,7 +173,7 @@ async fn a_connection_that_was_dropped_unread_leaves_nothing_behind() {
     }
     // The receiver knows of all of them, and has given out what its application would take.
     soon(async {
-        while accepted.statistics().await.received.wire_bytes < 100_000 {
+        while accepted.stats().received.wire_bytes < 100_000 {
             tokio::task::yield_now().await;
         }
     })
@@ -186,7 +182,7 @@ async fn a_connection_that_was_dropped_unread_leaves_nothing_behind() {
     soon(accepted.closed()).await;
     drop(accepted);
     soon(async {
-        while endpoint.statistics().await.connections > 0 {
+        while endpoint.stats().connections > 0 {
             tokio::task::yield_now().await;
         }
     })

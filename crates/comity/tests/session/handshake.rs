@@ -492,7 +492,7 @@ fn a_closed_core_ends_the_connection() {
     assert_eq!(world.listener.connections(), 0);
     assert!(matches!(
         world.listener_events.last(),
-        Some(ListenerEvent::Session(_, Event::Closed(Closed::ByCore)))
+        Some(ListenerEvent::Session(_, Event::Closed(Closed::ByProtocol)))
     ));
     world.caller_core(0).closing = true;
     world.drain();

@@ -223,7 +223,7 @@ fn a_peer_that_does_not_follow_a_key_update_is_left_before_the_key_is_used_up() 
     world.dead.insert(address(LISTENER));
     for _ in 0..200 {
         if let Some(session) = world.callers[0].1.session_mut() {
-            session.core_mut().send(b"one more");
+            session.protocol_mut().send(b"one more");
         }
         world.drain();
     }

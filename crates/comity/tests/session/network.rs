@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::SocketAddr;
 
 use comity::session::{
-    BadParameters, Caller, CallerConfig, CallerCredentials, CallerEvent, Cipher, Core, Ecn,
-    Listener, ListenerConfig, ListenerCredentials, ListenerEvent, PathFrame, PresharedKey,
+    BadParameters, Caller, CallerConfig, CallerCredentials, CallerEvent, Cipher, Ecn, Listener,
+    ListenerConfig, ListenerCredentials, ListenerEvent, PathFrame, PresharedKey, Protocol,
     Randomness, Transmit,
 };
 use comity_units::{PacketNumber, Seed, Span, Time};
@@ -59,7 +59,7 @@ impl Fake {
     }
 }
 
-impl Core for Fake {
+impl Protocol for Fake {
     fn on_established(&mut self, now: Time) {
         self.asks = true;
         self.ask_at = Some(now);
@@ -130,10 +130,6 @@ impl Core for Fake {
 
     fn probe_timeout(&self) -> Span {
         PROBE
-    }
-
-    fn close(&mut self, _now: Time, _code: u64, _reason: &str) {
-        self.closing = true;
     }
 
     fn is_closed(&self) -> bool {
@@ -391,14 +387,16 @@ impl World {
             .1
             .session_mut()
             .expect("the caller is connected");
-        session.core_mut()
+        session.protocol_mut()
     }
 
     /// The core of the listener's only connection.
     pub(crate) fn listener_core(&mut self) -> &mut Fake {
         let ids: Vec<_> = self.listener.ids().collect();
         assert_eq!(ids.len(), 1, "connections of the listener");
-        self.listener.core_mut(ids[0]).expect("it was just named")
+        self.listener
+            .protocol_mut(ids[0])
+            .expect("it was just named")
     }
 
     /// Why a caller has failed.

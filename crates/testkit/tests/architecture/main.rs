@@ -7,6 +7,8 @@
 
 mod circles;
 mod links;
+mod nameable;
+mod papers;
 mod programs;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -70,6 +72,10 @@ const PLAN: &[(&str, Imports)] = &[
             "comity-sim",
             "comity",
         ]),
+    ),
+    (
+        "comity-stream",
+        Imports::Only(&["comity-frames", "comity-media", "comity"]),
     ),
     ("comity-capi", Imports::Leaf),
     ("comity-cli", Imports::Leaf),

@@ -5,7 +5,7 @@ use alloc::collections::VecDeque;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use comity_congestion::{Controller, Decision, Meter, Pacing};
+use comity_congestion::{Controller, Decision, Event as ControllerEvent, Meter, Pacing};
 use comity_units::{Bytes, PacketNumber, Rate, Seed, Span, Time};
 
 use super::allowance::Account;
@@ -34,8 +34,9 @@ use crate::wire::limits::MAX_SECTION;
 ///
 /// Kinds of method, and the order in which they are called:
 ///
-/// * told: [`submit`](Self::submit), [`end`](Self::end), [`close`](Self::close) by the application,
-///   [`on_packet`](Self::on_packet) by the network, [`on_timer`](Self::on_timer) by the clock;
+/// * told: [`submit`](Self::submit), [`end`](Self::end), [`finish`](Self::finish),
+///   [`close`](Self::close) by the application, [`on_packet`](Self::on_packet) by the network,
+///   [`on_timer`](Self::on_timer) by the clock;
 /// * asked after any of these until they give nothing: [`poll_transmit`](Self::poll_transmit),
 ///   [`poll_delivery`](Self::poll_delivery), [`poll_event`](Self::poll_event); then
 ///   [`next_timer`](Self::next_timer).
@@ -89,6 +90,8 @@ pub struct Connection<P: Payload> {
     pub(super) ecn_works: bool,
     pub(super) path_frames: VecDeque<PathFrame>,
     pub(super) events: VecDeque<Event>,
+    /// Why the connection is over, and whether that was polled.
+    closed: Option<(CloseReason, bool)>,
     /// Lost packets, for an owner that keeps a trace.
     pub(super) losses: Option<Vec<LostPacket>>,
     pub(super) statistics: Statistics,
@@ -147,7 +150,6 @@ impl<P: Payload> Connection<P> {
             episode: Episode::default(),
             // Until the peer says otherwise it is taken to have as much room as this end.
             credit: Credit {
-                buffer: config.receive_buffer,
                 bytes: config.receive_buffer,
                 told_by: None,
                 answered_by: None,
@@ -174,14 +176,17 @@ impl<P: Payload> Connection<P> {
             ecn_works: config.ecn,
             path_frames: VecDeque::new(),
             events: VecDeque::new(),
+            closed: None,
             losses: None,
             statistics: Statistics::default(),
             config,
         };
         connection.control.report_at = now + REPORT_INTERVAL;
         let sections = u64::from(connection.config.receive_sections);
-        connection.outbox.set_most_open(sections);
-        let keeps = connection.controller.needs_packet_numbers();
+        connection.outbox.set_max_open(sections);
+        let longest = connection.config.receive_buffer.min(MAX_SECTION.into());
+        connection.outbox.set_max_length(longest);
+        let keeps = connection.controller.needs().packet_numbers;
         connection.sent.keep_numbers(keeps);
         connection.sent.set_base(connection.size.base());
         connection.choose_skip();
@@ -210,76 +215,65 @@ impl<P: Payload> Connection<P> {
         now: Time,
         section: Outgoing<P>,
     ) -> Result<SectionId, outbox::SubmitError> {
-        if self.state != State::Open {
-            let stream = section.stream;
-            return Err(outbox::SubmitError::Ended { stream });
+        if self.state == State::Open {
+            // A section is judged by what is known now, not by what was when the last one left.
+            self.fill_account(now);
+            self.account.on_queue_changed();
+            let estimate = self.estimate(now);
+            self.outbox.look_ahead(now, &estimate);
         }
-        // What is longer than the peer's whole buffer would never be let in.
-        let limit = self.credit.buffer.min(u64::from(MAX_SECTION));
-        if u64::from(section.payload.len()) > limit {
-            return Err(outbox::SubmitError::TooManyBytes {
-                held: 0,
-                length: section.payload.len(),
-                limit,
-            });
-        }
-        self.check_span(section.stream)?;
-        // A section is judged by what is known now, not by what was when the last one left.
-        self.fill_account(now);
-        self.account.on_queue_changed();
-        let estimate = self.estimate(now);
-        self.outbox.look_ahead(now, &estimate);
-        let id = self.outbox.submit(now, section)?;
-        self.collect_outcomes();
-        Ok(id)
+        self.outbox.submit(now, section)
     }
 
     /// Uses up the next number of a stream without a section. The peer gets a gap with this reason,
     /// and later sections that need this number are given up.
     ///
     /// # Errors
-    /// [`outbox::SubmitError`] as for [`submit`](Self::submit).
+    /// [`outbox::IntakeError`] when the stream accepts nothing more.
     pub fn skip(
         &mut self,
         stream: StreamId,
         reason: Reason,
-    ) -> Result<SectionId, outbox::SubmitError> {
-        if self.state != State::Open {
-            return Err(outbox::SubmitError::Ended { stream });
-        }
-        self.check_span(stream)?;
+    ) -> Result<SectionId, outbox::IntakeError> {
         self.outbox.skip(stream, reason)
     }
 
-    /// Checks that the peer, which keeps only so many sections of a stream apart, has room for one
-    /// more.
-    fn check_span(&self, stream: StreamId) -> Result<(), outbox::SubmitError> {
-        let limit = self
-            .outbox
-            .max_open()
-            .min(u64::from(self.config.send_sections));
-        match self.outbox.span(stream) < limit {
-            true => Ok(()),
-            false => Err(outbox::SubmitError::TooManySections {
-                limit: usize::try_from(limit).unwrap_or(usize::MAX),
-            }),
-        }
+    /// Whether there is room for a section of `length` bytes in every stream so far, or there never
+    /// will be.
+    pub fn has_room(&self, length: u64) -> bool {
+        self.outbox.has_room(length)
+    }
+
+    /// Sections and their bytes in the send buffer.
+    pub fn held(&self) -> (usize, u64) {
+        self.outbox.held()
+    }
+
+    /// How many sections the peer keeps apart.
+    pub const fn max_open(&self) -> u64 {
+        self.outbox.max_open()
     }
 
     /// Withdraws a section. Returns whether it was not settled yet.
     pub fn cancel(&mut self, stream: StreamId, section: SectionId) -> bool {
-        let was_open = self.outbox.cancel(stream, section);
-        self.collect_outcomes();
-        was_open
+        self.outbox.cancel(stream, section)
     }
 
-    /// Ends a stream: no more sections will come. The peer learns of it reliably. One for which
-    /// there is no room beside those that there are has no sections and never will: of that, the
+    /// Ends a stream: no more sections will come. The peer learns of it reliably.
+    ///
+    /// # Errors
+    /// [`outbox::IntakeError`] when the stream has ended, or is one too many: of such a stream the
     /// peer learns nothing.
-    pub fn end(&mut self, stream: StreamId) {
-        if let Some(sections) = self.outbox.end(stream) {
-            self.control.ends.push((stream, sections));
-        }
+    pub fn end(&mut self, stream: StreamId) -> Result<(), outbox::IntakeError> {
+        let sections = self.outbox.end(stream)?;
+        self.control.ends.push((stream, sections));
+        Ok(())
+    }
+
+    /// Ends all streams. The connection [is settled](Self::is_settled) when every section has its
+    /// outcome.
+    pub fn finish(&mut self) {
+        self.control.ends.extend(self.outbox.finish());
     }
 
     /// Whether every section has its outcome, and everything that the peer has to know was
@@ -303,10 +297,10 @@ impl<P: Payload> Connection<P> {
             reason.pop();
         }
         self.settle();
-        self.events.push_back(Event::Closed(CloseReason::Local {
+        self.end_with(CloseReason::Local {
             code,
             reason: reason.clone(),
-        }));
+        });
         self.begin_closing(now, code, reason);
     }
 
@@ -314,7 +308,15 @@ impl<P: Payload> Connection<P> {
     fn settle(&mut self) {
         self.inbox.close();
         self.outbox.close();
-        self.collect_outcomes();
+    }
+
+    pub(super) fn end_with(&mut self, reason: CloseReason) {
+        self.closed.get_or_insert((reason, false));
+    }
+
+    /// Why the connection is over; `None` while it is open.
+    pub fn close_reason(&self) -> Option<&CloseReason> {
+        self.closed.as_ref().map(|(reason, _)| reason)
     }
 
     /// The peer has ended the connection or is gone: every section gets its outcome, and what is to
@@ -322,7 +324,6 @@ impl<P: Payload> Connection<P> {
     pub(super) fn play_out(&mut self) {
         self.inbox.play_out();
         self.outbox.close();
-        self.collect_outcomes();
     }
 
     /// Whether sections or gaps are still to be polled.
@@ -348,8 +349,7 @@ impl<P: Payload> Connection<P> {
         }
         let code = violation.code();
         self.settle();
-        self.events
-            .push_back(Event::Closed(CloseReason::Violation(violation)));
+        self.end_with(CloseReason::Violation(violation));
         self.begin_closing(now, code, String::new());
     }
 
@@ -364,9 +364,21 @@ impl<P: Payload> Connection<P> {
         Some(delivery)
     }
 
-    /// What happened since the last call.
+    /// What happened since the last call. Outcomes that are not polled count as held sections.
     pub fn poll_event(&mut self) -> Option<Event> {
-        self.events.pop_front()
+        if let Some(outcome) = self.outbox.poll_outcome() {
+            return Some(Event::Outcome(outcome));
+        }
+        if let Some(event) = self.events.pop_front() {
+            return Some(event);
+        }
+        match &mut self.closed {
+            Some((reason, is_polled @ false)) => {
+                *is_polled = true;
+                Some(Event::Closed(reason.clone()))
+            }
+            _ => None,
+        }
     }
 
     /// Whether the connection is over and owes nothing to anybody.
@@ -414,9 +426,9 @@ impl<P: Payload> Connection<P> {
             ..Episode::default()
         };
         self.probes = 0;
-        controller.on_path_change(self.measurements.last_tag);
+        controller.on_event(ControllerEvent::PathChange(self.measurements.last_tag));
         self.measurements.since = Since::NextTag;
-        self.sent.keep_numbers(controller.needs_packet_numbers());
+        self.sent.keep_numbers(controller.needs().packet_numbers);
         self.controller = controller;
         self.path = Path::new();
         self.size.on_new_path();
@@ -535,9 +547,15 @@ impl<P: Payload> Connection<P> {
 
     /// What the peer said before the first packet that it has room for: the whole of its buffer.
     pub const fn set_initial_credit(&mut self, bytes: u64, sections: u32) {
-        self.credit.buffer = bytes;
         self.credit.bytes = bytes;
-        self.outbox.set_most_open(sections as u64);
+        let max_section = MAX_SECTION as u64;
+        let longest = if bytes < max_section {
+            bytes
+        } else {
+            max_section
+        };
+        self.outbox.set_max_length(longest);
+        self.outbox.set_max_open(sections as u64);
     }
 
     /// The settings.

@@ -148,8 +148,6 @@ impl Episode {
 /// What the peer has room for.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Credit {
-    /// All of the peer's buffer.
-    pub(super) buffer: u64,
     pub(super) bytes: u64,
     /// The packet that said so.
     pub(super) told_by: Option<PacketNumber>,

@@ -1,10 +1,10 @@
 //! What a connection does when time has come, and what it may do at this moment.
 
-use comity_congestion::Timeout;
+use comity_congestion::{Event as ControllerEvent, Timeout};
 use comity_units::{Bytes, Span, Time};
 
 use super::connection::Connection;
-use super::events::{CloseReason, Event};
+use super::events::CloseReason;
 use super::parts::{Contents, State};
 use super::transmit::MEASURE_INTERVAL;
 use crate::timeline::Payload;
@@ -38,7 +38,7 @@ impl<P: Payload> Connection<P> {
             .min(self.outbox.earliest_deadline())
             .min(self.last_received_at + self.config.idle_timeout)
             .min(self.last_sent_at + self.config.keep_alive)
-            .min(self.controller.wakeup().unwrap_or(Time::MAX))
+            .min(self.decision.wakeup.unwrap_or(Time::MAX))
             .min(
                 self.meter
                     .as_ref()
@@ -85,7 +85,7 @@ impl<P: Payload> Connection<P> {
         let is_silent = now >= self.last_received_at + self.config.idle_timeout;
         if is_silent || self.loss.expiries >= MAX_PROBES {
             self.play_out();
-            self.events.push_back(Event::Closed(CloseReason::Idle));
+            self.end_with(CloseReason::Idle);
             self.state = State::Closed;
             return;
         }
@@ -102,8 +102,8 @@ impl<P: Payload> Connection<P> {
             self.size.on_failure(now);
             self.tell_size();
         }
-        if self.controller.wakeup().is_some_and(|due| due <= now) {
-            self.controller.on_wakeup(now);
+        if self.decision.wakeup.is_some_and(|due| due <= now) {
+            self.controller.on_event(ControllerEvent::Wakeup(now));
             self.obey();
         }
         if let Some(meter) = &mut self.meter
@@ -120,7 +120,6 @@ impl<P: Payload> Connection<P> {
             self.credit.is_asked_for = true;
         }
         self.update_target(now);
-        self.collect_outcomes();
     }
 
     /// When a sender that only the peer's lack of room holds up asks whether there is more than it
@@ -137,8 +136,8 @@ impl<P: Payload> Connection<P> {
     /// enough of it, where it has a timer of its own.
     fn probe_at(&self) -> Time {
         let at = self.loss.probe_at();
-        self.controller
-            .no_feedback_deadline()
+        self.decision
+            .no_feedback_deadline
             .map_or(at, |ends_at| at.max(ends_at))
     }
 
@@ -204,24 +203,17 @@ impl<P: Payload> Connection<P> {
         has_sections && self.last_received_at + REPORT_INTERVAL * 2 > self.control.report_at
     }
 
-    /// Hands the ends of sections to the application.
-    pub(super) fn collect_outcomes(&mut self) {
-        while let Some(outcome) = self.outbox.poll_outcome() {
-            self.events.push_back(Event::Outcome(outcome));
-        }
-    }
-
     /// The path stopped carrying anything for so long that what is known of it is stale (RFC 9002,
     /// section 7.6).
     pub(super) fn on_persistent_congestion(&mut self, now: Time, in_flight: u64) {
         self.statistics.sent.persistent_congestions += 1;
-        self.controller.on_timeout(&Timeout {
+        self.controller.on_event(ControllerEvent::Timeout(&Timeout {
             now,
             in_flight: Bytes::new(in_flight),
             window: self.decision.window,
             consecutive: 1,
             duplicate_seen: false,
-        });
+        }));
         self.obey();
     }
 }

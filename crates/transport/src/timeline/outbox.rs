@@ -5,6 +5,7 @@ mod check;
 mod claims;
 mod copies;
 mod entry;
+mod intake;
 mod queue;
 
 use core::fmt;
@@ -197,18 +198,41 @@ pub struct Notice {
     pub reason: Reason,
 }
 
-/// Why a section was not taken in.
+/// Why a stream accepts nothing more: neither a section, nor a skipped number, nor its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IntakeError {
+    /// The stream has ended.
+    Ended {
+        /// The stream.
+        stream: StreamId,
+    },
+    /// There is no room for one more stream.
+    TooManyStreams {
+        /// The limit.
+        limit: usize,
+    },
+    /// All streams have ended, those that never began too.
+    Finishing,
+    /// The connection is over.
+    Closed,
+}
+
+/// Why a section was not accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SubmitError {
+    /// Its stream accepts nothing more.
+    Stream(IntakeError),
     /// It has no bytes.
     Empty {
         /// The stream it was meant for.
         stream: StreamId,
     },
-    /// The stream has been ended.
-    Ended {
-        /// The stream it was meant for.
-        stream: StreamId,
+    /// It is longer than can ever be sent.
+    TooLong {
+        /// Bytes of the section.
+        length: u32,
+        /// The longest section that can be sent.
+        limit: u64,
     },
     /// It needs itself or a later section.
     NeedsLater {
@@ -219,7 +243,7 @@ pub enum SubmitError {
         /// What it says it needs.
         needs: SectionId,
     },
-    /// There is no room for its bytes.
+    /// There is no room for its bytes now.
     TooManyBytes {
         /// Bytes held.
         held: u64,
@@ -228,17 +252,33 @@ pub enum SubmitError {
         /// The most that may be held.
         limit: u64,
     },
-    /// There is no room for one more section.
+    /// There is no room for one more section now.
     TooManySections {
         /// The most that may be held.
-        limit: usize,
-    },
-    /// There is no room for one more stream.
-    TooManyStreams {
-        /// The most there may be.
-        limit: usize,
+        limit: u64,
     },
 }
+
+impl From<IntakeError> for SubmitError {
+    fn from(error: IntakeError) -> Self {
+        Self::Stream(error)
+    }
+}
+
+impl fmt::Display for IntakeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Ended { stream } => write!(f, "{stream}: has ended"),
+            Self::TooManyStreams { limit } => {
+                write!(f, "outbox: expected at most {limit} streams")
+            }
+            Self::Finishing => write!(f, "the connection is being finished"),
+            Self::Closed => write!(f, "the connection is closed"),
+        }
+    }
+}
+
+impl core::error::Error for IntakeError {}
 
 impl fmt::Display for SubmitError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -249,12 +289,11 @@ impl fmt::Display for SubmitError {
                     "{stream}: a section of 0 bytes was submitted, expected at least 1"
                 )
             }
-            Self::Ended { stream } => {
-                write!(
-                    f,
-                    "{stream}: a section was submitted after the end of the stream"
-                )
-            }
+            Self::Stream(error) => error.fmt(f),
+            Self::TooLong { length, limit } => write!(
+                f,
+                "a section of {length} bytes was submitted, expected at most {limit}"
+            ),
             Self::NeedsLater {
                 stream,
                 section,
@@ -273,9 +312,6 @@ impl fmt::Display for SubmitError {
             ),
             Self::TooManySections { limit } => {
                 write!(f, "outbox: expected at most {limit} sections at once")
-            }
-            Self::TooManyStreams { limit } => {
-                write!(f, "outbox: expected at most {limit} streams")
             }
         }
     }

@@ -5,7 +5,7 @@ use comity_units::{Bytes, PacketNumber, Span, Time};
 
 const PAGE: &str = include_str!("../../../../docs/protocol/feedback.md");
 
-/// The lines of the block with this mark, as words; empty lines and comments are left out.
+/// The lines of the block with this mark, as words, without empty lines and comments.
 fn lines(mark: &str) -> Vec<Vec<&'static str>> {
     let (_, after) = PAGE
         .split_once(&format!("```{mark}\n"))
@@ -46,7 +46,7 @@ fn arrive(meter: &mut dyn Meter, now: Time, tag: Tag) {
 }
 
 #[test]
-fn only_the_meters_of_the_page_are_there() {
+fn the_page_lists_all_meters() {
     let on_the_page: Vec<&str> = PAGE
         .lines()
         .skip_while(|line| !line.starts_with("|---"))
@@ -62,7 +62,7 @@ fn only_the_meters_of_the_page_are_there() {
     assert_eq!(on_the_page, there);
 }
 
-/// What a parameter of the page's table can be and is, against the table of controllers.
+/// The ranges and defaults in the page's table, against the table of controllers.
 #[test]
 fn the_parameters_of_the_page_have_its_defaults() {
     for (name, expected) in [("real", 6), ("tfrc", 7)] {
@@ -121,7 +121,7 @@ fn psp_counts_rounds_as_on_the_page() {
 }
 
 #[test]
-fn real_decides_levels_as_on_the_page() {
+fn real_chooses_levels_as_on_the_page() {
     let mut meter = build("real", "");
     let mut count = 0;
     for line in lines("real") {
@@ -185,7 +185,7 @@ fn tfrc_reports_as_on_the_page() {
             panic!("{line:?}: {told:?}")
         };
         let expected: f64 = number(line[1]);
-        // As many digits as the page has.
+        // As many digits as on the page.
         assert!(
             (rate - expected).abs() <= expected * 1e-6,
             "{line:?}: {rate}"
@@ -194,7 +194,7 @@ fn tfrc_reports_as_on_the_page() {
     }
 }
 
-/// Every packet that asks for an answer is answered at once, and there is nothing else to say.
+/// Every ack-eliciting packet is answered at once, and these meters have nothing else to report.
 #[test]
 fn iftp_and_rap_answer_every_packet() {
     for name in ["iftp", "rap"] {

@@ -11,7 +11,7 @@ use crate::wire::bytes;
 
 const PAGE: &str = include_str!("../../../../docs/protocol/core.md");
 
-/// What the example on the page says in words, in the words of the code.
+/// The example of the page as values of the code.
 fn example() -> (header::Data, Stamp, Vec<Frame<'static>>) {
     const RANGES: &[AckRange] = &[
         AckRange {

@@ -80,16 +80,6 @@ impl<P: Payload> Outbox<P> {
         self.claims.answered
     }
 
-    /// How many sections the peer keeps apart: no more are begun beside those that have no outcome.
-    pub const fn set_most_open(&mut self, sections: u64) {
-        self.max_open = sections;
-    }
-
-    /// How many sections the peer keeps apart.
-    pub const fn max_open(&self) -> u64 {
-        self.max_open
-    }
-
     /// Whether something may leave with this credit
     /// ([`PathEstimate::credit`](super::PathEstimate::credit)).
     pub fn has_credit(&self, credit: u64) -> bool {
@@ -112,7 +102,7 @@ impl<P: Payload> Outbox<P> {
     /// has not room for all that waits, such sections are begun in the order of their stream: else
     /// one that nothing but its predecessors could free might take their room.
     fn in_place_of(&self, key: Key, credit: u64) -> Option<Key> {
-        if self.claims.sections >= self.max_open {
+        if self.claims.sections >= self.intake.max_open() {
             return None;
         }
         let left = credit.saturating_sub(self.claims.open);

@@ -8,7 +8,10 @@ use comity_units::Time;
 use super::check::FeasibilityCheck;
 use super::claims::{Claim, Claims};
 use super::entry::{Entry, Stage, Urgency};
-use super::{Accounts, Chunk, Config, Fate, Notice, Outcome, PathEstimate, SubmitError};
+use super::intake::Intake;
+use super::{
+    Accounts, Chunk, Config, Fate, IntakeError, Notice, Outcome, PathEstimate, SubmitError,
+};
 use crate::timeline::ranges::Ranges;
 use crate::timeline::section::{
     DropPolicy, Meta, Outgoing, Payload, Reason, Reliability, SectionId, StreamId,
@@ -60,8 +63,7 @@ pub struct Outbox<P: Payload> {
     pub(super) submitted: u64,
     /// What the peer may be asked to set aside, or was.
     pub(super) claims: Claims,
-    /// How many sections the peer keeps apart.
-    pub(super) max_open: u64,
+    pub(super) intake: Intake,
     pub(super) accounts: Accounts,
     pub(super) look: FeasibilityCheck,
 }
@@ -69,10 +71,10 @@ pub struct Outbox<P: Payload> {
 #[derive(Debug, Default)]
 pub(super) struct Stream {
     /// The number of the next section.
-    next: u64,
+    pub(super) next: u64,
     /// Everything below is acknowledged or given up.
     floor: u64,
-    ended: bool,
+    pub(super) ended: bool,
     /// How much its sections of late matter.
     importances: Importances,
     /// The latest sections that were given up: what needs them is worthless.
@@ -81,6 +83,13 @@ pub(super) struct Stream {
     /// for them until it is told that the floor has passed them, and where they have no deadline it
     /// would do so for ever.
     lost: BTreeSet<SectionId>,
+}
+
+impl Stream {
+    /// How many numbers lie between the floor and the next section: what the peer keeps apart.
+    pub(super) const fn span(&self) -> u64 {
+        self.next - self.floor
+    }
 }
 
 impl<P: Payload> Outbox<P> {
@@ -103,7 +112,7 @@ impl<P: Payload> Outbox<P> {
             held: 0,
             submitted: 0,
             claims: Claims::default(),
-            max_open: u64::MAX,
+            intake: Intake::default(),
             accounts: Accounts::default(),
             look: FeasibilityCheck::new(&config),
         }
@@ -129,31 +138,7 @@ impl<P: Payload> Outbox<P> {
     pub fn submit(&mut self, now: Time, section: Outgoing<P>) -> Result<SectionId, SubmitError> {
         let stream = section.stream;
         let length = section.payload.len();
-        let limits = &self.config;
-        if length == 0 {
-            return Err(SubmitError::Empty { stream });
-        }
-        if self.entries.len() + self.outcomes.len() >= limits.max_sections {
-            let limit = limits.max_sections;
-            return Err(SubmitError::TooManySections { limit });
-        }
-        if u64::from(length) > limits.max_bytes.saturating_sub(self.held) {
-            return Err(SubmitError::TooManyBytes {
-                held: self.held,
-                length,
-                limit: limits.max_bytes,
-            });
-        }
-        let id = self.next_number(stream)?;
-        if let Some(needs) = section.needs
-            && needs >= id
-        {
-            return Err(SubmitError::NeedsLater {
-                stream,
-                section: id,
-                needs,
-            });
-        }
+        let id = self.admit(stream, length, section.needs)?;
         let state = self.streams.entry(stream).or_default();
         state.next += 1;
         state.importances.on_section(now, section.importance);
@@ -219,25 +204,15 @@ impl<P: Payload> Outbox<P> {
         Ok(id)
     }
 
-    /// The number of the next section of a stream.
-    fn next_number(&self, stream: StreamId) -> Result<SectionId, SubmitError> {
-        match self.streams.get(&stream) {
-            Some(known) if known.ended => Err(SubmitError::Ended { stream }),
-            Some(known) => Ok(SectionId(known.next)),
-            None if self.streams.len() >= self.config.max_streams => {
-                let limit = self.config.max_streams;
-                Err(SubmitError::TooManyStreams { limit })
-            }
-            None => Ok(SectionId(0)),
-        }
-    }
-
     /// Uses up the next number of a stream without a section: the peer gets a gap with this reason.
     /// Later sections that need this number are given up. No outcome follows.
     ///
+    /// Of a number that is further from the floor than the peer keeps sections apart, the peer
+    /// learns by the floor alone.
+    ///
     /// # Errors
-    /// [`SubmitError::Ended`] and [`SubmitError::TooManyStreams`]; nothing has changed then.
-    pub fn skip(&mut self, stream: StreamId, reason: Reason) -> Result<SectionId, SubmitError> {
+    /// [`IntakeError`]; nothing has changed then.
+    pub fn skip(&mut self, stream: StreamId, reason: Reason) -> Result<SectionId, IntakeError> {
         let section = self.next_number(stream)?;
         self.streams.entry(stream).or_default().next += 1;
         self.note_given_up((stream, section), reason);
@@ -246,25 +221,26 @@ impl<P: Payload> Outbox<P> {
         Ok(section)
     }
 
-    /// Ends a stream: no more sections can be submitted. Returns how many there were; `None` when
-    /// it had ended already, or is one more than there may be.
-    pub fn end(&mut self, stream: StreamId) -> Option<u64> {
-        let has_room = self.streams.len() < self.config.max_streams;
-        match self.streams.get_mut(&stream) {
-            Some(state) if state.ended => None,
-            Some(state) => {
-                state.ended = true;
-                Some(state.next)
-            }
-            None => has_room.then(|| {
-                let ended = Stream {
-                    ended: true,
-                    ..Stream::default()
-                };
-                self.streams.insert(stream, ended);
-                0
-            }),
-        }
+    /// Ends a stream: no more sections can be submitted. Returns how many there were.
+    ///
+    /// # Errors
+    /// [`IntakeError`]; nothing has changed then.
+    pub fn end(&mut self, stream: StreamId) -> Result<u64, IntakeError> {
+        let SectionId(next) = self.next_number(stream)?;
+        self.streams.entry(stream).or_default().ended = true;
+        Ok(next)
+    }
+
+    /// Ends all streams, those that have not begun too. Returns those that had not ended, with how
+    /// many sections each had.
+    pub fn finish(&mut self) -> Vec<(StreamId, u64)> {
+        self.intake.finish();
+        let open = self.streams.iter_mut().filter(|(_, state)| !state.ended);
+        open.map(|(stream, state)| {
+            state.ended = true;
+            (*stream, state.next)
+        })
+        .collect()
     }
 
     /// How many sections each stream has had, by the number of the stream.
@@ -286,9 +262,7 @@ impl<P: Payload> Outbox<P> {
             self.give_up(key, Reason::Cancelled);
             self.change(key, |entry| entry.on_lost(&(0..u32::MAX)));
         }
-        for state in self.streams.values_mut() {
-            state.ended = true;
-        }
+        self.intake.close();
     }
 
     /// The next piece to put into a packet with room for `most` payload bytes.
@@ -493,14 +467,6 @@ impl<P: Payload> Outbox<P> {
         SectionId(self.streams.get(&stream).map_or(0, |state| state.floor))
     }
 
-    /// How many numbers lie between the floor of a stream and its next section: what the peer has
-    /// to keep apart.
-    pub fn span(&self, stream: StreamId) -> u64 {
-        self.streams
-            .get(&stream)
-            .map_or(0, |state| state.next - state.floor)
-    }
-
     /// A stream whose floor has moved past a section that was not acknowledged, since it was told
     /// last.
     pub fn floor_to_tell(&self) -> Option<(StreamId, SectionId)> {
@@ -617,6 +583,9 @@ impl<P: Payload> Outbox<P> {
             state.given_up.insert(section);
             if state.given_up.len() > self.config.max_sections {
                 state.given_up.pop_first();
+            }
+            if section.0.saturating_sub(state.floor) >= self.intake.max_open() {
+                return;
             }
         }
         self.tell(Notice {

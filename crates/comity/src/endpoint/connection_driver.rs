@@ -1,0 +1,304 @@
+//! The driver's half of a connection: between its session and its queues.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use bytes::Bytes;
+use comity_transport::timeline;
+use comity_transport::wire::CloseCode;
+use comity_units::Time;
+
+use super::clock::Clock;
+use super::connection_shared::{ConnectionShared, SharedTransport};
+use super::events::{Advice, Event};
+use super::outgoing::Outgoing as OutgoingDatagrams;
+use crate::error::CloseReason;
+use crate::section::{About, Gap, Item, Partial, Received};
+use crate::session::{Closed, ConnectionId, Event as SessionEvent, Session, lock};
+use crate::transport::{Delivery, Meta, Transport, TransportEvent};
+
+/// Received sections that wait for the application outside of the connection: so many items,
+const MAX_ITEMS: usize = 256;
+/// and bytes, or a quarter of the receive buffer if that is less.
+const MAX_BYTES: usize = 1 << 20;
+/// Packets of one connection that leave before the next connection has its turn.
+const MAX_PACKETS: usize = 64;
+
+/// What serving connections needs and leaves, for any of them.
+#[derive(Debug, Default)]
+pub(super) struct Scratch {
+    /// Those whose applications are to be told that something arrived: together, since each may
+    /// wake a thread.
+    pub(super) arrived: Vec<Arc<ConnectionShared>>,
+    /// Datagrams that leave.
+    pub(super) out: OutgoingDatagrams,
+    /// Connections with paced packets among them.
+    pub(super) planned: Vec<ConnectionId>,
+}
+
+/// What serving a connection came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Served {
+    /// Nothing more can be done now.
+    Idle,
+    /// More packets may leave at once.
+    Busy,
+}
+
+#[derive(Debug)]
+pub(super) struct ConnectionDriver {
+    pub(super) shared: Arc<ConnectionShared>,
+    /// Why it is over, from the moment at which that is known.
+    end: Option<CloseReason>,
+    /// Whether the application has been told.
+    is_told: bool,
+    /// Whether its controller sets when each packet leaves.
+    pub(super) times_departures: bool,
+}
+
+impl ConnectionDriver {
+    pub(super) fn new(shared: Arc<ConnectionShared>) -> Self {
+        Self {
+            shared,
+            end: None,
+            is_told: false,
+            times_departures: false,
+        }
+    }
+
+    /// Does everything that there is to do for the connection, and gathers its packets.
+    pub(super) fn serve(
+        &mut self,
+        now: Time,
+        clock: Clock,
+        session: &mut Session<SharedTransport>,
+        scratch: &mut Scratch,
+        max_segments: usize,
+    ) -> Served {
+        let Scratch {
+            arrived,
+            out,
+            planned,
+        } = scratch;
+        self.shared.unschedule();
+        let mut has_more = self.deliver(now, clock, arrived);
+        let served = self.transmit(now, session, out, max_segments);
+        *lock(&self.shared.session) = session.statistics();
+        self.hear(session);
+        self.collect(now);
+        if self.end.is_some() {
+            has_more = self.deliver(now, clock, arrived);
+        }
+        let transport = lock(&self.shared.transport);
+        if transport.has_planned() {
+            planned.push(session.id());
+        }
+        self.times_departures = transport.times_departures();
+        match has_more {
+            true => Served::Busy,
+            false => served,
+        }
+    }
+
+    /// Hands sections over as long as there is room for them. Whether some were thrown away that
+    /// nobody will take: then there may be more, and whether the connection is over is to be looked
+    /// at once more. No timer and no packet brings that about when it has ended.
+    fn deliver(
+        &mut self,
+        now: Time,
+        clock: Clock,
+        arrived: &mut Vec<Arc<ConnectionShared>>,
+    ) -> bool {
+        if self.is_told && lock(&self.shared.inbound).is_over {
+            return false;
+        }
+        let is_abandoned = self.shared.is_abandoned.load(Ordering::SeqCst);
+        let mut transport = lock(&self.shared.transport);
+        // What nobody has accepted yet is not received yet, and not counted so.
+        if transport.awaits_taker() && self.end.is_none() && !is_abandoned {
+            transport.set_stalled(true, false);
+            return false;
+        }
+        if is_abandoned && self.end.is_some() {
+            // Nobody watches what would be run out.
+            transport.close(now, CloseCode::DONE, "");
+        }
+        let quarter = usize::try_from(transport.receive_buffer() / 4).unwrap_or(usize::MAX);
+        let mut inbound = lock(&self.shared.inbound);
+        if is_abandoned {
+            inbound.items.clear();
+            inbound.bytes = 0;
+        }
+        let before = inbound.items.len();
+        let mut is_stalled = false;
+        let mut delivered = 0;
+        loop {
+            if inbound.items.len() >= MAX_ITEMS || inbound.bytes >= MAX_BYTES.min(quarter) {
+                is_stalled = true;
+                break;
+            }
+            if is_abandoned && delivered >= MAX_ITEMS {
+                break;
+            }
+            let Some(delivery) = transport.poll_delivery(now) else {
+                break;
+            };
+            delivered += 1;
+            if is_abandoned {
+                continue;
+            }
+            let item = item(delivery, &transport, clock);
+            inbound.bytes += item.size();
+            inbound.items.push_back(item);
+        }
+        inbound.is_stalled = is_stalled;
+        // What is run out after the end comes in its time.
+        let is_played_out = !transport.has_deliveries();
+        inbound.is_over = self.end.is_some() && !is_stalled && is_played_out;
+        let is_news = inbound.items.len() > before || inbound.is_over;
+        drop(inbound);
+        transport.set_stalled(is_stalled, is_abandoned);
+        drop(transport);
+        if is_news {
+            arrived.push(self.shared.clone());
+        }
+        is_abandoned && delivered > 0
+    }
+
+    fn transmit(
+        &self,
+        now: Time,
+        session: &mut Session<SharedTransport>,
+        out: &mut OutgoingDatagrams,
+        max_segments: usize,
+    ) -> Served {
+        for _ in 0..MAX_PACKETS {
+            let Some(datagram) = session.poll_transmit(now, &mut out.bytes) else {
+                return Served::Idle;
+            };
+            out.push(Some(session.id()), datagram, max_segments);
+        }
+        Served::Busy
+    }
+
+    /// Paced packets have just been handed to the system.
+    pub(super) fn on_sent(&self, now: Time) {
+        lock(&self.shared.transport).on_sent(now);
+    }
+
+    /// Takes over what the session tells.
+    fn hear(&mut self, session: &mut Session<SharedTransport>) {
+        while let Some(event) = session.poll_event() {
+            match event {
+                SessionEvent::PathChanged { from, to } => {
+                    self.shared.address.send_replace(to);
+                    self.shared.tell(Event::PathChanged { from, to });
+                }
+                SessionEvent::Closed(closed) if closed != Closed::ByProtocol => {
+                    self.end.get_or_insert(CloseReason::Keys(closed));
+                }
+                SessionEvent::Established { .. }
+                | SessionEvent::PathUnanswered { .. }
+                | SessionEvent::Closed(_) => {}
+            }
+        }
+    }
+
+    /// Takes over what the transport tells.
+    fn collect(&mut self, now: Time) {
+        let mut has_room = false;
+        let mut transport = lock(&self.shared.transport);
+        while let Some(event) = transport.poll_event(now) {
+            match event {
+                TransportEvent::Closed(reason) => {
+                    self.end.get_or_insert(reason);
+                }
+                TransportEvent::Outcome(outcome) => {
+                    has_room = true;
+                    self.shared.tell(Event::Outcome(outcome));
+                }
+                TransportEvent::PathSize(size) => {
+                    self.shared.size.send_replace(Some(size));
+                    self.shared.tell(Event::PathSize(size));
+                }
+                TransportEvent::Target(target) => {
+                    self.shared.target.send_replace(Advice {
+                        target: Some(target),
+                        is_over: false,
+                    });
+                }
+            }
+        }
+        has_room |= transport.take_more_open();
+        let is_told_of_room = has_room && self.shared.is_waited_for.swap(false, Ordering::SeqCst);
+        drop(transport);
+        if is_told_of_room {
+            self.shared.room.notify_waiters();
+        }
+        if self.end.is_some() && !self.is_told {
+            self.tell_end(now);
+        }
+    }
+
+    fn tell_end(&mut self, now: Time) {
+        self.is_told = true;
+        let end = self.end.clone().unwrap_or(CloseReason::EndpointClosed);
+        let session = *lock(&self.shared.session);
+        {
+            let mut transport = lock(&self.shared.transport);
+            let last = transport.stats(now, &session);
+            transport.trace_end(now, &end, &last);
+            // It ends once.
+            let _ = self.shared.last.set(last);
+        }
+        self.shared.end.send_replace(Some(end.clone()));
+        self.shared.room.notify_waiters();
+        self.shared
+            .target
+            .send_modify(|target| target.is_over = true);
+        self.shared.tell(Event::Closed(end));
+    }
+
+    /// The endpoint forgets the connection: whoever still waits has to know.
+    pub(super) fn forget(&mut self, now: Time) {
+        if !self.is_told {
+            self.end.get_or_insert(CloseReason::EndpointClosed);
+            lock(&self.shared.transport).close(now, CloseCode::SHUTDOWN, "");
+            self.collect(now);
+        }
+        self.shared.end_inbound();
+    }
+}
+
+fn item(delivery: Delivery<Bytes>, transport: &Transport, clock: Clock) -> Item {
+    let local = |time: Time| transport.to_local(time);
+    let about = |meta: &Meta| About {
+        importance: meta.importance,
+        source_time: clock.instant_or_origin(local(meta.source_time)),
+        deadline: clock.instant(local(meta.deadline)),
+        needs: meta.needs,
+        length: meta.length,
+    };
+    match delivery {
+        Delivery::Section(section) => Item::Section(Received {
+            stream: section.meta.stream,
+            id: section.meta.section,
+            about: about(&section.meta),
+            completed: clock.instant_or_origin(section.completed),
+            is_late: section.is_late,
+            payload: section.payload,
+        }),
+        Delivery::Gap(gap) => Item::Gap(Gap {
+            stream: gap.stream,
+            id: gap.section,
+            reason: gap.reason,
+            partial: gap
+                .partial
+                .map(|partial: timeline::inbox::Partial<_>| Partial {
+                    about: about(&partial.meta),
+                    payload: partial.payload,
+                    missing: partial.missing,
+                }),
+        }),
+    }
+}

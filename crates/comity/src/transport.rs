@@ -1,0 +1,738 @@
+//! The deadline transport as what a session carries, without sockets and clocks.
+//!
+//! A host that has an event loop of its own gives a [`Session`](crate::session::Session) the
+//! datagrams that arrive and sends those that it gives out; the session's [`Transport`] takes
+//! [`Outgoing`] sections and gives [`Delivery`] and [`TransportEvent`].
+//!
+//! ```
+//! use comity::session::{
+//!     Caller, CallerConfig, CallerCredentials, Ecn, Listener, ListenerConfig,
+//!     ListenerCredentials, PresharedKey, Randomness,
+//! };
+//! use comity::transport::{Delivery, Outgoing};
+//! use comity::{Bytes, Config, Importance, Seed, Span, StreamId, Time, Transport};
+//! use std::net::SocketAddr;
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let key = PresharedKey::new([7; 32]);
+//! let config = Config::builder().preshared_key(key.clone()).build()?;
+//! let mut parameters = Vec::new();
+//! config.parameters().encode(&mut parameters)?;
+//! // A program takes `Randomness::system()` and seeds from it.
+//! let mut randomness = Randomness::seeded(Seed::new(1));
+//! let here: SocketAddr = "192.0.2.1:4000".parse()?;
+//! let there: SocketAddr = "192.0.2.2:5000".parse()?;
+//! let mut now = Time::from_millis(1);
+//!
+//! let credentials = ListenerCredentials::Shared(key.clone());
+//! let mut listener = Listener::new(
+//!     now,
+//!     ListenerConfig::new(credentials, parameters.clone()),
+//!     Transport::opener(config.clone(), Seed::new(2)),
+//!     randomness.split(),
+//! )?;
+//! let mut caller = Caller::new(
+//!     now,
+//!     there,
+//!     CallerConfig::new(CallerCredentials::Shared(key), parameters),
+//!     Transport::opener(config, Seed::new(3)),
+//!     randomness.split(),
+//! )?;
+//!
+//! let (mut is_submitted, mut received) = (false, None);
+//! let mut datagram = Vec::new();
+//! while received.is_none() {
+//!     if let Some(session) = caller.session_mut()
+//!         && !is_submitted
+//!     {
+//!         let section = Outgoing {
+//!             stream: StreamId(0),
+//!             importance: Importance(0),
+//!             source_time: now,
+//!             deadline: now + Span::from_millis(100),
+//!             needs: None,
+//!             payload: Bytes::from("a frame"),
+//!         };
+//!         session.protocol_mut().submit(now, section)?;
+//!         is_submitted = true;
+//!     }
+//!     // A program writes to its socket here, and reads from it.
+//!     while caller.poll_transmit(now, &mut datagram).is_some() {
+//!         listener.handle_datagram(now, here, Ecn::NotCapable, &mut datagram);
+//!         datagram.clear();
+//!     }
+//!     while listener.poll_transmit(now, &mut datagram).is_some() {
+//!         caller.handle_datagram(now, there, Ecn::NotCapable, &mut datagram);
+//!         datagram.clear();
+//!     }
+//!     let first = listener.ids().next();
+//!     if let Some(id) = first
+//!         && let Some(transport) = listener.protocol_mut(id)
+//!     {
+//!         received = transport.poll_delivery(now);
+//!     }
+//!     // And waits for a datagram or this time.
+//!     now = now.max(caller.next_timer().min(listener.next_timer()));
+//!     assert!(!now.is_never(), "something is under way");
+//!     caller.on_timer(now);
+//!     listener.on_timer(now);
+//! }
+//! assert!(matches!(received, Some(Delivery::Section(section)) if section.payload == "a frame"));
+//! # Ok(())
+//! # }
+//! ```
+
+use bytes::Bytes;
+use comity_congestion::table::{self, Parameters as ControllerParameters, Row, Setup};
+use comity_congestion::{Controller, Meter};
+pub use comity_transport::datagram::Target;
+use comity_transport::datagram::{self, Connection};
+pub use comity_transport::timeline::inbox::{
+    Gap as MissingSection, Partial as PartialSection, Received as DeliveredSection,
+};
+pub use comity_transport::timeline::outbox::{IntakeError, SubmitError};
+pub use comity_transport::timeline::{Delivery, Meta, Outgoing};
+use comity_transport::timeline::{Outcome, Reason, SectionId, StreamId};
+use comity_transport::wire::parameters::{Parameters, Reliability};
+use comity_transport::wire::{CloseCode, limits};
+use comity_units::{PacketNumber, Seed, Span, Time};
+use hdrhistogram::Histogram;
+
+use crate::config::Config;
+use crate::error::CloseReason;
+use crate::session::{
+    BadParameters, Ecn, Opener, PathFrame, Protocol, Role, SessionStatistics, Transmit,
+};
+use crate::statistics::{Pacing, Statistics};
+use crate::trace::{Ended, PacketRecord, Record, Settled, Size, Skipped, Submitted, Trace};
+
+/// How many planned releases are remembered until the packets have left: more than one batch has.
+const MAX_PLANNED: usize = 256;
+
+/// The longest pacing error that is distinguished, in ns.
+const LONGEST_ERROR: u64 = 10_000_000_000;
+
+/// How soon a connection is asked again that wants to be, though it had nothing to do just before.
+const SOON: Span = Span::from_micros(100);
+
+/// What happened in a [`Transport`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum TransportEvent {
+    /// What became of a section that was submitted.
+    Outcome(Outcome),
+    /// What the application may send has changed.
+    Target(Target),
+    /// The path was found to carry datagrams of another size than before.
+    PathSize(PathSize),
+    /// The transport is closed. The last event.
+    Closed(CloseReason),
+}
+
+/// How large datagrams may be on a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PathSize {
+    /// The bytes of a full datagram from now on, without the headers of UDP and IP.
+    pub datagram: u32,
+    /// The largest datagram that both ends accept.
+    pub max: u32,
+}
+
+/// The deadline transport of one connection, driven as a session's [`Protocol`].
+///
+/// It is built from both ends' transport parameters: the smaller datagram and the larger latency
+/// hold, the peer says how it acknowledges, how much it takes at first, and which meter it wants.
+#[derive(Debug)]
+pub struct Transport {
+    connection: Connection<Bytes>,
+    peer: Parameters,
+    latency: Span,
+    controller: &'static Row,
+    controller_parameters: ControllerParameters,
+    setup: Setup,
+    /// Whether the application takes no more sections at present.
+    is_stalled: bool,
+    /// Whether the pacer has held back what waits to be sent, without interruption by anything
+    /// else.
+    is_paced: bool,
+    /// When it last had nothing to send.
+    idle_at: Time,
+    /// When the packets that were polled last were to leave.
+    planned: Vec<Time>,
+    /// By how much they missed it.
+    pacing: Option<Box<Histogram<u32>>>,
+    opened_at: Time,
+    /// The latest time that was passed in. Threads that share a transport read the clock apart.
+    latest: Time,
+    /// Closes as soon as everything is settled.
+    is_finishing: bool,
+    /// How many sections the peer was known to keep apart.
+    max_open: u64,
+    /// What sealing adds to a payload.
+    sealing: u32,
+    trace: Option<Box<Trace>>,
+}
+
+impl Transport {
+    /// A connection between an end configured so and one with the parameters `peer`.
+    ///
+    /// `overhead` is what sealing adds to a payload, in bytes, and `seed` that of everything random
+    /// in it.
+    ///
+    /// # Errors
+    ///
+    /// [`BadParameters`] when the two cannot work together.
+    pub fn open(
+        now: Time,
+        role: Role,
+        config: &Config,
+        overhead: usize,
+        peer: Parameters,
+        seed: Seed,
+    ) -> Result<Self, BadParameters> {
+        let own = config.transport();
+        let sealing = u32::try_from(overhead).map_err(|_| BadParameters)?;
+        let datagram = (own.payload + limits::SEALING).min(peer.max_datagram.into());
+        let transport = datagram::Config {
+            payload: datagram.checked_sub(sealing).ok_or(BadParameters)?,
+            overhead: own.overhead - limits::SEALING + sealing,
+            expect_deadlines: peer.reliability != Reliability::Full,
+            // The handshake said whether the peer sees marks: without that, asking for them is
+            // pointless.
+            ecn: own.ecn && peer.ecn,
+            keep_alive: keep_alive(own.keep_alive, peer.idle_timeout),
+            seed,
+            ..*own
+        };
+        let transport = datagram::Config {
+            base_payload: Some((limits::MIN_INITIAL as u32).saturating_sub(sealing))
+                .filter(|base| *base < transport.payload),
+            ..transport
+        };
+        let setup = Setup {
+            seed: seed.derive("controller"),
+            ..Setup::new(comity_units::Bytes::new(transport.payload.into()))
+        };
+        let controller = config
+            .row()
+            .build(&setup, &config.settings().controller_parameters)
+            .map_err(|_| BadParameters)?;
+        let meter = match &peer.meter {
+            None if peer.meter_parameters.is_some() => return Err(BadParameters),
+            None => None,
+            Some(name) => Some(meter(name, peer.meter_parameters.as_deref(), &setup)?),
+        };
+        let mut connection = Connection::new(transport, peer.max_ack_delay, controller, meter, now)
+            .map_err(|_| BadParameters)?;
+        connection.set_initial_credit(peer.initial_credit, peer.max_open_sections);
+        let trace = config
+            .qlog()
+            .map(|qlog| Box::new(qlog.connection(role, now, config.controller())));
+        if trace.is_some() {
+            connection.keep_losses();
+        }
+        Ok(Self {
+            latency: Span::from(config.settings().latency).max(peer.latency),
+            connection,
+            peer,
+            controller: config.row(),
+            controller_parameters: config.settings().controller_parameters.clone(),
+            setup,
+            is_stalled: false,
+            is_paced: false,
+            idle_at: Time::ZERO,
+            planned: Vec::new(),
+            pacing: None,
+            opened_at: now,
+            latest: now,
+            is_finishing: false,
+            max_open: 0,
+            sealing,
+            trace,
+        })
+    }
+
+    /// What makes the connections of an endpoint configured so; `seed` names their random streams.
+    pub fn opener(config: Config, seed: Seed) -> Opener<Self> {
+        let mut count = 0;
+        Box::new(move |now, role, overhead, parameters| {
+            let peer = Parameters::decode(parameters).map_err(|_| BadParameters)?;
+            count += 1;
+            Self::open(now, role, &config, overhead, peer, seed.index(count))
+        })
+    }
+
+    /// Times do not decrease from call to call of the connection.
+    fn advance(&mut self, now: Time) -> Time {
+        self.latest = self.latest.max(now);
+        self.latest
+    }
+
+    /// Submits a section, and gives it its number. Its times are on the clock of `now`.
+    ///
+    /// # Errors
+    ///
+    /// [`SubmitError`]; nothing has changed then.
+    pub fn submit(
+        &mut self,
+        now: Time,
+        section: Outgoing<Bytes>,
+    ) -> Result<SectionId, SubmitError> {
+        let now = self.advance(now);
+        let traced = self.trace.is_some().then(|| section.clone());
+        let id = self.connection.submit(now, section)?;
+        if let Some(section) = traced {
+            self.trace(now, |trace, _| {
+                Record::Submitted(Submitted::new(trace, id, &section))
+            });
+        }
+        Ok(id)
+    }
+
+    /// Whether there is room for a section of `length` bytes in every stream so far, or there never
+    /// will be.
+    pub fn has_room(&self, length: usize) -> bool {
+        self.connection.has_room(length as u64)
+    }
+
+    /// Sections and bytes in the send buffer.
+    pub(crate) fn held(&self) -> (u32, u64) {
+        let (sections, bytes) = self.connection.held();
+        (u32::try_from(sections).unwrap_or(u32::MAX), bytes)
+    }
+
+    /// Whether the peer keeps more sections apart than at the last call.
+    pub(crate) fn take_more_open(&mut self) -> bool {
+        let before = std::mem::replace(&mut self.max_open, self.connection.max_open());
+        self.max_open > before
+    }
+
+    /// Uses up the next number of a stream without a section: the peer gets a gap with this reason.
+    ///
+    /// # Errors
+    ///
+    /// [`IntakeError`]; nothing has changed then.
+    pub fn skip(
+        &mut self,
+        now: Time,
+        stream: StreamId,
+        reason: Reason,
+    ) -> Result<SectionId, IntakeError> {
+        let now = self.advance(now);
+        let id = self.connection.skip(stream, reason)?;
+        self.trace(now, |_, _| {
+            Record::Skipped(Skipped::new(stream, id, reason))
+        });
+        Ok(id)
+    }
+
+    /// Withdraws a section, and what needs it; whether there was anything to withdraw.
+    pub fn cancel(&mut self, stream: StreamId, section: SectionId) -> bool {
+        self.connection.cancel(stream, section)
+    }
+
+    /// Finishes a stream: no more sections come.
+    ///
+    /// # Errors
+    ///
+    /// [`IntakeError`] when it is finished already, or one too many.
+    pub fn finish_stream(&mut self, stream: StreamId) -> Result<(), IntakeError> {
+        self.connection.end(stream)
+    }
+
+    /// Finishes all streams, and closes with [`CloseCode::DONE`] when every section has its outcome
+    /// and the peer knows.
+    pub fn finish(&mut self) {
+        if !self.is_finishing && self.connection.is_open() {
+            self.is_finishing = true;
+            self.connection.finish();
+        }
+    }
+
+    /// Closes at once: what has not arrived becomes a gap at the peer.
+    pub fn close(&mut self, now: Time, code: CloseCode, reason: &str) {
+        let now = self.advance(now);
+        self.connection.close(now, code, reason);
+    }
+
+    /// Why the transport is closed; `None` while it is open.
+    pub fn close_reason(&self) -> Option<CloseReason> {
+        self.connection.close_reason().map(|reason| {
+            use datagram::CloseReason as Reason;
+            match reason.clone() {
+                Reason::Idle => CloseReason::Idle {
+                    after: self.connection.config().idle_timeout.into(),
+                },
+                Reason::Local { code, reason } => CloseReason::Local { code, reason },
+                Reason::Peer { code, reason } => CloseReason::Peer { code, reason },
+                Reason::Violation(violation) => CloseReason::Violation(violation),
+            }
+        })
+    }
+
+    /// The next section or gap, each exactly once, in the order of its stream.
+    pub fn poll_delivery(&mut self, now: Time) -> Option<Delivery<Bytes>> {
+        let now = self.advance(now);
+        let delivery = self.connection.poll_delivery(now)?;
+        self.trace(now, |trace, connection| {
+            Record::delivery(trace, &delivery, |time| connection.to_local(time))
+        });
+        Some(delivery)
+    }
+
+    /// The next event. Outcomes that are not polled count as held sections.
+    pub fn poll_event(&mut self, now: Time) -> Option<TransportEvent> {
+        let now = self.advance(now);
+        let event = self.connection.poll_event()?;
+        Some(match event {
+            datagram::Event::Outcome(outcome) => {
+                self.trace(now, |_, _| Record::Settled(Settled::new(&outcome)));
+                TransportEvent::Outcome(outcome)
+            }
+            datagram::Event::TargetBitrate(target) => TransportEvent::Target(target),
+            datagram::Event::PathSize { payload, most } => {
+                let size = PathSize {
+                    datagram: payload.saturating_add(self.sealing),
+                    max: most.saturating_add(self.sealing),
+                };
+                self.trace(now, |_, _| Record::Size(Size { new: size.datagram }));
+                TransportEvent::PathSize(size)
+            }
+            datagram::Event::Closed(_) => TransportEvent::Closed(self.close_reason()?),
+        })
+    }
+
+    /// Everything that is known at `now`; `session` is what the session counted.
+    pub fn stats(&self, now: Time, session: &SessionStatistics) -> Statistics {
+        Statistics {
+            pacing: self.pacing_errors(),
+            ..Statistics::new(
+                now.saturating_since(self.opened_at),
+                self.controller.name,
+                &self.connection.statistics(),
+                session,
+                self.connection.clock_drift_ppm(),
+            )
+        }
+    }
+
+    fn pacing_errors(&self) -> Pacing {
+        let Some(histogram) = &self.pacing else {
+            return Pacing::default();
+        };
+        let us = |nanos: u64| Span::from_nanos(nanos).as_secs_f64() * 1e6;
+        Pacing {
+            packets: histogram.len(),
+            mean_us: histogram.mean() / 1e3,
+            p50_us: us(histogram.value_at_quantile(0.5)),
+            p99_us: us(histogram.value_at_quantile(0.99)),
+            p999_us: us(histogram.value_at_quantile(0.999)),
+            max_us: us(histogram.max()),
+        }
+    }
+
+    /// Whether every section has its outcome, and the peer knows all that it has to know.
+    pub fn is_settled(&self) -> bool {
+        self.connection.is_settled()
+    }
+
+    /// Bytes of sections that wait to be sent.
+    pub fn backlog(&self) -> u64 {
+        self.connection.backlog()
+    }
+
+    /// The local time at which the peer's clock, on which the times of its sections are, shows
+    /// `time`.
+    pub fn to_local(&self, time: Time) -> Time {
+        self.connection.to_local(time)
+    }
+
+    /// Acknowledges no sections until [`take_sections`](Self::take_sections): nobody takes them
+    /// yet.
+    pub fn await_taker(&mut self) {
+        self.connection.await_taker();
+    }
+
+    /// Whether nobody takes sections yet.
+    pub fn awaits_taker(&self) -> bool {
+        self.connection.awaits_taker()
+    }
+
+    /// Somebody takes sections from now on.
+    pub fn take_sections(&mut self, now: Time) {
+        let now = self.advance(now);
+        self.connection.take_sections(now);
+    }
+
+    /// Nobody takes sections any more: none is acknowledged, and the peer learns that there is no
+    /// room. What has arrived can still be polled.
+    pub fn refuse_sections(&mut self) {
+        self.connection.refuse_sections();
+    }
+
+    /// Whether sections or gaps are still to be polled.
+    pub fn has_deliveries(&self) -> bool {
+        self.connection.has_deliveries()
+    }
+
+    /// Whether the controller sets when each packet leaves.
+    pub(crate) const fn times_departures(&self) -> bool {
+        self.connection.times_departures()
+    }
+
+    /// When the handshake was done.
+    pub(crate) const fn opened_at(&self) -> Time {
+        self.opened_at
+    }
+
+    /// How many bytes of sections this end may have to hold.
+    pub(crate) const fn receive_buffer(&self) -> u64 {
+        self.connection.config().receive_buffer
+    }
+
+    /// Paced packets that were polled since the last call have just left.
+    pub(crate) fn on_sent(&mut self, now: Time) {
+        for planned in self.planned.drain(..) {
+            let error = now.saturating_since(planned).as_nanos();
+            let histogram = self.pacing.get_or_insert_with(|| {
+                let new = Histogram::new_with_bounds(1_000, LONGEST_ERROR, 2);
+                Box::new(new.expect("the bounds are in order, and the digits few"))
+            });
+            histogram.saturating_record(error);
+        }
+    }
+
+    /// The end of the trace, if one is kept.
+    pub(crate) fn trace_end(&mut self, now: Time, reason: &CloseReason, statistics: &Statistics) {
+        self.trace(now, |_, _| {
+            Record::Ended(Box::new(Ended {
+                reason: reason.to_string(),
+                statistics: statistics.clone(),
+            }))
+        });
+    }
+
+    /// The packet that leaves now, or the one that closes a finished connection.
+    fn poll_packet(&mut self, now: Time, out: &mut Vec<u8>) -> Option<datagram::Transmit> {
+        if let Some(sent) = self.connection.poll_transmit(now, out) {
+            return Some(sent);
+        }
+        if !self.is_finishing || !self.connection.is_open() || !self.connection.is_settled() {
+            return None;
+        }
+        self.connection.close(now, CloseCode::DONE, "");
+        self.connection.poll_transmit(now, out)
+    }
+
+    /// The system refused to send a datagram of this size to the peer, as too large.
+    pub(crate) fn on_too_large(&mut self, now: Time, datagram: usize) {
+        let now = self.advance(now);
+        let payload = u32::try_from(datagram)
+            .unwrap_or(u32::MAX)
+            .saturating_sub(self.sealing);
+        self.connection.on_too_large(now, payload);
+    }
+
+    /// What the peer said of itself.
+    pub fn peer(&self) -> &Parameters {
+        &self.peer
+    }
+
+    /// The latency that holds: the larger one of both ends.
+    pub fn latency(&self) -> Span {
+        self.latency
+    }
+
+    /// Whether the application takes no more sections at present: then nothing wakes up for their
+    /// sake, and the core lasts until they are taken, unless nobody ever will.
+    pub(crate) fn set_stalled(&mut self, is_stalled: bool, is_abandoned: bool) {
+        self.is_stalled = is_stalled && !is_abandoned;
+    }
+
+    /// Puts what `record` makes into the trace, if one is kept.
+    fn trace(&mut self, now: Time, record: impl FnOnce(&Trace, &Connection<Bytes>) -> Record) {
+        if let Some(trace) = &mut self.trace {
+            let record = record(trace, &self.connection);
+            trace.record(now, record);
+        }
+    }
+
+    /// What the connection knows after something happened to it.
+    fn trace_state(&mut self, now: Time) {
+        let Some(trace) = &mut self.trace else { return };
+        for lost in self.connection.take_losses() {
+            trace.record(now, Record::Lost(lost));
+        }
+        let path = Box::new(self.connection.statistics().path);
+        trace.record(now, Record::Path(path));
+    }
+
+    /// `planned`: when it was to leave, if pacing held it back.
+    fn trace_sent(
+        &mut self,
+        now: Time,
+        number: PacketNumber,
+        payload: &[u8],
+        planned: Option<Time>,
+    ) {
+        self.trace(now, |trace, connection| {
+            let overhead = connection.config().overhead;
+            let planned = planned.map(|time| trace.since_epoch(time));
+            Record::Sent(PacketRecord::read(number, payload, overhead).planned_at(planned))
+        });
+    }
+
+    /// Whether paced packets were polled since the last call of [`Self::on_sent`].
+    pub(crate) fn has_planned(&self) -> bool {
+        !self.planned.is_empty()
+    }
+}
+
+/// How often an end says something that wants to itself every `own`, to a peer that gives up after
+/// `idle_timeout` (zero: never): two of three packets may be lost on the way.
+fn keep_alive(own: Span, idle_timeout: Span) -> Span {
+    match idle_timeout {
+        Span::ZERO => own,
+        timeout => own.min(timeout / 3),
+    }
+    .max(Span::from_millis(10))
+}
+
+/// The meter that a peer asks for. Its parameters are held against the table like anybody's.
+fn meter(
+    name: &str,
+    parameters: Option<&str>,
+    setup: &Setup,
+) -> Result<Box<dyn Meter>, BadParameters> {
+    let row = table::find(name).map_err(|_| BadParameters)?;
+    let parameters = row
+        .parse_list(parameters.unwrap_or_default())
+        .map_err(|_| BadParameters)?;
+    row.build_meter(setup, &parameters)
+        .and_then(Result::ok)
+        .ok_or(BadParameters)
+}
+
+impl Protocol for Transport {
+    fn on_established(&mut self, now: Time) {
+        self.opened_at = self.advance(now);
+        // It asks for an answer, and the probe timer repeats it until there is one.
+        self.connection.ping();
+    }
+
+    fn on_packet(&mut self, now: Time, number: PacketNumber, ecn: Ecn, payload: &[u8]) {
+        let now = self.advance(now);
+        let before = self.connection.received_packets();
+        // A violation closes the connection by itself, and is its close reason.
+        let _ = self.connection.on_packet(now, number, ecn, payload);
+        // What came again, or after the end, is not counted either.
+        if self.trace.is_some() && self.connection.received_packets() > before {
+            self.trace(now, |_, connection| {
+                let overhead = connection.config().overhead;
+                Record::Received(PacketRecord::read(number, payload, overhead))
+            });
+            self.trace_state(now);
+        }
+    }
+
+    fn on_duplicate(&mut self) {
+        self.connection.on_duplicate();
+    }
+
+    fn poll_transmit(&mut self, now: Time, out: &mut Vec<u8>) -> Option<Transmit> {
+        let now = self.advance(now);
+        // Only what has waited for its pacer leaves at a planned time.
+        let planned = match self.is_paced {
+            true => self.connection.release_at(),
+            false => None,
+        };
+        let backlog = self.connection.backlog();
+        let start = out.len();
+        let Some(sent) = self.poll_packet(now, out) else {
+            match self.connection.release_at() {
+                None => self.is_paced = false,
+                Some(time) if time > now => self.is_paced = true,
+                Some(_) => {}
+            }
+            self.idle_at = now;
+            return None;
+        };
+        let carries_data = self.connection.backlog() < backlog;
+        let planned = planned.filter(|time| carries_data && *time <= now);
+        if self.planned.len() < MAX_PLANNED {
+            self.planned.extend(planned);
+        }
+        self.trace_sent(
+            now,
+            sent.number,
+            out.get(start..).unwrap_or_default(),
+            planned,
+        );
+        Some(Transmit {
+            number: sent.number,
+            ecn: sent.ecn,
+            leave_by: sent.leave_by,
+        })
+    }
+
+    fn write_path_frame(
+        &mut self,
+        now: Time,
+        frame: PathFrame,
+        length: usize,
+        out: &mut Vec<u8>,
+    ) -> Option<Transmit> {
+        let now = self.advance(now);
+        let start = out.len();
+        let sent = self.connection.write_path_frame(now, frame, length, out)?;
+        let payload = out.get(start..).unwrap_or_default();
+        self.trace_sent(now, sent.number, payload, None);
+        Some(Transmit {
+            number: sent.number,
+            ecn: Ecn::NotCapable,
+            leave_by: sent.leave_by,
+        })
+    }
+
+    fn poll_path_frame(&mut self) -> Option<PathFrame> {
+        self.connection.poll_path_frame()
+    }
+
+    fn on_path_changed(&mut self, now: Time) {
+        let now = self.advance(now);
+        let fresh: Result<Box<dyn Controller>, _> = self
+            .controller
+            .build(&self.setup, &self.controller_parameters);
+        if let Ok(controller) = fresh {
+            self.connection.on_new_path(now, controller);
+        }
+    }
+
+    fn probe_timeout(&self) -> Span {
+        self.connection.probe_timeout()
+    }
+
+    fn is_closed(&self) -> bool {
+        self.connection.is_closed() && !self.is_stalled && !self.connection.has_deliveries()
+    }
+
+    fn next_timer(&self) -> Time {
+        let next = if self.is_stalled {
+            self.connection.next_protocol_timer()
+        } else {
+            self.connection.next_timer()
+        };
+        // Whatever it waits for then is not time: nothing spins for it.
+        if next <= self.idle_at {
+            self.idle_at + SOON
+        } else {
+            next
+        }
+    }
+
+    fn on_timer(&mut self, now: Time) {
+        let now = self.advance(now);
+        self.connection.on_timer(now);
+        self.trace_state(now);
+    }
+}

@@ -1,0 +1,431 @@
+//! Two complete sessions, with the deadline transport in them, over a path in virtual time.
+
+use crate::common;
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use bytes::Bytes;
+use comity::session::{
+    CallError, Caller, CallerConfig, CallerCredentials, CallerEvent, ConnectionId, Ecn, KeyLimits,
+    Listener, ListenerConfig, ListenerCredentials, PresharedKey, Randomness, Role, Session,
+};
+use comity::transport::{Delivery, Outgoing, TransportEvent};
+use comity::{
+    CloseCode, CloseReason, Config, Deliver, GapReason, Importance, Parameters, SectionId, Seed,
+    Span, StreamId, Time, Transport,
+};
+use comity_congestion::table;
+use common::{Flights, ring, step};
+use proptest::prelude::*;
+
+const CALLER: &str = "198.51.100.7:4000";
+const LISTENER: &str = "192.0.2.1:5000";
+/// Where the clock begins: not at zero.
+const START: Time = Time::from_secs(1_000);
+
+#[derive(Clone, Copy, Debug)]
+struct Path {
+    loss: f64,
+    duplication: f64,
+    delay: Span,
+    jitter: Span,
+}
+
+const CLEAN: Path = Path {
+    loss: 0.0,
+    duplication: 0.0,
+    delay: Span::from_millis(20),
+    jitter: Span::ZERO,
+};
+
+fn options() -> Config {
+    Config::builder()
+        .preshared_key(PresharedKey::new([1; 32]))
+        .deliver(Deliver::Early)
+        .latency(Duration::from_millis(400))
+        .build()
+        .unwrap()
+}
+
+struct World {
+    now: Time,
+    path: Path,
+    caller: Caller<Transport>,
+    listener: Listener<Transport>,
+    flights: Flights<(bool, Vec<u8>)>,
+    sequence: u64,
+    random: Seed,
+    failed: Option<CallError>,
+    received: Vec<(Time, Delivery<Bytes>)>,
+    closed: Vec<CloseReason>,
+}
+
+impl World {
+    fn new(seed: u64, path: Path, callers_key: u8, limits: KeyLimits) -> Self {
+        let seed = Seed::new(seed);
+        let mut randomness = Randomness::seeded(seed);
+        let options = options();
+        let mut parameters = Vec::new();
+        options.parameters().encode(&mut parameters).unwrap();
+        let key = PresharedKey::new([callers_key; 32]);
+        let caller = Caller::new(
+            START,
+            LISTENER.parse().unwrap(),
+            CallerConfig {
+                key_limits: limits,
+                ..CallerConfig::new(CallerCredentials::Shared(key), parameters.clone())
+            },
+            Transport::opener(options.clone(), seed.derive("caller")),
+            randomness.split(),
+        )
+        .unwrap();
+        let key = PresharedKey::new([1; 32]);
+        let listener = Listener::new(
+            START,
+            ListenerConfig {
+                key_limits: limits,
+                ..ListenerConfig::new(ListenerCredentials::Shared(key), parameters)
+            },
+            Transport::opener(options, seed.derive("listener")),
+            randomness.split(),
+        )
+        .unwrap();
+        Self {
+            now: START,
+            path,
+            caller,
+            listener,
+            flights: Flights::new(),
+            sequence: 0,
+            random: seed.derive("path"),
+            failed: None,
+            received: Vec::new(),
+            closed: Vec::new(),
+        }
+    }
+
+    /// In [0, 1).
+    fn draw(&mut self) -> f64 {
+        self.sequence += 1;
+        (self.random.index(self.sequence).get() >> 11) as f64 / (1_u64 << 53) as f64
+    }
+
+    fn carry(&mut self, to_listener: bool, bytes: &[u8]) {
+        let copies = 1 + usize::from(self.draw() < self.path.duplication);
+        for _ in 0..copies {
+            if self.draw() < self.path.loss {
+                continue;
+            }
+            let delay = self.path.delay + self.path.jitter.mul_f64(self.draw());
+            let at = (self.now + delay, self.sequence);
+            self.flights.insert(at, (to_listener, bytes.to_vec()));
+        }
+    }
+
+    fn accepted(&self) -> Option<ConnectionId> {
+        self.listener.ids().next()
+    }
+
+    fn sender(&mut self) -> Option<&mut Session<Transport>> {
+        self.caller.session_mut()
+    }
+
+    /// Both ends do what they can now.
+    fn settle(&mut self) {
+        let mut out = Vec::new();
+        while let Some(datagram) = self.caller.poll_transmit(self.now, &mut out) {
+            let start = out.len() - datagram.length;
+            self.carry(true, &out[start..]);
+        }
+        out.clear();
+        if let Some(id) = self.accepted()
+            && let Some(session) = self.listener.session_mut(id)
+        {
+            let transport = session.protocol_mut();
+            while let Some(delivery) = transport.poll_delivery(self.now) {
+                self.received.push((self.now, delivery));
+            }
+            while let Some(event) = transport.poll_event(self.now) {
+                if let TransportEvent::Closed(reason) = event {
+                    self.closed.push(reason);
+                }
+            }
+            self.listener.make_ready(id);
+        }
+        while let Some(datagram) = self.listener.poll_transmit(self.now, &mut out) {
+            let start = out.len() - datagram.length;
+            self.carry(false, &out[start..]);
+        }
+        while let Some(event) = self.caller.poll_event() {
+            if let CallerEvent::Failed(error) = event {
+                self.failed = Some(error);
+            }
+        }
+        while self.listener.poll_event().is_some() {}
+    }
+
+    /// Lets time pass until `until`.
+    fn run(&mut self, until: Time) {
+        self.settle();
+        let (caller, listener): (SocketAddr, SocketAddr) =
+            (CALLER.parse().unwrap(), LISTENER.parse().unwrap());
+        while let Some(arrived) = step(
+            &mut self.now,
+            until,
+            &mut self.flights,
+            &self.caller,
+            &self.listener,
+        ) {
+            for (to_listener, mut bytes) in arrived {
+                if to_listener {
+                    self.listener
+                        .handle_datagram(self.now, caller, Ecn::NotCapable, &mut bytes);
+                } else {
+                    self.caller
+                        .handle_datagram(self.now, listener, Ecn::NotCapable, &mut bytes);
+                }
+            }
+            ring(self.now, &mut self.caller, &mut self.listener);
+            self.settle();
+        }
+    }
+
+    fn submit(&mut self, length: usize, importance: u8, deadline: Span) -> SectionId {
+        let now = self.now;
+        let section = Outgoing {
+            stream: StreamId(0),
+            importance: Importance(importance),
+            source_time: now,
+            deadline: now + deadline,
+            needs: None,
+            payload: Bytes::from(vec![importance; length]),
+        };
+        let transport = self.sender().expect("open").protocol_mut();
+        transport.submit(now, section).expect("there is room")
+    }
+}
+
+#[test]
+fn a_wrong_passphrase_opens_nothing() {
+    let mut world = World::new(1, CLEAN, 2, KeyLimits::default());
+    world.run(START + Span::from_secs(12));
+    assert_eq!(
+        world.failed,
+        Some(CallError::Passphrase {
+            address: LISTENER.parse().unwrap()
+        })
+    );
+    assert_eq!(world.listener.connections(), 0);
+    assert!(world.caller.session().is_none());
+}
+
+#[test]
+fn the_larger_latency_and_the_smaller_datagram_hold() {
+    let mut world = World::new(1, CLEAN, 1, KeyLimits::default());
+    world.run(START + Span::from_millis(500));
+    // The size is tried beside sections.
+    world.submit(100_000, 1, Span::from_secs(2));
+    world.run(START + Span::from_secs(2));
+    let now = world.now;
+    let session = world.sender().unwrap();
+    let statistics = session.protocol().stats(now, &session.statistics());
+    assert_eq!(session.protocol().latency(), Span::from_millis(400));
+    assert_eq!(statistics.path.payload_bytes, 1_452 - 29);
+}
+
+/// The receiver has acknowledged everything and has nothing to say that could call forth another
+/// Close.
+#[test]
+fn an_end_that_is_lost_is_said_again() {
+    let mut world = World::new(1, CLEAN, 1, KeyLimits::default());
+    world.run(START + Span::from_millis(500));
+    world.submit(5_000, 1, Span::from_millis(400));
+    world.run(START + Span::from_secs(1));
+    let now = world.now;
+    let sender = world.sender().unwrap().protocol_mut();
+    assert!(sender.is_settled());
+    sender.close(now, CloseCode::DONE, "");
+    world.path.loss = 1.0;
+    world.run(now + Span::from_millis(1));
+    world.path.loss = 0.0;
+    // Long before the idle timeout.
+    world.run(now + Span::from_secs(1));
+    let [CloseReason::Peer { code, .. }] = world.closed.as_slice() else {
+        panic!("{:?}", world.closed);
+    };
+    assert_eq!(*code, CloseCode::DONE);
+}
+
+/// The receiver's half is set as the sender's is: what one says of its parameters, the other runs,
+/// and what it cannot run it refuses.
+#[test]
+fn the_parameters_of_a_law_reach_its_meter() {
+    let row = table::find("real").unwrap();
+    let set = table::Parameters::new()
+        .with("opening", row.parse("opening", "jump").unwrap())
+        .with("max_level", row.parse("max_level", "48").unwrap());
+    let builder = || Config::builder().insecure().controller("real");
+    let given = builder().controller_parameters(set).build().unwrap();
+    let told = given.parameters();
+    assert_eq!(
+        told.meter_parameters.as_deref(),
+        Some("max_level=48&opening=jump")
+    );
+    let open = |peer| {
+        let options = builder().build().unwrap();
+        Transport::open(START, Role::Listener, &options, 29, peer, Seed::new(1))
+    };
+    let meter_of = |transport: &Transport| {
+        let all = format!("{transport:?}");
+        let at = all.find("WaveMeter").expect("there is a meter");
+        let behind = all[at..].to_owned();
+        (behind.contains("max_level: 48"), behind.contains("Jump"))
+    };
+    assert_eq!(meter_of(&open(told.clone()).unwrap()), (true, true));
+    let usual = builder().build().unwrap().parameters();
+    assert_eq!(usual.meter_parameters, None);
+    assert_eq!(meter_of(&open(usual).unwrap()), (false, false));
+    for refused in [
+        "level=48",
+        "max_level=0",
+        "max_level=many",
+        "max_level=48&max_level=48",
+        "max_level",
+        "=48",
+    ] {
+        let peer = Parameters {
+            meter_parameters: Some(refused.to_owned()),
+            ..told.clone()
+        };
+        assert!(open(peer).is_err(), "{refused}");
+    }
+    let without_meter = Parameters {
+        meter: None,
+        ..told
+    };
+    assert!(open(without_meter).is_err());
+    let plain = Config::builder().insecure().controller("reno").build();
+    assert_eq!(plain.unwrap().parameters().meter_parameters, None);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    #[test]
+    fn every_section_arrives_once_and_none_is_sent_late(
+        seed in any::<u64>(),
+        loss in prop_oneof![Just(0.0), 0.0..0.15],
+        duplication in 0.0..0.05,
+        delay_ms in 1_u64..60,
+        jitter_ms in prop_oneof![Just(0), 0_u64..10],
+        sections in prop::collection::vec((1_usize..12_000, any::<u8>(), 0_u64..40), 10..80),
+    ) {
+        let path = Path {
+            loss,
+            duplication,
+            delay: Span::from_millis(delay_ms),
+            jitter: Span::from_millis(jitter_ms),
+        };
+        let limits = KeyLimits {
+            update_after_packets: 24,
+            old_keys_for: Span::from_millis(200),
+            ..KeyLimits::default()
+        };
+        let mut world = World::new(seed, path, 1, limits);
+        world.run(START + Span::from_secs(9));
+        prop_assert!(world.sender().is_some(), "no session: {:?}", world.failed);
+        let deadline = Span::from_millis(500);
+        let mut given = Vec::new();
+        for (number, &(length, importance, pause_ms)) in sections.iter().enumerate() {
+            let id = world.submit(length, importance, deadline);
+            prop_assert_eq!(id, SectionId(number as u64));
+            given.push(world.now + deadline);
+            world.run(world.now + Span::from_millis(pause_ms));
+        }
+        world.sender().unwrap().protocol_mut().finish_stream(StreamId(0)).unwrap();
+        for _ in 0..100 {
+            world.run(world.now + Span::from_millis(100));
+            if world.sender().unwrap().protocol().is_settled() {
+                break;
+            }
+        }
+        let now = world.now;
+        let sender = world.sender().unwrap();
+        prop_assert!(sender.protocol().is_settled());
+        let statistics = sender.protocol().stats(now, &sender.statistics());
+        prop_assert_eq!(statistics.sent.late_bytes, 0);
+        prop_assert_eq!(statistics.sent.sections.sum(), sections.len() as u64);
+        let updates = sender.statistics().key_updates;
+        sender.protocol_mut().close(now, CloseCode::DONE, "");
+        world.run(now + Span::from_secs(6));
+
+        // Each exactly once and in order; whole ones with their bytes.
+        prop_assert_eq!(world.received.len(), sections.len());
+        let error = path.delay + path.jitter * 2 + Span::from_millis(1);
+        let (mut whole, mut overdue) = (0, 0);
+        for (number, (at, delivery)) in world.received.iter().enumerate() {
+            let (length, importance, _) = sections[number];
+            match delivery {
+                Delivery::Section(section) => {
+                    whole += 1;
+                    prop_assert_eq!(section.meta.section, SectionId(number as u64));
+                    prop_assert!(section.payload == vec![importance; length]);
+                    prop_assert!(section.completed <= *at);
+                    // The clocks are one here, so that the deadline is known exactly; the receiver
+                    // can know it up to what it cannot know of the delay.
+                    prop_assert!(section.is_late || section.completed <= given[number] + error);
+                }
+                Delivery::Gap(gap) => {
+                    prop_assert_eq!(gap.section, SectionId(number as u64));
+                    overdue += u64::from(gap.reason == GapReason::Overdue);
+                    // Packets that overtake each other look lost for a while, and make the sender
+                    // slow.
+                    let is_clean = loss == 0.0 && jitter_ms == 0;
+                    prop_assert!(!is_clean, "a gap on a clean path: {:?}", gap.reason);
+                }
+            }
+        }
+        let counts = statistics.sent.sections;
+        // What completes a section may be acknowledged although the section has become a gap
+        // before.
+        prop_assert!(counts.acknowledged <= whole + overdue, "{counts:?}, {whole} whole");
+        prop_assert!(world.closed.len() == 1, "{:?}", world.closed);
+        if statistics.sent.packets > 100 {
+            prop_assert!(updates >= 1, "{} packets under one key", statistics.sent.packets);
+        }
+    }
+}
+
+/// Packet protection knows a packet that comes again by its number; both ends count it.
+#[test]
+fn packets_that_come_twice_are_counted_and_told() {
+    let duplicates = |duplication: f64| {
+        let path = Path {
+            duplication,
+            ..CLEAN
+        };
+        let mut world = World::new(1, path, 1, KeyLimits::default());
+        world.run(START + Span::from_millis(500));
+        for _ in 0..20 {
+            world.submit(5_000, 1, Span::from_millis(400));
+            world.run(world.now + Span::from_millis(50));
+        }
+        world.run(world.now + Span::from_secs(1));
+        let id = world.accepted().unwrap();
+        let now = world.now;
+        let stats =
+            |session: &Session<Transport>| session.protocol().stats(now, &session.statistics());
+        let told = stats(world.sender().unwrap()).peer.unwrap().duplicates;
+        let listener = world.listener.session(id).unwrap();
+        let received = stats(listener).received;
+        assert_eq!(listener.statistics().stale, received.duplicates);
+        (received.packets, received.duplicates, told)
+    };
+    let (_, counted, told) = duplicates(0.0);
+    assert_eq!((counted, told), (0, 0));
+    let (packets, counted, told) = duplicates(1.0);
+    // All but the first, which opened the connection, and what is still under way.
+    assert!(packets > 80 && counted + 5 >= packets && counted <= packets);
+    assert!(told > 80 && told <= counted, "{told} of {counted}");
+}
