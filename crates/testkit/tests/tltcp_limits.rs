@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use comity_congestion::recovery::RecoveryConfig;
-use comity_congestion::{Controller, Decision, Event, InOrderAck, Needs, Pacing, Phase};
+use comity_congestion::{Controller, Decision, Event, Needs, Pacing, Phase};
 use comity_testkit::tcp::{
     Pair, Path, Script, Side, TIMELINED, fixed, listener, opener, parse, reno,
 };
@@ -189,17 +189,10 @@ fn data_after_two_voids_is_kept_although_the_first_is_unknown() {
 #[derive(Debug)]
 struct Asking(Arc<AtomicU64>);
 
-impl Asking {
-    fn on_in_order_ack(&mut self, answered: &InOrderAck) {
-        self.0.store(answered.number.get(), Ordering::Relaxed);
-    }
-}
-
 impl Controller for Asking {
     fn on_event(&mut self, event: Event<'_>) {
-        match event {
-            Event::InOrderAck(ack) => self.on_in_order_ack(ack),
-            _ => {}
+        if let Event::InOrderAck(ack) = event {
+            self.0.store(ack.number.get(), Ordering::Relaxed);
         }
     }
 

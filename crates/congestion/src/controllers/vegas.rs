@@ -358,20 +358,20 @@ mod tests {
     #[test]
     fn avoidance_by_hand() {
         let outcome = |rtt_ms, whole_segments| {
-            let mut law = vegas(12, 1);
-            law.config.whole_segments = whole_segments;
-            send(&mut law, 12);
-            clock(&mut law, 1, 100);
-            (law.window, law.growth) = (12.0, Growth::None);
-            (law.round.rtt_sum, law.round.samples) = (0, 0);
-            clock(&mut law, 11, rtt_ms);
+            let mut controller = vegas(12, 1);
+            controller.config.whole_segments = whole_segments;
+            send(&mut controller, 12);
+            clock(&mut controller, 1, 100);
+            (controller.window, controller.growth) = (12.0, Growth::None);
+            (controller.round.rtt_sum, controller.round.samples) = (0, 0);
+            clock(&mut controller, 11, rtt_ms);
             assert_eq!(
-                (law.window, law.growth),
+                (controller.window, controller.growth),
                 (12.0, Growth::None),
                 "the round is not over"
             );
-            clock(&mut law, 1, rtt_ms);
-            (law.window - 12.0, law.growth)
+            clock(&mut controller, 1, rtt_ms);
+            (controller.window - 12.0, controller.growth)
         };
         // 0.35, 0.57, 1.09, 3.00, 3.43 and 4.00 segments.
         for (rtt_ms, exact, rounded) in [
@@ -409,13 +409,13 @@ mod tests {
     /// segment more, and a round ends with the acknowledgement of the first segment sent in it.
     #[test]
     fn slow_start_grows_every_other_round() {
-        let mut law = vegas(1, 1_000);
-        send(&mut law, 1);
+        let mut controller = vegas(1, 1_000);
+        send(&mut controller, 1);
         let mut flight = 1;
         let mut windows = std::vec::Vec::new();
         for _ in 0..24 {
             flight -= 1;
-            law.on_ack(&Ack {
+            controller.on_ack(&Ack {
                 now: Time::from_millis(1),
                 acked: MSS,
                 rtt: Some(Span::from_millis(100)),
@@ -426,8 +426,8 @@ mod tests {
                 packets: 1,
                 sample: None,
             });
-            let window = law.window() as u64;
-            send(&mut law, window - flight);
+            let window = controller.window() as u64;
+            send(&mut controller, window - flight);
             flight = window;
             windows.push(window);
         }
@@ -439,18 +439,18 @@ mod tests {
 
     #[test]
     fn slow_start_ends_by_an_eighth_when_a_segment_and_more_waits() {
-        let mut law = vegas(16, 1_000);
-        law.base_rtt = Some(Span::from_millis(100));
-        law.decides = false;
-        send(&mut law, 16);
-        law.round.outstanding = Bytes::new(1);
-        law.round.rtt_sum = 125_000_000;
-        law.round.samples = 1;
+        let mut controller = vegas(16, 1_000);
+        controller.base_rtt = Some(Span::from_millis(100));
+        controller.decides = false;
+        send(&mut controller, 16);
+        controller.round.outstanding = Bytes::new(1);
+        controller.round.rtt_sum = 125_000_000;
+        controller.round.samples = 1;
         // diff = 16 · (1 − 100/125) = 3.2 > γ.
-        clock(&mut law, 1, 125);
-        assert_eq!(law.window(), 14.0);
-        assert_eq!(law.decision().phase, Phase::Steady);
-        assert_eq!(law.decision().ssthresh, Some(MSS * 2));
+        clock(&mut controller, 1, 125);
+        assert_eq!(controller.window(), 14.0);
+        assert_eq!(controller.decision().phase, Phase::Steady);
+        assert_eq!(controller.decision().ssthresh, Some(MSS * 2));
     }
 
     #[test]
@@ -465,30 +465,30 @@ mod tests {
             restart: false,
         };
         for (window, after) in [(8, 6.0), (10, 7.5), (3, 2.25), (2, 2.0)] {
-            let mut law = vegas(window, 100);
-            law.on_loss(&loss(window));
-            assert_eq!(law.window(), after);
-            assert_ne!(law.decision().phase, Phase::SlowStart);
+            let mut controller = vegas(window, 100);
+            controller.on_loss(&loss(window));
+            assert_eq!(controller.window(), after);
+            assert_ne!(controller.decision().phase, Phase::SlowStart);
         }
-        let mut law = vegas(20, 100);
-        law.on_timeout(&Timeout {
+        let mut controller = vegas(20, 100);
+        controller.on_timeout(&Timeout {
             now: Time::ZERO,
             in_flight: MSS * 20,
             window: MSS * 20,
             consecutive: 1,
             duplicate_seen: false,
         });
-        assert_eq!(law.decision().window, MSS * 2);
-        assert_eq!(law.decision().ssthresh, Some(MSS * 10));
-        assert_eq!(law.decision().phase, Phase::SlowStart);
+        assert_eq!(controller.decision().window, MSS * 2);
+        assert_eq!(controller.decision().ssthresh, Some(MSS * 10));
+        assert_eq!(controller.decision().phase, Phase::SlowStart);
     }
 
     #[test]
     fn one_segment_alone_measures_the_path_anew() {
-        let mut law = vegas(1, 1);
-        law.base_rtt = Some(Span::from_millis(50));
-        send(&mut law, 1);
-        clock(&mut law, 2, 80);
-        assert_eq!(law.base_rtt(), Some(Span::from_millis(80)));
+        let mut controller = vegas(1, 1);
+        controller.base_rtt = Some(Span::from_millis(50));
+        send(&mut controller, 1);
+        clock(&mut controller, 2, 80);
+        assert_eq!(controller.base_rtt(), Some(Span::from_millis(80)));
     }
 }

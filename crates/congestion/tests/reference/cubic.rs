@@ -222,7 +222,7 @@ proptest! {
         ssthresh in prop::option::of(2u64..200),
         events in prop::collection::vec(event(), 1..30),
     ) {
-        let mut law = Cubic::new(CubicConfig {
+        let mut controller = Cubic::new(CubicConfig {
             initial_window: MSS * initial,
             initial_ssthresh: ssthresh.map_or(Bytes::MAX, |segments| MSS * segments),
             hystart: false,
@@ -240,7 +240,7 @@ proptest! {
                     rtt = sample;
                     for _ in 0..count {
                         now += apart;
-                        law.on_event(Event::Ack(&ack(now, MSS, rtt, MSS * 10)));
+                        controller.on_event(Event::Ack(&ack(now, MSS, rtt, MSS * 10)));
                         reading.on_new_ack(now.as_secs_f64(), rtt.as_secs_f64(), false);
                     }
                 }
@@ -249,30 +249,30 @@ proptest! {
                         now += apart;
                         let mut limited = ack(now, MSS, rtt, MSS);
                         limited.app_limited = true;
-                        law.on_event(Event::Ack(&limited));
+                        controller.on_event(Event::Ack(&limited));
                         reading.on_new_ack(now.as_secs_f64(), rtt.as_secs_f64(), true);
                     }
                 }
                 Step::Loss { flight, mark } => {
                     let flight = share(flight, reading.cwnd);
                     let cause = if mark { LossCause::Mark } else { LossCause::Reordering };
-                    law.on_event(Event::Loss(&Loss { cause, ..loss(now, flight, flight) }));
+                    controller.on_event(Event::Loss(&Loss { cause, ..loss(now, flight, flight) }));
                     reading.on_loss(flight.get() as f64 / 1_000.0, mark);
                 }
                 Step::Spurious => {
-                    law.on_event(Event::SpuriousLoss { now });
+                    controller.on_event(Event::SpuriousLoss { now });
                     reading.on_spurious_loss();
                 }
                 Step::Timeouts { count } => {
                     for consecutive in 1..=u32::from(count) {
                         let flight = share(1.0, reading.cwnd);
-                        law.on_event(Event::Timeout(&timeout(now, flight, flight, consecutive)));
+                        controller.on_event(Event::Timeout(&timeout(now, flight, flight, consecutive)));
                         reading.on_timeout(flight.get() as f64 / 1_000.0, consecutive == 1);
                     }
                 }
             }
             for (name, found, expected) in
-                [("cwnd", law.window(), reading.cwnd), ("ssthresh", law.ssthresh(), reading.ssthresh)]
+                [("cwnd", controller.window(), reading.cwnd), ("ssthresh", controller.ssthresh(), reading.ssthresh)]
             {
                 let close = found == expected || (found - expected).abs() <= 1e-6 * expected;
                 prop_assert!(close, "{event:?}: {name} is {found} instead of {expected}; {reading:?}");
@@ -284,27 +284,27 @@ proptest! {
 /// The two agree also where the curve rules: 20 s at 100 ms bring a window of 288 back and beyond.
 #[test]
 fn both_pass_the_plateau_after_six_seconds() {
-    let mut law = Cubic::new(CubicConfig {
+    let mut controller = Cubic::new(CubicConfig {
         initial_window: MSS * 288,
         ..CubicConfig::rfc9438(MSS)
     });
     let mut reading = Rfc9438::new(288.0, f64::INFINITY);
     let mut now = Time::from_secs(1);
-    law.on_event(Event::Loss(&loss(now, MSS * 288, MSS * 288)));
+    controller.on_event(Event::Loss(&loss(now, MSS * 288, MSS * 288)));
     reading.on_loss(288.0, false);
     let start = now;
     let mut passed = None;
     while now < start + Span::from_secs(9) {
         now += Span::from_micros(400);
-        law.on_event(Event::Ack(&ack(
+        controller.on_event(Event::Ack(&ack(
             now,
             MSS,
             Span::from_millis(100),
             MSS * 200,
         )));
         reading.on_new_ack(now.as_secs_f64(), 0.1, false);
-        assert!((law.window() - reading.cwnd).abs() < 1e-6);
-        if law.window() >= 288.0 && passed.is_none() {
+        assert!((controller.window() - reading.cwnd).abs() < 1e-6);
+        if controller.window() >= 288.0 && passed.is_none() {
             passed = Some(now.saturating_since(start).as_secs_f64());
         }
     }
@@ -314,5 +314,9 @@ fn both_pass_the_plateau_after_six_seconds() {
         "passed at {passed:?} s"
     );
     // W(9) = 0.4 · 27 + 288 = 298.8, a round trip ahead 299.9.
-    assert!((298.0..300.0).contains(&law.window()), "{}", law.window());
+    assert!(
+        (298.0..300.0).contains(&controller.window()),
+        "{}",
+        controller.window()
+    );
 }

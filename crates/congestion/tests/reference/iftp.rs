@@ -296,7 +296,7 @@ impl Literal {
 
 /// The controller over the same path, driven by its own wake-ups and departures.
 fn drive(scene: Scene, script: &Script) -> Departures {
-    let mut law = Iftp::new(IftpConfig {
+    let mut controller = Iftp::new(IftpConfig {
         mss: PACKET,
         max_window: Bytes::MAX,
         link: Rate::from_mbps(8),
@@ -329,7 +329,7 @@ fn drive(scene: Scene, script: &Script) -> Departures {
                 continue;
             }
             for named in &unnamed {
-                law.on_event(Event::PacketAcked {
+                controller.on_event(Event::PacketAcked {
                     now,
                     number: PacketNumber::new(*named as u64),
                 });
@@ -339,34 +339,34 @@ fn drive(scene: Scene, script: &Script) -> Departures {
                 .filter(|_| last > newest)
                 .map(|last| now.saturating_since(sent_at[last]));
             newest = newest.max(last);
-            law.on_event(Event::Ack(&Ack {
+            controller.on_event(Event::Ack(&Ack {
                 rtt,
                 ..ack(now, PACKET, R, Bytes::ZERO)
             }));
             unnamed.clear();
         }
-        if law.decision().wakeup.is_some_and(|at| at <= now) {
-            law.on_event(Event::Wakeup(now));
+        if controller.decision().wakeup.is_some_and(|at| at <= now) {
+            controller.on_event(Event::Wakeup(now));
         }
-        let Pacing::At(at) = law.decision().pacing else {
-            unreachable!("the law schedules each departure");
+        let Pacing::At(at) = controller.decision().pacing else {
+            unreachable!("the controller schedules each departure");
         };
         if at <= now {
             let number = departures.len();
-            law.tag(now);
-            law.on_event(Event::Sent(&sent(now, PACKET, number as u64, PACKET)));
-            departures.push((now.as_nanos() as f64 / 1e9, law.packets()));
+            controller.tag(now);
+            controller.on_event(Event::Sent(&sent(now, PACKET, number as u64, PACKET)));
+            departures.push((now.as_nanos() as f64 / 1e9, controller.packets()));
             sent_at.push(now);
             if !script.dropped.contains(&number) {
                 answers.insert((now + script.delay(number), number));
             }
         }
-        let Pacing::At(at) = law.decision().pacing else {
-            unreachable!("the law schedules each departure");
+        let Pacing::At(at) = controller.decision().pacing else {
+            unreachable!("the controller schedules each departure");
         };
         let due = [
             answers.first().map(|(at, _)| *at),
-            law.decision().wakeup,
+            controller.decision().wakeup,
             Some(at),
         ];
         let next = due.into_iter().flatten().min().unwrap_or(Time::MAX);
@@ -377,17 +377,17 @@ fn drive(scene: Scene, script: &Script) -> Departures {
 
 /// Whether every departure of the controller is one of the reading's.
 fn compare(scene: Scene, script: &Script) -> Result<(), String> {
-    let (law, (paper, is_whole)) = (drive(scene, script), Literal::run(scene, script));
+    let (controller, (paper, is_whole)) = (drive(scene, script), Literal::run(scene, script));
     // A packet on the horizon itself may be on either side of it.
-    let difference = law.len().abs_diff(paper.departures.len());
+    let difference = controller.len().abs_diff(paper.departures.len());
     if (is_whole && difference > 1) || paper.departures.is_empty() {
         return Err(format!(
             "{} packets, by the paper {}",
-            law.len(),
+            controller.len(),
             paper.departures.len()
         ));
     }
-    for (number, (one, other)) in law.iter().zip(&paper.departures).enumerate() {
+    for (number, (one, other)) in controller.iter().zip(&paper.departures).enumerate() {
         let is_close = (one.0 - other.0).abs() < CLOSE * (number + 1) as f64;
         // The last packet of a sweep may end its round in the very event.
         if !is_close {
@@ -626,7 +626,7 @@ fn the_two_forms_of_the_gap_agree() {
 /// that: the round ends with it, not before.
 #[test]
 fn a_round_that_a_late_answer_ends_ends_with_it() {
-    let mut law = Iftp::new(IftpConfig {
+    let mut controller = Iftp::new(IftpConfig {
         mss: PACKET,
         max_window: Bytes::MAX,
         link: Rate::from_mbps(8),
@@ -636,27 +636,27 @@ fn a_round_that_a_late_answer_ends_ends_with_it() {
         min_timeout: Span::from_secs(60),
         late_acks: LateAcks::Wait,
     });
-    law.tag(Time::ZERO);
-    law.on_event(Event::Sent(&sent(Time::ZERO, PACKET, 0, PACKET)));
+    controller.tag(Time::ZERO);
+    controller.on_event(Event::Sent(&sent(Time::ZERO, PACKET, 0, PACKET)));
     // A packet that is not known, and the measurement that comes with it.
-    law.on_event(Event::PacketAcked {
+    controller.on_event(Event::PacketAcked {
         now: Time::from_secs(1),
         number: PacketNumber::new(9),
     });
-    law.on_event(Event::Ack(&ack(
+    controller.on_event(Event::Ack(&ack(
         Time::from_secs(1),
         PACKET,
         Span::from_millis(100),
         PACKET,
     )));
     assert_eq!(
-        law.decision().wakeup,
+        controller.decision().wakeup,
         Some(Time::from_secs(61)),
         "the timeout alone"
     );
-    law.on_event(Event::PacketAcked {
+    controller.on_event(Event::PacketAcked {
         now: Time::from_secs(5),
         number: PacketNumber::new(0),
     });
-    assert_eq!(law.decision().wakeup, Some(Time::from_secs(5)));
+    assert_eq!(controller.decision().wakeup, Some(Time::from_secs(5)));
 }

@@ -98,7 +98,7 @@ proptest! {
             a, b, x, y,
             c: mbps as f64,
         };
-        let mut law = Libra::new(LibraConfig {
+        let mut controller = Libra::new(LibraConfig {
             mss: MSS,
             initial_window: MSS * initial,
             initial_ssthresh: MSS * ssthresh,
@@ -118,20 +118,20 @@ proptest! {
                     reading.an_ack_is_successfully_received();
                     let mut event = ack(now, MSS, Span::ZERO, Bytes::ZERO);
                     event.rtt = rtt;
-                    law.on_event(Event::Ack(&event));
+                    controller.on_event(Event::Ack(&event));
                 }
                 Step::Dupacks => {
                     reading.three_dupacks_are_received();
-                    law.on_event(Event::Loss(&loss(now, MSS * 10, MSS * 10)));
+                    controller.on_event(Event::Loss(&loss(now, MSS * 10, MSS * 10)));
                 }
                 Step::Timeout => {
                     reading.timeout_expires();
-                    law.on_event(Event::Timeout(&timeout(now, MSS * 10, MSS * 10, 1)));
+                    controller.on_event(Event::Timeout(&timeout(now, MSS * 10, MSS * 10, 1)));
                 }
             }
             let near = |found: f64, expected: f64| (found / expected - 1.0).abs() < 1e-9;
-            prop_assert!(near(law.window(), reading.window), "{} {reading:?}", law.window());
-            prop_assert!(near(law.ssthresh(), reading.ssthresh), "{} {reading:?}", law.ssthresh());
+            prop_assert!(near(controller.window(), reading.window), "{} {reading:?}", controller.window());
+            prop_assert!(near(controller.ssthresh(), reading.ssthresh), "{} {reading:?}", controller.ssthresh());
         }
     }
 
@@ -142,7 +142,7 @@ proptest! {
         steps in prop::collection::vec((0u64..200_000_000, 1_000_000u64..500_000_000, 1u64..40), 1..300),
         seed in any::<u64>(),
     ) {
-        let mut law = Libra::new(LibraConfig {
+        let mut controller = Libra::new(LibraConfig {
             mss: MSS,
             initial_window: MSS * 10,
             initial_ssthresh: MSS * 20,
@@ -158,15 +158,15 @@ proptest! {
         for (wait, rtt, in_flight) in steps {
             now += Span::from_nanos(wait);
             longest = longest.max(Span::from_nanos(rtt));
-            law.on_event(Event::Ack(&ack(now, MSS, Span::from_nanos(rtt), MSS * in_flight)));
-            let Pacing::At(at) = law.decision().pacing else {
+            controller.on_event(Event::Ack(&ack(now, MSS, Span::from_nanos(rtt), MSS * in_flight)));
+            let Pacing::At(at) = controller.decision().pacing else {
                 return Err(TestCaseError::fail("not paced"));
             };
-            prop_assert!(law.window() >= 1.0 && law.window().is_finite());
+            prop_assert!(controller.window() >= 1.0 && controller.window().is_finite());
             prop_assert!(at <= now + longest * 2, "{at} is far from {now}");
             now = now.max(at);
             number += 1;
-            law.on_event(Event::Sent(&sent(now, MSS, number, MSS * in_flight)));
+            controller.on_event(Event::Sent(&sent(now, MSS, number, MSS * in_flight)));
         }
     }
 }

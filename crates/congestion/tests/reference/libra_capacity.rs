@@ -214,7 +214,7 @@ proptest! {
             .prop_flat_map(|packet| prop::collection::vec(group(packet), 1..40)),
         tick in prop_oneof![Just(None), Just(Some(1_000_u64)), Just(Some(1_000_000))],
     ) {
-        let mut law = Libra::new(LibraConfig {
+        let mut controller = Libra::new(LibraConfig {
             mss: WIRE,
             initial_window: WIRE * 1_000,
             initial_ssthresh: WIRE,
@@ -254,10 +254,10 @@ proptest! {
                 continue;
             }
             for place in 0..=group.places[1] {
-                law.on_event(Event::Sent(&sent(left, WIRE, first + place, WIRE)));
+                controller.on_event(Event::Sent(&sent(left, WIRE, first + place, WIRE)));
             }
             for of in 0..2 {
-                law.on_event(Event::InOrderAck(&InOrderAck {
+                controller.on_event(Event::InOrderAck(&InOrderAck {
                     now: left + Span::from_nanos(group.arrivals[of] + group.backs[of]),
                     number: PacketNumber::new(first + group.places[of]),
                     arrived_at: stamp(group.arrivals[of]).map(|at| Arrived {
@@ -274,7 +274,7 @@ proptest! {
             }
             let expected = reading.packet();
             let mbps = expected.map(|(packet, _)| 8e3 * WIRE.get() as f64 / packet);
-            let found = law.capacity().map(|rate| rate.as_mbps_f64());
+            let found = controller.capacity().map(|rate| rate.as_mbps_f64());
             // Times for one packet are whole nanoseconds, rates whole bits in a second.
             let error = expected.map_or(1e-9, |(packet, _)| {
                 let bit = packet / (8e9 * WIRE.get() as f64);
@@ -289,18 +289,18 @@ proptest! {
                 },
                 "{found:?} instead of {mbps:?}: {reading:?}"
             );
-            let by_law = mbps.map(|mbps| {
+            let by_controller = mbps.map(|mbps| {
                 let rtt = RTT.as_secs_f64();
                 X * mbps * rtt * rtt / (rtt + A)
             });
-            let growth = match (by_law, expected) {
-                (Some(by_law), Some((_, true))) => by_law,
-                (Some(by_law), Some((_, false))) => by_law.min(1.0),
+            let growth = match (by_controller, expected) {
+                (Some(by_controller), Some((_, true))) => by_controller,
+                (Some(by_controller), Some((_, false))) => by_controller.min(1.0),
                 _ => 1.0,
             };
-            let before = law.window();
-            law.on_event(Event::Ack(&ack(left + RTT, WIRE, RTT, WIRE)));
-            let step = law.window() - before;
+            let before = controller.window();
+            controller.on_event(Event::Ack(&ack(left + RTT, WIRE, RTT, WIRE)));
+            let step = controller.window() - before;
             prop_assert!(is_near(step, (growth / before).min(1.0)), "{step}: {growth} {reading:?}");
         }
     }

@@ -10,7 +10,7 @@ use crate::reference::{ack, sent};
 const RTT: Span = Span::from_millis(84);
 const PACKET: Bytes = Bytes::new(1_428);
 
-fn law(is_damped: bool, settles: bool) -> Psp {
+fn controller(is_damped: bool, settles: bool) -> Psp {
     Psp::new(PspConfig {
         mss: PACKET,
         max_window: Bytes::MAX,
@@ -27,14 +27,14 @@ fn law(is_damped: bool, settles: bool) -> Psp {
     })
 }
 
-fn send(law: &mut Psp, now: Time) -> Tag {
-    let tag = law.tag(now);
-    law.on_event(Event::Sent(&sent(now, PACKET, 0, PACKET)));
+fn send(controller: &mut Psp, now: Time) -> Tag {
+    let tag = controller.tag(now);
+    controller.on_event(Event::Sent(&sent(now, PACKET, 0, PACKET)));
     tag
 }
 
-fn report(law: &mut Psp, now: Time, round: u32, packets: u32) {
-    law.on_event(Event::Feedback(&Feedback {
+fn report(controller: &mut Psp, now: Time, round: u32, packets: u32) {
+    controller.on_event(Event::Feedback(&Feedback {
         now,
         report: &Report::Count { round, packets },
         rtt: None,
@@ -43,19 +43,19 @@ fn report(law: &mut Psp, now: Time, round: u32, packets: u32) {
 
 /// The controller with its base round trip, 84 ms, measured.
 fn started(is_damped: bool, settles: bool) -> Psp {
-    let mut law = law(is_damped, settles);
+    let mut controller = controller(is_damped, settles);
     assert_eq!(
-        send(&mut law, Time::ZERO),
+        send(&mut controller, Time::ZERO),
         Tag::Round {
             round: 0,
             rtt: Span::ZERO
         }
     );
     // One packet measures; the next waits for its answer, a second at the most.
-    assert_eq!(law.decision().pacing, Pacing::At(Time::from_secs(1)));
-    law.on_event(Event::Ack(&ack(Time::ZERO + RTT, PACKET, RTT, Bytes::ZERO)));
-    assert_eq!(law.decision().pacing, Pacing::At(Time::ZERO + RTT));
-    law
+    assert_eq!(controller.decision().pacing, Pacing::At(Time::from_secs(1)));
+    controller.on_event(Event::Ack(&ack(Time::ZERO + RTT, PACKET, RTT, Bytes::ZERO)));
+    assert_eq!(controller.decision().pacing, Pacing::At(Time::ZERO + RTT));
+    controller
 }
 
 fn at_round(round: u32) -> Time {
@@ -63,26 +63,34 @@ fn at_round(round: u32) -> Time {
 }
 
 /// Sends `packets` in the round of this number.
-fn send_round(law: &mut Psp, round: u32, packets: u32) {
+fn send_round(controller: &mut Psp, round: u32, packets: u32) {
     for at in 0..packets {
-        let tag = send(law, at_round(round) + Span::from_micros(u64::from(at)));
+        let tag = send(
+            controller,
+            at_round(round) + Span::from_micros(u64::from(at)),
+        );
         assert_eq!(tag, Tag::Round { round, rtt: RTT });
     }
 }
 
-fn micros(law: &Psp) -> u64 {
-    law.spacing().as_nanos() / 1_000
+fn micros(controller: &Psp) -> u64 {
+    controller.spacing().as_nanos() / 1_000
 }
 
 #[test]
 fn figure_4_by_hand() {
-    let mut law = started(false, false);
+    let mut controller = started(false, false);
     let mut step = |round, received, expected| {
-        send_round(&mut law, round, 10);
+        send_round(&mut controller, round, 10);
         // The report comes in the course of the next round.
-        send_round(&mut law, round + 1, 1);
-        report(&mut law, at_round(round + 1) + RTT / 2, round, received);
-        assert_eq!(micros(&law), expected, "round {round}");
+        send_round(&mut controller, round + 1, 1);
+        report(
+            &mut controller,
+            at_round(round + 1) + RTT / 2,
+            round,
+            received,
+        );
+        assert_eq!(micros(&controller), expected, "round {round}");
     };
     step(1, 10, 0);
     step(3, 9, 50);
@@ -101,52 +109,52 @@ fn figure_4_by_hand() {
 
 #[test]
 fn packets_leave_a_spacing_and_a_transmission_time_apart() {
-    let mut law = started(false, true);
-    send_round(&mut law, 1, 1);
+    let mut controller = started(false, true);
+    send_round(&mut controller, 1, 1);
     // 1428 B at 100 Mb/s are 114.24 us.
     let first = at_round(1);
     assert_eq!(
-        law.decision().pacing,
+        controller.decision().pacing,
         Pacing::At(first + Span::from_nanos(114_240))
     );
-    send_round(&mut law, 2, 2);
-    report(&mut law, at_round(2) + RTT / 2, 1, 0);
-    assert_eq!(micros(&law), 50);
+    send_round(&mut controller, 2, 2);
+    report(&mut controller, at_round(2) + RTT / 2, 1, 0);
+    assert_eq!(micros(&controller), 50);
     let now = at_round(3);
-    send(&mut law, now);
-    let Pacing::At(next) = law.decision().pacing else {
-        panic!("the law schedules each departure");
+    send(&mut controller, now);
+    let Pacing::At(next) = controller.decision().pacing else {
+        panic!("the controller schedules each departure");
     };
     assert_eq!(next.saturating_since(now), Span::from_nanos(164_240));
 }
 
 #[test]
 fn damping_returns_to_the_spacing_before_a_deliberate_decrease() {
-    let mut law = started(true, true);
-    send_round(&mut law, 1, 10);
-    send_round(&mut law, 2, 10);
-    report(&mut law, at_round(2) + RTT / 2, 1, 9);
-    assert_eq!(micros(&law), 50, "nothing was lowered before it");
+    let mut controller = started(true, true);
+    send_round(&mut controller, 1, 10);
+    send_round(&mut controller, 2, 10);
+    report(&mut controller, at_round(2) + RTT / 2, 1, 9);
+    assert_eq!(micros(&controller), 50, "nothing was lowered before it");
     // Round 2 was sent before the reaction and is not judged; round 3 is.
-    send_round(&mut law, 3, 10);
-    report(&mut law, at_round(3) + RTT / 2, 2, 5);
-    assert_eq!(micros(&law), 50);
-    send_round(&mut law, 4, 10);
-    report(&mut law, at_round(4) + RTT / 2, 3, 10);
-    assert_eq!(micros(&law), 48);
-    send_round(&mut law, 5, 10);
-    report(&mut law, at_round(5) + RTT / 2, 4, 10);
-    assert_eq!(micros(&law), 46);
+    send_round(&mut controller, 3, 10);
+    report(&mut controller, at_round(3) + RTT / 2, 2, 5);
+    assert_eq!(micros(&controller), 50);
+    send_round(&mut controller, 4, 10);
+    report(&mut controller, at_round(4) + RTT / 2, 3, 10);
+    assert_eq!(micros(&controller), 48);
+    send_round(&mut controller, 5, 10);
+    report(&mut controller, at_round(5) + RTT / 2, 4, 10);
+    assert_eq!(micros(&controller), 46);
     // Round 5 began with 48 us, after 50: a loss in it returns to 50.
-    send_round(&mut law, 6, 10);
-    report(&mut law, at_round(6) + RTT / 2, 5, 9);
-    assert_eq!(micros(&law), 50);
+    send_round(&mut controller, 6, 10);
+    report(&mut controller, at_round(6) + RTT / 2, 5, 9);
+    assert_eq!(micros(&controller), 50);
     // Another loss with that spacing was no fault of a decrease: it doubles.
     for round in 7..=8 {
-        send_round(&mut law, round, 10);
+        send_round(&mut controller, round, 10);
     }
-    report(&mut law, at_round(8) + RTT / 2, 7, 9);
-    assert_eq!(micros(&law), 100);
+    report(&mut controller, at_round(8) + RTT / 2, 7, 9);
+    assert_eq!(micros(&controller), 100);
 }
 
 /// A sender that pauses hears of its last round before it begins another one, and lowers the
@@ -154,32 +162,32 @@ fn damping_returns_to_the_spacing_before_a_deliberate_decrease() {
 /// the fault of the decrease.
 #[test]
 fn damping_knows_of_a_decrease_while_nothing_was_sent() {
-    let mut law = started(true, true);
-    answer(&mut law, 1, true);
-    assert_eq!(micros(&law), 50);
-    send_round(&mut law, 3, 10);
-    report(&mut law, at_round(5), 3, 10);
-    assert_eq!(micros(&law), 48);
+    let mut controller = started(true, true);
+    answer(&mut controller, 1, true);
+    assert_eq!(micros(&controller), 50);
+    send_round(&mut controller, 3, 10);
+    report(&mut controller, at_round(5), 3, 10);
+    assert_eq!(micros(&controller), 48);
     for at in 0..10 {
-        let tag = send(&mut law, at_round(6) + Span::from_micros(at));
+        let tag = send(&mut controller, at_round(6) + Span::from_micros(at));
         assert_eq!(tag, Tag::Round { round: 4, rtt: RTT });
     }
-    report(&mut law, at_round(8), 4, 9);
-    assert_eq!(micros(&law), 50, "and not 96");
+    report(&mut controller, at_round(8), 4, 9);
+    assert_eq!(micros(&controller), 50, "and not 96");
 }
 
 #[test]
 fn silence_counts_as_a_loss_once_per_four_round_trips_of_sending() {
-    let mut law = started(true, true);
-    send_round(&mut law, 1, 10);
-    let due = law.decision().wakeup.unwrap();
+    let mut controller = started(true, true);
+    send_round(&mut controller, 1, 10);
+    let due = controller.decision().wakeup.unwrap();
     assert_eq!(due, at_round(1) + RTT * 4);
-    law.on_event(Event::Wakeup(due));
-    assert_eq!(micros(&law), 50);
-    assert_eq!(law.decision().wakeup, None, "nothing was sent since");
-    report(&mut law, due, 1, 10);
+    controller.on_event(Event::Wakeup(due));
+    assert_eq!(micros(&controller), 50);
+    assert_eq!(controller.decision().wakeup, None, "nothing was sent since");
+    report(&mut controller, due, 1, 10);
     assert_eq!(
-        micros(&law),
+        micros(&controller),
         50,
         "a report of a round given up changes nothing"
     );
@@ -187,27 +195,32 @@ fn silence_counts_as_a_loss_once_per_four_round_trips_of_sending() {
 
 #[test]
 fn with_steps_of_the_rate_a_window_grows_by_a_quarter_of_its_root() {
-    let mut law = Psp::new(PspConfig {
+    let mut controller = Psp::new(PspConfig {
         link: Rate::from_bps(1_000_000_000_000),
         step: Step::Rate,
         ..config()
     });
-    send(&mut law, Time::ZERO);
-    law.on_event(Event::Ack(&ack(Time::ZERO + RTT, PACKET, RTT, Bytes::ZERO)));
+    send(&mut controller, Time::ZERO);
+    controller.on_event(Event::Ack(&ack(Time::ZERO + RTT, PACKET, RTT, Bytes::ZERO)));
     // Losses double the period until a round trip holds about 100 packets.
     let mut round = 0;
-    while law.spacing() < Span::from_micros(700) {
+    while controller.spacing() < Span::from_micros(700) {
         round += 3;
-        send_round_of(&mut law, round);
-        let number = last_round(&mut law, round + 1);
-        report(&mut law, at_round(round + 1) + RTT / 2, number - 1, 0);
+        send_round_of(&mut controller, round);
+        let number = last_round(&mut controller, round + 1);
+        report(
+            &mut controller,
+            at_round(round + 1) + RTT / 2,
+            number - 1,
+            0,
+        );
     }
     let transmission = 0.011424e-6;
-    let before = 0.084 / (law.spacing().as_secs_f64() + transmission);
-    let number = last_round(&mut law, round + 3);
-    last_round(&mut law, round + 4);
-    report(&mut law, at_round(round + 4) + RTT / 2, number, 1);
-    let after = 0.084 / (law.spacing().as_secs_f64() + transmission);
+    let before = 0.084 / (controller.spacing().as_secs_f64() + transmission);
+    let number = last_round(&mut controller, round + 3);
+    last_round(&mut controller, round + 4);
+    report(&mut controller, at_round(round + 4) + RTT / 2, number, 1);
+    let after = 0.084 / (controller.spacing().as_secs_f64() + transmission);
     assert!(
         (after - before - before.sqrt() / 4.0).abs() < 0.0025,
         "{before} {after}"
@@ -217,7 +230,7 @@ fn with_steps_of_the_rate_a_window_grows_by_a_quarter_of_its_root() {
 /// A sender with steps of the rate after three losses: eight packets of its link pass from start to
 /// start.
 struct Known {
-    law: Psp,
+    controller: Psp,
     rtt: Span,
     /// Of a packet on its link.
     transmission: Span,
@@ -233,16 +246,16 @@ impl Known {
     }
 
     fn new(transmission: Span, rtt: Span, is_damped: bool) -> Self {
-        let mut law = Psp::new(PspConfig {
+        let mut controller = Psp::new(PspConfig {
             link: Rate::of(PACKET, transmission),
             is_damped,
             settles: true,
             ..config()
         });
-        send(&mut law, Time::ZERO);
-        law.on_event(Event::Ack(&ack(Time::ZERO + rtt, PACKET, rtt, Bytes::ZERO)));
+        send(&mut controller, Time::ZERO);
+        controller.on_event(Event::Ack(&ack(Time::ZERO + rtt, PACKET, rtt, Bytes::ZERO)));
         let mut known = Self {
-            law,
+            controller,
             rtt,
             transmission,
             round: 0,
@@ -261,7 +274,7 @@ impl Known {
             self.round += 1;
             let began = Time::ZERO + self.rtt * u64::from(self.round);
             for packet in 0..10 {
-                let tag = send(&mut self.law, began + Span::from_micros(packet));
+                let tag = send(&mut self.controller, began + Span::from_micros(packet));
                 let (round, rtt) = (self.round, self.rtt);
                 assert_eq!(tag, Tag::Round { round, rtt });
             }
@@ -271,12 +284,12 @@ impl Known {
     /// So many packets of a round arrived, it is said in the middle of the newest.
     fn report(&mut self, round: u32, packets: u32) {
         let now = Time::ZERO + self.rtt * u64::from(self.round) + self.rtt / 2;
-        report(&mut self.law, now, round, packets);
+        report(&mut self.controller, now, round, packets);
     }
 
     /// From start to start, in nanoseconds.
     fn period(&self) -> u64 {
-        (self.law.spacing() + self.transmission).as_nanos()
+        (self.controller.spacing() + self.transmission).as_nanos()
     }
 }
 
@@ -349,7 +362,7 @@ fn a_small_loss_of_an_increase_goes_by_the_rate_before_it() {
         hundred.rounds(1);
         let began = Time::ZERO + hundred.rtt * 10;
         for packet in 10..packets {
-            send(&mut hundred.law, began + Span::from_micros(packet));
+            send(&mut hundred.controller, began + Span::from_micros(packet));
         }
         hundred.rounds(1);
         hundred.report(10, packets as u32 - 1);
@@ -383,7 +396,7 @@ fn the_more_packets_a_round_trip_holds_the_smaller_the_share_that_a_loss_takes()
             known.rounds(1);
             let began = Time::ZERO + rtt * 10;
             for packet in 10..1_000 {
-                send(&mut known.law, began + Span::from_micros(packet));
+                send(&mut known.controller, began + Span::from_micros(packet));
             }
             known.rounds(1);
             known.report(10, arrived);
@@ -416,13 +429,13 @@ fn a_queue_makes_the_share_that_a_loss_takes_larger() {
         known.rounds(1);
         let began = Time::ZERO + rtt * 10;
         for packet in 10..1_000 {
-            send(&mut known.law, began + Span::from_micros(packet));
+            send(&mut known.controller, began + Span::from_micros(packet));
         }
         known.rounds(1);
         for &millis in waits {
             let later = Span::from_millis(millis);
             known
-                .law
+                .controller
                 .on_event(Event::Ack(&ack(began + rtt, PACKET, later, Bytes::ZERO)));
         }
         known.report(10, 999);
@@ -454,7 +467,7 @@ fn a_slow_sender_grows_by_a_quarter() {
 fn with_dynamic_rtt_rounds_last_the_smoothed_round_trip() {
     for (is_dynamic, millis) in [(true, 94), (false, 84)] {
         let length = Span::from_millis(millis);
-        let mut law = Psp::new(PspConfig {
+        let mut controller = Psp::new(PspConfig {
             is_dynamic,
             step: Step::Fixed {
                 first: Span::from_micros(50),
@@ -464,25 +477,25 @@ fn with_dynamic_rtt_rounds_last_the_smoothed_round_trip() {
         });
         let at = Time::from_millis;
         let tag = |round, rtt| Tag::Round { round, rtt };
-        send(&mut law, at(0));
-        law.on_event(Event::Ack(&ack(at(84), PACKET, RTT, Bytes::ZERO)));
-        assert_eq!(send(&mut law, at(84)), tag(1, RTT));
+        send(&mut controller, at(0));
+        controller.on_event(Event::Ack(&ack(at(84), PACKET, RTT, Bytes::ZERO)));
+        assert_eq!(send(&mut controller, at(84)), tag(1, RTT));
         let late = Span::from_millis(164);
-        law.on_event(Event::Ack(&ack(at(248), PACKET, late, Bytes::ZERO)));
-        assert_eq!(law.round(), Some(length));
-        assert_eq!(send(&mut law, at(248)), tag(2, length));
+        controller.on_event(Event::Ack(&ack(at(248), PACKET, late, Bytes::ZERO)));
+        assert_eq!(controller.round(), Some(length));
+        assert_eq!(send(&mut controller, at(248)), tag(2, length));
         // 90 ms on the longer round still lasts; 94 ms on it is over.
         let still = if is_dynamic { 2 } else { 3 };
-        assert_eq!(send(&mut law, at(338)), tag(still, length));
-        assert_eq!(send(&mut law, at(342)), tag(3, length));
+        assert_eq!(send(&mut controller, at(338)), tag(still, length));
+        assert_eq!(send(&mut controller, at(342)), tag(3, length));
         // 50 us doubled eleven times are 102.4 ms: more than either.
         let mut now = at(342);
         for round in 3..15 {
             now += length;
-            assert_eq!(send(&mut law, now), tag(round + 1, length));
-            report(&mut law, now + length / 2, round, 0);
+            assert_eq!(send(&mut controller, now), tag(round + 1, length));
+            report(&mut controller, now + length / 2, round, 0);
         }
-        assert_eq!(law.spacing(), length);
+        assert_eq!(controller.spacing(), length);
     }
 }
 
@@ -497,22 +510,22 @@ fn rounds_with_steps_of_the_rate_last_the_least_round_trip() {
         step: Span::from_micros(2),
     };
     for (step, expected) in [(Step::Rate, RTT), (fixed, first)] {
-        let mut law = Psp::new(PspConfig { step, ..config() });
+        let mut controller = Psp::new(PspConfig { step, ..config() });
         let at = Time::from_millis;
-        send(&mut law, at(0));
-        law.on_event(Event::Ack(&ack(at(164), PACKET, first, Bytes::ZERO)));
-        assert_eq!(law.round(), Some(first));
-        send(&mut law, at(164));
-        law.on_event(Event::Ack(&ack(at(248), PACKET, RTT, Bytes::ZERO)));
-        assert_eq!(law.round(), Some(expected));
-        law.on_event(Event::Ack(&ack(
+        send(&mut controller, at(0));
+        controller.on_event(Event::Ack(&ack(at(164), PACKET, first, Bytes::ZERO)));
+        assert_eq!(controller.round(), Some(first));
+        send(&mut controller, at(164));
+        controller.on_event(Event::Ack(&ack(at(248), PACKET, RTT, Bytes::ZERO)));
+        assert_eq!(controller.round(), Some(expected));
+        controller.on_event(Event::Ack(&ack(
             at(300),
             PACKET,
             Span::from_millis(124),
             Bytes::ZERO,
         )));
-        assert_eq!(law.round(), Some(expected));
-        let Tag::Round { rtt, .. } = send(&mut law, at(328)) else {
+        assert_eq!(controller.round(), Some(expected));
+        let Tag::Round { rtt, .. } = send(&mut controller, at(328)) else {
             panic!("packets say which round they are of");
         };
         assert_eq!(rtt, expected);
@@ -521,11 +534,11 @@ fn rounds_with_steps_of_the_rate_last_the_least_round_trip() {
 
 /// One round of ten packets, of which nine or all arrive, and the packet of the next that the
 /// report meets.
-fn answer(law: &mut Psp, round: u32, is_lost: bool) {
-    send_round(law, round, 10);
-    send_round(law, round + 1, 1);
+fn answer(controller: &mut Psp, round: u32, is_lost: bool) {
+    send_round(controller, round, 10);
+    send_round(controller, round + 1, 1);
     let received = if is_lost { 9 } else { 10 };
-    report(law, at_round(round + 1) + RTT / 2, round, received);
+    report(controller, at_round(round + 1) + RTT / 2, round, received);
 }
 
 /// Two agents at 50 and 200 us that see the same losses. Decreases take the same from both, so that
@@ -536,11 +549,11 @@ fn answer(law: &mut Psp, round: u32, is_lost: bool) {
 fn the_same_losses_do_not_bring_two_fixed_spacings_together() {
     let at_first = |is_damped| {
         [1, 3].map(|losses| {
-            let mut law = started(is_damped, false);
+            let mut controller = started(is_damped, false);
             for loss in 0..losses {
-                answer(&mut law, 1 + 2 * loss, true);
+                answer(&mut controller, 1 + 2 * loss, true);
             }
-            law
+            controller
         })
     };
     let [mut fast, mut slow] = at_first(false);
@@ -577,13 +590,13 @@ fn config() -> PspConfig {
     }
 }
 
-fn send_round_of(law: &mut Psp, round: u32) {
-    last_round(law, round);
+fn send_round_of(controller: &mut Psp, round: u32) {
+    last_round(controller, round);
 }
 
 /// Sends one packet at this round's time; the round that the controller says it is of.
-fn last_round(law: &mut Psp, round: u32) -> u32 {
-    match send(law, at_round(round)) {
+fn last_round(controller: &mut Psp, round: u32) -> u32 {
+    match send(controller, at_round(round)) {
         Tag::Round { round, .. } => round,
         tag => panic!("{tag:?}"),
     }
@@ -597,12 +610,12 @@ proptest! {
     fn a_path_without_losses_never_spaces(
         delays in prop::collection::vec(0u64..10_000, 400),
     ) {
-        let mut law = started(true, true);
+        let mut controller = started(true, true);
         let mut meter = RoundMeter::default();
         let mut arrivals: Vec<(Time, Tag)> = (0..400)
             .map(|at| {
                 let now = Time::ZERO + RTT + Span::from_millis(4) * at as u64;
-                (now + Span::from_micros(delays[at]), send(&mut law, now))
+                (now + Span::from_micros(delays[at]), send(&mut controller, now))
             })
             .collect();
         arrivals.sort_by_key(|(at, _)| *at);
@@ -610,8 +623,8 @@ proptest! {
             while let Some(due) = meter.wakeup().filter(|due| *due <= now) {
                 meter.on_wakeup(due);
                 let report = meter.report(due);
-                law.on_event(Event::Feedback(&Feedback { now: due, report: &report, rtt: None }));
-                prop_assert_eq!(law.spacing(), Span::ZERO);
+                controller.on_event(Event::Feedback(&Feedback { now: due, report: &report, rtt: None }));
+                prop_assert_eq!(controller.spacing(), Span::ZERO);
             }
             meter.on_arrival(&Arrival {
                 now,
@@ -629,20 +642,20 @@ proptest! {
 /// need be: the receiver takes none that it has had.
 #[test]
 fn rounds_go_on_where_the_path_changes() {
-    let mut law = started(false, true);
-    send_round(&mut law, 1, 2);
-    let last = send(&mut law, at_round(2));
+    let mut controller = started(false, true);
+    send_round(&mut controller, 1, 2);
+    let last = send(&mut controller, at_round(2));
     assert_eq!(last, Tag::Round { round: 2, rtt: RTT });
     for _ in 0..2 {
-        law = self::law(false, true);
-        law.on_event(Event::PathChange(last));
+        controller = self::controller(false, true);
+        controller.on_event(Event::PathChange(last));
         let asks = Tag::Round {
             round: 2,
             rtt: Span::ZERO,
         };
-        assert_eq!(send(&mut law, Time::ZERO), asks);
+        assert_eq!(send(&mut controller, Time::ZERO), asks);
     }
-    law.on_event(Event::Ack(&ack(Time::ZERO + RTT, PACKET, RTT, Bytes::ZERO)));
-    let next = send(&mut law, at_round(3));
+    controller.on_event(Event::Ack(&ack(Time::ZERO + RTT, PACKET, RTT, Bytes::ZERO)));
+    let next = send(&mut controller, at_round(3));
     assert_eq!(next, Tag::Round { round: 3, rtt: RTT });
 }

@@ -398,7 +398,7 @@ enum What {
 /// Both ends, their path, and the history beside them.
 struct World {
     scene: Scene,
-    law: Psp,
+    controller: Psp,
     meter: RoundMeter,
     history: History,
     tags: Vec<Tag>,
@@ -412,7 +412,7 @@ impl World {
     fn new(scene: Scene) -> Self {
         let link = Rate::of(PACKET, scene.rtt / scene.packets);
         let transmission = link.transmission_time(PACKET);
-        let law = Psp::new(PspConfig {
+        let controller = Psp::new(PspConfig {
             mss: PACKET,
             max_window: Bytes::MAX,
             link,
@@ -437,7 +437,7 @@ impl World {
         };
         Self {
             scene,
-            law,
+            controller,
             meter: RoundMeter::default(),
             history,
             tags: Vec::new(),
@@ -488,17 +488,17 @@ impl World {
     }
 
     fn run(&mut self) -> Result<(), TestCaseError> {
-        self.law.tag(Time::ZERO);
-        self.law
+        self.controller.tag(Time::ZERO);
+        self.controller
             .on_event(Event::Sent(&sent(Time::ZERO, PACKET, 0, PACKET)));
         let began = Time::ZERO + self.scene.rtt;
-        self.law
+        self.controller
             .on_event(Event::Ack(&ack(began, PACKET, self.scene.rtt, Bytes::ZERO)));
         self.due = began;
         self.plan(began, What::Send);
         let mut left = self.scene.departures;
         while let Some(&Reverse((at, ..))) = self.agenda.peek() {
-            let silent_at = self.law.decision().wakeup.unwrap_or(Time::MAX);
+            let silent_at = self.controller.decision().wakeup.unwrap_or(Time::MAX);
             let told_at = self.meter.wakeup().unwrap_or(Time::MAX);
             if told_at <= at.min(silent_at) {
                 self.meter.on_wakeup(told_at);
@@ -506,7 +506,7 @@ impl World {
                 continue;
             }
             if silent_at < at {
-                self.law.on_event(Event::Wakeup(silent_at));
+                self.controller.on_event(Event::Wakeup(silent_at));
                 self.history.on_silence();
                 self.compare()?;
                 continue;
@@ -528,7 +528,7 @@ impl World {
                         report: &report,
                         rtt: None,
                     };
-                    self.law.on_event(Event::Feedback(&feedback));
+                    self.controller.on_event(Event::Feedback(&feedback));
                     self.history
                         .on_report(now, round as usize, packets as usize);
                     self.compare()?;
@@ -540,17 +540,19 @@ impl World {
 
     fn send(&mut self, now: Time) -> Result<(), TestCaseError> {
         let pauses = self.happens(self.scene.pauses);
-        let tag = self.law.tag(now);
+        let tag = self.controller.tag(now);
         let mut departure = sent(now, PACKET, 0, PACKET);
         departure.app_limited = pauses;
-        self.law.on_event(Event::Sent(&departure));
+        self.controller.on_event(Event::Sent(&departure));
         self.history.on_departure(now, pauses);
         let round = self.history.rounds().len() as u32;
         let rtt = self.scene.rtt;
         prop_assert_eq!(tag, Tag::Round { round, rtt });
         self.tags.push(tag);
-        let Pacing::At(next) = self.law.decision().pacing else {
-            return Err(TestCaseError::fail("the law schedules each departure"));
+        let Pacing::At(next) = self.controller.decision().pacing else {
+            return Err(TestCaseError::fail(
+                "the controller schedules each departure",
+            ));
         };
         // "The delay introduced between two consecutive packets", from the end of one to the start
         // of the next.
@@ -631,7 +633,7 @@ impl World {
     /// whole nanoseconds. What rounding adds would otherwise grow with every decrease and increase
     /// behind it.
     fn compare(&mut self) -> Result<(), TestCaseError> {
-        let spacing = self.law.spacing().as_nanos() as f64;
+        let spacing = self.controller.spacing().as_nanos() as f64;
         let expected = self.history.spacing();
         prop_assert!(
             (spacing - expected).abs() < ROUNDING,
@@ -642,7 +644,7 @@ impl World {
         if let Some(last) = self.history.changes.last_mut() {
             last.spacing = spacing;
         }
-        match (self.law.decision().wakeup, self.history.silent_at()) {
+        match (self.controller.decision().wakeup, self.history.silent_at()) {
             (None, None) => {}
             (Some(found), Some(expected)) => prop_assert_eq!(found, expected),
             other => return Err(TestCaseError::fail(format!("{other:?}"))),
@@ -653,7 +655,7 @@ impl World {
 
 proptest! {
     #[test]
-    fn law_and_meter_do_what_the_history_says(scene in scenes()) {
+    fn controller_and_meter_do_what_the_history_says(scene in scenes()) {
         World::new(scene).run()?;
     }
 }
@@ -663,7 +665,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
     #[test]
-    fn law_and_meter_do_what_the_history_says_with_many_packets(scene in scenes_of_many_packets()) {
+    fn controller_and_meter_do_what_the_history_says_with_many_packets(scene in scenes_of_many_packets()) {
         World::new(scene).run()?;
     }
 }

@@ -178,7 +178,7 @@ impl Literal {
     }
 }
 
-fn law(fine_grain: bool) -> Box<dyn Controller> {
+fn controller(fine_grain: bool) -> Box<dyn Controller> {
     let parameters = Parameters::new().with("fine_grain", Value::Flag(fine_grain));
     let row = table::find("rap").unwrap();
     row.build(&Setup::new(PACKET), &parameters).unwrap()
@@ -190,7 +190,7 @@ type Story = (u64, u64, bool);
 
 /// Both read one story; what they say is compared after each event.
 fn compare(stories: &[Story], fine_grain: bool) -> Result<u32, TestCaseError> {
-    let mut law = law(fine_grain);
+    let mut controller = controller(fine_grain);
     let mut literal = Literal::new(fine_grain);
     let mut now = Time::ZERO;
     let mut send_at = Time::ZERO;
@@ -198,8 +198,8 @@ fn compare(stories: &[Story], fine_grain: bool) -> Result<u32, TestCaseError> {
     let mut stories = stories.iter().enumerate();
     let mut next_story = stories.next();
     loop {
-        let Pacing::Rate(rate) = law.decision().pacing else {
-            panic!("{:?}", law.decision().pacing);
+        let Pacing::Rate(rate) = controller.decision().pacing else {
+            panic!("{:?}", controller.decision().pacing);
         };
         let found = 8e3 / rate.as_bps() as f64;
         let expected = literal.gap();
@@ -208,7 +208,7 @@ fn compare(stories: &[Story], fine_grain: bool) -> Result<u32, TestCaseError> {
             (found - expected).abs() <= 1e-6 * expected + step,
             "at {now:?}: a gap of {found} s, expected {expected}"
         );
-        let (wakeup, due) = (law.decision().wakeup, literal.due());
+        let (wakeup, due) = (controller.decision().wakeup, literal.due());
         let apart = match (wakeup, due) {
             (Some(found), Some(expected)) => {
                 found.max(expected).saturating_since(found.min(expected))
@@ -229,16 +229,16 @@ fn compare(stories: &[Story], fine_grain: bool) -> Result<u32, TestCaseError> {
         };
         now = now.max(first);
         if wake.is_some_and(|at| at <= first) {
-            law.on_event(Event::Wakeup(now));
+            controller.on_event(Event::Wakeup(now));
             literal.wake(now);
         } else if let Some((at, number)) = answer.filter(|(at, _)| *at <= first) {
             answers.retain(|answer| *answer != (at, number));
             let left_at = literal.list[number as usize].left_at;
-            law.on_event(Event::PacketAcked {
+            controller.on_event(Event::PacketAcked {
                 now,
                 number: PacketNumber::new(number),
             });
-            law.on_event(Event::Ack(&ack(
+            controller.on_event(Event::Ack(&ack(
                 now,
                 PACKET,
                 now.saturating_since(left_at),
@@ -246,7 +246,7 @@ fn compare(stories: &[Story], fine_grain: bool) -> Result<u32, TestCaseError> {
             )));
             literal.arrive(now, number);
         } else if let Some((number, (pause, delay, is_lost))) = next_story {
-            law.on_event(Event::Sent(&sent(now, PACKET, number as u64, PACKET)));
+            controller.on_event(Event::Sent(&sent(now, PACKET, number as u64, PACKET)));
             literal.send(now, number as u64);
             if !is_lost {
                 answers.push((now + Span::from_micros(*delay), number as u64));
@@ -297,10 +297,10 @@ const ROUND_TRIP: f64 = 211_684_000.0;
 /// first acknowledgement; from then on every halving halves what is left of that.
 #[test]
 fn what_ns2_decides_on_the_same_packets() {
-    let mut law = law(false);
+    let mut controller = controller(false);
     let mut sent_at = Vec::new();
     let (mut theirs, mut ours) = (Vec::<Step>::new(), Vec::<Step>::new());
-    let packets = |law: &dyn Controller| match law.decision().pacing {
+    let packets = |controller: &dyn Controller| match controller.decision().pacing {
         Pacing::Rate(rate) => ROUND_TRIP * rate.as_bps() as f64 / 8e12,
         other => panic!("{other:?}"),
     };
@@ -309,34 +309,34 @@ fn what_ns2_decides_on_the_same_packets() {
         let words: Vec<&str> = line.split(' ').collect();
         let [micros, number] = [0, 2].map(|place: usize| words[place].parse::<u64>().unwrap());
         let now = Time::from_micros(micros);
-        let mut before = packets(&*law);
-        let mut note = |law: &dyn Controller, at: Time| {
-            let after = packets(law);
+        let mut before = packets(&*controller);
+        let mut note = |controller: &dyn Controller, at: Time| {
+            let after = packets(controller);
             if (after - before).abs() > 1e-3 {
                 ours.push((at.as_nanos() / 1_000, after));
             }
             before = after;
         };
-        while let Some(due) = law.decision().wakeup.filter(|due| *due < now) {
-            law.on_event(Event::Wakeup(due));
-            note(&*law, due);
+        while let Some(due) = controller.decision().wakeup.filter(|due| *due < now) {
+            controller.on_event(Event::Wakeup(due));
+            note(&*controller, due);
         }
         match words[1] {
             "send" => {
                 sent_at.push(now);
-                law.on_event(Event::Sent(&sent(now, PACKET, number, PACKET)));
+                controller.on_event(Event::Sent(&sent(now, PACKET, number, PACKET)));
             }
             "ack" => {
                 let rtt = now.saturating_since(sent_at[number as usize - 1]);
-                law.on_event(Event::PacketAcked {
+                controller.on_event(Event::PacketAcked {
                     now,
                     number: PacketNumber::new(number),
                 });
-                law.on_event(Event::Ack(&ack(now, PACKET, rtt, PACKET)));
+                controller.on_event(Event::Ack(&ack(now, PACKET, rtt, PACKET)));
             }
             _ => theirs.push((micros, ROUND_TRIP / number as f64)),
         }
-        note(&*law, now);
+        note(&*controller, now);
     }
     let from_first_event = |steps: Vec<Step>| {
         let first = steps.windows(2).position(|pair| pair[1].1 < pair[0].1);

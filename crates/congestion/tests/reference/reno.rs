@@ -74,42 +74,42 @@ proptest! {
     #[test]
     fn follows_the_byte_counter(events in prop::collection::vec(event(), 1..40)) {
         let mss = Bytes::new(SMSS);
-        let mut law = Reno::new(RenoConfig::rfc5681(mss));
+        let mut controller = Reno::new(RenoConfig::rfc5681(mss));
         let mut reading = Rfc5681 { cwnd: 10 * SMSS, ssthresh: u64::MAX, bytes_acked: 0, after_timeout: false };
         for event in events {
             // A full window is in flight. The controller does not let a flight beyond its own
             // window count.
-            let flight = Bytes::new(reading.cwnd).min(law.decision().window);
+            let flight = Bytes::new(reading.cwnd).min(controller.decision().window);
             match event {
                 Step::Acks { count, segments } => {
                     let acked = mss * u64::from(segments);
                     for _ in 0..count {
                         // More than 10⁵ segments are in no network; slow start would not end here.
                         if reading.cwnd < 100_000 * SMSS {
-                            law.on_event(Event::Ack(&ack(Time::ZERO, acked, Span::from_millis(100), flight)));
+                            controller.on_event(Event::Ack(&ack(Time::ZERO, acked, Span::from_millis(100), flight)));
                             reading.on_ack(acked.get());
                         }
                     }
                 }
                 Step::Loss => {
-                    law.on_event(Event::Loss(&loss(Time::ZERO, flight, flight)));
+                    controller.on_event(Event::Loss(&loss(Time::ZERO, flight, flight)));
                     reading.on_loss(flight.get());
                 }
                 Step::Timeouts { count } => {
                     for consecutive in 1..=u32::from(count) {
-                        let flight = Bytes::new(reading.cwnd).min(law.decision().window);
-                        law.on_event(Event::Timeout(&timeout(Time::ZERO, flight, flight, consecutive)));
+                        let flight = Bytes::new(reading.cwnd).min(controller.decision().window);
+                        controller.on_event(Event::Timeout(&timeout(Time::ZERO, flight, flight, consecutive)));
                         reading.on_timeout(flight.get(), consecutive == 1);
                     }
                 }
             }
-            let (found, expected) = (law.decision().window.get(), reading.cwnd);
+            let (found, expected) = (controller.decision().window.get(), reading.cwnd);
             prop_assert!(
                 found.abs_diff(expected) <= SMSS * 3 / 2,
                 "{event:?}: {found} instead of {expected} ({reading:?})"
             );
             if reading.ssthresh != u64::MAX {
-                let threshold = law.decision().ssthresh.map(Bytes::get);
+                let threshold = controller.decision().ssthresh.map(Bytes::get);
                 prop_assert!(threshold.is_some_and(|found| found.abs_diff(reading.ssthresh) <= 1));
             }
         }
@@ -120,15 +120,15 @@ proptest! {
     fn avoidance_has_a_closed_form(start in 2u32..400, segments in 1u32..20_000) {
         let mss = Bytes::new(SMSS);
         let start = f64::from(start);
-        let mut law = Reno::new(RenoConfig {
+        let mut controller = Reno::new(RenoConfig {
             initial_window: Bytes::new(start as u64 * SMSS),
             initial_ssthresh: mss,
             ..RenoConfig::rfc5681(mss)
         });
         for _ in 0..segments {
-            law.on_event(Event::Ack(&ack(Time::ZERO, mss, Span::from_millis(100), mss)));
+            controller.on_event(Event::Ack(&ack(Time::ZERO, mss, Span::from_millis(100), mss)));
         }
-        let gained = law.window() * law.window() - start * start - 2.0 * f64::from(segments);
+        let gained = controller.window() * controller.window() - start * start - 2.0 * f64::from(segments);
         prop_assert!(gained >= -1e-6 * f64::from(segments), "{gained}");
         prop_assert!(gained <= f64::from(segments) / (start * start) + 1e-6, "{gained}");
     }
@@ -159,69 +159,69 @@ fn ns2_halves_as_precision_reduce_says() {
         (Rounding::Both, 4.0, 4.0),
         (Rounding::Exact, 4.85, 4.85),
     ] {
-        let mut law = ns2(rounding);
-        law.on_event(Event::Loss(&loss(now, Bytes::new(90_000), window)));
+        let mut controller = ns2(rounding);
+        controller.on_event(Event::Loss(&loss(now, Bytes::new(90_000), window)));
         assert!(
-            (law.window() - cwnd).abs() < 1e-12,
+            (controller.window() - cwnd).abs() < 1e-12,
             "{rounding:?}: {}",
-            law.window()
+            controller.window()
         );
         assert!(
-            (law.ssthresh() - ssthresh).abs() < 1e-12,
+            (controller.ssthresh() - ssthresh).abs() < 1e-12,
             "{rounding:?}: {}",
-            law.ssthresh()
+            controller.ssthresh()
         );
     }
     // Tahoe: one segment, the same threshold.
-    let mut law = ns2(Rounding::Threshold);
-    law.on_event(Event::Loss(&comity_congestion::Loss {
+    let mut controller = ns2(Rounding::Threshold);
+    controller.on_event(Event::Loss(&comity_congestion::Loss {
         restart: true,
         ..loss(now, window, window)
     }));
-    assert_eq!((law.window(), law.ssthresh()), (1.0, 4.0));
+    assert_eq!((controller.window(), controller.ssthresh()), (1.0, 4.0));
     // Windows of 3 and of 1: ns-2 lets cwnd fall to 1.5, and to 1, under a threshold of 2.
     for (window, cwnd) in [(3_000, 1.5), (1_000, 1.0)] {
-        let mut law = ns2(Rounding::Threshold);
-        law.on_event(Event::Loss(&loss(
+        let mut controller = ns2(Rounding::Threshold);
+        controller.on_event(Event::Loss(&loss(
             now,
             Bytes::new(window),
             Bytes::new(window),
         )));
-        assert_eq!((law.window(), law.ssthresh()), (cwnd, 2.0));
+        assert_eq!((controller.window(), controller.ssthresh()), (cwnd, 2.0));
     }
     // Every timeout halves again, also a second one for the same segment: 9.7, then 1.
-    let mut law = ns2(Rounding::Threshold);
-    law.on_event(Event::Timeout(&timeout(now, window, window, 1)));
-    assert_eq!((law.window(), law.ssthresh()), (1.0, 4.0));
-    law.on_event(Event::Timeout(&timeout(now, window, Bytes::new(1_000), 2)));
-    assert_eq!((law.window(), law.ssthresh()), (1.0, 2.0));
+    let mut controller = ns2(Rounding::Threshold);
+    controller.on_event(Event::Timeout(&timeout(now, window, window, 1)));
+    assert_eq!((controller.window(), controller.ssthresh()), (1.0, 4.0));
+    controller.on_event(Event::Timeout(&timeout(now, window, Bytes::new(1_000), 2)));
+    assert_eq!((controller.window(), controller.ssthresh()), (1.0, 2.0));
 }
 
 /// From 1 with a threshold of 8: seven acknowledgements reach it, whatever each of them covers; the
 /// eight after them add 1/8, 1/8.125, ..: by hand 8.125, 8.248077, 8.369317, 8.488801.
 #[test]
 fn ns2_opens_once_per_acknowledgement() {
-    let mut law = ns2(Rounding::Threshold);
+    let mut controller = ns2(Rounding::Threshold);
     for expected in 2..=8 {
-        law.on_event(Event::Ack(&ack(
+        controller.on_event(Event::Ack(&ack(
             Time::ZERO,
             Bytes::new(3_000),
             Span::ZERO,
             Bytes::ZERO,
         )));
-        assert_eq!(law.window(), f64::from(expected));
+        assert_eq!(controller.window(), f64::from(expected));
     }
     for expected in [8.125, 8.248_077, 8.369_317, 8.488_801] {
-        law.on_event(Event::Ack(&ack(
+        controller.on_event(Event::Ack(&ack(
             Time::ZERO,
             Bytes::new(3_000),
             Span::ZERO,
             Bytes::ZERO,
         )));
         assert!(
-            (law.window() - expected).abs() < 2e-6,
+            (controller.window() - expected).abs() < 2e-6,
             "{} is not {expected}",
-            law.window()
+            controller.window()
         );
     }
 }

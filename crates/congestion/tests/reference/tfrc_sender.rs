@@ -184,16 +184,16 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-fn rate(law: &dyn Controller) -> f64 {
-    match law.decision().pacing {
+fn rate(controller: &dyn Controller) -> f64 {
+    match controller.decision().pacing {
         Pacing::Rate(rate) => rate.as_bps() as f64 / 8.0,
         other => panic!("{other:?}"),
     }
 }
 
-fn send(law: &mut dyn Controller, now: Time) {
-    law.tag(now);
-    law.on_event(Event::Sent(&sent(
+fn send(controller: &mut dyn Controller, now: Time) {
+    controller.tag(now);
+    controller.on_event(Event::Sent(&sent(
         now,
         Bytes::new(1_000),
         0,
@@ -208,11 +208,11 @@ proptest! {
     fn the_rate_is_that_of_the_rfc(steps in prop::collection::vec((step(), 1u64..500), 1..60)) {
         let parameters = Parameters::new().with("damping", Value::Flag(true));
         let setup = Setup::new(Bytes::new(1_000));
-        let mut law = table::find("tfrc").unwrap().build(&setup, &parameters).unwrap();
+        let mut controller = table::find("tfrc").unwrap().build(&setup, &parameters).unwrap();
         let mut literal = Literal::default();
         let mut now = Time::from_secs(1);
         let seconds = |time: Time| time.as_secs_f64();
-        send(&mut *law, now);
+        send(&mut *controller, now);
         literal.first_packet(seconds(now));
         for (step, wait_ms) in steps {
             now += Span::from_millis(wait_ms);
@@ -221,8 +221,8 @@ proptest! {
                     // A loss event rate never goes back to zero.
                     let p = if literal.p > 0.0 { p.max(0.000_1) } else { p };
                     let rtt = Span::from_millis(rtt_ms);
-                    law.on_event(Event::Ack(&super::ack_limited(now, rtt, data_limited)));
-                    law.on_event(Event::Feedback(&Feedback {
+                    controller.on_event(Event::Ack(&super::ack_limited(now, rtt, data_limited)));
+                    controller.on_event(Event::Feedback(&Feedback {
                         now,
                         report: &Report::LossEvents { rate: p, received: Rate::from_bps(x_recv * 8) },
                         rtt: Some(rtt),
@@ -232,24 +232,24 @@ proptest! {
                 Step::Send => {
                     // After an idle time that changed nothing the controller's timer begins with
                     // the next packet.
-                    let asleep = law.decision().wakeup.is_none();
-                    send(&mut *law, now);
+                    let asleep = controller.decision().wakeup.is_none();
+                    send(&mut *controller, now);
                     if asleep {
                         literal.set_timer(seconds(now), literal.rto());
                     }
                     literal.sent_since_timer = true;
                 }
                 Step::Silence => {
-                    let Some(due) = law.decision().wakeup else { continue };
+                    let Some(due) = controller.decision().wakeup else { continue };
                     // The controller's equation gives whole bits per second.
                     prop_assert!((seconds(due) / literal.nofeedback_at - 1.0).abs() < 1e-3,
                         "timer at {due}, expected {}", literal.nofeedback_at);
                     now = now.max(due);
-                    law.on_event(Event::Wakeup(now));
+                    controller.on_event(Event::Wakeup(now));
                     literal.nofeedback(seconds(now));
                 }
             }
-            let (found, expected) = (rate(&*law), literal.x_inst());
+            let (found, expected) = (rate(&*controller), literal.x_inst());
             prop_assert!((found - expected).abs() <= expected * 1e-3 + 1.0, "{found}, expected {expected}");
         }
     }

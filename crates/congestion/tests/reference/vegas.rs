@@ -116,7 +116,7 @@ impl Path {
 }
 
 struct Run {
-    law: Vegas,
+    controller: Vegas,
     reading: Reading,
     path: Path,
     now: Time,
@@ -130,7 +130,7 @@ impl Run {
             ..VegasConfig::ns2(MSS)
         };
         let mut run = Self {
-            law: Vegas::new(config),
+            controller: Vegas::new(config),
             reading: Reading {
                 cwnd: initial as f64,
                 ssthresh: f64::INFINITY,
@@ -161,10 +161,10 @@ impl Run {
 
     /// Sends what the window allows.
     fn fill(&mut self) {
-        while self.in_flight() + MSS <= self.law.decision().window {
+        while self.in_flight() + MSS <= self.controller.decision().window {
             self.path.send(self.reading.next, self.now);
             self.reading.next += 1;
-            self.law.on_event(Event::Sent(&sent(
+            self.controller.on_event(Event::Sent(&sent(
                 self.now,
                 MSS,
                 self.reading.next - 1,
@@ -181,7 +181,7 @@ impl Run {
         };
         self.now = self.now.max(at);
         let rtt = self.now.saturating_since(sent);
-        self.law.on_event(Event::Ack(&ack(
+        self.controller.on_event(Event::Ack(&ack(
             self.now,
             MSS * count as u64,
             rtt,
@@ -225,7 +225,7 @@ proptest! {
                 Step::Acks { count, covers } => {
                     for _ in 0..count {
                         run.acknowledge(usize::from(covers));
-                        let (found, expected) = (run.law.window(), run.reading.cwnd);
+                        let (found, expected) = (run.controller.window(), run.reading.cwnd);
                         prop_assert!(
                             (found - expected).abs() <= 1e-6 * expected,
                             "{event:?}: {found} instead of {expected}; {:?}",
@@ -235,16 +235,16 @@ proptest! {
                 }
                 Step::Delay(span) => run.path.delay = span,
                 Step::Loss => {
-                    let (flight, window) = (run.in_flight(), run.law.decision().window);
+                    let (flight, window) = (run.in_flight(), run.controller.decision().window);
                     // The controller takes the window that the transport reports, in whole bytes.
                     run.reading.cwnd = window.get() as f64 / 1_000.0;
-                    run.law.on_event(Event::Loss(&loss(run.now, flight, window)));
+                    run.controller.on_event(Event::Loss(&loss(run.now, flight, window)));
                     run.reading.on_loss();
                 }
                 Step::Timeout => {
                     // Go-back-N: all that was in flight is sent anew.
-                    let (flight, window) = (run.in_flight(), run.law.decision().window);
-                    run.law.on_event(Event::Timeout(&timeout(run.now, flight, window, 1)));
+                    let (flight, window) = (run.in_flight(), run.controller.decision().window);
+                    run.controller.on_event(Event::Timeout(&timeout(run.now, flight, window, 1)));
                     run.path.flight.clear();
                     let reading = &mut run.reading;
                     reading.ssthresh = (window.get() as f64 / 2_000.0).max(2.0);
@@ -269,12 +269,12 @@ fn rests_with_one_to_three_segments_waiting() {
     for _ in 0..3_000 {
         run.acknowledge(1);
     }
-    let rest = run.law.window();
+    let rest = run.controller.window();
     let waiting = rest.floor() - 11.0;
     assert!((1.0..=3.0).contains(&waiting), "{waiting} segments wait");
-    assert_eq!(run.law.base_rtt(), Some(Span::from_millis(110)));
+    assert_eq!(run.controller.base_rtt(), Some(Span::from_millis(110)));
     for _ in 0..500 {
         run.acknowledge(1);
-        assert_eq!(run.law.window(), rest, "it rests");
+        assert_eq!(run.controller.window(), rest, "it rests");
     }
 }

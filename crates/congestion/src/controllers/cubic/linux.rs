@@ -132,7 +132,7 @@ impl LinuxCubic {
         self.min_rtt = Some(min);
         let in_slow_start = self.in_slow_start();
         let bytes = u64::from(self.window).saturating_mul(self.mss.get());
-        // Twice a window per round trip is what slow start sends.
+        // Slow start sends twice a window per round trip.
         let rate = (2 * u128::from(bytes) * 1_000_000_000) / u128::from(self.rtt.ticks().max(1));
         if let Some(hystart) = &mut self.hystart
             && in_slow_start

@@ -134,7 +134,7 @@ pub struct Libra {
 impl Libra {
     /// A flow that has not sent yet.
     pub fn new(config: LibraConfig) -> Self {
-        let mut law = Self {
+        let mut controller = Self {
             window: 0.0,
             ssthresh: super::segments(config.initial_ssthresh, config.mss),
             rtt: None,
@@ -151,8 +151,8 @@ impl Libra {
             resent: Bytes::ZERO,
             config,
         };
-        law.set_window(super::segments(config.initial_window, config.mss));
-        law
+        controller.set_window(super::segments(config.initial_window, config.mss));
+        controller
     }
 
     /// The congestion window in segments.

@@ -90,28 +90,28 @@ fn one_acknowledgement_at_the_round_trips_of_the_paper() {
         // 200 · 0.18² / 1.18 / 10
         (180, 10.549_153),
     ] {
-        let mut law = Libra::new(config());
-        law.on_ack(&ack(rtt, Some(rtt)));
-        close(law.window(), grown);
+        let mut controller = Libra::new(config());
+        controller.on_ack(&ack(rtt, Some(rtt)));
+        close(controller.window(), grown);
     }
 }
 
 #[test]
 fn a_full_queue_slows_the_growth_down_by_e_to_the_y() {
-    let mut law = Libra::new(config());
-    law.on_ack(&ack(50, Some(50)));
+    let mut controller = Libra::new(config());
+    controller.on_ack(&ack(50, Some(50)));
     // 200 · 0.05² / 1.05 / 10
-    close(law.window(), 10.047_619);
+    close(controller.window(), 10.047_619);
     // β = 1: 200 · 0.135335 · 0.15² / 1.15 / 10.047619
-    law.on_ack(&ack(200, Some(150)));
-    close(law.window(), 10.047_619 + 0.052_706);
+    controller.on_ack(&ack(200, Some(150)));
+    close(controller.window(), 10.047_619 + 0.052_706);
     // β = (100 − 50) / (150 − 50) = 1/2: 200 · 0.367879 · 0.1² / 1.1 / 10.100325
-    law.on_ack(&ack(300, Some(100)));
-    close(law.window(), 10.100_325 + 0.066_223);
+    controller.on_ack(&ack(300, Some(100)));
+    close(controller.window(), 10.100_325 + 0.066_223);
     // No new sample: as before.
-    let before = law.window();
-    law.on_ack(&ack(310, None));
-    close(law.window(), before + 0.668_872 / before);
+    let before = controller.window();
+    controller.on_ack(&ack(310, None));
+    close(controller.window(), before + 0.668_872 / before);
 }
 
 #[test]
@@ -123,57 +123,61 @@ fn a_loss_takes_less_from_longer_round_trips() {
         (Some(90), 0.541_284),
         (Some(180), 0.576_271),
     ] {
-        let mut law = Libra::new(LibraConfig {
+        let mut controller = Libra::new(LibraConfig {
             initial_window: MSS * 100,
             x: 0.0,
             ..config()
         });
-        law.on_ack(&ack(rtt.unwrap_or(1), rtt));
-        law.on_loss(&loss(500));
-        close(law.window(), 100.0 * left);
-        close(law.ssthresh(), 100.0 * left);
+        controller.on_ack(&ack(rtt.unwrap_or(1), rtt));
+        controller.on_loss(&loss(500));
+        close(controller.window(), 100.0 * left);
+        close(controller.ssthresh(), 100.0 * left);
     }
 }
 
 #[test]
 fn a_timeout_goes_back_to_one_segment_and_half_the_window() {
-    let mut law = Libra::new(config());
-    law.on_ack(&ack(100, Some(100)));
-    let before = law.window();
-    law.on_timeout(&timeout(400, 1));
-    assert_eq!(law.window(), 1.0);
-    close(law.ssthresh(), before / 2.0);
+    let mut controller = Libra::new(config());
+    controller.on_ack(&ack(100, Some(100)));
+    let before = controller.window();
+    controller.on_timeout(&timeout(400, 1));
+    assert_eq!(controller.window(), 1.0);
+    close(controller.ssthresh(), before / 2.0);
     // The second in a row is about the same data.
-    law.on_timeout(&timeout(1_000, 2));
-    close(law.ssthresh(), before / 2.0);
+    controller.on_timeout(&timeout(1_000, 2));
+    close(controller.ssthresh(), before / 2.0);
     // Slow start as TCP's: one segment for each acknowledgement, up to the threshold.
     for (at, window) in [(1_100, 2.0), (1_200, 3.0), (1_300, 4.0), (1_400, 5.0)] {
-        law.on_ack(&ack(at, None));
-        assert_eq!(law.window(), window);
-        assert_eq!(law.decision().phase, Phase::SlowStart);
+        controller.on_ack(&ack(at, None));
+        assert_eq!(controller.window(), window);
+        assert_eq!(controller.decision().phase, Phase::SlowStart);
     }
-    law.on_ack(&ack(1_500, None));
-    assert_eq!(law.window(), 6.0);
-    assert_eq!(law.decision().phase, Phase::CongestionAvoidance);
-    law.on_ack(&ack(1_600, None));
-    assert!((6.0..7.0).contains(&law.window()), "{}", law.window());
+    controller.on_ack(&ack(1_500, None));
+    assert_eq!(controller.window(), 6.0);
+    assert_eq!(controller.decision().phase, Phase::CongestionAvoidance);
+    controller.on_ack(&ack(1_600, None));
+    assert!(
+        (6.0..7.0).contains(&controller.window()),
+        "{}",
+        controller.window()
+    );
 }
 
 #[test]
 fn floors_hold_where_figure_2_has_none() {
-    let mut law = Libra::new(LibraConfig { b: 5.0, ..config() });
-    law.on_loss(&loss(1));
-    assert_eq!((law.window(), law.ssthresh()), (1.0, 2.0));
-    law.on_timeout(&timeout(2, 1));
-    assert_eq!((law.window(), law.ssthresh()), (1.0, 2.0));
-    assert!(law.decision().window >= MSS);
+    let mut controller = Libra::new(LibraConfig { b: 5.0, ..config() });
+    controller.on_loss(&loss(1));
+    assert_eq!((controller.window(), controller.ssthresh()), (1.0, 2.0));
+    controller.on_timeout(&timeout(2, 1));
+    assert_eq!((controller.window(), controller.ssthresh()), (1.0, 2.0));
+    assert!(controller.decision().window >= MSS);
     // 10 Gb/s and 200 ms would open a small window by 667 segments for each acknowledgement.
-    let mut law = Libra::new(LibraConfig {
+    let mut controller = Libra::new(LibraConfig {
         capacity: Some(Rate::from_mbps(10_000)),
         ..config()
     });
-    law.on_ack(&ack(200, Some(200)));
-    assert_eq!(law.window(), 11.0);
+    controller.on_ack(&ack(200, Some(200)));
+    assert_eq!(controller.window(), 11.0);
 }
 
 /// An acknowledgement of three segments, which is one of a receiver that delays them, is worth
@@ -190,37 +194,37 @@ fn by_bytes_an_acknowledgement_is_worth_what_it_covers() {
         (Increase::PerByte { limit: 2 }, 10.445_872),
         (Increase::PerAck, 10.148_624),
     ] {
-        let mut law = Libra::new(LibraConfig {
+        let mut controller = Libra::new(LibraConfig {
             increase,
             ..config()
         });
-        law.on_ack(&of_three);
-        close(law.window(), grown);
+        controller.on_ack(&of_three);
+        close(controller.window(), grown);
     }
     // In slow start no more than the limit: RFC 3465.
-    let mut law = Libra::new(LibraConfig {
+    let mut controller = Libra::new(LibraConfig {
         increase: Increase::PerByte { limit: 2 },
         initial_ssthresh: Bytes::MAX,
         ..config()
     });
-    law.on_ack(&of_three);
-    close(law.window(), 12.0);
+    controller.on_ack(&of_three);
+    close(controller.window(), 12.0);
 }
 
 #[test]
 fn without_a_capacity_it_grows_as_tcp() {
-    let mut law = Libra::new(LibraConfig {
+    let mut controller = Libra::new(LibraConfig {
         capacity: None,
         ..config()
     });
-    law.on_ack(&ack(200, Some(200)));
-    close(law.window(), 10.1);
-    assert_eq!(law.capacity(), None);
+    controller.on_ack(&ack(200, Some(200)));
+    close(controller.window(), 10.1);
+    assert_eq!(controller.capacity(), None);
 }
 
 #[test]
 fn recovery_and_want_of_data_do_not_grow_the_window() {
-    let mut law = Libra::new(config());
+    let mut controller = Libra::new(config());
     for held in [
         Ack {
             app_limited: true,
@@ -231,8 +235,8 @@ fn recovery_and_want_of_data_do_not_grow_the_window() {
             ..ack(200, Some(100))
         },
     ] {
-        law.on_ack(&held);
-        assert_eq!(law.window(), 10.0);
+        controller.on_ack(&held);
+        assert_eq!(controller.window(), 10.0);
     }
 }
 
@@ -240,108 +244,116 @@ fn recovery_and_want_of_data_do_not_grow_the_window() {
 
 #[test]
 fn pairs_leave_together_inside_intervals_of_two_packets_each() {
-    let mut law = Libra::new(LibraConfig { x: 0.0, ..config() });
+    let mut controller = Libra::new(LibraConfig { x: 0.0, ..config() });
     assert_eq!(
-        law.decision().pacing,
+        controller.decision().pacing,
         Pacing::Unpaced,
         "no round trip known"
     );
     let start = Time::from_millis(100);
-    law.on_ack(&Ack {
+    controller.on_ack(&Ack {
         in_flight: MSS,
         ..ack(100, Some(100))
     });
     // Five intervals of 20 ms.
     let mut number = 0;
     for interval in 0..5 {
-        let Pacing::At(first) = law.decision().pacing else {
+        let Pacing::At(first) = controller.decision().pacing else {
             panic!("not paced");
         };
         let begin = start + Span::from_millis(20) * interval;
         assert!((begin..begin + Span::from_millis(20)).contains(&first));
-        law.on_sent(&sent(first, number, 2));
-        assert_eq!(law.decision().pacing, Pacing::At(first), "right behind");
-        law.on_sent(&sent(first, number + 1, 3));
+        controller.on_sent(&sent(first, number, 2));
+        assert_eq!(
+            controller.decision().pacing,
+            Pacing::At(first),
+            "right behind"
+        );
+        controller.on_sent(&sent(first, number + 1, 3));
         number += 2;
     }
 }
 
 #[test]
 fn slow_start_has_twice_as_many_intervals() {
-    let mut law = Libra::new(LibraConfig {
+    let mut controller = Libra::new(LibraConfig {
         initial_ssthresh: Bytes::MAX,
         ..config()
     });
-    law.on_ack(&ack(100, Some(100)));
-    assert_eq!(law.window(), 11.0);
+    controller.on_ack(&ack(100, Some(100)));
+    assert_eq!(controller.window(), 11.0);
     for number in 0..40 {
-        let Pacing::At(at) = law.decision().pacing else {
+        let Pacing::At(at) = controller.decision().pacing else {
             panic!("not paced");
         };
         // The end of the interval that the packet belongs to, of 22 packets in a round trip.
         let end =
             Time::from_millis(100) + Span::from_millis(100).mul_f64(1.0 / 11.0) * (number / 2 + 1);
         assert!(at <= end, "{number}: {at} after {end}");
-        law.on_sent(&sent(at, number, 1));
+        controller.on_sent(&sent(at, number, 1));
     }
 }
 
 #[test]
 fn a_pair_waits_for_room_for_both_but_not_for_ever_and_not_in_trouble() {
     let paced = || {
-        let mut law = Libra::new(LibraConfig { x: 0.0, ..config() });
-        law.on_ack(&ack(100, Some(100)));
-        law
+        let mut controller = Libra::new(LibraConfig { x: 0.0, ..config() });
+        controller.on_ack(&ack(100, Some(100)));
+        controller
     };
-    let at = |law: &Libra| match law.decision().pacing {
+    let at = |controller: &Libra| match controller.decision().pacing {
         Pacing::At(at) => at,
         other => panic!("{other:?}"),
     };
     // Nine of ten in flight: held, for a round trip at the longest.
-    let mut law = paced();
-    law.on_ack(&ack(150, None));
-    assert_eq!(at(&law), Time::from_millis(250));
+    let mut controller = paced();
+    controller.on_ack(&ack(150, None));
+    assert_eq!(at(&controller), Time::from_millis(250));
     // Room for two: its own time again.
-    law.on_ack(&Ack {
+    controller.on_ack(&Ack {
         in_flight: MSS * 8,
         ..ack(160, None)
     });
-    assert!(at(&law) < Time::from_millis(120), "{:?}", at(&law));
+    assert!(
+        at(&controller) < Time::from_millis(120),
+        "{:?}",
+        at(&controller)
+    );
     // A loss, a recovery and a timeout let what is next go at once.
-    law.on_ack(&ack(170, None));
-    law.on_loss(&loss(171));
-    assert!(at(&law) <= Time::from_millis(171));
-    let mut law = paced();
-    law.on_ack(&ack(150, None));
-    law.on_timeout(&timeout(180, 1));
-    assert!(at(&law) <= Time::from_millis(180));
+    controller.on_ack(&ack(170, None));
+    controller.on_loss(&loss(171));
+    assert!(at(&controller) <= Time::from_millis(171));
+    let mut controller = paced();
+    controller.on_ack(&ack(150, None));
+    controller.on_timeout(&timeout(180, 1));
+    assert!(at(&controller) <= Time::from_millis(180));
     // What the transport then counts as in flight need not be.
-    law.on_ack(&ack(190, None));
-    assert!(at(&law) <= Time::from_millis(190));
+    controller.on_ack(&ack(190, None));
+    assert!(at(&controller) <= Time::from_millis(190));
 }
 
 // ------------------------------------------------------------------------ capacity
 
 /// A controller with packets 0 to 9 sent at once, and their answers.
 struct Probe {
-    law: Libra,
+    controller: Libra,
 }
 
 impl Probe {
     fn new(packets: u64) -> Self {
-        let mut law = Libra::new(LibraConfig {
+        let mut controller = Libra::new(LibraConfig {
             capacity: None,
             ..config()
         });
         for number in 0..packets {
-            law.on_sent(&sent(Time::ZERO, number, number + 1));
+            controller.on_sent(&sent(Time::ZERO, number, number + 1));
         }
-        Self { law }
+        Self { controller }
     }
 
     /// The answer to a packet after so many microseconds.
     fn answer(&mut self, number: u64, micros: u64) {
-        self.law.on_in_order_ack(&InOrderAck {
+        self.controller.on_in_order_ack(&InOrderAck {
             now: Time::from_micros(micros),
             number: PacketNumber::new(number),
             arrived_at: None,
@@ -349,7 +361,7 @@ impl Probe {
     }
 
     fn mbps(&self) -> f64 {
-        self.law.capacity().map_or(0.0, Rate::as_mbps_f64)
+        self.controller.capacity().map_or(0.0, Rate::as_mbps_f64)
     }
 }
 
@@ -358,7 +370,7 @@ impl Probe {
 fn the_first_pair_tells_the_capacity() {
     let mut probe = Probe::new(2);
     probe.answer(0, 50_832);
-    assert_eq!(probe.law.capacity(), None);
+    assert_eq!(probe.controller.capacity(), None);
     probe.answer(1, 51_664);
     close(probe.mbps(), 10.0);
 }
@@ -377,13 +389,13 @@ fn packets_that_are_not_neighbours_tell_it_too() {
 
 #[test]
 fn of_pairs_that_cross_traffic_disturbed_the_least_delayed_counts() {
-    let mut law = Libra::new(LibraConfig {
+    let mut controller = Libra::new(LibraConfig {
         capacity: None,
         x: 0.0,
         ..config()
     });
     let mut mbps = std::vec::Vec::new();
-    law.on_ack(&ack(1, Some(50)));
+    controller.on_ack(&ack(1, Some(50)));
     // Delay of the first, dispersion: expanded, compressed, clean, expanded again.
     for (pair, first, dispersion) in [
         (0, 50_832, 2_000),
@@ -393,16 +405,16 @@ fn of_pairs_that_cross_traffic_disturbed_the_least_delayed_counts() {
     ] {
         let left = Time::from_millis(1_000 * (pair + 1));
         for of_pair in 0..2 {
-            law.on_sent(&sent(left, 2 * pair + of_pair, 1));
+            controller.on_sent(&sent(left, 2 * pair + of_pair, 1));
         }
         for of_pair in 0..2 {
-            law.on_in_order_ack(&InOrderAck {
+            controller.on_in_order_ack(&InOrderAck {
                 now: left + Span::from_micros(first + of_pair * dispersion),
                 number: PacketNumber::new(2 * pair + of_pair),
                 arrived_at: None,
             });
         }
-        mbps.push(law.capacity().unwrap().as_mbps_f64());
+        mbps.push(controller.capacity().unwrap().as_mbps_f64());
     }
     close(mbps[0], 4.16);
     close(mbps[1], 4.16);
@@ -412,9 +424,9 @@ fn of_pairs_that_cross_traffic_disturbed_the_least_delayed_counts() {
 
 #[test]
 fn the_clock_of_the_receiver_is_believed_before_compressed_acknowledgements() {
-    let mut law = Probe::new(2).law;
+    let mut controller = Probe::new(2).controller;
     for (number, now, arrived) in [(0, 60_000, 7_000), (1, 60_010, 7_832)] {
-        law.on_in_order_ack(&InOrderAck {
+        controller.on_in_order_ack(&InOrderAck {
             now: Time::from_micros(now),
             number: PacketNumber::new(number),
             arrived_at: Some(Arrived {
@@ -423,7 +435,7 @@ fn the_clock_of_the_receiver_is_believed_before_compressed_acknowledgements() {
             }),
         });
     }
-    close(law.capacity().unwrap().as_mbps_f64(), 10.0);
+    close(controller.capacity().unwrap().as_mbps_f64(), 10.0);
 }
 
 /// A queue on the way back gets shorter, from 400 ms to 100 and then to 50. The clean pair came
@@ -433,12 +445,12 @@ fn the_clock_of_the_receiver_is_believed_before_compressed_acknowledgements() {
 /// The receiver's clock is an hour ahead.
 #[test]
 fn queues_on_the_way_back_hide_no_good_pair() {
-    let mut law = Libra::new(LibraConfig {
+    let mut controller = Libra::new(LibraConfig {
         capacity: None,
         x: 0.0,
         ..config()
     });
-    law.on_ack(&ack(1, Some(50)));
+    controller.on_ack(&ack(1, Some(50)));
     let mut mbps = std::vec::Vec::new();
     for (pair, forth, dispersion, back) in [
         (0, 10_000, 832, 400_000),
@@ -448,11 +460,11 @@ fn queues_on_the_way_back_hide_no_good_pair() {
     ] {
         let left = Time::from_secs(pair + 1);
         for of_pair in 0..2 {
-            law.on_sent(&sent(left, 2 * pair + of_pair, 1));
+            controller.on_sent(&sent(left, 2 * pair + of_pair, 1));
         }
         for of_pair in 0..2 {
             let arrived_at = left + Span::from_micros(forth + of_pair * dispersion);
-            law.on_in_order_ack(&InOrderAck {
+            controller.on_in_order_ack(&InOrderAck {
                 now: arrived_at + Span::from_micros(back),
                 number: PacketNumber::new(2 * pair + of_pair),
                 arrived_at: Some(Arrived {
@@ -461,7 +473,7 @@ fn queues_on_the_way_back_hide_no_good_pair() {
                 }),
             });
         }
-        mbps.push(law.capacity().unwrap().as_mbps_f64());
+        mbps.push(controller.capacity().unwrap().as_mbps_f64());
     }
     for found in mbps {
         close(found, 10.0);
@@ -471,7 +483,7 @@ fn queues_on_the_way_back_hide_no_good_pair() {
 /// Groups that leave at whole seconds, each with the arrivals of two of its packets: place and
 /// microseconds since.
 fn after_groups(groups: &[(u64, [(u64, u64); 2])]) -> Libra {
-    let mut law = Libra::new(LibraConfig {
+    let mut controller = Libra::new(LibraConfig {
         capacity: None,
         x: 0.0,
         ..config()
@@ -479,11 +491,11 @@ fn after_groups(groups: &[(u64, [(u64, u64); 2])]) -> Libra {
     let mut first = 0;
     for (left, (packets, arrivals)) in (1..).map(Time::from_secs).zip(groups) {
         for place in 0..*packets {
-            law.on_sent(&sent(left, first + place, place + 1));
+            controller.on_sent(&sent(left, first + place, place + 1));
         }
         for (place, micros) in arrivals {
             let arrived_at = left + Span::from_micros(*micros);
-            law.on_in_order_ack(&InOrderAck {
+            controller.on_in_order_ack(&InOrderAck {
                 now: arrived_at + Span::from_millis(10),
                 number: PacketNumber::new(first + place),
                 arrived_at: Some(Arrived {
@@ -495,7 +507,7 @@ fn after_groups(groups: &[(u64, [(u64, u64); 2])]) -> Libra {
         // A gap in the numbers: not one group.
         first += packets + 1;
     }
-    law
+    controller
 }
 
 /// 832 µs for a packet. The third and the fifth of a first flight arrive after 3 and 5 of them,
@@ -525,28 +537,28 @@ fn a_late_packet_is_not_excused_by_its_place() {
 
 #[test]
 fn packets_that_left_apart_tell_nothing() {
-    let mut law = Libra::new(LibraConfig {
+    let mut controller = Libra::new(LibraConfig {
         capacity: None,
         ..config()
     });
     for (number, left) in [(0, 0), (1, 500)] {
-        law.on_sent(&sent(Time::from_micros(left), number, number + 1));
+        controller.on_sent(&sent(Time::from_micros(left), number, number + 1));
     }
     for (number, now) in [(0, 50_000), (1, 50_832)] {
-        law.on_in_order_ack(&InOrderAck {
+        controller.on_in_order_ack(&InOrderAck {
             now: Time::from_micros(now),
             number: PacketNumber::new(number),
             arrived_at: None,
         });
     }
-    assert_eq!(law.capacity(), None);
+    assert_eq!(controller.capacity(), None);
 }
 
 /// The path changes from 10 Mb/s to 2 Mb/s with a longer round trip: the sum of the old pairs stays
 /// the least, but they are forgotten.
 #[test]
 fn a_new_route_is_learnt_after_the_memory() {
-    let mut law = Libra::new(LibraConfig {
+    let mut controller = Libra::new(LibraConfig {
         capacity: None,
         memory: Span::from_secs(10),
         ..config()
@@ -560,10 +572,10 @@ fn a_new_route_is_learnt_after_the_memory() {
         };
         for of_pair in 0..2 {
             // Numbers with gaps between the pairs: not one group.
-            law.on_sent(&sent(left, 10 * second + of_pair, of_pair + 1));
+            controller.on_sent(&sent(left, 10 * second + of_pair, of_pair + 1));
         }
         for of_pair in 0..2 {
-            law.on_in_order_ack(&InOrderAck {
+            controller.on_in_order_ack(&InOrderAck {
                 now: left + Span::from_micros(delay + of_pair * dispersion),
                 number: PacketNumber::new(10 * second + of_pair),
                 arrived_at: None,
@@ -575,7 +587,7 @@ fn a_new_route_is_learnt_after_the_memory() {
             _ => None,
         };
         if let Some(expected) = expected {
-            close(law.capacity().unwrap().as_mbps_f64(), expected);
+            close(controller.capacity().unwrap().as_mbps_f64(), expected);
         }
     }
 }

@@ -105,7 +105,7 @@ struct RoundTrip {
 impl Rap {
     /// A flow that has sent nothing yet.
     pub fn new(config: RapConfig) -> Self {
-        let mut law = Self {
+        let mut controller = Self {
             config,
             round_trip: None,
             gap: INITIAL_GAP,
@@ -121,8 +121,8 @@ impl Rap {
                 ..Decision::default()
             },
         };
-        law.decide();
-        law
+        controller.decide();
+        controller
     }
 
     fn smoothed(&self) -> f64 {

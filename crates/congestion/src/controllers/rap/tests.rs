@@ -7,7 +7,7 @@ use comity_units::PacketNumber;
 const MSS: Bytes = Bytes::new(1_000);
 const RTT: Span = Span::from_millis(100);
 
-fn law(parameters: &Parameters) -> Box<dyn Controller> {
+fn controller(parameters: &Parameters) -> Box<dyn Controller> {
     let setup = Setup::new(MSS);
     table::find("rap")
         .unwrap()
@@ -20,8 +20,8 @@ fn at(millis: u64) -> Time {
 }
 
 /// The gap between packets of 1000 bytes, in milliseconds.
-fn gap(law: &dyn Controller) -> f64 {
-    match law.decision().pacing {
+fn gap(controller: &dyn Controller) -> f64 {
+    match controller.decision().pacing {
         Pacing::Rate(rate) => 8e6 / rate.as_bps() as f64,
         other => panic!("{other:?}"),
     }
@@ -34,12 +34,12 @@ fn near(found: f64, expected: f64) {
     );
 }
 
-fn send(law: &mut dyn Controller, now: Time) {
-    send_numbered(law, now, 0);
+fn send(controller: &mut dyn Controller, now: Time) {
+    send_numbered(controller, now, 0);
 }
 
-fn send_numbered(law: &mut dyn Controller, now: Time, number: u64) {
-    law.on_event(Event::Sent(&Sent {
+fn send_numbered(controller: &mut dyn Controller, now: Time, number: u64) {
+    controller.on_event(Event::Sent(&Sent {
         now,
         payload: MSS,
         wire: MSS,
@@ -50,14 +50,14 @@ fn send_numbered(law: &mut dyn Controller, now: Time, number: u64) {
 }
 
 /// With nothing left in flight, that of the packet without a number of its own.
-fn acknowledge(law: &mut dyn Controller, now: Time, rtt: Span, in_flight: u64) {
+fn acknowledge(controller: &mut dyn Controller, now: Time, rtt: Span, in_flight: u64) {
     if in_flight == 0 {
-        law.on_event(Event::PacketAcked {
+        controller.on_event(Event::PacketAcked {
             now,
             number: PacketNumber::new(0),
         });
     }
-    law.on_event(Event::Ack(&Ack {
+    controller.on_event(Event::Ack(&Ack {
         now,
         acked: MSS,
         rtt: Some(rtt),
@@ -83,8 +83,8 @@ fn loss(now: Time, sent_at: Time) -> Loss {
 }
 
 /// A packet that left then was marked.
-fn mark(law: &mut dyn Controller, now: Time, sent_at: Time) {
-    law.on_event(Event::Loss(&Loss {
+fn mark(controller: &mut dyn Controller, now: Time, sent_at: Time) {
+    controller.on_event(Event::Loss(&Loss {
         cause: LossCause::Mark,
         ..loss(now, sent_at)
     }));
@@ -92,125 +92,130 @@ fn mark(law: &mut dyn Controller, now: Time, sent_at: Time) {
 
 /// A flow after its first acknowledgement, at 100 ms.
 fn begun(parameters: &Parameters) -> Box<dyn Controller> {
-    let mut law = law(parameters);
-    send(&mut *law, at(0));
-    near(gap(&*law), 1_000.0);
+    let mut controller = controller(parameters);
+    send(&mut *controller, at(0));
+    near(gap(&*controller), 1_000.0);
     assert_eq!(
-        law.decision().wakeup,
+        controller.decision().wakeup,
         Some(at(2_000)),
         "the initial timeout"
     );
-    acknowledge(&mut *law, at(100), RTT, 0);
-    near(gap(&*law), 100.0);
-    law
+    acknowledge(&mut *controller, at(100), RTT, 0);
+    near(gap(&*controller), 100.0);
+    controller
 }
 
 #[test]
 fn each_round_trip_brings_one_packet_more() {
-    let mut law = begun(&Parameters::new());
+    let mut controller = begun(&Parameters::new());
     for packets in 2..=40 {
-        let due = law.decision().wakeup.unwrap();
+        let due = controller.decision().wakeup.unwrap();
         assert_eq!(due, at((packets - 1) * 100 + 100));
         for _ in 0..packets {
-            send(&mut *law, due.saturating_sub(Span::from_millis(50)));
-            acknowledge(&mut *law, due.saturating_sub(Span::from_millis(1)), RTT, 0);
+            send(&mut *controller, due.saturating_sub(Span::from_millis(50)));
+            acknowledge(
+                &mut *controller,
+                due.saturating_sub(Span::from_millis(1)),
+                RTT,
+                0,
+            );
         }
-        law.on_event(Event::Wakeup(due));
-        near(gap(&*law), 100.0 / packets as f64);
+        controller.on_event(Event::Wakeup(due));
+        near(gap(&*controller), 100.0 / packets as f64);
     }
 }
 
 #[test]
 fn a_rate_that_is_not_used_does_not_grow() {
-    let mut law = begun(&Parameters::new().with("increase", Value::Number(9.0)));
-    send(&mut *law, at(110));
-    acknowledge(&mut *law, at(199), RTT, 0);
-    law.on_event(Event::Wakeup(at(200)));
-    near(gap(&*law), 10.0);
+    let mut controller = begun(&Parameters::new().with("increase", Value::Number(9.0)));
+    send(&mut *controller, at(110));
+    acknowledge(&mut *controller, at(199), RTT, 0);
+    controller.on_event(Event::Wakeup(at(200)));
+    near(gap(&*controller), 10.0);
     for (packets, expected) in [(4, 10.0), (5, 100.0 / 19.0)] {
-        let due = law.decision().wakeup.unwrap();
+        let due = controller.decision().wakeup.unwrap();
         for _ in 0..packets {
-            send(&mut *law, due.saturating_sub(RTT / 2));
+            send(&mut *controller, due.saturating_sub(RTT / 2));
         }
         for _ in 0..packets {
-            acknowledge(&mut *law, due.saturating_sub(RTT / 4), RTT, 0);
+            acknowledge(&mut *controller, due.saturating_sub(RTT / 4), RTT, 0);
         }
-        law.on_event(Event::Wakeup(due));
-        near(gap(&*law), expected);
+        controller.on_event(Event::Wakeup(due));
+        near(gap(&*controller), expected);
     }
 }
 
 #[test]
 fn a_cluster_of_marks_halves_the_rate_once() {
-    let mut law = begun(&Parameters::new());
-    mark(&mut *law, at(300), at(190));
-    near(gap(&*law), 200.0);
+    let mut controller = begun(&Parameters::new());
+    mark(&mut *controller, at(300), at(190));
+    near(gap(&*controller), 200.0);
     // What left before that reaction belongs to it.
-    mark(&mut *law, at(350), at(300));
-    near(gap(&*law), 200.0);
-    mark(&mut *law, at(450), at(301));
-    near(gap(&*law), 400.0);
+    mark(&mut *controller, at(350), at(300));
+    near(gap(&*controller), 200.0);
+    mark(&mut *controller, at(450), at(301));
+    near(gap(&*controller), 400.0);
     // The next step is a round trip after the reaction.
-    assert_eq!(law.decision().wakeup, Some(at(550)));
+    assert_eq!(controller.decision().wakeup, Some(at(550)));
 }
 
 #[test]
 fn the_timeout_by_hand() {
-    let mut law = begun(&Parameters::new());
+    let mut controller = begun(&Parameters::new());
     for (number, millis) in [(1, 110), (2, 190)] {
-        send_numbered(&mut *law, at(millis), number);
+        send_numbered(&mut *controller, at(millis), number);
     }
-    law.on_event(Event::PacketAcked {
+    controller.on_event(Event::PacketAcked {
         now: at(250),
         number: PacketNumber::new(1),
     });
     // δ = 1/2: SRTT = 100 + 20 = 120, Var = 1/2 · 40 = 20: 1.2 · 120 + 4 · 20 = 224 ms after 190.
-    acknowledge(&mut *law, at(250), Span::from_millis(140), 1);
-    law.on_event(Event::Wakeup(at(250)));
-    let before = gap(&*law);
-    let timed_out = |law: &mut dyn Controller, expected: Time| {
-        let before = gap(law);
-        while law.decision().wakeup.unwrap() < expected {
-            law.on_event(Event::Wakeup(law.decision().wakeup.unwrap()));
-            near(gap(law), before);
+    acknowledge(&mut *controller, at(250), Span::from_millis(140), 1);
+    controller.on_event(Event::Wakeup(at(250)));
+    let before = gap(&*controller);
+    let timed_out = |controller: &mut dyn Controller, expected: Time| {
+        let before = gap(controller);
+        while controller.decision().wakeup.unwrap() < expected {
+            controller.on_event(Event::Wakeup(controller.decision().wakeup.unwrap()));
+            near(gap(controller), before);
         }
-        assert_eq!(law.decision().wakeup, Some(expected));
-        law.on_event(Event::Wakeup(expected));
-        near(gap(law), before * 2.0);
+        assert_eq!(controller.decision().wakeup, Some(expected));
+        controller.on_event(Event::Wakeup(expected));
+        near(gap(controller), before * 2.0);
     };
-    timed_out(&mut *law, at(414));
+    timed_out(&mut *controller, at(414));
     // What is in flight is of the same cluster.
-    mark(&mut *law, at(420), at(190));
-    near(gap(&*law), before * 2.0);
-    law.on_event(Event::Wakeup(at(534)));
+    mark(&mut *controller, at(420), at(190));
+    near(gap(&*controller), before * 2.0);
+    controller.on_event(Event::Wakeup(at(534)));
     assert_eq!(
-        law.decision().wakeup,
+        controller.decision().wakeup,
         None,
         "nothing that counts is in flight"
     );
-    send(&mut *law, at(600));
+    send(&mut *controller, at(600));
     let due = at(600) + Span::from_millis(224);
-    law.on_event(Event::Wakeup(at(720)));
-    assert_eq!(law.decision().wakeup, Some(due));
+    controller.on_event(Event::Wakeup(at(720)));
+    assert_eq!(controller.decision().wakeup, Some(due));
 }
 
 /// The transport gives packets up by rules of its own, sooner or later than these.
 #[test]
 fn a_loss_waits_for_three_later_packets_or_the_timeout() {
     let begun_with_hole = || {
-        let mut law = begun(&Parameters::new());
+        let mut controller = begun(&Parameters::new());
         for number in 1..=4 {
-            send_numbered(&mut *law, at(100 + 10 * number), number);
+            send_numbered(&mut *controller, at(100 + 10 * number), number);
         }
-        law.on_event(Event::Loss(&Loss {
+        controller.on_event(Event::Loss(&Loss {
             cause: LossCause::Delay,
             ..loss(at(150), at(110))
         }));
-        law.on_event(Event::Loss(&loss(at(150), at(110))));
-        near(gap(&*law), 100.0);
-        law
+        controller.on_event(Event::Loss(&loss(at(150), at(110))));
+        near(gap(&*controller), 100.0);
+        controller
     };
-    let mut law = begun_with_hole();
+    let mut controller = begun_with_hole();
     // In any order, and a packet told twice is one.
     for (now, number, expected) in [
         (191, 4, 100.0),
@@ -218,80 +223,84 @@ fn a_loss_waits_for_three_later_packets_or_the_timeout() {
         (192, 4, 100.0),
         (193, 3, 200.0),
     ] {
-        law.on_event(Event::PacketAcked {
+        controller.on_event(Event::PacketAcked {
             now: at(now),
             number: PacketNumber::new(number),
         });
-        acknowledge(&mut *law, at(now), RTT, 0);
-        near(gap(&*law), expected);
+        acknowledge(&mut *controller, at(now), RTT, 0);
+        near(gap(&*controller), expected);
     }
     // The timeout is 1.2 · 100 ms after it left, whatever arrived behind it.
-    let mut law = begun_with_hole();
+    let mut controller = begun_with_hole();
     for number in [2, 3] {
-        law.on_event(Event::PacketAcked {
+        controller.on_event(Event::PacketAcked {
             now: at(195),
             number: PacketNumber::new(number),
         });
-        acknowledge(&mut *law, at(195), RTT, 0);
+        acknowledge(&mut *controller, at(195), RTT, 0);
     }
-    law.on_event(Event::Wakeup(at(200)));
-    let before = gap(&*law);
-    assert_eq!(law.decision().wakeup, Some(at(230)));
-    law.on_event(Event::Wakeup(at(230)));
-    near(gap(&*law), before * 2.0);
+    controller.on_event(Event::Wakeup(at(200)));
+    let before = gap(&*controller);
+    assert_eq!(controller.decision().wakeup, Some(at(230)));
+    controller.on_event(Event::Wakeup(at(230)));
+    near(gap(&*controller), before * 2.0);
     // Unless it comes after all.
-    let mut law = begun_with_hole();
+    let mut controller = begun_with_hole();
     for number in [2, 3, 1, 4] {
-        law.on_event(Event::PacketAcked {
+        controller.on_event(Event::PacketAcked {
             now: at(195),
             number: PacketNumber::new(number),
         });
-        acknowledge(&mut *law, at(195), RTT, 0);
+        acknowledge(&mut *controller, at(195), RTT, 0);
     }
-    law.on_event(Event::Wakeup(at(200)));
-    near(gap(&*law), 50.0);
-    assert_eq!(law.decision().wakeup, Some(at(300)), "nothing is missing");
+    controller.on_event(Event::Wakeup(at(200)));
+    near(gap(&*controller), 50.0);
+    assert_eq!(
+        controller.decision().wakeup,
+        Some(at(300)),
+        "nothing is missing"
+    );
 }
 
 /// A sample is shorter than the acknowledgement took by the delay that the receiver tells: 250 - 50
 /// is after both packets left, and the second keeps its timeout.
 #[test]
 fn what_left_after_the_acknowledged_packet_keeps_its_timeout() {
-    let mut law = begun(&Parameters::new());
+    let mut controller = begun(&Parameters::new());
     for (number, millis) in [(1, 110), (2, 190)] {
-        send_numbered(&mut *law, at(millis), number);
+        send_numbered(&mut *controller, at(millis), number);
     }
-    law.on_event(Event::PacketAcked {
+    controller.on_event(Event::PacketAcked {
         now: at(250),
         number: PacketNumber::new(1),
     });
     // SRTT = 100 - 25 = 75, Var = 1/2 · 50 = 25: 1.2 · 75 + 4 · 25 = 190 ms after 190.
-    acknowledge(&mut *law, at(250), Span::from_millis(50), 1);
-    let mut due = law.decision().wakeup.unwrap();
+    acknowledge(&mut *controller, at(250), Span::from_millis(50), 1);
+    let mut due = controller.decision().wakeup.unwrap();
     while due < at(380) {
-        law.on_event(Event::Wakeup(due));
-        due = law.decision().wakeup.expect("a packet is in flight");
+        controller.on_event(Event::Wakeup(due));
+        due = controller.decision().wakeup.expect("a packet is in flight");
     }
-    let before = gap(&*law);
-    law.on_event(Event::Wakeup(at(380)));
+    let before = gap(&*controller);
+    controller.on_event(Event::Wakeup(at(380)));
     assert_eq!(due, at(380));
-    near(gap(&*law), before * 2.0);
+    near(gap(&*controller), before * 2.0);
 }
 
 #[test]
 fn fine_grain_follows_the_short_term_round_trip() {
-    let mut law = begun(&Parameters::new().with("fine_grain", Value::Flag(true)));
+    let mut controller = begun(&Parameters::new().with("fine_grain", Value::Flag(true)));
     // Short: 0.1 · 100 + 0.9 · 200 = 190; long: 101.
-    acknowledge(&mut *law, at(300), Span::from_millis(200), 0);
-    near(gap(&*law), 100.0 * 190.0 / 101.0);
+    acknowledge(&mut *controller, at(300), Span::from_millis(200), 0);
+    near(gap(&*controller), 100.0 * 190.0 / 101.0);
 }
 
 #[test]
 fn a_flow_that_is_idle_is_not_woken() {
-    let mut law = begun(&Parameters::new());
-    law.on_event(Event::Wakeup(at(200)));
-    assert_eq!(law.decision().wakeup, None);
-    near(gap(&*law), 100.0);
-    send(&mut *law, at(5_000));
-    assert_eq!(law.decision().wakeup, Some(at(5_100)));
+    let mut controller = begun(&Parameters::new());
+    controller.on_event(Event::Wakeup(at(200)));
+    assert_eq!(controller.decision().wakeup, None);
+    near(gap(&*controller), 100.0);
+    send(&mut *controller, at(5_000));
+    assert_eq!(controller.decision().wakeup, Some(at(5_100)));
 }

@@ -147,7 +147,7 @@ struct Episode {
 impl Steady {
     /// A flow that has sent nothing yet.
     pub fn new(config: SteadyConfig) -> Self {
-        let mut law = Self {
+        let mut controller = Self {
             config,
             srtt: None,
             latest: None,
@@ -177,8 +177,8 @@ impl Steady {
                 ..Decision::default()
             },
         };
-        law.decide();
-        law
+        controller.decide();
+        controller
     }
 
     fn round_trip(&self) -> Span {

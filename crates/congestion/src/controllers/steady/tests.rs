@@ -5,7 +5,7 @@ const MSS: Bytes = Bytes::new(1_000);
 const BASE: Span = Span::from_millis(40);
 const FULL: Span = Span::from_millis(130);
 
-fn law() -> Steady {
+fn controller() -> Steady {
     Steady::new(SteadyConfig {
         mss: MSS,
         initial_window: MSS * 10,
@@ -18,15 +18,15 @@ fn law() -> Steady {
     })
 }
 
-fn bucket(law: &Steady) -> (Rate, Rate, Bytes) {
-    match law.decision().pacing {
+fn bucket(controller: &Steady) -> (Rate, Rate, Bytes) {
+    match controller.decision().pacing {
         Pacing::Bucket { rate, peak, depth } => (rate, peak, depth),
         other => panic!("{other:?}"),
     }
 }
 
-fn share(law: &Steady) -> f64 {
-    bucket(law).0.as_mbps_f64()
+fn share(controller: &Steady) -> f64 {
+    bucket(controller).0.as_mbps_f64()
 }
 
 fn ack(now: Time, rtt: Span) -> Ack {
@@ -56,11 +56,17 @@ fn loss(now: Time, cause: LossCause) -> Loss {
 }
 
 /// Acknowledges a segment every `gap` until `until`, at round trips of `rtt`.
-fn carry(law: &mut Steady, from: Time, until: Time, gap: Span, rtt: impl Fn(Time) -> Span) -> Time {
+fn carry(
+    controller: &mut Steady,
+    from: Time,
+    until: Time,
+    gap: Span,
+    rtt: impl Fn(Time) -> Span,
+) -> Time {
     let mut now = from;
     let mut number = 0;
     while now < until {
-        law.on_sent(&Sent {
+        controller.on_sent(&Sent {
             now,
             payload: MSS,
             wire: MSS,
@@ -69,7 +75,7 @@ fn carry(law: &mut Steady, from: Time, until: Time, gap: Span, rtt: impl Fn(Time
             app_limited: false,
         });
         number += 1;
-        law.on_ack(&ack(now, rtt(now)));
+        controller.on_ack(&ack(now, rtt(now)));
         now += gap;
     }
     now
@@ -80,23 +86,27 @@ const GAP: Span = Span::from_millis(2);
 
 #[test]
 fn it_begins_with_the_initial_window_and_doubles_up_to_twice_what_arrives() {
-    let mut law = law();
+    let mut controller = controller();
     // Ten segments in 100 ms, before anything is known.
-    assert_eq!(share(&law), 0.8);
-    assert_eq!(bucket(&law).2, Bytes::new(200_000));
-    law.on_ack(&ack(Time::from_millis(40), BASE));
-    assert_eq!(share(&law), 4.0, "twice ten segments in 40 ms");
-    assert_eq!(law.decision().phase, Phase::SlowStart);
+    assert_eq!(share(&controller), 0.8);
+    assert_eq!(bucket(&controller).2, Bytes::new(200_000));
+    controller.on_ack(&ack(Time::from_millis(40), BASE));
+    assert_eq!(share(&controller), 4.0, "twice ten segments in 40 ms");
+    assert_eq!(controller.decision().phase, Phase::SlowStart);
     carry(
-        &mut law,
+        &mut controller,
         Time::from_millis(42),
         Time::from_secs(2),
         GAP,
         |_| BASE,
     );
     // Twice the 4 Mb/s that arrive, give or take a segment in 40 ms.
-    assert!((7.6..8.5).contains(&share(&law)), "{}", share(&law));
-    let (rate, peak, depth) = bucket(&law);
+    assert!(
+        (7.6..8.5).contains(&share(&controller)),
+        "{}",
+        share(&controller)
+    );
+    let (rate, peak, depth) = bucket(&controller);
     // Not three times the share: that is faster than twice what arrives.
     assert_eq!(peak, Rate::from_mbps(8));
     assert_eq!(depth, rate.amount_in(Span::from_secs(2)));
@@ -104,49 +114,75 @@ fn it_begins_with_the_initial_window_and_doubles_up_to_twice_what_arrives() {
 
 #[test]
 fn the_first_loss_of_a_full_queue_leaves_what_the_path_carried() {
-    let mut law = law();
-    let full = carry(&mut law, Time::ZERO, Time::from_secs(4), GAP, |now| {
-        // The queue fills over four seconds.
-        BASE + (FULL.saturating_sub(BASE)).mul_f64(now.as_secs_f64() / 4.0)
-    });
-    law.on_loss(&loss(full, LossCause::Reordering));
-    law.on_ack(&ack(full, FULL));
-    assert_eq!(law.decision().phase, Phase::CongestionAvoidance);
-    assert!((3.6..4.4).contains(&share(&law)), "{}", share(&law));
+    let mut controller = controller();
+    let full = carry(
+        &mut controller,
+        Time::ZERO,
+        Time::from_secs(4),
+        GAP,
+        |now| {
+            // The queue fills over four seconds.
+            BASE + (FULL.saturating_sub(BASE)).mul_f64(now.as_secs_f64() / 4.0)
+        },
+    );
+    controller.on_loss(&loss(full, LossCause::Reordering));
+    controller.on_ack(&ack(full, FULL));
+    assert_eq!(controller.decision().phase, Phase::CongestionAvoidance);
+    assert!(
+        (3.6..4.4).contains(&share(&controller)),
+        "{}",
+        share(&controller)
+    );
 }
 
 /// A rate that doubles in each round trip is ahead of what has arrived: the flight says what the
 /// path held.
 #[test]
 fn the_first_loss_of_a_young_flow_keeps_seven_tenths_of_its_flight() {
-    let mut law = law();
+    let mut controller = controller();
     let gap = GAP * 4;
-    let full = carry(&mut law, Time::ZERO, Time::from_millis(600), gap, |_| FULL);
+    let full = carry(
+        &mut controller,
+        Time::ZERO,
+        Time::from_millis(600),
+        gap,
+        |_| FULL,
+    );
     let arrived = {
-        let mut law = law.clone();
-        law.on_loss(&loss(full, LossCause::Mark));
-        share(&law)
+        let mut controller = controller.clone();
+        controller.on_loss(&loss(full, LossCause::Mark));
+        share(&controller)
     };
-    law.on_loss(&Loss {
+    controller.on_loss(&Loss {
         in_flight: MSS * 50,
         ..loss(full, LossCause::Mark)
     });
     // 35 segments of 1,000 bytes in 130 ms; one in 8 ms has arrived.
-    assert!((2.1..2.2).contains(&share(&law)), "{}", share(&law));
+    assert!(
+        (2.1..2.2).contains(&share(&controller)),
+        "{}",
+        share(&controller)
+    );
     assert!((0.9..1.1).contains(&arrived), "{arrived}");
 }
 
 #[test]
 fn bursts_are_no_faster_than_what_arrives_in_the_round_trip_behind_a_loss() {
-    let mut law = law();
-    let now = carry(&mut law, Time::ZERO, Time::from_secs(4), GAP, |_| BASE);
-    assert_eq!(bucket(&law).1, Rate::from_mbps(8), "twice what arrives");
-    law.on_loss(&loss(now, LossCause::Mark));
-    assert_eq!(bucket(&law).1, Rate::from_mbps(4));
-    let now = carry(&mut law, now, now + GAP * 19, GAP, |_| BASE);
-    assert_eq!(bucket(&law).1, Rate::from_mbps(4));
-    carry(&mut law, now, now + GAP * 3, GAP, |_| BASE);
-    assert_eq!(bucket(&law).1, Rate::from_mbps(8));
+    let mut controller = controller();
+    let now = carry(&mut controller, Time::ZERO, Time::from_secs(4), GAP, |_| {
+        BASE
+    });
+    assert_eq!(
+        bucket(&controller).1,
+        Rate::from_mbps(8),
+        "twice what arrives"
+    );
+    controller.on_loss(&loss(now, LossCause::Mark));
+    assert_eq!(bucket(&controller).1, Rate::from_mbps(4));
+    let now = carry(&mut controller, now, now + GAP * 19, GAP, |_| BASE);
+    assert_eq!(bucket(&controller).1, Rate::from_mbps(4));
+    carry(&mut controller, now, now + GAP * 3, GAP, |_| BASE);
+    assert_eq!(bucket(&controller).1, Rate::from_mbps(8));
 }
 
 /// The first loss sets the rate by what was carried. A pause before it carried nothing, and is not
@@ -154,10 +190,12 @@ fn bursts_are_no_faster_than_what_arrives_in_the_round_trip_behind_a_loss() {
 #[test]
 fn a_pause_before_the_first_loss_does_not_make_it_cost_more() {
     for pause in [Span::ZERO, Span::from_secs(10)] {
-        let mut law = law();
-        let paused = carry(&mut law, Time::ZERO, Time::from_secs(3), GAP, |_| BASE);
+        let mut controller = controller();
+        let paused = carry(&mut controller, Time::ZERO, Time::from_secs(3), GAP, |_| {
+            BASE
+        });
         let again = paused + pause;
-        law.on_sent(&Sent {
+        controller.on_sent(&Sent {
             now: again,
             payload: MSS,
             wire: MSS,
@@ -165,163 +203,189 @@ fn a_pause_before_the_first_loss_does_not_make_it_cost_more() {
             in_flight: MSS,
             app_limited: false,
         });
-        let now = carry(&mut law, again, again + GAP * 8, GAP, |_| BASE);
-        law.on_loss(&loss(now, LossCause::Mark));
-        law.on_ack(&ack(now, BASE));
+        let now = carry(&mut controller, again, again + GAP * 8, GAP, |_| BASE);
+        controller.on_loss(&loss(now, LossCause::Mark));
+        controller.on_ack(&ack(now, BASE));
         // Ten segments in a round trip are what it may begin with.
         let least = if pause.is_zero() { 3.6 } else { 2.0 };
-        let found = share(&law);
+        let found = share(&controller);
         assert!((least..4.4).contains(&found), "{found}, {pause:?}");
         // A newcomer goes on by a quarter each round trip, up to twice what arrives.
-        carry(&mut law, now, now + BASE * 2, GAP, |_| BASE);
-        let found = share(&law);
+        carry(&mut controller, now, now + BASE * 2, GAP, |_| BASE);
+        let found = share(&controller);
         assert!((3.6..5.0).contains(&found), "{found}, {pause:?}");
     }
 }
 
 /// A controller that has seen losses of a full queue every `segments` segments.
 fn congested(segments: u64) -> (Steady, Time) {
-    let mut law = law();
+    let mut controller = controller();
     let saw = |now: Time| BASE + Span::from_millis(now.as_nanos() / 1_000_000 % 90);
-    let mut now = carry(&mut law, Time::ZERO, Time::from_secs(4), GAP, saw);
+    let mut now = carry(&mut controller, Time::ZERO, Time::from_secs(4), GAP, saw);
     for _ in 0..40 {
-        law.on_loss(&loss(now, LossCause::Reordering));
-        law.on_ack(&ack(now, FULL));
+        controller.on_loss(&loss(now, LossCause::Reordering));
+        controller.on_ack(&ack(now, FULL));
         // The queue drains for a moment, else the next loss would belong to the same episode.
         let drained = now + GAP * 10;
-        now = carry(&mut law, now, now + GAP * (segments - 1), GAP, |now| {
-            if now == drained { FULL / 4 * 3 } else { FULL }
-        });
+        now = carry(
+            &mut controller,
+            now,
+            now + GAP * (segments - 1),
+            GAP,
+            |now| {
+                if now == drained { FULL / 4 * 3 } else { FULL }
+            },
+        );
     }
-    (law, now)
+    (controller, now)
 }
 
 #[test]
 fn the_share_is_that_of_the_equation() {
     // An event in 400 segments: √(0.0025 · 2/3) = 0.0408248, 12 · √0.0009375 · 0.0025 · 1.0002 =
     // 0.00091875: 23.96 segments in 130 ms, nine tenths of 1.4743 Mb/s.
-    let (law, _) = congested(400);
-    assert!((1.31..1.34).contains(&share(&law)), "{}", share(&law));
+    let (controller, _) = congested(400);
+    assert!(
+        (1.31..1.34).contains(&share(&controller)),
+        "{}",
+        share(&controller)
+    );
     // Twice as often: 0.057735 and 0.0026002 make 16.57 segments, nine tenths of 1.0199 Mb/s.
-    let (law, _) = congested(200);
-    assert!((0.91..0.93).contains(&share(&law)), "{}", share(&law));
+    let (controller, _) = congested(200);
+    assert!(
+        (0.91..0.93).contains(&share(&controller)),
+        "{}",
+        share(&controller)
+    );
 }
 
 /// Of losses three and a half round trips apart, 455 ms, two of three are echoes while the queue
 /// stays full: those within a second. With grouping alone they would be 20 episodes.
 #[test]
 fn losses_while_the_queue_does_not_drain_are_one_event() {
-    let mut law = law();
-    let mut now = carry(&mut law, Time::ZERO, Time::from_secs(4), GAP, |now| {
-        BASE + (FULL.saturating_sub(BASE)).mul_f64(now.as_secs_f64() / 4.0)
-    });
+    let mut controller = controller();
+    let mut now = carry(
+        &mut controller,
+        Time::ZERO,
+        Time::from_secs(4),
+        GAP,
+        |now| BASE + (FULL.saturating_sub(BASE)).mul_f64(now.as_secs_f64() / 4.0),
+    );
     let mut counted = 0;
     for _ in 0..20 {
-        let before = law.counted_at;
-        law.on_loss(&loss(now, LossCause::Reordering));
-        law.on_ack(&ack(now, FULL));
-        counted += u32::from(law.counted_at != before);
-        now = carry(&mut law, now, now + FULL.mul_f64(3.5), GAP, |_| FULL);
+        let before = controller.counted_at;
+        controller.on_loss(&loss(now, LossCause::Reordering));
+        controller.on_ack(&ack(now, FULL));
+        counted += u32::from(controller.counted_at != before);
+        now = carry(&mut controller, now, now + FULL.mul_f64(3.5), GAP, |_| FULL);
     }
     assert!((6..=8).contains(&counted), "{counted} of 20");
 }
 
 #[test]
 fn losses_close_together_are_one_event() {
-    let (mut law, now) = congested(400);
-    let before = share(&law);
-    law.on_loss(&loss(now, LossCause::Reordering));
-    law.on_ack(&ack(now, FULL));
-    let after = share(&law);
+    let (mut controller, now) = congested(400);
+    let before = share(&controller);
+    controller.on_loss(&loss(now, LossCause::Reordering));
+    controller.on_ack(&ack(now, FULL));
+    let after = share(&controller);
     assert!((after / before - 1.0).abs() < 0.01, "{before} to {after}");
     // The queue drains by more than a quarter. Two and a half round trips later the same event goes
     // on, after four it is another.
     let drained = Span::from_millis(105);
     for (trips, is_new) in [(2.5, false), (4.0, true)] {
-        let mut law = law.clone();
+        let mut controller = controller.clone();
         let later = now + drained.mul_f64(trips);
-        let later = carry(&mut law, now, later, GAP, |_| drained);
-        law.on_loss(&loss(later, LossCause::Reordering));
-        law.on_ack(&ack(later, FULL));
-        assert_eq!(law.counted_at == Some(later), is_new, "{trips}");
+        let later = carry(&mut controller, now, later, GAP, |_| drained);
+        controller.on_loss(&loss(later, LossCause::Reordering));
+        controller.on_ack(&ack(later, FULL));
+        assert_eq!(controller.counted_at == Some(later), is_new, "{trips}");
     }
 }
 
 #[test]
 fn losses_that_no_queue_explains_change_nothing_unless_asked_to_count() {
     for spare_random in [true, false] {
-        let mut law = law();
-        law.config.spare_random = spare_random;
-        let mut now = carry(&mut law, Time::ZERO, Time::from_secs(4), GAP, |_| BASE);
+        let mut controller = controller();
+        controller.config.spare_random = spare_random;
+        let mut now = carry(&mut controller, Time::ZERO, Time::from_secs(4), GAP, |_| {
+            BASE
+        });
         for _ in 0..40 {
-            law.on_loss(&loss(now, LossCause::Reordering));
-            law.on_ack(&ack(now, BASE));
-            now = carry(&mut law, now, now + GAP * 100, GAP, |_| BASE);
+            controller.on_loss(&loss(now, LossCause::Reordering));
+            controller.on_ack(&ack(now, BASE));
+            now = carry(&mut controller, now, now + GAP * 100, GAP, |_| BASE);
         }
         // One in a hundred: 11.23 segments in 40 ms, nine tenths of 2.25 Mb/s. Reno with an episode
         // every five round trips has 7.5 segments of 1,448 bytes in 40 ms, 2.17 Mb/s, and CUBIC up
         // to a third more; timers leave them two thirds of that, and the equation decides.
         if spare_random {
-            assert!(share(&law) > 7.0, "{}", share(&law));
+            assert!(share(&controller) > 7.0, "{}", share(&controller));
         } else {
-            assert!((1.9..2.3).contains(&share(&law)), "{}", share(&law));
+            assert!(
+                (1.9..2.3).contains(&share(&controller)),
+                "{}",
+                share(&controller)
+            );
         }
         // A mark counts in any case.
-        law.on_loss(&loss(now, LossCause::Mark));
-        assert_eq!(law.decision().phase, Phase::CongestionAvoidance);
+        controller.on_loss(&loss(now, LossCause::Mark));
+        assert_eq!(controller.decision().phase, Phase::CongestionAvoidance);
     }
 }
 
 /// A loss at the top of the queue, told of and found to be none or not.
-fn lose(law: &mut Steady, now: Time) {
-    law.on_loss(&loss(now, LossCause::Reordering));
-    law.on_ack(&ack(now, FULL));
+fn lose(controller: &mut Steady, now: Time) {
+    controller.on_loss(&loss(now, LossCause::Reordering));
+    controller.on_ack(&ack(now, FULL));
 }
 
 /// A controller that has lost once, with the time at which it may lose again and the share that it
 /// had before.
 fn about_to_lose() -> (Steady, Time, f64) {
-    let (mut law, now) = congested(400);
-    let now = carry(&mut law, now, now + GAP * 400, GAP, |_| FULL);
-    let before = share(&law);
-    lose(&mut law, now);
+    let (mut controller, now) = congested(400);
+    let now = carry(&mut controller, now, now + GAP * 400, GAP, |_| FULL);
+    let before = share(&controller);
+    lose(&mut controller, now);
     // The queue drains for a moment, which ends the event.
-    let again = carry(&mut law, now, now + FULL * 4, GAP, |at| match at == now {
-        true => Span::from_millis(105),
-        false => FULL,
+    let again = carry(&mut controller, now, now + FULL * 4, GAP, |at| {
+        match at == now {
+            true => Span::from_millis(105),
+            false => FULL,
+        }
     });
-    (law, again, before)
+    (controller, again, before)
 }
 
 #[test]
 fn an_event_that_did_not_happen_is_taken_back() {
-    let (mut law, again, before) = about_to_lose();
-    lose(&mut law, again);
-    let lost = share(&law);
+    let (mut controller, again, before) = about_to_lose();
+    lose(&mut controller, again);
+    let lost = share(&controller);
     assert!(lost < before * 0.98, "{before}, {lost}");
-    law.on_spurious_loss(again);
-    let taken_back = share(&law);
+    controller.on_spurious_loss(again);
+    let taken_back = share(&controller);
     assert!(
         (taken_back / before - 1.0).abs() < 0.02,
         "{before}, {taken_back}"
     );
     // It counts for nothing: what is lost right behind it is an event of its own.
-    lose(&mut law, again + GAP);
-    assert!(share(&law) < before * 0.98, "{}", share(&law));
+    lose(&mut controller, again + GAP);
+    assert!(share(&controller) < before * 0.98, "{}", share(&controller));
 }
 
 #[test]
 fn an_event_of_several_losses_is_taken_back_when_all_of_them_were_late() {
-    let (mut law, again, before) = about_to_lose();
-    lose(&mut law, again);
-    lose(&mut law, again + GAP);
-    let lost = share(&law);
+    let (mut controller, again, before) = about_to_lose();
+    lose(&mut controller, again);
+    lose(&mut controller, again + GAP);
+    let lost = share(&controller);
     assert!(lost < before * 0.98, "{before}, {lost}");
-    law.on_spurious_loss(again + GAP);
-    let half = share(&law);
+    controller.on_spurious_loss(again + GAP);
+    let half = share(&controller);
     assert!((half / lost - 1.0).abs() < 0.01, "{half} of {lost}");
-    law.on_spurious_loss(again + GAP * 2);
-    let taken_back = share(&law);
+    controller.on_spurious_loss(again + GAP * 2);
+    let taken_back = share(&controller);
     assert!(
         (taken_back / before - 1.0).abs() < 0.02,
         "{before}, {taken_back}"
@@ -330,82 +394,90 @@ fn an_event_of_several_losses_is_taken_back_when_all_of_them_were_late() {
 
 #[test]
 fn what_is_late_long_after_an_event_does_not_take_it_back() {
-    let (mut law, now) = congested(400);
-    let again = carry(&mut law, now, now + FULL * 4, GAP, |_| FULL);
-    lose(&mut law, again);
-    let later = carry(&mut law, again, again + FULL * 3, GAP, |_| FULL);
-    let counted = share(&law);
-    law.on_spurious_loss(later);
-    assert_eq!(share(&law), counted);
+    let (mut controller, now) = congested(400);
+    let again = carry(&mut controller, now, now + FULL * 4, GAP, |_| FULL);
+    lose(&mut controller, again);
+    let later = carry(&mut controller, again, again + FULL * 3, GAP, |_| FULL);
+    let counted = share(&controller);
+    controller.on_spurious_loss(later);
+    assert_eq!(share(&controller), counted);
 }
 
 #[test]
 fn a_mark_is_not_taken_back() {
-    let (mut law, now) = congested(400);
-    let again = carry(&mut law, now, now + FULL * 4, GAP, |_| FULL);
-    law.on_loss(&loss(again, LossCause::Mark));
-    let marked = share(&law);
-    law.on_spurious_loss(again);
-    assert_eq!(share(&law), marked);
+    let (mut controller, now) = congested(400);
+    let again = carry(&mut controller, now, now + FULL * 4, GAP, |_| FULL);
+    controller.on_loss(&loss(again, LossCause::Mark));
+    let marked = share(&controller);
+    controller.on_spurious_loss(again);
+    assert_eq!(share(&controller), marked);
 }
 
 #[test]
 fn silence_halves_the_share_and_a_persistent_congestion_restarts() {
-    let (mut law, now) = congested(400);
-    let before = share(&law);
-    let silent_at = law.decision().wakeup.unwrap();
+    let (mut controller, now) = congested(400);
+    let before = share(&controller);
+    let silent_at = controller.decision().wakeup.unwrap();
     let patience = silent_at.saturating_since(now);
     assert!((FULL * 3..FULL * 4).contains(&patience), "{patience:?}");
-    law.on_wakeup(silent_at);
-    assert!((share(&law) / before - 0.5).abs() < 0.01);
-    assert!(law.decision().wakeup.unwrap() > silent_at);
+    controller.on_wakeup(silent_at);
+    assert!((share(&controller) / before - 0.5).abs() < 0.01);
+    assert!(controller.decision().wakeup.unwrap() > silent_at);
     // Four round trips are 520 ms at the most: five halvings in three seconds, and no overdraft.
-    while let Some(at) = law
+    while let Some(at) = controller
         .decision()
         .wakeup
         .filter(|at| *at <= now + Span::from_secs(3))
     {
-        law.on_wakeup(at);
+        controller.on_wakeup(at);
     }
-    assert!(share(&law) < before / 31.0, "{} of {before}", share(&law));
-    assert_eq!(bucket(&law).2, law.config.initial_window);
+    assert!(
+        share(&controller) < before / 31.0,
+        "{} of {before}",
+        share(&controller)
+    );
+    assert_eq!(bucket(&controller).2, controller.config.initial_window);
     for _ in 0..20 {
-        let at = law.decision().wakeup.unwrap();
-        law.on_wakeup(at);
+        let at = controller.decision().wakeup.unwrap();
+        controller.on_wakeup(at);
     }
-    assert_eq!(share(&law), 0.008, "never below a segment in a second");
+    assert_eq!(
+        share(&controller),
+        0.008,
+        "never below a segment in a second"
+    );
     // An answer: two segments in a round trip, and up from there.
     let least = Rate::of(MSS, FULL).as_mbps_f64();
-    let answered = law.decision().wakeup.unwrap();
-    law.on_ack(&ack(answered, FULL));
+    let answered = controller.decision().wakeup.unwrap();
+    controller.on_ack(&ack(answered, FULL));
     assert!(
-        share(&law) > 1.9 * least && share(&law) < 4.2 * least,
+        share(&controller) > 1.9 * least && share(&controller) < 4.2 * least,
         "{}",
-        share(&law)
+        share(&controller)
     );
-    assert!(bucket(&law).2 >= law.config.initial_window);
-    let (mut law, now) = congested(400);
-    law.on_timeout(&Timeout {
+    assert!(bucket(&controller).2 >= controller.config.initial_window);
+    let (mut controller, now) = congested(400);
+    controller.on_timeout(&Timeout {
         now,
         in_flight: MSS * 10,
         window: Bytes::MAX,
         consecutive: 1,
         duplicate_seen: false,
     });
-    assert!((share(&law) - 2.0 * least).abs() < 0.001);
+    assert!((share(&controller) - 2.0 * least).abs() < 0.001);
     // It doubles each round trip, and is back where it was after four.
-    carry(&mut law, now, now + FULL * 5, GAP, |_| FULL);
-    assert!(share(&law) > before * 0.95, "{}", share(&law));
+    carry(&mut controller, now, now + FULL * 5, GAP, |_| FULL);
+    assert!(share(&controller) > before * 0.95, "{}", share(&controller));
 }
 
 #[test]
 fn nothing_in_flight_is_no_silence() {
-    let mut law = law();
-    law.on_ack(&Ack {
+    let mut controller = controller();
+    controller.on_ack(&Ack {
         in_flight: Bytes::ZERO,
         ..ack(Time::from_secs(1), BASE)
     });
-    assert_eq!(law.decision().wakeup, None);
+    assert_eq!(controller.decision().wakeup, None);
 }
 
 /// Losses of the first second say little of the path: TCP, which halves and climbs, has its rate
@@ -413,25 +485,35 @@ fn nothing_in_flight_is_no_silence() {
 #[test]
 fn losses_in_its_youth_cost_no_more_than_they_cost_tcp() {
     let young = |events: u64, quiet: Span| {
-        let mut law = law();
-        let began = carry(&mut law, Time::ZERO, Time::from_secs(1), GAP, |_| BASE);
+        let mut controller = controller();
+        let began = carry(&mut controller, Time::ZERO, Time::from_secs(1), GAP, |_| {
+            BASE
+        });
         let mut now = began;
         for _ in 0..events {
-            law.on_loss(&loss(now, LossCause::Mark));
+            controller.on_loss(&loss(now, LossCause::Mark));
             // Longer than an episode, a second.
-            now = carry(&mut law, now, now + FULL * 8, GAP, |_| FULL);
+            now = carry(&mut controller, now, now + FULL * 8, GAP, |_| FULL);
         }
-        carry(&mut law, now, now + quiet, GAP, |_| FULL);
-        law
+        carry(&mut controller, now, now + quiet, GAP, |_| FULL);
+        controller
     };
     // TCP: what the first loss left is at least half of 4 Mb/s, 65 kB in 130 ms: 32 segments; four
     // halvings, and four climbs of eight round trips between them: 32, (40 / 2 + 8) / 2 + 8, ... =
     // 16 at the least. Eight seconds more are 61 round trips: 77 segments in 130 ms.
     let tcp = 77.0 * 8_000.0 / 0.13 / 1e6;
-    let law = young(5, Span::from_secs(8));
-    assert!(!law.intervals.is_full());
-    assert!(share(&law) >= tcp * 0.95, "{} against {tcp}", share(&law));
-    assert!(share(&law) <= tcp * 1.5, "{} against {tcp}", share(&law));
+    let controller = young(5, Span::from_secs(8));
+    assert!(!controller.intervals.is_full());
+    assert!(
+        share(&controller) >= tcp * 0.95,
+        "{} against {tcp}",
+        share(&controller)
+    );
+    assert!(
+        share(&controller) <= tcp * 1.5,
+        "{} against {tcp}",
+        share(&controller)
+    );
     // Once it has as many intervals as it averages over, the climb says nothing any more.
     let old = young(8, Span::from_secs(8));
     assert!(old.intervals.is_full());

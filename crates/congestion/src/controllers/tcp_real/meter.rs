@@ -35,7 +35,7 @@ pub struct WaveMeter {
     rate: Option<f64>,
     /// The wave that is collected, or was last.
     wave: Option<Wave>,
-    /// The newest wave of which anything arrived.
+    /// The newest wave with an arrival.
     newest: u16,
 }
 

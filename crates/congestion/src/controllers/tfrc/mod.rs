@@ -151,7 +151,7 @@ impl Tfrc {
     /// A flow that has sent nothing yet.
     pub fn new(config: TfrcConfig) -> Self {
         let payload = config.mss.get().max(1) as f64;
-        let mut law = Self {
+        let mut controller = Self {
             config,
             rtt: None,
             root: 0.0,
@@ -175,8 +175,8 @@ impl Tfrc {
                 ..Decision::default()
             },
         };
-        law.decide();
-        law
+        controller.decide();
+        controller
     }
 
     /// `s`, in bytes.

@@ -146,7 +146,7 @@ impl Bbr3 {
             return true;
         }
         if self.is_window_limited() && self.window >= bound {
-            // The bound is what limits the flow, and not the path.
+            // The bound limits the flow, and not the path.
             self.full.reset(rate(sample));
             return false;
         }
