@@ -3,7 +3,7 @@
 
 CARGO_DENY := 0.20.2
 ROUNDS ?= 5
-# The seed of every property test in `test`: each run plays the same cases, and the failures recorded beside the tests.
+# The seed of every property test in `test`: each run draws the same cases, and the failures recorded beside the tests.
 # `fuzz` draws its own.
 SEED ?= 1
 
@@ -22,7 +22,7 @@ demo-sim: rust ## simulate 30 TCP flows through one bottleneck and print what th
 claims: rust ## say which claims of the papers hold, in the quick form
 	cargo run --quiet --release --package comity-cli -- claims
 
-picture: rust ## play the demo and keep the timeline that its report shows as docs/demo.svg
+picture: rust ## run the demo and keep the timeline that its report shows as docs/demo.svg
 	cargo run --quiet --release --package comity-cli -- demo --no-report --picture docs/demo.svg
 
 test: rust python ## run every test of the workspace and of the scripts beside it, on the same cases each time (SEED=1)
@@ -54,7 +54,7 @@ media: rust python ## send real video over bad paths and hold what arrives again
 
 WORLDS = $(if $(QUICK),--quick) $(if $(SEEDS),--seeds $(SEEDS)) $(if $(JOBS),--jobs $(JOBS)) $(if $(ONLY),--only $(ONLY),--page docs/results/worlds.md) \
 	--command 'make worlds$(if $(QUICK), QUICK=1)$(if $(SEEDS), SEEDS=$(SEEDS))'
-worlds: rust python ## play scenarios in the simulator and beside kernel TCP, as root (SEEDS=1-3 ONLY='tcp-*' QUICK=1 JOBS=6)
+worlds: rust python ## run scenarios in the simulator and beside kernel TCP, as root (SEEDS=1-3 ONLY='tcp-*' QUICK=1 JOBS=6)
 	cargo build --quiet --release --package comity-cli
 	python3 benches/worlds/worlds.py $(WORLDS)
 

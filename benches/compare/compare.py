@@ -61,7 +61,7 @@ def chosen_points(names, pattern="*"):
 def drawing_of(file, chosen):
     """Where the picture of a set stands, beside the page.
 
-    >>> drawing_of(pathlib.Path("docs/a.md"), "published").name, drawing_of(pathlib.Path("docs/a.md"), "bbr").name
+    >>> drawing_of(pathlib.Path("a.md"), "published").name, drawing_of(pathlib.Path("a.md"), "bbr").name
     ('a.svg', 'a-bbr.svg')
     """
     return file.with_name(f"{file.stem}.svg" if chosen == "published" else f"{file.stem}-{chosen}.svg")

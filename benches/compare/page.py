@@ -207,7 +207,7 @@ def page(found, drawings, command, runs, seconds):
         "",
         f"Made by `{command}`, kernel {platform.release()}. Do not edit.",
         "",
-        f"Comity, SRT, TCP and QUIC send the same frames in the [lab](../lab.md): up to {counted(runs)} of {seconds} s of each. Greedy flows",
+        f"Comity, SRT, TCP and QUIC send the same frames in the [lab](../reference/lab.md): up to {counted(runs)} of {seconds} s of each. Greedy flows",
         f"of the kernel are {LEAD_S} s older, and the lab goes on for {DRAIN_S} s behind the source.",
         "[benches/compare](../../benches/compare/README.md) says what each transport does.",
         "",

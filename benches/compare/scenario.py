@@ -87,7 +87,7 @@ def steps(first, then, key, unit):
 
 
 def losses_of(point):
-    """What destroys packets, on the way forth and on the way back.
+    """What destroys packets, in the forward and in the reverse direction.
 
     >>> from points import points_of
     >>> losses_of(points_of("changes")["outage-alone"])[1]

@@ -43,11 +43,11 @@ def shares(throughputs):
 def loss(link):
     """Packets dropped or lost at a link per thousand offered, after the warm-up.
 
-    >>> loss({"dropped_measured_packets": "5", "wait_count": "995"})
+    >>> loss({"dropped_measured_packets": "5", "queueing_delay_count": "995"})
     5.0
     """
     dropped = float(link["dropped_measured_packets"])
-    offered = dropped + float(link["wait_count"])
+    offered = dropped + float(link["queueing_delay_count"])
     return 1000 * dropped / offered if offered else 0.0
 
 
@@ -74,7 +74,7 @@ def quantities(folder, has_deadlines):
         if int(row["flows"]) > 1:
             found[f"{row['group']} Jain"] = number(row["jain"])
     bottleneck = next(row for row in rows(folder, "links") if row["link"] == "bottleneck")
-    found["queueing delay ms"] = 1000 * (number(bottleneck["wait_mean_s"]) or 0.0)
+    found["queueing delay ms"] = 1000 * (number(bottleneck["queueing_delay_mean_s"]) or 0.0)
     found["loss per mille"] = loss(bottleneck)
     if has_deadlines:
         flows = rows(folder, "flows")

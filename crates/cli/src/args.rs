@@ -3,6 +3,8 @@
 mod claims;
 mod demo;
 mod lab;
+#[cfg(test)]
+mod page;
 mod stream;
 
 use std::ffi::OsStr;
@@ -33,14 +35,14 @@ pub(crate) use stream::{Common, Reconnect, Recv, Relay, Send, Sending};
     after_help = "Examples:
   comity demo
   comity recv 'comity://:9000?passphrase=correct horse battery' film.ts
-  comity send clip.ts 'comity://media.example:9000?latency=400ms&passphrase=correct horse battery'
+  comity send clip.ts 'comity://host:9000?passphrase=correct horse battery'
   comity sim run experiments/demo/dumbbell.toml
   comity sim list experiments
   comity lab run experiments/lab/contended.toml
   comity list
   comity sim schema > scenario.md
   comity claims packet_spacing
-  comity emulate --listen :9000 --to 127.0.0.1:9001 --rate 8Mbps --delay 20ms --queue 60
+  comity emulate --listen :9000 --to host:9001 --rate 8Mbps --delay 20ms
   comity keygen ~/.config/comity/key
   comity doctor
   comity completions bash > /etc/bash_completion.d/comity"
@@ -96,13 +98,14 @@ pub(crate) enum Command {
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "The secret (comity-secret-..) goes to FILE, which only its owner can read; the public key (comity-public-..) is printed. A listener lets in \
-the public keys of a file, one on a line (allow=FILE in its URI); callers know the listener by its own \
-(peerkey=KEY).
+    after_help = "The secret (comity-secret-..) goes to FILE, which only its owner can read. The
+public key (comity-public-..) is printed. A listener accepts the public keys
+in a file, one on a line (allow=FILE in its URI). Callers name the public key
+of the listener (peerkey=KEY).
 
 Exit codes:
   0    done
-  1    FILE is there already, or cannot be written or read, or is no key
+  1    FILE exists, cannot be written or read, or is not a key
   2    the command line is wrong
 
 Examples:
@@ -187,10 +190,14 @@ pub(crate) enum Sim {
 /// With which seeds a scenario is run, and what becomes of its results.
 #[derive(Debug, Args)]
 pub(crate) struct Printing {
-    /// Store the results: a folder of Parquet files (also NAME.parquet), a folder of CSV files
-    /// (NAME.csv) or a JSON file (NAME.json)
+    /// Store the results: a folder of Parquet files (NAME), a folder of CSV files (NAME.csv) or a
+    /// JSON file (NAME.json)
     #[arg(long, short, value_name = "PATH", value_parser = PathBufValueParser::new().try_map(Out::new))]
     pub(crate) out: Option<Out>,
+
+    /// Replace earlier results at the path of --out
+    #[arg(long, requires = "out")]
+    pub(crate) force: bool,
 
     /// Run every point with this seed instead of those of the file
     #[arg(long, value_name = "N", conflicts_with = "seeds", value_parser = seed)]
@@ -200,7 +207,7 @@ pub(crate) struct Printing {
     #[arg(long, value_name = "LIST", value_parser = seeds)]
     pub(crate) seeds: Option<Seeds>,
 
-    /// Print one JSON document (docs/run-json.md) instead of tables
+    /// Print one JSON document (docs/reference/run-json.md) instead of tables
     #[arg(long)]
     pub(crate) json: bool,
 
@@ -232,14 +239,14 @@ pub(crate) struct Reading {
 
 #[derive(Debug, Args)]
 #[command(after_help = "Exit codes:
-  0    all runs were played
+  0    all runs are done
   1    a run failed, or its results could not be stored
   2    the command line or the scenario is wrong
   130  interrupted; nothing was stored
 
 Examples:
   comity sim run experiments/demo/dumbbell.toml
-  comity sim run experiments/demo/dumbbell.toml --set flow.tcp.window=20 --seeds 1-5
+  comity sim run experiments/demo/dumbbell.toml --set flow.tcp.rwnd=20 --seeds 1-5
   comity sim run experiments/demo/dumbbell.toml --out results/demo --jobs 4
   comity sim run experiments/demo/dumbbell.toml --json | jq .totals")]
 pub(crate) struct Run {
@@ -384,18 +391,19 @@ link_options!(
 #[command(after_help = "Exit codes:
   0    it ran, and kept up
   1    it could not run on
-  2    the command line or the file is wrong, the target is out of reach
-  3    it ran and could not keep up: what was measured through it is not the network's doing alone
-  5    the address to listen on is taken, or not one of this host
+  2    the command line or the file is invalid, or the target is out of reach
+  3    it ran and could not keep up: measurements through it are wrong
+  5    the address to listen on is in use, or not one of this host
 
-It runs until it is interrupted, or for --duration. All callers share the two links. Sizes on the wire are \
-the payload with --overhead, so that a rate means what it means in the simulator.
+It runs until it is interrupted, or for --duration. All callers share the two
+links. The size on the wire is the payload and --overhead: a rate means what
+it means in the simulator.
 
 Examples:
-  comity emulate --listen :9000 --to 127.0.0.1:9001 --rate 8Mbps --delay 20ms --queue 60
-  comity emulate --listen :9000 --to media.example:9001 --delay 50ms --jitter 5ms --loss 1%
-  comity emulate --listen :9000 --to 127.0.0.1:9001 --up-rate 2Mbps --up-queue 30kB --down-rate 20Mbps
-  comity emulate --listen :9000 --to 127.0.0.1:9001 --config lte.toml --duration 60s --json
+  comity emulate --listen :9000 --to host:9001 --rate 8Mbps --delay 20ms
+  comity emulate --listen :9000 --to host:9001 --delay 50ms --loss 1%
+  comity emulate --listen :9000 --to host:9001 --up-rate 2Mbps --down-rate 20Mbps
+  comity emulate --listen :9000 --to host:9001 --config lte.toml --duration 60s
 
 where lte.toml has the keys of a link in a scenario (comity sim schema):
   trace = \"lte.trace\"
@@ -414,8 +422,8 @@ pub(crate) struct Emulate {
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) to: String,
 
-    /// A file with the keys of a link in a scenario, the way back in its table `reverse`; options
-    /// replace its values
+    /// A file with the keys of a link in a scenario, and those of the reverse link in its table
+    /// `reverse`; options replace its values
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
 
@@ -555,12 +563,19 @@ impl Out {
     /// The ending says the format.
     fn new(path: PathBuf) -> Result<Self, String> {
         let format = match path.extension().map(OsStr::to_string_lossy).as_deref() {
-            None | Some("parquet") => Format::Parquet,
+            None => Format::Parquet,
+            Some("parquet") => {
+                return Err(
+                    "results are several tables, in Parquet a folder with a file for each; \
+                     expected a name without ending, .csv or .json"
+                        .into(),
+                );
+            }
             Some("csv") => Format::Csv,
             Some("json") => Format::Json,
             Some(ending) => {
                 return Err(format!(
-                    "no results are stored as .{ending}; expected .parquet, .csv, .json or a name without ending"
+                    "no results are stored as .{ending}; expected .csv, .json or a name without ending (Parquet)"
                 ));
             }
         };
@@ -692,7 +707,6 @@ mod tests {
         for (path, format) in [
             ("out", Format::Parquet),
             ("a.b/out", Format::Parquet),
-            ("out.parquet", Format::Parquet),
             ("out.csv", Format::Csv),
             ("out.json", Format::Json),
         ] {

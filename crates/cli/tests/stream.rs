@@ -1,5 +1,9 @@
 //! Media from one end of the machine to the other: what arrives, what is said of what does not, how
 //! it ends.
+//!
+//! These tests run in real time and mostly wait, so that more of them run at a time than there are
+//! processors. Each has ports, folders and network namespaces of its own. The list in [`main`] has
+//! all of them: the compiler warns of one that it lacks.
 
 #[path = "stream/account.rs"]
 mod account;
@@ -22,14 +26,92 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdout, Command, Output, Stdio};
+use std::process::{Child, ChildStdout, Command, ExitCode, Output, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread;
 use std::time::Duration;
 
+use libtest_mimic::{Arguments, Trial};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
+
+/// How many tests run at a time, unless `--test-threads` says otherwise.
+const AT_A_TIME: usize = 6;
+
+macro_rules! trials {
+    ($($test:path),+ $(,)?) => {
+        [$((stringify!($test), $test as fn())),+]
+    };
+}
+
+fn main() -> ExitCode {
+    let mut arguments = Arguments::from_args();
+    arguments.test_threads.get_or_insert(AT_A_TIME);
+    let tests = trials![
+        a_file_arrives_as_it_was,
+        pictures_are_due_one_by_one_or_in_groups,
+        every_section_is_whole_or_in_the_list_of_gaps,
+        pipes_carry_it_from_a_listener_to_a_caller,
+        relays_keep_the_media_and_its_sections,
+        a_relay_keeps_what_comes_before_there_is_anybody_to_pass_it_on_to,
+        a_relay_stays_until_the_deadlines_of_what_it_passed_on,
+        what_did_not_reach_a_relay_is_in_the_list_of_the_last_receiver,
+        what_is_no_video_is_carried_byte_for_byte_and_said,
+        a_lost_receiver_is_found_again,
+        what_a_lost_connection_took_along_is_in_the_senders_list,
+        account::a_section_that_waits_for_room_at_the_stop_is_written_or_named,
+        account::a_relay_that_is_stopped_before_it_found_anybody_names_what_it_had,
+        account::a_relay_that_cannot_connect_names_what_it_had,
+        broken::a_stretch_of_garbage_is_skipped_and_told,
+        broken::units_that_garbage_cuts_and_a_lossy_path_loses_are_listed,
+        broken::a_stream_that_stops_being_one_is_refused_behind_what_it_was,
+        broken::garbage_before_the_stream_is_left_out_and_told,
+        broken::what_is_not_known_arrives_as_it_was,
+        broken::a_stream_that_is_cut_within_a_packet_ends_with_a_whole_one,
+        broken::an_empty_file_is_refused_before_anybody_is_called,
+        broken::what_is_damaged_at_the_source_is_in_both_lists,
+        copies::every_receiver_gets_the_same,
+        copies::a_receiver_that_leaves_takes_nothing_from_the_others,
+        copies::a_receiver_that_comes_late_gets_what_comes_from_then_on,
+        copies::a_receiver_that_stalls_holds_up_nobody_else,
+        copies::the_only_receiver_is_waited_for_until_another_one_comes,
+        copies::options_of_senders_are_refused_where_they_do_nothing,
+        datagrams::datagrams_and_rtp_carry_it_too,
+        datagrams::a_port_is_open_for_both_families_and_an_address_for_its_own,
+        datagrams::the_last_picture_is_not_waited_for,
+        datagrams::rtp_carries_transport_streams_alone,
+        ends::mistakes_are_named_with_what_to_do,
+        ends::a_list_that_cannot_be_opened_leaves_no_output_and_the_other_way_round,
+        ends::a_second_caller_is_told_that_another_one_is_served,
+        ends::connections_that_cannot_be_made_say_why,
+        ends::a_secret_key_is_neither_public_nor_open_to_others,
+        ends::a_key_that_is_not_on_the_list_is_refused,
+        ends::either_end_may_be_stopped_and_keeps_what_it_has,
+        ends::an_end_that_is_not_confirmed_is_an_end_all_the_same,
+        ends::json_stands_in_the_place_of_status_lines,
+        ends::a_full_disk_is_told_to_both_ends,
+        ends::what_finds_no_room_on_the_disk_is_in_the_list_of_gaps,
+        ends::a_reader_that_goes_away_ends_it_quietly,
+        ends::a_list_that_cannot_be_written_does_not_end_what_it_is_about,
+        ends::prometheus_is_answered,
+        ends::a_controller_that_does_not_retransmit_is_told,
+        ends::options_of_connections_are_refused_where_there_are_none,
+        live::an_encoder_is_piped_through_as_it_works,
+        narrow::an_interface_that_is_narrower_than_full_packets_carries_everything,
+        narrow::a_path_that_swallows_full_packets_carries_everything_in_smaller_ones,
+        narrow::an_interface_too_narrow_for_any_connection_is_named,
+        times::a_file_without_times_is_sent_at_once_and_told,
+    ];
+    let trials = tests.into_iter().map(|(name, test)| {
+        let run = move || {
+            test();
+            Ok(())
+        };
+        Trial::test(name.replace(' ', ""), run)
+    });
+    libtest_mimic::run(&arguments, trials.collect()).exit_code()
+}
 
 const SECRET: &str = "passphrase=correct horse battery";
 
@@ -317,7 +399,6 @@ fn assert_same_media(received: &[u8], sent: &[u8]) {
     }
 }
 
-#[test]
 fn a_file_arrives_as_it_was() {
     let folder = Folder::new();
     let (clip, out) = (clip(), folder.path("out.ts"));
@@ -374,7 +455,6 @@ fn steps(deadlines: &[f64]) -> Vec<f64> {
 
 /// The video has 50 pictures of 40 ms, in groups of 12. Each picture is due when it is to be
 /// decoded, or each group when its I picture is shown, which is one in 12.
-#[test]
 fn pictures_are_due_one_by_one_or_in_groups() {
     let (deadlines, sections) = deadlines_given(&[]);
     assert_eq!((deadlines.len(), sections), (50, 50));
@@ -384,7 +464,6 @@ fn pictures_are_due_one_by_one_or_in_groups() {
     assert_eq!(steps(&deadlines), [480.0; 4]);
 }
 
-#[test]
 fn every_section_is_whole_or_in_the_list_of_gaps() {
     let folder = Folder::new();
     let (clip, out, gaps) = (clip(), folder.path("out.ts"), folder.path("gaps.jsonl"));
@@ -449,7 +528,6 @@ fn every_section_is_whole_or_in_the_list_of_gaps() {
     assert_eq!(units, whole - tables);
 }
 
-#[test]
 fn pipes_carry_it_from_a_listener_to_a_caller() {
     let clip = fs::read(clip()).unwrap();
     let mut sender = Running::spawn(
@@ -492,7 +570,6 @@ fn assert_relayed(relayed: &Value, received: &Value) {
     assert_eq!(received["passed"]["gaps"], serde_json::json!({}));
 }
 
-#[test]
 fn relays_keep_the_media_and_its_sections() {
     let folder = Folder::new();
     let (clip, out) = (clip(), folder.path("out.ts"));
@@ -539,7 +616,6 @@ fn relays_keep_the_media_and_its_sections() {
     );
 }
 
-#[test]
 fn a_relay_keeps_what_comes_before_there_is_anybody_to_pass_it_on_to() {
     let folder = Folder::new();
     let (clip, out) = (clip(), folder.path("out.ts"));
@@ -549,7 +625,8 @@ fn a_relay_keeps_what_comes_before_there_is_anybody_to_pass_it_on_to() {
     // The sender is done, and gone, before anybody calls at the other side.
     let target = format!("comity://127.0.0.1:{input}?latency=60s&drop=expired&{SECRET}");
     Running::start(&["send", clip.to_str().unwrap(), &target, "--speed", "10"]).end(0);
-    let from = format!("comity://127.0.0.1:{output}?{SECRET}");
+    // Paced, it would take two minutes.
+    let from = format!("comity://127.0.0.1:{output}?deliver=early&{SECRET}");
     let (received, _) = Running::start(&["recv", &from, &out]).end(0);
     let (relayed, _) = relay.end(0);
     assert_relayed(&relayed, &received);
@@ -557,7 +634,6 @@ fn a_relay_keeps_what_comes_before_there_is_anybody_to_pass_it_on_to() {
 }
 
 /// The second hop is slower than the first: most of it is still to be sent when the sender is done.
-#[test]
 fn a_relay_stays_until_the_deadlines_of_what_it_passed_on() {
     let folder = Folder::new();
     let (clip, out) = (clip(), folder.path("out.ts"));
@@ -588,7 +664,6 @@ fn a_relay_stays_until_the_deadlines_of_what_it_passed_on() {
     assert_same_media(&folder.read("out.ts"), &fs::read(clip).unwrap());
 }
 
-#[test]
 fn what_did_not_reach_a_relay_is_in_the_list_of_the_last_receiver() {
     let folder = Folder::new();
     let (clip, out, gaps) = (clip(), folder.path("out.ts"), folder.path("gaps.jsonl"));
@@ -661,7 +736,6 @@ fn what_did_not_reach_a_relay_is_in_the_list_of_the_last_receiver() {
     assert!(whole <= came, "{whole} of {came}");
 }
 
-#[test]
 fn what_is_no_video_is_carried_byte_for_byte_and_said() {
     let folder = Folder::new();
     let (text, out) = (folder.path("text"), folder.path("out"));
@@ -683,7 +757,6 @@ fn what_is_no_video_is_carried_byte_for_byte_and_said() {
     assert!(folder.read("out") == bytes);
 }
 
-#[test]
 fn a_lost_receiver_is_found_again() {
     let folder = Folder::new();
     let (clip, first, second) = (clip(), folder.path("first.ts"), folder.path("second.ts"));
@@ -717,7 +790,6 @@ fn a_lost_receiver_is_found_again() {
 
 /// The receiver dies silently and another one takes its place: what came to neither is in the
 /// sender's list.
-#[test]
 fn what_a_lost_connection_took_along_is_in_the_senders_list() {
     let folder = Folder::new();
     let (clip, first, second) = (clip(), folder.path("first.ts"), folder.path("second.ts"));

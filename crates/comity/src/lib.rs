@@ -92,10 +92,10 @@
 //! Where the controller sets when each packet leaves, the thread of an endpoint with few
 //! connections stays awake for the last 100 us, and gaps of 50 us are kept. With more than eight
 //! connections that are busy, it does what has come together every 250 us, and their paced packets
-//! leave later by about as much. Both are measured in `docs/performance.md`.
+//! leave later by about as much. Both are measured in `docs/results/endpoint-cost.md`.
 //!
 //! The tails are those of the machine: no program sleeps more exactly there. What an endpoint costs
-//! stands in `docs/performance.md`.
+//! stands in `docs/results/endpoint-cost.md`.
 #![forbid(unsafe_code)]
 
 mod config;

@@ -40,7 +40,7 @@ const MAX_FILES: u32 = 1_000;
 ///
 /// They hold packets sent, received and lost with their frames, what the controller knows, every
 /// section with its deadline and what became of it, and the last [`Statistics`]. The format is
-/// described in `docs/streaming.md`. Clones write to the same files.
+/// described in `docs/reference/streaming.md`. Clones write to the same files.
 #[derive(Clone, Debug)]
 pub struct Qlog(Arc<Shared>);
 

@@ -1,6 +1,6 @@
 //! Two complete sessions, with the deadline transport in them, over a path in virtual time.
 
-mod common;
+use crate::common;
 
 use std::net::SocketAddr;
 use std::time::Duration;

@@ -7,7 +7,7 @@
 use std::hint::black_box;
 
 use comity_congestion::table::{Parameters, Setup, TABLE};
-use comity_congestion::{Ack, Loss, LossCause, Sent};
+use comity_congestion::{Ack, Event, Loss, LossCause, Sent};
 use comity_units::{Bytes, PacketNumber, Span, Time};
 use criterion::{Criterion, criterion_group, criterion_main};
 
@@ -53,7 +53,7 @@ fn on_ack(criterion: &mut Criterion) {
                 };
                 let mut now = Time::from_secs(1);
                 let flight = MSS * 128;
-                controller.on_loss(&Loss {
+                controller.on_event(Event::Loss(&Loss {
                     now,
                     sent_at: now,
                     lost: MSS,
@@ -61,15 +61,15 @@ fn on_ack(criterion: &mut Criterion) {
                     window: flight,
                     cause: LossCause::Reordering,
                     restart: false,
-                });
+                }));
                 let mut number = 0;
                 bencher.iter(|| {
                     now += Span::from_nanos(625_000);
-                    controller.on_ack(black_box(&acknowledgement(now)));
+                    controller.on_event(Event::Ack(black_box(&acknowledgement(now))));
                     if sends {
                         number += 1;
                         black_box(controller.tag(now));
-                        controller.on_sent(black_box(&sent(now, number)));
+                        controller.on_event(Event::Sent(black_box(&sent(now, number))));
                     }
                     controller.decision()
                 });

@@ -26,17 +26,16 @@ mod controller;
 pub mod controllers;
 mod delivery_rate;
 pub mod equation;
+mod event;
 mod loss_intervals;
 mod meter;
 pub mod recovery;
 mod rtt;
 pub mod table;
 
-pub use controller::{
-    Ack, Answered, Arrived, Controller, Decision, Feedback, Loss, LossCause, Pacing, Phase,
-    Restart, Sent, Timeout, TimeoutRepair,
-};
+pub use controller::{Controller, Decision, Needs, Pacing, Phase, TimeoutRepair};
 pub use delivery_rate::{DeliveryRate, Departure, PacketLoss, RateSample};
+pub use event::{Ack, Arrived, Event, Feedback, Idle, InOrderAck, Loss, LossCause, Sent, Timeout};
 pub use loss_intervals::LossIntervals;
 pub use meter::{Arrival, Meter, Report, Tag};
 pub use recovery::{AnyRecovery, Recovery};

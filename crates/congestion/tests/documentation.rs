@@ -1,16 +1,19 @@
-//! `docs/controllers.md` says what the table says.
+//! `docs/reference/controllers.md` says what the table says.
 //!
 //! To write it anew after a change of the table:
 //!
 //! ```text
-//! COMITY_UPDATE=1 cargo test -p comity-congestion --test documentation
+//! COMITY_UPDATE=1 cargo test -p comity-congestion --test it documentation
 //! ```
 
 use std::fmt::Write as _;
 
 use comity_congestion::table::{Domain, Row, TABLE, Value};
 
-const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/controllers.md");
+const PAGE: &str = concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/../../docs/reference/controllers.md"
+);
 
 fn unit(domain: &Domain) -> &'static str {
     match domain {
@@ -45,8 +48,10 @@ fn range(domain: &Domain) -> String {
 fn section(page: &mut String, row: &Row) -> std::fmt::Result {
     writeln!(
         page,
-        "\n## {}\n\n{}\n\nSource: {}.",
-        row.name, row.summary, row.source
+        "\n## {}\n\n{}\n\n{}",
+        row.name,
+        textwrap::fill(row.summary, 100),
+        textwrap::fill(&format!("Source: {}.", row.source), 100)
     )?;
     if row.has_meter() {
         writeln!(page, "\nThe receiver runs the other half of it.")?;
@@ -54,8 +59,8 @@ fn section(page: &mut String, row: &Row) -> std::fmt::Result {
     if !row.repeats_losses() {
         writeln!(
             page,
-            "\nIts paper sends nothing again, and so what is lost stays lost unless `reliability` is given \
-             (`timeline` repeats it until its deadline)."
+            "\nIts paper retransmits nothing: what is lost stays lost unless `reliability` says otherwise\n\
+             (`timeline` retransmits it until its deadline)."
         )?;
     }
     if row.parameters.is_empty() {
@@ -81,8 +86,8 @@ fn section(page: &mut String, row: &Row) -> std::fmt::Result {
 fn page() -> Result<String, std::fmt::Error> {
     let mut page = String::from(
         "# Controllers\n\n\
-         Generated from the table in `crates/congestion/src/table`; \
-         `COMITY_UPDATE=1 cargo test -p comity-congestion --test documentation` writes it anew.\n",
+         Generated from the table in `crates/congestion/src/table`;\n\
+         `COMITY_UPDATE=1 cargo test -p comity-congestion --test it documentation` writes it anew.\n",
     );
     for row in TABLE {
         section(&mut page, row)?;
@@ -101,14 +106,14 @@ fn page_matches_the_table() -> Result<(), Box<dyn std::error::Error>> {
         assert_eq!(
             found,
             expected,
-            "docs/controllers.md, line {}, is not what the table says",
+            "docs/reference/controllers.md, line {}, is not what the table says",
             line + 1
         );
     }
     assert_eq!(
         found.lines().count(),
         expected.lines().count(),
-        "docs/controllers.md is cut or too long"
+        "docs/reference/controllers.md is cut or too long"
     );
     Ok(())
 }

@@ -14,7 +14,7 @@ pub struct Statistics {
     pub elapsed: Span,
     /// The way to the target.
     pub forward: Way,
-    /// The way back.
+    /// The reverse direction.
     pub backward: Way,
     /// How many callers are known.
     pub callers: usize,
@@ -47,7 +47,7 @@ pub struct Report {
     pub statistics: Statistics,
     /// All timing errors on the way to the target.
     pub forward_timing: Timing,
-    /// All timing errors on the way back.
+    /// All timing errors in the reverse direction.
     pub backward_timing: Timing,
     /// The first offers to the link to the target, as many as were asked for.
     pub forward_record: Vec<Record>,

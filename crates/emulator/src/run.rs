@@ -442,7 +442,7 @@ impl Core {
         }
     }
 
-    /// Puts the collected answers on the way back, in the order of their arrival.
+    /// Puts the collected answers in the reverse direction, in the order of their arrival.
     fn offer_answers(&mut self) {
         self.answers.sort_by_key(|(arrival, ..)| *arrival);
         for (arrival, packet, datagram) in self.answers.drain(..) {

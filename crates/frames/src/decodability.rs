@@ -2,7 +2,7 @@
 
 use alloc::collections::BTreeMap;
 
-/// How many frames are remembered: no frame needs one that is further back.
+/// How many frames are remembered: no frame depends on an older one.
 const REMEMBERED: usize = 1_024;
 
 /// Judges the frames of one stream in decoding order.
@@ -11,8 +11,8 @@ const REMEMBERED: usize = 1_024;
 /// decodable(frame) = on_time(frame) and (frame needs nothing, or decodable(needed frame))
 /// ```
 ///
-/// A needed frame that was never judged, or that is further back than 1,024 frames, does not make a
-/// frame undecodable: it belongs to an earlier connection.
+/// A dependency that was never judged, or is more than 1,024 frames back, does not make a frame
+/// undecodable: it belongs to an earlier connection.
 #[derive(Clone, Debug, Default)]
 pub struct Decodability {
     judged: BTreeMap<u64, bool>,
@@ -44,15 +44,15 @@ mod tests {
         assert!(stream.judge(0, None, true));
         assert!(stream.judge(1, Some(0), true));
         assert!(!stream.judge(2, Some(1), false), "late");
-        assert!(!stream.judge(3, Some(2), true), "needs a late one");
-        assert!(!stream.judge(4, Some(3), true), "at one remove");
+        assert!(!stream.judge(3, Some(2), true), "depends on a late one");
+        assert!(!stream.judge(4, Some(3), true), "depends on it indirectly");
         assert!(stream.judge(5, Some(1), true), "needs another");
         assert!(stream.judge(6, None, true));
         assert!(!stream.judge(7, None, false));
     }
 
     #[test]
-    fn frames_of_an_earlier_connection_are_taken_for_decoded() {
+    fn frames_of_an_earlier_connection_count_as_decoded() {
         let mut stream = Decodability::default();
         assert!(stream.judge(10, Some(9), true));
         assert!(!stream.judge(11, Some(10), false));

@@ -2,39 +2,37 @@
 
 use comity_units::{Bytes, Time};
 
-/// What a section holds: the type of a frame of video, or that of something else in a stream of
-/// media.
+/// The content of a section: a video frame of some type, or other data of a media stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum FrameType {
     /// A table of the transport stream: PAT, PMT, SDT and others.
     Table,
     /// Parameter sets, or other headers of a video stream, without a picture.
     Parameters,
-    /// Audio of a known kind, in whole frames as the source cut them.
+    /// Audio of a known kind, in whole frames as the source grouped them.
     Audio,
-    /// A packet of a stream of unknown kind, whole.
+    /// A whole packet of a stream of an unknown kind.
     Opaque,
-    /// A picture from which decoding can begin: IDR, BLA, CRA, or a picture that the source marks
-    /// so.
+    /// A picture at which decoding can begin: IDR, BLA, CRA, or a picture that the source marks so.
     Key,
-    /// Another picture that is decoded from itself alone.
+    /// Another intra-coded picture.
     Intra,
-    /// A picture that is decoded from earlier ones.
+    /// A picture predicted from earlier ones.
     Predicted {
         /// Whether others are decoded from it.
         referenced: bool,
     },
-    /// A picture that is decoded from pictures on both sides of it.
+    /// A picture predicted from pictures on both sides of it.
     Bidirectional {
         /// Whether others are decoded from it.
         referenced: bool,
     },
-    /// Bytes or transport packets cut by time, of a source that is not understood.
+    /// Bytes or transport packets of an unknown format, cut by time.
     Slice,
 }
 
 impl FrameType {
-    /// Whether this is a picture that needs no other.
+    /// Whether the picture depends on no other.
     pub const fn is_intra(self) -> bool {
         matches!(self, Self::Key | Self::Intra)
     }
@@ -47,7 +45,7 @@ impl FrameType {
         )
     }
 
-    /// Whether other pictures are decoded from this one.
+    /// Whether other pictures depend on this one.
     pub const fn is_reference(self) -> bool {
         matches!(
             self,
@@ -59,7 +57,7 @@ impl FrameType {
     }
 }
 
-/// How much a frame matters beside others with the same deadline; higher matters more.
+/// The importance of a frame among others with the same deadline; a higher value is more important.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Importance(pub u8);
 
@@ -69,7 +67,7 @@ impl Importance {
     /// `position` counts the referenced P pictures since the last intra picture of its stream, this
     /// one included.
     ///
-    /// | what | importance |
+    /// | frame | importance |
     /// |---|---|
     /// | table | 255 |
     /// | parameter sets | 250 |
@@ -77,10 +75,10 @@ impl Importance {
     /// | stream of unknown kind | 230 |
     /// | key picture, intra picture | 200 |
     /// | n-th referenced P of a group, n = 1, 2, .. | 190 - n, at least 100 |
-    /// | slice of a source that is not understood | 80 |
+    /// | slice of an unknown format | 80 |
     /// | referenced B | 60 |
-    /// | P that nothing needs | 30 |
-    /// | B that nothing needs | 20 |
+    /// | unreferenced P | 30 |
+    /// | unreferenced B | 20 |
     pub fn of(frame: FrameType, position: u8) -> Self {
         Self(match frame {
             FrameType::Table => 255,
@@ -97,19 +95,19 @@ impl Importance {
     }
 }
 
-/// A frame as the policy sees it: everything but its content.
+/// A frame as the policy sees it, without its content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame {
-    /// Its stream. Numbers and needs are those of one stream.
+    /// Its stream. Numbers and dependencies belong to one stream.
     pub stream: u16,
     /// Its number, in decoding order.
     pub number: u64,
     /// Its type.
     pub frame_type: FrameType,
     /// The referenced P pictures of its group so far, itself included; zero for intra pictures and
-    /// for what is no video.
+    /// for other media.
     pub position: u8,
-    /// The earlier frame without which it cannot be decoded.
+    /// The earlier frame that it depends on.
     pub needs: Option<u64>,
     /// When the source has it.
     pub source_time: Time,

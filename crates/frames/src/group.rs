@@ -1,4 +1,4 @@
-//! Which picture needs which: groups of pictures, references, deadlines.
+//! Groups of pictures: dependencies, positions and deadlines.
 
 use alloc::collections::VecDeque;
 
@@ -7,24 +7,23 @@ use comity_units::{Span, Time};
 use crate::frame::FrameType;
 use crate::stamp::difference;
 
-/// Which deadline the pictures of a group get.
+/// The deadline rule for the pictures of a group.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DeadlineRule {
-    /// Each unit is due at its own decoding time. This is the one for live sources and for pictures
-    /// that are to be shown as long as they can be.
+    /// Each unit is due at its own decoding time. This suits live sources, and pictures that should
+    /// be shown as long as possible.
     #[default]
     Each,
-    /// A group of pictures is due together, as time-lined TCP has it (section 4): the intra picture
-    /// and all P pictures that follow from it when the intra picture is presented, and a B picture
-    /// with the earlier of the two pictures that it is made of, though it is sent behind the later
-    /// one.
+    /// The pictures of a group share deadlines, as in time-lined TCP (section 4). The intra picture
+    /// and its P pictures are due when the intra picture is presented. A B picture is due with the
+    /// earlier of its two references, though it is sent after the later one.
     ///
-    /// Since a group must then be sent before most of it is due to be decoded, all of it is given
-    /// to the transport when its intra picture is due to be decoded: the source must be stored.
+    /// A group must then be sent before most of it is due to be decoded. All of it is submitted
+    /// when its intra picture is due to be decoded, so the source must be stored.
     ///
-    /// Differs from the source in: 1. The paper does not say where in the group the common deadline
-    /// lies; here it is the time at which its first picture is presented, the latest one that is in
-    /// time for all of them.
+    /// Differs from the source in: 1. The paper does not place the common deadline in the group.
+    /// Here it is the presentation time of the first picture, the latest time that suits all of
+    /// them.
     Group,
 }
 
@@ -35,7 +34,7 @@ struct Common {
     deadline: Span,
 }
 
-/// A picture that others may need.
+/// A picture that others may depend on.
 #[derive(Clone, Copy, Debug)]
 struct Reference {
     number: u64,
@@ -52,41 +51,41 @@ pub struct Arrival {
     pub number: u64,
     /// Its type.
     pub frame_type: FrameType,
-    /// When it is presented: a [time stamp](crate::stamp), if it has one.
+    /// Its presentation time: a [time stamp](crate::stamp), if it has one.
     pub presentation: Option<u64>,
-    /// When the source has it: its decoding time.
+    /// Its decoding time on the source's clock.
     pub source_time: Time,
     /// From its decoding to its presentation.
     pub reordering: Span,
 }
 
-/// The place of a picture in its group.
+/// The position of a picture in its group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
     /// The referenced P pictures of the group so far, itself included.
     pub position: u8,
-    /// The earlier picture without which it cannot be decoded.
+    /// The earlier picture that it depends on.
     pub needs: Option<u64>,
     /// When it is submitted.
     pub source_time: Time,
-    /// How long after that it is due, before any latency is added.
+    /// The span from its source time to its deadline, without the latency.
     pub deadline: Span,
 }
 
-/// The pictures that may still be referenced in one stream.
+/// The pictures of one stream that may still be referenced.
 #[derive(Debug)]
 pub struct Group {
     rule: DeadlineRule,
-    /// The latest referenced pictures in the order of their decoding.
+    /// The latest referenced pictures in decoding order.
     references: VecDeque<Reference>,
     position: u8,
 }
 
-/// No codec here keeps more decoded pictures than 16.
+/// No supported codec keeps more than 16 decoded pictures.
 const KEPT: usize = 16;
 
 impl Group {
-    /// A stream without pictures, whose deadlines follow `rule`.
+    /// Creates the state of a stream without pictures, with deadlines by `rule`.
     pub const fn new(rule: DeadlineRule) -> Self {
         Self {
             rule,
@@ -95,17 +94,17 @@ impl Group {
         }
     }
 
-    /// Forgets all references: the stream begins anew.
+    /// Removes all references: the stream starts over.
     pub fn reset(&mut self) {
         self.references.clear();
         self.position = 0;
     }
 
-    /// Gives the next picture of the stream, in the order of decoding, its place.
+    /// Places the next picture of the stream, in decoding order.
     ///
-    /// A P picture needs the I or P picture before it. A B picture needs the one that was decoded
-    /// later of the two references between which it is presented. Which references a picture really
-    /// uses stands in its slices; these are the ones that it has in streams as encoders make them.
+    /// A P picture depends on the I or P picture before it. A B picture depends on the later
+    /// decoded of the two references between which it is presented. The true references are in the
+    /// slices of a picture; these match the streams of common encoders.
     pub fn place(&mut self, arrival: Arrival) -> Place {
         let own = Common {
             source_time: arrival.source_time,
@@ -151,7 +150,7 @@ impl Group {
             _ => (None, own),
         };
         if arrival.frame_type == FrameType::Key {
-            // Leading pictures that still use what lies before it come without it as well.
+            // Leading pictures that still refer to earlier data arrive without it as well.
             self.references.retain(|reference| reference.anchor);
         }
         if arrival.frame_type.is_reference() {
@@ -182,7 +181,7 @@ impl Group {
         }
     }
 
-    /// The references that are presented last before, and first after, this time.
+    /// The references presented last before, and first after, this time.
     fn neighbours(&self, presentation: Option<u64>) -> (Option<&Reference>, Option<&Reference>) {
         let Some(presentation) = presentation else {
             return (None, self.references.back());
@@ -210,7 +209,7 @@ mod tests {
     const REFERENCED_B: FrameType = FrameType::Bidirectional { referenced: true };
     const B: FrameType = FrameType::Bidirectional { referenced: false };
 
-    /// Places pictures given as (type, presentation in frames of 40 ms), in the order of decoding.
+    /// Places pictures of the form (type, presentation in frames of 40 ms), in decoding order.
     fn places(rule: DeadlineRule, pictures: &[(FrameType, u64)]) -> Vec<Place> {
         let mut group = Group::new(rule);
         (0..)
@@ -237,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn an_mpeg_group_needs_what_it_is_made_of() {
+    fn an_mpeg_group_depends_on_its_references() {
         // I0 P3 B1 B2 P6 B4 B5 | I9 B7 B8 (open group).
         let pictures = [
             (FrameType::Key, 0),
@@ -274,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pyramid_needs_its_middle() {
+    fn a_pyramid_depends_on_its_middle() {
         // I0 P4 Br2 B1 B3: B1 lies between I0 and Br2, B3 between Br2 and P4; Br2 was decoded last.
         let pictures = [
             (FrameType::Key, 0),
@@ -287,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_that_is_entered_in_the_middle_needs_nothing_unknown() {
+    fn a_stream_joined_in_the_middle_has_no_unknown_dependency() {
         assert_eq!(needs(&[(P, 3), (B, 1), (B, 5)]), [None, Some(0), Some(0)]);
         assert_eq!(needs(&[(B, 1), (P, 3)]), [None, None]);
     }

@@ -1,9 +1,9 @@
-//! What a sender of video knows of its frames: their type, their importance, the frame that each
-//! needs, which of them can be decoded, and which to shed.
+//! The frame policy of a video sender: frame types, importance, dependencies, decodability, and
+//! shedding.
 //!
-//! The media reader, the simulator, the lab and the demo use this policy, so that a simulated video
-//! is treated as `comity send` treats a real one. The crate is `no_std` and knows nothing of
-//! transports or containers.
+//! The media reader, the simulator, the lab and the demo share this policy, so a simulated video is
+//! treated as `comity send` treats a real one. The crate is `no_std` and independent of transports
+//! and containers.
 //!
 //! ```
 //! use comity_frames::{Arrival, DeadlineRule, FrameType, Group, Importance};

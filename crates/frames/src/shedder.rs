@@ -1,4 +1,4 @@
-//! Shedding what the path has no room for, the least important first.
+//! Sheds frames beyond the path's capacity, the least important first.
 
 use alloc::collections::{BTreeMap, VecDeque};
 
@@ -15,9 +15,9 @@ pub struct ShedderConfig {
     /// The window over which the rate of the source is measured (2 s), in whole groups if it holds
     /// any.
     pub window: Span,
-    /// By how much the target must rise, as a share of it, before the shedder keeps more (0.1).
+    /// How far the target must rise, as a share of it, before the shedder keeps more (0.1).
     pub rise: f64,
-    /// For how long it must have risen (2 s).
+    /// How long the rise must last (2 s).
     pub hold: Span,
 }
 
@@ -32,14 +32,14 @@ impl Default for ShedderConfig {
     }
 }
 
-/// What to do with a frame.
+/// The decision about a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// Send it.
     Keep,
     /// Shed it for its own type.
     Shed,
-    /// Shed it because the frame that it needs was shed.
+    /// Shed it because its dependency was shed.
     Dependent,
 }
 
@@ -59,20 +59,20 @@ impl Count {
     }
 }
 
-/// What became of all frames: the other counts sum to `offered`.
+/// The fate of all frames: the other counts sum to `offered`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ShedAccount {
     /// All frames.
     pub offered: Count,
     /// Frames to send.
     pub kept: Count,
-    /// Shed: pictures that no other needs.
+    /// Shed: unreferenced pictures.
     pub unreferenced: Count,
-    /// Shed: B pictures that others need.
+    /// Shed: referenced B pictures.
     pub referenced: Count,
-    /// Shed: P pictures that others need.
+    /// Shed: referenced P pictures.
     pub predicted: Count,
-    /// Shed because the frame that they need was shed.
+    /// Shed because their dependency was shed.
     pub dependent: Count,
 }
 
@@ -81,7 +81,7 @@ pub struct ShedAccount {
 enum Class {
     Unreferenced,
     ReferencedB,
-    /// By position, counted from the end of the group: the last are shed first.
+    /// By position from the end of the group: the last are shed first.
     Predicted {
         from_end: u8,
     },
@@ -100,7 +100,7 @@ fn class(frame: &Frame) -> Class {
     }
 }
 
-/// What is shed at present: everything below `boundary`, and `share` of the class at it.
+/// The present shedding: everything below `boundary`, and `share` of the class at it.
 #[derive(Clone, Copy, Debug)]
 struct Plan {
     boundary: Class,
@@ -116,14 +116,13 @@ impl Plan {
 
 /// Sheds pictures while the path carries less than the source submits.
 ///
-/// The shedder first sheds pictures that no other needs, evenly spread and as many as necessary.
-/// Then it sheds B pictures that others need, then P pictures from the end of each group on. It
-/// always sheds what needs a shed picture. It keeps intra pictures, audio, tables and whatever it
-/// does not understand.
+/// The shedder first sheds unreferenced pictures, evenly spread and as many as necessary. Then it
+/// sheds referenced B pictures, then P pictures from the end of each group. It always sheds the
+/// dependents of a shed picture. It keeps intra pictures, audio, tables and unknown data.
 ///
-/// A lower target takes effect at once. While the shedder sheds, a higher one takes effect when it
-/// has been higher by [`ShedderConfig::rise`] for [`ShedderConfig::hold`]. Otherwise each feedback
-/// would change the smoothness of the picture.
+/// A lower target takes effect at once. During shedding, a higher target takes effect after it has
+/// exceeded the old one by [`ShedderConfig::rise`] for [`ShedderConfig::hold`]. Otherwise each
+/// feedback would change the smoothness of the picture.
 ///
 /// ```
 /// use comity_frames::{Frame, FrameType, Shedder, ShedderConfig, Verdict};
@@ -153,16 +152,16 @@ impl Plan {
 pub struct Shedder {
     config: ShedderConfig,
     allowed: Option<Rate>,
-    /// Since when the target has been higher, and the lowest target since then.
+    /// When the target rose, and its minimum since.
     rising: Option<(Time, Rate)>,
-    /// The rate of the source, if the caller knows it.
+    /// The rate of the source, if the caller states it.
     stated: Option<Rate>,
     recent: VecDeque<Recent>,
     plan: Plan,
     is_shedding: bool,
-    /// The fraction of a picture of the boundary class that is due to be shed.
+    /// The accumulated fraction of a picture of the boundary class to shed.
     due: f64,
-    /// The latest frames of each stream that were shed.
+    /// The latest shed frames of each stream.
     gone: BTreeMap<u16, VecDeque<u64>>,
     account: ShedAccount,
 }
@@ -176,18 +175,18 @@ struct Recent {
     size: Bytes,
 }
 
-/// How many shed frames of a stream are remembered: no frame needs one that is further back.
+/// How many shed frames of a stream are remembered: no frame depends on an older one.
 const REMEMBERED: usize = 512;
-/// The shortest time of whole groups from which the rate is measured.
+/// The minimum duration of whole groups for a rate measurement.
 const MIN_MEASURED: Span = Span::from_millis(500);
-/// Without whole groups, the share of the window that must be known before anything is shed.
+/// Without whole groups, the known share of the window required before anything is shed.
 const MIN_SHARE_OF_WINDOW: f64 = 0.75;
-/// While it sheds, the source must fall below this share of the target before everything is kept
+/// During shedding, the source must fall below this share of the target before everything is kept
 /// again.
 const WHOLE_AGAIN: f64 = 0.95;
 
 impl Shedder {
-    /// A shedder that keeps everything until it knows a target.
+    /// Creates a shedder that keeps everything until it has a target.
     pub fn new(config: ShedderConfig) -> Self {
         Self {
             config,
@@ -213,7 +212,7 @@ impl Shedder {
             self.allowed = Some(target);
             return self.decide();
         };
-        // While nothing is shed, a higher target changes nothing that a viewer could see.
+        // Without shedding, a higher target makes no visible difference.
         if target < allowed || !self.is_shedding {
             self.allowed = Some(target);
             self.rising = None;
@@ -233,8 +232,8 @@ impl Shedder {
         }
     }
 
-    /// Sets the target bitrate, if there is one, and says whether to send the next frame: what a
-    /// host does for each frame whose rate it does not know.
+    /// Sets the target bitrate, if `Some`, and decides about the next frame. This is the call of a
+    /// host that does not know its source's rate.
     pub fn offer_at(&mut self, target: Option<Rate>, frame: &Frame) -> Verdict {
         if let Some(target) = target {
             self.retarget(frame.source_time, target, None);
@@ -242,7 +241,7 @@ impl Shedder {
         self.offer(frame)
     }
 
-    /// Whether to send the next frame of the source.
+    /// Decides whether to send the next frame of the source.
     pub fn offer(&mut self, frame: &Frame) -> Verdict {
         self.measure(frame);
         if frame.frame_type.is_intra() {
@@ -290,7 +289,7 @@ impl Shedder {
         verdict
     }
 
-    /// What became of all frames so far.
+    /// The fate of all frames so far.
     pub fn account(&self) -> ShedAccount {
         self.account
     }
@@ -309,8 +308,8 @@ impl Shedder {
             is_intra: frame.frame_type.is_intra(),
             size: frame.size,
         });
-        // Times of several streams are not quite in order; what is left of the window is what
-        // matters.
+        // Times of several streams are slightly out of order, so the check covers the oldest frame
+        // still in the window.
         while self
             .recent
             .front()
@@ -323,11 +322,11 @@ impl Shedder {
         }
     }
 
-    /// The measured rate, and all bytes that are known.
+    /// The measured rate, and the sum of all known bytes.
     ///
-    /// An intra picture is many times as large as the others. So whole groups are counted, from one
-    /// intra picture to another. Without one, all that is known is counted, if that is most of the
-    /// window.
+    /// An intra picture is many times as large as the others. The measurement therefore covers
+    /// whole groups, from one intra picture to another. Without one, it covers all known data, if
+    /// that is most of the window.
     fn measured(&self) -> Option<(Rate, Bytes)> {
         let (first, last) = (
             self.recent.front()?.source_time,
@@ -384,8 +383,8 @@ impl Shedder {
             }
             if excess <= bytes {
                 let share = if bytes > 0.0 { excess / bytes } else { 0.0 };
-                // Of P pictures at one place, those of some groups would go and those of others
-                // stay: all go.
+                // P pictures at one position would go in some groups and stay in others: shed all
+                // of them.
                 let is_predicted = matches!(class, Class::Predicted { .. });
                 let share = if is_predicted && excess > 0.0 {
                     1.0
@@ -451,7 +450,7 @@ mod tests {
         })
     }
 
-    /// Which pictures of the tenth group are kept at this target, after nine groups at it.
+    /// The kept pictures of the tenth group at this target, after nine groups at it.
     fn kept(kbps: u64) -> (Vec<usize>, Shedder) {
         let mut shedder = Shedder::new(ShedderConfig {
             headroom: 1.0,
@@ -471,8 +470,8 @@ mod tests {
     #[test]
     fn the_least_important_go_first() {
         assert_eq!(kept(140).0.len(), 17);
-        // 8 kb/s too much: one picture of the seventeen; two and a half: half of what nothing needs
-        // is four.
+        // 8 kb/s too much: one picture of the seventeen; two and a half: half of the unreferenced
+        // ones is four.
         assert_eq!(kept(128).0.len(), 16);
         let some = kept(104).0;
         assert_eq!(some.len(), 13);
@@ -484,19 +483,18 @@ mod tests {
         // Exactly without the eight: 72 kb/s; then without referenced B pictures: 40.
         assert_eq!(kept(72).0, [0, 1, 2, 5, 6, 9, 10, 13, 14]);
         assert_eq!(kept(40).0, [0, 1, 5, 9, 13]);
-        // P pictures from the end on; never the I picture.
+        // P pictures from the end; never the I picture.
         assert_eq!(kept(33).0, [0, 1, 5, 9]);
         assert_eq!(kept(17).0, [0, 1]);
         assert_eq!(kept(1).0, [0]);
     }
 
     #[test]
-    fn dependents_go_with_what_they_need_and_the_account_sums() {
+    fn dependents_go_with_their_dependency_and_the_account_sums() {
         let (_, shedder) = kept(56);
         let account = shedder.account();
         assert!(account.referenced.frames > 0 && account.dependent.frames == 0);
-        // A target that rises within a group: what needs a P picture that went has nothing to come
-        // back to.
+        // A target that rises within a group: the dependents of a shed P picture stay undecodable.
         let config = ShedderConfig {
             hold: Span::ZERO,
             ..ShedderConfig::default()
@@ -533,7 +531,7 @@ mod tests {
     }
 
     #[test]
-    fn more_is_sent_only_when_it_has_been_allowed_for_a_while() {
+    fn more_is_sent_only_after_a_lasting_rise() {
         let (_, mut shedder) = kept(72);
         let mut target = |millis: u64, kbps: u64| {
             shedder.retarget(Time::from_millis(millis), Rate::from_kbps(kbps), None);
@@ -550,7 +548,7 @@ mod tests {
     }
 
     #[test]
-    fn a_low_target_that_rises_before_anything_went_takes_nothing() {
+    fn a_low_target_that_rises_at_once_sheds_nothing() {
         let mut shedder = Shedder::new(ShedderConfig::default());
         shedder.retarget(Time::ZERO, Rate::from_kbps(20), None);
         for frame in frames(0..4) {
@@ -561,10 +559,10 @@ mod tests {
         }
     }
 
-    /// Each group begins with a picture that has nine times as much as each of the others: 200
-    /// kb/s. All of it fits, in every part of every group, from the first on.
+    /// Each group begins with a picture nine times as large as each of the others: 200 kb/s. All of
+    /// it fits, in every part of every group, from the beginning.
     #[test]
-    fn a_group_that_has_only_begun_does_not_pass_for_a_faster_source() {
+    fn an_incomplete_group_does_not_look_like_a_faster_source() {
         let mut shedder = Shedder::new(ShedderConfig {
             headroom: 1.0,
             ..ShedderConfig::default()
@@ -578,7 +576,7 @@ mod tests {
         }
         let rate = shedder.source_rate().map(|rate| rate.as_bps() / 1_000);
         assert_eq!(rate, Some(200));
-        // With less, it is no later than in the second group that pictures go.
+        // With a lower target, shedding begins in the second group at the latest.
         let mut shedder = Shedder::new(ShedderConfig::default());
         shedder.retarget(Time::ZERO, Rate::from_kbps(100), None);
         let verdicts = frames(0..2).map(|frame| shedder.offer(&frame));
@@ -601,7 +599,7 @@ mod tests {
         let kept = frames(10..11)
             .filter(|frame| shedder.offer(frame) == Verdict::Keep)
             .count();
-        // Half of it has to go: eight and a half of seventeen.
+        // Half of it must go: eight and a half of seventeen.
         assert!((8..=9).contains(&kept), "{kept}");
     }
 }

@@ -34,6 +34,7 @@ pub fn check(bytes: &[u8]) {
     };
     let expected = match asks_for(b"GET /metrics") {
         true => Request::Metrics,
+        false if asks_for(b"GET /") => Request::Root,
         false if line == b"GET" || line.starts_with(b"GET ") => Request::Elsewhere,
         false => Request::Method,
     };

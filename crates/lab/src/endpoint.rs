@@ -114,7 +114,7 @@ pub(crate) struct Counters {
     pub(crate) marked_packets: u64,
     pub(crate) loss_events: u64,
     pub(crate) target_bps: Option<f64>,
-    pub(crate) window_bytes: Option<u64>,
+    pub(crate) cwnd_bytes: Option<u64>,
     pub(crate) ssthresh_bytes: Option<u64>,
     pub(crate) srtt_s: Option<f64>,
     pub(crate) min_rtt_s: Option<f64>,
@@ -124,7 +124,7 @@ pub(crate) struct Counters {
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct Sample {
     pub(crate) at_ns: u64,
-    pub(crate) window_bytes: u64,
+    pub(crate) cwnd_bytes: u64,
     pub(crate) ssthresh_bytes: u64,
     pub(crate) srtt_ns: u64,
 }
@@ -282,7 +282,7 @@ async fn counters(connection: &Connection) -> Counters {
         marked_packets: sent.marked_packets,
         loss_events: sent.loss_events,
         target_bps: path.target_mbps.map(|mbps| mbps * 1e6),
-        window_bytes: path.window_bytes,
+        cwnd_bytes: path.window_bytes,
         ssthresh_bytes: path.ssthresh_bytes,
         srtt_s: seconds(path.rtt_ms),
         min_rtt_s: seconds(path.min_rtt_ms),
@@ -323,7 +323,7 @@ async fn send(
             let counters = counters(&connection).await;
             samples.push(Sample {
                 at_ns: next.as_nanos(),
-                window_bytes: counters.window_bytes.unwrap_or(0),
+                cwnd_bytes: counters.cwnd_bytes.unwrap_or(0),
                 ssthresh_bytes: counters.ssthresh_bytes.unwrap_or(u64::MAX),
                 srtt_ns: counters.srtt_s.map_or(0, |s| (s * 1e9) as u64),
             });

@@ -312,7 +312,7 @@ impl Ending<'_> {
             }
             for column in [
                 &mut series.delivered_bytes,
-                &mut series.window_bytes,
+                &mut series.cwnd_bytes,
                 &mut series.ssthresh_bytes,
                 &mut series.srtt_ns,
             ] {

@@ -101,7 +101,7 @@ pub(crate) fn link_report(
     let link = network.links.get(number);
     report.name = link.map(|link| link.name.clone()).unwrap_or_default();
     report.mean_queue_packets = queue_ns as f64 / watched.as_nanos().max(1) as f64;
-    report.wait = wait.summary();
+    report.queueing_delay = wait.summary();
     report.utilisation = link
         .and_then(|link| link_rate(network, &link.config))
         .and_then(|rate| utilisation(Bytes::new(report.carried_bytes), rate, watched).ok());

@@ -92,7 +92,7 @@ pub(crate) fn report(
     report.fast_retransmits = after.loss_events;
     report.srtt_s = after.srtt_s;
     report.min_rtt_s = after.min_rtt_s;
-    report.window_bytes = after.window_bytes;
+    report.cwnd_bytes = after.cwnd_bytes;
     report.ssthresh_bytes = after.ssthresh_bytes;
     let mut sections = ledger.report();
     sections.equal_share_bytes = plan
@@ -114,7 +114,7 @@ pub(crate) fn report(
         for sample in &source.samples {
             let at = (sample.at_ns / bin.as_nanos().max(1)) as usize;
             for (column, value) in [
-                (&mut series.window_bytes, sample.window_bytes),
+                (&mut series.cwnd_bytes, sample.cwnd_bytes),
                 (&mut series.ssthresh_bytes, sample.ssthresh_bytes),
                 (&mut series.srtt_ns, sample.srtt_ns),
             ] {
@@ -128,8 +128,8 @@ pub(crate) fn report(
     }
     let is_measured = |sample: &&Sample| sample.at_ns >= interval.warmup.as_nanos();
     let samples = || source.samples.iter().filter(is_measured);
-    if after.window_bytes.is_some() {
-        report.mean_window_bytes = mean(samples().map(|sample| sample.window_bytes as f64));
+    if after.cwnd_bytes.is_some() {
+        report.mean_cwnd_bytes = mean(samples().map(|sample| sample.cwnd_bytes as f64));
     }
     let round_trips = samples().filter(|sample| sample.srtt_ns > 0);
     report.mean_rtt_s = mean(round_trips.map(|sample| sample.srtt_ns as f64 / 1e9));

@@ -130,7 +130,7 @@ fn beyond_kernel(flow: &FlowSpec, tcp: &TcpSpec) -> Option<&'static str> {
             "initial_sequence",
             config.initial_sequence != modern.initial_sequence,
         ),
-        ("rtt", config.rtt != modern.rtt),
+        ("rto", config.rtt != modern.rtt),
         (
             "restart_timer_before_sample",
             config.restart_timer_before_sample != modern.restart_timer_before_sample,
@@ -280,16 +280,16 @@ impl TcpFlow {
         let seconds = |us: u32| (us > 0).then(|| f64::from(us) / 1e6);
         report.srtt_s = seconds(notes.last.srtt_us);
         report.min_rtt_s = seconds(notes.last.min_rtt_us);
-        report.window_bytes = Some(notes.last.window_bytes);
+        report.cwnd_bytes = Some(notes.last.cwnd_bytes);
         report.ssthresh_bytes = notes.last.ssthresh_bytes;
         if notes.samples > 0 {
             let samples = f64::from(notes.samples);
-            report.mean_window_bytes = Some(notes.window_sum / samples);
+            report.mean_cwnd_bytes = Some(notes.window_sum / samples);
             report.mean_rtt_s = Some(notes.rtt_sum / samples);
         }
         let series = FlowSeries {
             delivered_bytes: notes.delivered_bins.clone(),
-            window_bytes: notes.window_bins.clone(),
+            cwnd_bytes: notes.window_bins.clone(),
             ssthresh_bytes: notes.ssthresh_bins.clone(),
             srtt_ns: notes.srtt_bins.clone(),
             ..FlowSeries::default()
@@ -502,7 +502,7 @@ fn sample(stream: &TcpStream, clock: &RunClock, interval: Interval, notes: &Mute
         notes.last = info;
         if now >= interval.warmup {
             notes.samples += 1;
-            notes.window_sum += info.window_bytes as f64;
+            notes.window_sum += info.cwnd_bytes as f64;
             notes.rtt_sum += f64::from(info.srtt_us) / 1e6;
         }
         if let Some(bin) = interval.bin {
@@ -516,7 +516,7 @@ fn sample(stream: &TcpStream, clock: &RunClock, interval: Interval, notes: &Mute
                     *bin = value;
                 }
             };
-            put(|notes| &mut notes.window_bins, info.window_bytes);
+            put(|notes| &mut notes.window_bins, info.cwnd_bytes);
             put(
                 |notes| &mut notes.ssthresh_bins,
                 info.ssthresh_bytes.unwrap_or(u64::MAX),

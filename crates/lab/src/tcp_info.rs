@@ -28,7 +28,7 @@ struct Raw {
 /// The state of a sender.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct TcpInfo {
-    pub(crate) window_bytes: u64,
+    pub(crate) cwnd_bytes: u64,
     /// `None` before the first loss.
     pub(crate) ssthresh_bytes: Option<u64>,
     pub(crate) srtt_us: u32,
@@ -64,7 +64,7 @@ pub(crate) fn read(socket: &impl AsRawFd) -> Option<TcpInfo> {
     let [.., srtt_us, _, ssthresh, window, _, _, _, _, retransmitted] = rest;
     let bytes = |segments: u32| u64::from(segments) * u64::from(segment);
     Some(TcpInfo {
-        window_bytes: bytes(window),
+        cwnd_bytes: bytes(window),
         ssthresh_bytes: (ssthresh < NO_THRESHOLD).then(|| bytes(ssthresh)),
         srtt_us,
         min_rtt_us: if raw.min_rtt_us == u32::MAX {

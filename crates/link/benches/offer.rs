@@ -1,7 +1,7 @@
-//! What handing a packet to a link costs, by kind of link.
+//! The cost of offering a packet, by kind of link.
 //!
-//! Each link is offered the same load: packets at 90 % of its rate, in bunches of four, so that
-//! there is a queue at times and an idle link at others.
+//! Each link carries the same load: packets at 90 % of its rate, in groups of four, so that the
+//! link is sometimes queued and sometimes idle.
 
 use std::hint::black_box;
 
@@ -84,7 +84,7 @@ fn links() -> Vec<(&'static str, LinkConfig)> {
     ]
 }
 
-/// Offers packets on from `now`, `sizes` in turn; returns the time after them.
+/// Offers packets from `now` on, of each of the `sizes` in turn; returns the time after them.
 fn offer(link: &mut AnalyticLink, mut now: Time, sizes: [u32; 2]) -> Time {
     for _ in 0..PACKETS / 4 {
         for bytes in [sizes[0], sizes[1], sizes[0], sizes[1]] {

@@ -1,4 +1,4 @@
-//! The link whose decisions fall when a packet is handed over.
+//! The link that decides at the offer of a packet.
 
 use alloc::boxed::Box;
 
@@ -15,14 +15,14 @@ use crate::queue::{Limit, Queue};
 use crate::red::{Found, Red, Verdict};
 use crate::ring::{Records, Ring};
 
-/// A one-way link that decides the fate of a packet, to the nanosecond of its arrival, when the
-/// packet is handed over.
+/// A one-way link that decides the fate of a packet when it is offered, with an arrival exact to
+/// the nanosecond.
 ///
-/// There is no event for the end of a transmission: the link is a virtual clock that says when it
-/// is free again, and, where a limit asks for it, a ring of the departures still to come. That is
-/// possible because nothing that happens later changes the fate of a packet in a first-in-first-out
-/// queue with drop-tail or RED. Where something does (CoDel, FQ-CoDel, rates set at run time), use
-/// a [`QueuedLink`](crate::QueuedLink), which gives the same outcomes otherwise.
+/// It has no event for the end of a transmission. The link is a virtual clock of the time when it
+/// is free again, with a ring of future departures if a limit requires it. This works because later
+/// events do not change the fate of a packet in a first-in-first-out queue with drop-tail or RED.
+/// Use a [`QueuedLink`](crate::QueuedLink) if they do (CoDel, FQ-CoDel, rates set at run time); its
+/// outcomes are otherwise the same.
 ///
 /// ```text
 /// start     = max(now, departure of the packet before)
@@ -30,32 +30,32 @@ use crate::ring::{Records, Ring};
 /// arrival   = departure + delay
 /// ```
 ///
-/// A plain link (constant rate and delay, drop-tail, nothing random) does this and nothing else;
-/// all other properties are behind one pointer.
+/// A plain link (constant rate and delay, drop-tail, nothing random) needs only this; all other
+/// properties are behind one pointer.
 ///
 /// # Room without counting
-/// Where all packets since the link was idle have one size, `n` of them keep it busy for more than
-/// `n − 1` times the time of one, so a backlog in time below that says that fewer are there:
+/// If all packets since the link was idle have one size, `n` of them keep it busy for more than
+/// `n − 1` times the time of one. A shorter backlog therefore implies fewer packets:
 ///
 /// ```text
 /// free_at − now ≤ (limit − 1) · service   ⟹   packets in the link < limit
 /// ```
 ///
-/// Above it their number follows from the clock too, by a division. Only when a second size joins a
-/// busy link are the departures written down, until the link is idle or all that it holds has one
+/// Above that bound, a division of the clock's backlog gives their number. Departures are recorded
+/// only when a second size joins a busy link, until the link is idle or all its packets have one
 /// size again.
 #[derive(Clone, Debug)]
 pub struct AnalyticLink {
     clock: Clock,
     delay: Span,
-    /// A packet of the size sent last has room while the backlog is shorter, and nothing else can
-    /// happen to it. Zero where that cannot be told from the clock.
+    /// A packet of the last size has room while the backlog is shorter, and nothing else can happen
+    /// to it. Zero if the clock cannot decide.
     room: u64,
     ring: Ring,
     extras: Option<Box<Extras>>,
 }
 
-/// What a plain link does not have.
+/// The properties beyond a plain link.
 #[derive(Clone, Debug)]
 struct Extras {
     profile: Option<Profile>,
@@ -67,11 +67,10 @@ struct Extras {
 }
 
 impl AnalyticLink {
-    /// A link that has never carried a packet. Every random stream is named below `seed`.
+    /// Creates an unused link. Every random stream is named below `seed`.
     ///
     /// # Errors
-    /// When the configuration is not valid, and for queues that need a
-    /// [`QueuedLink`](crate::QueuedLink).
+    /// If the configuration is invalid, or its queue needs a [`QueuedLink`](crate::QueuedLink).
     pub fn new(config: &LinkConfig, seed: Seed) -> Result<Self, ConfigError> {
         config.validate()?;
         let (limit, red) = match &config.queue {
@@ -118,9 +117,9 @@ impl AnalyticLink {
         })
     }
 
-    /// The passage of a packet that nothing can happen to but waiting, and that has the size of the
-    /// one before it: what [`AnalyticLink::offer`] would do, at less cost. `None`, and nothing is
-    /// done, for every other packet. `now` must not decrease from call to call.
+    /// The passage of a packet that can only wait and has the size of the previous one: the result
+    /// of [`AnalyticLink::offer`] at a lower cost. `None`, without an effect, for every other
+    /// packet. `now` must not decrease from call to call.
     #[inline]
     pub fn offer_another(&mut self, now: Time, bytes: u32) -> Option<Passage> {
         if bytes != self.clock.size() || self.clock.backlog(now) >= self.room {
@@ -130,7 +129,7 @@ impl AnalyticLink {
         Some(self.passage(start, departure))
     }
 
-    /// Hands a packet over and says what becomes of it. `now` must not decrease from call to call.
+    /// Offers a packet and returns its fate. `now` must not decrease from call to call.
     pub fn offer(&mut self, now: Time, packet: Packet) -> Outcome {
         if let Some(extras) = self.extras.as_deref_mut() {
             return extras.offer(&mut self.clock, &mut self.ring, now, packet);
@@ -149,7 +148,8 @@ impl AnalyticLink {
             None
         };
         let (start, departure) = another.unwrap_or_else(|| {
-            // The clock stands still at the end of time; what left before is known no more from it.
+            // The clock saturates at the end of time and then no longer determines earlier
+            // departures.
             self.keep_records(now);
             (self.clock.begin(now), self.clock.transmit(packet.bytes))
         });
@@ -183,9 +183,8 @@ impl AnalyticLink {
         }
     }
 
-    /// Whether a packet finds room at `now`. Afterwards the link is as if it had been asked by
-    /// nobody else: records are kept if they are needed for the packet, and begin anew on an idle
-    /// link.
+    /// Whether a packet finds room at `now`. Keeps records if the packet requires them, and
+    /// restarts them on an idle link.
     fn make_room(&mut self, now: Time, bytes: u32) -> bool {
         if now >= self.clock.free_at() {
             self.ring.imply();
@@ -196,19 +195,18 @@ impl AnalyticLink {
         self.ring.limit().has_room(packets, held, bytes)
     }
 
-    /// Writes departures down from now on, if the limit asks for them.
+    /// Records departures from now on, if the limit requires them.
     fn keep_records(&mut self, now: Time) {
         if self.ring.records() == Records::Implied {
             let count = self.clock.packets_left(now);
             self.ring
                 .record(self.clock.last_departures(count), self.clock.size());
-            // Also where the packet that asked for it is dropped: the next one must come into the
-            // records.
+            // Even if the packet is dropped: the next one must enter the records.
             self.room = 0;
         }
     }
 
-    /// Packets and bytes in the link at `now`, where there are records or the clock implies them.
+    /// Packets and bytes in the link at `now`, if records or the clock determine them.
     fn held(&mut self, now: Time) -> (usize, u64) {
         if self.ring.is_tracked() {
             self.ring.expire(now);
@@ -219,14 +217,14 @@ impl AnalyticLink {
         (usize::try_from(packets).unwrap_or(usize::MAX), bytes)
     }
 
-    /// Whether arrivals, second copies included, come in the order of the offers.
+    /// Whether arrivals, duplicates included, are in the order of the offers.
     pub fn keeps_order(&self) -> bool {
         self.extras
             .as_ref()
             .is_none_or(|extras| extras.far_end.keeps_order())
     }
 
-    /// What the link still has to send at `now`, which must not be before the last offer.
+    /// The unsent backlog at `now`, which must not be before the last offer.
     pub fn backlog(&mut self, now: Time) -> Backlog {
         if self.ring.records() != Records::Nothing {
             let (packets, bytes) = self.held(now);

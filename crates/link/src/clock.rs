@@ -2,16 +2,16 @@
 
 use comity_units::{Rate, Time};
 
-/// Work of one byte: 8 bits · 10⁹, so that a rate in bit/s does `rate` units of work in a
+/// Work of one byte: 8 bits · 10⁹, so that a rate in bit/s performs `rate` units of work per
 /// nanosecond.
 pub(crate) const WORK_PER_BYTE: u64 = 8_000_000_000;
 
-/// The virtual clock of a link: when it has sent everything that was handed to it.
+/// The virtual clock of a link: when it will have sent every packet offered so far.
 ///
 /// Work is counted in bit · ns/s: a packet is `8·10⁹ · bytes` units, and a link of `rate` bit/s
-/// does `rate` units in each nanosecond. The exact end of the work lies in the nanosecond that ends
-/// at `free_at`; `slack` is the work which that nanosecond could still do. Both are integers, so
-/// nothing is ever rounded away:
+/// performs `rate` units in each nanosecond. The exact end of the work lies in the nanosecond that
+/// ends at `free_at`; `slack` is the work that still fits into that nanosecond. Both are integers,
+/// so no rounding error accumulates:
 ///
 /// ```text
 /// exact end   = free_at − slack / rate,   0 ≤ slack < rate
@@ -20,7 +20,7 @@ pub(crate) const WORK_PER_BYTE: u64 = 8_000_000_000;
 /// slack'      = slack − rest  (mod rate)
 /// ```
 ///
-/// Slack is lost when the link idles, that is when a packet comes at or after `free_at`.
+/// Slack is lost when the link idles, that is, when a packet arrives at or after `free_at`.
 #[derive(Clone, Debug)]
 pub(crate) struct Clock {
     free_at: Time,
@@ -33,12 +33,12 @@ pub(crate) struct Clock {
 }
 
 impl Clock {
-    /// A free link. [`Rate::MAX`] stands for a link that takes no time at all.
+    /// Creates a free link. [`Rate::MAX`] means no transmission time.
     pub(crate) const fn new(rate: Rate) -> Self {
         Self::free_since(rate, Time::ZERO)
     }
 
-    /// A link of this rate that has been free since `since`.
+    /// Creates a link of this rate that has been free since `since`.
     pub(crate) const fn free_since(rate: Rate, since: Time) -> Self {
         Self {
             free_at: since,
@@ -58,18 +58,18 @@ impl Clock {
         Rate::from_bps(self.rate)
     }
 
-    /// The work that the nanosecond before `free_at` could still do.
+    /// The work that still fits into the nanosecond before `free_at`.
     pub(crate) const fn slack(&self) -> u64 {
         self.slack
     }
 
-    /// Sets the state by hand, for profiles whose rate is not constant.
+    /// Sets the state directly, for profiles with a varying rate.
     pub(crate) fn set(&mut self, free_at: Time, slack: u64) {
         self.free_at = free_at;
         self.slack = slack;
     }
 
-    /// When the service of a packet handed over at `now` begins.
+    /// When the service of a packet offered at `now` begins.
     #[inline]
     pub(crate) fn begin(&mut self, now: Time) -> Time {
         if now >= self.free_at {
@@ -79,7 +79,7 @@ impl Clock {
         self.free_at
     }
 
-    /// Sends a packet after everything else; when its last bit leaves.
+    /// Sends a packet after everything else; returns the departure of its last bit.
     #[inline]
     pub(crate) fn transmit(&mut self, bytes: u32) -> Time {
         if bytes != self.bytes {
@@ -100,30 +100,30 @@ impl Clock {
         self.free_at
     }
 
-    /// The size of the packet that was sent last.
+    /// The size of the last packet.
     #[inline]
     pub(crate) const fn size(&self) -> u32 {
         self.bytes
     }
 
-    /// How long the link takes for a packet of that size, rounded down to a nanosecond.
+    /// The service time of a packet of that size, rounded down to a nanosecond.
     pub(crate) const fn service(&self) -> u64 {
         self.whole
     }
 
-    /// The nanoseconds for which the link is busy from `now` on.
+    /// How long the link is busy from `now` on, in nanoseconds.
     #[inline]
     pub(crate) fn backlog(&self, now: Time) -> u64 {
         self.free_at.as_nanos().saturating_sub(now.as_nanos())
     }
 
-    /// Makes ready for packets of this size.
+    /// Prepares the division for packets of this size.
     pub(crate) fn prepare(&mut self, bytes: u32) {
         self.divide(bytes);
     }
 
-    /// Sends one more packet of the last one's size, handed over at `now`: when its service begins
-    /// and ends. `None`, and nothing is done, where the end lies beyond all time.
+    /// Sends one more packet of the last size, offered at `now`; returns the beginning and end of
+    /// its service. `None`, without an effect, if the end lies beyond all time.
     #[inline]
     pub(crate) fn send_another(&mut self, now: Time) -> Option<(Time, Time)> {
         let (start, slack) = if now >= self.free_at {
@@ -144,9 +144,9 @@ impl Clock {
         Some((start, self.free_at))
     }
 
-    /// How many packets of the last one's size are still in a link that has sent nothing else since
-    /// it was idle: of `n` of them with `w` units of work each, `n − 1` times `w` is less than what
-    /// is left.
+    /// How many packets of the last size remain in a link that has sent no other size since it was
+    /// idle. With `n` packets of `w` units of work each, the remaining work exceeds `n − 1` times
+    /// `w`.
     pub(crate) fn packets_left(&self, now: Time) -> u64 {
         let left = self
             .capacity(now, self.free_at)
@@ -154,14 +154,13 @@ impl Clock {
         u64::try_from(left.div_ceil(work_of(self.bytes).max(1))).unwrap_or(u64::MAX)
     }
 
-    /// The departures of the last `count` packets, all of the last one's size and sent without a
-    /// pause.
+    /// The departures of the last `count` packets, all of the last size and sent without a pause.
     pub(crate) fn last_departures(&self, count: u64) -> impl Iterator<Item = Time> {
         let each = work_of(self.bytes);
         let (free_at, slack, rate) = (self.free_at, u128::from(self.slack), self.rate);
         (0..count).rev().map(move |behind| {
-            // What is done behind the packet, less what the last nanosecond leaves undone, lies
-            // before the end.
+            // The work after the packet, minus the unused part of the last nanosecond, lies before
+            // the end.
             let after = (each * u128::from(behind)).saturating_add(slack);
             let earlier = match after.checked_div(u128::from(rate)) {
                 Some(whole) => u64::try_from(whole).unwrap_or(u64::MAX),
@@ -171,14 +170,14 @@ impl Clock {
         })
     }
 
-    /// Does `work` after everything else; when it is done.
+    /// Performs `work` after everything else; returns its end.
     pub(crate) fn transmit_work(&mut self, work: u128) -> Time {
         let slack = u128::from(self.slack);
         if self.rate == u64::MAX {
             return self.free_at;
         }
         if work <= slack {
-            // Not above a `u64`, being a part of one.
+            // At most a `u64`, as a part of one.
             self.slack = (slack - work) as u64;
             return self.free_at;
         }
@@ -216,7 +215,7 @@ pub(crate) const fn work_of(bytes: u32) -> u128 {
     bytes as u128 * WORK_PER_BYTE as u128
 }
 
-/// `work / rate` as whole nanoseconds and rest; "never" as (`u64::MAX`, 0).
+/// `work / rate` as whole nanoseconds and remainder; "never" as (`u64::MAX`, 0).
 pub(crate) fn quotient(work: u128, rate: u64) -> (u64, u64) {
     if let Ok(work) = u64::try_from(work) {
         return match (work.checked_div(rate), work.checked_rem(rate)) {
@@ -252,7 +251,7 @@ mod tests {
         assert_eq!(
             rounded.as_nanos() - last.as_nanos(),
             645_161,
-            "what rounding each would add"
+            "the error of rounding each"
         );
     }
 
@@ -272,8 +271,8 @@ mod tests {
 
     #[test]
     fn slack_is_lost_when_the_link_idles() {
-        // 3 Gb/s: one byte takes 2 2/3 ns. Three in a row end at 8 ns exactly; with an idle link
-        // between them each is rounded up on its own.
+        // 3 Gb/s: one byte takes 2 2/3 ns. Three in a row end at exactly 8 ns; with idle times
+        // between them, each is rounded up separately.
         let mut clock = Clock::new(Rate::from_mbps(3_000));
         let ends: [Time; 3] = core::array::from_fn(|_| clock.transmit(1));
         assert_eq!(ends.map(Time::as_nanos), [3, 6, 8]);

@@ -1,57 +1,57 @@
 //! Controlled delay.
 //!
-//! A good queue drains within a round trip; one that does not only adds delay. Controlled delay
-//! watches how long packets waited: when that has been above a target for a whole interval, it
-//! drops a packet as it leaves, and then again at times that come closer with the square root of
-//! the number of drops, until the wait is below the target.
+//! A good queue drains within a round trip; a standing queue only adds delay. Controlled delay
+//! measures the queueing delay of packets. If it has exceeded a target for a whole interval, CoDel
+//! drops a packet as it leaves. It then drops more, at intervals that shrink with the square root
+//! of the number of drops, until the delay is below the target.
 //!
 //! ```text
 //! next drop = last drop + interval / √count
 //! ```
 //!
 //! The square root is of integers, rounded down to a nanosecond. Source: RFC 8289, sections 4
-//! and 5. Differs from the source in: 1. with `ecn`, a packet of a sender that understands marks is
-//! marked and sent where another would be dropped and the next one looked at, as in Linux; RFC 8289
-//! leaves marking to implementations. 2. the count saturates.
+//! and 5. Differs from the source in: 1. with `ecn`, a packet of an ECN-capable sender is marked
+//! and sent where another would be dropped and the next one examined, as in Linux; RFC 8289 leaves
+//! marking to implementations. 2. the count saturates.
 //!
-//! Linux (`codel_impl.h`) starts the count anew as the RFC and this module do: from
-//! `count − lastcount` if the dropping state before ended within 16 intervals, else from 1. It
+//! Linux (`codel_impl.h`) restarts the count as the RFC and this module do: from
+//! `count − lastcount` if the previous dropping state ended within 16 intervals, else from 1. It
 //! differs in: 1. 1/√count is a 16-bit fixed-point number that one Newton step moves at each drop
-//! (`rec_inv_sqrt`), so that drop times are off by some percent after the count has jumped; here it
-//! is exact. 2. time is in units of 1,024 ns. 3. a drop may be due only after the end of the first
-//! interval, not at it. 4. a queue found empty keeps the time of `first_above`; here it is
-//! forgotten. 5. there is an optional `ce_threshold`.
+//! (`rec_inv_sqrt`), so drop times are off by some percent after a jump of the count; here it is
+//! exact. 2. time is in units of 1,024 ns. 3. a drop may be due only after the end of the first
+//! interval, not at it. 4. an empty queue keeps the time of `first_above`; here it is reset. 5. it
+//! has an optional `ce_threshold`.
 
 use comity_units::{Span, Time};
 
 use crate::queue::CodelConfig;
 
-/// The state of controlled delay. Field names are those of the RFC in words.
+/// The state of controlled delay. Field names follow the RFC, spelled out.
 #[derive(Clone, Debug)]
 pub(crate) struct Codel {
     target: Span,
     interval: Span,
     mtu: u64,
     ecn: bool,
-    /// When the wait will have been above the target for an interval, if it is above it.
+    /// When the delay will have exceeded the target for an interval, if it exceeds it now.
     first_above: Option<Time>,
     is_dropping: bool,
     drop_next: Time,
     count: u32,
-    /// The count with which the last dropping state began.
+    /// The count at the beginning of the last dropping state.
     last_count: u32,
 }
 
-/// A queue from which controlled delay takes packets.
+/// A queue under controlled delay.
 pub(crate) trait Store {
     type Entry;
-    /// Takes the first packet out.
+    /// Removes the first packet.
     fn take(&mut self) -> Option<Self::Entry>;
-    /// Bytes that still wait.
+    /// Waiting bytes.
     fn bytes(&self) -> u64;
     /// When a packet came.
     fn since(entry: &Self::Entry) -> Time;
-    /// Marks a packet, if its sender understands that.
+    /// Marks a packet if its sender is ECN-capable.
     fn mark(entry: &mut Self::Entry) -> bool;
     /// Drops a packet.
     fn discard(&mut self, entry: Self::Entry);
@@ -77,7 +77,7 @@ impl Codel {
         let (mut entry, mut may_drop) = self.look(now, store);
         if self.is_dropping {
             self.is_dropping = may_drop;
-            // A long queue can be behind by several drops.
+            // Several drops may be overdue in a long queue.
             while self.is_dropping
                 && now >= self.drop_next
                 && let Some(mut victim) = entry.take()
@@ -112,12 +112,12 @@ impl Codel {
         entry
     }
 
-    /// Takes in drops that something else made, so that the next ones come sooner.
+    /// Counts drops made by another algorithm, so that the next ones come sooner.
     pub(crate) fn add_drops(&mut self, drops: u32) {
         self.count = self.count.saturating_add(drops);
     }
 
-    /// Takes a packet out, and says whether it waited too long for too long.
+    /// Removes a packet, and returns whether the delay has exceeded the target for too long.
     fn look<S: Store>(&mut self, now: Time, store: &mut S) -> (Option<S::Entry>, bool) {
         let Some(entry) = store.take() else {
             self.first_above = None;
@@ -145,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_control_law_shrinks_with_the_root_of_the_count() {
+    fn the_drop_interval_shrinks_with_the_root_of_the_count() {
         let mut codel = Codel::new(&CodelConfig::default());
         // 100 ms / √n, rounded down.
         for (count, nanos) in [

@@ -1,4 +1,4 @@
-//! What a link is: plain data, checked when a link is made of it.
+//! The configuration of a link, validated when a link is created.
 
 use alloc::vec::Vec;
 
@@ -8,8 +8,8 @@ use crate::error::{ConfigError, more_than_zero, probability};
 use crate::queue::{Limit, Queue};
 use crate::trace::DeliveryTrace;
 
-/// Everything about a link. The default is an ideal one: unlimited rate and queue, no delay, no
-/// losses.
+/// The configuration of a link. The default is an ideal link: unlimited rate and queue, no delay,
+/// no losses.
 ///
 /// ```
 /// use comity_link::{Limit, Link, LinkConfig, Outcome, Packet, Queue};
@@ -31,26 +31,26 @@ use crate::trace::DeliveryTrace;
 pub struct LinkConfig {
     /// How fast packets are sent.
     pub rate: RateProfile,
-    /// How long a packet travels after its last bit has left.
+    /// The propagation delay after a packet's last bit has left.
     pub delay: DelayProfile,
-    /// The largest packet that is taken, headers included; `None` for any size. A larger one is
+    /// The largest accepted packet, headers included; `None` for any size. A larger packet is
     /// dropped first of all, as by a router that must not fragment it: neither losses nor the queue
     /// see it.
     pub mtu: Option<Bytes>,
-    /// Where packets wait, and which of them are refused.
+    /// The queue, which may refuse packets.
     pub queue: Queue,
-    /// What destroys packets. All models at one place see every packet that reaches that place, so
-    /// that adding a model leaves the random numbers of the others as they were.
+    /// The loss models. All models at one place see every packet that reaches that place, so adding
+    /// a model does not change the random numbers of the others.
     pub losses: Vec<Loss>,
     /// Extra delay of single packets.
     pub jitter: Jitter,
-    /// Probability that a packet arrives twice. The copy is made behind the link: it takes no
-    /// transmission time, and has its own jitter.
+    /// Probability that a packet arrives twice. The duplicate is created after the link: it needs
+    /// no transmission time, and has its own jitter.
     pub duplication: f64,
 }
 
 impl LinkConfig {
-    /// A link of constant rate and delay with an unlimited queue and no losses.
+    /// Creates a link of constant rate and delay with an unlimited queue and no losses.
     pub const fn new(rate: Rate, delay: Span) -> Self {
         Self {
             rate: RateProfile::Constant(rate),
@@ -63,7 +63,7 @@ impl LinkConfig {
         }
     }
 
-    /// The size of the largest packet that is taken.
+    /// The size of the largest accepted packet.
     pub(crate) fn largest_packet(&self) -> u32 {
         self.mtu
             .map_or(u32::MAX, |mtu| u32::try_from(mtu.get()).unwrap_or(u32::MAX))
@@ -79,32 +79,32 @@ impl Default for LinkConfig {
     }
 }
 
-/// How fast a link sends over time.
+/// The rate of a link over time.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RateProfile {
-    /// Packets take no time.
+    /// No transmission time.
     Unlimited,
-    /// One rate for good. [`Rate::ZERO`] holds every packet for ever.
+    /// One constant rate. [`Rate::ZERO`] holds every packet for ever.
     Constant(Rate),
-    /// Each rate from its time on, in strictly increasing order; the first also holds before its
-    /// time. A packet in service when the rate changes goes on at the new rate; rate zero holds it.
+    /// Each rate from its time on, in strictly increasing order; the first also applies earlier. A
+    /// packet in service continues at the new rate; rate zero holds it.
     Steps(Vec<(Time, Rate)>),
     /// Recorded delivery opportunities.
     Deliveries(DeliveryTrace),
 }
 
-/// How long packets travel, by the time their last bit leaves.
+/// The propagation delay, by the departure of a packet's last bit.
 #[derive(Clone, Debug, PartialEq)]
 pub enum DelayProfile {
     /// One delay for good.
     Constant(Span),
-    /// Each delay from its time on, in strictly increasing order; the first also holds before its
-    /// time. Unless [`Jitter`] allows reordering, packets sent after a step down do not overtake.
+    /// Each delay from its time on, in strictly increasing order; the first also applies earlier.
+    /// Unless [`Jitter`] allows reordering, packets sent after a step down do not overtake.
     Steps(Vec<(Time, Span)>),
 }
 
 impl DelayProfile {
-    /// The delay that holds first.
+    /// The initial delay.
     pub fn at_start(&self) -> Span {
         match self {
             Self::Constant(delay) => *delay,
@@ -118,7 +118,7 @@ impl DelayProfile {
 pub struct Loss {
     /// Which packets are lost.
     pub model: LossModel,
-    /// Where it stands.
+    /// Its place on the link.
     pub place: LossPlace,
 }
 
@@ -126,9 +126,9 @@ pub struct Loss {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LossPlace {
     /// On the wire: the packet has used the queue and the link, and never arrives. Models with a
-    /// clock look at the time of departure.
+    /// clock use the departure time.
     AfterTransmission,
-    /// On the way in: the packet uses nothing. Models with a clock look at the time of the offer.
+    /// Before the queue: the packet uses nothing. Models with a clock use the time of the offer.
     BeforeQueue,
 }
 
@@ -137,8 +137,8 @@ pub enum LossPlace {
 pub enum LossModel {
     /// Each packet with this probability, independently.
     Bernoulli(f64),
-    /// A Markov chain of two states that steps with every packet (Gilbert 1960, Elliott 1963). It
-    /// starts in the good state; a packet is lost with the probability of the state it meets, then
+    /// A Markov chain of two states with a step for every packet (Gilbert 1960, Elliott 1963). It
+    /// starts in the good state. A packet is lost with the probability of the present state, then
     /// the chain steps.
     ///
     /// ```text
@@ -155,10 +155,10 @@ pub enum LossModel {
         /// Probability of a loss in the bad state.
         loss_bad: f64,
     },
-    /// Two states that alternate in time, each for an exponentially distributed while (TCP-Real,
+    /// Two states that alternate in time, each for an exponentially distributed time (TCP-Real,
     /// section 3: both means one second, `drop_off` zero).
     ///
-    /// The states depend on the seed alone, not on the traffic: two protocols compared under one
+    /// The states depend on the seed alone, not on the traffic: two protocols compared with one
     /// seed meet the same errors at the same times.
     OnOff {
         /// Mean length of a stay in the on state.
@@ -172,21 +172,21 @@ pub enum LossModel {
         /// Whether the first state is on.
         start_on: bool,
     },
-    /// Every packet from `at` on, for `lasts`: a cable that is pulled and put back.
+    /// Every packet from `at` on, for `lasts`: a cable that is unplugged and plugged in again.
     Outage {
         /// When it begins.
         at: Time,
         /// How long it lasts.
         lasts: Span,
     },
-    /// Exactly these packets, by their number among all offered to the link, from 0; any order.
+    /// Exactly these packets, by their number among all offered packets, from 0; any order.
     Packets(Vec<u64>),
 }
 
 /// Extra delay of single packets.
 ///
-/// Without `reorder`, packets stay in order: one that would overtake arrives together with the one
-/// before it. With `reorder` each arrives by its own draw.
+/// Without `reorder`, packets stay in order: one that would overtake arrives together with the
+/// packet before it. With `reorder`, each arrives by its own draw.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Jitter {
     /// Exponentially distributed.
@@ -198,9 +198,9 @@ pub enum Jitter {
     },
     /// No extra delay.
     None,
-    /// Normally distributed, and zero where the draw is negative.
+    /// Normally distributed, or zero if the draw is negative.
     Normal {
-        /// The mean of the distribution, before negative draws are cut.
+        /// The mean of the distribution before truncation.
         mean: Span,
         /// Its standard deviation.
         stddev: Span,
@@ -217,10 +217,10 @@ pub enum Jitter {
 }
 
 impl LinkConfig {
-    /// Whether a [`Link`](crate::Link) can be made of it.
+    /// Checks that a [`Link`](crate::Link) can be created from the configuration.
     ///
     /// # Errors
-    /// The first field, in the order of the struct, that is not.
+    /// The first invalid field, in the order of the struct.
     pub fn validate(&self) -> Result<(), ConfigError> {
         if let RateProfile::Steps(steps) = &self.rate {
             in_order("rate", steps)?;
@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_say_the_field_the_value_and_what_was_expected() {
+    fn errors_state_the_field_the_value_and_the_expectation() {
         let base = LinkConfig::new(Rate::from_mbps(1), Span::ZERO);
         let loss = |model| LinkConfig {
             losses: vec![Loss {

@@ -1,17 +1,17 @@
-//! Why no link can be made of a configuration.
+//! Why a configuration is invalid.
 
 use core::fmt;
 
 use comity_units::{Span, Time};
 
-/// Why no link can be made of a configuration.
+/// Why a configuration is invalid.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum ConfigError {
-    /// A queue that looks at packets as they leave, which a [`AnalyticLink`](crate::AnalyticLink)
-    /// cannot.
+    /// A queue that examines packets as they leave, which an [`AnalyticLink`](crate::AnalyticLink)
+    /// cannot have.
     NeedsQueuedLink,
-    /// A limit under which nothing ever has room.
+    /// A limit that admits nothing.
     NoRoom {
         /// The field.
         field: &'static str,
@@ -35,9 +35,9 @@ pub enum ConfigError {
         /// Its value.
         value: f64,
     },
-    /// Random early detection on a link of unlimited rate, where no queue ever forms.
+    /// Random early detection on a link of unlimited rate, whose queue stays empty.
     RedWithoutRate,
-    /// Thresholds of random early detection that are not 0 < minimum < maximum.
+    /// Thresholds of random early detection other than 0 < minimum < maximum.
     RedThresholds {
         /// The lower threshold.
         minimum: f64,
@@ -58,14 +58,14 @@ pub enum ConfigError {
     StepsOutOfOrder {
         /// The field.
         field: &'static str,
-        /// The number of the step, from 0.
+        /// The index of the step, from 0.
         index: usize,
         /// Its time.
         time: Time,
         /// The time of the step before it.
         previous: Time,
     },
-    /// A span or an amount that has to be more than zero.
+    /// A span or an amount that must be more than zero.
     Zero {
         /// The field.
         field: &'static str,
@@ -116,7 +116,7 @@ impl fmt::Display for ConfigError {
 impl core::error::Error for ConfigError {}
 
 pub(crate) fn probability(field: &'static str, value: f64) -> Result<(), ConfigError> {
-    // Written so that NaN fails.
+    // The comparison rejects NaN.
     if (0.0..=1.0).contains(&value) {
         Ok(())
     } else {

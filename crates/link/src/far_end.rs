@@ -1,4 +1,4 @@
-//! What happens to a packet between its last bit leaving and its arrival.
+//! The part of a link between the departure of a packet's last bit and its arrival.
 
 use alloc::vec::Vec;
 
@@ -43,7 +43,8 @@ impl FarEnd {
         self.delay = Delay::Constant(delay);
     }
 
-    /// The fate of the packet with this number, which leaves at `departure`; called in that order.
+    /// The fate of the packet with this number, which leaves at `departure`; calls are in departure
+    /// order.
     pub(crate) fn deliver(
         &mut self,
         start: Time,
@@ -106,7 +107,7 @@ impl FarEnd {
     }
 }
 
-/// Whether packets arrive in the order in which they left.
+/// Whether packets arrive in the order of their departure.
 pub(crate) const fn keeps_order(jitter: &Jitter) -> bool {
     match *jitter {
         Jitter::None => true,
@@ -143,7 +144,7 @@ impl Delay {
         }
     }
 
-    /// The delay of what leaves at `departure`, which does not decrease from call to call.
+    /// The delay of a packet that leaves at `departure`, which does not decrease from call to call.
     fn at(&mut self, departure: Time) -> Span {
         match self {
             Self::Constant(delay) => *delay,

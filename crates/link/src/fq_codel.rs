@@ -1,34 +1,34 @@
 //! FQ-CoDel: a queue for each flow, each with controlled delay, served in turn.
 //!
-//! The hash of its flow chooses the queue of a packet. Two lists hold the queues that have packets:
-//! new queues go before old ones. A queue at the front of its list sends while its deficit is
-//! positive; then it gets another quantum and goes to the end of the old list. An empty queue of
-//! the new list goes there too, an empty one of the old list leaves it. So a flow that sends less
-//! than a quantum in a turn waits for other new flows only, and greedy flows have equal shares in
-//! bytes.
+//! The hash of its flow chooses the queue of a packet. Two lists hold the non-empty queues: new
+//! queues are served before old ones. The queue at the front of its list sends while its deficit is
+//! positive. It then receives another quantum and moves to the end of the old list. An empty queue
+//! of the new list moves there too; an empty one of the old list is removed. A flow that sends less
+//! than a quantum in a turn therefore waits only for other new flows, and greedy flows have equal
+//! shares in bytes.
 //!
 //! ```text
 //! queue   = ⌊queues · hash(seed, flow) / 2⁶⁴⌋
 //! deficit ← quantum                            when the queue joins the new list
 //! deficit ← deficit − bytes                    when it sends; it may while deficit > 0
-//! deficit ← deficit + quantum                  when it goes to the end of the old list
+//! deficit ← deficit + quantum when it moves to the end of the old list
 //! ```
 //!
-//! When the limit is exceeded, the queue that has the most bytes drops from its head, until half of
-//! its bytes are gone or `drop_batch` packets.
+//! When the limit is exceeded, the queue with the most bytes drops from its head, until half of its
+//! bytes or `drop_batch` packets are gone.
 //!
 //! Source: RFC 8290, section 4. Where the RFC leaves a choice, this agrees with Linux
 //! (`sch_fq_codel.c`):
-//! - The batch ends at half of the bytes. The RFC has half of the packets.
+//! - The batch ends at half of the bytes; the RFC has half of the packets.
 //! - Drops at the limit add to CoDel's count.
-//! - CoDel drops nothing while all queues together hold no more than `mtu`. With RFC 8289 alone a
-//!   queue of one packet is never controlled.
+//! - CoDel drops nothing while all queues together hold at most `mtu`. With RFC 8289 alone, a queue
+//!   of one packet is never controlled.
 //!
 //! Differs from Linux in:
-//! - An emptied queue of the new list always goes to the old list, as in the RFC. Linux forgets it
+//! - An emptied queue of the new list always moves to the old list, as in the RFC. Linux removes it
 //!   if the old list is empty.
-//! - The host gives the flow, and the seed of the link perturbs its hash.
-//! - It has no limit of memory and no `ce_threshold`.
+//! - The host states the flow, and the link's seed perturbs its hash.
+//! - It has no memory limit and no `ce_threshold`.
 //! - The limit counts the packet in transmission.
 
 use alloc::boxed::Box;
@@ -46,9 +46,9 @@ use crate::waiting::{Controlled, Decisions, Fifo, Waiting};
 #[derive(Clone, Debug)]
 pub(crate) struct FqCodel<T> {
     queues: Box<[FlowQueue<T>]>,
-    /// Queues whose flows have just begun, by index.
+    /// Queues of flows that have just begun, by index.
     new: VecDeque<usize>,
-    /// Queues whose flows have gone on for more than a quantum, by index.
+    /// Queues of flows that have sent more than a quantum, by index.
     old: VecDeque<usize>,
     packets: usize,
     bytes: u64,
@@ -62,7 +62,7 @@ struct FlowQueue<T> {
     fifo: Fifo<T>,
     codel: Codel,
     deficit: i64,
-    /// Whether it is in one of the lists. A queue that has packets is.
+    /// Whether it is in one of the lists, as every non-empty queue is.
     is_listed: bool,
 }
 
@@ -93,7 +93,7 @@ impl<T: Copy> FqCodel<T> {
         }
     }
 
-    /// Packets that wait, in all queues.
+    /// Waiting packets in all queues.
     pub(crate) const fn packets(&self) -> usize {
         self.packets
     }
@@ -103,7 +103,7 @@ impl<T: Copy> FqCodel<T> {
         self.bytes
     }
 
-    /// Puts a packet at the end of the queue of its flow.
+    /// Appends a packet to the queue of its flow.
     pub(crate) fn push(&mut self, packet: Waiting<T>) {
         let hash = u128::from(self.hash.index(packet.packet.flow).get());
         let index = ((hash * self.queues.len() as u128) >> 64) as usize;
@@ -159,11 +159,11 @@ impl<T: Copy> FqCodel<T> {
         }
     }
 
-    /// Drops from the head of the longest queue, of equal ones from the first.
+    /// Drops from the head of the longest queue, or of the first among equals.
     pub(crate) fn drop_from_longest(&mut self, now: Time, decided: &mut Decisions<T>) {
         let longest = self.new.iter().chain(&self.old).max_by_key(|&&index| {
             let fifo = self.queues.get(index).map(|queue| &queue.fifo);
-            // Packets may be empty, and so may a queue that is listed.
+            // Packets may be empty, and a listed queue may be too.
             let length = fifo.map(|fifo| (fifo.bytes(), fifo.packets() > 0));
             (length, Reverse(index))
         });

@@ -1,28 +1,29 @@
 //! One-way network links as pure state machines.
 //!
-//! A link takes packets at given times and says when, and whether, they arrive. It has a rate,
-//! constant or over time, a propagation delay, a queue (drop-tail, RED, CoDel, FQ-CoDel, PIE),
-//! losses, jitter and duplication, all described by one [`LinkConfig`]. Time comes in as an
-//! argument; randomness comes from a [`Seed`](comity_units::Seed), one stream for each model, named
-//! below the link's own.
+//! A link accepts packets and computes whether and when they arrive. It has a rate, constant or
+//! over time, a propagation delay, a queue (drop-tail, RED, CoDel, FQ-CoDel, PIE), losses, jitter
+//! and duplication, all described by one [`LinkConfig`]. Time comes in as an argument. Randomness
+//! comes from a [`Seed`](comity_units::Seed), with one stream for each model, named below the
+//! link's own.
 //!
 //! ```text
-//! offer ─► MTU ─► losses on the way in ─► queue ─► transmission ─► losses on the wire ─► delay, jitter, copy ─► arrival
+//! offer ─► MTU ─► losses before the queue ─► queue ─► transmission ─► losses on the wire ─► delay,
+//! jitter, duplicate ─► arrival
 //!   Dropped(TooLarge)  Dropped(Loss)   Dropped(QueueFull)               Lost                            Carried
 //!                                      Dropped(EarlyDrop)
 //! ```
 //!
-//! Hosts make a [`Link`] of a description; it is one of two kinds, by what its queue needs:
+//! Hosts create a [`Link`] from a description. It is one of two kinds, depending on its queue:
 //!
-//! - [`AnalyticLink`] decides everything when a packet is handed over: no event for the end of a
-//!   transmission, a few nanoseconds a packet.
-//! - [`QueuedLink`] keeps packets in a real queue and has to be woken when one leaves: for CoDel,
-//!   FQ-CoDel and PIE, and for hosts that change rate and delay while running.
+//! - [`AnalyticLink`] decides everything at the offer of a packet: it needs no event for the end of
+//!   a transmission, and a few nanoseconds a packet.
+//! - [`QueuedLink`] keeps packets in a real queue and needs a wake-up when one leaves. CoDel,
+//!   FQ-CoDel and PIE need it, and hosts that change rate and delay at run time.
 //!
-//! Where both can do the same they give the same outcomes. Times are exact: transmission times are
-//! kept as integers with their remainders, so that no rounding adds up, and a time is rounded up to
-//! a whole nanosecond only when it is reported. At one instant departures come before offers: a
-//! packet that leaves at a time has made room for one offered at that time.
+//! Where both are possible, their outcomes are equal. Times are exact: transmission times are
+//! integers with their remainders, so rounding errors do not accumulate. A time is rounded up to a
+//! whole nanosecond only when it is reported. At one instant, departures precede offers: a packet
+//! that leaves makes room for one offered at the same time.
 #![no_std]
 #![forbid(unsafe_code)]
 

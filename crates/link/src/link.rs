@@ -1,4 +1,4 @@
-//! The link that hosts use: of the kind that its queue needs.
+//! The link for hosts, of the kind that its queue requires.
 
 use alloc::boxed::Box;
 
@@ -13,20 +13,20 @@ use crate::waiting::Decision;
 
 /// A one-way link of either kind.
 ///
-/// The host offers packets, each with a token of its own. It learns the fate of a packet at once,
-/// or the link hands the token back later: the host asks for [`next_wakeup`](Self::next_wakeup) and
-/// then calls [`poll`](Self::poll) until it answers `None`. Times must not decrease over all calls.
+/// The host offers packets, each with a token of its own. It receives the fate of a packet at once,
+/// or the link returns the token later. The host then reads [`next_wakeup`](Self::next_wakeup) and
+/// calls [`poll`](Self::poll) until it returns `None`. Times must not decrease over all calls.
 #[derive(Clone, Debug)]
 pub enum Link<T: Copy> {
-    /// Decides the fate of a packet at the hand-over.
+    /// Decides the fate of a packet at the offer.
     Analytic(AnalyticLink),
     /// Keeps packets in a queue and decides when they leave it.
     Queued(Box<QueuedLink<T>>),
 }
 
 impl<T: Copy> Link<T> {
-    /// A link that has never carried a packet: an [`AnalyticLink`] where the queue allows it,
-    /// because that is the cheaper one. Every random stream is named below `seed`.
+    /// Creates an unused link: an [`AnalyticLink`] if the queue allows it, because it is cheaper.
+    /// Every random stream is named below `seed`.
     ///
     /// # Errors
     /// When the configuration is not valid.
@@ -38,7 +38,7 @@ impl<T: Copy> Link<T> {
         }
     }
 
-    /// Whether [`offer`](Self::offer) always gives the fate of the packet.
+    /// Whether [`offer`](Self::offer) always returns the fate of the packet.
     pub const fn decides_at_once(&self) -> bool {
         matches!(self, Self::Analytic(_))
     }
@@ -52,8 +52,8 @@ impl<T: Copy> Link<T> {
         }
     }
 
-    /// Hands a packet over. Returns its fate, or `None` if the packet waits and its token will come
-    /// back from [`poll`](Self::poll).
+    /// Offers a packet. Returns its fate, or `None` if the packet waits; [`poll`](Self::poll) then
+    /// returns its token later.
     pub fn offer(&mut self, now: Time, packet: Packet, token: T) -> Option<Outcome> {
         match self {
             Self::Analytic(link) => Some(link.offer(now, packet)),
@@ -61,7 +61,7 @@ impl<T: Copy> Link<T> {
         }
     }
 
-    /// When [`poll`](Self::poll) has something to hand back, if nothing else happens before.
+    /// When [`poll`](Self::poll) next has a decision, unless something else happens first.
     pub fn next_wakeup(&self) -> Option<Time> {
         match self {
             Self::Analytic(_) => None,
@@ -69,7 +69,7 @@ impl<T: Copy> Link<T> {
         }
     }
 
-    /// The next packet whose fate is decided by `now`, in the order of the decisions.
+    /// The next packet with a fate decided by `now`, in the order of the decisions.
     pub fn poll(&mut self, now: Time) -> Option<Decision<T>> {
         match self {
             Self::Analytic(_) => None,
@@ -77,8 +77,8 @@ impl<T: Copy> Link<T> {
         }
     }
 
-    /// Whether arrivals, second copies included, come in the order of the offers; from FQ-CoDel
-    /// only those of one flow do.
+    /// Whether arrivals, duplicates included, are in the order of the offers. FQ-CoDel keeps the
+    /// order only within a flow.
     pub fn keeps_order(&self) -> bool {
         match self {
             Self::Analytic(link) => link.keeps_order(),
@@ -86,7 +86,7 @@ impl<T: Copy> Link<T> {
         }
     }
 
-    /// What the link still has to send at `now`.
+    /// The unsent backlog at `now`.
     pub fn backlog(&mut self, now: Time) -> Backlog {
         match self {
             Self::Analytic(link) => link.backlog(now),

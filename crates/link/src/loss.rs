@@ -12,8 +12,7 @@ use crate::config::{Loss, LossModel, LossPlace};
 pub(crate) struct Losses(Vec<LossProcess>);
 
 impl Losses {
-    /// The models of `losses` that stand at `place`, each with a stream named by its place in the
-    /// list.
+    /// The models of `losses` at `place`, each with a stream named by its index in the list.
     pub(crate) fn new(losses: &[Loss], place: LossPlace, seed: Seed) -> Self {
         let processes = losses
             .iter()
@@ -24,8 +23,8 @@ impl Losses {
         Self(processes)
     }
 
-    /// Whether any model hits the packet with this number, which passes at `now`. Every model is
-    /// asked.
+    /// Whether any model hits the packet with this number, which passes at `now`. Every model
+    /// draws.
     pub(crate) fn strike(&mut self, now: Time, number: u64) -> bool {
         self.0
             .iter_mut()
@@ -60,8 +59,8 @@ enum LossProcess {
         at: Time,
         lasts: Span,
     },
-    /// In increasing order. Packets need not come in the order of their numbers: FQ-CoDel sends
-    /// those of other flows first.
+    /// In increasing order. Packets may pass out of order: FQ-CoDel sends those of other flows
+    /// first.
     Packets(Vec<u64>),
 }
 
@@ -151,7 +150,7 @@ impl LossProcess {
     }
 }
 
-/// Two states that alternate, each for an exponentially distributed while.
+/// Two states that alternate, each for an exponentially distributed time.
 #[derive(Clone, Debug)]
 struct OnOff {
     mean_on: Span,
@@ -163,9 +162,9 @@ struct OnOff {
 }
 
 impl OnOff {
-    /// Mean cycles after which the state is drawn afresh instead of being followed from change to
-    /// change: what it was is forgotten by then to a part in e⁸⁰⁰⁰, and one late packet cannot cost
-    /// hours.
+    /// After this many mean cycles, the state is drawn afresh instead of followed from change to
+    /// change. The earlier state then matters only to a part in e⁸⁰⁰⁰, and a single late packet
+    /// cannot cost hours.
     const FORGOTTEN: u64 = 4_096;
 
     fn new(mean_on: Span, mean_off: Span, is_on: bool, random: Random) -> Self {
@@ -194,7 +193,7 @@ impl OnOff {
         self.is_on
     }
 
-    /// Stays in the present state for a while, which is at least a nanosecond.
+    /// Stays in the present state for some time, at least a nanosecond.
     fn stay(&mut self, from: Time) {
         let mean = if self.is_on {
             self.mean_on
@@ -277,8 +276,9 @@ mod tests {
             drop_off: 0.0,
             start_on,
         };
-        // Following 10⁹ changes a second for 4,000 s would not end. Share of on 1/4 (the minimum
-        // stay of one nanosecond does not count here), standard error √(3/16 / 4,000) = 0.0068.
+        // Following 10⁹ changes a second for 4,000 s would take for ever. Share of on 1/4 (the
+        // minimum stay of one nanosecond does not count here), standard error √(3/16 / 4,000) =
+        // 0.0068.
         for start_on in [false, true] {
             let hits = strikes(&model(start_on), 5, 4_000, second);
             let share = hits.iter().filter(|&&hit| hit).count() as f64 / 4_000.0;

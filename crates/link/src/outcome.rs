@@ -1,20 +1,21 @@
-//! What is handed to a link, and what comes of it.
+//! The input of a link, and its result.
 
 use comity_units::{Bytes, Time};
 
-/// What a link has to know of a packet.
+/// The relevant properties of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Packet {
     /// Size on the wire in bytes, headers included.
     pub bytes: u32,
-    /// Whether the sender understands congestion marks (ECT): a queue that marks drops the others.
+    /// Whether the sender is ECN-capable (ECT): a queue with ECN marks such packets instead of
+    /// dropping them.
     pub ecn_capable: bool,
-    /// Which flow it belongs to. The two directions of a connection are two flows. Only FQ-CoDel
-    /// looks at it.
+    /// The flow of the packet. The two directions of a connection are two flows. Only FQ-CoDel uses
+    /// it.
     pub flow: u64,
 }
 
-/// What became of a packet.
+/// The fate of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// It crosses the link.
@@ -37,14 +38,14 @@ pub enum Outcome {
 pub struct Passage {
     /// When its service began: it was first in line and the link was free.
     pub start: Time,
-    /// When its last bit left, rounded up to a whole nanosecond; [`Time::MAX`] when the link stays
-    /// at rate zero for good.
+    /// When its last bit left, rounded up to a whole nanosecond; [`Time::MAX`] if the link stays at
+    /// rate zero for good.
     pub departure: Time,
-    /// When it arrives at the other end; [`Time::MAX`] when it never departs.
+    /// When it arrives at the other end; [`Time::MAX`] if it never departs.
     pub arrival: Time,
     /// Whether the queue marked it (CE) instead of dropping it.
     pub marked: bool,
-    /// When a duplicate transmission arrives, never before the first.
+    /// When a duplicate arrives, never before the first.
     pub duplicate: Option<Time>,
 }
 
@@ -55,21 +56,20 @@ pub enum DropCause {
     EarlyDrop,
     /// A loss model hit it.
     Loss,
-    /// The queue had no room for it, or (FQ-CoDel) gave its place to another when the limit was
-    /// met.
+    /// The queue had no room for it, or (FQ-CoDel) dropped it for another at the limit.
     QueueFull,
-    /// It is larger than the link takes.
+    /// It exceeds the size limit of the link.
     TooLarge,
 }
 
-/// What a link still has to send.
+/// The unsent backlog of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Backlog {
-    /// Packets queued or in service, or `None` where the link keeps no record of single packets
-    /// (an analytic link with an unlimited drop-tail queue).
+    /// Packets queued or in service, or `None` if the link keeps no record of single packets (an
+    /// analytic link with an unlimited drop-tail queue).
     pub packets: Option<u32>,
-    /// Bytes queued or in service. A packet in service counts whole; only where `packets` is `None`
-    /// it counts with what is still to be sent, rounded up, and a link that has come to rest for
-    /// good with a packet in it answers [`Bytes::MAX`].
+    /// Bytes queued or in service. A packet in service counts whole. If `packets` is `None`, only
+    /// its unsent part counts, rounded up. A link that has stopped for good with a packet in
+    /// service returns [`Bytes::MAX`].
     pub bytes: Bytes,
 }

@@ -1,7 +1,8 @@
 //! PIE: the proportional integral controller enhanced.
 //!
-//! An arriving packet is dropped with a probability that a controller moves at fixed intervals, by
-//! how far the delay is from its target and by how it has changed since the update before.
+//! PIE drops an arriving packet with some probability. A controller updates the probability at
+//! fixed intervals, from the distance of the delay to its target and from its change since the last
+//! update.
 //!
 //! ```text
 //! p ← p + s(p) · (α · (delay − target) + β · (delay − previous delay))      every update interval
@@ -9,23 +10,23 @@
 //! p ← 0.98 · p                                        after two updates without delay
 //! ```
 //!
-//! From p = 0.1 on, an update adds at most 0.02. After quiet, a burst of 150 ms passes without
-//! drops. Drops are spaced: p is summed up over arrivals, nothing is dropped while the sum is below
-//! 0.85, and a packet is dropped for sure when it reaches 8.5; a drop or mark resets the sum.
-//! Nothing is dropped while the delay was below half the target and p is below 0.2, or while no
-//! more than two packets wait.
+//! From p = 0.1 on, an update adds at most 0.02. After a quiet period, a burst of 150 ms passes
+//! without drops. Drops are spaced: the sum of p over arrivals prevents drops while it is below
+//! 0.85, forces one when it reaches 8.5, and restarts after a drop or mark. No packet is dropped
+//! while the last delay was below half the target and p is below 0.2, or while at most two packets
+//! wait.
 //!
-//! The delay is that of the packet that left last, by its time stamp, and zero if it left the queue
-//! empty: RFC 8033, section 4.3 allows both, and Linux does so by default. The other way, to
-//! estimate the departure rate (section 5.2), needs 16 KiB in the queue to say anything, and lags
-//! behind a rate that changes; it saves a time stamp, which a link has anyway.
+//! The delay is that of the last packet to leave, by its time stamp, and zero if it left the queue
+//! empty. RFC 8033, section 4.3 allows both, and Linux does so by default. The alternative,
+//! estimating the departure rate (section 5.2), needs 16 KiB in the queue and lags behind a varying
+//! rate. It saves a time stamp, which a link has anyway.
 //!
 //! Source: RFC 8033, sections 4, 5.1, 5.4 and 5.5. Differs from the source in: 1. an update with a
 //! delay above 250 ms adds 0.02 to p, as in Linux. 2. a mark resets the sum of p, as a drop
 //! does. 3. PIE is always on (section 5.3 has an option to turn it off). Differs from Linux in: 1.
-//! the burst allowance falls by the update interval at each update, as in the RFC; Linux takes the
-//! time between departures. 2. the delay that spares packets is that of the last update; Linux
-//! takes the latest. 3. decay by 0.98, not 63/64. 4. no byte mode.
+//! the burst allowance falls by the update interval at each update, as in the RFC; Linux uses the
+//! time between departures. 2. the delay that spares packets is that of the last update; Linux uses
+//! the latest. 3. decay by 0.98, not 63/64. 4. no byte mode.
 
 use comity_units::{Seed, Span, Time};
 
@@ -38,19 +39,19 @@ use crate::red::Verdict;
 const MARK_BELOW: f64 = 0.1;
 /// The sum of the drop probability below which nothing is dropped.
 const MIN_SUM: f64 = 0.85;
-/// The sum of the drop probability from which a packet is dropped for sure.
+/// The sum of the drop probability that forces a drop.
 const MAX_SUM: f64 = 8.5;
 /// The drop probability below which packets are spared while the delay is small.
 const CALM_BELOW: f64 = 0.2;
-/// The most that an update adds to a high drop probability.
+/// The maximum increase of a high drop probability in one update.
 const MAX_STEP: f64 = 0.02;
 /// The drop probability from which it is high.
 const HIGH_FROM: f64 = 0.1;
 /// The delay above which an update adds [`EXTRA_STEP`].
 const LONG_DELAY: Span = Span::from_millis(250);
-/// What an update adds at a long delay.
+/// The increase of an update at a long delay.
 const EXTRA_STEP: f64 = 0.02;
-/// What is left of the drop probability after an update without delay.
+/// The remaining share of the drop probability after an update without delay.
 const DECAY: f64 = 0.98;
 /// The scale of a step by the drop probability below which it holds, smallest first.
 const SCALES: [(f64, f64); 6] = [
@@ -75,7 +76,7 @@ pub(crate) struct Pie {
     two_packets: u64,
     next_update: Time,
     burst_allowance: Span,
-    /// The delay of the packet that left last.
+    /// The delay of the last packet to leave.
     delay: Span,
     /// The delay at the last update.
     previous_delay: Span,
@@ -86,7 +87,7 @@ pub(crate) struct Pie {
 }
 
 impl Pie {
-    /// Its random numbers are the stream `pie` below `seed`.
+    /// Creates an idle queue. Its random numbers are the stream `pie` below `seed`.
     pub(crate) fn new(config: &PieConfig, seed: Seed) -> Self {
         Self {
             target: config.target,
@@ -112,7 +113,7 @@ impl Pie {
         self.probability
     }
 
-    /// Decides about a packet that finds `waiting` bytes in the queue. One random number where
+    /// Decides about a packet that finds `waiting` bytes in the queue. Uses one random number if
     /// chance decides, else none.
     pub(crate) fn arrive(&mut self, now: Time, waiting: u64, packet: Packet) -> Verdict {
         self.catch_up(now);
@@ -138,7 +139,7 @@ impl Pie {
         }
     }
 
-    /// The queue was full when a packet came.
+    /// The queue was full at the arrival of a packet.
     pub(crate) fn overflow(&mut self) {
         self.sum = 0.0;
     }
@@ -152,12 +153,12 @@ impl Pie {
         };
     }
 
-    /// Makes the updates that are due by `now`: before anything else that happens then.
+    /// Makes the updates due by `now`, before any other event at that time.
     fn catch_up(&mut self, now: Time) {
         while let Some(behind) = now.since(self.next_update) {
             let mut updates = 1;
             if !self.update() {
-                // Nor do those to come change anything, until a packet moves.
+                // Later updates change nothing either, until a packet moves.
                 updates += behind.as_nanos() / self.update_interval.as_nanos().max(1);
             }
             self.next_update += self.update_interval * updates;
@@ -167,7 +168,7 @@ impl Pie {
         }
     }
 
-    /// Moves the drop probability; whether anything has changed.
+    /// Updates the drop probability; returns whether it has changed.
     fn update(&mut self) -> bool {
         let before = (self.probability, self.burst_allowance, self.previous_delay);
         let (delay, previous) = (self.delay.as_secs_f64(), self.previous_delay.as_secs_f64());

@@ -1,4 +1,4 @@
-//! Rates that are not constant, integrated exactly.
+//! Varying rates, integrated exactly.
 
 use alloc::vec::Vec;
 
@@ -8,7 +8,7 @@ use crate::clock::{Clock, WORK_PER_BYTE, quotient, work_of};
 use crate::config::RateProfile;
 use crate::trace::DeliveryTrace;
 
-/// What moves a [`Clock`] where its own constant rate does not.
+/// The source of work for a [`Clock`] with a varying rate.
 #[derive(Clone, Debug)]
 pub(crate) enum Profile {
     Deliveries(Deliveries),
@@ -67,7 +67,7 @@ impl Server {
         }
     }
 
-    /// The work that can be done for the next packet at no cost in time, see [`Clock::slack`].
+    /// The work available to the next packet without any time, see [`Clock::slack`].
     pub(crate) fn credit(&self) -> u128 {
         match &self.profile {
             None => u128::from(self.clock.slack()),
@@ -83,7 +83,7 @@ impl Server {
         }
     }
 
-    /// The rate at `time`, that of a trace being its average.
+    /// The rate at `time`; for a trace, its average.
     pub(crate) fn rate_at(&self, time: Time) -> Rate {
         match &self.profile {
             None => self.clock.rate(),
@@ -125,7 +125,7 @@ impl Profile {
         }
     }
 
-    /// What [`Clock::slack`] is for this profile.
+    /// The counterpart of [`Clock::slack`] for this profile.
     pub(crate) fn credit(&self, clock: &Clock) -> u128 {
         match self {
             Self::Deliveries(deliveries) => deliveries.credit(clock.free_at()),
@@ -134,10 +134,10 @@ impl Profile {
     }
 }
 
-/// A rate that changes at given times.
+/// A rate that changes at configured times.
 ///
-/// Changes fall on whole nanoseconds, so the work done up to one is a whole number and the clock
-/// stays exact; the slack in the nanosecond before `free_at` is that of the rate in force there.
+/// Changes fall on whole nanoseconds, so the work done before one is a whole number and the clock
+/// stays exact. The slack in the nanosecond before `free_at` belongs to the rate in force there.
 #[derive(Clone, Debug)]
 pub(crate) struct RateSteps {
     /// Not empty, times strictly increasing.
@@ -211,7 +211,7 @@ impl RateSteps {
             .map_or(Rate::ZERO, |&(_, rate)| rate)
     }
 
-    /// The step in force at `time`: the last one that is not after it, else the first.
+    /// The step in force at `time`: the last one at or before it, else the first.
     fn index_at(&self, time: Time) -> usize {
         self.steps
             .partition_point(|&(from, _)| from <= time)
@@ -219,13 +219,13 @@ impl RateSteps {
     }
 }
 
-/// The opportunities of a trace and how far they are used.
+/// The opportunities of a trace, and their use.
 #[derive(Clone, Debug)]
 pub(crate) struct Deliveries {
     trace: DeliveryTrace,
-    /// The number of the first opportunity that is not used yet, counted over all repetitions.
+    /// The number of the first unused opportunity, counted over all repetitions.
     next: u64,
-    /// Bytes left in the opportunity at `free_at` of the clock.
+    /// Unused bytes of the opportunity at `free_at` of the clock.
     left: u32,
 }
 
@@ -236,12 +236,12 @@ impl Deliveries {
             return;
         }
         let needed = bytes - self.left;
-        // Even an empty packet has to wait for an opportunity.
+        // Even an empty packet must wait for an opportunity.
         let used = needed.div_ceil(DeliveryTrace::OPPORTUNITY).max(1);
         let last = self.next + u64::from(used - 1);
         self.next = last + 1;
-        // At most one opportunity more than the packet: the sum may pass a `u32`, the difference
-        // not.
+        // At most one opportunity more than the packet: the sum may exceed a `u32`, but the
+        // difference does not.
         let offered = u64::from(used) * u64::from(DeliveryTrace::OPPORTUNITY);
         self.left = (offered - u64::from(needed)) as u32;
         clock.set(self.trace.time_of(last), 0);
@@ -255,8 +255,8 @@ impl Deliveries {
         )
     }
 
-    /// What can still be done at the instant `free_at`: the rest of one opportunity, and those that
-    /// come at the same millisecond.
+    /// The bytes still available at the instant `free_at`: the rest of one opportunity, and further
+    /// ones in the same millisecond.
     fn credit(&self, free_at: Time) -> u128 {
         let unused = self.trace.passed_by(free_at).saturating_sub(self.next);
         work_of(self.left) + work_of_opportunities(unused)

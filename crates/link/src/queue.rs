@@ -1,20 +1,20 @@
-//! Where packets wait: plain data, checked when a link is made of it.
+//! The configuration of queues, validated when a link is created.
 
 use comity_units::{Bytes, Span};
 
 use crate::error::{ConfigError, more_than_zero, probability};
 
-/// How much a link holds, the packet in transmission included.
+/// The capacity of a link, including the packet in transmission.
 ///
 /// An ns-2 drop-tail queue with `limit_` L is `Packets(L)`. An ns-2 **RED** queue with `limit_` L
-/// lets L packets wait beside the one in transmission and is `Packets(L + 1)`.
+/// holds L packets beside the one in transmission and is `Packets(L + 1)`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limit {
     /// Everything has room.
     Unlimited,
     /// At most this many packets.
     Packets(u32),
-    /// At most this many bytes; a packet larger than that never has room.
+    /// At most this many bytes; a larger packet never has room.
     Bytes(Bytes),
 }
 
@@ -41,21 +41,21 @@ impl Limit {
     }
 }
 
-/// Where packets wait.
+/// The queue of a link.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Queue {
-    /// First in, first out; what finds no room is dropped.
+    /// First in, first out; packets without room are dropped.
     DropTail(Limit),
     /// Random early detection: drops or marks on arrival, by the average queue.
     Red(RedConfig),
-    /// Controlled delay: drops or marks on departure, by the time that packets waited. Only on a
+    /// Controlled delay: drops or marks on departure, by the queueing delay. Only on a
     /// [`QueuedLink`](crate::QueuedLink).
     CoDel(CodelConfig),
     /// A queue with controlled delay for each flow, served in turn. Only on a
     /// [`QueuedLink`](crate::QueuedLink).
     FqCodel(FqCodelConfig),
-    /// Proportional integral controller enhanced: drops or marks on arrival, by the time that
-    /// packets waited. Only on a [`QueuedLink`](crate::QueuedLink).
+    /// Proportional integral controller enhanced: drops or marks on arrival, by the queueing delay.
+    /// Only on a [`QueuedLink`](crate::QueuedLink).
     Pie(PieConfig),
 }
 
@@ -71,7 +71,7 @@ impl Queue {
         }
     }
 
-    /// Whether it marks packets of senders that understand marks.
+    /// Whether it marks packets of ECN-capable senders.
     pub const fn marks(&self) -> bool {
         match self {
             Self::DropTail(_) => false,
@@ -82,8 +82,8 @@ impl Queue {
         }
     }
 
-    /// Whether the fate of a packet is known when it arrives: then an
-    /// [`AnalyticLink`](crate::AnalyticLink) can have this queue.
+    /// Whether the fate of a packet is known on arrival; an [`AnalyticLink`](crate::AnalyticLink)
+    /// can then have this queue.
     pub(crate) const fn decides_on_arrival(&self) -> bool {
         matches!(self, Self::DropTail(_) | Self::Red(_))
     }
@@ -101,19 +101,19 @@ pub struct RedConfig {
     /// Average queue at which the probability is `max_probability`, in the same unit; the paper
     /// advises at least twice `min_threshold`.
     pub max_threshold: f64,
-    /// Probability of a drop at `max_threshold`, before drops are spaced.
+    /// Probability of a drop at `max_threshold`, before spacing.
     pub max_probability: f64,
     /// Weight w_q of a new sample in the average.
     pub weight: f64,
-    /// Above `max_threshold` the probability grows linearly from `max_probability` to 1 at twice
+    /// Above `max_threshold`, the probability grows linearly from `max_probability` to 1 at twice
     /// the threshold, instead of jumping to 1.
     pub gentle: bool,
-    /// Marks packets of senders that understand marks, where it would drop by chance.
+    /// Marks packets of ECN-capable senders instead of random drops.
     pub ecn: bool,
-    /// Size of a typical packet: how fast the average decays on an idle link, and the unit in byte
-    /// mode.
+    /// Size of a typical packet: sets the decay of the average on an idle link, and the unit in
+    /// byte mode.
     pub mean_packet: Bytes,
-    /// What the queue is measured in.
+    /// The unit of the queue length.
     pub unit: RedUnit,
     /// Spaces drops more evenly: none for the first `1 / p` packets after a drop (ns-2's `wait_`).
     pub wait: bool,
@@ -136,7 +136,7 @@ impl Default for RedConfig {
     }
 }
 
-/// What random early detection measures the queue in.
+/// The unit of random early detection's queue length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RedUnit {
     /// Bytes: a small packet is dropped less often than a large one.
@@ -148,16 +148,16 @@ pub enum RedUnit {
 /// Parameters of controlled delay. The default is that of RFC 8289.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CodelConfig {
-    /// The standing delay that is acceptable: 5 ms.
+    /// The acceptable standing delay: 5 ms.
     pub target: Span,
-    /// How long the delay has to exceed the target before packets are dropped, about a worst-case
+    /// How long the delay must exceed the target before packets are dropped, about a worst-case
     /// round-trip time: 100 ms.
     pub interval: Span,
     /// The hard limit.
     pub limit: Limit,
-    /// Marks packets of senders that understand marks, where it would drop.
+    /// Marks packets of ECN-capable senders instead of dropping them.
     pub ecn: bool,
-    /// The largest packet: a queue that holds no more than this is never too long.
+    /// The largest packet: a queue of at most this size is never too long.
     pub mtu: Bytes,
 }
 
@@ -176,21 +176,21 @@ impl Default for CodelConfig {
 /// Parameters of FQ-CoDel. The default is that of RFC 8290 and of Linux.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FqCodelConfig {
-    /// The standing delay that is acceptable in each queue: 5 ms.
+    /// The acceptable standing delay of each queue: 5 ms.
     pub target: Span,
-    /// How long the delay has to exceed the target before packets are dropped: 100 ms.
+    /// How long the delay must exceed the target before packets are dropped: 100 ms.
     pub interval: Span,
     /// The hard limit over all queues: 10,240 packets.
     pub limit: Limit,
-    /// Marks packets of senders that understand marks, where CoDel would drop.
+    /// Marks packets of ECN-capable senders where CoDel would drop.
     pub ecn: bool,
-    /// CoDel drops nothing while all queues together hold no more than this.
+    /// CoDel drops nothing while all queues together hold at most this much.
     pub mtu: Bytes,
-    /// How many queues flows are hashed to: 1,024.
+    /// The number of queues for the hash of flows: 1,024.
     pub queues: u32,
-    /// How much a queue sends in its turn: 1,514 bytes.
+    /// How much a queue sends in a turn: 1,514 bytes.
     pub quantum: Bytes,
-    /// The most packets that one arrival at the limit costs the longest queue: 64.
+    /// The maximum number of packets that one arrival at the limit costs the longest queue: 64.
     pub drop_batch: u32,
 }
 
@@ -212,7 +212,7 @@ impl Default for FqCodelConfig {
 /// Parameters of PIE. The default is that of RFC 8033; the limit is that of Linux.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PieConfig {
-    /// The delay to hold: 15 ms.
+    /// The target delay: 15 ms.
     pub target: Span,
     /// How often the drop probability is computed: every 15 ms. At least 100 µs.
     pub update_interval: Span,
@@ -222,12 +222,12 @@ pub struct PieConfig {
     pub alpha: f64,
     /// Weight of the change of the delay, per second: 1.25.
     pub beta: f64,
-    /// How long a queue may be built up after quiet before anything is dropped: 150 ms.
+    /// How long a queue may grow after a quiet period before any drop: 150 ms.
     pub max_burst: Span,
-    /// Marks packets of senders that understand marks, where it would drop, while the drop
-    /// probability is below 0.1.
+    /// Marks packets of ECN-capable senders instead of dropping them, while the drop probability is
+    /// below 0.1.
     pub ecn: bool,
-    /// Size of a typical packet: nothing is dropped while no more than two of them wait.
+    /// Size of a typical packet: nothing is dropped while at most two of them wait.
     pub mean_packet: Bytes,
 }
 
@@ -281,7 +281,7 @@ impl FqCodelConfig {
 }
 
 impl PieConfig {
-    /// The shortest update interval: an idle queue costs an update at each.
+    /// The shortest update interval: an idle queue costs time at each update.
     const MIN_UPDATE_INTERVAL: Span = Span::from_micros(100);
 
     fn validate(&self) -> Result<(), ConfigError> {
@@ -293,7 +293,7 @@ impl PieConfig {
             });
         }
         for (field, value) in [("queue alpha", self.alpha), ("queue beta", self.beta)] {
-            // Written so that NaN fails.
+            // The comparison rejects NaN.
             if !(value >= 0.0 && value.is_finite()) {
                 return Err(ConfigError::PieWeight { field, value });
             }
@@ -323,7 +323,7 @@ impl RedConfig {
 }
 
 impl Limit {
-    /// Whether more is there than it allows.
+    /// Whether the contents exceed the limit.
     pub(crate) fn is_exceeded(&self, packets: usize, bytes: u64) -> bool {
         match *self {
             Self::Unlimited => false,

@@ -1,4 +1,4 @@
-//! The link that has to be woken when a packet leaves.
+//! The link that needs a wake-up when a packet leaves.
 
 use alloc::boxed::Box;
 
@@ -21,14 +21,14 @@ use crate::waiting::{Controlled, Decision, Decisions, Fifo, Waiting};
 
 /// A one-way link whose packets wait in a real queue until they are sent.
 ///
-/// Needed where something after the hand-over decides about a packet: CoDel, FQ-CoDel, PIE, and
-/// rates and delays that are set at run time. With the same configuration, seed and offers the
-/// outcomes are those of a [`AnalyticLink`](crate::AnalyticLink).
+/// Required if later events decide about a packet: CoDel, FQ-CoDel, PIE, and rates and delays set
+/// at run time. With the same configuration, seed and offers, its outcomes equal those of an
+/// [`AnalyticLink`](crate::AnalyticLink).
 ///
-/// The host offers packets, each with a token of its own by which the link hands it back, asks for
-/// [`next_wakeup`](Self::next_wakeup), and then calls [`poll`](Self::poll) until it answers `None`.
-/// Times must not decrease over all calls. A late host loses nothing: packets leave when they
-/// should have.
+/// The host offers packets, each with a token of its own. It reads
+/// [`next_wakeup`](Self::next_wakeup), and then calls [`poll`](Self::poll), which returns the
+/// tokens, until the result is `None`. Times must not decrease over all calls. A late host loses
+/// nothing: packets leave at their proper times.
 #[derive(Clone, Debug)]
 pub struct QueuedLink<T: Copy> {
     server: Server,
@@ -37,7 +37,7 @@ pub struct QueuedLink<T: Copy> {
     offered: u64,
     discipline: Discipline<T>,
     limit: Limit,
-    /// The packets that wait, unless FQ-CoDel holds them.
+    /// The waiting packets, unless FQ-CoDel holds them.
     fifo: Fifo<T>,
     decided: Decisions<T>,
     service: Option<Service<T>>,
@@ -59,13 +59,13 @@ struct Service<T> {
     packet: Waiting<T>,
     start: Time,
     departure: Time,
-    /// The work that was still to be done at `from`.
+    /// The remaining work at `from`.
     work: u128,
     from: Time,
 }
 
 impl<T: Copy> QueuedLink<T> {
-    /// A link that has never carried a packet. Every random stream is named below `seed`.
+    /// Creates an unused link. Every random stream is named below `seed`.
     ///
     /// # Errors
     /// When the configuration is not valid.
@@ -92,12 +92,11 @@ impl<T: Copy> QueuedLink<T> {
         })
     }
 
-    /// Hands a packet over. The token comes back from [`poll`](Self::poll) when its fate is
-    /// decided: with FQ-CoDel at once, if the limit is exceeded and the packet is among those that
-    /// are dropped.
+    /// Offers a packet. [`poll`](Self::poll) returns the token when the fate is decided. With
+    /// FQ-CoDel that is at once if the limit is exceeded and the packet is dropped for it.
     ///
     /// # Errors
-    /// Why the packet was refused; the token does not come back then.
+    /// Why the packet was refused; its token is not returned then.
     pub fn offer(&mut self, now: Time, packet: Packet, token: T) -> Result<(), DropCause> {
         self.advance(now);
         let number = self.offered;
@@ -160,7 +159,7 @@ impl<T: Copy> QueuedLink<T> {
         Ok(())
     }
 
-    /// When [`poll`](Self::poll) has something to hand back, if nothing else happens before.
+    /// When [`poll`](Self::poll) next has a decision, unless something else happens first.
     pub fn next_wakeup(&self) -> Option<Time> {
         let decided = self.decided.first();
         decided
@@ -168,14 +167,14 @@ impl<T: Copy> QueuedLink<T> {
             .filter(|time| !time.is_never())
     }
 
-    /// The next packet whose fate is decided by `now`, in the order of the decisions.
+    /// The next packet with a fate decided by `now`, in the order of the decisions.
     pub fn poll(&mut self, now: Time) -> Option<Decision<T>> {
         self.advance(now);
         self.decided.take()
     }
 
-    /// Changes the rate for good, in place of any profile. A packet in transmission goes on at the
-    /// new rate with what is left of it; [`Rate::ZERO`] holds it until the next change.
+    /// Changes the rate for good, replacing any profile. The rest of a packet in transmission
+    /// continues at the new rate; [`Rate::ZERO`] holds it until the next change.
     pub fn set_rate(&mut self, now: Time, rate: Rate) {
         self.advance(now);
         let server = &mut self.server;
@@ -192,21 +191,20 @@ impl<T: Copy> QueuedLink<T> {
         server.profile = None;
     }
 
-    /// Changes the propagation delay for good, in place of any profile, for packets that leave
-    /// after `now`. Unless the jitter allows reordering, they do not overtake those on the way.
+    /// Changes the propagation delay for good, replacing any profile, for packets that leave after
+    /// `now`. Unless the jitter allows reordering, they do not overtake packets in flight.
     pub fn set_delay(&mut self, now: Time, delay: Span) {
         self.advance(now);
         self.far_end.set_delay(delay);
     }
 
-    /// Whether arrivals, second copies included, come in the order in which packets leave the
-    /// queue. That is the order of the offers; with FQ-CoDel it is so for the packets of one flow
-    /// only.
+    /// Whether arrivals, duplicates included, are in the order of departure from the queue. That is
+    /// the order of the offers; FQ-CoDel keeps it only within a flow.
     pub fn keeps_order(&self) -> bool {
         self.far_end.keeps_order()
     }
 
-    /// What the link still has to send at `now`.
+    /// The unsent backlog at `now`.
     pub fn backlog(&mut self, now: Time) -> Backlog {
         self.advance(now);
         let (packets, bytes) = self.held();
@@ -241,7 +239,7 @@ impl<T: Copy> QueuedLink<T> {
         }
     }
 
-    /// Puts a packet into the queue of its flow. At the limit other packets, or itself, make room.
+    /// Adds a packet to the queue of its flow. At the limit, other packets or this one are dropped.
     fn share(&mut self, now: Time, packet: Waiting<T>) -> Result<(), DropCause> {
         if !self.limit.has_room(0, 0, packet.packet.bytes) {
             return Err(DropCause::QueueFull);
@@ -279,7 +277,7 @@ impl<T: Copy> QueuedLink<T> {
         )
     }
 
-    /// Lets everything leave that leaves by `now`.
+    /// Processes all departures by `now`.
     fn advance(&mut self, now: Time) {
         while let Some(service) = self.service
             && service.departure <= now
@@ -299,7 +297,7 @@ impl<T: Copy> QueuedLink<T> {
         }
     }
 
-    /// Takes the next packet into service at `now`, when the link is free.
+    /// Starts the service of the next packet at `now`, if the link is free.
     fn serve_next(&mut self, now: Time) {
         let next = match &mut self.discipline {
             Discipline::Codel(codel) => codel.dequeue(

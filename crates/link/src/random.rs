@@ -6,8 +6,8 @@ use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
 /// A stream of random numbers that is the same on every machine.
 ///
-/// xoshiro256++ (Blackman and Vigna 2021), started from a [`Seed`] through SplitMix64. Every draw
-/// below says how many words of the stream it takes, so that two runs which differ in one place
+/// xoshiro256++ (Blackman and Vigna 2021), seeded from a [`Seed`] through SplitMix64. Every draw
+/// below states how many words of the stream it uses, so that two runs that differ in one place
 /// stay in step elsewhere.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Random(Xoshiro256PlusPlus);
@@ -29,9 +29,9 @@ impl Random {
         (self.bits() >> 11) as f64 * SCALE
     }
 
-    /// A whole number in [0, `bound`), exactly uniform; zero when `bound` is zero.
+    /// A whole number in [0, `bound`), exactly uniform; zero if `bound` is zero.
     ///
-    /// Takes one word, and with probability below `bound` / 2⁶⁴ more (Lemire 2019, rejection).
+    /// Uses one word, and with probability below `bound` / 2⁶⁴ more (Lemire 2019, rejection).
     pub fn below(&mut self, bound: u64) -> u64 {
         let mut product = u128::from(self.bits()) * u128::from(bound);
         if (product as u64) < bound {
@@ -74,9 +74,9 @@ mod tests {
 
     #[test]
     fn the_stream_is_the_published_one() {
-        // xoshiro256++ from SplitMix64 of zero; worked by the reference recurrences:
-        // s = (e220a8397b1dcdaf, 6e789e6aa1b965f4, 06c45d188009454f, f88bb8a8724c81ec),
-        // first output rotl(s0 + s3, 23) + s0.
+        // xoshiro256++ from SplitMix64 of zero, by the reference recurrences: s =
+        // (e220a8397b1dcdaf, 6e789e6aa1b965f4, 06c45d188009454f, f88bb8a8724c81ec), first output
+        // rotl(s0 + s3, 23) + s0.
         let (s0, s3) = (0xe220_a839_7b1d_cdaf_u64, 0xf88b_b8a8_724c_81ec_u64);
         let first = s0.wrapping_add(s3).rotate_left(23).wrapping_add(s0);
         assert_eq!(Random::new(Seed::new(0)).bits(), first);

@@ -1,8 +1,9 @@
 //! Random early detection.
 //!
-//! A queue that drops before it is full tells senders apart from a burst: it follows a slow average
-//! of its length, and drops an arriving packet with a probability that grows with the average and
-//! with the number of packets since the last drop, which spaces drops evenly over the flows.
+//! A queue that drops before it is full distinguishes senders from a burst. It follows a slow
+//! average of its length. It drops an arriving packet with a probability that grows with the
+//! average and with the number of packets since the last drop, which spaces drops evenly over the
+//! flows.
 //!
 //! ```text
 //! avg ← (1 − w)·avg + w·q                                 on every arrival
@@ -15,11 +16,11 @@
 //! Source: S. Floyd and V. Jacobson, "Random Early Detection Gateways for Congestion Avoidance",
 //! 1993, figure 2; gentle: S. Floyd, "Recommendation on using the gentle variant of RED", 2000.
 //! Differs from the source in, each to agree with ns-2 2.35: 1. `q` counts waiting packets, not the
-//! one in transmission, and the idle time starts when the link has nothing left at all. 2. the
-//! arrival that ends an idle time also averages in its empty queue, hence m + 1. 3. the first
-//! packet after the average crosses the minimum is let through and counts as the first since a
-//! drop. 4. nothing is dropped early while no more than one packet (or byte) waits. 5. a full queue
-//! resets the count, as a drop does.
+//! one in transmission, and the idle time starts when the link is completely empty. 2. the arrival
+//! that ends an idle time also averages in its empty queue, hence m + 1. 3. the first packet after
+//! the average crosses the minimum is admitted and counts as the first since a drop. 4. no packet
+//! is dropped early while at most one packet (or byte) waits. 5. a full queue resets the count, as
+//! a drop does.
 //! 6. `wait`. 7. in byte mode the count is `⌊bytes / mean⌋`, and the probability is scaled by the
 //!    size of the packet after the count is applied, not before. Unlike ns-2, m is computed in
 //!    integers: an idle time of exactly m packets is m, where a double may say m − 1.
@@ -31,7 +32,7 @@ use crate::clock::WORK_PER_BYTE;
 use crate::outcome::Packet;
 use crate::queue::{RedConfig, RedUnit};
 
-/// What random early detection decides on arrival.
+/// The decision of random early detection on arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     Drop,
@@ -39,14 +40,14 @@ pub(crate) enum Verdict {
     Pass,
 }
 
-/// The link as an arriving packet finds it.
+/// The state of the link at the arrival of a packet.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Found {
-    /// Packets that wait, without the one in service.
+    /// Waiting packets, without the one in service.
     pub(crate) packets: usize,
     /// Their bytes.
     pub(crate) bytes: u64,
-    /// For how long the link has had nothing to send, and its rate, if it has nothing now.
+    /// If the link is idle: for how long, and its rate.
     pub(crate) idle: Option<(Span, Rate)>,
 }
 
@@ -72,7 +73,7 @@ pub(crate) struct Red {
 }
 
 impl Red {
-    /// The state of a queue that has never held a packet.
+    /// Creates the state of an unused queue.
     pub(crate) fn new(config: &RedConfig, seed: Seed) -> Self {
         let mean_packet = config.mean_packet.get().max(1);
         let scale = match config.unit {
@@ -102,7 +103,7 @@ impl Red {
         self.average
     }
 
-    /// Takes note of an arrival and decides about it. One random number where chance decides, else
+    /// Records an arrival and decides about it. Uses one random number if chance decides, else
     /// none.
     pub(crate) fn arrive(&mut self, found: &Found, packet: Packet) -> Verdict {
         let (queue, waiting) = match self.unit {
@@ -153,7 +154,7 @@ impl Red {
         }
     }
 
-    /// The queue was full when the packet of the last [`Red::arrive`] came.
+    /// The queue was full at the arrival of the last [`Red::arrive`].
     pub(crate) fn overflow(&mut self) {
         self.reset_count();
     }
@@ -163,14 +164,14 @@ impl Red {
         self.count_bytes = 0;
     }
 
-    /// How many packets of mean size the link could have sent while it idled.
+    /// How many packets of mean size the link could have sent during the idle time.
     fn typical_packets(&self, idle: Span, rate: Rate) -> u64 {
         let work = u128::from(rate.as_bps()) * u128::from(idle.as_nanos());
         let packets = work / (u128::from(WORK_PER_BYTE) * u128::from(self.mean_packet));
         u64::try_from(packets).unwrap_or(u64::MAX)
     }
 
-    /// The probability of a drop now, drops being spaced.
+    /// The probability of a drop now, with spacing.
     fn probability(&self, bytes: u32) -> f64 {
         let over = self.average - self.maximum;
         let base = if over >= 0.0 {
@@ -230,7 +231,7 @@ mod tests {
     #[test]
     fn the_average_follows_the_queue_and_decays_on_an_idle_link() {
         let mut red = Red::new(&config(), Seed::new(0));
-        // 0 → 2 → 3 → 3.5: half way to 4 each time.
+        // 0 → 2 → 3 → 3.5: half of the distance to 4 each time.
         for (queue, average) in [(4, 2.0), (4, 3.0), (4, 3.5), (0, 1.75)] {
             red.arrive(&busy(queue), PACKET);
             assert_eq!(red.average(), average);
@@ -270,8 +271,8 @@ mod tests {
     #[test]
     fn the_probability_grows_with_the_average_and_the_count() {
         let mut red = Red::new(&config(), Seed::new(0));
-        // Half way between 5 and 15 the base probability is 0.05; gentle: half way from 15 to 30 it
-        // is 0.1 + 0.9 / 2 = 0.55.
+        // Half way between 5 and 15, the base probability is 0.05; gentle: half way from 15 to 30,
+        // it is 0.1 + 0.9 / 2 = 0.55.
         for (average, count, expected) in [
             (10.0, 0, 0.05),
             (10.0, 10, 0.05 / 0.5),
@@ -338,7 +339,7 @@ mod tests {
                 "{average}"
             );
         }
-        // Above the minimum for the second time with a count that makes a drop certain: a mark.
+        // Above the minimum for the second time with a count that forces a drop: a mark.
         let mut red = Red::new(&marking, Seed::new(0));
         (red.average, red.is_above, red.count) = (10.0, true, 1_000);
         assert_eq!(red.arrive(&busy(10), packet), Verdict::Mark);

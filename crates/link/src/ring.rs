@@ -1,4 +1,4 @@
-//! What is queued or in service, known from departure times alone.
+//! Packets queued or in service, derived from departure times alone.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -7,11 +7,10 @@ use comity_units::Time;
 
 use crate::queue::Limit;
 
-/// The departures of all packets that are still in the link, in order.
+/// The departures of all packets still in the link, in order.
 ///
-/// A packet is in the link until its departure, which is known when it is handed over; entries
-/// whose time has passed are taken out only when somebody asks. A ring that keeps no records stays
-/// empty and allocates nothing.
+/// A packet is in the link until its departure, which is known at the offer. Expired entries are
+/// removed only on access. A ring without records stays empty and allocates nothing.
 ///
 /// The slots are a power of two in number, so that an index wraps with one `and`.
 #[derive(Clone, Debug)]
@@ -20,7 +19,7 @@ pub(crate) struct Ring {
     /// The first entry and the number of entries, counted without wrapping.
     first: u32,
     count: u32,
-    /// How many entries were made since one of another size.
+    /// The number of entries since one of another size.
     alike: u32,
     bytes: u64,
     limit: Limit,
@@ -30,10 +29,10 @@ pub(crate) struct Ring {
 /// What a ring records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Records {
-    /// Nothing: no limit asks for it.
+    /// Nothing: no limit requires it.
     Nothing,
-    /// Nothing so far: all packets since the link was idle last have one size, so that the clock
-    /// alone says when each leaves.
+    /// Nothing so far: all packets since the link was idle have one size, so the clock alone
+    /// determines their departures.
     Implied,
     /// Every departure.
     Departures,
@@ -45,7 +44,7 @@ struct Leaving {
     bytes: u32,
 }
 
-/// So many packets of one size make it likely that more of it follow.
+/// After this many packets of one size, more of it will probably follow.
 const ALIKE: u32 = 16;
 
 impl Ring {
@@ -77,7 +76,7 @@ impl Ring {
         self.limit
     }
 
-    /// The entry `offset` places behind the first slot in use, whether it holds a packet or not.
+    /// The entry `offset` slots behind the first one in use, whether it holds a packet or not.
     #[inline]
     fn slot(&self, offset: u32) -> Option<&Leaving> {
         let mask = self.slots.len().wrapping_sub(1);
@@ -90,15 +89,15 @@ impl Ring {
         if self.count == 0 { None } else { self.slot(0) }
     }
 
-    /// Begins anew with a link whose departures the clock can tell for now.
+    /// Restarts with a link whose clock determines the departures for now.
     pub(crate) fn imply(&mut self) {
         self.records = Records::Implied;
         self.count = 0;
         self.bytes = 0;
     }
 
-    /// Records every departure from now on, and those of packets of `bytes` each that are on their
-    /// way.
+    /// Records every departure from now on, and those of packets of `bytes` each that are still in
+    /// the link.
     pub(crate) fn record(&mut self, departures: impl Iterator<Item = Time>, bytes: u32) {
         self.records = Records::Departures;
         self.alike = 0;
@@ -107,7 +106,7 @@ impl Ring {
         }
     }
 
-    /// Forgets what has left by `now`.
+    /// Removes departures up to `now`.
     #[inline]
     pub(crate) fn expire(&mut self, now: Time) {
         while let Some(&front) = self.front()
@@ -125,12 +124,12 @@ impl Ring {
         self.limit.has_room(self.packets(), self.bytes, bytes)
     }
 
-    /// Whether all entries have one size, and will probably have it for a while.
+    /// Whether all entries have one size, and will probably keep it.
     pub(crate) fn is_uniform(&self) -> bool {
         self.alike >= self.count.max(ALIKE)
     }
 
-    /// Notes that the packet pushed last has another size than the one before.
+    /// Records that the last packet has another size than the one before.
     pub(crate) fn change_size(&mut self) {
         self.alike = 0;
     }
@@ -150,7 +149,7 @@ impl Ring {
         self.bytes += u64::from(bytes);
     }
 
-    /// Doubles the slots and puts the entries in order.
+    /// Doubles the slots and sorts the entries.
     #[cold]
     fn grow(&mut self) {
         let mut slots = Vec::with_capacity((self.slots.len() * 2).max(4));
@@ -175,7 +174,7 @@ impl Ring {
         self.bytes
     }
 
-    /// Packets and bytes that wait, without the packet in service.
+    /// Waiting packets and bytes, without the packet in service.
     pub(crate) fn waiting(&self) -> (usize, u64) {
         let in_service = self.front().map_or(0, |front| u64::from(front.bytes));
         (self.packets().saturating_sub(1), self.bytes - in_service)

@@ -1,6 +1,6 @@
-//! Recorded rates: reading them, and what they mean.
+//! Recorded rates: parsing and meaning.
 //!
-//! Two text forms are read. A **mahimahi** trace has one whole number a line, the millisecond of an
+//! It reads two text forms. A **mahimahi** trace has one whole number a line, the millisecond of an
 //! opportunity to deliver 1,504 bytes; the whole trace repeats for ever. A **step** trace has a
 //! time and a value a line, `0s, 1.5Mbps`, with units, and `#` starts a comment.
 //!
@@ -16,15 +16,16 @@ use core::str::FromStr;
 
 use comity_units::{Bytes, ParseError, Rate, Span, Time};
 
-/// When a link could deliver, as recorded by mahimahi (Netravali et al. 2015) and its kin.
+/// The delivery opportunities of a link, as recorded by mahimahi (Netravali et al. 2015) and
+/// similar tools.
 ///
-/// Each opportunity delivers up to [`DeliveryTrace::OPPORTUNITY`] bytes at one instant. Packets in
-/// line at that instant share them: the rest of one opportunity begins the next packet, and a
-/// packet leaves with the opportunity that covers its last byte. What finds no packet in line is
-/// gone: a packet handed over at the very instant of an opportunity has missed it. After the last
-/// line the trace repeats, shifted by its period, which is the time of the last line.
+/// Each opportunity delivers up to [`DeliveryTrace::OPPORTUNITY`] bytes at one instant. Waiting
+/// packets share it: its rest begins the next packet, and a packet leaves with the opportunity that
+/// covers its last byte. Unused opportunities are lost, also for a packet offered at that very
+/// instant. After the last line the trace repeats, shifted by its period, which is the time of the
+/// last line.
 ///
-/// Cheap to clone: copies share the record.
+/// Cheap to clone: clones share the record.
 #[derive(Clone, PartialEq, Eq)]
 pub struct DeliveryTrace {
     /// Milliseconds, in order, the last one above zero.
@@ -32,18 +33,18 @@ pub struct DeliveryTrace {
 }
 
 impl DeliveryTrace {
-    /// Bytes that one opportunity can deliver: an Ethernet payload and the 4 bytes of a TUN header.
+    /// The bytes of one opportunity: an Ethernet payload and the 4 bytes of a TUN header.
     pub const OPPORTUNITY: u32 = 1_504;
-    /// The most opportunities that a trace can have.
+    /// The maximum number of opportunities in a trace.
     pub const MAX_OPPORTUNITIES: usize = 1 << 24;
-    /// The most opportunities in one millisecond, 120 Gb/s.
+    /// The maximum number of opportunities in one millisecond, 120 Gb/s.
     pub const MAX_PER_MILLISECOND: usize = 10_000;
 
-    /// A trace of opportunities at these milliseconds.
+    /// Creates a trace of opportunities at these milliseconds.
     ///
     /// # Errors
-    /// When there is none, when they decrease, when the last is at zero, and beyond the bounds
-    /// above. The error counts from line 1.
+    /// If there are none, if they decrease, if the last is at zero, and beyond the bounds above.
+    /// The error counts from line 1.
     pub fn new(milliseconds: impl IntoIterator<Item = u32>) -> Result<Self, TraceError> {
         let mut trace = Builder::default();
         for millisecond in milliseconds {
@@ -56,7 +57,7 @@ impl DeliveryTrace {
         trace.build()
     }
 
-    /// How many opportunities the trace has before it repeats.
+    /// The number of opportunities before the trace repeats.
     pub fn opportunities(&self) -> usize {
         self.milliseconds.len()
     }
@@ -72,7 +73,7 @@ impl DeliveryTrace {
         Rate::of(Bytes::new(bytes), self.period())
     }
 
-    /// How many opportunities have passed by `time`, that instant included.
+    /// The number of opportunities up to `time`, that instant included.
     pub(crate) fn passed_by(&self, time: Time) -> u64 {
         let (nanos, period) = (time.as_nanos(), self.period().as_nanos());
         let (repetition, offset) = (nanos / period, nanos % period);
@@ -83,7 +84,7 @@ impl DeliveryTrace {
         repetition * self.milliseconds.len() as u64 + within as u64
     }
 
-    /// When the opportunity with this number, counted over all repetitions, comes.
+    /// The time of the opportunity with this number, counted over all repetitions.
     pub(crate) fn time_of(&self, number: u64) -> Time {
         let count = self.milliseconds.len() as u64;
         let (repetition, index) = (number / count, number % count);
@@ -109,10 +110,10 @@ impl fmt::Debug for DeliveryTrace {
 
 const NANOS_PER_MILLISECOND: u64 = 1_000_000;
 
-/// The most steps that a step trace can have.
+/// The maximum number of steps in a step trace.
 pub const MAX_STEPS: usize = 1 << 20;
 
-/// Why a trace cannot be read: which line, what stands there, and what was expected.
+/// Why a trace is invalid: the line, its text, and the expected form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TraceError {
     line: usize,
@@ -120,7 +121,7 @@ pub struct TraceError {
     kind: TraceErrorKind,
 }
 
-/// What is wrong with a line of a trace.
+/// The fault of a line in a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TraceErrorKind {
@@ -140,7 +141,7 @@ pub enum TraceErrorKind {
     },
     /// The trace ends without any opportunity or step.
     Empty,
-    /// The last opportunity is at zero, so that the trace would repeat without end in no time.
+    /// The last opportunity is at zero, so the period would be zero.
     NoPeriod,
     /// A step is not a time, a comma and a value.
     NoStep,
@@ -166,7 +167,7 @@ impl TraceError {
         &self.text
     }
 
-    /// What is wrong with it.
+    /// The fault.
     pub const fn kind(&self) -> TraceErrorKind {
         self.kind
     }
@@ -223,9 +224,9 @@ impl core::error::Error for TraceError {
 /// Reads a mahimahi trace.
 ///
 /// # Errors
-/// The first line that is not a whole number, that decreases or that passes a bound of
+/// The first line that is not a whole number, that decreases or that exceeds a bound of
 /// [`DeliveryTrace`]; a trace that is empty or ends at millisecond zero. Blank lines are refused,
-/// as mahimahi does.
+/// as in mahimahi.
 ///
 /// ```
 /// use comity_link::parse_mahimahi;
@@ -254,14 +255,14 @@ pub fn parse_mahimahi(text: &str) -> Result<DeliveryTrace, TraceError> {
     trace.build()
 }
 
-/// Reads a trace of rates, `time, rate` a line, for
+/// Parses a trace of rates, `time, rate` a line, for
 /// [`RateProfile::Steps`](crate::RateProfile::Steps).
 ///
-/// Times count from the start of the run and increase strictly. What follows `#` is a comment;
-/// blank lines are skipped.
+/// Times count from the start of the run and strictly increase. Text after `#` is a comment; blank
+/// lines are skipped.
 ///
 /// # Errors
-/// The first line that is no step, and a trace without steps or with more than [`MAX_STEPS`].
+/// The first line that is not a step, and a trace without steps or with more than [`MAX_STEPS`].
 ///
 /// ```
 /// use comity_link::parse_steps;
@@ -274,7 +275,7 @@ pub fn parse_steps(text: &str) -> Result<Vec<(Time, Rate)>, TraceError> {
     parse_timed(text)
 }
 
-/// Reads a trace of delays, `time, delay` a line, for
+/// Parses a trace of delays, `time, delay` a line, for
 /// [`DelayProfile::Steps`](crate::DelayProfile::Steps), in the form of [`parse_steps`].
 ///
 /// # Errors
@@ -365,7 +366,7 @@ const fn at_end(lines: usize, kind: TraceErrorKind) -> TraceError {
     }
 }
 
-/// The beginning of a line, enough to find it again.
+/// The beginning of a line, enough to identify it.
 fn excerpt(line: &str) -> String {
     const MOST: usize = 60;
     let mut text: String = line.chars().take(MOST).collect();

@@ -1,4 +1,4 @@
-//! Packets that wait in a queued link, and those whose fate is decided.
+//! Waiting packets of a queued link, and decided ones.
 
 use alloc::collections::VecDeque;
 
@@ -7,12 +7,12 @@ use comity_units::Time;
 use crate::codel::Store;
 use crate::outcome::{DropCause, Outcome, Packet};
 
-/// A packet that the link hands back.
+/// A packet that the link returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Decision<T> {
     /// The host's own token.
     pub token: T,
-    /// What became of it.
+    /// Its fate.
     pub outcome: Outcome,
 }
 
@@ -27,7 +27,7 @@ pub(crate) struct Waiting<T> {
     pub(crate) marked: bool,
 }
 
-/// Packets that leave in the order in which they came.
+/// Packets that leave in the order of their arrival.
 #[derive(Clone, Debug)]
 pub(crate) struct Fifo<T> {
     waiting: VecDeque<Waiting<T>>,
@@ -64,7 +64,7 @@ impl<T> Fifo<T> {
     }
 }
 
-/// Packets whose fate is decided and that are not handed back yet, in the order of the decisions.
+/// Decided packets that were not returned yet, in the order of the decisions.
 #[derive(Clone, Debug)]
 pub(crate) struct Decisions<T>(VecDeque<(Time, Decision<T>)>);
 
@@ -89,10 +89,10 @@ impl<T> Decisions<T> {
     }
 }
 
-/// A first-in-first-out queue as controlled delay sees it.
+/// A first-in-first-out queue under controlled delay.
 pub(crate) struct Controlled<'a, T> {
     pub(crate) fifo: &'a mut Fifo<T>,
-    /// Bytes that wait in other queues before the same link.
+    /// Waiting bytes in other queues of the same link.
     pub(crate) elsewhere: u64,
     pub(crate) decided: &'a mut Decisions<T>,
     pub(crate) now: Time,

@@ -1,4 +1,4 @@
-//! Links against results that can be worked out without a simulation.
+//! Links against results known without a simulation.
 
 use comity_link::{
     AnalyticLink, DelayProfile, DropCause, Limit, LinkConfig, Outcome, Packet, Passage, Queue,
@@ -21,9 +21,9 @@ fn carried(outcome: Outcome) -> Passage {
     }
 }
 
-/// 1,000 B every 5 ms into 1 Mb/s (8 ms each) with room for three: per 40 ms eight packets come and
-/// five leave. Worked by hand: the link fills at 10 ms, and from 30 ms on the offers at 30, 45 and
-/// 55 ms (mod 40 ms) find three packets in it.
+/// 1,000 B every 5 ms into 1 Mb/s (8 ms each) with room for three: per 40 ms eight packets arrive
+/// and five leave. By hand: the link fills at 10 ms, and from 30 ms on the offers at 30, 45 and 55
+/// ms (mod 40 ms) find three packets in it.
 #[test]
 fn constant_bit_rate_into_drop_tail() {
     let config = LinkConfig {
@@ -55,7 +55,7 @@ fn constant_bit_rate_into_drop_tail() {
             sent += 1;
         }
     }
-    // 1,000 periods, less the drops at 5 and 15 ms that the filling queue spares.
+    // 1,000 periods, minus the drops at 5 and 15 ms before the queue is full.
     assert_eq!((sent, dropped), (5_002, 2_998));
 }
 
@@ -63,7 +63,7 @@ fn constant_bit_rate_into_drop_tail() {
 /// of 3,000 B, and at the boundary a packet fits exactly. 1 Mb/s: 1,000 bytes take 8 ms. Room for
 /// three.
 #[test]
-fn another_packet_of_the_same_size_is_taken_without_counting() {
+fn another_packet_of_the_same_size_is_accepted_without_counting() {
     let mut link = AnalyticLink::new(
         &LinkConfig {
             queue: Queue::DropTail(Limit::Packets(3)),
@@ -73,7 +73,7 @@ fn another_packet_of_the_same_size_is_taken_without_counting() {
     )
     .unwrap();
     let at = Time::from_millis;
-    assert_eq!(link.offer_another(at(0), 1_000), None, "no packet before");
+    assert_eq!(link.offer_another(at(0), 1_000), None, "no earlier packet");
     assert_eq!(carried(link.offer(at(0), packet(1_000))).departure, at(8));
     assert_eq!(link.offer_another(at(0), 500), None, "another size");
     let second = link.offer_another(at(0), 1_000).unwrap();
@@ -82,15 +82,18 @@ fn another_packet_of_the_same_size_is_taken_without_counting() {
         [at(8), at(16), at(17)]
     );
     assert_eq!(link.offer_another(at(0), 1_000).unwrap().departure, at(24));
-    assert_eq!(link.offer_another(at(7), 1_000), None, "three are there");
+    assert_eq!(
+        link.offer_another(at(7), 1_000),
+        None,
+        "three are in the link"
+    );
     assert_eq!(
         link.offer(at(7), packet(1_000)),
         Outcome::Dropped(DropCause::QueueFull)
     );
-    // Two and the one that has just left.
+    // Two waiting ones and the one that has just left.
     assert_eq!(link.offer_another(at(8), 1_000).unwrap().departure, at(32));
-    // A second size among them has the departures written down, and then one packet too many is
-    // refused too.
+    // A second size among them starts the records, which then also refuse one packet too many.
     assert_eq!(carried(link.offer(at(16), packet(500))).departure, at(36));
     assert_eq!(link.offer_another(at(16), 500), None);
     assert_eq!(
@@ -101,8 +104,7 @@ fn another_packet_of_the_same_size_is_taken_without_counting() {
     assert_eq!(link.backlog(at(24)).bytes, Bytes::new(1_500));
 }
 
-/// The same link: a packet of another size that is dropped has the departures written down all the
-/// same.
+/// The same link: a dropped packet of another size starts the records too.
 #[test]
 fn a_dropped_packet_of_another_size_leaves_no_gap_in_the_records() {
     let mut link = AnalyticLink::new(
@@ -126,7 +128,7 @@ fn a_dropped_packet_of_another_size_leaves_no_gap_in_the_records() {
 }
 
 #[test]
-fn a_limit_in_bytes_counts_what_is_in_service() {
+fn a_limit_in_bytes_counts_the_packet_in_service() {
     let config = LinkConfig {
         queue: Queue::DropTail(Limit::Bytes(Bytes::new(3_000))),
         ..LinkConfig::new(Rate::from_mbps(1), Span::ZERO)
@@ -170,10 +172,10 @@ fn a_limit_in_bytes_counts_what_is_in_service() {
 /// W = ρ · D / (2 · (1 − ρ))           (Pollaczek and Khinchine)
 /// ```
 ///
-/// The mean of 40 batches of 50,000 packets has to lie within four of its standard errors, and that
-/// error has to be below 1.5 % of the value, so that the bound says something.
+/// The mean of 40 batches of 50,000 packets must lie within four of its standard errors, and that
+/// error must be below 1.5 % of the value for a meaningful bound.
 #[test]
-fn poisson_arrivals_wait_as_long_as_the_formula_says() {
+fn poisson_arrivals_wait_as_long_as_the_formula_predicts() {
     const BATCHES: u32 = 40;
     const BATCH: u32 = 50_000;
     let service = 1e6; // 125 B at 1 Mb/s take 1 ms.
@@ -234,7 +236,7 @@ fn a_packet_across_rate_steps_takes_the_right_time() {
 }
 
 #[test]
-fn backlog_without_records_is_what_the_clock_still_has_to_send() {
+fn backlog_without_records_is_the_remaining_work_of_the_clock() {
     let mut link = AnalyticLink::new(
         &LinkConfig::new(Rate::from_mbps(1), Span::ZERO),
         Seed::new(0),
@@ -286,8 +288,8 @@ fn backlog_without_records_is_what_the_clock_still_has_to_send() {
     }
 }
 
-/// A delay that falls from 50 ms to 10 ms at 100 ms: what leaves at 99 ms arrives at 149 ms, and
-/// what leaves at 101 ms would overtake it and arrives with it.
+/// A delay that falls from 50 ms to 10 ms at 100 ms: a packet that leaves at 99 ms arrives at 149
+/// ms. One that leaves at 101 ms would overtake it, and arrives with it.
 #[test]
 fn a_delay_step_down_does_not_reorder() {
     let steps = vec![
@@ -317,10 +319,10 @@ fn a_delay_step_down_does_not_reorder() {
     }
 }
 
-/// A queued link whose rate is set while a packet of 1,000 B is in service: 1 Mb/s for 4 ms,
-/// nothing for 6 ms, 2 Mb/s for the other half. The next one takes the new rate whole.
+/// A queued link with a new rate while a packet of 1,000 B is in service: 1 Mb/s for 4 ms, nothing
+/// for 6 ms, 2 Mb/s for the other half. The next packet uses only the new rate.
 #[test]
-fn setting_the_rate_rescales_what_is_left() {
+fn setting_the_rate_rescales_the_remaining_work() {
     let config = LinkConfig::new(Rate::from_mbps(1), Span::from_millis(5));
     let mut link = QueuedLink::new(&config, Seed::new(0)).unwrap();
     for token in 0..2 {

@@ -16,7 +16,7 @@ fn config(codel: CodelConfig) -> LinkConfig {
     }
 }
 
-/// What a host gets back, by number of the packet.
+/// The decisions for a host, by packet number.
 fn run(link: &mut QueuedLink<usize>, offers: &[(Time, Packet)]) -> Vec<Outcome> {
     let mut outcomes = vec![None; offers.len()];
     let mut set = |token: usize, outcome: Outcome| {
@@ -43,10 +43,10 @@ fn run(link: &mut QueuedLink<usize>, offers: &[(Time, Packet)]) -> Vec<Outcome> 
 }
 
 /// A 1,000 B packet each millisecond at 4 Mb/s (2 ms each): packet k leaves the queue at 2k ms
-/// after k ms.
+/// after a delay of k ms.
 ///
-/// Worked by hand: the wait reaches 5 ms with packet 5 at 10 ms, so 110 ms is the first time to
-/// drop, and packet 55, first in line then, goes. The next drops are due at
+/// By hand: the delay reaches 5 ms with packet 5 at 10 ms. The first drop is therefore due at 110
+/// ms, and hits packet 55, which is then first in line. The next drops are due at
 ///
 /// ```text
 /// 210                              → at 210 ms packet 106
@@ -86,10 +86,10 @@ fn the_drop_schedule_worked_by_hand() {
     );
 }
 
-/// The same with marks: nothing is dropped, each mark is where a drop would be due, and since a
-/// marked packet is sent instead of its successor, packet k still leaves the queue at 2k ms.
+/// The same with marks: no packet is dropped, and each mark replaces a drop. A marked packet is
+/// sent instead of its successor, so packet k still leaves the queue at 2k ms.
 #[test]
-fn marks_stand_where_drops_are_due() {
+fn marks_replace_due_drops() {
     let codel = CodelConfig {
         ecn: true,
         ..CodelConfig::default()
@@ -113,9 +113,9 @@ fn marks_stand_where_drops_are_due() {
     assert_eq!(marked[..6], [110, 210, 282, 340, 390, 434]);
 }
 
-/// 1,500 B each 100 ms at 120 kb/s, two ahead from the start: each waits 200 ms, far above the
-/// target, and exactly one is left behind each. That is one full packet, hence no queue to control;
-/// were the largest packet a byte smaller, it would be one.
+/// 1,500 B each 100 ms at 120 kb/s, with two packets ahead from the start. Each waits 200 ms, far
+/// above the target, and leaves exactly one behind. One full packet is no queue to control; it
+/// would be one if the largest packet were a byte smaller.
 #[test]
 fn one_full_packet_behind_is_no_queue() {
     let packet = Packet {
@@ -149,13 +149,13 @@ fn one_full_packet_behind_is_no_queue() {
 }
 
 #[test]
-fn an_analytic_link_refuses_and_says_what_to_use() {
+fn an_analytic_link_refuses_and_names_the_alternative() {
     let error = AnalyticLink::new(&config(CodelConfig::default()), Seed::new(0)).unwrap_err();
     assert_eq!(error, ConfigError::NeedsQueuedLink);
     assert!(error.to_string().contains("queued link"), "{error}");
 }
 
-/// The RFC's pseudo-code, read literally: signed times, floating-point control law, no options.
+/// The RFC's pseudo-code literally: signed times, floating-point drop intervals, no options.
 struct Literal {
     target: i64,
     interval: i64,
@@ -234,8 +234,8 @@ impl Literal {
             if self.queue.is_empty() && next < offers.len() {
                 free_at = free_at.max(offers[next].0.as_nanos() as i64);
             }
-            // Everything offered before the link turns to the queue; at an idle link the first
-            // packet is taken by itself.
+            // Everything offered before the link reads the queue; an idle link removes the first
+            // packet by itself.
             let is_idle = self.queue.is_empty();
             while next < offers.len() {
                 let (at, packet) = offers[next];

@@ -1,5 +1,4 @@
-//! FQ-CoDel against RFC 8290 read literally, and what it promises: equal shares, sparse flows
-//! first.
+//! FQ-CoDel against a literal RFC 8290, and its guarantees: equal shares, sparse flows first.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -32,7 +31,7 @@ const fn packet(flow: u64, bytes: u32) -> Packet {
     }
 }
 
-/// What a host gets back, by number of the packet.
+/// The decisions for a host, by packet number.
 fn run(link: &mut QueuedLink<usize>, offers: &[(Time, Packet)]) -> Vec<Outcome> {
     let mut outcomes = vec![None; offers.len()];
     let mut set = |token: usize, outcome: Outcome| {
@@ -71,7 +70,7 @@ fn constant_rates(senders: &[(u64, u32)], length: Span) -> Vec<(Time, Packet)> {
     offers
 }
 
-/// Bytes of each flow that left in the last of three equal parts of the run.
+/// The bytes of each flow that left in the last third of the run.
 fn late_bytes(offers: &[(Time, Packet)], outcomes: &[Outcome], length: Span) -> BTreeMap<u64, u64> {
     let watched = Time::ZERO + length / 3 * 2..Time::ZERO + length;
     let mut bytes = BTreeMap::new();
@@ -106,7 +105,7 @@ fn greedy_senders_of_different_rates_and_sizes_get_equal_shares() {
     }
     assert_eq!(shares.len(), 4);
 
-    // A drop-tail queue shares by rates of arrival instead.
+    // A drop-tail queue shares in proportion to the arrival rates instead.
     let drop_tail = config(Queue::DropTail(Limit::Packets(100)));
     let outcomes = run(
         &mut QueuedLink::new(&drop_tail, Seed::new(3)).unwrap(),
@@ -142,8 +141,8 @@ fn two_flows_in_one_queue_share_its_turn() {
 }
 
 /// Five greedy flows, and three sparse ones that send 500 B each at one instant, every 50 ms. A
-/// sparse packet waits for what is in transmission, 1,500 B at most, and for the other new flows,
-/// which have less than a quantum: 500 B each.
+/// sparse packet waits for the packet in transmission, at most 1,500 B, and for the other new
+/// flows, which have less than a quantum: 500 B each.
 #[test]
 fn sparse_flows_wait_for_other_new_flows_only() {
     let length = Span::from_secs(5);
@@ -170,15 +169,12 @@ fn sparse_flows_wait_for_other_new_flows_only() {
     let bound = (1_500 + 2 * 500) * NANOS_PER_BYTE;
     let longest = *waits.iter().max().unwrap();
     assert!(longest <= bound, "{longest} ns, at most {bound}");
-    assert!(
-        longest > bound / 2,
-        "{longest} ns: nothing was put to the test"
-    );
+    assert!(longest > bound / 2, "{longest} ns: nothing was tested");
 }
 
-/// Eight packets of flow 0 and three of flow 1 at once, ten have room. The last makes eleven: flow
-/// 0, of which one is in transmission and seven wait, loses half of its 7,000 B, which takes four
-/// packets.
+/// Eight packets of flow 0 and three of flow 1 at once, with room for ten. The last makes eleven.
+/// Flow 0 has one packet in transmission and seven waiting. It loses half of its 7,000 B, which are
+/// four packets.
 #[test]
 fn the_longest_queue_makes_room_from_its_head() {
     let offers: Vec<(Time, Packet)> = [0; 8]
@@ -195,7 +191,7 @@ fn the_longest_queue_makes_room_from_its_head() {
         for (token, &(at, packet)) in offers.iter().enumerate() {
             assert_eq!(link.offer(at, packet, token), Ok(()));
         }
-        // They come back at once.
+        // They are returned at once.
         let now = Time::from_millis(1);
         assert_eq!(link.next_wakeup(), Some(now));
         let mut dropped = Vec::new();
@@ -224,7 +220,7 @@ fn a_packet_larger_than_the_limit_is_refused_and_costs_nobody_anything() {
 }
 
 #[test]
-fn senders_that_understand_marks_lose_nothing_to_codel() {
+fn ecn_capable_senders_lose_nothing_to_codel() {
     let length = Span::from_secs(5);
     let mut offers = constant_rates(&[(3_000, 1_000), (3_000, 1_000)], length);
     for (_, packet) in &mut offers {
@@ -264,9 +260,9 @@ fn senders_that_understand_marks_lose_nothing_to_codel() {
     );
 }
 
-/// Named packets are lost although another flow overtakes them.
+/// Listed packets are lost although another flow overtakes them.
 #[test]
-fn losses_of_named_packets_find_them_out_of_order() {
+fn listed_packets_are_lost_out_of_order() {
     let lossy = LinkConfig {
         losses: vec![Loss {
             model: LossModel::Packets(vec![2, 4]),
@@ -290,15 +286,15 @@ fn losses_of_named_packets_find_them_out_of_order() {
 }
 
 #[test]
-fn an_analytic_link_refuses_and_says_what_to_use() {
+fn an_analytic_link_refuses_and_names_the_alternative() {
     let queue = Queue::FqCodel(FqCodelConfig::default());
     let error = AnalyticLink::new(&config(queue), Seed::new(0)).unwrap_err();
     assert_eq!(error, ConfigError::NeedsQueuedLink);
     assert!(error.to_string().contains("queued link"), "{error}");
 }
 
-/// The scheduler of RFC 8290 and the CoDel of RFC 8289, read literally: one map of queues, lists as
-/// plain vectors, everything counted anew whenever it is asked for.
+/// The scheduler of RFC 8290 and the CoDel of RFC 8289 literally: one map of queues, lists as plain
+/// vectors, every count computed on demand.
 struct Literal {
     config: FqCodelConfig,
     hash: Seed,
@@ -336,7 +332,7 @@ impl Literal {
         }
     }
 
-    /// What the limit counts.
+    /// The quantity under the limit.
     fn size(&self, bytes: u32) -> u64 {
         match self.config.limit {
             Limit::Bytes(_) => bytes.into(),

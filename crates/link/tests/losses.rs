@@ -1,5 +1,4 @@
-//! Loss models, jitter and duplication: statistics within stated bounds, and what must hold
-//! exactly.
+//! Loss models, jitter and duplication: statistics within stated bounds, and exact properties.
 
 use comity_link::{
     AnalyticLink, DropCause, Jitter, Limit, LinkConfig, Loss, LossModel, LossPlace, Outcome,
@@ -36,7 +35,7 @@ fn after(model: LossModel) -> Loss {
     }
 }
 
-/// The outcomes of packets offered at a constant distance.
+/// The outcomes of packets offered at a constant interval.
 fn outcomes(config: &LinkConfig, seed: Seed, count: u64, apart: Span) -> Vec<Outcome> {
     let mut link = AnalyticLink::new(config, seed).unwrap();
     (0..count)
@@ -80,9 +79,9 @@ fn independent_losses_have_their_share() {
     }
 }
 
-/// The stationary share of the bad state is g/(g + b), and successive packets are correlated by λ =
-/// 1 − g − b, which widens the standard error of the share by √((1 + λ)/(1 − λ)). A burst (stay in
-/// a bad state that loses everything) is geometric with mean 1/b and deviation √(1 − b)/b.
+/// The stationary share of the bad state is g/(g + b). Successive packets are correlated by λ = 1 −
+/// g − b, which widens the standard error of the share by √((1 + λ)/(1 − λ)). A burst (a stay in a
+/// bad state that loses everything) is geometric with mean 1/b and standard deviation √(1 − b)/b.
 #[test]
 fn gilbert_elliott_has_its_share_and_its_bursts() {
     const COUNT: u64 = 1_000_000;
@@ -108,7 +107,7 @@ fn gilbert_elliott_has_its_share_and_its_bursts() {
             (losses - bad).abs() < 4.0 * error,
             "{g} {b}: share {losses}, not {bad}"
         );
-        assert!(error < 0.05 * bad, "the bound says nothing");
+        assert!(error < 0.05 * bad, "the bound is meaningless");
 
         let lost: Vec<bool> = got.iter().map(is_loss).collect();
         let bursts = lost.windows(2).filter(|pair| !pair[0] && pair[1]).count() as f64;
@@ -142,10 +141,10 @@ fn gilbert_elliott_loses_in_both_states() {
     assert!((got - 0.4).abs() < bound, "{got}");
 }
 
-/// The share of on time over a run of length T deviates by √(2·π_on·π_off / ((1/m_on +
-/// 1/m_off)·T)); the number of losses in it is that share times the drop rate.
+/// The share of on time over a run of length T has the standard deviation √(2·π_on·π_off /
+/// ((1/m_on + 1/m_off)·T)); the number of losses in it is that share times the drop rate.
 #[test]
-fn on_and_off_take_their_shares_of_time() {
+fn on_and_off_have_their_shares_of_time() {
     const COUNT: u64 = 1_000_000;
     let apart = Span::from_micros(500);
     for (on, off, drop_on, seed) in [(1.0, 1.0, 1.0, 8), (0.05, 0.2, 1.0, 9), (1.0, 1.0, 0.3, 10)] {
@@ -172,12 +171,12 @@ fn on_and_off_take_their_shares_of_time() {
                 (got - drop_on * expected).abs() < bound,
                 "{on} {off}: {got}"
             );
-            assert!(bound < 0.3 * drop_on * expected, "the bound says nothing");
+            assert!(bound < 0.3 * drop_on * expected, "the bound is meaningless");
         }
     }
 }
 
-/// Numbers count every packet offered, also those that the queue refuses.
+/// Numbers count every offered packet, also those that the queue refuses.
 #[test]
 fn a_list_names_offered_packets() {
     let config = LinkConfig {
@@ -214,7 +213,7 @@ fn a_list_names_offered_packets() {
 }
 
 #[test]
-fn another_model_leaves_the_streams_of_the_first_alone() {
+fn another_model_leaves_the_streams_of_the_first_unchanged() {
     let bernoulli = before(LossModel::Bernoulli(0.1));
     let alone = outcomes(
         &config(vec![bernoulli.clone()]),
@@ -283,7 +282,7 @@ fn passages(outcomes: &[Outcome]) -> Vec<Passage> {
 fn jitter_has_its_mean() {
     const COUNT: u64 = 200_000;
     let ms = Span::from_millis;
-    // A normal draw cut at zero, mean 2 and deviation 1: 2·Φ(2) + φ(2) = 2.00849.
+    // A normal draw truncated at zero, mean 2 and standard deviation 1: 2·Φ(2) + φ(2) = 2.00849.
     for (jitter, mean, stddev) in [
         (
             Jitter::Uniform {
@@ -344,7 +343,7 @@ fn jitter_has_its_mean() {
 }
 
 #[test]
-fn copies_come_as_often_as_asked_and_never_first() {
+fn duplicates_are_as_frequent_as_configured_and_never_first() {
     let jitter = Jitter::Uniform {
         max: Span::from_millis(1),
         reorder: true,
@@ -458,11 +457,11 @@ fn any_config() -> impl Strategy<Value = LinkConfig> {
         )
 }
 
-/// What is too large takes no room in the queue and is seen by no loss model, but has its number:
-/// of the packets 0 to 3, 1 is too large, 2 is lost by its number, and 3 is the second that finds
+/// An oversized packet uses no room in the queue and no loss model sees it, but it has a number. Of
+/// the packets 0 to 3, 1 is too large, 2 is lost by its number, and 3 is the second that finds
 /// room.
 #[test]
-fn what_is_too_large_is_dropped_first_of_all() {
+fn oversized_packets_are_dropped_first() {
     let config = LinkConfig {
         mtu: Some(Bytes::new(1_400)),
         queue: Queue::DropTail(Limit::Packets(2)),
@@ -483,10 +482,10 @@ fn what_is_too_large_is_dropped_first_of_all() {
     }
 }
 
-/// Packets of 1 us at 10 us each: with the outage at the queue the time of the offer counts, on the
-/// wire that of the departure, 1 us later.
+/// Packets of 1 us every 10 us. An outage at the queue uses the time of the offer, and one on the
+/// wire the departure, 1 us later.
 #[test]
-fn an_outage_takes_what_passes_while_it_lasts() {
+fn an_outage_loses_all_packets_during_it() {
     let outage = LossModel::Outage {
         at: Time::from_micros(30),
         lasts: Span::from_micros(20),
@@ -518,8 +517,8 @@ fn an_outage_takes_what_passes_while_it_lasts() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(500))]
 
-    /// First in, first out; arrivals in order where promised; nothing appears or disappears; and a
-    /// queued link, polled late, says the same about every packet.
+    /// First in, first out; arrivals in order where promised; every packet accounted for once; and
+    /// a queued link, polled late, decides the same about every packet.
     #[test]
     fn order_conservation_and_agreement(
         config in any_config(),

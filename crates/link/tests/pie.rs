@@ -1,4 +1,4 @@
-//! PIE against RFC 8033 read literally, and against numbers worked by hand.
+//! PIE against a literal RFC 8033, and against numbers worked out by hand.
 
 use std::collections::VecDeque;
 
@@ -28,7 +28,7 @@ const fn packet(bytes: u32) -> Packet {
     }
 }
 
-/// What a host gets back, by number of the packet.
+/// The decisions for a host, by packet number.
 fn run(link: &mut QueuedLink<usize>, offers: &[(Time, Packet)]) -> Vec<Outcome> {
     let mut outcomes = vec![None; offers.len()];
     for (token, &(now, packet)) in offers.iter().enumerate() {
@@ -48,9 +48,9 @@ fn run(link: &mut QueuedLink<usize>, offers: &[(Time, Packet)]) -> Vec<Outcome> 
 }
 
 /// A 1,000 B packet each millisecond at 4 Mb/s (2 ms each): packet k leaves the queue at 2k ms
-/// after k ms. At the n-th update, 15n ms, the last one to have left is the largest k with 2k <
-/// 15n, hence delays of 7, 14, 22, 29, 37, 44, 52, 59, 67 and 74 ms. With α = 0.125 and β = 1.25
-/// the steps are, before scaling,
+/// after a delay of k ms. At the n-th update, 15n ms, the last one to have left is the largest k
+/// with 2k < 15n, hence delays of 7, 14, 22, 29, 37, 44, 52, 59, 67 and 74 ms. With α = 0.125 and β
+/// = 1.25 the steps are, before scaling,
 ///
 /// ```text
 /// 0.125 · (7 − 15) + 1.25 · (7 − 0)     =  7.75   ms · Hz, 1/2048
@@ -99,8 +99,8 @@ fn the_drop_probability_of_a_constant_overload_worked_by_hand() {
     }
 }
 
-/// Twice what the link carries: half has to go, and the delay is held at the target. While the drop
-/// probability climbs, the delay stays above it.
+/// Twice the link's capacity: half of the packets must be dropped, and the delay stays at the
+/// target. While the drop probability climbs, the delay exceeds it.
 #[test]
 fn a_constant_overload_is_held_at_the_target() {
     for target in [15, 40] {
@@ -124,14 +124,14 @@ fn a_constant_overload_is_held_at_the_target() {
             (mean / target as f64 - 1.0).abs() < 0.2,
             "{mean} ms for {target} ms"
         );
-        // All of the 30 s are used, at 2 ms a packet.
+        // The link is busy for all of the 30 s, at 2 ms a packet.
         assert!((14_900..=15_030).contains(&waits.len()), "{}", waits.len());
         let full = Outcome::Dropped(DropCause::QueueFull);
         assert!(outcomes.iter().all(|outcome| *outcome != full));
     }
 }
 
-/// After the queue has drained, each update takes α · target off and 2 % of the rest, until the
+/// After the queue has drained, each update subtracts α · target and 2 % of the rest, until the
 /// drop probability is zero and a burst passes again.
 #[test]
 fn quiet_ends_the_drops_and_brings_the_burst_allowance_back() {
@@ -165,15 +165,15 @@ fn quiet_ends_the_drops_and_brings_the_burst_allowance_back() {
     // Although the drop probability is not zero, three packets pass: two of them may wait.
     assert!(link.drop_probability(Time::from_millis(6_300)).unwrap() > 0.01);
     assert_eq!(burst(&mut link, 6_300, 3), 0);
-    // 140 ms of overload after a long quiet: nothing is dropped.
+    // 140 ms of overload after a long quiet period: nothing is dropped.
     assert_eq!(link.drop_probability(Time::from_secs(100)), Some(0.0));
     assert_eq!(burst(&mut link, 100_000, 140), 0);
 }
 
-/// A twentieth more than the link carries, from which marks take nothing away: the drop probability
-/// passes a tenth in the end.
+/// A twentieth above the link's capacity, which marks do not reduce: the drop probability finally
+/// exceeds a tenth.
 #[test]
-fn marks_take_the_place_of_drops_below_a_tenth() {
+fn marks_replace_drops_below_a_tenth() {
     let offers: Vec<(Time, Packet)> = (0..10_000)
         .map(|k| {
             let capable = Packet {
@@ -195,7 +195,7 @@ fn marks_take_the_place_of_drops_below_a_tenth() {
     let first_drop = outcomes.iter().position(is_dropped).unwrap();
     let marks = outcomes[..first_drop].iter().filter(|o| is_marked(o));
     let marks = marks.count();
-    // 722 packets at a drop probability that climbs to a tenth, about a twentieth on the average.
+    // 722 packets at a drop probability that climbs to a tenth, about a twentieth on average.
     assert!(
         (5..60).contains(&marks),
         "{marks} marks before drop {first_drop}"
@@ -214,7 +214,7 @@ fn an_analytic_link_refuses() {
     assert_eq!(error, ConfigError::NeedsQueuedLink);
 }
 
-/// RFC 8033 read literally, with a timer that fires at every update, and Linux's step at 250 ms.
+/// RFC 8033 literally, with a timer that fires at every update, and Linux's step at 250 ms.
 struct Literal {
     config: PieConfig,
     queue: VecDeque<(usize, u64, u32)>,
@@ -271,7 +271,7 @@ impl Literal {
         self.qdelay_old = self.current_qdelay;
     }
 
-    /// Whether the packet is marked, if it is taken in.
+    /// Returns whether the packet is marked, if it is accepted.
     fn enqueue(&mut self, now: u64, number: usize, packet: Packet) -> Result<bool, Fate> {
         let held = self
             .queue
@@ -320,7 +320,7 @@ impl Literal {
         self.random.uniform() < self.drop_prob
     }
 
-    /// At one time an update comes first, then a departure, then offers.
+    /// At one instant, an update precedes a departure, which precedes offers.
     fn run(mut self, offers: &[(Time, Packet)], end: u64) -> (Vec<Fate>, f64) {
         let mut fates = vec![Fate::Full; offers.len()];
         let mut marks = vec![false; offers.len()];

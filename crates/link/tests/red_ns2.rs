@@ -1,9 +1,9 @@
 //! Random early detection against a run of ns-2 2.35.
 //!
 //! 1,000 B every 0.73 ms, 0 to 50 ms, 150.5 to 190.5 ms and 300.7 to 320.7 ms, into a 4 Mb/s RED
-//! link: thresholds 4 and 12, weight 0.05, mean packet 1,000 B, not gentle, `linterm_` 10⁹ so that
-//! nothing is dropped by chance, `use_mark_p_` off. The averages are what ns-2 traces as `ave_`
-//! after the arrival, to six digits; the drops are those of its trace.
+//! link: thresholds 4 and 12, weight 0.05, mean packet 1,000 B, not gentle, `linterm_` 10⁹ to
+//! prevent random drops, `use_mark_p_` off. The averages are ns-2's trace of `ave_` after the
+//! arrival, to six digits; the drops are those of its trace.
 
 use comity_link::{
     AnalyticLink, DropCause, Limit, LinkConfig, Outcome, Packet, Queue, RedConfig, RedUnit,

@@ -1,4 +1,4 @@
-//! Traces: reading them, and links that follow them.
+//! Traces: parsing, and links that follow them.
 
 use std::collections::VecDeque;
 
@@ -33,7 +33,7 @@ const fn packet(bytes: u32) -> Packet {
 
 /// Opportunities at 3, 5, 5 and 10 ms, then at 13, 15, 15, 20 and so on.
 #[test]
-fn packets_share_opportunities_and_miss_those_of_their_own_instant() {
+fn packets_share_opportunities_and_miss_those_at_their_own_instant() {
     let trace = parse_mahimahi("3\n5\n5\n10\n").unwrap();
     assert_eq!(trace.opportunities(), 4);
     assert_eq!(trace.period(), Span::from_millis(10));
@@ -45,11 +45,11 @@ fn packets_share_opportunities_and_miss_those_of_their_own_instant() {
         (0, 500, 5),     // leaves 4 of it
         (0, 1_508, 5),   // 4 and the whole second one
         (0, 1, 10),      // leaves 1,503 of the one at 10 ms
-        (9, 1_503, 10),  // in line before 10 ms: shares it
-        (10, 1, 13),     // at the very instant: missed it
+        (9, 1_503, 10),  // offered before 10 ms: shares it
+        (10, 1, 13),     // offered at that instant: missed it
         (11, 1_503, 13), // shares
         (14, 4_000, 20), // two at 15 ms and 992 of 20 ms
-        (25, 100, 30),   // came at 25 ms: both of that instant are gone
+        (25, 100, 30),   // offered at 25 ms: both of that instant are lost
         (100, 1_504, 103),
     ] {
         let now = Time::from_millis(offered);
@@ -62,15 +62,15 @@ fn packets_share_opportunities_and_miss_those_of_their_own_instant() {
     }
 }
 
-/// Mahimahi's loop, millisecond by millisecond: every opportunity takes bytes from the packet in
-/// transit, then from the next in line, and what is left over is gone.
+/// Mahimahi's loop, millisecond by millisecond: every opportunity serves the packet in transit,
+/// then the next in line, and its rest is lost.
 fn literal(milliseconds: &[u32], offers: &[(u64, u32)], until: u64) -> Vec<Option<u64>> {
     let period = u64::from(*milliseconds.last().unwrap());
     let mut departures = vec![None; offers.len()];
     let mut line: VecDeque<(usize, u32)> = VecDeque::new();
     let mut next = 0;
     for now in 0..until {
-        // A repetition ends where the next one begins: at that instant both have opportunities.
+        // A repetition ends where the next one begins: both have opportunities at that instant.
         let of_this = |repetition: u64| {
             milliseconds
                 .iter()
@@ -140,7 +140,7 @@ proptest! {
         prop_assert_eq!(queued.next_wakeup(), None);
     }
 
-    /// Any text is read or refused, never with a panic; what is read has the promised form.
+    /// Any text is parsed or refused, without a panic; a parsed trace has the promised form.
     #[test]
     fn any_text_is_read_or_refused(text in "[0-9 #,.\\-smbpsk\n]{0,60}|\\PC{0,40}") {
         if let Ok(trace) = parse_mahimahi(&text) {
@@ -153,8 +153,8 @@ proptest! {
     }
 }
 
-/// A packet of 3,000 B that has had one opportunity when the rate is set: 1,496 B are left. The
-/// second opportunity at the millisecond of the hand-over to service counts too.
+/// A packet of 3,000 B that has used one opportunity when the rate is set: 1,496 B are left. The
+/// second opportunity at the millisecond of the start of service counts too.
 #[test]
 fn setting_a_rate_ends_a_trace() {
     let trace = parse_mahimahi("5\n5\n10\n").unwrap();
@@ -170,7 +170,7 @@ fn setting_a_rate_ends_a_trace() {
 }
 
 #[test]
-fn backlog_of_a_trace_is_what_is_left_in_its_opportunities() {
+fn backlog_of_a_trace_counts_its_remaining_opportunities() {
     let trace = parse_mahimahi("5\n5\n10\n").unwrap();
     let mut link = AnalyticLink::new(&config(trace), Seed::new(0)).unwrap();
     link.offer(Time::ZERO, packet(1_000));
@@ -200,7 +200,7 @@ fn a_saturated_trace_delivers_its_mean_rate() {
 }
 
 #[test]
-fn errors_say_the_line_its_text_and_what_was_expected() {
+fn errors_state_the_line_its_text_and_the_expectation() {
     for (text, expected) in [
         (
             "",
@@ -263,7 +263,7 @@ fn errors_say_the_line_its_text_and_what_was_expected() {
 }
 
 #[test]
-fn absurd_traces_are_refused_at_the_bound_and_not_before() {
+fn absurd_traces_are_refused_exactly_at_the_bound() {
     let dense = |count: usize| DeliveryTrace::new(core::iter::repeat_n(7, count));
     assert!(dense(DeliveryTrace::MAX_PER_MILLISECOND).is_ok());
     let error = dense(DeliveryTrace::MAX_PER_MILLISECOND + 1).unwrap_err();

@@ -1,29 +1,28 @@
-//! When each section is to be given to the transport.
+//! When each section is due for submission to the transport.
 
 use std::collections::VecDeque;
 
 use comity_units::{Span, Time};
 
-/// Lays the source's clock on the sender's.
+/// Maps the source's clock to the sender's.
 ///
-/// A *stored* source is read faster than real time: each section becomes available at its own time,
-/// counted from when the sending began.
+/// A *stored* source is read faster than real time. Each section becomes available at its source
+/// time, counted from the start of sending.
 ///
-/// A *live* source says by its arrival when a section is available, and may be uneven: a
-/// multiplexer holds frames of sound back until it has a packet full of them, and an encoder takes
-/// longer for some pictures. Such a wait is the source's, and is not taken from the time that a
-/// section has for its way. So the source's clock is laid such that the section that had waited
-/// longest in the last 30 s is available when it comes, and the others as much later than they
-/// come:
+/// The arrivals of a *live* source show when a section is available, and may be uneven. A
+/// multiplexer holds audio frames back until they fill a packet, and an encoder takes longer for
+/// some pictures. That wait belongs to the source and does not reduce the section's time in the
+/// network. The mapping therefore follows the section with the longest wait in the last 30 s. That
+/// section is available on arrival, and the others as much later as they waited less:
 ///
 /// ```text
 /// wait(k)       = arrival(k) − source time(k)
 /// available(k)  = max( arrival(k),  source time(k) + greatest wait of the last 30 s )
 /// ```
 ///
-/// A wait that is longer by a second than the least is no unevenness but a halt of the source. It
-/// counts for its own section alone. A source whose clock runs slower than ours is followed at
-/// once, one whose clock runs faster 30 s behind.
+/// A wait that exceeds the shortest by a second is a stall of the source, not unevenness. It
+/// affects its own section alone. The mapping follows a source whose clock is slower than the
+/// sender's at once, and a faster one 30 s later.
 ///
 /// ```
 /// use comity_media::SourceClock;
@@ -32,7 +31,7 @@ use comity_units::{Span, Time};
 /// let mut clock = SourceClock::stored(Time::from_secs(7));
 /// assert_eq!(clock.lay(Time::ZERO, Time::from_millis(40)), Time::from_millis(7_040));
 ///
-/// // A packet with three frames of sound comes when the last of them is complete.
+/// // A packet with three audio frames arrives when the last of them is complete.
 /// let mut clock = SourceClock::live();
 /// let came = Time::from_millis(1_060);
 /// for frame in [20, 40, 60] {
@@ -50,22 +49,22 @@ enum Kind {
     Live(Live),
 }
 
-/// The least and the greatest wait within [`WINDOW`].
+/// The shortest and the longest wait within [`WINDOW`].
 #[derive(Clone, Debug, Default)]
 struct Live {
-    /// (when, wait): waits rise from front to back, so the front is the least.
+    /// (time, wait): waits rise from front to back, so the front is the shortest.
     least: VecDeque<(Time, Span)>,
-    /// The same falling, so the front is the greatest.
+    /// The same in falling order, so the front is the longest.
     greatest: VecDeque<(Time, Span)>,
 }
 
-/// How far back the waits are remembered.
+/// How long waits are remembered.
 const WINDOW: Span = Span::from_secs(30);
-/// How uneven a source is taken to be at most.
+/// The limit between unevenness and a stall.
 const UNEVENNESS: Span = Span::from_secs(1);
 
 impl SourceClock {
-    /// The clock of a stored source whose sending begins at `start`.
+    /// Creates the clock of a stored source whose sending begins at `start`.
     pub const fn stored(start: Time) -> Self {
         Self(Kind::Stored { start })
     }
@@ -75,9 +74,8 @@ impl SourceClock {
         Self(Kind::Live(Live::default()))
     }
 
-    /// The sender's time at which a section is available that came at `now` and has this source
-    /// time. It is no earlier than `now` for a live source; a stored one does not mind when a
-    /// section comes.
+    /// The sender's time at which a section is available that arrived at `now` with this source
+    /// time. It is never before `now` for a live source; a stored source ignores `now`.
     pub fn lay(&mut self, now: Time, source_time: Time) -> Time {
         match &mut self.0 {
             Kind::Stored { start } => source_time + start.saturating_since(Time::ZERO),
@@ -99,8 +97,8 @@ impl Live {
     }
 }
 
-/// Adds a wait to those that may still become the extreme one, of which those go that cannot any
-/// more; the extreme one.
+/// Adds a wait to the candidates for the extreme, removes those that can no longer be it, and
+/// returns the extreme.
 fn extreme(
     waits: &mut VecDeque<(Time, Span)>,
     now: Time,
@@ -129,21 +127,21 @@ mod tests {
     }
 
     #[test]
-    fn a_live_source_is_laid_on_its_slowest_sections() {
+    fn a_live_source_follows_its_slowest_sections() {
         let mut clock = SourceClock::live();
         // Waits of 1.05, 1.02, 1.05 and 1.03 s.
         assert_eq!(clock.lay(at(1_050), at(0)), at(1_050));
         assert_eq!(clock.lay(at(1_060), at(40)), at(1_090));
         assert_eq!(clock.lay(at(1_130), at(80)), at(1_130));
         assert_eq!(clock.lay(at(1_150), at(120)), at(1_170));
-        // 30 s later that of 1.05 s is forgotten; the longest since is 1.03 s.
+        // 30 s later, the wait of 1.05 s is outdated; the longest since is 1.03 s.
         assert_eq!(clock.lay(at(31_120), at(30_090)), at(31_140));
         assert_eq!(clock.lay(at(31_140), at(30_130)), at(31_160));
     }
 
     #[test]
-    fn frames_of_one_packet_keep_their_distances_and_all_of_their_time() {
-        // Sixteen frames of 20 ms in a packet, which comes when the last one is complete.
+    fn frames_of_one_packet_keep_their_distances_and_lose_no_time() {
+        // Sixteen frames of 20 ms in a packet, which arrives when the last one is complete.
         let mut clock = SourceClock::live();
         let mut last = Time::ZERO;
         for packet in 1..20 {
@@ -160,20 +158,20 @@ mod tests {
     }
 
     #[test]
-    fn a_halt_of_the_source_delays_what_it_held_up_and_nothing_else() {
+    fn a_stall_of_the_source_delays_only_the_stalled_section() {
         let mut clock = SourceClock::live();
         assert_eq!(clock.lay(at(100), at(0)), at(100));
         assert_eq!(clock.lay(at(2_100), at(40)), at(2_100), "2.06 s: held up");
         assert_eq!(clock.lay(at(2_100), at(2_000)), at(2_100));
         assert_eq!(clock.lay(at(2_130), at(2_040)), at(2_140), "100 ms again");
-        // What waits less than a second longer than the least is unevenness.
+        // A wait less than a second above the shortest is unevenness.
         assert_eq!(clock.lay(at(3_140), at(2_060)), at(3_140));
         assert_eq!(clock.lay(at(3_140), at(3_040)), at(4_120));
     }
 
     #[test]
     fn a_slow_source_is_followed_at_once_and_a_fast_one_behind() {
-        // A part in a thousand slower than ours, or faster.
+        // One part in a thousand slower or faster than the sender's clock.
         for (second_here, at_once) in [(1_001, true), (999, false)] {
             let mut clock = SourceClock::live();
             for second in 1..100 {

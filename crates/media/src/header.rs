@@ -1,12 +1,12 @@
-//! The small header that each section's payload begins with, by which a receiver writes a stream
-//! again.
+//! The header at the beginning of each section's payload, from which a receiver rebuilds the
+//! stream.
 //!
 //! All integers are big-endian. The first byte holds the version (high four bits, 1) and the kind
 //! (low four).
 //!
 //! ```text
 //! kind 1, Unit:    flags u8 | PID u16 | stream_type u8 | stream_id u8 | frame u8 | [PTS] | [DTS] | access unit, or payload of a PES packet
-//!     flags: 1 PTS is there, 2 DTS is there too, 4 random access, 8 discontinuity, 16 aligned
+//!     flags: 1 PTS present, 2 DTS present too, 4 random access, 8 discontinuity, 16 aligned
 //!     PTS, DTS: 5 bytes each, 33 bits, ticks of 90 kHz
 //! kind 2, Table:   flags u8 | PID u16 | one section of a table, with its CRC
 //!     flags: 1 the writer repeats it
@@ -17,7 +17,7 @@
 //!            6 bidirectional, 7 audio, 8 parameters, 9 opaque
 //! ```
 //!
-//! Every bit that has no meaning is zero, so a header has exactly one form.
+//! Every unassigned bit is zero, so each header has exactly one encoding.
 
 use core::fmt;
 
@@ -37,7 +37,7 @@ const DISCONTINUITY: u8 = 8;
 const ALIGNED: u8 = 16;
 const REPEATED: u8 = 1;
 
-/// What a transport stream says of an access unit.
+/// The description of an access unit in a transport stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unit {
     /// Packet identifier of its stream, 13 bits.
@@ -46,16 +46,16 @@ pub struct Unit {
     pub stream_type: u8,
     /// Stream identifier of its PES packet, table 2-22.
     pub stream_id: u8,
-    /// What it holds.
+    /// Its frame type.
     pub frame: FrameType,
-    /// When it is presented and when it is decoded.
+    /// Its presentation and decoding times.
     pub times: Times,
     /// Whether decoding can begin with it.
     pub random_access: bool,
     /// Whether the source's clock or its counters jumped before it.
     pub discontinuity: bool,
-    /// Whether the source marked its PES packet as aligned with the access unit; of several
-    /// pictures that begin in one, the first.
+    /// Whether the source marked the PES packet as aligned with the access unit. If several
+    /// pictures begin in the packet, only the first has the mark.
     pub aligned: bool,
 }
 
@@ -64,9 +64,9 @@ pub struct Unit {
 pub enum Times {
     /// It has none.
     None,
-    /// It is decoded when it is presented.
+    /// Decoded at its presentation time.
     Presentation(u64),
-    /// It is decoded before it is presented.
+    /// Decoded before its presentation.
     Both {
         /// When it is presented.
         presentation: u64,
@@ -94,7 +94,7 @@ impl Times {
         }
     }
 
-    /// So many ticks later.
+    /// Adds this many ticks.
     pub(crate) const fn later(self, ticks: u64) -> Self {
         const fn add(stamp: u64, ticks: u64) -> u64 {
             stamp.wrapping_add(ticks) & TIMESTAMP
@@ -113,23 +113,23 @@ impl Times {
     }
 }
 
-/// What a section's payload begins with, and what follows it.
+/// The header of a section's payload, which determines the rest of the payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Header {
-    /// An access unit follows, or the payload of a PES packet where those are not known.
+    /// An access unit follows, or the payload of a PES packet if its units are unknown.
     Unit(Unit),
     /// A section of a table follows.
     Table {
         /// Packet identifier, 13 bits.
         pid: u16,
-        /// Whether the writer repeats the table; otherwise it is an event, written once.
+        /// Whether the writer repeats the table. If not, it is an event and is written once.
         repeated: bool,
     },
-    /// Whole transport packets follow, written as they are.
+    /// Whole transport packets follow, which the writer copies.
     Packets,
     /// Bytes follow, written as they are.
     Raw,
-    /// An access unit of an elementary stream follows, written as it is.
+    /// An access unit of an elementary stream follows, which the writer copies.
     Picture(FrameType),
 }
 
@@ -141,26 +141,26 @@ pub enum HeaderError {
     Truncated {
         /// How many bytes the header needs.
         expected: usize,
-        /// How many there are.
+        /// The number of bytes.
         actual: usize,
     },
     /// The version is another.
     Version(u8),
     /// No such kind.
     Kind(u8),
-    /// A bit that has no meaning is set.
+    /// An unassigned bit is set.
     Reserved {
         /// Where the byte is.
         at: usize,
     },
-    /// No such frame type, or not one of this kind.
+    /// No such frame type, or none of this kind.
     Frame(u8),
-    /// What follows is no section of a table, or its checksum is wrong.
+    /// The rest is not a table section, or its checksum is wrong.
     Table,
-    /// What follows is not made of whole transport packets.
+    /// The rest is not whole transport packets.
     Packets,
-    /// Bytes or pictures of no transport stream come in one, or its units, tables or packets behind
-    /// such bytes.
+    /// A transport stream continues with raw bytes or bare pictures, or another stream with units,
+    /// tables or packets.
     Mixed,
 }
 
@@ -191,15 +191,15 @@ impl fmt::Display for HeaderError {
             }
             Self::Table => write!(
                 out,
-                "media header: what follows is no section of a table, expected one with its length and CRC"
+                "media header: the rest is not a table section, expected one with its length and CRC"
             ),
             Self::Packets => write!(
                 out,
-                "media header: what follows is expected to be whole packets of {PACKET} bytes, each from a 0x47 on"
+                "media header: the rest is not whole packets, expected packets of {PACKET} bytes that begin with 0x47"
             ),
             Self::Mixed => write!(
                 out,
-                "media header: its kind is not of the stream so far, expected 1 to 3 in a transport stream, 4 or 5 in another"
+                "media header: its kind differs from the stream so far, expected 1 to 3 in a transport stream, 4 or 5 in another"
             ),
         }
     }
@@ -208,8 +208,7 @@ impl fmt::Display for HeaderError {
 impl core::error::Error for HeaderError {}
 
 impl Header {
-    /// Appends the header. Of PID and time stamps only the 13 and 33 bits that they have are
-    /// written.
+    /// Appends the header, with the lower 13 bits of the PID and the lower 33 of each time stamp.
     pub fn encode(&self, out: &mut Vec<u8>) {
         let first = |kind: u8| VERSION << 4 | kind;
         match *self {
@@ -244,11 +243,11 @@ impl Header {
         }
     }
 
-    /// Reads the header of a payload; also what follows it, which is checked as far as its kind
-    /// allows.
+    /// Reads the header of a payload; returns it with the rest, whose form is checked as far as the
+    /// kind allows.
     ///
     /// # Errors
-    /// A [`HeaderError`] that says what is wrong; nothing malformed is taken.
+    /// A [`HeaderError`] that describes the fault.
     pub fn decode(payload: &[u8]) -> Result<(Self, &[u8]), HeaderError> {
         let mut input = Input {
             all: payload,
@@ -326,7 +325,8 @@ fn decode_unit(input: &mut Input<'_>) -> Result<Unit, HeaderError> {
     })
 }
 
-/// Tables and slices have kinds of their own, and are opaque where one would write them here.
+/// Tables and slices have kinds of their own; a frame type that belongs to them is written as
+/// opaque.
 const fn frame_code(frame: FrameType) -> u8 {
     match frame {
         FrameType::Key => 1,
@@ -452,7 +452,7 @@ mod tests {
     }
 
     #[test]
-    fn every_cut_is_refused_and_says_what_was_expected() {
+    fn every_cut_is_refused_with_the_expected_length() {
         let mut bytes = Vec::new();
         Header::Unit(unit()).encode(&mut bytes);
         for length in 0..bytes.len() {
@@ -473,7 +473,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_malformed_is_refused() {
+    fn malformed_headers_are_refused() {
         for (bytes, error) in [
             (&[0x21][..], HeaderError::Version(2)),
             (&[0x10], HeaderError::Kind(0)),

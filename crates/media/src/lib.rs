@@ -1,19 +1,18 @@
-//! Media bytes to sections, and back.
+//! Media bytes to sections, and sections to media bytes.
 //!
-//! A [`Reader`] takes the bytes of an MPEG transport stream, or of an MPEG-1 or MPEG-2 elementary
-//! stream, in whatever pieces they come, and gives [`MediaSection`]s: access units and tables, each
-//! with the time at which the source has it, its deadline, its [`Importance`], and the section that
-//! it needs. A [`Shedder`] leaves out what the network has no room for. What arrives goes into a
-//! [`TsWriter`], which gives a transport stream of whole access units for any player.
+//! A [`Reader`] accepts the bytes of an MPEG transport stream, or of an MPEG-1 or MPEG-2 elementary
+//! stream, in pieces of any size. It returns [`MediaSection`]s: access units and tables, each with
+//! its source time, its deadline, its [`Importance`], and the section that it depends on. A
+//! [`Shedder`] drops sections that exceed the network's capacity. A [`TsWriter`] turns the received
+//! sections into a transport stream of whole access units for any player.
 //!
 //! ```text
 //! bytes -> Reader -> MediaSection -> [Shedder] -> SourceClock -> transport ..> TsWriter -> bytes
 //! ```
 //!
-//! Known kinds are H.264, H.265, MPEG-1 and MPEG-2 video, and MPEG audio and AAC. Streams of other
-//! kinds are carried whole without being understood; a source that is no media at all is carried in
-//! slices. A [`Notice`] says so. What was read as media and cannot be read on as such ends with a
-//! [`ReadError`].
+//! It understands H.264, H.265, MPEG-1 and MPEG-2 video, and MPEG audio and AAC. It carries streams
+//! of other kinds whole, and cuts a source that is not media into slices. A [`Notice`] reports
+//! both. A stream that stops being readable ends with a [`ReadError`].
 //!
 //! ```
 //! use comity_media::{Event, FrameType, Reader, ReaderConfig, TsWriter, WriterConfig};
@@ -24,7 +23,7 @@
 //! let mut copy = Vec::new();
 //! let mut pictures = 0;
 //!
-//! // From a pipe, the pieces are what it gives.
+//! // A pipe returns pieces of any size.
 //! for piece in file.chunks(1_316) {
 //!     reader.push(piece)?;
 //! }
@@ -33,7 +32,7 @@
 //!     let Event::Section(section) = event else { continue };
 //!     pictures += u32::from(section.frame.is_picture());
 //!     if section.frame == (FrameType::Bidirectional { referenced: false }) {
-//!         continue; // Nothing needs it: the rest still runs.
+//!         continue; // Nothing depends on it: the other sections still decode.
 //!     }
 //!     writer.write(&section.payload, &mut copy)?;
 //! }

@@ -1,4 +1,4 @@
-//! Program tables: gathering their sections from packets, reading PAT and PMT, writing plain ones.
+//! Program tables: collecting their sections from packets, reading PAT and PMT, writing plain ones.
 
 use mpeg2ts_reader::mpegts_crc;
 use mpeg2ts_reader::psi::pat::{PatSection, ProgramDescriptor};
@@ -8,8 +8,7 @@ pub(crate) const PAT: u16 = 0;
 const SYNTAX_HEADER: usize = 8;
 const CRC: usize = 4;
 
-/// Whether these bytes are one section of a table: its length is right, and its CRC where it has
-/// one.
+/// Whether these bytes are one table section: its length is right, and its CRC if it has one.
 pub(crate) fn is_whole_section(section: &[u8]) -> bool {
     let Some(length) = section_length(section) else {
         return false;
@@ -27,7 +26,7 @@ fn section_length(start: &[u8]) -> Option<usize> {
     (table != 0xff).then_some(3 + (usize::from(high & 0x0f) << 8 | usize::from(low)))
 }
 
-/// What tells a section of a table from others on its PID: table, extension and section number.
+/// The identity of a table section on its PID: table, extension and section number.
 pub(crate) fn key(section: &[u8]) -> [u8; 4] {
     let byte = |at: usize| section.get(at).copied().unwrap_or(0);
     if byte(1) & 0x80 == 0 {
@@ -36,17 +35,17 @@ pub(crate) fn key(section: &[u8]) -> [u8; 4] {
     [byte(0), byte(3), byte(4), byte(6)]
 }
 
-/// Whether the table is valid already, and not only announced.
+/// The body of a table section that is valid now, not only announced.
 fn body(section: &[u8], table: u8) -> Option<&[u8]> {
     let current = section.get(5)? & 1 == 1;
     (section.first() == Some(&table) && current)
         .then(|| section.get(SYNTAX_HEADER..section.len().checked_sub(CRC)?))?
 }
 
-/// The PIDs of the program maps that a section of the PAT names.
+/// The PIDs of the program maps listed in a section of the PAT.
 pub(crate) fn programs(section: &[u8]) -> Option<Vec<u16>> {
     let body = body(section, 0)?;
-    // The entries have four bytes each; the crate wants whole ones.
+    // Entries have four bytes each; the crate requires whole ones.
     let whole = body.get(..body.len() / 4 * 4)?;
     Some(
         PatSection::new(whole)
@@ -59,7 +58,7 @@ pub(crate) fn programs(section: &[u8]) -> Option<Vec<u16>> {
     )
 }
 
-/// What a program map says.
+/// The contents of a program map.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ProgramMap {
     pub(crate) clock_pid: u16,
@@ -78,7 +77,7 @@ pub(crate) fn program_map(section: &[u8]) -> Option<ProgramMap> {
     })
 }
 
-/// A PAT that names one program, number 1.
+/// A PAT with one program, number 1.
 pub(crate) fn write_pat(map_pid: u16) -> Vec<u8> {
     let mut body = vec![0, 1];
     body.extend((0xe000 | map_pid).to_be_bytes());
@@ -113,19 +112,20 @@ fn write_section(table: u8, body: &[u8]) -> Vec<u8> {
 /// Gathers the sections of one PID from the payloads of its packets.
 #[derive(Debug, Default)]
 pub(crate) struct Gatherer {
-    /// What has come of the section at hand. `None`: waiting for a packet in which one begins.
+    /// The bytes of the present section so far. `None` waits for a packet in which a section
+    /// begins.
     partial: Option<Vec<u8>>,
 }
 
 impl Gatherer {
-    /// Forgets a section that cannot be completed any more; says whether there was one.
+    /// Drops an incomplete section; returns whether one existed.
     pub(crate) fn reset(&mut self) -> bool {
         self.partial
             .take()
             .is_some_and(|partial| !partial.is_empty())
     }
 
-    /// Takes a packet's payload; gives the sections that end in it, and whether one of them was
+    /// Adds a packet's payload; returns the sections that end in it, and whether one of them was
     /// malformed.
     pub(crate) fn push(&mut self, payload: &[u8], begins: bool) -> (Vec<Vec<u8>>, bool) {
         let mut found = Vec::new();
@@ -154,7 +154,7 @@ impl Gatherer {
         let mut all_whole = true;
         while let Some(partial) = &mut self.partial {
             if partial.first() == Some(&0xff) {
-                // Stuffing up to the end of the packet.
+                // Stuffing fills the rest of the packet.
                 self.partial = None;
                 break;
             }
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn tables_that_are_written_are_read() {
+    fn written_tables_are_read() {
         let section = write_program_map(&map());
         assert!(is_whole_section(&section));
         assert_eq!(program_map(&section), Some(map()));
@@ -210,7 +210,7 @@ mod tests {
         let (pat, pmt) = (write_pat(0x1000), write_program_map(&map()));
         for cut in 1..pmt.len() {
             let mut gatherer = Gatherer::default();
-            // Nothing began yet: what comes first is the end of something unknown.
+            // No section began yet: the first bytes end an unknown one.
             assert_eq!(gatherer.push(&[1, 2, 3], false), (vec![], false));
             let first = [&[0][..], &pat, &pmt[..cut]].concat();
             assert_eq!(gatherer.push(&first, true), (vec![pat.clone()], false));
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn a_section_whose_checksum_is_wrong_is_left_out() {
+    fn a_section_with_a_wrong_checksum_is_dropped() {
         let mut pat = write_pat(0x1000);
         pat[10] ^= 0x10;
         let mut gatherer = Gatherer::default();

@@ -1,5 +1,5 @@
-//! Media in RTP packets (RFC 3550), as RFC 2250 has it for MPEG: packets in, bytes in order out,
-//! and back.
+//! MPEG media in RTP packets (RFC 3550, RFC 2250), in both directions: packets to ordered bytes,
+//! and bytes to packets.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -13,18 +13,18 @@ const MP2T: u8 = 33;
 /// MPEG-1 or MPEG-2 video.
 const MPV: u8 = 32;
 
-/// How many packets may be held for an earlier one.
+/// The maximum number of packets that wait for an earlier one.
 const MAX_HELD: usize = 64;
 /// For how long.
 const PATIENCE: Span = Span::from_millis(50);
-/// A jump in the sequence of more than this is another sender, not a loss (RFC 3550, appendix A.1).
+/// A larger jump in the sequence numbers means another sender, not a loss (RFC 3550, appendix A.1).
 const MAX_DROPOUT: u16 = 3_000;
 
-/// What is wrong with a packet.
+/// Why a packet was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RtpError {
-    /// It ends within a header, or within what it says is padding.
+    /// It ends within a header, or within its claimed padding.
     Truncated,
     /// It has another version.
     Version(u8),
@@ -50,7 +50,7 @@ impl fmt::Display for RtpError {
     }
 }
 
-/// The parts of a packet that matter here.
+/// The relevant parts of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Packet<'a> {
     sequence: u16,
@@ -85,7 +85,7 @@ impl<'a> Packet<'a> {
         match kind & 0x7f {
             MP2T => {}
             MPV => {
-                // RFC 2250, section 3.4: four bytes, and four more for MPEG-2 where T is set.
+                // RFC 2250, section 3.4: four bytes, and four more for MPEG-2 if T is set.
                 let extended = media.first().ok_or(RtpError::Truncated)? & 0x04 != 0;
                 let length = if extended { 8 } else { 4 };
                 media = media.get(length..).ok_or(RtpError::Truncated)?;
@@ -100,11 +100,11 @@ impl<'a> Packet<'a> {
     }
 }
 
-/// Puts packets in order again: one that is early waits for those before it, up to 50 ms or 64
-/// packets; one that comes after its turn, or twice, is left out.
+/// Puts packets in order. An early packet waits for those before it, up to 50 ms or 64 packets.
+/// Late and duplicate packets are dropped.
 ///
-/// Packets of another source, or whose numbers jump by 3000 or more, are a stream that begins anew:
-/// what is held is given, and nothing is waited for.
+/// Packets from another source, or with numbers that jump by 3000 or more, start a new stream: the
+/// waiting packets are returned at once.
 ///
 /// ```
 /// use comity_media::rtp::{Packetiser, Reorder};
@@ -123,17 +123,17 @@ impl<'a> Packet<'a> {
 #[derive(Debug, Default)]
 pub struct Reorder {
     source: Option<u32>,
-    /// The sequence number whose turn it is, extended to 64 bits.
+    /// The next expected sequence number, extended to 64 bits.
     next: u64,
     held: BTreeMap<u64, (Time, Vec<u8>)>,
     /// Packets whose turn was passed over.
     pub lost: u64,
-    /// Packets that came after their turn, or again.
+    /// Late and duplicate packets.
     pub late: u64,
 }
 
 impl Reorder {
-    /// Takes a packet that came at `now`, and appends to `out` the media that is in order now.
+    /// Adds a packet that arrived at `now`, and appends to `out` the media that is in order now.
     ///
     /// # Errors
     /// [`RtpError`]; the packet is left out.
@@ -144,8 +144,7 @@ impl Reorder {
         if self.source != Some(packet.source) || !is_near {
             self.flush(out);
             self.source = Some(packet.source);
-            // One whole round ahead of zero, so that what is early for the first packet is not
-            // below zero.
+            // One whole cycle above zero, so packets earlier than the first have positive numbers.
             self.next = (1 << 16) + u64::from(packet.sequence);
         }
         let distance = packet.sequence.wrapping_sub(self.next as u16);
@@ -167,7 +166,7 @@ impl Reorder {
         Ok(())
     }
 
-    /// Gives up waiting for what has been waited for long enough.
+    /// Stops waiting for packets that are overdue.
     pub fn expire(&mut self, now: Time, out: &mut Vec<u8>) {
         while self
             .held
@@ -178,14 +177,14 @@ impl Reorder {
         }
     }
 
-    /// Gives all that is held.
+    /// Appends all waiting packets.
     pub fn flush(&mut self, out: &mut Vec<u8>) {
         while !self.held.is_empty() {
             self.skip(out);
         }
     }
 
-    /// Passes over the packets before the first one that is held.
+    /// Skips the missing packets before the first waiting one.
     fn skip(&mut self, out: &mut Vec<u8>) {
         if let Some((&first, _)) = self.held.first_key_value() {
             self.lost += first - self.next;
@@ -210,18 +209,18 @@ pub struct Packetiser {
 }
 
 impl Packetiser {
-    /// One whose first packet has this sequence number, by a source of this name: both had better
+    /// Creates a packetiser with the first sequence number and the source identifier. Both should
     /// be random (RFC 3550, section 5.1).
     pub const fn new(sequence: u16, source: u32) -> Self {
         Self { sequence, source }
     }
 
-    /// A packet with `media`, sent so long after the first.
+    /// A packet with `media`, sent `elapsed` after the first.
     pub fn packet(&mut self, elapsed: Span, media: &[u8]) -> Vec<u8> {
         let mut packet = Vec::with_capacity(HEADER + media.len());
         packet.extend([0x80, MP2T]);
         packet.extend(self.sequence.to_be_bytes());
-        // 90 kHz, of which the lower 32 bits are told.
+        // The lower 32 bits of the time in 90 kHz ticks.
         let ticks = u128::from(elapsed.as_nanos()) * 9 / 100_000;
         packet.extend((ticks as u32).to_be_bytes());
         packet.extend(self.source.to_be_bytes());
@@ -253,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn headers_are_taken_off() {
+    fn headers_are_removed() {
         let media = |bytes: &[u8]| Packet::read(bytes).map(|packet| packet.media.to_vec());
         let mut plain = packet(1, b"media");
         assert_eq!(media(&plain), Ok(b"media".to_vec()));
@@ -264,7 +263,7 @@ mod tests {
         full.extend(b"media");
         full.extend([0, 0, 3]);
         assert_eq!(media(&full), Ok(b"media".to_vec()));
-        // MPEG video: T, the sixth bit, says that the extension for MPEG-2 follows.
+        // MPEG video: T, the sixth bit, announces the extension for MPEG-2.
         for (first, header) in [(0, 4), (4, 8)] {
             let mut video = packet(1, &[first, 0, 0, 0, 0, 0, 0, 0, 7]);
             video[1] = 32;
@@ -291,7 +290,7 @@ mod tests {
         }
         assert_eq!(out, b"abc");
         assert_eq!((reorder.lost, reorder.late), (0, 1));
-        // 1 is missing: 2 waits, until it has waited long enough.
+        // 1 is missing: 2 waits until its time is over.
         reorder.push(now, &packet(2, b"e"), &mut out).unwrap();
         assert_eq!(out, b"abc");
         reorder.expire(now + PATIENCE / 2, &mut out);
@@ -304,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn another_source_begins_anew_and_memory_is_bounded() {
+    fn another_source_starts_over_and_memory_is_bounded() {
         let now = Time::from_secs(1);
         let mut reorder = Reorder::default();
         let mut out = Vec::new();

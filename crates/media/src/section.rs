@@ -1,36 +1,34 @@
-//! What a reader makes of media: sections with a time, a deadline and an importance.
+//! The output of a reader: sections with a time, a deadline and an importance.
 
 use bytes::Bytes;
 use comity_frames::{Frame, FrameType, Importance};
 use comity_units::{Span, Time};
 
-/// What has one deadline: an access unit, a table, or a slice of what is not understood.
+/// A unit of media with one deadline: an access unit, a table, or a slice of an unknown format.
 ///
-/// It must have arrived by `source_time + deadline + latency`, where the latency is the transport's
-/// to choose and the source's clock is laid on the sender's by a
-/// [`SourceClock`](crate::SourceClock).
+/// It must arrive by `source_time + deadline + latency`. The transport chooses the latency, and a
+/// [`SourceClock`](crate::SourceClock) maps the source's clock to the sender's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MediaSection {
     /// The stream: 0 for the tables of a transport stream, then one for each elementary stream in
-    /// the order of their first appearance in a program map. Other sources have stream 0 alone.
+    /// the order of their first appearance in a program map. Other sources have only stream 0.
     pub stream: u16,
-    /// Its number within the stream, from 0, without holes but for those that an [`Event::Missing`]
-    /// names.
+    /// Its number within the stream, from 0. Only an [`Event::Missing`] skips a number.
     pub number: u64,
-    /// When the source has it: its decoding time on the source's clock, which begins at zero.
+    /// Its decoding time on the source's clock, which begins at zero.
     pub source_time: Time,
-    /// By how much its deadline lies behind `source_time`, before the latency is added.
+    /// The distance of its deadline from `source_time`, without the latency.
     pub deadline: Span,
     /// How much it matters.
     pub importance: Importance,
-    /// What it holds.
+    /// Its frame type.
     pub frame: FrameType,
     /// How many referenced P pictures its group has had, itself included; zero for an intra picture
-    /// and for what is not video.
+    /// and for other media.
     pub position: u8,
-    /// The number of an earlier section of the same stream without which this one is worthless.
+    /// The number of an earlier section in the same stream that this one depends on.
     pub needs: Option<u64>,
-    /// What is sent: a [`Header`](crate::Header) and what follows it.
+    /// The payload to send: a [`Header`](crate::Header) and the data after it.
     pub payload: Bytes,
 }
 
@@ -49,15 +47,15 @@ impl MediaSection {
     }
 }
 
-/// What the reader says about its source, besides sections. None of these ends the reading.
+/// A report of the reader about its source. None of them ends the reading.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Notice {
-    /// The source is no transport stream with a program, and no MPEG-1 or MPEG-2 elementary stream
-    /// with a picture: it is cut into slices of bytes, whose times follow from the assumed rate, or
-    /// from their arrival.
+    /// The source is neither a transport stream with a program, nor an MPEG-1 or MPEG-2 elementary
+    /// stream with a picture. It is cut into slices of bytes, timed by the assumed rate or by their
+    /// arrival.
     UnknownFormat,
-    /// A stream whose kind is unknown: its packets are sent whole, without frame types.
+    /// A stream of unknown type: its packets are sent whole, without frame types.
     UnsupportedCodec {
         /// Its packet identifier.
         pid: u16,
@@ -69,88 +67,87 @@ pub enum Notice {
         /// Its packet identifier.
         pid: u16,
     },
-    /// Packets that no program names are left out.
+    /// Packets that belong to no program were dropped.
     Unreferenced {
         /// Their packet identifier.
         pid: u16,
     },
-    /// The end of a source that had packets which no program names: how much of it they were.
+    /// At the end of a source with packets that belong to no program: their totals.
     UnreferencedInAll {
-        /// For how many streams [`Unreferenced`](Self::Unreferenced) was told.
+        /// The number of streams reported as [`Unreferenced`](Self::Unreferenced).
         streams: u64,
-        /// How many bytes their packets had, until a program named them or to the end.
+        /// The bytes of their packets, until a program listed them or to the end.
         bytes: u64,
     },
-    /// The end of a source of 65,536 bytes and more whose time never moved: all of it was due at
-    /// once.
+    /// At the end of a source of 65,536 bytes or more without any progress in time: all of it was
+    /// due at once.
     Untimed {
         /// How many bytes its streams had.
         bytes: u64,
     },
-    /// The packets of a transport stream stand so many bytes apart, 192 or 204: what stands beside
-    /// them, a time stamp or parity, is left out.
+    /// The packets of a transport stream are 192 or 204 bytes apart: the time stamp or parity
+    /// between them is dropped.
     PacketsApart {
         /// From the beginning of one packet to that of the next.
         bytes: u64,
     },
-    /// No packet began where one had to: `skipped` bytes were left out up to the next one, or at
-    /// the end of the source.
+    /// No packet began at the expected position: `skipped` bytes up to the next packet, or to the
+    /// end of the source, were dropped.
     LostSync {
         /// How many bytes were left out.
         skipped: u64,
     },
-    /// Part of an access unit, or of a table, is missing from the source: all of it is left out.
+    /// Part of an access unit or of a table is missing from the source: all of it is dropped.
     Damaged {
         /// The packet identifier of its stream.
         pid: u16,
     },
-    /// The continuity counter of a stream has a gap between two access units: the source was
-    /// spliced there, or units are missing from it, which cannot be told apart. No unit is cut.
+    /// The continuity counter of a stream has a gap between two access units. Either the source was
+    /// spliced there or units are missing; the two cannot be distinguished. No unit is cut.
     Break {
         /// The packet identifier of the stream.
         pid: u16,
     },
-    /// A stream of sound whose frames were understood has something that is none: the rest of its
-    /// PES packet is sent as one unit, as are PES packets without frames. Told once for each
-    /// stream.
+    /// A stream of recognised audio frames has data that is no frame. The rest of its PES packet is
+    /// sent as one unit, as are PES packets without frames. Reported once for each stream.
     NoFrames {
         /// Its packet identifier.
         pid: u16,
     },
-    /// An access unit was longer than the reader may hold, and is left out.
+    /// An access unit exceeded the reader's limit and was dropped.
     Oversized {
         /// The packet identifier of its stream.
         pid: u16,
         /// How many bytes had been collected.
         bytes: u64,
     },
-    /// The times of the source jumped: the source's clock goes on from where it was.
+    /// The times of the source jumped: the source's clock continues from its last time.
     Discontinuity {
-        /// The packet identifier of the stream in which it was seen first.
+        /// The packet identifier of the stream that jumped first.
         pid: u16,
     },
 }
 
-/// An access unit that the source has only a part of, and that is left out, or one that is longer
-/// than the reader may hold. It has a number like any other, so that a receiver can be told of it.
-/// Of frames of sound that share a PES packet, there may be several under one number.
+/// An access unit that was dropped, because part of it is missing or it exceeds the reader's limit.
+/// It has a number like any other, so that a receiver can learn of it. One number may cover several
+/// audio frames that share a PES packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MissingUnit {
     /// Its stream.
     pub stream: u16,
     /// Its number within the stream.
     pub number: u64,
-    /// How far the clock of its program had come when that was seen.
+    /// The progress of its program's clock at that moment.
     pub source_time: Time,
 }
 
-/// What a reader gives.
+/// The output of a reader.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     /// A section.
     Section(MediaSection),
-    /// There is no section with this number.
+    /// No section has this number.
     Missing(MissingUnit),
-    /// Something that the source is told to be, or to have lost.
+    /// A property of the source, or a loss in it.
     Notice(Notice),
 }

@@ -1,9 +1,9 @@
-//! The source's clock: from time stamps that wrap and jump to a time that only goes on.
+//! The source's clock: from time stamps that wrap and jump to a monotonic time.
 
 pub(crate) use comity_frames::stamp::{WRAP, difference};
 use comity_units::{Span, Time};
 
-/// Beyond this distance, two time stamps of one program are taken for ones of different clocks.
+/// Beyond this distance, two time stamps of one program belong to different clocks.
 const JUMP: i64 = 10 * 90_000;
 
 /// Ticks of 90 kHz as a span: 100 000 / 9 nanoseconds each.
@@ -11,15 +11,15 @@ pub(crate) const fn ticks(ticks: u64) -> Span {
     Span::from_nanos((ticks as u128 * 100_000 / 9) as u64)
 }
 
-/// By how much the decoding times of one stream may go back without a jump: by the standard not at
-/// all, but there are sources that time their first units carelessly.
+/// How far the decoding times of one stream may go back without a jump. The standard allows none,
+/// but some sources time their first units inexactly.
 const SLACK: i64 = 45_000;
 
 /// One stretch of time stamps without a jump.
 #[derive(Clone, Copy, Debug)]
 struct Stretch {
     id: u64,
-    /// The latest time stamp of it, and its place on the source's clock, in ticks.
+    /// Its latest time stamp, and the corresponding position on the source's clock, in ticks.
     stamp: u64,
     place: i64,
 }
@@ -35,18 +35,18 @@ pub(crate) struct Mark {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Placed {
     pub(crate) time: Time,
-    /// Whether a new stretch begins with it.
+    /// Whether it begins a new stretch.
     pub(crate) is_jump: bool,
-    /// To be given back with the next time stamp of the same stream.
+    /// The caller passes it in with the next time stamp of the same stream.
     pub(crate) mark: Mark,
 }
 
 impl Stretch {
-    /// The place of `stamp`, when it can belong to this stretch.
+    /// The position of `stamp`, if it can belong to this stretch.
     fn place(&mut self, stamp: u64, before: Option<Mark>) -> Option<i64> {
         let step = difference(stamp, self.stamp);
         let own = before.filter(|before| before.stretch == self.id);
-        // A stream does not come back to a stretch that it has left.
+        // A stream never returns to a stretch that it has left.
         let has_left = before.is_some_and(|before| before.stretch > self.id);
         let goes_back = own.is_some_and(|before| difference(stamp, before.stamp) < -SLACK);
         if step.abs() > JUMP || goes_back || has_left {
@@ -62,19 +62,19 @@ impl Stretch {
 
 /// Maps the time stamps of one program to the source's clock.
 ///
-/// While one stream has jumped already and another has not, both stretches are known: each time
-/// stamp belongs to the newest that it is near to, and in which its own stream does not go back.
+/// While only some of the streams have jumped, both stretches are active. Each time stamp belongs
+/// to the newest stretch that it is near to and in which its own stream does not go back.
 #[derive(Debug, Default)]
 pub(crate) struct Timeline {
     newest: Option<Stretch>,
     last: Option<Stretch>,
-    /// The furthest place so far, in ticks: where a new stretch begins.
+    /// The furthest position so far, in ticks: a new stretch begins there.
     furthest: i64,
     stretches: u64,
 }
 
 impl Timeline {
-    /// Places the next time stamp of a stream, whose latest one has the mark `before`.
+    /// Maps the next time stamp of a stream, whose latest one has the mark `before`.
     pub(crate) fn place(&mut self, stamp: u64, before: Option<Mark>) -> Placed {
         let stretches = [self.newest.as_mut(), self.last.as_mut()];
         let known = stretches.into_iter().flatten().find_map(|stretch| {
@@ -100,8 +100,8 @@ impl Timeline {
         }
     }
 
-    /// The source has come so much further without time stamps: the next one lies near to there if
-    /// it does not jump.
+    /// Advances the clock by a time without time stamps: without a jump, the next one is near to
+    /// it.
     pub(crate) fn go_on(&mut self, passed: Span) {
         let passed = ticks_in(passed);
         if let Some(newest) = &mut self.newest {
@@ -111,13 +111,13 @@ impl Timeline {
         self.furthest += passed;
     }
 
-    /// The furthest time so far: that of what carries no time stamp.
+    /// The furthest time so far, which applies to data without a time stamp.
     pub(crate) fn now(&self) -> Time {
         at(self.furthest)
     }
 }
 
-/// What comes after the first unit, but is to be decoded before it, is due at the beginning too.
+/// Data after the first unit with an earlier decoding time is due at the beginning too.
 fn at(place: i64) -> Time {
     Time::ZERO + ticks(u64::try_from(place).unwrap_or(0))
 }
@@ -138,7 +138,7 @@ mod tests {
         assert_eq!(ticks(WRAP).as_secs_f64(), 95_443.717_688_888);
     }
 
-    /// Places time stamps given as (stream, stamp): when each is, and whether it was a jump.
+    /// Maps time stamps of the form (stream, stamp): the time of each, and whether it was a jump.
     fn places(stamps: &[(usize, u64)]) -> Vec<(Time, bool)> {
         let mut timeline = Timeline::default();
         let mut marks = [None; 2];
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn the_clock_goes_on_over_the_wrap() {
+    fn the_clock_continues_over_the_wrap() {
         assert_eq!(
             places(&[(0, WRAP - 90_000), (0, 90_000), (1, WRAP - 45_000)]),
             [
@@ -177,7 +177,7 @@ mod tests {
             (1, 9_090_000),
             (1, 0),
         ]);
-        // 1 s after the first, then the jump; what is left of the old stretch keeps its own clock.
+        // 1 s after the first, then the jump; the rest of the old stretch keeps its own clock.
         assert_eq!(places[1], (Time::from_secs(1), false));
         assert_eq!(places[2], (Time::from_secs(1), true));
         assert_eq!(places[3], (Time::ZERO + ticks(100_000), false));
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_short_way_back_in_one_stream_is_a_jump_but_between_streams_is_none() {
+    fn a_short_step_back_is_a_jump_within_a_stream_but_not_between_streams() {
         let stamps = [
             (0, 900_000),
             (1, 720_000),
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn a_while_without_stamps_is_no_jump_when_it_is_told() {
+    fn a_reported_time_without_stamps_is_no_jump() {
         let next = |passed: u64, stamp: u64| {
             let mut timeline = Timeline::default();
             let before = timeline.place(WRAP - 9_000, None);
@@ -215,12 +215,12 @@ mod tests {
         assert_eq!(next(0, second(20)), (Time::ZERO, true));
         assert_eq!(next(20, second(20)), (Time::from_secs(20), false));
         assert_eq!(next(20, second(29)), (Time::from_secs(29), false));
-        // What lies elsewhere begins where the clock has come to.
+        // A distant stamp continues from the present time of the clock.
         assert_eq!(next(20, second(1_000)), (Time::from_secs(20), true));
     }
 
     #[test]
-    fn what_lies_before_the_first_is_due_at_once() {
+    fn stamps_before_the_first_are_due_at_once() {
         assert_eq!(
             places(&[(0, 90_000), (1, 45_000), (0, 180_000)]),
             [

@@ -45,7 +45,7 @@ fn flow(run: u64, number: u64) -> FlowReport {
             p99: share * 1.9,
         },
         srtt_s: Some(share / 3.0),
-        window_bytes: Some(packets * 10),
+        cwnd_bytes: Some(packets * 10),
         ..FlowReport::default()
     }
 }

@@ -2,8 +2,8 @@
 //! network, once with two TLTCP flows and once with two flows of the recovery below it. The aim is
 //! a ratio of at most 1.3.
 //!
-//! Instructions are what counts on a machine that others share; `docs/performance.md` says how they
-//! are counted.
+//! Instructions are what counts on a machine that others share; `docs/results/simulator-cost.md`
+//! says how they are counted.
 
 #[path = "../tests/common/mod.rs"]
 mod common;
@@ -94,9 +94,9 @@ fn flows(criterion: &mut Criterion) {
         ),
     ];
     for (name, network) in &networks {
-        let play =
+        let simulate =
             || run(network, Seed::new(1), &RunOptions::default()).expect("the network is sound");
-        group.bench_function(*name, |bencher| bencher.iter(play));
+        group.bench_function(*name, |bencher| bencher.iter(simulate));
     }
     group.finish();
 }

@@ -209,9 +209,9 @@ pub struct FlowReport {
     /// The least round trip, in seconds.
     pub min_rtt_s: Option<f64>,
     /// The congestion window at the end, in bytes.
-    pub window_bytes: Option<u64>,
+    pub cwnd_bytes: Option<u64>,
     /// The mean congestion window over measured time, in bytes.
-    pub mean_window_bytes: Option<f64>,
+    pub mean_cwnd_bytes: Option<f64>,
     /// The slow-start threshold at the end, in bytes.
     pub ssthresh_bytes: Option<u64>,
     /// The capacity of the bottleneck at the end, in bits per second, as the controller was told or
@@ -444,8 +444,8 @@ pub struct LinkReport {
     pub lost: u64,
     /// All drops and losses, measured.
     pub dropped_measured: u64,
-    /// All drops and losses of packets on their way back to a source (acknowledgements), since the
-    /// start.
+    /// All drops and losses of packets in the reverse direction to a source (acknowledgements),
+    /// since the start.
     pub dropped_acks: u64,
     /// Packets marked instead of dropped.
     pub marked: u64,
@@ -462,8 +462,8 @@ pub struct LinkReport {
     pub utilisation: Option<f64>,
     /// The mean number of packets waiting or in service, measured.
     pub mean_queue_packets: f64,
-    /// The time that packets waited before their service began, measured.
-    pub wait: Summary,
+    /// How long packets waited before their transmission began, measured.
+    pub queueing_delay: Summary,
 }
 
 /// A distribution in a few numbers. All are seconds; an empty distribution has `count` 0 and zeros.
@@ -510,7 +510,7 @@ pub struct FlowSeries {
     /// Retransmissions sent in the bin.
     pub retransmitted_packets: Vec<u32>,
     /// The congestion window at the end of the bin, in bytes.
-    pub window_bytes: Vec<u64>,
+    pub cwnd_bytes: Vec<u64>,
     /// The slow-start threshold at the end of the bin, in bytes.
     pub ssthresh_bytes: Vec<u64>,
     /// The smoothed round-trip time at the end of the bin, in nanoseconds.

@@ -52,7 +52,7 @@ impl Recorder {
                 delivered_bytes: vec![0; bins],
                 sent_packets: vec![0; bins],
                 retransmitted_packets: vec![0; bins],
-                window_bytes: Vec::with_capacity(bins),
+                cwnd_bytes: Vec::with_capacity(bins),
                 ssthresh_bytes: Vec::with_capacity(bins),
                 srtt_ns: Vec::with_capacity(bins),
             },
@@ -110,7 +110,7 @@ impl FlowRecord {
     fn carry_on(&mut self, end: usize) {
         let [window, ssthresh, srtt] = self.state;
         let series = &mut self.series;
-        series.window_bytes.resize(end.max(self.known), window);
+        series.cwnd_bytes.resize(end.max(self.known), window);
         series.ssthresh_bytes.resize(end.max(self.known), ssthresh);
         series.srtt_ns.resize(end.max(self.known), srtt);
         self.known = self.known.max(end);

@@ -1,6 +1,6 @@
-//! Token buckets and playback readers against models that step through time literally.
+//! Token buckets and playback readers against literal models that step through time.
 
-mod common;
+use crate::common;
 
 use comity_congestion::recovery::RecoveryConfig;
 use comity_link::{Limit, Loss, LossModel, LossPlace};
@@ -14,7 +14,7 @@ use comity_units::{Bytes, Rate, Seed, Span, Time};
 /// The payload of a segment and the size of a packet.
 const CHUNK: u64 = 960;
 
-/// Writes down when payload leaves the source, and when it is handed over.
+/// Records when payload leaves the source, and when it is delivered.
 #[derive(Default)]
 struct Watch {
     sent: Vec<u64>,
@@ -46,9 +46,9 @@ fn network(
     let mut builder = common::Builder::new(10, 0);
     let (a, b) = (builder.node("a"), builder.node("b"));
     let plain = common::link_config(rate, Span::from_millis(10), Limit::Unlimited);
-    let mut forth = plain.clone();
-    forth.losses = losses;
-    builder.link(a, b, forth);
+    let mut forward = plain.clone();
+    forward.losses = losses;
+    builder.link(a, b, forward);
     builder.link(b, a, plain);
     let flow = builder.flow("flow", (NodeId(0), NodeId(1)), transport, workload);
     flow.start = Start {
@@ -59,7 +59,7 @@ fn network(
     builder.network
 }
 
-/// TCP that its window never holds back.
+/// TCP with a window that never limits it.
 fn unhindered() -> TransportSpec {
     let config = Config {
         handshake: false,
@@ -79,7 +79,7 @@ fn watch(network: &Network) -> Watch {
     watch
 }
 
-/// A bucket that is full at 3 ms, millisecond by millisecond: what falls in, then what leaves.
+/// A bucket that is full at 3 ms, millisecond by millisecond: the refill, then the departures.
 fn bucket(depth: u64, refill: u64, interval_ms: u64, stop_ms: u64) -> Vec<u64> {
     let mut tokens = depth;
     let mut sent = Vec::new();
@@ -100,8 +100,7 @@ fn a_token_bucket_sends_when_a_literal_one_does() {
     let datagrams = TransportSpec::Datagram(DatagramSpec {
         wire: Bytes::new(CHUNK),
     });
-    // Less than a packet at a time, more than one, exactly one, as much as there is room for, and a
-    // rare one.
+    // Refills of less than a packet, more than one, exactly one, the maximum, and a rare one.
     for (depth, refill, interval_ms) in [
         (5_000, 100, 7),
         (5_000, 2_500, 40),
@@ -133,10 +132,11 @@ fn a_token_bucket_sends_when_a_literal_one_does() {
 }
 
 /// A window of four segments leaves most tokens in the bucket: a segment takes 7.68 ms, so 960
-/// bytes of the 30,000 that fall every 100 ms. When the source stops, 30,000 tokens are there and
-/// acknowledgements go on coming. Nothing leaves for them, and only what left was consumed.
+/// bytes of the 30,000 refilled every 100 ms. When the source stops, 30,000 tokens remain and
+/// acknowledgements continue to arrive. Nothing more leaves, and only the departed bytes used
+/// tokens.
 #[test]
-fn tokens_that_are_left_when_the_source_stops_are_worth_nothing() {
+fn tokens_left_after_the_source_stops_are_worthless() {
     let config = Config {
         handshake: false,
         ..Config::NS2_2_35
@@ -162,8 +162,8 @@ fn tokens_that_are_left_when_the_source_stops_are_worth_nothing() {
     let Watch { sent, delivered } = watch(&network);
     let last = sent.iter().max().unwrap() / 1_000_000;
     assert!((4_280..4_321).contains(&last), "{last}");
-    // A round trip of 20 ms and a transmission is less than what four of those take, so that the
-    // link never rests.
+    // A round trip of 20 ms and a transmission are less than the time of four of those, so the link
+    // never idles.
     assert!((520..=545).contains(&sent.len()), "{}", sent.len());
     let bytes = sent.len() as u64 * CHUNK;
     assert_eq!(delivered.iter().map(|(_, bytes)| bytes).sum::<u64>(), bytes);
@@ -171,7 +171,7 @@ fn tokens_that_are_left_when_the_source_stops_are_worth_nothing() {
     assert_eq!(report.flows[0].tokens_used_bytes, bytes);
 }
 
-/// What a reader finds that reads a given amount at fixed times from the first byte on.
+/// The results of a reader that reads a fixed amount at fixed times from the first byte on.
 fn playback(
     delivered: &[(u64, u64)],
     bytes: u64,
@@ -202,7 +202,7 @@ fn playback(
 }
 
 #[test]
-fn a_playback_reader_finds_what_was_delivered() {
+fn a_playback_reader_finds_the_delivered_bytes() {
     let losses = vec![Loss {
         model: LossModel::Bernoulli(0.03),
         place: LossPlace::AfterTransmission,
@@ -211,8 +211,8 @@ fn a_playback_reader_finds_what_was_delivered() {
         handshake: true,
         ..Config::NS2_2_35
     };
-    // The path carries some 1 Mb/s; reads of 0.4, 0.8 and 1.6 Mb/s, at times that no packet comes
-    // at.
+    // The path carries some 1 Mb/s; reads of 0.4, 0.8 and 1.6 Mb/s, at times when no packet
+    // arrives.
     let mut shares = Vec::new();
     for (bytes, delay) in [(5_000, 0), (10_000, 500), (20_000, 2_000)] {
         for warmup_ms in [0, 3_000] {
@@ -240,7 +240,7 @@ fn a_playback_reader_finds_what_was_delivered() {
             shares.push(expected.1 as f64 / expected.0 as f64);
         }
     }
-    // Some readers find nearly all and some do not: the comparison is not of zeros.
+    // Some readers find nearly everything and some do not: the comparison is not of zeros.
     assert!(shares[0] > 0.9, "{shares:?}");
     assert!((0.1..0.9).contains(&shares[4]), "{shares:?}");
 }

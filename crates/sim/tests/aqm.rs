@@ -1,4 +1,4 @@
-//! Queues with active management in scenarios, and what they make of TCP.
+//! Active queue management in scenarios, and its effects on TCP.
 
 use comity_link::{FqCodelConfig, Limit, PieConfig, Queue};
 use comity_sim::report::RunReport;
@@ -34,7 +34,7 @@ fn queue(scenario: &Scenario) -> Queue {
     queues.find(is_managed).unwrap().clone()
 }
 
-fn play(scenario: &Scenario) -> RunReport {
+fn simulate(scenario: &Scenario) -> RunReport {
     let (network, _) = scenario.prepare(&scenario.runs()[0]);
     run(&network, Seed::new(1), &RunOptions::default()).unwrap()
 }
@@ -81,14 +81,14 @@ fn every_key_of_a_table_reaches_the_queue() {
     );
 }
 
-/// The mean wait at the bottleneck in milliseconds, its utilisation, and early drops.
+/// The mean queueing delay at the bottleneck in milliseconds, its utilisation, and early drops.
 fn bottleneck(report: &RunReport) -> (f64, f64, u64) {
     let link = report
         .links
         .iter()
         .find(|link| link.dropped_early + link.dropped_full > 0)
         .unwrap();
-    let wait = link.wait.mean * 1e3;
+    let wait = link.queueing_delay.mean * 1e3;
     (wait, link.utilisation.unwrap(), link.dropped_early)
 }
 
@@ -97,17 +97,17 @@ fn bottleneck(report: &RunReport) -> (f64, f64, u64) {
 fn pie_holds_the_delay_of_tcp_near_its_target() {
     for (target, low, high) in [("15ms", 9.0, 21.0), ("40ms", 28.0, 50.0)] {
         let table = format!("{{ kind = 'pie', target = '{target}' }}");
-        let (wait, used, early) = bottleneck(&play(&scenario(&table, GREEDY)));
+        let (wait, used, early) = bottleneck(&simulate(&scenario(&table, GREEDY)));
         assert!((low..high).contains(&wait), "{target}: {wait} ms");
         assert!(used > 0.93, "{target}: {used}");
         assert!(early > 50, "{target}: {early}");
     }
-    let (wait, _, early) = bottleneck(&play(&scenario("400", GREEDY)));
+    let (wait, _, early) = bottleneck(&simulate(&scenario("400", GREEDY)));
     assert!(wait > 200.0 && early == 0, "{wait} ms, {early}");
 }
 
-/// A flow of 200 B packets beside four TCP flows with two round trips: FQ-CoDel serves it before
-/// them, and shares more equally than CoDel.
+/// A flow of 200 B packets beside four TCP flows with two round trips: FQ-CoDel serves it first,
+/// and shares more equally than CoDel.
 #[test]
 fn fq_codel_spares_a_sparse_flow_and_shares_equally() {
     let flows = r#"
@@ -127,7 +127,7 @@ fn fq_codel_spares_a_sparse_flow_and_shares_equally() {
         workload = { kind = "cbr", rate = "80kbps" }
     "#;
     let of = |queue: &str| {
-        let report = play(&scenario(queue, flows));
+        let report = simulate(&scenario(queue, flows));
         let sparse = report.flows.iter().find(|flow| flow.group == "sparse");
         let delay = &sparse.unwrap().delay;
         let goodputs = report.flows.iter().filter(|flow| flow.group != "sparse");
@@ -137,8 +137,7 @@ fn fq_codel_spares_a_sparse_flow_and_shares_equally() {
         ((delay.p99 - delay.min) * 1e3, least / most)
     };
     let (sparse, share) = of("{ kind = 'fq_codel' }");
-    // What is in transmission takes 1.2 ms, and so does the quantum of each TCP flow that begins
-    // anew.
+    // The packet in transmission takes 1.2 ms, and so does the quantum of each restarting TCP flow.
     assert!((0.5..6.1).contains(&sparse), "{sparse} ms");
     assert!(share > 0.7, "{share}");
     let (sparse, share) = of("{ kind = 'codel' }");

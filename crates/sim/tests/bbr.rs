@@ -1,9 +1,9 @@
-//! BBR in networks where it is known what it does.
+//! BBR in networks where its behaviour is known.
 
 use comity_sim::report::RunReport;
-use comity_sim::scenario::{NoFiles, Reading, Scenario, play};
+use comity_sim::scenario::{NoFiles, Reading, Scenario, run as simulate};
 
-/// Greedy flows of these controllers over one bottleneck, with bins of 100 ms; measured after
+/// Greedy flows with these controllers over one bottleneck, with bins of 100 ms; measured after
 /// `warmup`.
 fn run(bottleneck: &str, duration: &str, warmup: &str, seed: u64, flows: &[&str]) -> RunReport {
     let mut text = format!(
@@ -32,7 +32,7 @@ fn run(bottleneck: &str, duration: &str, warmup: &str, seed: u64, flows: &[&str]
     let scenario = scenario.unwrap_or_else(|problems| panic!("{problems}"));
     let run = scenario.runs()[0].clone();
     let (network, settings) = scenario.prepare(&run);
-    play(&network, &run, &settings).unwrap()
+    simulate(&network, &run, &settings).unwrap()
 }
 
 /// The rates of the flows in Mb/s on the wire.
@@ -63,7 +63,7 @@ fn one_flow_fills_the_path_and_hardly_the_queue() {
     }
 }
 
-/// The same of sections, acknowledged packet by packet.
+/// The same with sections, acknowledged packet by packet.
 #[test]
 fn a_flow_of_sections_fills_the_path() {
     for controller in ["bbr", "bbr3"] {
@@ -76,10 +76,9 @@ fn a_flow_of_sections_fills_the_path() {
     }
 }
 
-/// When the window was cut to four segments for the round trip to be measured, in tenths of a
-/// second.
+/// When the window was cut to four segments for a round-trip measurement, in tenths of a second.
 fn probes(report: &RunReport, most: u64) -> Vec<usize> {
-    let windows = &report.series.as_ref().unwrap().flows[0].window_bytes;
+    let windows = &report.series.as_ref().unwrap().flows[0].cwnd_bytes;
     let low = |at: usize| windows[at] <= most;
     (1..windows.len())
         .filter(|&at| low(at) && !low(at - 1))
@@ -111,8 +110,8 @@ fn two_flows_share() {
     }
 }
 
-/// 20 Mb/s, 20 ms and 40 packets, a bit more than the path holds: a flow of Linux takes 1.6 shares
-/// there.
+/// 20 Mb/s, 20 ms and 40 packets, slightly more than the path holds: a flow of Linux gets 1.6
+/// shares there.
 #[test]
 fn beside_cubic_behind_a_short_queue_version_1_takes_more() {
     for seed in 1..=3 {
@@ -131,7 +130,7 @@ fn random_losses_do_not_slow_it_down() {
     let bottleneck = r#"rate = "8Mbps", delay = "20ms", queue = 60, losses = [{ model = "bernoulli", probability = 0.02 }]"#;
     for (controller, low, high) in [("bbr", 0.9, 1.0), ("cubic", 0.05, 0.5)] {
         let report = run(bottleneck, "60s", "10s", 1, &[controller]);
-        // What is lost on the way is not delivered.
+        // Lost packets are not delivered.
         let share = rates(&report)[0] / (8.0 * 0.98);
         assert!((low..=high).contains(&share), "{controller}: {share}");
     }

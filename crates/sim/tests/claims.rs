@@ -1,5 +1,4 @@
-//! Claims: the files of the repository read, what is wrong with others is told, and what is run
-//! is judged.
+//! Claims: the repository's files are valid, errors in others are reported, and runs are judged.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -16,7 +15,7 @@ fn ours(form: Form) -> Book {
     Book::load(&root().join("experiments"), form).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// Every claim that the plan of the project names.
+/// Every claim in the project's plan.
 const IDS: [&str; 29] = [
     "iftp-fig2-friendly",
     "iftp-table1-delay",
@@ -87,15 +86,15 @@ fn tests_that_hold_claims_exist() {
     }
 }
 
-/// `docs/claims.md` ends with what the tables say. To write it anew:
+/// `docs/reference/claims.md` ends with the contents of the tables. To update it:
 ///
 /// ```text
-/// COMITY_UPDATE=1 cargo test -p comity-sim --test claims
+/// COMITY_UPDATE=1 cargo test -p comity-sim --test it claims
 /// ```
 #[test]
 fn the_page_is_up_to_date() {
     const MARK: &str = "<!-- What follows is made from crates/sim/src/scenario/claims. -->\n";
-    let path = root().join("docs/claims.md");
+    let path = root().join("docs/reference/claims.md");
     let page = fs::read_to_string(&path).unwrap();
     let (by_hand, made) = page.split_once(MARK).expect("the page has its mark");
     if std::env::var_os("COMITY_UPDATE").is_some() {
@@ -104,12 +103,12 @@ fn the_page_is_up_to_date() {
     } else {
         assert!(
             made == reference::markdown(),
-            "docs/claims.md is not what the tables say; write it anew with COMITY_UPDATE=1"
+            "docs/reference/claims.md is out of date; update it with COMITY_UPDATE=1"
         );
     }
 }
 
-/// A folder with one system, which is gone when the test is over.
+/// A folder with one system, deleted at the end of the test.
 struct Folder(PathBuf);
 
 impl Drop for Folder {
@@ -139,7 +138,7 @@ workload = { kind = "cbr", rate = "200kbps" }
 
 [[flow]]
 group = "tcp"
-window = 10
+rwnd = 10
 start = { spread = "1s" }
 
 [[sweep]]
@@ -157,13 +156,12 @@ fn folder(name: &str, claims: &str) -> Folder {
     Folder(path)
 }
 
-/// The first line of a file of claims that needs nothing else.
+/// The first line of an otherwise empty file of claims.
 const HEAD: &str = "[[claim]]\nid = \"c\"\nsays = \"s\"\nscenario = \"two.toml\"\n";
 
-/// What a constant sender gets is known without simulating: its rate, as long as the link has room
-/// for it.
+/// The throughput of a constant sender is known without a simulation: its rate, up to the link's.
 #[test]
-fn what_is_played_is_judged() {
+fn runs_are_judged() {
     let claims = format!(
         r#"{HEAD}
 quick = {{ seeds = 2, set = ["scenario.duration=6s"], only = [{{ axis = "rate", values = ["200kbps", "0.4Mbps"] }}] }}
@@ -197,7 +195,7 @@ missing = "nobody wrote it"
         let all: Vec<_> = book.claims().iter().collect();
         let (mut finished, mut early) = (Vec::new(), Vec::new());
         let measured = book
-            .play(&all, NonZeroUsize::new(jobs), None, |told| match told {
+            .run(&all, NonZeroUsize::new(jobs), None, |told| match told {
                 Told::Runs(done) => finished.push(done),
                 Told::Claim(place, measured) => early.push((place, measured.of(all[place]))),
             })
@@ -207,7 +205,8 @@ missing = "nobody wrote it"
             .iter()
             .map(|claim| book.judge(claim, &measured, form))
             .collect();
-        // Every claim is told once, with all that it needs: what needs no runs comes first.
+        // Every claim is reported once, with all of its dependencies; claims without runs come
+        // first.
         let places: Vec<usize> = early.iter().map(|(place, _)| *place).collect();
         assert_eq!(places, [1, 0]);
         for (place, measured) in &early {
@@ -236,14 +235,14 @@ missing = "nobody wrote it"
     let (outcomes, runs, quick) = outcome(Form::Quick, 1);
     assert_eq!(outcomes, [Holds, Holds, Holds, Holds, Skipped, Fails]);
     assert_eq!(runs, 2 * 2, "two of three points, two of four seeds");
-    // Four at a time give what one at a time gives.
+    // Four threads give the same result as one.
     assert_eq!(outcome(Form::Quick, 4).2, quick);
     let (outcomes, runs, _) = outcome(Form::Full, 2);
     assert_eq!(outcomes, [Holds, Holds, Holds, Holds, Shown, Fails]);
     assert_eq!(runs, 3 * 4);
 }
 
-/// What is said about a file of claims, with the line and column that it is said of.
+/// The messages about a file of claims, with their lines and columns.
 fn said(name: &str, claims: &str) -> String {
     match Book::load(&folder(name, claims).0, Form::Quick) {
         Err(LoadError::Problems(files)) => files
@@ -256,7 +255,7 @@ fn said(name: &str, claims: &str) -> String {
 }
 
 #[test]
-fn mistakes_are_told_with_place_value_and_expectation() {
+fn errors_state_position_value_and_expectation() {
     let measure = "measure = [{ name = \"x\", is = \"mean(flow.tcp.throughput_bps)\" }]\n";
     let cases: &[(&str, String, &[&str])] = &[
         ("syntax", "claim = [".into(), &["this is not TOML", "1:"]),
@@ -278,7 +277,7 @@ fn mistakes_are_told_with_place_value_and_expectation() {
         ),
         (
             "set",
-            format!("{HEAD}missing = \"m\"\nset = [\"flow.tpc.window=3\"]\n"),
+            format!("{HEAD}missing = \"m\"\nset = [\"flow.tpc.rwnd=3\"]\n"),
             &["tpc", "did you mean \"tcp\"?"],
         ),
         (
@@ -299,6 +298,26 @@ fn mistakes_are_told_with_place_value_and_expectation() {
                 "{HEAD}measure = [{{ name = \"x\", is = \"mean(flow.tcp.throughput)\" }}]\ncheck = [{{ says = \"c\", shows = \"x\" }}]\n"
             ),
             &["5:46", "no column called `throughput`", "throughput_bps"],
+        ),
+        (
+            "former column",
+            format!(
+                "{HEAD}measure = [{{ name = \"x\", is = \"mean(link.*.wait_mean_s)\" }}]\ncheck = [{{ says = \"c\", shows = \"x\" }}]\n"
+            ),
+            &[
+                "no column called `wait_mean_s`",
+                "did you mean `queueing_delay_mean_s`?",
+            ],
+        ),
+        (
+            "former key of a measure",
+            format!("{HEAD}measure = [{{ name = \"x\", play = \"z\", is = \"1\" }}]\n"),
+            &["`claim.0.measure.x.play`", "did you mean `run`?"],
+        ),
+        (
+            "former key in a setting",
+            format!("{HEAD}missing = \"m\"\nset = [\"flow.tcp.window=3\"]\n"),
+            &["did you mean \"rwnd\"?"],
         ),
         (
             "group",
@@ -355,11 +374,11 @@ fn mistakes_are_told_with_place_value_and_expectation() {
             &["6:35", "no point is like this", "there are 200kbps"],
         ),
         (
-            "play",
+            "run",
             format!(
-                "{HEAD}measure = [{{ name = \"x\", play = \"z\", is = \"1\" }}]\ncheck = [{{ says = \"c\", shows = \"x\" }}]\n"
+                "{HEAD}measure = [{{ name = \"x\", run = \"z\", is = \"1\" }}]\ncheck = [{{ says = \"c\", shows = \"x\" }}]\n"
             ),
-            &["no play called `z`"],
+            &["no run called `z`"],
         ),
         (
             "paper",
@@ -383,7 +402,7 @@ fn mistakes_are_told_with_place_value_and_expectation() {
 }
 
 #[test]
-fn a_folder_without_claims_is_told() {
+fn a_folder_without_claims_is_reported() {
     let empty = Path::new(env!("CARGO_TARGET_TMPDIR")).join("claims-empty");
     fs::create_dir_all(&empty).unwrap();
     let error = Book::load(&empty, Form::Quick).unwrap_err();

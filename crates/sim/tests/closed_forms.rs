@@ -1,6 +1,6 @@
-//! Runs whose outcome can be worked out by hand or from a formula.
+//! Runs with a known result, worked out by hand or from a formula.
 
-mod common;
+use crate::common;
 
 use comity_congestion::recovery::RecoveryConfig;
 use comity_link::{Limit, LinkConfig, Loss, LossModel, LossPlace, RateProfile};
@@ -12,16 +12,16 @@ use comity_sim::{RunOptions, run};
 use comity_transport::tcp::Config;
 use comity_units::{Bytes, Rate, Seed, Span, Time};
 
-fn play(network: &Network, seed: u64) -> RunReport {
+fn simulate(network: &Network, seed: u64) -> RunReport {
     run(network, Seed::new(seed), &RunOptions::default()).unwrap()
 }
 
-/// Two nodes, a link of `rate` and `delay` each way.
-fn pair(seconds: u64, forth: LinkConfig, back: LinkConfig) -> common::Builder {
+/// Two nodes, with a link of `rate` and `delay` in each direction.
+fn pair(seconds: u64, forward: LinkConfig, reverse: LinkConfig) -> common::Builder {
     let mut builder = common::Builder::new(seconds, 0);
     let (a, b) = (builder.node("a"), builder.node("b"));
-    builder.link(a, b, forth);
-    builder.link(b, a, back);
+    builder.link(a, b, forward);
+    builder.link(b, a, reverse);
     builder
 }
 
@@ -42,19 +42,20 @@ fn tcp(window: u64, has_handshake: bool) -> TransportSpec {
 }
 
 /// 15 segments by slow start, one, two, four, then eight. At 8 Mb/s a segment takes 1 ms, a header
-/// 0.04 ms; 50 ms each way.
+/// 0.04 ms; 50 ms in each direction.
 ///
 /// ```text
-/// SYN there and back                              2 · 50.04           = 100.08 ms
+/// SYN, forward and reverse 2 · 50.04 = 100.08 ms
 /// rounds of 1, 2 and 4: each begins with the first acknowledgement of the one before, a round trip later
 ///                                                 3 · (51 + 50.04)    = 303.12 ms
-/// round of 8: two segments for each acknowledgement, 1 ms apart, so that they queue and leave without a gap;
+/// round of 8: two segments for each acknowledgement, 1 ms apart, which queue and leave without a
+/// gap;
 /// the last of them arrives after                  8 · 1 + 50          =  58 ms
 /// and is acknowledged after                       50.04               =  50.04 ms
 ///                                                                       511.24 ms
 /// ```
 ///
-/// The FIN rides on the last segment, and its acknowledgement is the last one.
+/// The last segment carries the FIN, and its acknowledgement is the last one.
 #[test]
 fn a_file_takes_as_long_as_slow_start_by_rounds() {
     let link = common::link_config(Rate::from_mbps(8), Span::from_millis(50), Limit::Unlimited);
@@ -64,21 +65,20 @@ fn a_file_takes_as_long_as_slow_start_by_rounds() {
         builder
             .flow("tcp", ENDS, tcp(1_000, has_handshake), workload)
             .start = Start::default();
-        let report = play(&builder.network, 1);
+        let report = simulate(&builder.network, 1);
         let flow = &report.flows[0];
         assert_eq!(flow.finished, Some(Time::from_micros(micros)));
         assert_eq!(
             (flow.retransmitted_packets, flow.delivered_bytes),
             (0, 15 * 960)
         );
-        // 15 segments, and with a handshake the SYN; its answer is acknowledged by the first
-        // segment.
+        // 15 segments, and with a handshake the SYN; the first segment acknowledges the SYN-ACK.
         assert_eq!(flow.sent_packets, 15 + u64::from(has_handshake));
     }
 }
 
-/// With the window at its bound a round trip moves one window: W · 960 bytes every 1 + 50 + 0.04 +
-/// 50 ms, as long as the window is less than what fits into that time.
+/// At its maximum, one window crosses per round trip: W · 960 bytes every 1 + 50 + 0.04 + 50 ms, as
+/// long as the window is smaller than the capacity in that time.
 #[test]
 fn a_clamped_window_gives_window_over_round_trip() {
     let link = common::link_config(Rate::from_mbps(8), Span::from_millis(50), Limit::Unlimited);
@@ -86,18 +86,18 @@ fn a_clamped_window_gives_window_over_round_trip() {
         let mut builder = pair(61, link.clone(), link.clone());
         builder.network.warmup = Span::from_secs(11);
         builder.flow("tcp", ENDS, tcp(window, true), Workload::Greedy);
-        let report = play(&builder.network, 1);
+        let report = simulate(&builder.network, 1);
         let round_trip = 0.101_04;
         let expected = (window as f64 / round_trip).min(1_000.0) * 50.0;
         let delivered = report.flows[0].delivered_bytes as f64 / 960.0;
-        // Up to one window more or less lies at each end of the interval.
+        // Up to one window more or less at each end of the interval.
         assert!(
             (delivered - expected).abs() <= window.min(101) as f64 + 1.0,
             "window {window}: {delivered}, not {expected}"
         );
         assert_eq!(report.flows[0].retransmitted_packets, 0);
         let rtt = report.flows[0].mean_rtt_s.unwrap();
-        // Beyond what fits the path the rest of the window waits: W segments at 1 ms each.
+        // Beyond the capacity of the path, the rest of the window queues: W segments at 1 ms each.
         let expected = round_trip.max(window as f64 * 0.001);
         assert!(
             (rtt - expected).abs() < 1e-6,
@@ -106,13 +106,13 @@ fn a_clamped_window_gives_window_over_round_trip() {
     }
 }
 
-/// 10 Mb/s of 1000-byte packets into 8 Mb/s with room for 20. A packet comes every 0.8 ms and takes
-/// 1 ms: the queue gains one packet for every five that come. The first drop is when the 21st place
-/// would be needed, and from then on every fifth is dropped.
+/// 10 Mb/s of 1000-byte packets into 8 Mb/s with room for 20. A packet arrives every 0.8 ms and
+/// takes 1 ms, so the queue gains one packet for every five arrivals. The first drop occurs when
+/// the 21st place would be needed; afterwards every fifth is dropped.
 ///
 /// ```text
 /// packets offered in 10 s, the first at 0 and the last at 10 s:         12,501
-/// served by t: one each ms from 0 on, 10,000 by 10 s; 20 are held then
+/// served by t: one each ms from 0 on, 10,000 by 10 s; then 20 are queued
 /// dropped: 12,501 − 10,000 − 20 = 2,481
 /// ```
 #[test]
@@ -127,12 +127,12 @@ fn constant_rate_into_a_drop_tail_queue_loses_an_exact_number() {
         wire: Bytes::new(1_000),
     });
     builder.flow("cbr", ENDS, datagram, workload).start = Start::default();
-    let report = play(&builder.network, 1);
+    let report = simulate(&builder.network, 1);
     let link = &report.links[0];
     assert_eq!(link.offered_packets, 12_501);
     assert_eq!(link.dropped_full, 2_481);
-    // What left within the last 5 ms is on its way: the packets of 9.996 to 10 s; one leaves at
-    // 9.995 and arrives just in time.
+    // Departures of the last 5 ms are in flight: the packets of 9.996 to 10 s; one leaves at 9.995
+    // and arrives just in time.
     assert_eq!(
         (
             link.delivered_packets,
@@ -144,12 +144,12 @@ fn constant_rate_into_a_drop_tail_queue_loses_an_exact_number() {
     assert_eq!(report.flows[0].dropped_packets, 2_481);
 }
 
-/// Packets of 1500 bytes that leave a millisecond apart, varied by a share j of it, through a link
-/// that is never busy: gaps lie between 1 − j/2 and 1 + j/2 ms, evenly, so that their mean is 1 ms
-/// and their deviation j / √12 ms, whether the millisecond is the time of a packet at 12 Mb/s, an
-/// interval, or a gap behind the 0.12 ms that it takes at the link's 100 Mb/s. Four standard errors
-/// of 100,000 gaps: of the mean σ / √n, of the deviation σ · √(0.8 / 4n), as an even distribution's
-/// fourth moment is 1.8 σ⁴.
+/// Packets of 1500 bytes leave a millisecond apart, varied by a share j of it, through a link that
+/// is never busy. Gaps are uniform between 1 − j/2 and 1 + j/2 ms, so their mean is 1 ms and their
+/// standard deviation j / √12 ms. The millisecond is the time of a packet at 12 Mb/s, an interval,
+/// or a gap after the 0.12 ms of a packet at the link's 100 Mb/s. The bounds are four standard
+/// errors of 100,000 gaps: of the mean σ / √n, of the standard deviation σ · √(0.8 / 4n), because a
+/// uniform distribution's fourth moment is 1.8 σ⁴.
 #[test]
 fn jitter_spreads_the_gaps_of_a_constant_rate_evenly() {
     let spacings = [
@@ -169,7 +169,7 @@ fn jitter_spreads_the_gaps_of_a_constant_rate_evenly() {
         });
         let workload = Workload::Cbr { spacing, jitter };
         builder.flow("cbr", ENDS, datagram, workload).start = Start::default();
-        let report = play(&builder.network, 1);
+        let report = simulate(&builder.network, 1);
         let gaps = &report.flows[0].arrival_spacing;
         assert!((99_800..100_200).contains(&gaps.count), "{}", gaps.count);
         let stddev = jitter * 1e-3 / 12_f64.sqrt();
@@ -178,7 +178,7 @@ fn jitter_spreads_the_gaps_of_a_constant_rate_evenly() {
         let error = stddev * 0.2_f64.sqrt() / root;
         assert!((gaps.stddev - stddev).abs() < 4.0 * error, "{gaps:?}");
         // No gap lies outside, and some lie within a hundredth of either end. A packet takes 0.12
-        // ms, which is less than the shortest, so that none waits for another.
+        // ms, less than the shortest gap, so none queues.
         let (least, most) = (1e-3 * (1.0 - jitter / 2.0), 1e-3 * (1.0 + jitter / 2.0));
         let edge = 1e-5 * jitter;
         assert!((least - 2e-9..least + edge).contains(&gaps.min), "{gaps:?}");
@@ -186,19 +186,19 @@ fn jitter_spreads_the_gaps_of_a_constant_rate_evenly() {
     }
 }
 
-/// M/D/1: Poisson arrivals, a fixed service time S, load ρ. Pollaczek and Khinchine: the mean wait
-/// is
+/// M/D/1: Poisson arrivals, a fixed service time S, load ρ. Pollaczek and Khinchine: the mean
+/// queueing delay is
 ///
 /// ```text
 /// W = ρ · S / (2 · (1 − ρ))
 /// ```
 ///
-/// Waits that follow each other are alike, so n of them tell less than n draws would. The variance
-/// of their mean is about (c_a² + c_s²)³ / 2 · S² / ((1 − ρ)⁴ · n) in heavy traffic (Whitt 1989),
-/// and less in light traffic; with c_a = 1 for Poisson arrivals and c_s = 0 for a fixed service,
-/// four standard errors are 4 · S · √(1 / 2n) / (1 − ρ)².
+/// Consecutive delays are correlated, so n of them carry less information than n independent draws.
+/// The variance of their mean is about (c_a² + c_s²)³ / 2 · S² / ((1 − ρ)⁴ · n) in heavy traffic
+/// (Whitt 1989), and less in light traffic. With c_a = 1 for Poisson arrivals and c_s = 0 for a
+/// fixed service, four standard errors are 4 · S · √(1 / 2n) / (1 − ρ)².
 #[test]
-fn poisson_arrivals_wait_as_pollaczek_and_khinchine_say() {
+fn poisson_arrivals_wait_as_pollaczek_and_khinchine_predict() {
     let service = 0.001;
     for load in [0.3, 0.5, 0.7, 0.85] {
         let slow = common::link_config(Rate::from_mbps(8), Span::from_millis(5), Limit::Unlimited);
@@ -210,21 +210,21 @@ fn poisson_arrivals_wait_as_pollaczek_and_khinchine_say() {
             wire: Bytes::new(1_000),
         });
         builder.flow("poisson", ENDS, datagram, workload).start = Start::default();
-        let report = play(&builder.network, 1);
+        let report = simulate(&builder.network, 1);
         let link = &report.links[0];
         let customers = link.offered_packets as f64;
         let expected = load * service / (2.0 * (1.0 - load));
         let bound = 4.0 * service * (0.5 / customers).sqrt() / ((1.0 - load) * (1.0 - load));
         assert!(
             bound < 0.1 * expected,
-            "load {load}: the sample is large enough to tell"
+            "load {load}: the sample is large enough"
         );
-        let wait = link.wait.mean;
+        let wait = link.queueing_delay.mean;
         assert!(
             (wait - expected).abs() < bound,
             "load {load}: {wait}, not {expected} ± {bound}"
         );
-        // Little: the mean number in the system is the rate of arrivals times the mean time in it.
+        // Little: the mean number in the system is the arrival rate times the mean time in it.
         let held = customers / 1_000.0 * (wait + service);
         assert!(
             (link.mean_queue_packets / held - 1.0).abs() < 1e-3,
@@ -236,7 +236,8 @@ fn poisson_arrivals_wait_as_pollaczek_and_khinchine_say() {
             (utilisation - load).abs() < 4.0 * (load * service / 1_000.0).sqrt(),
             "{utilisation}"
         );
-        // A path without a queue: what waits at the link is all that a packet's delay adds to.
+        // On a path without other queues, the link's queueing delay is the only variable part of a
+        // packet's delay.
         let delay = report.flows[0].delay.mean;
         assert!((delay - (wait + service + 0.005)).abs() < 1e-6, "{delay}");
     }
@@ -248,24 +249,24 @@ fn poisson_arrivals_wait_as_pollaczek_and_khinchine_say() {
 /// rate = MSS / RTT · √(3 / (2 · p))
 /// ```
 ///
-/// Mathis et al. 1997 derive it for losses at regular distances. Random ones add a spread of
-/// windows, which raises the mean, and now and then a timeout, which lowers it: the band is 0.8 to
-/// 1.1 of the controller, for a recovery that repairs without timeouts what can be. Where p is four
-/// times as large the rate is half.
+/// Mathis et al. 1997 derive it for losses at regular distances. Random losses spread the windows,
+/// which raises the mean, and sometimes cause a timeout, which lowers it. The band is 0.8 to 1.1 of
+/// the formula, for a recovery that avoids timeouts where possible. With p four times as large, the
+/// rate is half.
 #[test]
 fn throughput_follows_the_square_root_of_the_loss() {
     let rate_at = |loss: f64| {
-        let mut forth = common::link_config(
+        let mut forward = common::link_config(
             Rate::from_mbps(1_000),
             Span::from_millis(50),
             Limit::Unlimited,
         );
-        let back = forth.clone();
-        forth.losses.push(Loss {
+        let reverse = forward.clone();
+        forward.losses.push(Loss {
             model: LossModel::Bernoulli(loss),
             place: LossPlace::BeforeQueue,
         });
-        let mut builder = pair(1_000, forth, back);
+        let mut builder = pair(1_000, forward, reverse);
         builder.network.warmup = Span::from_secs(50);
         let config = Config {
             delayed_ack: None,
@@ -274,7 +275,7 @@ fn throughput_follows_the_square_root_of_the_loss() {
         };
         let tcp = common::ns2_tcp(config, RecoveryConfig::SACK, 1_000, 10_000);
         builder.flow("tcp", ENDS, tcp, Workload::Greedy);
-        let report = play(&builder.network, 1);
+        let report = simulate(&builder.network, 1);
         (
             report.flows[0].goodput_bps,
             report.flows[0].mean_rtt_s.unwrap(),
@@ -285,27 +286,27 @@ fn throughput_follows_the_square_root_of_the_loss() {
     for loss in [0.000_25, 0.001, 0.004] {
         let (rate, rtt) = rate_at(loss);
         // The links are fast: a round trip is the propagation, 8 µs of transmission, and a burst's
-        // wait.
+        // queueing delay.
         assert!((0.1..0.101).contains(&rtt), "{rtt}");
         ratios.push(rate / law(loss, rtt));
     }
     for ratio in &ratios {
         assert!((0.8..1.1).contains(ratio), "{ratios:?} of the law");
     }
-    // Half the rate for four times the loss, each of two steps to 15 %.
+    // Half the rate for four times the loss, each within 15 % over two steps.
     for step in ratios.windows(2) {
         assert!((step[0] / step[1] - 1.0).abs() < 0.15, "{ratios:?}");
     }
 }
 
-/// A link that loses a share of packets while on, on for a share of the time: the losses are the
-/// product.
+/// A link that loses a share of packets while on, and is on for a share of the time: the losses are
+/// the product.
 #[test]
 fn an_on_off_link_loses_its_share() {
     for (on, off, drop_on) in [(1_000, 1_000, 0.2), (300, 900, 0.5), (2_000, 500, 1.0)] {
-        let mut forth =
+        let mut forward =
             common::link_config(Rate::from_mbps(8), Span::from_millis(5), Limit::Unlimited);
-        let back = forth.clone();
+        let reverse = forward.clone();
         let model = LossModel::OnOff {
             mean_on: Span::from_millis(on),
             mean_off: Span::from_millis(off),
@@ -313,12 +314,12 @@ fn an_on_off_link_loses_its_share() {
             drop_off: 0.0,
             start_on: true,
         };
-        forth.losses.push(Loss {
+        forward.losses.push(Loss {
             model,
             place: LossPlace::AfterTransmission,
         });
         let seconds = 4_000;
-        let mut builder = pair(seconds, forth, back);
+        let mut builder = pair(seconds, forward, reverse);
         let workload = Workload::Cbr {
             spacing: CbrSpacing::Rate(Rate::from_kbps(800)),
             jitter: 0.0,
@@ -327,20 +328,17 @@ fn an_on_off_link_loses_its_share() {
             wire: Bytes::new(1_000),
         });
         builder.flow("cbr", ENDS, datagram, workload).start = Start::default();
-        let report = play(&builder.network, 1);
+        let report = simulate(&builder.network, 1);
         let lost = report.links[0].lost as f64 / report.links[0].offered_packets as f64;
         let (on, off) = (on as f64 / 1e3, off as f64 / 1e3);
         let share = on / (on + off);
-        // A renewal process of exponential spells: the share of time on has, over T, the variance
-        // 2 · on² · off² / ((on + off)³ · T). The draws for single packets add p (1 − p) / n.
+        // A renewal process of exponential periods: over T, the share of time on has the variance 2
+        // · on² · off² / ((on + off)³ · T). The draws for single packets add p (1 − p) / n.
         let both = on + off;
         let of_time = 2.0 * on * on * off * off / (both * both * both * seconds as f64);
         let of_packets = share * drop_on / report.links[0].offered_packets as f64;
         let bound = 4.0 * (drop_on * drop_on * of_time + of_packets).sqrt();
-        assert!(
-            bound < 0.1 * share * drop_on,
-            "the sample is large enough to tell"
-        );
+        assert!(bound < 0.1 * share * drop_on, "the sample is large enough");
         assert!(
             (lost - share * drop_on).abs() < bound,
             "{lost}, not {} ± {bound}",
@@ -349,20 +347,20 @@ fn an_on_off_link_loses_its_share() {
     }
 }
 
-/// A link that carries nothing before the end was not used, and could not be.
+/// A link without capacity before the end has no utilisation.
 #[test]
-fn what_has_no_capacity_has_no_utilisation() {
-    let back = common::link_config(Rate::from_mbps(8), Span::from_millis(1), Limit::Unlimited);
+fn a_link_without_capacity_has_no_utilisation() {
+    let reverse = common::link_config(Rate::from_mbps(8), Span::from_millis(1), Limit::Unlimited);
     let shut_at = Time::from_millis(1);
-    let forth = LinkConfig {
+    let forward = LinkConfig {
         rate: RateProfile::Steps(vec![
             (shut_at, Rate::ZERO),
             (Time::from_secs(9), Rate::from_mbps(8)),
         ]),
-        ..back.clone()
+        ..reverse.clone()
     };
-    let builder = pair(5, forth, back);
-    let report = play(&builder.network, 1);
+    let builder = pair(5, forward, reverse);
+    let report = simulate(&builder.network, 1);
     assert_eq!(report.links[0].utilisation, None);
     assert_eq!(report.links[1].utilisation, Some(0.0));
 }

@@ -1,6 +1,6 @@
-//! What is lost on the way to the destination and on the way back is told apart.
+//! Losses in the forward and in the reverse direction are counted separately.
 
-mod common;
+use crate::common;
 
 use comity_congestion::recovery::RecoveryConfig;
 use comity_link::{Limit, Loss, LossModel, LossPlace};
@@ -10,8 +10,7 @@ use comity_sim::{Fate, LinkEvent, Observer, RunOptions, run_observed};
 use comity_transport::tcp::Config;
 use comity_units::{Rate, Seed, Span};
 
-/// Counts for each of two links, and for each of two flows, what does not come out: data and
-/// answers.
+/// Counts the losses of each of two links and each of two flows: data and acknowledgements.
 #[derive(Default)]
 struct Watch {
     links: [[u64; 2]; 2],
@@ -29,7 +28,7 @@ impl Observer for Watch {
     }
 }
 
-/// A flow each way between two nodes; each link loses so much at random, and its queue is short.
+/// A flow in each direction between two nodes; each link has random losses and a short queue.
 fn network(losses: [f64; 2]) -> Network {
     let mut builder = common::Builder::new(60, 10);
     let (a, b) = (builder.node("a"), builder.node("b"));
@@ -49,7 +48,7 @@ fn network(losses: [f64; 2]) -> Network {
     builder.network
 }
 
-fn play(losses: [f64; 2]) -> (Watch, RunReport) {
+fn simulate(losses: [f64; 2]) -> (Watch, RunReport) {
     let mut watch = Watch::default();
     let options = RunOptions { collapse: false };
     let report = run_observed(&network(losses), Seed::new(1), &options, &mut watch).unwrap();
@@ -57,8 +56,8 @@ fn play(losses: [f64; 2]) -> (Watch, RunReport) {
 }
 
 #[test]
-fn each_way_has_its_own_losses() {
-    let (watch, report) = play([0.03, 0.01]);
+fn each_direction_has_its_own_losses() {
+    let (watch, report) = simulate([0.03, 0.01]);
     for (link, [data, answers]) in report.links.iter().zip(watch.links) {
         assert!(data > 0 && answers > 0, "{data} {answers}");
         let dropped = link.dropped_full + link.dropped_early + link.lost;
@@ -73,7 +72,7 @@ fn each_way_has_its_own_losses() {
 }
 
 #[test]
-fn a_link_without_losses_drops_nothing_of_the_flow_back() {
+fn a_link_without_losses_drops_nothing_of_the_reverse_flow() {
     let mut network = network([0.03, 0.0]);
     network.flows.truncate(1);
     let mut watch = Watch::default();

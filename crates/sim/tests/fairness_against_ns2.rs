@@ -1,4 +1,4 @@
-//! The fairness measures against those that the ns-2 scripts computed from the same flows.
+//! The fairness measures against those of the ns-2 scripts for the same flows.
 
 use comity_sim::metrics::{baseline, friendliness, jain, max_min_ratio};
 

@@ -1,6 +1,6 @@
 //! TCP Libra over simulated networks: its closed form, equal rates, its estimate of the capacity.
 
-mod common;
+use crate::common;
 
 use std::f64::consts::PI;
 
@@ -34,7 +34,7 @@ fn given(rate: Rate) -> Vec<(&'static str, Value)> {
     ]
 }
 
-fn play(builder: &common::Builder, seed: u64) -> RunReport {
+fn simulate(builder: &common::Builder, seed: u64) -> RunReport {
     run(&builder.network, Seed::new(seed), &RunOptions::default()).unwrap()
 }
 
@@ -46,24 +46,23 @@ fn disjoint(seconds: u64, round_trips: &[u64], loss: f64) -> common::Builder {
         let b = builder.node(&format!("b{milliseconds}"));
         let delay = Span::from_micros(milliseconds * 500);
         let mut link = common::link_config(Rate::from_mbps(100), delay, Limit::Unlimited);
-        let back = link.clone();
+        let reverse = link.clone();
         link.losses = vec![Loss {
             model: LossModel::Bernoulli(loss),
             place: LossPlace::AfterTransmission,
         }];
         builder.link(a, b, link);
-        builder.link(b, a, back);
+        builder.link(b, a, reverse);
     }
     builder
 }
 
-/// The mean rate in segments per second under losses of probability p for each segment, independent
-/// of each other.
+/// The mean rate in segments per second with independent losses of probability p for each segment.
 ///
-/// Counted in segments, v = window² / 2 grows by α · RT² / (RT + A) =: a for each and is multiplied
-/// by q = (1 − d)² at a loss, with d = B / (2 (RT + A)). Its stationary controller is that of (a /
-/// p) · Σ q^k E_k with exponential E_k, whose moments obey M(s) = M(s − 1) · (a / p) · s / (1 −
-/// q^s), and so
+/// Counted in segments, v = window² / 2 grows by α · RT² / (RT + A) =: a for each, and a loss
+/// multiplies it by q = (1 − d)², with d = B / (2 (RT + A)). Its stationary distribution is that of
+/// (a / p) · Σ q^k E_k with exponential E_k, whose moments obey M(s) = M(s − 1) · (a / p) · s / (1
+/// − q^s), and therefore
 ///
 /// ```text
 /// rate = 1 / (RT · E[1 / window]) = √(2 a / (π p)) / RT · Π (1 − q^k) / (1 − q^(k − 1/2))
@@ -85,20 +84,20 @@ fn closed_form(alpha: f64, a: f64, b: f64, round_trip: f64, loss: f64) -> f64 {
 
 #[test]
 fn the_closed_form_knows_the_constant_of_tcp() {
-    // a = 1 needs α · RT² = RT + A, and d = 1/2 an RT that is nothing beside A = B.
+    // a = 1 needs α · RT² = RT + A, and d = 1/2 an RT that is negligible beside A = B.
     let rate = closed_form(1e6 * (1.0 + 1e-3), 1.0, 1.0 + 1e-3, 1e-3, 1e-2);
     assert!((rate * 1e-3 * 0.1 - 1.3098).abs() < 1e-3, "{rate}");
 }
 
-/// Growth and reduction balance at the same rate whatever the round trip.
+/// Growth and reduction balance at the same rate for every round trip.
 #[test]
 fn round_trips_from_30_to_180_ms_have_the_rate_of_the_closed_form() {
     let (loss, capacity) = (5e-4, 100);
     let round_trips = [30, 90, 180];
     let mut builder = disjoint(1_000, &round_trips, loss);
     for at in 0..3 {
-        // Y = 0: without a queue the extremes of the round trip are those of the first and the
-        // second of a pair.
+        // Y = 0: without a queue, the extremes of the round trip are those of the first and the
+        // second packet of a pair.
         let mut parameters = given(Rate::from_mbps(capacity));
         parameters.push(("y", Value::Number(0.0)));
         let spec = libra(&parameters, "libra", Config::NS2_2_35);
@@ -109,7 +108,7 @@ fn round_trips_from_30_to_180_ms_have_the_rate_of_the_closed_form() {
             Workload::Greedy,
         );
     }
-    let report = play(&builder, 1);
+    let report = simulate(&builder, 1);
     let mut rates = Vec::new();
     for (milliseconds, flow) in round_trips.iter().zip(&report.flows) {
         let found = flow.goodput_bps / 8.0 / 1_460.0;
@@ -122,14 +121,13 @@ fn round_trips_from_30_to_180_ms_have_the_rate_of_the_closed_form() {
         );
         rates.push(found);
     }
-    // The closed form itself has 5 % less at 180 ms than at 30 ms: 1 / √(RT + A) and a smaller
+    // The closed form itself is 5 % lower at 180 ms than at 30 ms: 1 / √(RT + A) and a smaller
     // reduction.
     assert!(jain(&rates).unwrap() > 0.99, "{rates:?}");
 }
 
 /// Two pairs of flows with round trips of 20 and 180 ms over 20 Mb/s. Random early detection drops
-/// by chance: behind drop-tail, few flows are ruled by where their packets happen to find the queue
-/// full.
+/// at random. With drop-tail, the phases at which packets find the queue full decide for few flows.
 fn dumbbell(seconds: u64, controller: &str, parameters: &[(&str, Value)]) -> common::Builder {
     let mut builder = common::Builder::new(seconds, seconds / 2);
     let (left, right) = (builder.node("left"), builder.node("right"));
@@ -160,7 +158,7 @@ fn dumbbell(seconds: u64, controller: &str, parameters: &[(&str, Value)]) -> com
 #[test]
 fn flows_of_different_round_trips_converge_to_equal_rates() {
     let index = |builder: &common::Builder| {
-        let report = play(builder, 3);
+        let report = simulate(builder, 3);
         let rates: Vec<f64> = report.flows.iter().map(|flow| flow.goodput_bps).collect();
         let total: f64 = rates.iter().sum();
         assert!(total > 16e6, "{rates:?}");
@@ -174,7 +172,7 @@ fn flows_of_different_round_trips_converge_to_equal_rates() {
     assert!(reno < 0.75, "{fair} {estimated} {reno}");
 }
 
-/// One flow alone, receivers that answer every, every second or every fourth segment.
+/// A single flow, with receivers that acknowledge every, every second or every fourth segment.
 #[test]
 fn the_capacity_is_found_within_the_first_round_trips() {
     for rate in [
@@ -201,7 +199,7 @@ fn the_capacity_is_found_within_the_first_round_trips() {
             }
             builder.flow("libra", (a, b), spec, Workload::Greedy).start =
                 comity_sim::network::Start::default();
-            let report = play(&builder, 1);
+            let report = simulate(&builder, 1);
             let found = report.flows[0].capacity_bps.unwrap_or(0) as f64;
             let ratio = found / rate.as_bps() as f64;
             assert!((0.99..1.01).contains(&ratio), "{rate} {segments}: {found}");
@@ -209,10 +207,10 @@ fn the_capacity_is_found_within_the_first_round_trips() {
     }
 }
 
-/// A handshake and one round trip of 180 ms: the clock of the receiver is watched from the
-/// handshake on, so that the first flight is measured by it.
+/// A handshake and one round trip of 180 ms: the receiver's clock is observed from the handshake
+/// on, and therefore measures the first flight.
 #[test]
-fn with_timestamps_the_first_flight_tells_the_capacity() {
+fn with_timestamps_the_first_flight_measures_the_capacity() {
     let rate = Rate::from_mbps(100);
     let mut builder = common::Builder::new(1, 0);
     builder.network.duration = Span::from_millis(400);
@@ -225,7 +223,7 @@ fn with_timestamps_the_first_flight_tells_the_capacity() {
     }
     builder.flow("libra", (a, b), spec, Workload::Greedy).start =
         comity_sim::network::Start::default();
-    let found = play(&builder, 1).flows[0].capacity_bps.unwrap_or(0) as f64;
+    let found = simulate(&builder, 1).flows[0].capacity_bps.unwrap_or(0) as f64;
     let ratio = found / rate.as_bps() as f64;
     assert!((0.99..1.01).contains(&ratio), "{found}");
 }
@@ -233,13 +231,13 @@ fn with_timestamps_the_first_flight_tells_the_capacity() {
 #[test]
 fn the_same_seed_gives_the_same_run_and_another_does_not() {
     let builder = dumbbell(10, "libra", &[]);
-    let fingerprint = |seed| play(&builder, seed).fingerprint;
+    let fingerprint = |seed| simulate(&builder, seed).fingerprint;
     assert_eq!(fingerprint(1), fingerprint(1));
     assert_ne!(fingerprint(1), fingerprint(2));
 }
 
-/// Two flows over 20 Mb/s behind random early detection, with these round trips beside the
-/// bottleneck's 10 ms, the second of them beginning so late and with a window of so many segments.
+/// Two flows over 20 Mb/s with random early detection, with these round trips beside the
+/// bottleneck's 10 ms. The second begins at this time and with a window of this many segments.
 fn two_flows(
     round_trips: [u64; 2],
     late: u64,
@@ -266,8 +264,8 @@ fn two_flows(
     builder
 }
 
-/// Whatever the start: one that comes when the link is full, one that comes with a whole link's
-/// worth of segments at once, and both of them with another round trip.
+/// Any start: a flow that begins on a full link, one that begins with a full link's worth of
+/// segments at once, and both of them with another round trip.
 #[test]
 fn two_flows_converge_to_equal_rates_from_any_start() {
     let given = given(Rate::from_mbps(20));
@@ -280,7 +278,7 @@ fn two_flows_converge_to_equal_rates_from_any_start() {
         ([180, 20], 200, 200),
     ] {
         for parameters in [&given[..], &[]] {
-            let rates: Vec<f64> = play(&two_flows(round_trips, late, window, parameters), 3)
+            let rates: Vec<f64> = simulate(&two_flows(round_trips, late, window, parameters), 3)
                 .flows
                 .iter()
                 .map(|flow| flow.goodput_bps / 1e6)
@@ -296,7 +294,7 @@ fn two_flows_converge_to_equal_rates_from_any_start() {
     }
 }
 
-/// Counts the losses that were found after a moment.
+/// Counts the losses detected after a moment.
 #[derive(Default)]
 struct Losses {
     from: Time,
@@ -315,9 +313,9 @@ impl Observer for Losses {
     }
 }
 
-/// Losses in the last 300 s of 500 s of one flow alone over 10 Mb/s, whose way there and back takes
-/// so many milliseconds each, from 100 s on as many as are said then. X is ten times its default,
-/// so that the flow comes round in a tenth of the time.
+/// Losses in the last 300 s of 500 s of a single flow over 10 Mb/s. Its forward and reverse delays
+/// in milliseconds change at 100 s. X is ten times its default, so the flow's cycle takes a tenth
+/// of the time.
 fn losses_after(delays: [u64; 2], memory: Span) -> u64 {
     let mut builder = common::Builder::new(500, 200);
     let (a, b) = (builder.node("a"), builder.node("b"));
@@ -343,11 +341,11 @@ fn losses_after(delays: [u64; 2], memory: Span) -> u64 {
     losses.now - losses.before
 }
 
-/// From a round trip of 20 ms to one of 120 ms and back. With a memory, the flow does on the new
-/// route what one does that never knew another. Without, the least round trip that it goes by is
-/// too short for the longer route, so that it takes an empty queue for a half-full one, grows too
-/// slowly and loses less often; and the largest is too long for the shorter route, so that it takes
-/// a full queue for a third of one, and loses more often.
+/// From a round trip of 20 ms to one of 120 ms and back. With a memory, the flow behaves on the new
+/// route as one that never knew another. Without it, the recorded minimum round trip is too short
+/// for the longer route. The flow then takes an empty queue for a half-full one, grows too slowly
+/// and loses less often. The recorded maximum is too long for the shorter route: the flow takes a
+/// full queue for a third of one, and loses more often.
 #[test]
 fn the_extremes_of_the_round_trip_survive_a_change_of_the_route() {
     let memory = Span::from_secs(30);

@@ -1,11 +1,12 @@
-//! The preset "modern" beside flows of Linux, and marks of a queue on TCP.
+//! The preset "modern" beside Linux flows, and ECN marks on TCP.
 
 use comity_sim::report::{LinkReport, RunReport};
 use comity_sim::scenario::{NoFiles, Reading, Scenario};
 use comity_sim::{RunOptions, run};
 
-/// The reports of greedy flows over 8 Mb/s, 20 ms each way, with this queue, from second 10 to 60.
-fn play(queue: &str, seeds: u64, flows: &[(&str, u32)], settings: &str) -> Vec<RunReport> {
+/// The reports of greedy flows over 8 Mb/s, 20 ms in each direction, with this queue, from second
+/// 10 to 60.
+fn simulate(queue: &str, seeds: u64, flows: &[(&str, u32)], settings: &str) -> Vec<RunReport> {
     let groups: String = flows
         .iter()
         .map(|(controller, count)| {
@@ -28,7 +29,7 @@ fn play(queue: &str, seeds: u64, flows: &[(&str, u32)], settings: &str) -> Vec<R
         .iter()
         .map(|it| {
             let (network, _) = scenario.prepare(it);
-            run(&network, it.seed, &RunOptions::default()).expect("it can be played")
+            run(&network, it.seed, &RunOptions::default()).expect("it can be run")
         })
         .collect()
 }
@@ -51,15 +52,15 @@ fn queue_and_drops(reports: &[RunReport]) -> (f64, f64) {
             .sum::<f64>()
             / count
     };
-    let wait = mean(&|link| link.wait.mean * 1_000.0);
+    let wait = mean(&|link| link.queueing_delay.mean * 1_000.0);
     let drops = mean(&|link| {
         link.dropped_measured as f64 / (link.carried_bytes as f64 / 1_500.0) * 1_000.0
     });
     (wait, drops)
 }
 
-/// Linux 6.18 between network namespaces, seconds 10 to 60 (docs/validation.md): the mean queueing
-/// delay within a twentieth, and drops within a third, of the nearer of two runs.
+/// Linux 6.18 between network namespaces, seconds 10 to 60 (docs/results/linux-tcp.md): the mean
+/// queueing delay within a twentieth, and drops within a third, of the nearer of two runs.
 #[test]
 fn greedy_flows_queue_and_lose_as_those_of_linux() {
     for (flows, wait, drops) in [
@@ -69,7 +70,7 @@ fn greedy_flows_queue_and_lose_as_those_of_linux() {
         (&[("cubic", 4)], (78.0, 78.0), (4.3, 4.6)),
         (&[("reno", 4)], (64.0, 66.0), (6.5, 6.5)),
     ] {
-        let found = queue_and_drops(&play("60", 3, flows, ""));
+        let found = queue_and_drops(&simulate("60", 3, flows, ""));
         let (low, high) = (wait.0 * 0.95, wait.1 * 1.05);
         assert!((low..=high).contains(&found.0), "{flows:?}: {found:?}");
         let (low, high) = (drops.0 * 0.67, drops.1 * 1.33);
@@ -78,11 +79,11 @@ fn greedy_flows_queue_and_lose_as_those_of_linux() {
 }
 
 #[test]
-fn a_queue_that_marks_drops_nothing_of_flows_that_understand_it() {
+fn a_marking_queue_drops_nothing_of_ecn_capable_flows() {
     const CODEL: &str = "{ kind = \"codel\", ecn = true, limit = 200 }";
     for marks in [true, false] {
         let settings = format!("ecn = {marks}");
-        for report in play(CODEL, 2, &[("cubic", 2), ("reno", 2)], &settings) {
+        for report in simulate(CODEL, 2, &[("cubic", 2), ("reno", 2)], &settings) {
             let link = bottleneck(&report);
             let dropped = link.dropped_full + link.dropped_early;
             let resent: u64 = report
@@ -94,7 +95,8 @@ fn a_queue_that_marks_drops_nothing_of_flows_that_understand_it() {
                 link.utilisation.is_some_and(|share| share > 0.97),
                 "{link:?}"
             );
-            // The queue signals some 400 times in a minute, by mark or drop; the start may fill it.
+            // The queue signals some 400 times in a minute, by mark or drop; the beginning may fill
+            // it.
             if marks {
                 assert!((100..2_000).contains(&link.marked), "{link:?}");
                 assert!(
@@ -104,7 +106,7 @@ fn a_queue_that_marks_drops_nothing_of_flows_that_understand_it() {
             } else {
                 assert!((100..2_000).contains(&dropped), "{link:?}");
                 assert_eq!(link.marked, 0);
-                // The last drop of each flow may not have left again when the run ends.
+                // The last drop of each flow may not be retransmitted yet when the run ends.
                 assert!(resent + 4 >= dropped, "{dropped} dropped, {resent} resent");
             }
         }

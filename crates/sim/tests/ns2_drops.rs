@@ -1,9 +1,9 @@
 //! One connection, chosen segments dropped once: every packet event against ns-2 2.35.
 //!
-//! The vectors are runs of `vectors/ns2/drops.tcl`; its README has their format. A run of ours and
-//! one of ns-2 have to agree in every time to the microsecond and in every sequence number.
+//! The vectors are runs of `vectors/ns2/drops.tcl`; its README has their format. A run here and one
+//! of ns-2 must agree in every time to the microsecond and in every sequence number.
 
-mod common;
+use crate::common;
 
 use std::fmt::Write as _;
 
@@ -22,21 +22,21 @@ const DROPS: [&str; 5] = ["none", "14", "14+28", "14+26+28", "14+24+26+28"];
 const MSS: u32 = 960;
 
 /// ns-2 reads its clock in ticks that begin at a random moment of the first tick, drawn when the
-/// agent is made. What a round-trip time rounds to, and with it each timeout, hangs on that moment.
-/// For the first agent of a run with the default seed it is found from the vectors: they single out
-/// 0.4425 of a tick, whatever the tick. Off by a tenth of a tick, half the runs with random drops
-/// have a timeout one tick away.
+/// agent is created. That moment determines the rounding of round-trip times, and with it each
+/// timeout. The vectors determine it for the first agent of a run with the default seed: 0.4425 of
+/// a tick, for every tick. With an error of a tenth of a tick, half the runs with random drops have
+/// a timeout one tick off.
 fn in_phase(config: Config) -> Config {
     let mut config = config;
     config.rtt.phase = Span::from_nanos(config.rtt.tick.as_nanos() / 10_000 * 4_425);
     config
 }
 
-/// A sequence number and when it was seen, in microseconds.
+/// A sequence number and its time in microseconds.
 type Sighting = (i64, i64);
 
-/// What one run shows: packets leaving the source, reaching the destination, acknowledgements
-/// coming back (the number of the last segment that they cover), and the counters at the end.
+/// The events of a run: packets leaving the source, reaching the destination, acknowledgements at
+/// the source (the number of the last segment that they cover), and the counters at the end.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Run {
     sent: Vec<Sighting>,
@@ -59,11 +59,9 @@ struct Counts {
 /// Whose defaults.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Era {
-    /// Those of ns-2 when the papers were run: the first segment is sent at once and has the
-    /// number 0.
+    /// ns-2 at the time of the papers: the first segment is sent at once and has the number 0.
     Year2000,
-    /// Those of ns-2.35: a SYN comes first and takes the number 0, so that our segment n is its
-    /// n + 1.
+    /// ns-2.35: a SYN comes first and has the number 0, so segment n here is its n + 1.
     Modern,
 }
 
@@ -75,7 +73,7 @@ impl Era {
         })
     }
 
-    /// The number that ns-2 gives our first segment.
+    /// The number of the first segment in ns-2.
     fn first_number(self) -> i64 {
         i64::from(self == Self::Modern)
     }
@@ -156,7 +154,7 @@ fn read_run(text: &str, drops: &str, bugfix: bool) -> Run {
     run
 }
 
-/// Writes down what ns-2's traces show, in its numbers.
+/// Records the events of ns-2's traces, in its numbers.
 struct Recorder {
     run: Run,
     /// The number of the first segment.
@@ -178,7 +176,7 @@ impl Observer for Recorder {
             "every time in this network is a whole number of microseconds"
         );
         let time = (time / 1_000) as i64;
-        // The first byte of data has the number 1, for 0 is the SYN's.
+        // The first byte of data has the number 1, because 0 is the SYN's.
         let first = self.first;
         let number =
             |sequence: SeqNo| (i64::from(sequence.get()) - 1).div_euclid(i64::from(MSS)) + first;
@@ -211,7 +209,7 @@ fn ours(recovery: RecoveryConfig, drops: &str, era: Era, controller: &str) -> Ru
     {
         tcp.controller = controller.to_owned();
         tcp.parameters = Parameters::new();
-        // ns-2's Vegas times every segment, not one in a round trip; the size of headers is fixed
+        // ns-2's Vegas times every segment, not one per round trip; the size of headers is fixed
         // here.
         tcp.config.timestamps = true;
     }
@@ -242,7 +240,7 @@ fn ours(recovery: RecoveryConfig, drops: &str, era: Era, controller: &str) -> Ru
         run: Run::default(),
         first: era.first_number(),
     };
-    // Without `collapse` the recorder sees the events in the order of their times.
+    // Without `collapse` the recorder receives the events in the order of their times.
     let options = RunOptions { collapse: false };
     let report = run_observed(&builder.network, Seed::new(1), &options, &mut recorder).unwrap();
     let mut run = recorder.run;
@@ -263,7 +261,7 @@ fn recovery(variant: &str, bugfix: bool) -> RecoveryConfig {
     RecoveryConfig { bugfix, ..recovery }
 }
 
-/// Where two lists part, if they do.
+/// The first difference of two lists, if any.
 fn parting(what: &str, theirs: &[Sighting], ours: &[Sighting]) -> String {
     if theirs == ours {
         return String::new();
@@ -314,12 +312,13 @@ fn every_event_of_every_recovery_is_that_of_ns2() {
         }
     }
     assert!(failures.is_empty(), "\n{failures}");
-    // The vectors are there, and whole: 80 runs of some hundred packets, each seen three times.
+    // The vectors are present and complete: 80 runs of some hundred packets, each recorded three
+    // times.
     assert!((60_000..120_000).contains(&events), "{events}");
 }
 
 /// Nine lists of dropped packets, three, ten and twenty-five of a hundred at random: losses of
-/// retransmissions, several timeouts on end, and recoveries within recoveries.
+/// retransmissions, several timeouts in a row, and recoveries within recoveries.
 #[test]
 fn random_drops_are_repaired_as_in_ns2() {
     let vectors = [
@@ -357,10 +356,9 @@ fn random_drops_are_repaired_as_in_ns2() {
     assert!(failures.is_empty(), "\n{failures}");
 }
 
-/// Fall and Floyd 1996: what tells the recoveries apart is how they fare with one to four losses of
-/// a window.
+/// Fall and Floyd 1996: one to four losses in a window distinguish the recoveries.
 #[test]
-fn the_recoveries_can_be_told_apart() {
+fn the_recoveries_can_be_distinguished() {
     let run =
         |variant: &str, drops: &str| ours(recovery(variant, false), drops, Era::Year2000, "reno");
     for (index, first) in VARIANTS.iter().enumerate() {
@@ -371,7 +369,7 @@ fn the_recoveries_can_be_told_apart() {
                 "without losses nothing recovers"
             );
             for drops in &DROPS[1..] {
-                // Reno and NewReno are one algorithm until a partial acknowledgement comes.
+                // Reno and NewReno are one algorithm until a partial acknowledgement arrives.
                 let are_alike = (*first, *second, *drops) == ("reno", "newreno", "14");
                 let is_same = run(first, drops).sent == run(second, drops).sent;
                 assert_eq!(
@@ -381,7 +379,7 @@ fn the_recoveries_can_be_told_apart() {
             }
         }
     }
-    // The ranking of the paper, by segments delivered in 6 s: two losses are enough to leave Reno
+    // The ranking of the paper, by segments delivered in 6 s: two losses suffice to put Reno
     // behind.
     let delivered = |variant, drops| run(variant, drops).counts.top;
     for drops in &DROPS[2..] {
@@ -399,15 +397,15 @@ fn the_recoveries_can_be_told_apart() {
     );
 }
 
-/// How many events two lists begin with in common.
+/// The length of the common beginning of two lists.
 fn common_prefix(theirs: &[Sighting], ours: &[Sighting]) -> usize {
     theirs.iter().zip(ours).take_while(|(a, b)| a == b).count()
 }
 
-/// ns-2's Vegas finds losses by times that it takes for each segment, and looks for more of them
-/// with the first acknowledgements after a retransmission; that belongs to its agent, not to its
-/// controller. Ours is the controller, under any recovery: the two agree in growth, and part after
-/// the first repair.
+/// ns-2's Vegas detects losses by times that it takes for each segment, and looks for more of them
+/// with the first acknowledgements after a retransmission. That belongs to its agent, not to its
+/// controller. Here Vegas is only the controller, with any recovery: the two agree in growth, and
+/// differ after the first repair.
 #[test]
 fn vegas_grows_as_in_ns2() {
     let run = |drops| {
@@ -420,7 +418,8 @@ fn vegas_grows_as_in_ns2() {
     let (theirs, ours) = run("none");
     assert_eq!(theirs.counts, ours.counts);
     assert!(common_prefix(&theirs.sent, &ours.sent) >= 156);
-    // Later a rounding of the window moves single segments to the acknowledgement before or after.
+    // Later, a rounding of the window moves single segments to the previous or next
+    // acknowledgement.
     let packet_time = 10_000;
     let mut moved = 0;
     for (a, b) in theirs.sent.iter().zip(&ours.sent) {

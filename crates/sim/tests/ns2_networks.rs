@@ -1,19 +1,19 @@
 //! Whole networks against ns-2 2.35, as distributions over seeds.
 //!
-//! The two simulators draw other random numbers, and networks of drop-tail queues are ruled by
-//! phases: one seed tells nothing, and the same seed is not the same run. So each network is run
-//! from several seeds in both, and for each quantity the two means are compared:
+//! The two simulators draw different random numbers, and phases dominate networks of drop-tail
+//! queues. One seed proves nothing, and the same seed is not the same run. Each network therefore
+//! runs from several seeds in both, and the test compares the two means of each quantity:
 //!
 //! ```text
 //! |m₁ − m₂| ≤ 4 · √(s₁²/n₁ + s₂²/n₂) + r
 //! ```
 //!
 //! with the means m, the standard deviations s over n seeds each, and the resolution r of the
-//! quantity (a packet or two, or a stated share). With the 6 to 40 seeds used here a quantity that
-//! really is the same fails about once in a thousand; a shift of twice the bound passes as rarely.
-//! It is two-sided. The vectors are those of `vectors/ns2`.
+//! quantity (a packet or two, or a stated share). With the 6 to 40 seeds used here, an equal
+//! quantity fails about once in a thousand; a shift of twice the bound passes as rarely. The test
+//! is two-sided. The vectors are those of `vectors/ns2`.
 
-mod common;
+use crate::common;
 
 use std::fmt::Write as _;
 
@@ -25,7 +25,7 @@ use comity_sim::{RunOptions, run};
 use comity_transport::tcp::Config;
 use comity_units::{Bytes, Rate, Seed, Span};
 
-/// The rows of a vector file whose first words are `name`, as numbers.
+/// The rows of a vector file that begin with `name`, as numbers.
 fn rows(text: &str, name: &str) -> Vec<Vec<f64>> {
     let prefix = if name.is_empty() {
         String::new()
@@ -70,7 +70,7 @@ fn halves(values: &[f64]) -> f64 {
     mean(high) / mean(low)
 }
 
-/// Collects comparisons and says at the end which failed.
+/// Collects comparisons and reports at the end which failed.
 #[derive(Default)]
 struct Comparison {
     table: String,
@@ -78,7 +78,7 @@ struct Comparison {
 }
 
 impl Comparison {
-    /// Holds one quantity's values of ns-2 and of ours against each other.
+    /// Compares one quantity's values from ns-2 with those of the simulator.
     fn hold(
         &mut self,
         network: &str,
@@ -123,7 +123,7 @@ impl Comparison {
 }
 
 /// Runs a network from seeds 1 to `count`, on two threads.
-fn play(network: &Network, count: u64) -> Vec<RunReport> {
+fn simulate(network: &Network, count: u64) -> Vec<RunReport> {
     let one = |seed| run(network, Seed::new(seed), &RunOptions::default()).unwrap();
     std::thread::scope(|scope| {
         let odd = scope.spawn(move || (1..=count).step_by(2).map(one).collect::<Vec<_>>());
@@ -196,7 +196,7 @@ fn greedy_flows_on_the_dumbbell_lose_and_share_as_in_ns2() {
         for (flows, window) in [(50, 10), (30, 20), (30, 80)] {
             let name = format!("{variant}-{flows}-{window}");
             let tcp = common::ns2_tcp(Config::NS2_2_35, recovery(variant), 1_500, window);
-            let ours = play(&common::table1(flows, &tcp, 500, Span::from_millis(20)), 8);
+            let ours = simulate(&common::table1(flows, &tcp, 500, Span::from_millis(20)), 8);
             hold_dumbbell(
                 &mut comparison,
                 &name,
@@ -209,8 +209,8 @@ fn greedy_flows_on_the_dumbbell_lose_and_share_as_in_ns2() {
     comparison.finish();
 }
 
-/// With few enough segments outstanding nothing is ever dropped: every packet has its place, and
-/// each run is as good as the other to a packet or two for each flow.
+/// With few outstanding segments nothing is ever dropped. Runs then differ by at most a packet or
+/// two for each flow.
 #[test]
 fn clamped_windows_on_the_dumbbell_lose_nothing() {
     let vectors = include_str!("../../../vectors/ns2/dumbbell.txt");
@@ -223,7 +223,7 @@ fn clamped_windows_on_the_dumbbell_lose_nothing() {
     ];
     for (name, flows, window, delay) in networks {
         let tcp = common::ns2_tcp(Config::NS2_2_35, recovery("reno"), 1_500, window);
-        let ours = play(
+        let ours = simulate(
             &common::table1(flows, &tcp, 500, Span::from_millis(delay)),
             3,
         );
@@ -239,7 +239,7 @@ fn clamped_windows_on_the_dumbbell_lose_nothing() {
                 0,
                 "{name}"
             );
-            // The bottleneck is busy from when the first flows start, some time in the first
+            // The bottleneck is busy from the start of the first flows, some time in the first
             // second: 125 packets.
             let sent = sum_of(report, |flow| flow.sent_packets);
             let bound = 125.0 + 2.0 * flows as f64;
@@ -259,7 +259,7 @@ fn clamped_windows_on_the_dumbbell_lose_nothing() {
                 .iter()
                 .map(|flow| flow.delivered_wire_bytes as f64)
                 .collect();
-            // The last flow to start may miss a window of the queue's round: 10 of 1,400 packets.
+            // The last flow to start may miss one window in the queue's cycle: 10 of 1,400 packets.
             assert!(jain(&each) > 0.9999, "{name}: {}", jain(&each));
         }
     }
@@ -304,15 +304,15 @@ fn four_flows_lose_and_share_as_in_ns2() {
             &mut comparison,
             &name,
             &rows(vectors, &name),
-            &play(&builder.network, 16),
+            &simulate(&builder.network, 16),
             1_000.0,
         );
     }
     comparison.finish();
 }
 
-/// 16 SACK TCP and 16 of the controller through the Table 1 network, where every flow has access
-/// links of its own delay, spread evenly from 1 to 9 ms.
+/// 16 SACK TCP and 16 of the controller through the Table 1 network, with a separate access delay
+/// for every flow, spread evenly from 1 to 9 ms.
 fn beside_sack(law: &str, buffer: u32, seed: u64) -> Network {
     let mut builder = common::Builder::new(500, 50);
     let (left, right) = (builder.node("left"), builder.node("right"));
@@ -322,7 +322,7 @@ fn beside_sack(law: &str, buffer: u32, seed: u64) -> Network {
     for index in 0..32 {
         let source = builder.node(&format!("s{index}"));
         let sink = builder.node(&format!("d{index}"));
-        // Multiples of the golden ratio leave no hole, whatever the number of flows.
+        // Multiples of the golden ratio leave no gap, for any number of flows.
         let place = ((seed * 32 + index) as f64 * 0.618_033_988_75).fract();
         let delay = Span::from_secs_f64(0.001 + 0.008 * place);
         let access = common::link_config(Rate::from_mbps(10), delay, Limit::Packets(1_000));
@@ -344,7 +344,7 @@ fn beside_sack(law: &str, buffer: u32, seed: u64) -> Network {
 }
 
 /// RAP and TFRC beside as many SACK TCP. With one delay for all flows the phases decide
-/// (docs/validation.md), so that every flow has its own here, in both simulators.
+/// (docs/results/rap-tfrc.md), so every flow has a different delay here, in both simulators.
 #[test]
 fn rap_and_tfrc_share_with_sack_as_in_ns2() {
     let vectors = include_str!("../../../vectors/ns2/peers.txt");
@@ -409,8 +409,8 @@ fn the_parking_lot_is_shared_as_in_ns2() {
         let tcp = common::ns2_tcp(Config::NS2_2_35, recovery("newreno"), 1_500, 100_000);
         builder.flow("tcp", (source, sink), tcp, Workload::Greedy);
     }
-    // A row: seed, acknowledged by each flow, drops at each link.
-    let ours: Vec<Vec<f64>> = play(&builder.network, 8)
+    // A row: seed, bytes acknowledged by each flow, drops at each link.
+    let ours: Vec<Vec<f64>> = simulate(&builder.network, 8)
         .iter()
         .map(|report| {
             let delivered = report
@@ -456,7 +456,7 @@ fn the_parking_lot_is_shared_as_in_ns2() {
 fn spaced_packets_pass_and_drop_as_in_ns2() {
     let vectors = include_str!("../../../vectors/ns2/packet_spacing.txt");
     let mut comparison = Comparison::default();
-    let play = |gap, tcp, jitter, seeds| -> Vec<Vec<f64>> {
+    let simulate = |gap, tcp, jitter, seeds| -> Vec<Vec<f64>> {
         let transport = common::ns2_tcp(Config::NS2_2_35, recovery("reno"), 1_500, 20);
         let mut network = common::packet_spacing(16, tcp, Span::from_micros(gap), &transport, 20);
         for flow in &mut network.flows {
@@ -482,12 +482,12 @@ fn spaced_packets_pass_and_drop_as_in_ns2() {
             );
             row
         };
-        play(&network, seeds).iter().map(row).collect()
+        simulate(&network, seeds).iter().map(row).collect()
     };
     for tcp in [0, 16] {
         for gap in [0, 200, 1_000, 2_000, 5_000] {
             let name = format!("gap-{gap}-tcp-{tcp}");
-            let (theirs, ours) = (rows(vectors, &name), play(gap, tcp, 1.0, 6));
+            let (theirs, ours) = (rows(vectors, &name), simulate(gap, tcp, 1.0, 6));
             let mut hold = |quantity: &str, share: f64, value: &dyn Fn(&[f64]) -> f64| {
                 let all = |rows: &[Vec<f64>]| rows.iter().map(|row| value(row)).collect::<Vec<_>>();
                 let theirs = all(&theirs);
@@ -505,9 +505,12 @@ fn spaced_packets_pass_and_drop_as_in_ns2() {
             }
         }
     }
-    // Exactly periodic senders lock into a pattern: some lose most packets, others none. What is
-    // lost in all is what does not fit, in any pattern.
-    let (theirs, ours) = (rows(vectors, "periodic-1000-tcp-0"), play(1_000, 0, 0.0, 3));
+    // Exactly periodic senders lock into a pattern: some lose most packets, others none. The total
+    // loss is the excess over the capacity, in any pattern.
+    let (theirs, ours) = (
+        rows(vectors, "periodic-1000-tcp-0"),
+        simulate(1_000, 0, 0.0, 3),
+    );
     for (quantity, at, share) in [("passed", 1, 0.005), ("dropped", 2, 0.02)] {
         let theirs = column(&theirs, at);
         let resolution = share * mean(&theirs);
@@ -524,8 +527,9 @@ fn spaced_packets_pass_and_drop_as_in_ns2() {
 
 // ---------------------------------------------------------------- errors
 
-/// A file of 5 MB over a link that loses packets while it is on, spells of a second in the mean.
-fn over_errors(variant: &str, loss: f64, is_forth: bool) -> Network {
+/// A file of 5 MB over a link that loses packets while it is on, for periods of a second on
+/// average.
+fn over_errors(variant: &str, loss: f64, is_forward: bool) -> Network {
     let mut config = Config::NS2_2000;
     config.rtt.tick = Span::from_millis(500);
     config.rtt.min_timeout = Span::from_secs(1);
@@ -533,8 +537,8 @@ fn over_errors(variant: &str, loss: f64, is_forth: bool) -> Network {
     let mut builder = common::Builder::new(4_000, 0);
     let (a, b) = (builder.node("a"), builder.node("b"));
     let (rate, delay) = (Rate::from_kbps(1_900), Span::from_millis(15));
-    let mut forth = common::link_config(rate, delay, Limit::Packets(10));
-    let mut back = common::link_config(rate, delay, Limit::Packets(10_000));
+    let mut forward = common::link_config(rate, delay, Limit::Packets(10));
+    let mut reverse = common::link_config(rate, delay, Limit::Packets(10_000));
     if loss > 0.0 {
         let model = LossModel::OnOff {
             mean_on: Span::from_secs(1),
@@ -543,14 +547,18 @@ fn over_errors(variant: &str, loss: f64, is_forth: bool) -> Network {
             drop_off: 0.0,
             start_on: true,
         };
-        let way = if is_forth { &mut forth } else { &mut back };
+        let way = if is_forward {
+            &mut forward
+        } else {
+            &mut reverse
+        };
         way.losses.push(Loss {
             model,
             place: LossPlace::AfterTransmission,
         });
     }
-    builder.link(a, b, forth);
-    builder.link(b, a, back);
+    builder.link(a, b, forward);
+    builder.link(b, a, reverse);
     builder
         .flow(
             "tcp",
@@ -566,10 +574,10 @@ fn over_errors(variant: &str, loss: f64, is_forth: bool) -> Network {
 fn a_file_over_a_link_that_is_on_and_off_takes_as_long_as_in_ns2() {
     let vectors = include_str!("../../../vectors/ns2/on_off.txt");
     let mut comparison = Comparison::default();
-    let mut hold = |variant: &str, is_forth: bool, loss: f64| {
+    let mut hold = |variant: &str, is_forward: bool, loss: f64| {
         let name = format!(
             "{variant} {} {loss}",
-            if is_forth { "forth" } else { "back" }
+            if is_forward { "forth" } else { "back" }
         );
         let theirs = rows(vectors, &name);
         // A row: seed, seconds, sent, retransmitted, timeouts, drops at the queue.
@@ -577,7 +585,7 @@ fn a_file_over_a_link_that_is_on_and_off_takes_as_long_as_in_ns2() {
             let flow = &report.flows[0];
             let finished = flow.finished.expect("the file arrives").as_secs_f64();
             let [sent, again] = [flow.sent_packets, flow.retransmitted_packets].map(|n| n as f64);
-            // ns-2's monitor of the queue counts what the error model behind it takes, too.
+            // ns-2's monitor of the queue also counts the losses of the error model behind it.
             let drops = (report.links[0].dropped_full + report.links[0].lost) as f64;
             vec![
                 report.seed.get() as f64,
@@ -588,11 +596,11 @@ fn a_file_over_a_link_that_is_on_and_off_takes_as_long_as_in_ns2() {
                 drops,
             ]
         };
-        let ours: Vec<Vec<f64>> = play(&over_errors(variant, loss, is_forth), 40)
+        let ours: Vec<Vec<f64>> = simulate(&over_errors(variant, loss, is_forward), 40)
             .iter()
             .map(row)
             .collect();
-        // Times are long-tailed, for timeouts double: their logarithms are not.
+        // Times are long-tailed, because timeouts double: their logarithms are not.
         let logarithms =
             |rows: &[Vec<f64>]| rows.iter().map(|row| libm::log(row[1])).collect::<Vec<_>>();
         comparison.hold(
@@ -628,7 +636,7 @@ fn the_same_file_without_errors_takes_exactly_as_long_as_in_ns2() {
     let vectors = include_str!("../../../vectors/ns2/on_off.txt");
     for variant in ["tahoe", "reno", "newreno"] {
         let theirs = &rows(vectors, &format!("{variant} forth 0"))[0];
-        let report = &play(&over_errors(variant, 0.0, true), 1)[0];
+        let report = &simulate(&over_errors(variant, 0.0, true), 1)[0];
         let flow = &report.flows[0];
         let ours = [
             flow.retransmitted_packets,

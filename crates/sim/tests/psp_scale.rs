@@ -1,4 +1,4 @@
-//! Packet spacing with steps that go with the rate, on the networks of
+//! Packet spacing with steps that scale with the rate, on the networks of
 //! experiments/packet_spacing/scale.toml: from 100 kb/s to 10 Gb/s.
 
 use std::collections::BTreeMap;
@@ -10,8 +10,8 @@ use comity_sim::scenario::{Reading, Run, Scenario};
 use comity_sim::{RunOptions, run};
 use comity_units::Seed;
 
-/// Share of the bottleneck that is used, share of the packets either way that are lost, as the
-/// command tells it, and Jain's index of the two agents.
+/// The utilisation of the bottleneck, the loss rate in each direction as the command reports it,
+/// and Jain's index of the two agents.
 #[derive(Clone, Copy, Debug)]
 struct Outcome {
     used: f64,
@@ -39,7 +39,7 @@ fn load(file: &str) -> Scenario {
         .unwrap_or_else(|problems| panic!("{problems}"))
 }
 
-/// The values that a run has on these axes.
+/// The values of a run on these axes.
 fn place<const N: usize>(scenario: &Scenario, run: &Run, names: [&str; N]) -> [String; N] {
     names.map(|name| {
         let axes = scenario.axes();
@@ -48,8 +48,8 @@ fn place<const N: usize>(scenario: &Scenario, run: &Run, names: [&str; N]) -> [S
     })
 }
 
-/// What each run whose point `is_wanted` comes to, by the values of rate, scale and `dynamic_rtt`.
-fn play(is_wanted: impl Fn(&str, &str, &str) -> bool) -> BTreeMap<[String; 3], Outcome> {
+/// The outcome of each run whose point `is_wanted`, by the values of rate, scale and `dynamic_rtt`.
+fn simulate(is_wanted: impl Fn(&str, &str, &str) -> bool) -> BTreeMap<[String; 3], Outcome> {
     let scenario = load("scale.toml");
     let mut found = BTreeMap::new();
     for point in scenario.runs() {
@@ -66,15 +66,15 @@ fn play(is_wanted: impl Fn(&str, &str, &str) -> bool) -> BTreeMap<[String; 3], O
     found
 }
 
-/// The share of the bottleneck that two agents use which are cut together, where a queue of 100
-/// packets is little of a round trip.
+/// The utilisation of the bottleneck with two agents that are reduced together, if a queue of 100
+/// packets is a small part of a round trip.
 ///
-/// An increase adds √n/4 to the n packets of a round trip, which is an eighth to √n, whatever n is,
-/// so that √n moves evenly from a decrease to the next. With the link's rate as one the rate is 1 +
-/// h when the queue of Q packets is full, with h = √(m√n · Q/6) / (mn) for m agents, and what is
-/// above one is not carried: on the way of the root from s = √((1 − d)(1 + h)) to t = √(1 + h) the
-/// mean is ((1 − s³) / 3 + t − 1) / (t − s). The decrease d is min(1/4, RTT / least · n^(−1/4))
-/// with the queue full. By hand:
+/// An increase adds √n/4 to the n packets of a round trip, which adds an eighth to √n for every n.
+/// √n therefore grows evenly between decreases. In units of the link's rate, the rate is 1 + h when
+/// the queue of Q packets is full, with h = √(m√n · Q/6) / (mn) for m agents. The excess over one
+/// is not carried: as the root moves from s = √((1 − d)(1 + h)) to t = √(1 + h), the mean is ((1 −
+/// s³) / 3 + t − 1) / (t − s). The decrease d is min(1/4, RTT / least · n^(−1/4)) with the queue
+/// full. By hand:
 ///
 /// ```text
 /// 100 Mb/s, 84 ms:  n =   368  RTT / least = 1.136  d = 0.25    h = 0.0344  s = 0.8808  t = 1.0170  0.900
@@ -82,7 +82,7 @@ fn play(is_wanted: impl Fn(&str, &str, &str) -> bool) -> BTreeMap<[String; 3], O
 ///  10 Gb/s,  8 ms:  n = 3,501  RTT / least = 1.014  d = 0.1319  h = 0.0063  s = 0.9347  t = 1.0032  0.939
 /// ```
 ///
-/// A quarter each time would make it 0.900, 0.877 and 0.877.
+/// A decrease of a quarter each time would give 0.900, 0.877 and 0.877.
 fn sawtooth(bps: f64, round_trip: f64) -> f64 {
     let (agents, queue, bits) = (2.0, 100.0, 11_424.0);
     let n = bps * round_trip / bits / agents;
@@ -98,21 +98,21 @@ fn near(share: f64) -> Range<f64> {
     share - 0.015..share + 0.015
 }
 
-/// What the steps of the rate come to with the base round trip at every rate, each for as long as
-/// the file says: the share of the link by [`sawtooth`] from 100 Mb/s on, and a fifth either way of
-/// the loss that experiments/packet_spacing/scale.toml tells of, half for that of the fewest
-/// packets.
+/// The results of scaled steps with the base round trip at every rate, for the duration in the
+/// file. The share of the link follows [`sawtooth`] from 100 Mb/s on. The loss is within a fifth of
+/// that in experiments/packet_spacing/scale.toml, and within half for the fewest packets.
 #[test]
 fn steps_that_go_with_the_rate_fill_and_share_links_of_every_rate() {
-    let found = play(|_, scale, dynamic| scale == "rate" && dynamic == "false");
+    let found = simulate(|_, scale, dynamic| scale == "rate" && dynamic == "false");
     assert_eq!(found.len(), 6);
     for (rate, used, lost) in [
-        // Packets that were queued when the measurement began are carried in it.
+        // Packets queued at the start of the measurement are carried in it.
         ("100kbps", 0.97..1.01, 0.018..0.054),
         ("1Mbps", 0.97..1.01, 0.036..0.056),
         ("10Mbps", 0.95..1.01, 0.013..0.021),
         ("100Mbps", near(sawtooth(1e8, 0.084)), 0.0036..0.0056),
-        // A queue of 100 packets is little of a round trip here, and most is lost at the start.
+        // A queue of 100 packets is a small part of a round trip here, and most losses occur at the
+        // start.
         ("1Gbps", near(sawtooth(1e9, 0.084)), 0.0021..0.0031),
         ("10Gbps", near(sawtooth(1e10, 0.008)), 0.0029..0.0044),
     ] {
@@ -123,12 +123,12 @@ fn steps_that_go_with_the_rate_fill_and_share_links_of_every_rate() {
     }
 }
 
-/// By how much more steps of the rate lose than fixed ones of 50 us and 2 us, which are next to
-/// nothing where a packet takes 114 ms or 11 ms: less everywhere but at 1 Mb/s and 10 Mb/s with the
+/// How much more scaled steps lose than fixed ones of 50 us and 2 us, which are negligible when a
+/// packet takes 114 ms or 11 ms. They lose less everywhere except at 1 Mb/s and 10 Mb/s with the
 /// base round trip, where fixed steps leave a tenth and a sixth of the link unused.
 #[test]
 fn steps_that_go_with_the_rate_lose_less_than_fixed_ones_or_use_more() {
-    let found = play(|rate, _, _| !matches!(rate, "1Gbps" | "10Gbps"));
+    let found = simulate(|rate, _, _| !matches!(rate, "1Gbps" | "10Gbps"));
     assert_eq!(found.len(), 16);
     for (rate, dynamic, ratio) in [
         ("100kbps", "false", 0.2..0.7),
@@ -153,9 +153,9 @@ fn steps_that_go_with_the_rate_lose_less_than_fixed_ones_or_use_more() {
     }
 }
 
-/// The network of experiments/packet_spacing/scale_late.toml at 100 Mb/s, with rounds of the least
-/// round trip: the late flow is no more than twice ahead or behind, and both use what [`sawtooth`]
-/// comes to.
+/// The network of experiments/packet_spacing/scale_late.toml at 100 Mb/s, with rounds of the
+/// minimum round trip. The late flow is at most a factor of two ahead or behind, and the
+/// utilisation follows [`sawtooth`].
 #[test]
 fn a_late_flow_gets_its_share_of_100_mbps() {
     let scenario = load("scale_late.toml");

@@ -51,7 +51,7 @@ fn two_runs() -> ResultSet {
     let mut first = flow("a, \"quoted\"\nand ß", "tltcp", 3e6);
     first.finished = Some(Time::from_nanos(12_345_678_901));
     first.srtt_s = Some(0.1);
-    first.window_bytes = Some(30_000);
+    first.cwnd_bytes = Some(30_000);
     first.delay = Summary {
         count: 4,
         mean: 0.05,
@@ -193,7 +193,7 @@ fn parquet_holds_the_values_with_their_types() {
             .collect::<Vec<_>>(),
         [&Field::Double(0.5), &Field::Double(1.0)]
     );
-    // One flow without throughput, delays or links: nothing to compare.
+    // A single flow without throughput, delays or links: nothing to compare.
     for absent in [
         "jain",
         "f_best",
@@ -228,7 +228,7 @@ fn parquet_holds_the_values_with_their_types() {
     );
     assert_eq!(flows[2]["run"], Field::ULong(1));
     assert_eq!(flows[2]["axis.flow.controller"], text("cubic"));
-    for absent in ["finished_ns", "srtt_s", "window_bytes", "delay_mean_s"] {
+    for absent in ["finished_ns", "srtt_s", "cwnd_bytes", "delay_mean_s"] {
         assert_eq!(flows[1][absent], Field::Null, "{absent}");
     }
     assert_eq!(flows[1]["delay_count"], Field::ULong(0));
@@ -258,7 +258,8 @@ fn parquet_holds_the_values_with_their_types() {
 }
 
 /// Bins of a second, measured from 1.5 to 10.5 s: eight whole ones, of 1 and 3 bytes in turn. The
-/// mean is 2 and the deviation 1; over two bins there is no variation, and five fit only once.
+/// mean is 2 and the standard deviation 1; over two bins the variation is zero, and five fit only
+/// once.
 #[test]
 fn the_variation_of_goodput_depends_on_the_time_scale() {
     let mut set = two_runs();
@@ -270,7 +271,7 @@ fn the_variation_of_goodput_depends_on_the_time_scale() {
     let series = report.series.as_mut().unwrap();
     series.bin = Span::from_secs(1);
     series.flows[0].delivered_bytes = vec![9, 9, 1, 3, 1, 3, 1, 3, 1, 3, 9];
-    // What is not there is nothing: three of eight bins hold 4.
+    // Absent bins are zero: three of eight bins hold 4.
     series.flows[1].delivered_bytes = vec![0, 0, 4, 4, 4];
     let path = scratch("variation").join("out");
     write(&set, Format::Csv, &path).unwrap();
@@ -344,7 +345,7 @@ fn a_group_converges_so_long_after_its_last_start() {
 }
 
 #[test]
-fn parquet_says_where_it_comes_from() {
+fn parquet_states_its_origin() {
     let home = scratch("provenance");
     let path = home.join("out");
     let set = two_runs();
@@ -365,7 +366,7 @@ fn parquet_says_where_it_comes_from() {
     assert_eq!(entries["comity.scenario_text"], set.scenario.text);
     assert_eq!(entries["comity.command"], "comity run table1.toml");
     assert_eq!(entries["comity.version"], version);
-    assert_eq!(entries["comity.schema_version"], "1");
+    assert_eq!(entries["comity.schema_version"], "2");
     assert_eq!(entries["comity.table"], "runs");
     let units: BTreeMap<String, String> = serde_json::from_str(entries["comity.units"]).unwrap();
     let schema = file.schema_descr();
@@ -407,7 +408,7 @@ fn csv_and_json_hold_the_same_as_parquet() {
         serde_json::from_reader(File::open(separated.join("metadata.json")).unwrap()).unwrap();
     assert_eq!(document["metadata"], metadata);
     assert_eq!(metadata["scenario_text"], set.scenario.text.as_str());
-    assert_eq!(metadata["units"]["links"]["wait_p99_s"], "s");
+    assert_eq!(metadata["units"]["links"]["queueing_delay_p99_s"], "s");
 
     let mut cells = 0;
     for table in [
@@ -472,7 +473,7 @@ fn csv_and_json_hold_the_same_as_parquet() {
 }
 
 #[test]
-fn a_starved_half_is_infinite_and_json_has_no_word_for_it() {
+fn a_starved_half_is_infinite_which_json_cannot_express() {
     let home = scratch("infinite");
     let mut set = two_runs();
     set.runs.truncate(1);
@@ -526,7 +527,7 @@ fn the_same_results_give_the_same_bytes() {
                 "{file:?}"
             );
         }
-        // The next format is not the kind of thing that is there.
+        // The next format has another kind of file at its path.
         for name in ["one", "other"] {
             let path = home.join(name);
             if path.is_dir() {
@@ -557,7 +558,7 @@ fn no_runs_are_tables_without_rows() {
 }
 
 #[test]
-fn a_place_that_cannot_be_written_is_named_with_the_reason() {
+fn an_unwritable_path_is_named_with_the_reason() {
     let home = scratch("errors");
     let set = two_runs();
     let fail = |format, path: &Path| {
@@ -738,7 +739,7 @@ fn comparing_finds_every_changed_value_and_every_missing_run() {
     }));
 }
 
-/// What pyarrow and the standard library of Python find in files of all three formats.
+/// The contents of files of all three formats, as read by pyarrow and Python's standard library.
 const READER: &str = include_str!("results.py");
 
 #[test]

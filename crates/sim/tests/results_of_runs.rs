@@ -1,6 +1,6 @@
 //! Results of real runs, from the engine to the file.
 
-mod common;
+use crate::common;
 
 use std::fs;
 use std::path::Path;
@@ -12,14 +12,14 @@ use comity_transport::tcp::Config;
 use comity_units::{Seed, Span};
 
 /// Four flows over the TLTCP paper's Table 1 network for 20 s, from each of these seeds.
-fn play(seeds: &[u64]) -> ResultSet {
+fn simulate(seeds: &[u64]) -> ResultSet {
     let recovery = RecoveryConfig::by_name("reno").expect("it is in the table");
     let transport = common::ns2_tcp(Config::default(), recovery, 1_500, 20);
     let network = common::table1(4, &transport, 20, Span::from_millis(20));
     let one = |&seed: &u64| CompletedRun {
         axes: Vec::new(),
         seed: Seed::new(seed),
-        report: run(&network, Seed::new(seed), &RunOptions::default()).expect("it can be played"),
+        report: run(&network, Seed::new(seed), &RunOptions::default()).expect("it can be run"),
     };
     ResultSet {
         scenario: ScenarioInfo {
@@ -40,7 +40,7 @@ fn runs_of_one_seed_are_one_file_and_of_two_seeds_two() {
         write(set, Format::Parquet, &home.join(name)).unwrap();
         fs::read(home.join(name).join("flows.parquet")).unwrap()
     };
-    let (once, again, other) = (play(&[1, 2]), play(&[1, 2]), play(&[1, 3]));
+    let (once, again, other) = (simulate(&[1, 2]), simulate(&[1, 2]), simulate(&[1, 3]));
     assert_eq!(bytes(&once, "once"), bytes(&again, "again"));
     assert_ne!(bytes(&once, "once"), bytes(&other, "other"));
 
@@ -53,9 +53,9 @@ fn runs_of_one_seed_are_one_file_and_of_two_seeds_two() {
 
 #[test]
 fn a_clamped_window_shares_a_loss_free_bottleneck() {
-    // Four windows of 20 packets fill the pipe and never the queue of 400: nothing is lost, and the
+    // Four windows of 20 packets fill the path but never the queue of 400: nothing is lost, and the
     // bottleneck is busy all the time.
-    let set = play(&[1]);
+    let set = simulate(&[1]);
     let report = &set.runs[0].report;
     let throughputs: Vec<f64> = report
         .flows
@@ -69,7 +69,7 @@ fn a_clamped_window_shares_a_loss_free_bottleneck() {
     let sent = report.flows[0].sent_packets;
     let dropped = report.flows[0].dropped_packets;
     assert_eq!(metrics::loss_ratio(dropped, sent), Ok(0.0));
-    // 80 packets of 8 ms each are 640 ms; the path itself is 24 ms, and what is not in it waits.
+    // 80 packets of 8 ms each are 640 ms; the path itself has 24 ms, and the rest is queued.
     let delay = report.flows[0].delay;
     assert!((0.55..0.66).contains(&delay.median), "{delay:?}");
     assert!(delay.min <= delay.median && delay.median <= delay.p95 && delay.p99 <= delay.max);

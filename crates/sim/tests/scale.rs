@@ -1,6 +1,6 @@
 //! Thousands of flows at once.
 
-mod common;
+use crate::common;
 
 use comity_sim::{RunOptions, run};
 use comity_units::Seed;
@@ -14,7 +14,7 @@ fn two_thousand_flows_share_a_link_and_every_packet_is_accounted_for() {
     };
 
     let bottleneck = &report.links[0];
-    // 2,000 flows are more than enough to fill it, and to make it drop.
+    // 2,000 flows suffice to fill it, and to make it drop.
     assert!(bottleneck.utilisation.unwrap() > 0.8, "{bottleneck:?}");
     assert!(bottleneck.dropped_full > 1_000, "{bottleneck:?}");
     for link in &report.links {
@@ -29,13 +29,13 @@ fn two_thousand_flows_share_a_link_and_every_packet_is_accounted_for() {
         .filter(|flow| flow.delivered_bytes > 0)
         .count();
     assert!(served > 1_900, "{served} of 2,000");
-    // All that was sent at the left side was offered to the bottleneck, or is still before it.
+    // All packets sent on the left were offered to the bottleneck, or are still before it.
     let sent = sum(|flow| flow.sent_packets);
     assert!(sent >= bottleneck.offered_packets);
     assert!(sent - bottleneck.offered_packets < sum(|flow| flow.in_flight_at_end));
     assert_eq!(sum(|flow| flow.dropped_packets), bottleneck.dropped_full);
-    // The memory is that of the flows and of the packets in flight: the arena and the senders'
-    // records of them, in vectors that double. The links' histograms come on top.
+    // The memory of the flows and of the packets in flight: the arena and the senders' records, in
+    // vectors that double. The links' histograms come on top.
     let (flows, packets) = (2_000, report.cost.peak_packets);
     let most = flows * 2_048 + packets * 2 * (128 + 56) + report.links.len() as u64 * 8_192;
     let memory = report.cost.memory_bytes;

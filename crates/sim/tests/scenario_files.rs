@@ -1,4 +1,4 @@
-//! The scenario files of the repository read, and describe what they say.
+//! The scenario files of the repository are valid and describe the intended networks.
 
 use std::path::{Path, PathBuf};
 
@@ -257,7 +257,7 @@ fn presets_are_those_of_the_transport() {
     assert_eq!(
         words(tcp(&libra)),
         [],
-        "what has no counterpart in Linux keeps its defaults"
+        "settings without a counterpart in Linux keep their defaults"
     );
 
     let release = flow("preset = \"ns2-2.35\"");
@@ -282,7 +282,7 @@ fn presets_are_those_of_the_transport() {
     assert_eq!(words(era), like_ns2("both"));
 }
 
-/// Every key of a TCP flow replaces what the preset says, and nothing else.
+/// Every key of a TCP flow replaces the preset's value, and nothing else.
 #[test]
 fn every_key_replaces_its_own_setting() {
     use comity_congestion::RttConfig;
@@ -310,14 +310,14 @@ fn every_key_replaces_its_own_setting() {
             },
         ),
         (
-            "window = \"64KiB\"",
+            "rwnd = \"64KiB\"",
             Config {
                 receive_buffer: Bytes::new(65_536),
                 ..base
             },
         ),
         (
-            "window = \"7 packets\"",
+            "rwnd = \"7 packets\"",
             Config {
                 receive_buffer: Bytes::new(10_220),
                 ..base
@@ -380,7 +380,7 @@ fn every_key_replaces_its_own_setting() {
         ),
         ("sack = true", Config { sack: true, ..base }),
         (
-            "duplicate_threshold = 5\ncareful = false",
+            "duplicate_threshold = 5\nbugfix = false",
             Config {
                 recovery: RecoveryConfig {
                     duplicate_threshold: 5,
@@ -525,7 +525,7 @@ fn every_key_replaces_its_own_setting() {
             },
         ),
         (
-            "rtt = { tick = \"500ms\", min_timeout = \"1s\", floor_before_backoff = false }",
+            "rto = { tick = \"500ms\", min_timeout = \"1s\", floor_before_backoff = false }",
             Config {
                 rtt: RttConfig {
                     tick: Span::from_millis(500),
@@ -537,7 +537,7 @@ fn every_key_replaces_its_own_setting() {
             },
         ),
         (
-            "rtt = { phase = \"3ms\", granularity = \"2ms\", initial_timeout = \"4s\", \
+            "rto = { phase = \"3ms\", granularity = \"2ms\", initial_timeout = \"4s\", \
              max_timeout = \"9s\", forget_after_backoff = false }",
             Config {
                 rtt: RttConfig {
@@ -580,7 +580,7 @@ fn links_carry_everything_that_a_link_can() {
             Ok(match path.to_str() {
                 Some("traces/a.mahi") => "5\n10\n".into(),
                 Some("traces/b.csv") => "0s, 1Mbps\n2s, 3Mbps\n".into(),
-                other => panic!("{other:?} was asked for"),
+                other => panic!("unexpected request for {other:?}"),
             })
         }
     }
@@ -645,25 +645,25 @@ fn links_carry_everything_that_a_link_can() {
             min_threshold: 4.0,
             ..RedConfig::default()
         }),
-        "what is not given is the default of the link"
+        "absent keys have the defaults of the link"
     );
     assert_eq!(one.duplication, 0.25);
     assert_eq!(one.losses.len(), 2);
     assert_eq!(one.losses[0].model, LossModel::Packets(vec![3, 4]));
     assert_eq!(one.losses[0].place, LossPlace::BeforeQueue);
     assert_eq!(one.losses[1].place, LossPlace::AfterTransmission);
-    let back = link("one.reverse");
+    let reverse = link("one.reverse");
     let steps = vec![
         (Time::ZERO, Rate::from_mbps(1)),
         (Time::from_secs(1), Rate::ZERO),
     ];
-    assert_eq!(back.rate, RateProfile::Steps(steps));
-    assert_eq!(back.delay, one.delay, "taken over");
-    assert_eq!(back.queue, one.queue, "taken over");
-    assert_eq!(back.losses, [], "never taken over");
-    assert_eq!(back.duplication, 0.0, "never taken over");
+    assert_eq!(reverse.rate, RateProfile::Steps(steps));
+    assert_eq!(reverse.delay, one.delay, "taken over");
+    assert_eq!(reverse.queue, one.queue, "taken over");
+    assert_eq!(reverse.losses, [], "never taken over");
+    assert_eq!(reverse.duplication, 0.0, "never taken over");
     assert_eq!(
-        back.jitter,
+        reverse.jitter,
         Jitter::Uniform {
             max: Span::from_millis(3),
             reorder: false
@@ -718,9 +718,9 @@ fn shared_hosts_are_used_in_turn() {
     );
 }
 
-/// What a scenario leaves out is as the controller's paper has it.
+/// Absent keys have the values of the controller's paper.
 #[test]
-fn laws_whose_papers_send_nothing_again_send_nothing_again() {
+fn controllers_whose_papers_retransmit_nothing_retransmit_nothing() {
     let reliability = |keys: &str| {
         let flow = flow(&format!("transport = \"sections\"\n{keys}"));
         match flow.transport {

@@ -1,10 +1,9 @@
-//! Whatever a scenario file holds, reading it ends with a scenario or with problems that can be
-//! told.
+//! Reading any scenario file ends with a scenario or with reported problems.
 
 use comity_sim::scenario::{Limits, NoFiles, Reading, Scenario};
 use proptest::prelude::*;
 
-/// Small enough that nothing a text asks for takes long.
+/// Small enough that every request in a text is quick.
 const LIMITS: Limits = Limits {
     runs: 64,
     flows: 64,
@@ -46,7 +45,7 @@ const SEEDS: [&str; 4] = [
     include_str!("../../../experiments/reference/packet_spacing.toml"),
 ];
 
-/// What is put in the place of a piece of a right scenario.
+/// Replacements for a piece of a valid scenario.
 const PIECES: [&str; 24] = [
     "",
     "0",
@@ -99,7 +98,7 @@ proptest! {
         read(&words.concat());
     }
 
-    /// A right scenario with lines left out, doubled or exchanged.
+    /// A valid scenario with lines removed, doubled or exchanged.
     #[test]
     fn changed_lines(
         seed in 0..SEEDS.len(),

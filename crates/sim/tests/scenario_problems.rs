@@ -1,10 +1,10 @@
-//! What is said about scenarios that are wrong, as golden text: file, line and column, the key, the
-//! value, what was expected, and the nearest known key.
+//! The messages about invalid scenarios, as golden text: file, line and column, the key, the value,
+//! what was expected, and the nearest known key.
 //!
-//! To write it anew after a change, and then read it:
+//! To update it after a change, and then review it:
 //!
 //! ```text
-//! COMITY_UPDATE=1 cargo test -p comity-sim --test scenario_problems
+//! COMITY_UPDATE=1 cargo test -p comity-sim --test it scenario_problems
 //! ```
 
 use std::fmt::Write as _;
@@ -16,7 +16,7 @@ const GOLDEN: &str = concat!(
     "/tests/golden/scenario_problems.txt"
 );
 
-/// A scenario that is right; each case replaces one line of it or adds to it.
+/// A valid scenario; each case replaces one line of it or adds to it.
 const RIGHT: &str = r#"[scenario]
 name = "x"
 duration = "10s"
@@ -33,10 +33,10 @@ queue = 20
 [[flow]]
 group = "tcp"
 count = 3
-window = 10
+rwnd = 10
 "#;
 
-/// A graph in which `a` reaches `b` but not the other way round.
+/// A graph in which `a` reaches `b` but not the reverse.
 const ONE_WAY: &str = r#"[scenario]
 name = "x"
 duration = "10s"
@@ -55,7 +55,7 @@ from = "a"
 to = "b"
 "#;
 
-/// `(what is wrong, what is replaced, by what)`; an empty replacement target appends.
+/// `(fault, replaced text, replacement)`; an empty replaced text appends.
 const CASES: &[(&str, &str, &str)] = &[
     (
         "no TOML at all",
@@ -85,11 +85,17 @@ const CASES: &[(&str, &str, &str)] = &[
         "queue = 20",
         "reverse = { queue = { kind = \"red\", min_treshold = 5 } }",
     ),
-    ("an unknown key of a flow", "window = 10", "windw = 10"),
+    ("an unknown key of a flow", "rwnd = 10", "rwdn = 10"),
+    ("the former name of a key", "rwnd = 10", "window = 10"),
+    (
+        "the former name of a table",
+        "rwnd = 10",
+        "rtt = { tick = \"10ms\" }",
+    ),
     (
         "a key of the other transport",
-        "window = 10",
-        "transport = \"datagram\"\nwindow = 10\nworkload = { kind = \"poisson\", rate = \"1Mbps\" }",
+        "rwnd = 10",
+        "transport = \"datagram\"\nrwnd = 10\nworkload = { kind = \"poisson\", rate = \"1Mbps\" }",
     ),
     ("a missing key", "duration = \"10s\"", ""),
     (
@@ -99,37 +105,37 @@ const CASES: &[(&str, &str, &str)] = &[
     ),
     (
         "no flows",
-        "[[flow]]\ngroup = \"tcp\"\ncount = 3\nwindow = 10\n",
+        "[[flow]]\ngroup = \"tcp\"\ncount = 3\nrwnd = 10\n",
         "flow = []",
     ),
     (
         "frames over TCP",
-        "window = 10",
+        "rwnd = 10",
         "workload = { kind = \"video\", rate = \"1Mbps\" }",
     ),
     (
         "a file as sections",
-        "window = 10",
+        "rwnd = 10",
         "transport = \"sections\"\nworkload = { kind = \"file\", size = \"1MB\" }",
     ),
     (
         "sections with keys of their own misspelled",
-        "window = 10",
+        "rwnd = 10",
         "transport = \"sections\"\nlatncy = \"100ms\"\nworkload = { kind = \"vidoe\", rate = \"1Mbps\" }",
     ),
     (
         "a drop policy that there is not",
-        "window = 10",
+        "rwnd = 10",
         "transport = \"sections\"\ndrop = \"expird\"\nlatency = \"0s\"",
     ),
     (
         "a video with two ratios and no frames",
-        "window = 10",
+        "rwnd = 10",
         "transport = \"sections\"\nworkload = { kind = \"video\", rate = \"1Mbps\", ratio = [5, 2], group = 0 }",
     ),
     (
         "a buffer below a section and a file of frames that is not there",
-        "window = 10",
+        "rwnd = 10",
         "transport = \"sections\"\nbuffer = \"1kB\"\nworkload = { kind = \"frames\", file = \"none.csv\" }",
     ),
     ("flows that are no list", "[[flow]]", "[flow]"),
@@ -184,14 +190,10 @@ const CASES: &[(&str, &str, &str)] = &[
         "count = 3",
         "count = 3.5",
     ),
-    ("a flag that is a text", "window = 10", "sack = \"yes\""),
-    ("a window of no packets", "window = 10", "window = 0"),
-    (
-        "a window below a segment",
-        "window = 10",
-        "window = \"1000B\"",
-    ),
-    ("a window of seconds", "window = 10", "window = \"10s\""),
+    ("a flag that is a text", "rwnd = 10", "sack = \"yes\""),
+    ("a window of no packets", "rwnd = 10", "rwnd = 0"),
+    ("a window below a segment", "rwnd = 10", "rwnd = \"1000B\""),
+    ("a window of seconds", "rwnd = 10", "rwnd = \"10s\""),
     ("a queue that is nothing", "queue = 20", "queue = []"),
     ("a misspelled word", "queue = 20", "queue = \"unlimitd\""),
     (
@@ -204,55 +206,51 @@ const CASES: &[(&str, &str, &str)] = &[
         "queue = 20",
         "queue = { kind = \"fifo\" }",
     ),
-    (
-        "an unknown recovery",
-        "window = 10",
-        "recovery = \"newrno\"",
-    ),
-    ("an unknown preset", "window = 10", "preset = \"ns2\""),
+    ("an unknown recovery", "rwnd = 10", "recovery = \"newrno\""),
+    ("an unknown preset", "rwnd = 10", "preset = \"ns2\""),
     (
         "an unknown controller",
-        "window = 10",
+        "rwnd = 10",
         "controller = \"cubik\"",
     ),
     (
         "a controller that is a time-line",
-        "window = 10",
+        "rwnd = 10",
         "controller = \"tltcp\"",
     ),
     (
         "a controller by another name",
-        "window = 10",
+        "rwnd = 10",
         "controller = \"TCP_Libra\"",
     ),
     (
         "an application as a workload",
-        "window = 10",
+        "rwnd = 10",
         "workload = { kind = \"vreal\" }",
     ),
     (
         "an application spelled like the workload that it is",
-        "window = 10",
+        "rwnd = 10",
         "workload = { kind = \"token-bucket\" }",
     ),
     (
         "an unknown parameter of a controller",
-        "window = 10",
+        "rwnd = 10",
         "controller = \"cubic\"\nparameters = { bata = 0.7 }",
     ),
     (
         "a parameter of another controller",
-        "window = 10",
+        "rwnd = 10",
         "controller = \"reno\"\nparameters = { whole_segments = true }",
     ),
     (
         "a parameter out of bounds",
-        "window = 10",
+        "rwnd = 10",
         "controller = \"cubic\"\nparameters = { beta = 7 }",
     ),
     (
         "parameters that exclude each other",
-        "window = 10",
+        "rwnd = 10",
         "controller = \"fixed\"\nparameters = { rate = \"1Mbps\", gap = \"1ms\" }",
     ),
     (
@@ -321,58 +319,54 @@ const CASES: &[(&str, &str, &str)] = &[
     ),
     (
         "a packet smaller than its headers",
-        "window = 10",
+        "rwnd = 10",
         "packet = \"30B\"",
     ),
     (
         "a packet and a segment size",
-        "window = 10",
+        "rwnd = 10",
         "packet = \"1500B\"\nmss = \"1000B\"",
     ),
     (
         "a window beyond the header",
-        "window = 10",
-        "window = 100\nwindow_scaling = false",
+        "rwnd = 10",
+        "rwnd = 100\nwindow_scaling = false",
     ),
     (
         "SACK recovery without the option",
-        "window = 10",
+        "rwnd = 10",
         "recovery = \"sack\"\nsack = false",
     ),
     (
         "a variant of another recovery",
-        "window = 10",
+        "rwnd = 10",
         "recovery = \"reno\"\nimpatient = false",
     ),
     (
         "a least timeout above the largest",
-        "window = 10",
-        "rtt = { min_timeout = \"3s\", max_timeout = \"2s\" }",
+        "rwnd = 10",
+        "rto = { min_timeout = \"3s\", max_timeout = \"2s\" }",
     ),
-    (
-        "greedy datagrams",
-        "window = 10",
-        "transport = \"datagram\"",
-    ),
+    ("greedy datagrams", "rwnd = 10", "transport = \"datagram\""),
     (
         "a constant rate given twice",
-        "window = 10",
+        "rwnd = 10",
         "workload = { kind = \"cbr\", rate = \"1Mbps\", gap = \"1ms\" }",
     ),
     (
         "a bucket that overflows at once",
-        "window = 10",
+        "rwnd = 10",
         "workload = { kind = \"token_bucket\", depth = \"1kB\", refill = \"2kB\", interval = \"1s\" }",
     ),
     (
         "reads beyond the receive buffer",
-        "window = 10",
-        "window = 10\nreader = { kind = \"playback\", bytes = \"1MB\", interval = \"1s\" }",
+        "rwnd = 10",
+        "rwnd = 10\nreader = { kind = \"playback\", bytes = \"1MB\", interval = \"1s\" }",
     ),
     (
         "a playback of sections",
-        "window = 10",
-        "window = 10\ntimeline = { deadline = \"1s\" }\nreader = { kind = \"playback\", bytes = \"1kB\", interval = \"1s\" }",
+        "rwnd = 10",
+        "rwnd = 10\ntimeline = { deadline = \"1s\" }\nreader = { kind = \"playback\", bytes = \"1kB\", interval = \"1s\" }",
     ),
     (
         "a name that is none",
@@ -407,18 +401,23 @@ const CASES: &[(&str, &str, &str)] = &[
     ),
     (
         "several things at once",
-        "window = 10",
-        "windw = 10\nsack = 1\npacket = \"1500 B/s\"",
+        "rwnd = 10",
+        "rwdn = 10\nsack = 1\npacket = \"1500 B/s\"",
     ),
     (
         "an axis without values",
         "",
-        "[[sweep]]\nparameter = \"flow.tcp.window\"\n",
+        "[[sweep]]\nparameter = \"flow.tcp.rwnd\"\n",
+    ),
+    (
+        "an axis of the former name of a key",
+        "",
+        "[[sweep]]\nparameter = \"flow.tcp.window\"\nvalues = [5]\n",
     ),
     (
         "a value given twice to an axis",
         "",
-        "[[sweep]]\nparameter = \"flow.tcp.window\"\nvalues = [5, 7, 5]\n",
+        "[[sweep]]\nparameter = \"flow.tcp.rwnd\"\nvalues = [5, 7, 5]\n",
     ),
     (
         "a value given twice in two ways",
@@ -428,7 +427,7 @@ const CASES: &[(&str, &str, &str)] = &[
     (
         "a pair of values given twice",
         "",
-        "[[sweep]]\nparameter = \"flow.tcp.window\"\nvalues = [5, 5, 7, 5]\nzip = \"z\"\n\
+        "[[sweep]]\nparameter = \"flow.tcp.rwnd\"\nvalues = [5, 5, 7, 5]\nzip = \"z\"\n\
          [[sweep]]\nparameter = \"flow.tcp.count\"\nvalues = [1, 2, 1, 2]\nzip = \"z\"\n",
     ),
     (
@@ -450,17 +449,17 @@ const CASES: &[(&str, &str, &str)] = &[
     (
         "an axis with an unknown key",
         "",
-        "[[sweep]]\nparameter = \"flow.tcp.window\"\nvalue = [1]\n",
+        "[[sweep]]\nparameter = \"flow.tcp.rwnd\"\nvalue = [1]\n",
     ),
     (
         "a path that leads nowhere",
         "",
-        "[[sweep]]\nparameter = \"flow.tcp.windw\"\nvalues = [1]\n",
+        "[[sweep]]\nparameter = \"flow.tcp.rwdn\"\nvalues = [1]\n",
     ),
     (
         "a path to an unknown group",
         "",
-        "[[sweep]]\nparameter = \"flow.tpc.window\"\nvalues = [1]\n",
+        "[[sweep]]\nparameter = \"flow.tpc.rwnd\"\nvalues = [1]\n",
     ),
     (
         "a path into a plain value",
@@ -475,7 +474,7 @@ const CASES: &[(&str, &str, &str)] = &[
     (
         "a value that the key does not take",
         "",
-        "[[sweep]]\nparameter = \"flow.tcp.window\"\nvalues = [5, 0, \"10 parsecs\"]\n",
+        "[[sweep]]\nparameter = \"flow.tcp.rwnd\"\nvalues = [5, 0, \"10 parsecs\"]\n",
     ),
     (
         "a point that does not fit together",
@@ -486,34 +485,34 @@ const CASES: &[(&str, &str, &str)] = &[
     (
         "a range without a step",
         "",
-        "[[sweep]]\nparameter = \"flow.tcp.window\"\nrange = { from = 1, to = 3 }\n",
+        "[[sweep]]\nparameter = \"flow.tcp.rwnd\"\nrange = { from = 1, to = 3 }\n",
     ),
     (
         "a range of mixed units",
         "",
-        "[[sweep]]\nparameter = \"flow.tcp.window\"\nrange = { from = \"1ms\", to = 3, step = 1 }\n",
+        "[[sweep]]\nparameter = \"flow.tcp.rwnd\"\nrange = { from = \"1ms\", to = 3, step = 1 }\n",
     ),
     (
         "values and a range",
         "",
-        "[[sweep]]\nparameter = \"flow.tcp.window\"\nvalues = [1]\nrange = { from = 1, to = 3, step = 1 }\n",
+        "[[sweep]]\nparameter = \"flow.tcp.rwnd\"\nvalues = [1]\nrange = { from = 1, to = 3, step = 1 }\n",
     ),
     (
         "axes of different length that advance together",
         "",
-        "[[sweep]]\nparameter = \"flow.tcp.window\"\nvalues = [1, 2]\nzip = \"z\"\n\
+        "[[sweep]]\nparameter = \"flow.tcp.rwnd\"\nvalues = [1, 2]\nzip = \"z\"\n\
          [[sweep]]\nparameter = \"flow.tcp.count\"\nvalues = [1, 2, 3]\nzip = \"z\"\n",
     ),
     (
         "two axes of one name",
         "",
-        "[[sweep]]\nparameter = \"flow.tcp.window\"\nvalues = [1]\n\
-         [[sweep]]\nparameter = \"flow.tcp.window\"\nvalues = [2]\n",
+        "[[sweep]]\nparameter = \"flow.tcp.rwnd\"\nvalues = [1]\n\
+         [[sweep]]\nparameter = \"flow.tcp.rwnd\"\nvalues = [2]\n",
     ),
     (
         "an explosion of runs",
         "",
-        "[[sweep]]\nparameter = \"flow.tcp.window\"\nrange = { from = 1, to = 1000, step = 1 }\n\
+        "[[sweep]]\nparameter = \"flow.tcp.rwnd\"\nrange = { from = 1, to = 1000, step = 1 }\n\
          [[sweep]]\nparameter = \"flow.tcp.count\"\nrange = { from = 1, to = 1000, step = 1 }\n",
     ),
 ];
@@ -559,7 +558,7 @@ fn every_mistake_is_told_with_its_place_and_what_was_expected() {
     }
     case("no way back", ONE_WAY);
     case(
-        "no way forth",
+        "no forward direction",
         &ONE_WAY.replace("from = \"a\"\nto = \"b\"\n\"", "").replace(
             "[[flow]]\ngroup = \"tcp\"\nfrom = \"a\"\nto = \"b\"",
             "[[flow]]\ngroup = \"tcp\"\nfrom = \"a\"\nto = \"c\"",

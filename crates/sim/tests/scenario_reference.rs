@@ -1,14 +1,19 @@
-//! `docs/scenario.md` says what the tables of scenarios say.
+//! `docs/reference/scenario.md` agrees with the tables of scenarios.
 //!
-//! To write it anew after a change of the tables:
+//! To update it after a change of the tables:
 //!
 //! ```text
-//! COMITY_UPDATE=1 cargo test -p comity-sim --test scenario_reference
+//! COMITY_UPDATE=1 cargo test -p comity-sim --test it scenario_reference
 //! ```
+
+mod columns;
 
 use comity_sim::scenario::reference;
 
-const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/scenario.md");
+const PAGE: &str = concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/../../docs/reference/scenario.md"
+);
 
 #[test]
 fn the_page_is_up_to_date() {
@@ -19,11 +24,11 @@ fn the_page_is_up_to_date() {
     let written = std::fs::read_to_string(PAGE).unwrap_or_default();
     assert!(
         written == page,
-        "docs/scenario.md is not what the tables say; write it anew with COMITY_UPDATE=1"
+        "docs/reference/scenario.md is out of date; update it with COMITY_UPDATE=1"
     );
 }
 
-/// Every reference leads to a definition, and every definition is an object with a description.
+/// Every reference has a definition, and every definition is an object with a description.
 #[test]
 fn the_json_schema_is_closed() {
     let schema = reference::json_schema();

@@ -1,10 +1,10 @@
-//! Values over time add up to what the report says, and a tracer writes what happened.
+//! Values over time sum to the report, and a tracer records the events.
 
 use std::collections::BTreeMap;
 use std::io::Cursor;
 
 use comity_sim::network::Network;
-use comity_sim::scenario::{NoFiles, Reading, Run, RunSettings, Scenario, play};
+use comity_sim::scenario::{NoFiles, Reading, Run, RunSettings, Scenario, run as simulate};
 use comity_sim::trace::Tracer;
 use comity_sim::{RunOptions, run, run_observed};
 use comity_units::Span;
@@ -40,9 +40,9 @@ fn prepared(bins: &str) -> (Network, Run, RunSettings) {
 }
 
 #[test]
-fn bins_add_up_to_the_report() {
+fn bins_sum_to_the_report() {
     let (network, run, settings) = prepared("bins = \"300ms\"");
-    let report = play(&network, &run, &settings).unwrap();
+    let report = simulate(&network, &run, &settings).unwrap();
     let plain = comity_sim::run(&network, run.seed, &RunOptions::default()).unwrap();
     assert_eq!(
         report.fingerprint, plain.fingerprint,
@@ -56,7 +56,7 @@ fn bins_add_up_to_the_report() {
             flow.delivered_bytes.len(),
             flow.sent_packets.len(),
             flow.retransmitted_packets.len(),
-            flow.window_bytes.len(),
+            flow.cwnd_bytes.len(),
             flow.ssthresh_bytes.len(),
             flow.srtt_ns.len(),
         ] {
@@ -72,8 +72,8 @@ fn bins_add_up_to_the_report() {
             sum(&flow.retransmitted_packets),
             total.retransmitted_packets
         );
-        if let Some(window) = total.window_bytes {
-            assert_eq!(flow.window_bytes.last(), Some(&window));
+        if let Some(window) = total.cwnd_bytes {
+            assert_eq!(flow.cwnd_bytes.last(), Some(&window));
             assert!(
                 total.retransmitted_packets > 0,
                 "the buffer never overflowed"
@@ -122,7 +122,7 @@ fn lines(bytes: &[u8]) -> Vec<serde_json::Value> {
 }
 
 #[test]
-fn a_tracer_writes_what_happened() {
+fn a_tracer_records_the_events() {
     let (network, of, _) = prepared("");
     let mut tracer = Tracer::new(&network, &[0, 1], &[0, 1, 2, 3]);
     tracer.capture(Cursor::new(Vec::new())).unwrap();
@@ -146,7 +146,7 @@ fn a_tracer_writes_what_happened() {
         panic!("{} outputs", outputs.len())
     };
 
-    // The capture has a frame for each packet that was handed to the two links.
+    // The capture has a frame for each packet offered to the two links.
     let mut reader = pcap_file::pcapng::PcapNgReader::new(&capture[..]).unwrap();
     let mut frames = [0u64; 2];
     let mut dropped = 0;
@@ -173,7 +173,7 @@ fn a_tracer_writes_what_happened() {
     );
     assert_eq!(dropped, report.links[0].dropped_full);
 
-    // The log of a sender has its packets, its losses and what was acknowledged of them.
+    // The log of a sender has its packets, its losses and their acknowledgements.
     let records = lines(log);
     let mut names: BTreeMap<&str, u64> = BTreeMap::new();
     let mut outstanding = std::collections::BTreeSet::new();

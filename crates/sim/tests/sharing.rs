@@ -1,6 +1,6 @@
 //! Two flows of one controller over one bottleneck, from any start.
 
-mod common;
+use crate::common;
 
 use comity_congestion::recovery::RecoveryConfig;
 use comity_congestion::table::{Parameters, Value};
@@ -24,11 +24,11 @@ const MSS: u64 = 1_448;
 struct Scene {
     kbps: u64,
     round_trip: Span,
-    /// The buffer, as a share of what the path holds.
+    /// The buffer, as a share of the path's capacity.
     buffer: f64,
-    /// The segments that each begins with.
+    /// The initial window of each, in segments.
     windows: [u64; 2],
-    /// So much of the run is over when the second flow begins.
+    /// The share of the run before the second flow begins.
     late: f64,
     seed: u64,
 }
@@ -53,7 +53,7 @@ fn scenes() -> impl Strategy<Value = Scene> {
 }
 
 impl Scene {
-    /// What the path holds, in packets.
+    /// The capacity of the path in packets.
     fn held(&self) -> f64 {
         self.kbps as f64 * self.round_trip.as_secs_f64() / 12.0
     }
@@ -62,16 +62,16 @@ impl Scene {
         ((self.held() * self.buffer) as u32).max(10)
     }
 
-    /// How long a window takes to grow by half of what a flow has of path and queue, by a packet in
-    /// a round trip.
+    /// How long a window takes to grow by half of a flow's share of path and queue, at a packet per
+    /// round trip.
     fn climb(&self) -> Span {
         let packets = self.held() + f64::from(self.queue());
         let round_trip = packets * 12.0 / self.kbps as f64;
         Span::from_secs_f64(packets / 4.0 * round_trip)
     }
 
-    /// The two flows for so long, measured over the last half.
-    fn play(&self, transport: &TransportSpec, lasting: Span) -> RunReport {
+    /// Runs the two flows for this time, measured over the last half.
+    fn simulate(&self, transport: &TransportSpec, lasting: Span) -> RunReport {
         let mut builder = Builder::new(1, 0);
         builder.network.duration = lasting;
         builder.network.warmup = lasting / 2;
@@ -83,8 +83,8 @@ impl Scene {
         };
         builder.link(left, right, bottleneck);
         builder.link(right, left, LinkConfig::new(rate, self.round_trip / 2));
-        // Drop-tail and two equal clocks would lock: packets come from their hosts a transmission
-        // time more or less late.
+        // Drop-tail and two equal clocks would lock: packets leave their hosts up to a transmission
+        // time early or late.
         let access = LinkConfig {
             jitter: Jitter::Uniform {
                 max: rate.transmission_time(Bytes::new(1_500)),
@@ -178,7 +178,7 @@ fn spacing_by_the_rate(scene: &Scene, is_damped: bool) -> TransportSpec {
 /// use.
 fn shares(scene: &Scene, transport: &TransportSpec, climbs: f64) -> (f64, f64) {
     let lasting = scene.climb().mul_f64(climbs).max(Span::from_secs(40));
-    let report = scene.play(transport, lasting);
+    let report = scene.simulate(transport, lasting);
     let [first, second] = [0, 1].map(|flow: usize| report.flows[flow].throughput_bps);
     (first / second, (first + second) / (scene.kbps as f64 * 1e3))
 }
@@ -268,7 +268,7 @@ proptest! {
     /// longer by that, and half of the packets may be lost.
     #[test]
     fn a_spaced_flow_keeps_a_packet_in_a_round_trip(scene in scenes(), is_damped in any::<bool>()) {
-        let report = scene.play(&spacing(is_damped, "fixed"), Span::from_secs(40));
+        let report = scene.simulate(&spacing(is_damped, "fixed"), Span::from_secs(40));
         let packets = scene.held() + f64::from(scene.queue());
         let longest = packets * 12e3 / (scene.kbps as f64 * 1e3) + 12e3 / 1e8;
         for flow in &report.flows {

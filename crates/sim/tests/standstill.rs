@@ -1,6 +1,6 @@
 //! Links that take no time, and the sources that nothing else would hold back.
 
-mod common;
+use crate::common;
 
 use comity_congestion::recovery::RecoveryConfig;
 use comity_link::{DelayProfile, Jitter, LinkConfig, RateProfile};
@@ -14,15 +14,15 @@ use comity_units::{Bytes, Rate, Seed, Span, Time};
 
 /// Two nodes and a flow between them that starts at once and has a tenth of a second.
 fn network(
-    forth: LinkConfig,
-    back: LinkConfig,
+    forward: LinkConfig,
+    reverse: LinkConfig,
     transport: TransportSpec,
     workload: Workload,
 ) -> Network {
     let mut builder = common::Builder::new(1, 0);
     let ends = (builder.node("a"), builder.node("b"));
-    builder.link(ends.0, ends.1, forth);
-    builder.link(ends.1, ends.0, back);
+    builder.link(ends.0, ends.1, forward);
+    builder.link(ends.1, ends.0, reverse);
     builder.flow("it", ends, transport, workload).start = Start::default();
     let mut network = builder.network;
     network.duration = Span::from_millis(100);
@@ -72,7 +72,7 @@ fn a_greedy_flow_without_any_delay_or_rate_is_refused() {
         flow: "it0".to_owned(),
         error: FlowError::Standstill,
     });
-    for (forth, back, headers) in [
+    for (forward, reverse, headers) in [
         (free.clone(), free.clone(), 40),
         // From the fiftieth millisecond on there is no delay any more.
         (gone.clone(), free.clone(), 40),
@@ -80,7 +80,7 @@ fn a_greedy_flow_without_any_delay_or_rate_is_refused() {
         // No rate holds up what has no size.
         (free, of_rate(Rate::from_mbps(1)), 0),
     ] {
-        let network = network(forth, back, tcp(headers), Workload::Greedy);
+        let network = network(forward, reverse, tcp(headers), Workload::Greedy);
         assert_eq!(refusal(&network), expected);
     }
 }
@@ -95,7 +95,7 @@ fn one_rate_or_delay_on_the_way_lets_time_go_on() {
         },
         ..LinkConfig::default()
     };
-    for (forth, back, headers) in [
+    for (forward, reverse, headers) in [
         (of_rate(Rate::from_mbps(10)), free.clone(), 0),
         (of_rate(Rate::ZERO), free.clone(), 40),
         (free.clone(), of_rate(Rate::from_mbps(1)), 40),
@@ -111,7 +111,7 @@ fn one_rate_or_delay_on_the_way_lets_time_go_on() {
         ),
         (free, jitter, 40),
     ] {
-        let network = network(forth, back, tcp(headers), Workload::Greedy);
+        let network = network(forward, reverse, tcp(headers), Workload::Greedy);
         assert_eq!(refusal(&network), None);
     }
 }

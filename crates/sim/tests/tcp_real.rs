@@ -1,7 +1,7 @@
 //! TCP-Real in the simulator: what its opening reaches, how flows share, and the datagram
 //! transport.
 
-mod common;
+use crate::common;
 
 use comity_congestion::recovery::RecoveryConfig;
 use comity_congestion::table::{Parameters, Value};
@@ -41,10 +41,10 @@ fn flows(transports: &[TransportSpec], queue: u32, seed: u64) -> Vec<FlowReport>
     for transport in transports {
         builder.flow("real", (a, b), transport.clone(), Workload::Greedy);
     }
-    play(&builder.network, seed)
+    simulate(&builder.network, seed)
 }
 
-fn play(network: &Network, seed: u64) -> Vec<FlowReport> {
+fn simulate(network: &Network, seed: u64) -> Vec<FlowReport> {
     run(network, Seed::new(seed), &RunOptions::default())
         .unwrap()
         .flows
@@ -62,10 +62,10 @@ fn slow_start_finds_the_path_and_figure_1_alone_does_not() {
         "{}",
         opened.goodput_bps
     );
-    assert_eq!(opened.window_bytes, Some(12 * 1_460));
+    assert_eq!(opened.cwnd_bytes, Some(12 * 1_460));
     assert_eq!((opened.dropped_packets, opened.timeouts), (0, 0));
     let stuck = &flows(&[real(24, "figure")], 50, 1)[0];
-    assert_eq!(stuck.window_bytes, Some(2 * 1_460));
+    assert_eq!(stuck.cwnd_bytes, Some(2 * 1_460));
     assert!(
         (stuck.goodput_bps / 640e3 - 1.0).abs() < 0.01,
         "{}",
@@ -82,9 +82,9 @@ fn flows_keep_the_shares_that_they_began_with() {
     let ratios: Vec<f64> = (1..=6)
         .map(|seed| {
             let both = flows(&[real(24, "slow_start"), real(24, "slow_start")], 50, seed);
-            let window = |of: &FlowReport| of.window_bytes.unwrap() as f64;
+            let window = |of: &FlowReport| of.cwnd_bytes.unwrap() as f64;
             for flow in &both {
-                assert_eq!(flow.mean_window_bytes, Some(window(flow)), "it moved");
+                assert_eq!(flow.mean_cwnd_bytes, Some(window(flow)), "it moved");
             }
             let windows = window(&both[0]) / window(&both[1]);
             let ratio = both[0].goodput_bps / both[1].goodput_bps;
@@ -130,7 +130,7 @@ fn unlike(more: u64, late: u64, window: u64, seed: u64) -> [Vec<FlowReport>; 2] 
         }
         let second = builder.flow("real", (a, b), transport, Workload::Greedy);
         second.start.at = comity_units::Time::from_secs(late);
-        play(&builder.network, seed)
+        simulate(&builder.network, seed)
     })
 }
 
@@ -151,14 +151,14 @@ fn flows_that_begin_unlike_do_not_converge_either() {
             let [minute, end] = unlike(more, late, window, seed);
             let name = format!("{more} {late} {window} {seed}");
             for flow in minute.iter().chain(&end) {
-                let stays = flow.window_bytes.map(|bytes| bytes as f64);
-                assert_eq!(flow.mean_window_bytes, stays, "{name}: it moved");
+                let stays = flow.cwnd_bytes.map(|bytes| bytes as f64);
+                assert_eq!(flow.mean_cwnd_bytes, stays, "{name}: it moved");
             }
             let ratio = |of: &[FlowReport]| of[0].goodput_bps / of[1].goodput_bps;
             assert!((ratio(&end) / ratio(&minute) - 1.0).abs() < 0.02, "{name}");
             let over_round_trip = |at: usize| {
                 let flow: &FlowReport = &minute[at];
-                flow.mean_window_bytes.unwrap() / flow.mean_rtt_s.unwrap()
+                flow.mean_cwnd_bytes.unwrap() / flow.mean_rtt_s.unwrap()
             };
             let expected = over_round_trip(0) / over_round_trip(1);
             let found = ratio(&minute);
@@ -208,7 +208,7 @@ fn levels_rule_the_datagram_transport_too() {
             Workload::Greedy,
         );
         flow.start = Start::default();
-        play(&builder.network, 1)[0].throughput_bps
+        simulate(&builder.network, 1)[0].throughput_bps
     };
     let (opened, held) = (goodput(24.0), goodput(5.0));
     // The whole link at the most, and a packet that lies across the end of measuring.

@@ -1,7 +1,7 @@
 //! Controllers of a rate in a network: against the throughput equation under random loss, against
 //! themselves, and in place of TCP.
 
-mod common;
+use crate::common;
 
 use comity_congestion::equation::throughput;
 use comity_congestion::table::{Parameters, Value};
@@ -16,12 +16,12 @@ use common::Builder;
 fn network(seconds: u64, there: LinkConfig, controllers: &[&str]) -> Network {
     let mut builder = Builder::new(seconds, seconds / 4);
     let (a, b) = (builder.node("a"), builder.node("b"));
-    let back = LinkConfig {
+    let reverse = LinkConfig {
         losses: Vec::new(),
         ..there.clone()
     };
     builder.link(a, b, there);
-    builder.link(b, a, back);
+    builder.link(b, a, reverse);
     for (index, controller) in controllers.iter().enumerate() {
         let flow = builder.flow(
             "flow",
@@ -37,7 +37,7 @@ fn network(seconds: u64, there: LinkConfig, controllers: &[&str]) -> Network {
     builder.network
 }
 
-fn play(network: &Network, seed: u64) -> RunReport {
+fn simulate(network: &Network, seed: u64) -> RunReport {
     run(network, Seed::new(seed), &RunOptions::default()).unwrap()
 }
 
@@ -59,7 +59,7 @@ fn under_random_loss_the_rate_is_that_of_the_equation() {
         };
         let network = network(400, there, &["tfrc"]);
         let sent = |seed| {
-            let report = play(&network, seed);
+            let report = simulate(&network, seed);
             // Headers off, and what was lost back on.
             report.flows[0].throughput_bps * 1_423.0 / 1_480.0 / (1.0 - loss)
         };
@@ -103,7 +103,7 @@ fn under_random_loss_the_laws_are_those_of_ns2() {
             // A packet of 1,500 bytes has 57 bytes of headers.
             sections.config.payload = 1_443;
             let sent = |seed| {
-                let flow = &play(&network, seed).flows[0];
+                let flow = &simulate(&network, seed).flows[0];
                 flow.throughput_bps / 8.0 / 1_500.0 / (1.0 - loss)
             };
             let ours = (1..=3).map(sent).sum::<f64>() / 3.0;
@@ -135,7 +135,7 @@ fn shares(controller: &str, parameters: &Parameters, later: u64) -> Vec<f64> {
         sections.parameters = parameters.clone();
     }
     let share = |seed| {
-        let report = play(&network, seed);
+        let report = simulate(&network, seed);
         let [one, other] = [0, 1].map(|flow: usize| report.flows[flow].throughput_bps);
         let both = one + other;
         assert!((3.4e6..4.01e6).contains(&both), "{controller}: {both}");
@@ -201,7 +201,7 @@ fn after_the_first_loss_event_the_rate_is_what_arrived() {
     network.warmup = Span::ZERO;
     network.flows[0].start = Start::default();
     for seed in 1..=3 {
-        let report = play(&network, seed);
+        let report = simulate(&network, seed);
         let (flow, link) = (&report.flows[0], &report.links[0]);
         assert!(
             (1..=75).contains(&link.dropped_full),

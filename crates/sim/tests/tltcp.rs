@@ -1,7 +1,7 @@
 //! Time-lined TCP in the simulator: figure 5 of the paper, and frames with the deadlines of its
 //! section 4.
 
-mod common;
+use crate::common;
 
 use std::path::Path;
 use std::sync::Arc;

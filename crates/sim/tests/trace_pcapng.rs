@@ -341,14 +341,21 @@ fn an_independent_reader_finds_every_field() {
             payload,
             [0, 0, 0, 1448, 1448, 1448, 1448, 0, 1000, 1000][at]
         );
-        let forth = packet.interface == 0;
-        let ports = if forth {
+        let forward = packet.interface == 0;
+        let ports = if forward {
             (49_152, 30_000)
         } else {
             (30_000, 49_152)
         };
         assert_eq!((tcp.source_port, tcp.destination_port), ports);
-        assert_eq!(ip.source, if forth { [10, 0, 0, 1] } else { [10, 0, 0, 2] });
+        assert_eq!(
+            ip.source,
+            if forward {
+                [10, 0, 0, 1]
+            } else {
+                [10, 0, 0, 2]
+            }
+        );
     }
 
     let tcp_of = |at: usize| TcpHeader::from_slice(&packets[at].frame[20..]).unwrap().0;

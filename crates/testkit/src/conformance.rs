@@ -1,26 +1,26 @@
-//! What every controller has to keep, checked while it runs through random events.
+//! The contract of every controller, checked over random events.
 //!
-//! A [`Model`] is the smallest flow that can drive a [`Controller`]: it knows what is in flight,
-//! whether it recovers from a loss, and what time it is. Each [`Operation`] becomes the event that
-//! an honest transport would send, and after each event the promises of the trait are checked:
+//! A [`Model`] is the smallest flow that can drive a [`Controller`]: it tracks the packets in
+//! flight, the recovery and the time. Each [`Operation`] becomes the event that an honest transport
+//! would send. After each event the model checks the promises of the trait:
 //!
 //! * the window is at least one segment and at most the limit of the setup, and the pacing lets
-//!   packets go;
+//!   packets leave;
 //! * the decision does not change between events, and the same events give the same decisions;
 //! * a loss or a timeout leaves a threshold of at least two segments and does not raise the window
-//!   (above two segments, which RFC 5681 grants to a flow of one);
-//! * an acknowledgement raises the window by no more than it acknowledges, and not at all while the
-//!   application limits the flow or a recovery goes on; controllers that give back after a recovery
-//!   what they had before it raise it no further than it ever was, or to four segments;
-//! * a wake-up lies in the future, also right after the controller was woken;
-//! * a tag takes the room that was announced for it.
+//!   (above two segments, which RFC 5681 allows a flow of one);
+//! * an acknowledgement raises the window by at most the bytes that it acknowledges, and not at all
+//!   while the flow is application-limited or a recovery is active. Controllers that restore their
+//!   window after a recovery raise it at most to its earlier maximum, or to four segments;
+//! * a wake-up lies in the future, also right after a wake-up;
+//! * a tag has the announced size.
 //!
-//! Controllers that ask for the numbers of what arrived are told them, right before the
-//! acknowledgement, and those that ask for samples of the delivery rate get them, with the losses
-//! one by one.
+//! Controllers that need the numbers of arrived packets receive them right before the
+//! acknowledgement. Controllers that need samples of the delivery rate receive them, with the
+//! losses one by one.
 //!
-//! [`Model::disturb`] sends events that no honest transport sends; then only the first two are
-//! checked.
+//! [`Model::disturb`] sends events that no honest transport sends; only the first two promises then
+//! hold.
 
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -28,8 +28,8 @@ use std::fmt;
 
 use comity_congestion::table::{Domain, ParameterError, Parameters, Row, Setup, Value};
 use comity_congestion::{
-    Ack, Answered, Arrived, Controller, Decision, DeliveryRate, Departure, Feedback, Loss,
-    LossCause, Pacing, RateSample, Report, Restart, Sent, Tag, Timeout,
+    Ack, Arrived, Controller, Decision, DeliveryRate, Departure, Event, Feedback, Idle, InOrderAck,
+    Loss, LossCause, Pacing, RateSample, Report, Sent, Tag, Timeout,
 };
 use comity_transport::wire::frame::Frame;
 use comity_units::{Bytes, PacketNumber, Rate, Span, Time};
@@ -38,7 +38,7 @@ use proptest::prelude::*;
 /// One step of a flow.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Operation {
-    /// The oldest packets are acknowledged, as many as are in flight at the most.
+    /// The oldest packets are acknowledged, at most those in flight.
     Acknowledge {
         /// How many.
         packets: u8,
@@ -49,7 +49,7 @@ pub enum Operation {
     },
     /// The receiver's half reports.
     Feedback(Report),
-    /// The application has less (or again more) to send than the flow is allowed.
+    /// The application has less (or again more) to send than the flow may send.
     LimitByApplication(bool),
     /// Packets are declared lost, unless nothing was sent since the last reaction.
     Lose {
@@ -57,17 +57,17 @@ pub enum Operation {
         packets: u8,
         /// How it was found.
         cause: LossCause,
-        /// Whether the recovery begins again from one segment.
+        /// Whether the recovery restarts from one segment.
         restart: bool,
     },
     /// The recovery is over.
     Recover,
     /// The flow sends as its window allows.
     Send {
-        /// At most so many packets.
+        /// The maximum number of packets.
         packets: u8,
     },
-    /// The flow goes on after a pause of so many timeouts, unless something is in flight.
+    /// The flow resumes after a pause of this many timeouts, unless packets are in flight.
     Restart {
         /// More than one makes a pause.
         timeouts: u8,
@@ -81,11 +81,11 @@ pub enum Operation {
     },
     /// Time passes.
     Wait(Span),
-    /// Time passes until the controller wants to be woken.
+    /// Time passes until the controller's wake-up.
     Wake,
 }
 
-/// Operations in the proportions of a busy flow with frequent trouble.
+/// Operations in the proportions of a busy flow with frequent disturbances.
 pub fn operation() -> impl Strategy<Value = Operation> {
     let span = prop_oneof![
         6 => (0u64..300_000_000).prop_map(Span::from_nanos),
@@ -173,18 +173,18 @@ pub fn variants(row: &Row) -> Vec<Parameters> {
     variants
 }
 
-/// What a controller documents about itself where controllers differ.
+/// The documented properties in which controllers differ.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Expectations {
     /// Whether its window may grow while the application limits the flow.
     pub grows_when_limited: bool,
-    /// Whether its window moves by its model of the path: in a recovery too, and back to where it
-    /// was before.
+    /// Whether a model of the path sets its window: in a recovery too, and back to its earlier
+    /// value.
     pub restores_window: bool,
 }
 
 impl Expectations {
-    /// What a row with these parameters documents.
+    /// The documented properties of a row with these parameters.
     pub fn of(row: &Row, parameters: &Parameters) -> Self {
         Self {
             restores_window: ["bbr", "bbr3"].contains(&row.name),
@@ -193,7 +193,7 @@ impl Expectations {
     }
 }
 
-/// A promise that was broken.
+/// A broken promise.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Violation {
     /// The promise.
@@ -204,12 +204,12 @@ pub struct Violation {
     pub after: Box<Decision>,
 }
 
-/// What is checked.
+/// The checked property.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Promise {
     /// The decision does not change between events, and twins decide alike.
     Determinism,
-    /// An acknowledgement is worth no more than it acknowledges.
+    /// An acknowledgement raises the window by at most the bytes it acknowledges.
     GrowthByEvidence,
     /// The window does not grow while the application limits the flow.
     NoGrowthWhenLimited,
@@ -219,9 +219,9 @@ pub enum Promise {
     NoGrowthOnLoss,
     /// The pacing lets packets go.
     Pacing,
-    /// A pause leaves a window between the first one and that before it.
+    /// A pause leaves a window between the initial one and the last one.
     Restart,
-    /// A tag takes the room that was announced for it.
+    /// A tag has the announced size.
     Tag,
     /// A loss or a timeout leaves a threshold of two segments or more.
     Threshold,
@@ -247,7 +247,7 @@ impl std::error::Error for Violation {}
 #[derive(Debug)]
 pub struct Model {
     controller: Box<dyn Controller>,
-    /// Gets the same events and is asked for nothing before the end.
+    /// Receives the same events, but no query before the end.
     twin: Box<dyn Controller>,
     setup: Setup,
     expectations: Expectations,
@@ -256,18 +256,18 @@ pub struct Model {
     next: PacketNumber,
     recovering: bool,
     limited: bool,
-    /// Whether something was sent since the last reaction to a loss: only that can be lost anew.
+    /// Whether anything was sent since the last reaction to a loss; only that can be lost again.
     sent_since_reaction: bool,
     timeouts: u32,
     rate: DeliveryRate,
-    /// What is in flight, the oldest first.
+    /// The packets in flight, the oldest first.
     flight: VecDeque<Departure>,
     /// The largest window so far.
     largest: Bytes,
 }
 
 impl Model {
-    /// A flow that has not sent yet, with the controller that `build` makes.
+    /// Creates a flow without packets, with the controller of `build`.
     pub fn new(
         build: impl Fn() -> Box<dyn Controller>,
         setup: Setup,
@@ -300,7 +300,7 @@ impl Model {
         }
     }
 
-    /// A flow with the controller of a row.
+    /// Creates a flow with the controller of a row.
     ///
     /// # Errors
     /// As [`Row::build`].
@@ -313,12 +313,12 @@ impl Model {
         ))
     }
 
-    /// What the controller decides now.
+    /// The controller's present decision.
     pub fn decision(&self) -> Decision {
         self.controller.decision()
     }
 
-    /// What is in flight.
+    /// The bytes in flight.
     pub const fn in_flight(&self) -> Bytes {
         self.in_flight
     }
@@ -326,7 +326,7 @@ impl Model {
     /// Makes one step.
     ///
     /// # Errors
-    /// The [`Violation`] of the first promise that was broken.
+    /// The [`Violation`] of the first broken promise.
     pub fn apply(&mut self, operation: &Operation) -> Result<(), Violation> {
         match *operation {
             Operation::Acknowledge {
@@ -340,7 +340,7 @@ impl Model {
                     report: &report,
                     rtt: None,
                 };
-                self.tell(|controller| controller.on_feedback(&feedback))
+                self.tell(|controller| controller.on_event(Event::Feedback(&feedback)))
                     .map(drop)
             }
             Operation::LimitByApplication(limited) => {
@@ -365,19 +365,19 @@ impl Model {
             Operation::Restart { timeouts } => self.restart(timeouts),
             Operation::Spurious => {
                 let now = self.now;
-                self.tell(|controller| controller.on_spurious_loss(now))
+                self.tell(|controller| controller.on_event(Event::SpuriousLoss { now }))
                     .map(drop)
             }
             Operation::TimeOut { duplicate_seen } => self.time_out(duplicate_seen),
             Operation::Wait(span) => self.wait_until(self.now + span),
-            Operation::Wake => match self.controller.wakeup() {
+            Operation::Wake => match self.controller.decision().wakeup {
                 Some(at) => self.wait_until(at),
                 None => Ok(()),
             },
         }
     }
 
-    /// Checks at the end that the twin, which was asked for nothing, has come to the same state.
+    /// Checks at the end that the twin, which received no queries, has the same state.
     ///
     /// # Errors
     /// A [`Violation`] of [`Promise::Determinism`].
@@ -387,10 +387,10 @@ impl Model {
         check(same && before == after, Promise::Determinism, before, after)
     }
 
-    /// Sends an event that no honest transport sends: amounts and times are whatever `noise` says.
+    /// Sends an event that no honest transport sends: `noise` determines amounts and times.
     ///
     /// # Errors
-    /// As [`Model::apply`], for the promises that hold whatever the transport does.
+    /// As [`Model::apply`], for the promises that hold with any transport.
     pub fn disturb(&mut self, noise: [u64; 4], kind: u8) -> Result<(), Violation> {
         let [first, second, third, fourth] = noise;
         self.wait_until(self.now + Span::from_nanos(fourth % 10_000_000_000))?;
@@ -401,7 +401,7 @@ impl Model {
                 let ack = Ack {
                     now,
                     acked: Bytes::new(first),
-                    // Two years at the most: estimators may count on the age of a connection.
+                    // At most two years: estimators may rely on the age of a connection.
                     rtt: Some(Span::from_nanos(third >> 8)),
                     in_flight,
                     app_limited: fourth & 1 == 0,
@@ -410,10 +410,11 @@ impl Model {
                     packets: first as u32,
                     sample: self
                         .controller
-                        .needs_rate_samples()
+                        .needs()
+                        .rate_samples
                         .then(|| any_sample(noise)),
                 };
-                self.tell(|controller| controller.on_ack(&ack))
+                self.tell(|controller| controller.on_event(Event::Ack(&ack)))
             }
             1 => {
                 let loss = Loss {
@@ -429,7 +430,7 @@ impl Model {
                     },
                     restart: fourth & 2 == 0,
                 };
-                self.tell(|controller| controller.on_loss(&loss))
+                self.tell(|controller| controller.on_event(Event::Loss(&loss)))
             }
             2 => {
                 let timeout = Timeout {
@@ -439,7 +440,7 @@ impl Model {
                     consecutive: first as u32,
                     duplicate_seen: fourth & 1 == 0,
                 };
-                self.tell(|controller| controller.on_timeout(&timeout))
+                self.tell(|controller| controller.on_event(Event::Timeout(&timeout)))
             }
             3 => {
                 let sent = Sent {
@@ -453,7 +454,7 @@ impl Model {
                 self.tell_sent(&sent)
             }
             4 => {
-                let answered = Answered {
+                let answered = InOrderAck {
                     now,
                     number: PacketNumber::new(first),
                     arrived_at: (fourth & 1 == 0).then(|| Arrived {
@@ -462,14 +463,17 @@ impl Model {
                     }),
                 };
                 self.tell(|controller| {
-                    controller.on_packet_acked(now, PacketNumber::new(third));
-                    controller.on_in_order_ack(&answered);
+                    controller.on_event(Event::PacketAcked {
+                        now,
+                        number: PacketNumber::new(third),
+                    });
+                    controller.on_event(Event::InOrderAck(&answered));
                 })
             }
             _ => self.tell(|controller| {
-                controller.on_recovered(now);
-                controller.on_spurious_loss(now);
-                controller.on_wakeup(now);
+                controller.on_event(Event::Recovered);
+                controller.on_event(Event::SpuriousLoss { now });
+                controller.on_event(Event::Wakeup(now));
             }),
         }
         .map(drop)
@@ -494,20 +498,20 @@ impl Model {
         self.tell_sent(&sent).map(drop)
     }
 
-    /// A packet leaves, with room for the tag that was announced.
+    /// Records a departure, with room for the announced tag.
     fn tell_sent(&mut self, sent: &Sent) -> Result<(Decision, Decision), Violation> {
-        let room = Frame::Tag(self.controller.upcoming_tag(sent.now)).size();
+        let room = Frame::Tag(self.controller.upcoming_tag()).size();
         let tag = Cell::new(Tag::None);
         let (before, after) = self.tell(|controller| {
             tag.set(controller.tag(sent.now));
-            controller.on_sent(sent);
+            controller.on_event(Event::Sent(sent));
         })?;
         let takes = Frame::Tag(tag.get()).size();
         check(takes == room, Promise::Tag, before, after)?;
         Ok((before, after))
     }
 
-    /// The number of the oldest packet in flight, or that of the next one to leave.
+    /// The number of the oldest packet in flight, or of the next one to leave.
     fn oldest(&self) -> u64 {
         let packets = self.in_flight.get() / self.setup.mss.get().max(1);
         self.next.get().saturating_sub(packets)
@@ -529,7 +533,7 @@ impl Model {
         let sample = self.deliver(acked, prior_in_flight);
         self.timeouts = 0;
         let numbers = oldest..self.oldest();
-        let answered = Answered {
+        let answered = InOrderAck {
             now: self.now,
             number: PacketNumber::new(numbers.end.saturating_sub(1)),
             // The receiver's clock is an hour ahead.
@@ -547,18 +551,21 @@ impl Model {
             in_recovery: self.recovering,
             marked: u32::from(marked),
             packets: u32::try_from(acked.get().div_ceil(self.setup.mss.get())).unwrap_or(u32::MAX),
-            sample: self.controller.needs_rate_samples().then_some(sample),
+            sample: self.controller.needs().rate_samples.then_some(sample),
         };
         let (before, after) = self.tell(|controller| {
-            if controller.needs_packet_numbers() {
+            if controller.needs().packet_numbers {
                 for number in numbers.clone() {
-                    controller.on_packet_acked(ack.now, PacketNumber::new(number));
+                    controller.on_event(Event::PacketAcked {
+                        now: ack.now,
+                        number: PacketNumber::new(number),
+                    });
                 }
             }
-            if controller.needs_in_order_acks() {
-                controller.on_in_order_ack(&answered);
+            if controller.needs().in_order_acks {
+                controller.on_event(Event::InOrderAck(&answered));
             }
-            controller.on_ack(&ack);
+            controller.on_event(Event::Ack(&ack));
         })?;
         let restored = match self.expectations.restores_window {
             true => self.largest.max(self.setup.mss * 4),
@@ -578,7 +585,7 @@ impl Model {
             before,
             after,
         )?;
-        // One byte more, because windows are kept as real numbers and handed out as bytes.
+        // One byte more, because windows are real numbers reported in bytes.
         let most = before.window.max(restored) + acked + Bytes::new(1);
         check(
             after.window <= most,
@@ -588,7 +595,7 @@ impl Model {
         )
     }
 
-    /// The oldest packets of so many bytes arrived.
+    /// Delivers the oldest packets of this size.
     fn deliver(&mut self, acked: Bytes, prior_in_flight: u64) -> RateSample {
         let mss = self.setup.mss.get();
         for _ in 0..acked.get() / mss {
@@ -600,7 +607,7 @@ impl Model {
         self.rate.sample(self.now, prior_in_flight, in_flight)
     }
 
-    /// The oldest packets of so many bytes were lost.
+    /// Loses the oldest packets of this size.
     fn lose_packets(&mut self, lost: Bytes) -> Result<(), Violation> {
         let (now, mss) = (self.now, self.setup.mss.get());
         for _ in 0..lost.get() / mss {
@@ -608,8 +615,10 @@ impl Model {
                 break;
             };
             let loss = self.rate.on_lost(&departure, mss);
-            if self.controller.needs_rate_samples() {
-                self.tell(|controller| controller.on_packet_lost(now, &loss))?;
+            if self.controller.needs().rate_samples {
+                self.tell(|controller| {
+                    controller.on_event(Event::PacketLost { now, loss: &loss });
+                })?;
             }
         }
         Ok(())
@@ -632,7 +641,7 @@ impl Model {
         if cause != LossCause::Mark {
             self.lose_packets(lost)?;
         }
-        let (before, after) = self.tell(|controller| controller.on_loss(&loss))?;
+        let (before, after) = self.tell(|controller| controller.on_event(Event::Loss(&loss)))?;
         if cause != LossCause::Mark && restart {
             self.flight.clear();
         }
@@ -661,7 +670,8 @@ impl Model {
             duplicate_seen,
         };
         self.lose_packets(self.in_flight)?;
-        let (before, after) = self.tell(|controller| controller.on_timeout(&timeout))?;
+        let (before, after) =
+            self.tell(|controller| controller.on_event(Event::Timeout(&timeout)))?;
         self.in_flight = Bytes::ZERO;
         self.recovering = false;
         self.sent_since_reaction = false;
@@ -673,13 +683,13 @@ impl Model {
             return Ok(());
         }
         let timeout = Span::from_millis(200);
-        let restart = Restart {
+        let idle = Idle {
             now: self.now,
-            idle: timeout * u64::from(timeouts) + Span::from_nanos(1),
+            pause: timeout * u64::from(timeouts) + Span::from_nanos(1),
             timeout,
             initial_window: self.setup.initial_window,
         };
-        let (before, after) = self.tell(|controller| controller.on_restart(&restart))?;
+        let (before, after) = self.tell(|controller| controller.on_event(Event::Idle(&idle)))?;
         let kept = after.window <= before.window
             && after.window >= before.window.min(self.setup.initial_window);
         check(kept, Promise::Restart, before, after)
@@ -702,25 +712,29 @@ impl Model {
             return Ok(());
         }
         self.recovering = false;
-        let now = self.now;
-        self.tell(|controller| controller.on_recovered(now))
+        self.tell(|controller| controller.on_event(Event::Recovered))
             .map(drop)
     }
 
-    /// Lets time pass and wakes the controller whenever it asked for that.
+    /// Lets time pass and wakes the controller at its requested times.
     fn wait_until(&mut self, end: Time) -> Result<(), Violation> {
-        while let Some(at) = self.controller.wakeup().filter(|at| *at <= end) {
+        while let Some(at) = self.controller.decision().wakeup.filter(|at| *at <= end) {
             self.now = self.now.max(at);
             let now = self.now;
-            let (before, after) = self.tell(|controller| controller.on_wakeup(now))?;
-            let later = self.controller.wakeup().is_none_or(|next| next > now);
+            let (before, after) =
+                self.tell(|controller| controller.on_event(Event::Wakeup(now)))?;
+            let later = self
+                .controller
+                .decision()
+                .wakeup
+                .is_none_or(|next| next > now);
             check(later, Promise::Wakeup, before, after)?;
         }
         self.now = self.now.max(end);
         Ok(())
     }
 
-    /// Tells both controllers, and checks what holds after every event.
+    /// Sends an event to both controllers, and checks the promises of every event.
     fn tell(
         &mut self,
         event: impl Fn(&mut dyn Controller),
@@ -742,7 +756,7 @@ impl Model {
             before,
             after,
         )?;
-        // Limits below what two segments need are those of tests: controllers keep their own floor.
+        // Limits below two segments occur in tests only: controllers keep their own minimum.
         let most = self.setup.max_window.max(self.setup.mss * 2);
         let window = (self.setup.mss..=most).contains(&after.window);
         check(window, Promise::Window, before, after)?;
@@ -754,13 +768,17 @@ impl Model {
             _ => true,
         };
         check(flows, Promise::Pacing, before, after)?;
-        let due = self.controller.wakeup().is_none_or(|at| at >= self.now);
+        let due = self
+            .controller
+            .decision()
+            .wakeup
+            .is_none_or(|at| at >= self.now);
         check(due, Promise::Wakeup, before, after)?;
         Ok((before, after))
     }
 }
 
-/// A sample that no honest transport takes.
+/// A sample that no honest transport produces.
 fn any_sample([first, second, third, fourth]: [u64; 4]) -> RateSample {
     RateSample {
         delivered: Bytes::new(first ^ fourth),

@@ -1,4 +1,4 @@
-//! Two ends of the datagram transport and a path made of links between them, in virtual time.
+//! Two ends of the datagram transport, joined by links, in virtual time.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -10,22 +10,22 @@ use comity_transport::datagram::{Config, Connection, Ecn, Event, Violation};
 use comity_transport::timeline::{Delivery, Payload};
 use comity_units::{PacketNumber, Seed, Span, Time};
 
-/// The controllers that drive the transport: all of them. What each wants to hear, of its
-/// acknowledgements and of its meter, the transport tells it; `fixed` hears nothing, and fills
-/// whatever queue it meets.
+/// All controllers, which can all drive the transport. The transport reports the acknowledgement
+/// and meter events that each requires; `fixed` requires none, and fills any queue.
 pub fn laws() -> Vec<&'static str> {
     TABLE.iter().map(|row| row.name).collect()
 }
 
-/// Two ends that run this controller with its defaults. Its meter, where it has one, is at end 1.
+/// Creates two ends that run this controller with its defaults. End 1 runs its meter, if it has
+/// one.
 ///
 /// # Panics
-/// When there is no such controller, or a configuration is not valid: a mistake in a test.
+/// If no such controller exists, or a configuration is invalid: an error in the test.
 pub fn ends(law: &str, sender: Config, receiver: Config) -> [Connection<Bytes>; 2] {
     ends_opened(law, sender, receiver, [Time::ZERO; 2])
 }
 
-/// As [`ends`], opened at these readings of their clocks.
+/// As [`ends`], opened at these clock readings.
 ///
 /// # Panics
 /// As [`ends`].
@@ -50,14 +50,14 @@ pub fn ends_opened(
             .map(|meter| meter.expect("defaults"));
         Connection::new(config, config.ack_delay, controller, meter, opened).expect("valid")
     });
-    // As transport parameters would: an end that took its own buffer for its peer's could fill that
-    // with what waits for more.
+    // As transport parameters would. An end that assumed its own buffer size for its peer could
+    // overfill the peer's buffer.
     ends[0].set_initial_credit(receiver.receive_buffer, receiver.receive_sections);
     ends[1].set_initial_credit(sender.receive_buffer, sender.receive_sections);
     ends
 }
 
-/// A packet on its way.
+/// A packet in flight.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct InFlight {
     arrival: Time,
@@ -69,10 +69,10 @@ struct InFlight {
     payload: Vec<u8>,
 }
 
-/// A clock that runs evenly, beside the true time in which links and the test live.
+/// A clock with a constant rate, beside the true time of links and test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Clock {
-    /// What it shows when the true time is zero.
+    /// Its reading at the true time zero.
     pub at_zero: Time,
     /// How much faster than the true time it runs, in parts per million; more than -1,000,000.
     pub drift_ppm: i32,
@@ -85,7 +85,7 @@ impl Clock {
         drift_ppm: 0,
     };
 
-    /// What it shows at this true time: `at_zero + time · (1 + drift)`, rounded down.
+    /// Its reading at this true time: `at_zero + time · (1 + drift)`, rounded down.
     pub fn reading(&self, time: Time) -> Time {
         if time.is_never() {
             return time;
@@ -94,7 +94,7 @@ impl Clock {
         self.at_zero + Span::from_nanos(passed as u64)
     }
 
-    /// The first true time at which it shows this or more.
+    /// The first true time with at least this reading.
     pub fn first_showing(&self, reading: Time) -> Time {
         if reading.is_never() {
             return reading;
@@ -103,7 +103,7 @@ impl Clock {
         Time::from_nanos(passed.div_ceil(self.pace()) as u64)
     }
 
-    /// By how many millionths of a unit it advances in a millionth of it.
+    /// How many millionths it advances in a unit of true time.
     fn pace(&self) -> u128 {
         MILLION.saturating_add_signed(self.drift_ppm.into()).max(1)
     }
@@ -113,20 +113,20 @@ const MILLION: u128 = 1_000_000;
 
 /// Two connections, called 0 and 1, and a link in each direction.
 ///
-/// Each end lives by a clock of its own, the true one unless [`with_clocks`](Self::with_clocks)
-/// says otherwise: what a test tells an end directly has to be in its [`reading`](Self::reading).
-/// All times that this type tells are true.
+/// Each end has its own clock, the true one unless [`with_clocks`](Self::with_clocks) changes it.
+/// Calls of a test to an end need times in its [`reading`](Self::reading). All times of this type
+/// are true times.
 #[derive(Debug)]
 pub struct Pair<P: Payload> {
     /// The ends.
     pub ends: [Connection<P>; 2],
-    /// What each end delivered, and when.
+    /// The deliveries of each end, with their times.
     pub deliveries: [Vec<(Time, Delivery<P>)>; 2],
-    /// What each end told its owner, and when.
+    /// The events of each end, with their times.
     pub events: [Vec<(Time, Event)>; 2],
-    /// What each end held against the other.
+    /// The violations that each end detected.
     pub violations: Vec<(usize, Violation)>,
-    /// `links[0]` carries what end 0 sends.
+    /// `links[0]` carries the packets of end 0.
     links: [AnalyticLink; 2],
     in_flight: BinaryHeap<Reverse<InFlight>>,
     now: Time,
@@ -134,20 +134,20 @@ pub struct Pair<P: Payload> {
     overhead: u32,
     /// Between these times nothing gets through.
     outage: Option<(Time, Time)>,
-    /// How often time has stood still for something to happen.
+    /// The number of processed events.
     steps: u64,
-    /// What is larger on the wire gets lost, in either direction.
+    /// Larger packets on the wire are lost, in either direction.
     largest: u32,
     clocks: [Clock; 2],
-    /// What each direction takes beside its link.
+    /// The extra delay of each direction beside its link.
     extra_delays: [Span; 2],
 }
 
 impl<P: Payload> Pair<P> {
-    /// Two ends joined by `links`: the first carries what end 0 sends.
+    /// Joins two ends by `links`: the first carries the packets of end 0.
     ///
     /// # Panics
-    /// When a link's configuration is not valid: a mistake in a test.
+    /// If a link's configuration is invalid: an error in the test.
     pub fn new(ends: [Connection<P>; 2], links: [&LinkConfig; 2], seed: Seed) -> Self {
         let [forward, backward] = links;
         let link = |config: &LinkConfig, name| {
@@ -172,8 +172,8 @@ impl<P: Payload> Pair<P> {
         }
     }
 
-    /// Gives the ends these clocks, of which they were opened at a reading no later than at the
-    /// true time zero.
+    /// Sets the clocks of the ends, which were opened at a reading no later than at the true time
+    /// zero.
     #[must_use]
     pub fn with_clocks(mut self, clocks: [Clock; 2]) -> Self {
         self.clocks = clocks;
@@ -185,28 +185,27 @@ impl<P: Payload> Pair<P> {
         self.now
     }
 
-    /// What the clock of this end shows now.
+    /// The present reading of this end's clock.
     pub fn reading(&self, end: usize) -> Time {
         self.clocks[end].reading(self.now)
     }
 
-    /// What this end sends from now on takes so much longer than its link alone.
+    /// Adds a delay to later packets of this end, beside the link's.
     pub const fn set_extra_delay(&mut self, end: usize, delay: Span) {
         self.extra_delays[end] = delay;
     }
 
-    /// How often something happened so far: a timer, or an arrival. Ends at rest have few.
+    /// The number of events so far: timers and arrivals. Idle ends have few.
     pub const fn steps(&self) -> u64 {
         self.steps
     }
 
-    /// From `from` to `to` nothing that is sent gets through in either direction.
+    /// Loses all packets between `from` and `to` in both directions.
     pub const fn set_outage(&mut self, from: Time, to: Time) {
         self.outage = Some((from, to));
     }
 
-    /// From now on packets with more bytes on the wire are swallowed silently, in either
-    /// direction.
+    /// Silently drops packets with more bytes on the wire from now on, in either direction.
     pub const fn set_largest(&mut self, bytes: u32) {
         self.largest = bytes;
     }
@@ -214,7 +213,7 @@ impl<P: Payload> Pair<P> {
     /// Lets time pass until `until`.
     ///
     /// # Panics
-    /// When an end asks to be called again and again without anything happening.
+    /// If an end requests calls again and again without an effect.
     pub fn run_until(&mut self, until: Time) {
         let mut at_this_instant = 0;
         loop {
@@ -278,7 +277,7 @@ impl<P: Payload> Pair<P> {
     fn drain(&mut self) {
         for index in 0..2 {
             let now = self.reading(index);
-            // What is taken away may make room that the peer is to be told of.
+            // A delivery may make room that must be reported to the peer.
             while let Some(delivery) = self.ends[index].poll_delivery(now) {
                 self.deliveries[index].push((self.now, delivery));
             }
@@ -320,8 +319,7 @@ impl<P: Payload> Pair<P> {
         }
     }
 
-    /// Lets time pass until both ends are settled or closed, or `limit` has passed. Returns whether
-    /// they are.
+    /// Runs until both ends are settled or closed, or `limit` has passed. Returns whether they are.
     pub fn run_until_settled(&mut self, limit: Span) -> bool {
         let until = self.now + limit;
         while self.now < until {

@@ -1,4 +1,4 @@
-//! What a test has allocated: an allocator that counts, for each thread by itself.
+//! The memory that a test has allocated: an allocator with a counter for each thread.
 //!
 //! ```
 //! use comity_testkit::memory::{Counting, held};
@@ -16,8 +16,8 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
-/// The system's allocator, and a counter for each thread. Only what declares it as its global
-/// allocator counts.
+/// The system's allocator with a counter for each thread. It counts only in a program that declares
+/// it as its global allocator.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Counting;
 
@@ -25,19 +25,19 @@ thread_local! {
     static HELD: Cell<isize> = const { Cell::new(0) };
 }
 
-/// Bytes that this thread has allocated and not given back; less than zero where it frees what
-/// others allocated.
+/// Bytes that this thread has allocated and not freed; negative if it frees the memory of other
+/// threads.
 pub fn held() -> isize {
     HELD.with(Cell::get)
 }
 
 fn count(bytes: isize) {
-    // A thread that ends frees things after its counter is gone.
+    // A thread that ends frees memory after its counter is gone.
     let _ = HELD.try_with(|held| held.set(held.get() + bytes));
 }
 
-// SAFETY: everything is done by the system's allocator; what is added touches no memory but a cell
-// of the thread, which is initialised without allocating.
+// SAFETY: the system's allocator does all the work. The addition touches only a cell of the thread,
+// which is initialised without allocating.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(layout.size() as isize);

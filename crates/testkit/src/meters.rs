@@ -1,21 +1,21 @@
-//! What every receiver's half has to keep, checked while it hears of random arrivals.
+//! The contract of every receiver's half, checked over random arrivals.
 //!
-//! A [`MeterModel`] lets the sender's half of a row tag packets, which arrive, are lost or overtake
-//! each other, and gives the meter's reports back to the sender. After each step the promises of
-//! [`Meter`] are checked:
+//! In a [`MeterModel`] the sender's half of a row tags packets, which arrive, are lost or
+//! reordered. The sender receives the meter's reports. After each step the model checks the
+//! promises of [`Meter`]:
 //!
 //! * the same arrivals give the same reports;
-//! * woken and asked, it does not want to be woken at that moment again and again;
-//! * a report says what can be: a level from 1 on, a loss event rate between 0 and 1, no more
-//!   packets than arrived;
-//! * asked twice, it says the same, or nothing the second time, or counts another round.
+//! * after a wake-up and a report, the meter does not request the same wake-up again and again;
+//! * a report is plausible: a level of at least 1, a loss event rate between 0 and 1, at most as
+//!   many packets as arrived;
+//! * a second report at one moment repeats the first, is empty, or counts another round.
 //!
-//! [`MeterModel::disturb`] lets packets arrive that no honest sender tagged.
+//! [`MeterModel::disturb`] delivers packets with tags that no honest sender sends.
 
 use std::fmt;
 
 use comity_congestion::table::{ParameterError, Parameters, Row, Setup};
-use comity_congestion::{Ack, Arrival, Controller, Feedback, Meter, Report, Sent, Tag};
+use comity_congestion::{Ack, Arrival, Controller, Event, Feedback, Meter, Report, Sent, Tag};
 use comity_units::{Bytes, PacketNumber, Span, Time};
 use proptest::prelude::*;
 
@@ -26,9 +26,9 @@ pub enum Step {
     Arrive,
     /// The next packet is lost.
     Lose,
-    /// The next packet is overtaken by the one after it.
+    /// The next packet arrives after its successor.
     Overtake,
-    /// The meter is asked, and the sender hears what it said.
+    /// The meter reports, and the sender receives the report.
     Report,
     /// The source pauses after the next packet.
     RunDry,
@@ -49,7 +49,7 @@ pub fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Anything that could stand on a packet.
+/// Any possible tag of a packet.
 pub fn tag() -> impl Strategy<Value = Tag> {
     let span = any::<u64>().prop_map(Span::from_nanos);
     let shifted = || (any::<u32>(), 0u32..32).prop_map(|(value, shift)| value >> shift);
@@ -65,17 +65,16 @@ pub fn tag() -> impl Strategy<Value = Tag> {
     ]
 }
 
-/// A promise that was broken.
+/// A broken promise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MeterPromise {
-    /// Twins that hear the same say the same.
+    /// Twins with the same input report the same.
     Determinism,
-    /// Woken and asked, it does not want to be woken again and again at that moment.
+    /// After a wake-up and a report, the same wake-up does not recur again and again.
     Wakeup,
-    /// What is reported can be.
+    /// Reports are plausible.
     Sense,
-    /// Asked twice at one moment, the second report is the first, none, or the count of another
-    /// round.
+    /// A second report at one moment is the first, none, or the count of another round.
     Repetition,
 }
 
@@ -87,10 +86,10 @@ impl fmt::Display for MeterPromise {
 
 impl std::error::Error for MeterPromise {}
 
-/// What the sender measures with each report.
+/// The round trip that the sender measures with each report.
 const ROUND_TRIP: Span = Span::from_millis(50);
 
-/// How often a meter may want to be woken at one moment: once for each count that waits to be told.
+/// How many wake-ups a meter may request at one moment: one for each unreported count.
 const MAX_AT_ONCE: u32 = 80;
 
 /// A flow whose receiver runs one meter, and its twin.
@@ -107,7 +106,7 @@ pub struct MeterModel {
 }
 
 impl MeterModel {
-    /// A flow with this sender's half, and the receiver's half that `build` makes.
+    /// Creates a flow with this sender's half, and the receiver's half of `build`.
     pub fn new(
         sender: Box<dyn Controller>,
         build: impl Fn() -> Box<dyn Meter>,
@@ -125,7 +124,7 @@ impl MeterModel {
         }
     }
 
-    /// A flow of a row; `None` if the row has no receiver's half.
+    /// Creates a flow of a row; `None` if the row has no receiver's half.
     ///
     /// # Errors
     /// As [`Row::build`].
@@ -153,7 +152,7 @@ impl MeterModel {
     /// Makes one step.
     ///
     /// # Errors
-    /// The promise that was broken.
+    /// The broken promise.
     pub fn apply(&mut self, step: &Step) -> Result<(), MeterPromise> {
         match *step {
             Step::Arrive => {
@@ -167,13 +166,13 @@ impl MeterModel {
                 self.arrive(overtaken);
             }
             Step::Report => self.report()?,
-            Step::RunDry => self.sender.on_app_limited(self.now),
+            Step::RunDry => self.sender.on_event(Event::AppLimited),
             Step::Wait(span) => self.wait(span)?,
         }
         Ok(())
     }
 
-    /// A packet arrives whose tag, number and size are whatever somebody wrote on it.
+    /// Delivers a packet with an arbitrary tag, number and size.
     ///
     /// # Errors
     /// As [`MeterModel::apply`].
@@ -183,7 +182,7 @@ impl MeterModel {
         self.report()
     }
 
-    /// How many reports there were that said something.
+    /// The number of reports with content.
     pub const fn reports(&self) -> u32 {
         self.reports
     }
@@ -192,14 +191,14 @@ impl MeterModel {
         let (now, number, wire) = (self.now, self.next, self.mss + Bytes::new(40));
         self.next = number.next();
         let tag = self.sender.tag(now);
-        self.sender.on_sent(&Sent {
+        self.sender.on_event(Event::Sent(&Sent {
             now,
             payload: self.mss,
             wire,
             number,
             in_flight: self.mss,
             app_limited: false,
-        });
+        }));
         (number, tag, wire)
     }
 
@@ -224,7 +223,7 @@ impl MeterModel {
         }
         let again = self.meter.report(self.now);
         self.twin.report(self.now);
-        // Counts that wait to be told follow each other.
+        // Unreported counts are consecutive.
         let is_next = matches!(
             (report, again),
             (Report::Count { round, .. }, Report::Count { round: next, .. }) if round != next
@@ -243,7 +242,7 @@ impl MeterModel {
         }
         self.reports += u32::from(report != Report::None);
         let rtt = Some(ROUND_TRIP);
-        self.sender.on_ack(&Ack {
+        self.sender.on_event(Event::Ack(&Ack {
             now: self.now,
             acked: self.mss,
             rtt,
@@ -253,16 +252,16 @@ impl MeterModel {
             marked: 0,
             packets: 1,
             sample: None,
-        });
-        self.sender.on_feedback(&Feedback {
+        }));
+        self.sender.on_event(Event::Feedback(&Feedback {
             now: self.now,
             report: &report,
             rtt,
-        });
+        }));
         Ok(())
     }
 
-    /// Lets time pass and wakes the meter whenever it asked for that, and asks it then.
+    /// Lets time pass, wakes the meter at its requested times, and then collects a report.
     fn wait(&mut self, span: Span) -> Result<(), MeterPromise> {
         let end = self.now + span;
         let mut at_once = 0;

@@ -14,8 +14,8 @@ pub fn losses(share: f64) -> Vec<Loss> {
     }]
 }
 
-/// Links of a rate in Mb/s, a delay in milliseconds and a share of lost packets from these ranges,
-/// with 4 to 99 packets in their queue, up to a tenth of the packets twice, and jitter or none.
+/// Links with a rate in Mb/s, a delay in milliseconds and a loss rate from these ranges, a queue of
+/// 4 to 99 packets, duplication of up to a tenth, and jitter or none.
 pub fn random_path(
     mbps: Range<u64>,
     delay: Range<u64>,

@@ -2,7 +2,8 @@
 
 use comity_congestion::table::{self, Parameters, Setup, TABLE, Value};
 use comity_congestion::{
-    Ack, Answered, Arrival, Controller, Decision, Loss, Meter, Pacing, Phase, Report, Tag, Timeout,
+    Ack, Arrival, Controller, Decision, Event, InOrderAck, Loss, Meter, Needs, Pacing, Phase,
+    Report, Tag,
 };
 use comity_testkit::conformance::{
     Expectations, Model, Operation, Promise, Violation, operation, setup, variants,
@@ -143,30 +144,39 @@ impl Asks {
     fn note(&self, text: String) {
         self.0.lock().expect("no panic").push(text);
     }
-}
 
-impl Controller for Asks {
-    fn on_ack(&mut self, _: &Ack) {}
-    fn on_loss(&mut self, _: &Loss) {}
-    fn on_timeout(&mut self, _: &Timeout) {}
     fn on_packet_acked(&mut self, _: Time, number: comity_units::PacketNumber) {
         self.note(number.get().to_string());
     }
-    fn on_in_order_ack(&mut self, answered: &Answered) {
+
+    fn on_in_order_ack(&mut self, answered: &InOrderAck) {
         self.note(format!("answer {}", answered.number.get()));
     }
-    fn needs_packet_numbers(&self) -> bool {
-        true
+}
+
+impl Controller for Asks {
+    fn on_event(&mut self, event: Event<'_>) {
+        match event {
+            Event::InOrderAck(ack) => self.on_in_order_ack(ack),
+            Event::PacketAcked { now, number } => self.on_packet_acked(now, number),
+            _ => {}
+        }
     }
-    fn needs_in_order_acks(&self) -> bool {
-        true
-    }
+
     fn decision(&self) -> Decision {
         Decision {
             window: Bytes::new(10_000),
             pacing: Pacing::Unpaced,
-            ssthresh: None,
             phase: Phase::Steady,
+            ..Decision::default()
+        }
+    }
+
+    fn needs(&self) -> Needs {
+        Needs {
+            packet_numbers: true,
+            in_order_acks: true,
+            ..Needs::default()
         }
     }
 }
@@ -308,7 +318,7 @@ struct Faulty {
     now: Time,
 }
 
-impl Controller for Faulty {
+impl Faulty {
     fn on_ack(&mut self, ack: &Ack) {
         self.now = ack.now;
         let limited = ack.app_limited && self.fault != Fault::GrowsWhenLimited;
@@ -334,8 +344,6 @@ impl Controller for Faulty {
         }
     }
 
-    fn on_timeout(&mut self, _: &Timeout) {}
-
     fn wakeup(&self) -> Option<Time> {
         match self.fault {
             Fault::WakesInThePast => Some(self.now.saturating_sub(Span::from_nanos(1))),
@@ -346,6 +354,17 @@ impl Controller for Faulty {
 
     fn on_wakeup(&mut self, now: Time) {
         self.now = now;
+    }
+}
+
+impl Controller for Faulty {
+    fn on_event(&mut self, event: Event<'_>) {
+        match event {
+            Event::Ack(ack) => self.on_ack(ack),
+            Event::Loss(loss) => self.on_loss(loss),
+            Event::Wakeup(now) => self.on_wakeup(now),
+            _ => {}
+        }
     }
 
     fn tag(&mut self, _: Time) -> Tag {
@@ -368,6 +387,8 @@ impl Controller for Faulty {
             },
             ssthresh: Some(Bytes::new(self.ssthresh)),
             phase: Phase::Steady,
+            wakeup: self.wakeup(),
+            ..Decision::default()
         }
     }
 }
@@ -438,16 +459,15 @@ fn every_promise_bites() {
 struct Moody(std::sync::atomic::AtomicU64);
 
 impl Controller for Moody {
-    fn on_ack(&mut self, _: &Ack) {}
-    fn on_loss(&mut self, _: &Loss) {}
-    fn on_timeout(&mut self, _: &Timeout) {}
+    fn on_event(&mut self, _event: Event<'_>) {}
+
     fn decision(&self) -> Decision {
         let asked = self.0.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         Decision {
             window: Bytes::new(10_000 + asked),
             pacing: Pacing::Unpaced,
-            ssthresh: None,
             phase: Phase::Steady,
+            ..Decision::default()
         }
     }
 }

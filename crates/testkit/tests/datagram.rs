@@ -27,7 +27,7 @@ mod target;
 
 const VIDEO: StreamId = StreamId(0);
 
-/// An end that runs this controller.
+/// An end with this controller.
 fn end(controller: &str, config: Config) -> Connection<Bytes> {
     let setup = Setup::new(comity_units::Bytes::new(u64::from(config.payload)));
     let controller = table::find(controller)
@@ -57,7 +57,7 @@ fn link(rate: Rate) -> LinkConfig {
     }
 }
 
-/// A section whose bytes say which it is.
+/// A section whose bytes identify it.
 fn section(now: Time, number: u64, length: u32, latency: Span) -> Outgoing<Bytes> {
     let payload: Vec<u8> = (0..length).map(|at| byte(number, at)).collect();
     Outgoing {
@@ -74,7 +74,7 @@ fn byte(number: u64, at: u32) -> u8 {
     (number.wrapping_mul(31).wrapping_add(u64::from(at) * 7) >> 1) as u8
 }
 
-/// Sends `count` sections of `length` bytes, one each 40 ms, and lets the pair come to rest.
+/// Sends `count` sections of `length` bytes, one each 40 ms, and runs until the pair is settled.
 fn stream(pair: &mut Pair<Bytes>, count: u64, length: u32, latency: Span) {
     for number in 0..count {
         pair.run_until(Time::from_millis(40 * (number + 1)));
@@ -82,13 +82,13 @@ fn stream(pair: &mut Pair<Bytes>, count: u64, length: u32, latency: Span) {
         pair.ends[0].submit(pair.now(), section).expect("room");
     }
     pair.ends[0].end(VIDEO).unwrap();
-    // At 30 % loss each way a last word may need many probes.
+    // At 30 % loss in each direction, the last packets may need many probes.
     assert!(pair.run_until_settled(Span::from_secs(60)), "comes to rest");
     pair.run_until(pair.now() + latency + Span::from_millis(200));
 }
 
-/// Every section was delivered exactly once and in order; returns how many of them whole, with the
-/// right bytes.
+/// Checks that every section was delivered exactly once and in order; returns how many of them
+/// completely, with the right bytes.
 fn whole(pair: &Pair<Bytes>, count: u64) -> u64 {
     let mut whole = 0;
     let deliveries = &pair.deliveries[1];
@@ -109,7 +109,7 @@ fn whole(pair: &Pair<Bytes>, count: u64) -> u64 {
     whole
 }
 
-/// What both ends say they did sums up.
+/// The counters of both ends are consistent.
 fn check_accounts(pair: &Pair<Bytes>) {
     for end in &pair.ends {
         let statistics = end.statistics();
@@ -142,16 +142,16 @@ fn on_a_clean_path_everything_is_on_time() {
     assert_eq!(pair.ends[1].statistics().inbox.on_time, 250);
     let peer = sender.peer.expect("the receiver reports");
     assert!((240..=250).contains(&peer.on_time), "{peer:?}");
-    // The round trip is 40 ms, plus what a frame's packets wait for each other.
+    // The round trip is 40 ms, plus the queueing delay within a frame's packets.
     let rtt = sender.path.min_rtt.expect("measured").as_millis();
     assert!((40..=45).contains(&rtt), "{rtt}");
 }
 
-/// Two uniform draws from 0 to `a` differ by `a / 3` in the mean, and |D| of packets that cannot
-/// meet each other is just that. The reports of 20 s average it: the deviation of J is some 15 % of
-/// it, of a mean over independent ones much less.
+/// Two uniform draws from 0 to `a` differ by `a / 3` on average, and |D| is just that for packets
+/// that do not queue. The reports of 20 s average it: the standard deviation of J is some 15 % of
+/// it, and much less for a mean over independent ones.
 #[test]
-fn the_receiver_tells_the_jitter_and_the_delay_of_the_path() {
+fn the_receiver_reports_the_jitter_and_the_delay_of_the_path() {
     for most in [0, 6, 24] {
         let config = Config {
             ack_frequency: 1,
@@ -182,7 +182,7 @@ fn the_receiver_tells_the_jitter_and_the_delay_of_the_path() {
         }
         let most = most as f64;
         let told = [jitter, latest - least, least].map(|sum| sum / reports);
-        // The queue that a packet met is its draw; the least of a window is near none.
+        // The extra delay of a packet is its draw; the minimum in a window is near zero.
         let expected = [most / 3.0, most / 2.0, 20.0];
         for (told, expected) in told.iter().zip(expected) {
             let error = (told - expected).abs();
@@ -218,7 +218,7 @@ fn a_greedy_reno_fills_the_path() {
 }
 
 #[test]
-fn after_an_outage_of_three_seconds_the_stream_goes_on() {
+fn after_an_outage_of_three_seconds_the_stream_continues() {
     let path = link(Rate::from_mbps(8));
     let mut pair = Pair::new(
         ends("reno", Config::default()),
@@ -228,8 +228,8 @@ fn after_an_outage_of_three_seconds_the_stream_goes_on() {
     pair.set_outage(Time::from_secs(4), Time::from_secs(7));
     stream(&mut pair, 500, 10_000, Span::from_millis(400));
     let whole = whole(&pair, 500);
-    // 75 sections fall into the outage; the last ten of them can still be sent when it is over, and
-    // it takes a probe and a slow start to get going again.
+    // 75 sections fall into the outage. The last ten of them can still be sent afterwards, after a
+    // probe and a slow start.
     assert!((415..=436).contains(&whole), "{whole} of 500");
     check_accounts(&pair);
     let statistics = pair.ends[0].statistics();
@@ -243,8 +243,8 @@ fn after_an_outage_of_three_seconds_the_stream_goes_on() {
     assert_eq!(late.count(), 0);
 }
 
-/// What an end sends for ever says nothing of what it receives: the peer's deadlines are the
-/// peer's.
+/// An end's own unlimited deadlines do not affect what it receives: the peer sets the peer's
+/// deadlines.
 #[test]
 fn an_end_without_deadlines_of_its_own_enforces_those_of_its_peer() {
     let path = link(Rate::from_mbps(8));
@@ -268,8 +268,8 @@ fn an_end_without_deadlines_of_its_own_enforces_those_of_its_peer() {
         let section = section(pair.now(), number, 10_000, latency);
         pair.ends[0].submit(pair.now(), section).expect("room");
     }
-    // The frame that the outage cut in two is handed out at its deadline, while nothing gets
-    // through. The receiver's clock may be wrong by the one-way delay, until it has measured that.
+    // The outage cuts a frame in two, which is delivered at its deadline during the outage. The
+    // receiver's clock map may be off by the one-way delay until it has measured that.
     pair.run_until(Time::from_millis(2_500));
     let (at, gap) = pair.deliveries[1]
         .iter()
@@ -286,10 +286,10 @@ fn an_end_without_deadlines_of_its_own_enforces_those_of_its_peer() {
     assert!(apart < Span::from_millis(25), "{at} for {deadline}");
 }
 
-/// Who holds a packet back is told until when: the first deadline of the sections in it, where
+/// A host that holds a packet back learns until when: the first deadline of its sections, if
 /// deadlines are enforced.
 #[test]
-fn a_packet_says_by_when_it_has_to_leave() {
+fn a_packet_states_its_departure_deadline() {
     let (soon, later) = (Span::from_millis(50), Span::from_millis(120));
     let never = Config {
         drop: DropPolicy::Never,
@@ -314,7 +314,7 @@ fn a_packet_says_by_when_it_has_to_leave() {
         };
         assert_eq!(until, expected, "one packet has room for them");
 
-        // What carries nothing of them may always leave.
+        // A packet without sections may always leave.
         payload.clear();
         end.close(now, CloseCode::DONE, "");
         let packet = end.poll_transmit(now, &mut payload).expect("a close");
@@ -322,10 +322,10 @@ fn a_packet_says_by_when_it_has_to_leave() {
     }
 }
 
-/// The ceiling holds on the wire over any time, headers and repeats included; and a controller that
-/// it holds back does not take that for a reason to grow.
+/// The ceiling holds on the wire over any time, headers and retransmissions included. A controller
+/// limited by it does not grow because of that.
 #[test]
-fn no_more_is_sent_than_the_ceiling_allows() {
+fn the_ceiling_limits_the_sending_rate() {
     let path = link(Rate::from_mbps(100));
     for controller in ["reno", "cubic", "vegas"] {
         let config = Config {
@@ -345,8 +345,8 @@ fn no_more_is_sent_than_the_ceiling_allows() {
             let wire = pair.ends[0].statistics().sent.wire_bytes;
             let sent = wire - before;
             before = wire;
-            // 2 Mb/s are 250,000 bytes a second; the first packet, and a millisecond that may be
-            // made up for.
+            // 2 Mb/s are 250,000 bytes a second; plus the first packet, and a compensated
+            // millisecond.
             let most = 250_000 + 1_500 + 250;
             assert!(
                 (230_000..=most).contains(&sent),
@@ -374,8 +374,7 @@ fn a_burst_is_paced_and_idle_time_earns_nothing() {
     );
     stream(&mut pair, 100, 10_000, Span::from_millis(400));
     let before = pair.ends[0].statistics().path.window;
-    // 2 Mb/s need 10,000 bytes in a round trip; an application that gives no more is no reason to
-    // grow.
+    // 2 Mb/s need 10,000 bytes in a round trip; an application-limited flow does not grow.
     assert!((14_000..60_000).contains(&before.get()), "{before}");
     pair.run_until(pair.now() + Span::from_secs(3_600));
     assert!(pair.ends.iter().all(Connection::is_open), "kept alive");
@@ -399,7 +398,8 @@ mod random_paths {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(96))]
         /// Whatever the path does: no byte leaves after its deadline, each section is reported
-        /// exactly once at both ends, what arrives whole has the right bytes, and the accounts sum.
+        /// exactly once at both ends, complete sections have the right bytes, and the counters are
+        /// consistent.
         #[test]
         fn deadlines_hold_and_accounts_sum(
             forward in random_path(1..30, 1..100, 0.0..0.3),
@@ -448,7 +448,7 @@ fn a_receiver_that_runs_out_of_room_stops_the_sender_and_starts_it_again() {
         Seed::new(1),
     );
     pair.ends[0].set_initial_credit(400_000, sender.receive_sections);
-    // Each is handed out a second after it was made, so that they pile up at the receiver: 50 Mb/s
+    // Each is delivered a second after its creation, so they accumulate at the receiver: 50 Mb/s
     // would bring 6 MB in that second.
     for number in 0..100 {
         let section = section(
@@ -526,7 +526,7 @@ fn closing_settles_everything_at_both_ends() {
 }
 
 #[test]
-fn a_peer_that_acknowledges_what_was_never_sent_is_shown_the_door() {
+fn a_peer_that_acknowledges_unsent_packets_is_disconnected() {
     use comity_transport::datagram::{Ecn, Violation};
     use comity_transport::wire::frame::{Ack, AckRange, AckRanges, Frame, encode_departure};
     use comity_transport::wire::{CloseCode, Stamp};
@@ -570,16 +570,16 @@ fn a_peer_that_acknowledges_what_was_never_sent_is_shown_the_door() {
             .poll_transmit(Time::from_millis(40), &mut close)
             .is_some()
     );
-    // Behind the departure, an end of stream 0 with its one section, the code, and no reason.
+    // After the departure, an end of stream 0 with its one section, the code, and no reason.
     let code = CloseCode::OPTIMISTIC_ACK.get() as u8;
     assert_eq!(close[4..], [0x11, 0, 1, 0x10, code, 0]);
 }
 
-/// The window goes by what the receiver measures. On a new path it begins again, and so does the
-/// receiver: reports of the path before, those on their way and those that come before the receiver
-/// has heard, count for nothing, and the first waves of the new path are measured.
+/// The receiver's measurements determine the window. On a new path both halves restart. Reports
+/// about the old path count for nothing, whether in flight or sent before the receiver learns of
+/// the change. The first waves of the new path are measured.
 #[test]
-fn on_a_new_path_both_halves_begin_again() {
+fn on_a_new_path_both_halves_restart() {
     let config = Config {
         reliability: Reliability::Full,
         drop: DropPolicy::Never,
@@ -626,9 +626,9 @@ fn on_a_new_path_both_halves_begin_again() {
     check_accounts(&pair);
 }
 
-/// What the link dropped is what is missing, but for few numbers that are excused.
+/// The missing packets equal the link's drops, except for a few excused numbers.
 #[test]
-fn the_receiver_knows_how_many_packets_were_lost() {
+fn the_receiver_counts_lost_packets() {
     for (share, least, most) in [(0.0, 0, 0), (0.05, 95, 125)] {
         let path = LinkConfig {
             losses: losses(share),

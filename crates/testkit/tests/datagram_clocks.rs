@@ -1,5 +1,5 @@
-//! Paced delivery between ends whose clocks differ, over a path whose delay changes:
-//! `docs/protocol.md`, "How far paced delivery is from its time".
+//! Paced delivery between ends with different clocks, over a path with varying delay:
+//! `docs/protocol/core.md`, "How far paced delivery is from its time".
 
 use bytes::Bytes;
 use comity_link::{Jitter, LinkConfig};
@@ -9,15 +9,16 @@ use comity_transport::timeline::{Deliver, Delivery, Importance, Outgoing, Stream
 use comity_units::{Rate, Seed, Span, Time};
 use proptest::prelude::*;
 
-/// What differs from case to case. Of two values the first is of the sender, or of the way from it.
+/// The parameters of a case. The first of two values belongs to the sender, or to the direction
+/// from it.
 #[derive(Clone, Copy, Debug)]
 struct Case {
     drifts_ppm: [i32; 2],
-    /// What each clock showed when its end was opened, and how long that was ago when the other one
-    /// was there too.
+    /// Each clock's reading when its end was opened, and how long that was before the other one
+    /// existed.
     opened_ms: [u64; 2],
     ages_ms: [u64; 2],
-    /// The least delay each way, before the change and after it.
+    /// The minimum delay in each direction, before the change and after it.
     before_ms: [u64; 2],
     after_ms: [u64; 2],
     jitter_ms: u64,
@@ -30,8 +31,7 @@ const SECTIONS: u64 = 2_500;
 const INTERVAL_MS: u64 = 40;
 const CHANGE_MS: u64 = 50_000;
 
-/// When each section was due by the true time, and by how much later it was handed over, in
-/// milliseconds.
+/// When each section was due by the true time, and how late it was delivered, in milliseconds.
 struct Handed {
     due: f64,
     error: f64,
@@ -133,9 +133,8 @@ fn cases() -> impl Strategy<Value = Case> {
         )
 }
 
-/// The Ping of a receiver is answered together with what it sends behind the Ping, at every time:
-/// the answers of this path come when a later packet, which asks for nothing, is the largest that
-/// they name.
+/// The Ping of a receiver is answered together with its later packets. On this path, the
+/// acknowledgements arrive when a later packet, which is not ack-eliciting, is their largest.
 #[test]
 fn a_round_trip_is_measured_by_an_answer_that_names_more_than_the_ping() {
     let case = Case {
@@ -155,8 +154,8 @@ fn a_round_trip_is_measured_by_an_answer_that_names_more_than_the_ping() {
             .filter(move |handed| least <= handed.due && handed.due < most);
         errors.map(|handed| handed.error)
     };
-    // 50 ms forth and 1 ms back: 24.5 ms of rest, early by up to jitter and acknowledgement delay,
-    // late by jitter.
+    // 50 ms forward and 1 ms reverse: an offset of 24.5 ms, early by up to jitter and
+    // acknowledgement delay, late by jitter.
     assert!(between(1_000.0, 50_000.0).count() > 1_200);
     assert!(between(1_000.0, 50_000.0).all(|error| (18.0..=26.0).contains(&error)));
     assert!(
@@ -168,9 +167,9 @@ fn a_round_trip_is_measured_by_an_answer_that_names_more_than_the_ping() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Every section is handed over whole, and as near to its due time as the page says: before the
-    /// change, while the map moves, and when it has come to rest. In units of the page: `f` and `b`
-    /// in milliseconds, errors above zero are late.
+    /// Every section is delivered completely, and as close to its due time as the page states:
+    /// before the change, while the map moves, and after it settles. In units of the page: `f` and
+    /// `b` in milliseconds, positive errors are late.
     #[test]
     fn paced_delivery_stays_within_its_bounds(case in cases()) {
         let handed = run(&case);
@@ -182,15 +181,14 @@ proptest! {
         let (before, after) = (forward - base, forward_after - base_after);
         let jitter = case.jitter_ms as f64;
         let relative = f64::from(case.drifts_ppm[0] - case.drifts_ppm[1]).abs() / 1e6;
-        // What transmission takes and what stamps round is below half a millisecond.
+        // Transmission and the rounding of stamps cost less than half a millisecond.
         let early = jitter + 5.0 + relative * 18_000.0 + 0.5;
         let late = jitter + 0.5;
-        // Until a round trip has been measured the whole delay counts as the difference of the
-        // clocks.
+        // Until a round trip is measured, the whole delay counts as the difference of the clocks.
         let started = 2_000.0;
         let change = CHANGE_MS as f64;
-        // The window, a bucket, and at 10 ms a second the whole way and what the base had been
-        // ahead of it.
+        // The window, a bucket, and at 10 ms per second the whole delay and the earlier lead of the
+        // base.
         let settled = change + 18_000.0 + 100.0 * ((forward_after - forward).abs() + base - base_after) + 2_000.0;
         for Handed { due, error } in handed {
             let (least, most) = if due < started {
@@ -198,7 +196,7 @@ proptest! {
             } else if due < change {
                 (before - early, before + late)
             } else if due < settled {
-                // Slewing until a round trip is measured, for two seconds at the most.
+                // Slewing until a round trip is measured, for at most two seconds.
                 let lowest = before.min(after) - 20.0;
                 (lowest - early, before.max(after) + late)
             } else {

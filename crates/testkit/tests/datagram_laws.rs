@@ -54,7 +54,7 @@ fn submit(pair: &mut Pair<Bytes>, length: usize, latency: Span) {
     pair.ends[0].submit(now, section).expect("room");
 }
 
-/// 8 Mb/s, 40 ms there and back, a queue of 60 packets.
+/// 8 Mb/s, 40 ms round trip, a queue of 60 packets.
 fn path() -> LinkConfig {
     LinkConfig {
         queue: Queue::DropTail(Limit::Packets(60)),
@@ -62,7 +62,7 @@ fn path() -> LinkConfig {
     }
 }
 
-/// What a key frame of 50 packets finds after a stream of 2 Mb/s and a pause.
+/// The state at a key frame of 50 packets after a stream of 2 Mb/s and a pause.
 #[derive(Debug)]
 struct Found {
     /// Right before the pause and right after it.
@@ -98,32 +98,32 @@ fn after_a_pause(law: &str, pause: Span) -> Found {
     }
 }
 
-/// An hour in which an end says nothing but that it is still there gives no controller a larger
-/// window or a higher rate, and lets no more leave at once after it than a second does. What leaves
-/// meets a queue of 60 packets and loses nothing.
+/// An hour with keep-alives only gives no controller a larger window or a higher rate, and allows
+/// no larger burst after it than a second does. The departures meet a queue of 60 packets and lose
+/// nothing.
 #[test]
-fn an_idle_hour_earns_no_law_anything() {
+fn an_idle_hour_earns_no_controller_anything() {
     for row in TABLE {
         let short = after_a_pause(row.name, Span::from_secs(1));
         let long = after_a_pause(row.name, Span::from_secs(3_600));
         let seen = format!("{}: {short:?}, {long:?}", row.name);
         assert!(long.windows[1] <= long.windows[0], "{seen}");
-        // Beside a window the rate is that window over the round trip, which moves a little.
+        // Beside a window, the rate is that window over the round trip, which varies a little.
         if long.windows[1] == u64::MAX {
             assert!(long.rates[1] <= long.rates[0], "{seen}");
         }
-        // One packet more or less, by where the pacing of a second and of an hour begins.
+        // One packet more or less, depending on the phase of the pacing.
         assert!(long.let_out <= short.let_out + 1_480, "{seen}");
         assert!(long.let_out > 0, "{seen}");
         assert_eq!((short.lost, long.lost), (0, 0), "{seen}");
     }
 }
 
-/// Its timeout is little more than a round trip, and what the receiver held back would pass for
-/// silence: RAP uses a path of 8 Mb/s of its own however sparingly the receiver is told to
-/// acknowledge.
+/// Its timeout is little more than a round trip, so delayed acknowledgements would look like
+/// silence. RAP still uses a path of 8 Mb/s of its own, however rare the requested
+/// acknowledgements.
 #[test]
-fn rap_fills_a_path_of_its_own_whatever_is_held_back() {
+fn rap_fills_a_path_of_its_own_with_delayed_acknowledgements() {
     for (ack_frequency, ack_delay) in [(1, 0), (2, 25), (4, 25)] {
         let config = Config {
             ack_frequency,
@@ -141,8 +141,8 @@ fn rap_fills_a_path_of_its_own_whatever_is_held_back() {
     }
 }
 
-/// All that goes for two seconds, little for `pause`, and all that goes for eight: the share of
-/// these that gets lost.
+/// Full load for two seconds, little data for `pause`, and full load for eight: the loss rate of
+/// the last.
 fn lost_after_little(pause: Span) -> f64 {
     let config = Config {
         drop: DropPolicy::Expired,
@@ -166,8 +166,7 @@ fn lost_after_little(pause: Span) -> f64 {
     (after.lost_packets - before.lost_packets) as f64 / sent as f64
 }
 
-/// What an application does not use it has not earned: after minutes of 0.5 Mb/s `steady` backs off
-/// as after seconds.
+/// Unused capacity earns nothing: after minutes of 0.5 Mb/s, `steady` backs off as after seconds.
 #[test]
 fn little_data_makes_losses_count_for_no_less() {
     let short = lost_after_little(Span::from_secs(3));
@@ -195,14 +194,14 @@ fn libra(capacity: Option<Rate>) -> Parameters {
 
 const SEGMENT: f64 = 1_423.0;
 
-/// The window in segments, and the bytes of sections that were acknowledged.
+/// The window in segments, and the acknowledged section bytes.
 fn state(pair: &Pair<Bytes>) -> (f64, u64) {
     let statistics = pair.ends[0].statistics();
     let window = statistics.path.window.get() as f64 / SEGMENT;
     (window, statistics.outbox.bytes.acknowledged)
 }
 
-/// Lets time pass, with enough to send all the while.
+/// Lets time pass with unlimited data to send.
 fn run_greedily(pair: &mut Pair<Bytes>, span: Span) {
     let until = pair.now() + span;
     while pair.now() < until {
@@ -213,23 +212,23 @@ fn run_greedily(pair: &mut Pair<Bytes>, span: Span) {
     }
 }
 
-/// Of the paper's figure 2 and equation (1), with β = 0, read literally: an acknowledged segment
-/// adds `a / window` with `a = X · C · RTT² / (RTT + A)`, so that `window²` grows by `2 · a` for
-/// each, and a loss leaves `1 − B / (2 · (RTT + A))` of it. With X = 2, A = B = 1 s and 40 ms that
-/// is a = 0.00308 · C in Mb/s, and 0.519.
+/// The paper's figure 2 and equation (1), with β = 0, literally: an acknowledged segment adds
+/// `a / window` with `a = X · C · RTT² / (RTT + A)`. `window²` therefore grows by `2 · a` for each,
+/// and a loss leaves `1 − B / (2 · (RTT + A))` of the window. With X = 2, A = B = 1 s and 40 ms
+/// that is a = 0.00308 · C in Mb/s, and 0.519.
 #[test]
-fn libra_follows_its_law_on_sections() {
+fn libra_follows_its_equations_on_sections() {
     const ROUND_TRIP: f64 = 0.04;
     let full = Config {
         reliability: Reliability::Full,
         drop: DropPolicy::Never,
-        // Nothing waits at the receiver and uses up its room.
+        // No data waits at the receiver and uses up its room.
         deliver: Deliver::Early,
         ack_frequency: 1,
         ..Config::default()
     };
-    // Given, on a link that makes nobody wait; and estimated, on one of that capacity, of which the
-    // window fills a half.
+    // With a known capacity, on a link without queueing; and with an estimate, on a link of that
+    // capacity, half filled by the window.
     for (given, link) in [(Some(100), 1_000), (None, 20)] {
         let path = LinkConfig::new(Rate::from_mbps(link), Span::from_millis(20));
         let parameters = libra(given.map(Rate::from_mbps));
@@ -256,7 +255,7 @@ fn libra_follows_its_law_on_sections() {
                 (found / expected - 1.0).abs() < 0.08,
                 "{given:?}: window from {before} to {after}, squares {found} apart for {expected}"
             );
-            // The calendar of pairs lets out a window in a round trip.
+            // The calendar of pairs sends one window per round trip.
             let rounds = seconds as f64 / ROUND_TRIP;
             let full = rounds * (before + after) / 2.0;
             assert!(
@@ -288,15 +287,15 @@ fn libra_follows_its_law_on_sections() {
     }
 }
 
-/// RFC 5348, section 4.4: what an idle time leaves is the recover rate, `W_init / R`, at least.
-/// `W_init` is 4,380 bytes; what headers weigh comes on top, and the smoothed round trip is within
-/// an acknowledgement's delay of 40 ms.
+/// RFC 5348, section 4.4: after an idle time, at least the recover rate remains, `W_init / R`.
+/// `W_init` is 4,380 bytes plus headers, and the smoothed round trip is within an acknowledgement
+/// delay of 40 ms.
 #[test]
 fn an_idle_hour_leaves_tfrc_its_recover_rate() {
     let found = after_a_pause("tfrc", Span::from_secs(3_600));
     let recover = Rate::of(comity_units::Bytes::new(4_380), Span::from_millis(40));
     for rate in found.rates {
-        let rate = rate.expect("a law that paces");
+        let rate = rate.expect("a controller that paces");
         // Without losses it is less than twice that once halving ends.
         assert!(rate >= recover.mul_f64(0.9), "{found:?}");
         assert!(rate <= recover.mul_f64(2.1), "{found:?}");

@@ -1,5 +1,5 @@
-//! Several streams at once over paths that do what they like: pictures that need each other, sound,
-//! and data without a deadline, with an outage in the middle.
+//! Several streams at once over arbitrary paths: dependent pictures, audio, and data without a
+//! deadline, with an outage in the middle.
 
 use std::collections::BTreeMap;
 
@@ -19,8 +19,8 @@ const PICTURES: StreamId = StreamId(1);
 const SOUND: StreamId = StreamId(2);
 const DATA: StreamId = StreamId(9);
 
-/// One picture time: a picture of this length, of which every twelfth needs nothing, and the others
-/// the one before or the last one that needs nothing.
+/// One picture time: a picture of this length. Every twelfth is independent, and the others depend
+/// on the previous picture or on the last independent one.
 #[derive(Clone, Copy, Debug)]
 struct Turn {
     picture: u32,
@@ -48,7 +48,7 @@ fn turns() -> impl Strategy<Value = Vec<Turn>> {
     prop::collection::vec(turn, 40..80)
 }
 
-/// What was taken of each stream, by number.
+/// The accepted sections of each stream, by number.
 type Taken = BTreeMap<StreamId, Vec<Outgoing<Bytes>>>;
 
 struct Play {
@@ -59,8 +59,7 @@ struct Play {
 }
 
 impl Play {
-    /// Submits a section, unless there is no room for it. Its number and its stream are in its
-    /// first bytes.
+    /// Submits a section, unless the outbox is full. Its first bytes are its number and its stream.
     fn submit(&mut self, stream: StreamId, length: u32, about: impl FnOnce(&mut Outgoing<Bytes>)) {
         let now = self.pair.now();
         let number = self.taken.get(&stream).map_or(0, Vec::len);
@@ -81,7 +80,7 @@ impl Play {
     }
 
     fn check_memory(&self) -> Result<(), TestCaseError> {
-        // Of what the sender still has, there is a second reference.
+        // The sender's unsettled data has a second reference.
         let waiting: usize = self
             .taken
             .values()
@@ -119,8 +118,8 @@ impl Play {
         }
     }
 
-    /// Every section that was taken is reported once at each end, what is whole has the right
-    /// bytes, and accounts sum.
+    /// Every accepted section is reported once at each end, complete sections have the right bytes,
+    /// and counters are consistent.
     fn check_the_end(&self) -> Result<(), TestCaseError> {
         let pair = &self.pair;
         prop_assert!(pair.violations.is_empty(), "{:?}", pair.violations);
@@ -147,8 +146,7 @@ impl Play {
         for (stream, given) in &self.taken {
             let numbers = reported.entry(*stream).or_default();
             if is_paced {
-                // Each at its own time: one that is repeated after its deadline comes after the
-                // next.
+                // Each at its own time: one retransmitted after its deadline comes after the next.
                 numbers.sort_unstable();
             }
             let is_each = numbers.iter().copied().eq(0..given.len() as u64);
@@ -193,10 +191,10 @@ impl Play {
     }
 }
 
-/// What is lost and may not be retransmitted is a gap at the receiver too, though it has no
-/// deadline there, and though nothing follows it.
+/// A lost section that may not be retransmitted is a gap at the receiver too, although it has no
+/// deadline there and nothing follows it.
 #[test]
-fn the_last_section_is_reported_when_it_is_lost_without_a_right_to_be_repeated() {
+fn the_last_section_is_reported_lost_without_retransmission() {
     let config = Config {
         reliability: Reliability::None,
         ..Config::default()
@@ -214,7 +212,7 @@ fn the_last_section_is_reported_when_it_is_lost_without_a_right_to_be_repeated()
     };
     play.pair
         .set_outage(Time::from_millis(1_000), Time::from_millis(1_100));
-    // Two arrive, three do not: the last one of each stream but the first is among them.
+    // Two arrive, three do not, including the last one of each stream but the first.
     for (at, stream) in [
         (500, PICTURES),
         (600, SOUND),
@@ -242,9 +240,9 @@ fn the_last_section_is_reported_when_it_is_lost_without_a_right_to_be_repeated()
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
 
-    /// Whatever the path does and however sections are handed out: no byte leaves after its
-    /// deadline, every section is reported exactly once at both ends, accounts sum, neither end
-    /// holds more than its buffer, and both come to rest.
+    /// Whatever the path and the delivery mode: no byte leaves after its deadline, every section is
+    /// reported exactly once at both ends, counters are consistent, neither end holds more than its
+    /// buffer, and both become idle.
     #[test]
     fn streams_are_accounted_for_and_come_to_rest(
         forward in random_path(1..20, 1..80, 0.0..0.2),
@@ -290,19 +288,19 @@ proptest! {
             play.pair.ends[0].end(stream).unwrap();
         }
         let is_at_rest = play.pair.run_until_settled(Span::from_secs(300));
-        prop_assert!(is_at_rest, "{law} does not come to rest");
+        prop_assert!(is_at_rest, "{law} does not become idle");
         prop_assert!(play.pair.ends.iter().all(Connection::is_open));
         play.pair.run_until(play.pair.now() + latency + Span::from_secs(1));
         play.check_memory()?;
         play.check_the_end()?;
         let mut given = play.taken.values().flatten();
-        prop_assert!(given.all(|given| given.payload.is_unique()), "nothing is kept");
-        // At rest there is a packet a second from each end to keep the path, its acknowledgement,
-        // and timers for them.
+        prop_assert!(given.all(|given| given.payload.is_unique()), "no reference remains");
+        // When idle, each end sends a keep-alive a second, its acknowledgement, and runs their
+        // timers.
         let (steps, counts) = (play.pair.steps(), play.pair.deliveries.each_ref().map(Vec::len));
         play.pair.run_until(play.pair.now() + Span::from_secs(20));
         let steps = play.pair.steps() - steps;
-        prop_assert!(steps <= 20 * 2 * 8, "{law}: {steps} steps in 20 s of rest");
+        prop_assert!(steps <= 20 * 2 * 8, "{law}: {steps} steps in 20 s of idle time");
         prop_assert_eq!(play.pair.deliveries.each_ref().map(Vec::len), counts);
     }
 }

@@ -1,22 +1,22 @@
-//! A controller that keeps its own calendar on the byte-sequence transport: each segment leaves
-//! when its time has come.
+//! A controller with its own calendar on the byte-sequence transport: each segment leaves at its
+//! time.
 
 use std::sync::{Arc, Mutex};
 
 use comity_congestion::recovery::RecoveryConfig;
-use comity_congestion::{Ack, Answered, Controller, Decision, Loss, Pacing, Phase, Sent, Timeout};
+use comity_congestion::{Ack, Controller, Decision, Event, InOrderAck, Needs, Pacing, Phase, Sent};
 use comity_testkit::tcp::{BORN, Script, opener};
 use comity_transport::tcp::Config;
 use comity_units::{Bytes, PacketNumber, Time};
 
-/// What the controller was told.
+/// The events that the controller received.
 #[derive(Debug, Default)]
 struct Diary {
     limited: Vec<bool>,
     answered: Vec<PacketNumber>,
 }
 
-/// Lets packets go at these milliseconds, and then at once.
+/// Releases packets at these milliseconds, and afterwards at once.
 #[derive(Debug)]
 struct Calendar {
     times: &'static [u64],
@@ -36,36 +36,50 @@ impl Calendar {
         };
         (Box::new(law), diary)
     }
-}
 
-impl Controller for Calendar {
     fn on_ack(&mut self, ack: &Ack) {
         self.diary.lock().unwrap().limited.push(ack.app_limited);
     }
-    fn on_loss(&mut self, _: &Loss) {}
-    fn on_timeout(&mut self, _: &Timeout) {}
+
     fn on_sent(&mut self, _: &Sent) {
         self.sent += 1;
     }
-    fn on_in_order_ack(&mut self, answered: &Answered) {
+
+    fn on_in_order_ack(&mut self, answered: &InOrderAck) {
         self.diary.lock().unwrap().answered.push(answered.number);
     }
-    fn needs_in_order_acks(&self) -> bool {
-        true
+}
+
+impl Controller for Calendar {
+    fn on_event(&mut self, event: Event<'_>) {
+        match event {
+            Event::Sent(sent) => self.on_sent(sent),
+            Event::InOrderAck(ack) => self.on_in_order_ack(ack),
+            Event::Ack(ack) => self.on_ack(ack),
+            _ => {}
+        }
     }
+
     fn decision(&self) -> Decision {
         let next = self.times.get(self.sent).copied().unwrap_or(0);
         Decision {
             window: Bytes::new(self.window),
             pacing: Pacing::At(Time::from_millis(next)),
-            ssthresh: None,
             phase: Phase::CongestionAvoidance,
+            ..Decision::default()
+        }
+    }
+
+    fn needs(&self) -> Needs {
+        Needs {
+            in_order_acks: true,
+            ..Needs::default()
         }
     }
 }
 
 #[test]
-fn each_segment_leaves_at_its_time_without_anything_else_to_wake_it() {
+fn each_segment_leaves_at_its_time_without_another_wakeup() {
     let (law, _) = Calendar::new(&[0, 30, 30, 95, 400], 10_000);
     let mut script = Script::new(opener(BORN, law));
     script.call(0, |connection| connection.write(500));
@@ -77,7 +91,7 @@ fn each_segment_leaves_at_its_time_without_anything_else_to_wake_it() {
 }
 
 #[test]
-fn a_time_that_passed_while_the_window_was_full_is_no_obstacle() {
+fn a_time_that_passed_while_the_window_was_full_delays_nothing() {
     let (law, _) = Calendar::new(&[0, 10, 20, 300], 200);
     let mut script = Script::new(opener(BORN, law));
     script.call(0, |connection| connection.write(400));
@@ -90,10 +104,10 @@ fn a_time_that_passed_while_the_window_was_full_is_no_obstacle() {
     script.expect(300, "P. 301+100 ack 1");
 }
 
-/// While the calendar holds back what the window and the application would let go, nobody says that
-/// the application limits the flow.
+/// While the calendar holds back segments that window and application would release, the flow is
+/// not application-limited.
 #[test]
-fn waiting_for_its_turn_is_no_want_of_data() {
+fn waiting_for_the_calendar_is_not_application_limited() {
     let (law, diary) = Calendar::new(&[0, 50, 200, 210], 10_000);
     let mut script = Script::new(opener(BORN, law));
     script.call(0, |connection| connection.write(400));
@@ -109,7 +123,7 @@ fn waiting_for_its_turn_is_no_want_of_data() {
 }
 
 #[test]
-fn what_repairs_brought_about_answers_for_no_packet() {
+fn acknowledgements_of_repairs_report_no_packet() {
     let (law, diary) = Calendar::new(&[], 10_000);
     let mut script = Script::new(opener(BORN, law));
     script.call(0, |connection| connection.write(600));
@@ -134,8 +148,8 @@ fn what_repairs_brought_about_answers_for_no_packet() {
     assert_eq!(*answered, [1, 9].map(PacketNumber::new));
 }
 
-/// A recovery that counts a pipe may send although the window says no: when only the calendar holds
-/// its repair back, the calendar wakes it.
+/// A recovery that counts a pipe may send beyond the window. If only the calendar holds its repair
+/// back, the calendar wakes it.
 #[test]
 fn a_repair_under_a_scoreboard_leaves_at_its_time_too() {
     let config = Config {

@@ -1,4 +1,4 @@
-//! How connections end: with a FIN each way, in whatever order, or with a reset.
+//! How connections end: with a FIN in each direction, in any order, or with a reset.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ fn established(config: Config) -> Script {
 }
 
 #[test]
-fn the_closing_end_still_receives_and_then_waits() {
+fn the_closing_end_still_receives_and_then_enters_time_wait() {
     let mut script = established(PLAIN);
     script.call(20, |connection| connection.close());
     script.expect(20, "F. 1+0 ack 1");
@@ -28,7 +28,7 @@ fn the_closing_end_still_receives_and_then_waits() {
     script.send(50, "F. 101+0 ack 2 win 10000");
     script.expect(50, ". 2+0 ack 102");
     assert_eq!(script.connection().state(), State::TimeWait);
-    // A repeated FIN is answered and begins the wait anew (RFC 9293, 3.10.7.4); a reset does not
+    // A retransmitted FIN is answered and restarts TIME-WAIT (RFC 9293, 3.10.7.4); a reset does not
     // end it.
     script.send(30_000, "F. 101+0 ack 2 win 10000");
     script.expect(30_000, ". 2+0 ack 102");
@@ -45,7 +45,7 @@ fn the_closing_end_still_receives_and_then_waits() {
 }
 
 #[test]
-fn the_other_end_may_go_on_sending() {
+fn the_other_end_may_continue_sending() {
     let mut script = established(PLAIN);
     script.send(20, "F. 1+0 ack 1 win 10000");
     script.expect(20, ". 1+0 ack 2");
@@ -62,7 +62,7 @@ fn the_other_end_may_go_on_sending() {
 }
 
 #[test]
-fn an_end_that_only_receives_repeats_its_fin_even_into_a_closed_window() {
+fn an_end_that_only_receives_retransmits_its_fin_into_a_closed_window() {
     let mut script = Script::new(Connection::listen_to_receive(Arc::new(PLAIN)));
     script.send(0, "S 0+0 win 0 <mss 100>");
     script.expect(0, "S. 0+0 ack 1 <mss 100>");
@@ -120,12 +120,12 @@ fn a_fin_follows_the_data_and_nothing_follows_it() {
     script.expect(20, ". 1+100 ack 1");
     script.expect(20, ". 101+100 ack 1");
     script.expect(20, "FP. 201+50 ack 1");
-    // The FIN is repeated like data: everything goes back to the first loss.
+    // The FIN is retransmitted like data: everything from the first loss on.
     script.send(30, ". 1+0 ack 201 win 10000");
     script.expect(1_030, "FP. 201+50 ack 1");
     script.send(1_040, ". 1+0 ack 251 win 10000");
     assert_eq!(script.connection().state(), State::FinWait1);
-    // The timer restarts with what it was, backed off: two seconds.
+    // The timer restarts with its backed-off timeout: two seconds.
     script.expect(3_040, "F. 251+0 ack 1");
     script.send(3_050, ". 1+0 ack 252 win 10000");
     assert_eq!(script.connection().state(), State::FinWait2);
@@ -134,12 +134,12 @@ fn a_fin_follows_the_data_and_nothing_follows_it() {
 }
 
 #[test]
-fn a_fin_waits_for_what_is_missing_before_it() {
+fn a_fin_waits_for_missing_data_before_it() {
     let mut script = established(PLAIN);
     script.send(20, "F. 101+0 ack 1 win 10000");
     script.expect(20, ". 1+0 ack 1");
     assert_eq!(script.connection().state(), State::Established);
-    // Another end of the stream, below or beyond, is not believed; nor is data behind the end.
+    // A different end of the stream, below or beyond, is ignored, and so is data after the end.
     script.send(30, "F. 301+0 ack 1 win 10000");
     script.expect(30, ". 1+0 ack 1");
     script.send(40, ". 1+150 ack 1 win 10000");
@@ -172,7 +172,7 @@ fn a_reset_counts_only_at_the_number_expected() {
 }
 
 #[test]
-fn a_syn_is_challenged_wherever_it_stands() {
+fn a_syn_is_challenged_at_any_number() {
     // RFC 5961, section 4.2.
     let mut script = established(PLAIN);
     for line in ["S 1+0 win 9", "S 500+0 win 9", "S 90000+0 win 9"] {
@@ -183,7 +183,7 @@ fn a_syn_is_challenged_wherever_it_stands() {
 }
 
 #[test]
-fn a_closed_end_resets_who_goes_on() {
+fn a_closed_end_resets_a_continuing_peer() {
     let mut script = established(PLAIN);
     script.send(20, "R 1+0 win 0");
     script.send(30, "P. 1+100 ack 1 win 10000");
@@ -194,12 +194,12 @@ fn a_closed_end_resets_who_goes_on() {
 }
 
 #[test]
-fn what_acknowledges_the_unsent_or_the_ancient_is_dropped() {
+fn acknowledgements_of_unsent_or_ancient_data_are_dropped() {
     let mut script = established(PLAIN);
     script.send(20, "P. 1+100 ack 2 win 10000");
     script.expect(20, ". 1+0 ack 1");
     assert_eq!(script.connection().delivered(), 0);
-    // 20,000 bytes later, the number 1 is more than the largest window (10,000) old.
+    // 20,000 bytes later, the number 1 is further back than the largest window (10,000).
     script.call(30, |connection| connection.write(20_000));
     for start in (1..10_001).step_by(100) {
         script.expect(30, &format!(". {start}+100 ack 1"));
@@ -219,7 +219,7 @@ fn what_acknowledges_the_unsent_or_the_ancient_is_dropped() {
 }
 
 #[test]
-fn closing_early_is_closing() {
+fn closing_before_a_connection_closes_at_once() {
     let mut script = Script::new(opener(PLAIN, fixed(10_000)));
     script.expect(0, "S 0+0 win 10000 <mss 100>");
     script.call(5, |connection| {

@@ -1,5 +1,4 @@
-//! Marks of the network on TCP (RFC 3168), quick acknowledgements, duplicate SACKs, and restarts
-//! after idle times.
+//! ECN on TCP (RFC 3168), quick acknowledgements, duplicate SACKs, and restarts after idle times.
 
 use comity_congestion::recovery::RecoveryConfig;
 use comity_testkit::tcp::{BORN, PLAIN, Script, listener, opener, parse, reno};
@@ -26,14 +25,14 @@ fn arrives(connection: &mut Connection, at_ms: u64, line: &str, ecn: Ecn) {
 }
 
 #[test]
-fn both_ends_have_to_ask() {
+fn both_ends_must_agree_on_ecn() {
     let with = |ecn| Config { ecn, ..PLAIN };
     let mut script = Script::new(opener(with(true), reno(100, 8, 8)));
     script.expect(0, "SEW 0+0 win 10000 <mss 100>");
     script.send(10, "SE. 0+0 ack 1 win 10000 <mss 100>");
     script.expect(10, ". 1+0 ack 1");
     assert!(script.connection().config().ecn);
-    // The peer does not know of marks, or reflects what it does not know.
+    // The peer does not support ECN, or reflects flags that it does not understand.
     for answer in ["S.", "SEW."] {
         let mut script = Script::new(opener(with(true), reno(100, 8, 8)));
         script.expect(0, "SEW 0+0 win 10000 <mss 100>");
@@ -51,10 +50,10 @@ fn both_ends_have_to_ask() {
 
 #[test]
 fn a_window_is_reduced_once_for_the_marks_of_its_data() {
-    // Every acknowledgement of eight segments echoes the mark. With the first, seven are in flight:
-    // 3.5 remain. NewReno then grows by six times a segment a window, to 4.96, and sends from three
-    // in flight on. RACK shrinks in proportion: four in eight acknowledgements, and no growth until
-    // what was sent then is acknowledged.
+    // Every acknowledgement of eight segments echoes the mark. At the first, seven are in flight:
+    // 3.5 remain. NewReno then grows six times by a segment per window, to 4.96, and sends from
+    // three in flight on. RACK reduces in proportion: four in eight acknowledgements, without
+    // growth until that window is acknowledged.
     for (recovery, window, sent, later) in [
         (
             RecoveryConfig::NEW_RENO,
@@ -75,7 +74,7 @@ fn a_window_is_reduced_once_for_the_marks_of_its_data() {
         assert_eq!(script.connection().statistics().marks, 1);
         assert_eq!(script.connection().statistics().retransmitted, 0);
         assert_eq!(script.connection().congestion_window(), window);
-        // The next new data says that the window was reduced.
+        // The next new data reports the reduction.
         for (index, start) in sent.iter().enumerate() {
             let flags = if index == 0 { "W." } else { "." };
             script.expect(100, &format!("{flags} {start}+100 ack 1"));
@@ -84,7 +83,7 @@ fn a_window_is_reduced_once_for_the_marks_of_its_data() {
         for start in later {
             script.expect(200, &format!(". {start}+100 ack 1"));
         }
-        // Beyond what was sent when the window was reduced, an echo is news.
+        // Beyond the data sent at the reduction, an echo causes a new one.
         let before = script.connection().congestion_window();
         script.send(210, "E. 1+0 ack 901 win 10000");
         assert_eq!(script.connection().statistics().marks, 2);
@@ -93,13 +92,13 @@ fn a_window_is_reduced_once_for_the_marks_of_its_data() {
 }
 
 #[test]
-fn new_data_alone_may_be_marked() {
+fn only_new_data_is_ecn_capable() {
     let mut connection = opener(MARKED, reno(100, 4, 4));
     connection.write(100_000);
     let codepoints: Vec<Ecn> =
         core::iter::from_fn(|| connection.poll_transmit(Time::ZERO).map(|it| it.ecn)).collect();
     assert_eq!(codepoints, [Ecn::Capable0; 4]);
-    // After a timeout the first segment leaves again.
+    // After a timeout the first segment is retransmitted.
     let at = connection.next_timer();
     connection.on_timer(at);
     let again = connection.poll_transmit(at).expect("the first segment");
@@ -111,7 +110,7 @@ fn new_data_alone_may_be_marked() {
 }
 
 #[test]
-fn a_mark_is_echoed_until_the_sender_says_that_it_reacted() {
+fn a_mark_is_echoed_until_the_sender_reports_its_reaction() {
     let mut script = Script::new(listener(MARKED, reno(100, 8, 8)));
     script.call(0, |connection| {
         arrives(connection, 0, ". 1+100 ack 1 win 10000", Ecn::Capable0);
@@ -130,7 +129,7 @@ fn a_mark_is_echoed_until_the_sender_says_that_it_reacted() {
     script.expect(2, "E. 1+0 ack 301");
     script.send(3, "W. 301+100 ack 1 win 10000");
     script.expect(3, ". 1+0 ack 401");
-    // A segment that says so and is marked itself begins anew.
+    // A segment that reports the reaction and is marked itself starts a new echo.
     script.call(4, |connection| {
         arrives(
             connection,
@@ -214,8 +213,8 @@ fn a_duplicate_is_reported_in_the_first_block() {
     script.expect(1, ". 1+0 ack 101");
 }
 
-/// The window, in segments, after a pause of `pause_ms`: seven before it, a first window of four, a
-/// timeout of one second.
+/// The window, in segments, after a pause of `pause_ms`: seven before it, an initial window of
+/// four, a timeout of one second.
 fn window_after(pause_ms: u64, restarts: bool) -> u64 {
     let config = Config {
         restart_after_idle: restarts,
@@ -242,7 +241,7 @@ fn window_after(pause_ms: u64, restarts: bool) -> u64 {
 
 #[test]
 fn a_pause_halves_the_window_for_each_timeout_but_the_first() {
-    // What is measured: SRTT = 100 ms and a floor of one second.
+    // The measurements: SRTT = 100 ms and a floor of one second.
     for (pause, window) in [(1_000, 7), (1_001, 4), (2_000, 4), (9_000, 4)] {
         assert_eq!(window_after(pause, true), window, "after {pause} ms");
         assert_eq!(window_after(pause, false), 7);

@@ -1,4 +1,4 @@
-//! The three-way handshake, its options, its repetitions, and what it refuses.
+//! The three-way handshake, its options, its retransmissions, and the segments that it refuses.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ const RICH: Config = Config {
 };
 
 #[test]
-fn an_opener_agrees_on_what_both_offer() {
+fn an_opener_agrees_on_options_that_both_offer() {
     let mut script = Script::new(opener(RICH, fixed(10_000)));
     script.expect(0, "S 0+0 win 65535 <mss 1000 ws 2 sackok ts 1/0>");
     script.send(50, "S. 700+0 ack 1 win 5000 <mss 400 ws 7 sackok ts 9/1>");
@@ -42,7 +42,7 @@ fn an_opener_agrees_on_what_both_offer() {
 }
 
 #[test]
-fn a_listener_leaves_out_what_the_peer_lacks() {
+fn a_listener_omits_options_that_the_peer_lacks() {
     for (syn, answer) in [
         (
             "S 700+0 win 5000 <mss 1400 ws 7 sackok ts 9/0>",
@@ -75,13 +75,13 @@ fn a_listener_leaves_out_what_the_peer_lacks() {
         assert_eq!(connection.state(), State::Established);
         let scale = if answer.contains("ws") { 7 } else { 0 };
         assert_eq!(connection.peer_window(), 4_000 << scale, "{syn}");
-        // Without scaling, no more than 16 bits of the buffer can be offered later either.
+        // Without scaling, later windows also have at most 16 bits.
         assert_eq!(connection.config().sack, answer.contains("sackok"));
     }
 }
 
 #[test]
-fn a_lost_syn_is_repeated_ever_more_rarely_and_gives_no_sample() {
+fn a_lost_syn_is_retransmitted_with_back_off_and_gives_no_sample() {
     let mut script = Script::new(opener(PLAIN, fixed(10_000)));
     for at in [0, 1_000, 3_000, 7_000] {
         script.expect(at, "S 0+0 win 10000 <mss 100>");
@@ -97,7 +97,7 @@ fn a_lost_syn_is_repeated_ever_more_rarely_and_gives_no_sample() {
 }
 
 #[test]
-fn a_lost_answer_is_repeated_for_a_repeated_syn_and_by_the_timer() {
+fn a_lost_syn_ack_is_retransmitted_for_a_syn_and_by_the_timer() {
     let mut script = Script::new(listener(PLAIN, fixed(10_000)));
     script.send(0, "S 0+0 win 10000 <mss 100>");
     script.expect(0, "S. 0+0 ack 1 <mss 100>");
@@ -115,7 +115,7 @@ fn a_lost_answer_is_repeated_for_a_repeated_syn_and_by_the_timer() {
 }
 
 #[test]
-fn an_end_that_only_receives_answers_and_repeats_its_answer() {
+fn an_end_that_only_receives_retransmits_its_syn_ack() {
     let mut script = Script::new(Connection::listen_to_receive(Arc::new(PLAIN)));
     script.send(0, "S 0+0 win 10000 <mss 100>");
     script.expect(0, "S. 0+0 ack 1 <mss 100>");
@@ -128,7 +128,7 @@ fn an_end_that_only_receives_answers_and_repeats_its_answer() {
     script.send(3_200, "P. 1+100 ack 1 win 10000");
     script.expect(3_200, ". 1+0 ack 101");
     assert_eq!(script.connection().delivered(), 100);
-    // It has nothing to send, whatever it is told.
+    // It never has data to send.
     script.call(3_300, |connection| connection.write(1_000));
     script.expect_nothing(60_000);
     let connection = script.connection();
@@ -138,14 +138,14 @@ fn an_end_that_only_receives_answers_and_repeats_its_answer() {
     );
     assert!(connection.controller().is_none() && connection.rtt().is_none());
     assert!(connection.is_all_acknowledged());
-    // The other kind holds its sending half on the heap.
+    // The other kind has its sending half on the heap.
     assert_eq!(connection.heap_memory(), 0);
     assert!(listener(PLAIN, fixed(10_000)).heap_memory() > 200);
 }
 
 #[test]
-fn a_lost_third_step_is_mended_by_a_challenge() {
-    // The listener repeats SYN and ACK to an end that is established already.
+fn a_challenge_repairs_a_lost_third_step() {
+    // The listener retransmits its SYN-ACK to an established end.
     let mut script = Script::new(opener(PLAIN, fixed(10_000)));
     script.expect(0, "S 0+0 win 10000 <mss 100>");
     script.send(10, "S. 0+0 ack 1 win 10000 <mss 100>");
@@ -185,15 +185,14 @@ fn both_ends_may_open_at_once() {
     assert!(pair.drive(Time::from_secs(1_000)));
     assert_eq!(pair.end(Side::B).delivered(), 250);
     assert_eq!(pair.end(Side::A).delivered(), 350);
-    // Each: SYN, SYN with ACK; then three and four segments, which carry the last step, and as many
-    // answers.
+    // Each: SYN, SYN-ACK; then three and four segments, which carry the last step, and as many
+    // acknowledgements.
     assert_eq!(pair.records().len(), 4 + 7 + 7);
 }
 
 #[test]
 fn strangers_are_refused_with_a_reset() {
-    // RFC 9293, 3.10.7: an acknowledgement that answers nothing of ours is reset with its own
-    // number.
+    // RFC 9293, 3.10.7: an acknowledgement of unknown data is reset with its own number.
     let mut script = Script::new(opener(PLAIN, fixed(10_000)));
     script.expect(0, "S 0+0 win 10000 <mss 100>");
     script.send(10, ". 300+0 ack 900 win 10000");
@@ -222,7 +221,7 @@ fn strangers_are_refused_with_a_reset() {
 }
 
 #[test]
-fn without_a_handshake_both_ends_are_born_established() {
+fn without_a_handshake_both_ends_start_established() {
     let config = Config {
         handshake: false,
         initial_sequence: SeqNo::new(u32::MAX - 149),

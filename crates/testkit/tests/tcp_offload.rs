@@ -35,8 +35,8 @@ fn transfer(segmentation_offload: bool, window: u64, count: u64) -> Pair {
     pair
 }
 
-/// The segments with the PSH flag, and the times of the answers in milliseconds with what they
-/// acknowledge.
+/// The segments with the PSH flag, and the times in milliseconds of the acknowledgements with their
+/// numbers.
 fn seen(pair: &Pair) -> (Vec<u32>, Vec<(u64, u32)>) {
     let number = |sequence: u32| (sequence - 1) / 100;
     let of = |side| {
@@ -60,9 +60,10 @@ fn seen(pair: &Pair) -> (Vec<u32>, Vec<(u64, u32)>) {
 }
 
 #[test]
-fn groups_of_two_are_pushed_and_a_pushed_segment_alone_is_answered_at_once() {
-    // A window of five segments: two groups of two and one alone, which waits for a second for 40
-    // ms. The answer to the first group lets the sixth go, which is the last of the stream.
+fn groups_of_two_are_pushed_and_a_single_pushed_segment_is_acknowledged_at_once() {
+    // A window of five segments: two groups of two, and a single one whose acknowledgement is
+    // delayed by 40 ms. The acknowledgement of the first group releases the sixth, the last of the
+    // stream.
     let (pushed, answers) = seen(&transfer(true, 5, 6));
     assert_eq!(pushed, [2, 4, 6]);
     assert_eq!(answers, [(50, 2), (50, 4), (90, 5), (150, 6)]);

@@ -1,4 +1,4 @@
-//! What holds for TCP whatever the path does and whatever a stranger sends.
+//! Properties of TCP with any path and any foreign segments.
 
 use std::sync::Arc;
 
@@ -62,8 +62,8 @@ fn configs() -> impl Strategy<Value = Config> {
                 initial_sequence: SeqNo::new(initial),
                 recovery: RecoveryConfig { bugfix, ..recovery },
                 max_burst,
-                // Longer than the losses can hold a FIN back: whoever waits less resets the peer in
-                // the end.
+                // Longer than losses can delay a FIN: with a shorter time, the end would reset its
+                // peer.
                 time_wait: Span::from_secs(86_400),
                 ..PLAIN
             }
@@ -80,11 +80,11 @@ fn chaos() -> impl Strategy<Value = Chaos> {
     vec(fate, 0..50).prop_map(Chaos)
 }
 
-/// What one application does.
+/// The actions of one application.
 #[derive(Clone, Copy, Debug)]
 struct Application {
     writes: u64,
-    /// It writes the second half so much later.
+    /// It writes the second half this much later.
     pause: Span,
     /// It begins to read so late.
     reads_from: Time,
@@ -113,11 +113,11 @@ fn controller(application: &Application) -> Box<dyn comity_congestion::Controlle
     }
 }
 
-/// At most what any window allowed: nothing new leaves beyond the congestion window, the two
-/// segments of limited transmit, and what duplicates say has left the network.
+/// The maximum that any window allowed: no new data beyond the congestion window, the two segments
+/// of limited transmit, and the bytes that duplicates report as having left the network.
 fn nothing_extra_without_recovery(connection: &Connection, record: &comity_testkit::tcp::Record) {
     let statistics = connection.statistics();
-    // RACK lets as much leave as arrived out of order, and probes.
+    // RACK sends as much as arrived out of order, and probes.
     let is_rack = matches!(connection.config().recovery.kind, RecoveryKind::Rack { .. });
     let is_undisturbed = statistics.fast_retransmits == 0 && statistics.timeouts == 0 && !is_rack;
     if is_undisturbed && record.segment.payload > 0 {
@@ -131,7 +131,7 @@ fn nothing_extra_without_recovery(connection: &Connection, record: &comity_testk
 }
 
 proptest! {
-    /// Every byte arrives once and in order, both ends close, and in bounded work.
+    /// Every byte arrives once and in order, both ends close, and the work is bounded.
     #[test]
     fn everything_arrives_and_both_close(
         config in configs(),
@@ -174,7 +174,7 @@ proptest! {
                 let rest = application.writes - application.writes / 2;
                 pair.call(side, |connection| {
                     connection.write(rest);
-                    // A listener that closes before it heard of anyone is just closed.
+                    // A listener that closes before any SYN is just closed.
                     if connection.state() != State::Listen {
                         connection.close();
                     }
@@ -184,7 +184,7 @@ proptest! {
                 pair.call(side, |connection| connection.read(u64::MAX));
             }
         }
-        // A listener that was still waiting closes as soon as it can.
+        // A listener that still waited closes as soon as it can.
         for _ in 0..10 {
             let quiet = pair.drive(pair.now() + Span::from_secs(1_000_000));
             for side in [Side::A, Side::B] {
@@ -208,11 +208,12 @@ proptest! {
             prop_assert!(end.is_all_acknowledged());
             prop_assert_eq!(pair.end(side.other()).delivered(), written, "{}", pair.transcript());
         }
-        // At worst every byte goes alone, several times, answered; a loop would go on.
+        // At worst, every byte travels alone, several times, with an acknowledgement; a loop would
+        // exceed that.
         prop_assert!(pair.records().len() < 20_000, "{}", pair.transcript());
     }
 
-    /// Strangers' segments, near what is expected or anywhere, break nothing.
+    /// Foreign segments, near the expected numbers or anywhere, break nothing.
     #[test]
     fn garbage_breaks_nothing(
         config in configs(),
@@ -245,7 +246,7 @@ proptest! {
             let before = connection.delivered();
             connection.on_segment(now, &segment);
             sent_to = drain(&mut connection, now, sent_to);
-            // No more is handed over than the segment or the gap that it closed can explain.
+            // The delivered bytes are explained by the segment, or by the gap that it closed.
             delivered += connection.delivered() - before;
             prop_assert!(connection.delivered() - before <= config.receive_buffer.get() + 128);
             connection.read(u64::MAX);
@@ -264,8 +265,8 @@ proptest! {
         }
     }
 
-    /// Header prediction does what the full path does: a twin that gets every segment with a flag
-    /// which means nothing (URG) never takes the short cut, and answers the same.
+    /// Header prediction equals the full path. A twin that receives every segment with an ignored
+    /// flag (URG) never uses prediction, and answers the same.
     #[test]
     fn prediction_changes_nothing(
         config in configs(),
@@ -302,7 +303,7 @@ proptest! {
     }
 }
 
-/// Feeds one end what arrived at it in a run.
+/// Feeds one end the segments that arrived at it in a run.
 fn replay(
     pair: &Pair,
     side: Side,
@@ -427,7 +428,7 @@ fn strangers() -> impl Strategy<Value = (Span, Stranger)> {
         )
 }
 
-/// Acknowledgements of what was not sent and blocks beyond it gain nothing (Savage et al. 1999).
+/// Acknowledgements of unsent data, and blocks beyond it, gain nothing (Savage et al. 1999).
 #[test]
 fn optimism_is_not_rewarded() {
     let config = Config {

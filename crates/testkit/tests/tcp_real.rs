@@ -5,8 +5,8 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use comity_congestion::TimeoutRepair;
-use comity_congestion::controllers::real::{
-    Opening, Real, RealConfig, TimeoutReduction, WaveMeter,
+use comity_congestion::controllers::tcp_real::{
+    Opening, TcpReal, TcpRealConfig, TimeoutReduction, WaveMeter,
 };
 use comity_congestion::recovery::RecoveryConfig;
 use comity_testkit::tcp::{BORN, Chaos, Fate, Pair, Path, Script, Side};
@@ -23,24 +23,24 @@ const METERED: Config = Config {
     ..BORN
 };
 
-fn law() -> RealConfig {
-    RealConfig::new(Bytes::new(100))
+fn law() -> TcpRealConfig {
+    TcpRealConfig::new(Bytes::new(100))
 }
 
 fn sender(config: Config) -> Connection {
     sender_with(config, law())
 }
 
-fn sender_with(config: Config, law: RealConfig) -> Connection {
-    Connection::connect(Arc::new(config), Box::new(Real::new(law)))
+fn sender_with(config: Config, law: TcpRealConfig) -> Connection {
+    Connection::connect(Arc::new(config), Box::new(TcpReal::new(law)))
 }
 
-fn receiver(config: Config, law: RealConfig) -> Connection {
+fn receiver(config: Config, law: TcpRealConfig) -> Connection {
     Connection::listen_to_receive(Arc::new(config)).with_meter(Box::new(WaveMeter::new(law)))
 }
 
-/// These places of a wave of so many segments leave at `at`, in full segments from number `first`
-/// on.
+/// Expects these positions of a wave of this many segments at `at`, in full segments from number
+/// `first` on.
 fn expect_wave(
     script: &mut Script,
     at: u64,
@@ -55,7 +55,7 @@ fn expect_wave(
     }
 }
 
-/// A sender with the first packet of two acknowledged, level 3 told and six segments in flight.
+/// A sender with the first packet of two acknowledged, level 3 received and six segments in flight.
 fn six_in_flight() -> Script {
     let mut script = Script::new(sender(METERED));
     script.call(0, |connection| connection.write(10_000));
@@ -65,14 +65,14 @@ fn six_in_flight() -> Script {
     script
 }
 
-/// Section 2.2 with waves of 12 segments, level 6. At 10 ms apart the first takes 110 ms. Of the
-/// second, at 1,000 ms, the last is lost: the timer is 2 · 110 ms, so the segment at 1,220 ms
+/// Section 2.2 with waves of 12 segments, level 6. At intervals of 10 ms the first takes 110 ms. Of
+/// the second, at 1,000 ms, the last is lost. The timer is 2 · 110 ms, so the segment at 1,220 ms
 /// decides nothing and the one at 1,230 ms does. The rate is 110/230 of the one before, the
-/// threshold 3 and so below the level: 6 · (0.618 + 0.382 · 110/230) = 4.80, and the
-/// acknowledgement of that very segment says 5.
+/// threshold is 3 and therefore below the level: 6 · (0.618 + 0.382 · 110/230) = 4.80. The
+/// acknowledgement of that very segment carries 5.
 #[test]
 fn the_wave_decision_timer_at_the_receiver() {
-    let by_figure = RealConfig {
+    let by_figure = TcpRealConfig {
         opening: Opening::Figure,
         ..law()
     };
@@ -85,7 +85,7 @@ fn the_wave_decision_timer_at_the_receiver() {
         script.expect(at, &format!(". 1+0 ack {next}{level}"));
     };
     for place in 1..=12 {
-        // There is no level before there is a rate.
+        // No level exists before a rate.
         let level = (place == 12).then_some("6");
         segment(
             &mut script,
@@ -138,14 +138,14 @@ fn the_duplicate_bit_at_the_sender() {
         script.expect_nothing(3_099);
         let window = script.connection().congestion_window();
         assert_eq!(window, if is_duplicate_seen { 400 } else { 200 });
-        // Any acknowledgement that repeats the level brings the window back.
+        // Any acknowledgement with the same level restores the window.
         script.send(3_099, ". 1+0 ack 201 win 10000 <level 2>");
         assert_eq!(script.connection().congestion_window(), 400);
     }
 }
 
 /// Four segments in flight from 101 on, and one duplicate acknowledgement.
-fn four_in_flight_and_a_duplicate(law: RealConfig) -> Script {
+fn four_in_flight_and_a_duplicate(law: TcpRealConfig) -> Script {
     let mut script = Script::new(sender_with(METERED, law));
     script.call(0, |connection| connection.write(10_000));
     expect_wave(&mut script, 0, 1, (1, 1..=2, 2));
@@ -155,13 +155,13 @@ fn four_in_flight_and_a_duplicate(law: RealConfig) -> Script {
     script
 }
 
-/// "The sender retransmits the packet", and that alone: the other three count as outstanding, so
-/// that only an advance lets something new out, as much as it covers. Three duplicates at the next
-/// hole, which lies below what was outstanding at the timeout, repair nothing: it waits for the
-/// timer, which sends that one packet.
+/// "The sender retransmits the packet", and only that. The other three count as outstanding, so
+/// only an advance releases new data, as much as it covers. The next hole lies below the data
+/// outstanding at the timeout. Three duplicates for it repair nothing: it waits for the timer,
+/// which sends that one packet.
 #[test]
 fn a_timeout_may_send_the_first_segment_alone() {
-    let mut script = four_in_flight_and_a_duplicate(RealConfig {
+    let mut script = four_in_flight_and_a_duplicate(TcpRealConfig {
         timeout_repair: TimeoutRepair::FirstSegment,
         ..law()
     });
@@ -175,19 +175,19 @@ fn a_timeout_may_send_the_first_segment_alone() {
         script.expect_nothing(at);
     }
     assert_eq!(script.connection().statistics().fast_retransmits, 0);
-    // The timer of 1,100 backed off to two seconds; the advance armed it with that.
+    // The timer of 1,100 backed off to two seconds; the advance restarted it with that.
     script.expect(3_200, ". 301+100 ack 1 <wave 3:3/4>");
     script.expect_nothing(3_300);
     assert_eq!(script.connection().statistics().timeouts, 2);
     assert_eq!(script.connection().statistics().retransmitted, 2);
 }
 
-/// "Always backs off as Tahoe and Reno": a timeout after a duplicate reduces the window as well,
-/// and then everything is retransmitted whatever the repair of one that does not.
+/// "Always backs off as Tahoe and Reno": a timeout after a duplicate reduces the window as well.
+/// Everything is then retransmitted, whatever the repair of a timeout without a reduction.
 #[test]
 fn every_timeout_may_reduce_the_window() {
     for timeout_repair in [TimeoutRepair::GoBackN, TimeoutRepair::FirstSegment] {
-        let mut script = four_in_flight_and_a_duplicate(RealConfig {
+        let mut script = four_in_flight_and_a_duplicate(TcpRealConfig {
             timeout_reduction: TimeoutReduction::Always,
             timeout_repair,
             ..law()
@@ -201,9 +201,9 @@ fn every_timeout_may_reduce_the_window() {
     }
 }
 
-/// The third duplicate repairs and arms the timer anew: what it is about was seen for all that. The
-/// bit is cleared by the timeout, so that the next one, with nothing heard in between, does shrink
-/// the window.
+/// The third duplicate repairs and restarts the timer, although its data was seen as duplicate. The
+/// timeout clears the bit, so the next one, without an acknowledgement in between, does reduce the
+/// window.
 #[test]
 fn the_duplicates_that_repair_do_not_clear_the_bit() {
     let mut script = six_in_flight();
@@ -212,7 +212,7 @@ fn the_duplicates_that_repair_do_not_clear_the_bit() {
     }
     script.send(130, ". 1+0 ack 101 win 10000 <level 3>");
     script.expect(130, ". 101+100 ack 1 <wave 2:6/6>");
-    // Three duplicates let out three new ones beyond the whole window.
+    // Three duplicates release three new segments beyond the full window.
     expect_wave(&mut script, 130, 701, (3, 1..=3, 6));
     expect_wave(&mut script, 1_130, 101, (3, 4..=6, 6));
     expect_wave(&mut script, 1_130, 401, (4, 1..=3, 6));
@@ -221,8 +221,8 @@ fn the_duplicates_that_repair_do_not_clear_the_bit() {
     assert_eq!(script.connection().congestion_window(), 200);
 }
 
-/// A source that pauses ends its wave with the last segment that it has, and so does a peer whose
-/// window closes. One whose window is only smaller than the controller's moves on with each
+/// A source that pauses ends its wave with its last segment, and so does a peer whose window
+/// closes. A peer window that is only smaller than the controller's moves on with each
 /// acknowledgement, and does not.
 #[test]
 fn a_wave_ends_before_a_pause() {
@@ -246,7 +246,7 @@ fn a_wave_ends_before_a_pause() {
 }
 
 /// "TCP-Real extends Reno": three duplicates repair the first segment, and the window stays the
-/// receiver's. With the window whole, what the three duplicates let out is new.
+/// receiver's. With the full window, the three duplicates release new data.
 #[test]
 fn a_fast_retransmit_leaves_the_window_alone() {
     let mut script = six_in_flight();
@@ -262,7 +262,7 @@ fn a_fast_retransmit_leaves_the_window_alone() {
     assert_eq!(script.connection().statistics().fast_retransmits, 1);
 }
 
-/// Levels are heard from the newest acknowledgement only, and only where both ends were set so.
+/// Only the newest acknowledgement sets the level, and only if both ends enable it.
 #[test]
 fn levels_that_do_not_count() {
     let mut script = Script::new(sender(METERED));
@@ -284,7 +284,7 @@ fn levels_that_do_not_count() {
     assert_eq!(script.connection().congestion_window(), 200);
 }
 
-/// With timestamps, SACK blocks and both options, headers stay what the codec can write.
+/// With timestamps, SACK blocks and both options, headers stay within the codec's limits.
 #[test]
 fn options_leave_room_for_each_other() {
     let config = Config {
@@ -336,8 +336,8 @@ fn options_leave_room_for_each_other() {
 }
 
 proptest! {
-    /// Whatever a path does to data, acknowledgements and their options, everything arrives, in
-    /// each reading of what a timeout does and with each recovery.
+    /// Whatever a path does to data, acknowledgements and their options, everything arrives, with
+    /// each interpretation of a timeout and with each recovery.
     #[test]
     fn transfers_end(
         bytes in 1u64..20_000,
@@ -363,7 +363,7 @@ proptest! {
             recovery: RecoveryConfig { bugfix, ..recovery },
             ..METERED
         };
-        let law = RealConfig { timeout_reduction, timeout_repair, ..law() };
+        let law = TcpRealConfig { timeout_reduction, timeout_repair, ..law() };
         let ends = (sender_with(config, law), receiver(config, law));
         let mut pair = Pair::new(ends.0, ends.1, path(forth), path(back));
         pair.call(Side::A, |connection| connection.write(bytes));
@@ -374,17 +374,17 @@ proptest! {
 }
 
 proptest! {
-    /// A path that lets no option pass leaves a sender that hears of no level: two segments at a
-    /// time, the window that it has without one, and all arrives. Nothing that a segment without
-    /// options says is taken for a level or a wave.
+    /// On a path that removes all options, the sender receives no level. It sends two segments at a
+    /// time, its window without a level, and everything arrives. A segment without options never
+    /// counts as a level or a wave.
     #[test]
     fn without_options_the_window_stays_at_two_segments(
         bytes in 1u64..20_000,
         delay in 1u64..100,
         (forth, back) in (any::<bool>(), any::<bool>()),
     ) {
-        // One way is enough: the receiver measures by what comes forth, the sender hears by what
-        // comes back.
+        // One direction suffices: the receiver measures the forward direction, and the sender
+        // receives levels in the reverse direction.
         prop_assume!(forth || back);
         let path = |strips| {
             let fate = if strips { Fate::Stripped } else { Fate::Arrives };

@@ -1,4 +1,4 @@
-//! When the receiving half answers, and what windows and blocks it reports.
+//! When the receiving half acknowledges, and the windows and blocks that it reports.
 
 use comity_testkit::tcp::{PLAIN, Script, fixed, opener};
 use comity_transport::tcp::{Config, DelayedAck};
@@ -30,7 +30,7 @@ const DELAYING: Config = Config {
 };
 
 #[test]
-fn answers_are_held_back_for_a_second_segment_or_forty_milliseconds() {
+fn acknowledgements_wait_for_a_second_segment_or_forty_milliseconds() {
     let mut script = established(DELAYING);
     script.send(20, ". 1+100 ack 1 win 10000");
     script.expect_nothing(59);
@@ -38,9 +38,9 @@ fn answers_are_held_back_for_a_second_segment_or_forty_milliseconds() {
     script.send(70, ". 101+100 ack 1 win 10000");
     script.send(80, ". 201+100 ack 1 win 10000");
     script.expect(80, ". 1+0 ack 301");
-    // The answered segments leave no timer behind.
+    // The acknowledged segments leave no timer behind.
     script.expect_nothing(1_000);
-    // Our own data takes the answer with it.
+    // The end's own data carries the acknowledgement.
     script.send(1_010, ". 301+100 ack 1 win 10000");
     script.call(1_020, |connection| connection.write(50));
     script.expect(1_020, "P. 1+50 ack 401");
@@ -49,7 +49,7 @@ fn answers_are_held_back_for_a_second_segment_or_forty_milliseconds() {
 }
 
 #[test]
-fn disorder_is_answered_at_once() {
+fn disorder_is_acknowledged_at_once() {
     let mut script = established(DELAYING);
     script.send(20, ". 101+100 ack 1 win 10000");
     script.expect(20, ". 1+0 ack 1");
@@ -83,7 +83,7 @@ fn blocks_are_reported_latest_first() {
     script.expect(22, ". 1+0 ack 1 <sack 501-601,301-401,101-201>");
     script.send(23, ". 701+100 ack 1 win 10000");
     script.expect(23, ". 1+0 ack 1 <sack 701-801,501-601,301-401>");
-    // Joined with its neighbours, the oldest comes first again.
+    // Joined with its neighbours, the oldest range becomes the first again.
     script.send(24, ". 201+100 ack 1 win 10000");
     script.expect(24, ". 1+0 ack 1 <sack 101-401,701-801,501-601>");
     script.send(25, ". 1+100 ack 1 win 10000");
@@ -132,11 +132,11 @@ fn the_window_follows_the_reader_and_never_moves_left() {
         300,
         "50 bytes were beyond it"
     );
-    // A probe is told the same.
+    // A probe receives the same.
     script.send(50, ". 300+0 ack 1 win 10000");
     script.expect(50, ". 1+0 ack 301 win 0");
-    // Half of the buffer is 150: less than a segment and less than that is not worth an offer,
-    // whether the peer asks or not (RFC 9293, 3.8.6.2.2).
+    // Half of the buffer is 150, less than a segment. Less than that is not worth an offer, with or
+    // without a probe (RFC 9293, 3.8.6.2.2).
     script.call(60, |connection| assert_eq!(connection.read(99), 99));
     script.send(70, ". 300+0 ack 1 win 10000");
     script.expect(70, ". 1+0 ack 301 win 0");
@@ -151,7 +151,7 @@ fn the_window_follows_the_reader_and_never_moves_left() {
 }
 
 #[test]
-fn what_lies_beyond_the_window_is_dropped_and_answered() {
+fn segments_beyond_the_window_are_dropped_and_acknowledged() {
     let config = Config {
         receive_buffer: Bytes::new(300),
         ..PLAIN
@@ -161,7 +161,7 @@ fn what_lies_beyond_the_window_is_dropped_and_answered() {
     script.expect(20, ". 1+0 ack 1 win 300");
     script.send(30, ". 302+0 ack 1 win 10000");
     script.expect(30, ". 1+0 ack 1 win 300");
-    // At the right edge an empty segment is in order: its sender has filled our window.
+    // At the right edge an empty segment is in order: its sender has filled the window.
     script.send(40, ". 301+0 ack 1 win 10000");
     script.expect_nothing(40);
     script.send(50, ". 201+200 ack 1 win 10000");

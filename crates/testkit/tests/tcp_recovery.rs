@@ -1,4 +1,4 @@
-//! Four recoveries, one pattern of losses: what each sends, segment by segment.
+//! Four recoveries, one pattern of losses: the segments that each sends.
 //!
 //! Times are milliseconds, segments are numbered from 1 and have 100 bytes; a round trip takes 100
 //! ms. The controller is Reno's with a window of eight segments in congestion avoidance.
@@ -33,15 +33,15 @@ fn transfer(config: Config, lost: &[u32]) -> Pair {
     pair
 }
 
-/// What the first end sends when segments 2 and 4 of the first eight are lost. In every case the
-/// acknowledgement of 1 releases 9 at 100 ms, and the third duplicate (for 5, 6 and so on) sends 2
-/// again.
+/// The segments of the first end when 2 and 4 of the first eight are lost. In every case the
+/// acknowledgement of 1 releases 9 at 100 ms, and the third duplicate (for 5, 6 and so on)
+/// retransmits 2.
 #[test]
-fn two_losses_tell_the_recoveries_apart() {
+fn two_losses_distinguish_the_recoveries() {
     let first = (0, vec![1, 2, 3, 4, 5, 6, 7, 8]);
     let cases = [
-        // The window is one: 2; at 200 ms two, and everything from 4 on again, of which all but 4
-        // had arrived; then slow start to the threshold of four.
+        // The window is one: 2. At 200 ms it is two, and everything from 4 on is retransmitted, of
+        // which only 4 was missing; then slow start to the threshold of four.
         (
             RecoveryConfig::TAHOE,
             vec![
@@ -51,9 +51,9 @@ fn two_losses_tell_the_recoveries_apart() {
                 (400, vec![13, 14, 15, 16]),
             ],
         ),
-        // Window 4 + 3, with the fourth and fifth duplicate 9: 10. At 200 ms a sixth: 11; then the
-        // acknowledgement of 3 ends it, two duplicates are too few for 4, and the timer, restarted
-        // at 200 ms, runs for a second.
+        // Window 4 + 3, with the fourth and fifth duplicate 9: 10. At 200 ms a sixth: 11. The
+        // acknowledgement of 3 then ends it. Two duplicates are too few for 4, and the timer,
+        // restarted at 200 ms, runs for a second.
         (
             RecoveryConfig::RENO,
             vec![
@@ -74,9 +74,9 @@ fn two_losses_tell_the_recoveries_apart() {
                 (300, vec![14, 15, 16]),
             ],
         ),
-        // After the fourth duplicate three segments lie above 4, so it is lost as well: in the pipe
-        // are 2 again, 8 and 9, one less than the window, and 4 follows; after the fifth 2, 4 and
-        // 9: 10.
+        // After the fourth duplicate three segments lie above 4, so it is lost as well. The pipe
+        // has the retransmitted 2, 8 and 9, one less than the window, and 4 follows; after the
+        // fifth 2, 4 and 9: 10.
         (
             RecoveryConfig::SACK,
             vec![
@@ -105,7 +105,7 @@ fn two_losses_tell_the_recoveries_apart() {
 }
 
 #[test]
-fn one_loss_is_the_same_to_all_but_tahoe() {
+fn one_loss_is_the_same_for_all_but_tahoe() {
     let fast = vec![
         (0, vec![1, 2, 3, 4, 5, 6, 7, 8]),
         (100, vec![9, 2, 10, 11]),
@@ -142,7 +142,7 @@ fn without_agreement_sack_is_new_reno() {
         (100, vec![9, 2, 3, 4]),
         "one round trip instead of four"
     );
-    // The same when it is the peer that lacks it.
+    // The same if the peer lacks it.
     let mut script = Script::new(opener(
         Config {
             handshake: true,
@@ -172,8 +172,8 @@ fn eight(config: Config) -> Script {
 
 #[test]
 fn the_scoreboard_needs_no_three_duplicates() {
-    // Four segments above the first: one duplicate proves it lost. Pipe: 1 again, 6, 7, 8, the new
-    // window.
+    // Four segments above the first: one duplicate proves it lost. The pipe has the retransmitted
+    // 1, 6, 7, 8, the new window.
     let mut script = eight(with(RecoveryConfig::SACK));
     script.send(100, ". 1+0 ack 1 win 10000 <sack 101-501>");
     script.expect(100, ". 1+100 ack 1");
@@ -190,8 +190,8 @@ fn the_scoreboard_needs_no_three_duplicates() {
     script.expect(120, ". 1+100 ack 1");
 }
 
-/// RFC 6675, section 5, step 4.3, and rule 4 of `NextSeg()`: the last of eight segments may be on
-/// its way as long as the first, retransmitted, is not acknowledged.
+/// RFC 6675, section 5, step 4.3, and rule 4 of `NextSeg()`: the last of eight segments may be in
+/// flight as long as the retransmitted first is not acknowledged.
 #[test]
 fn the_last_segment_is_not_rescued_before_the_first_arrived() {
     let mut script = Script::new(opener(with(RecoveryConfig::SACK), reno(100, 8, 8)));
@@ -200,23 +200,24 @@ fn the_last_segment_is_not_rescued_before_the_first_arrived() {
         script.expect(0, &format!(". {start}+100 ack 1"));
     }
     script.expect(0, "P. 701+100 ack 1");
-    // Pipe: 1 again and 8, in a window of four.
+    // The pipe has the retransmitted 1, and 8, in a window of four.
     script.send(100, ". 1+0 ack 1 win 10000 <sack 101-701>");
     script.expect(100, ". 1+100 ack 1");
     script.expect_nothing(190);
-    // 8 did not arrive behind it: it is retransmitted, and once only.
+    // 8 did not arrive after it: it is retransmitted, but only once.
     script.send(200, ". 1+0 ack 701 win 10000");
     script.expect(200, "P. 701+100 ack 1");
     script.expect_nothing(1_100);
 }
 
 #[test]
-fn news_count_whatever_carries_them_and_nothing_else_does() {
+fn only_new_sack_information_makes_a_duplicate() {
     // RFC 6675, section 2: also on data, also with another window.
     let mut script = eight(with(RecoveryConfig::SACK));
     script.send(100, "P. 1+50 ack 1 win 9000 <sack 101-501>");
     script.expect(100, ". 1+100 ack 51");
-    // Without news there is no duplicate, nor are there news beyond or below what was sent.
+    // Without new information an acknowledgement is no duplicate; blocks beyond or below the sent
+    // data are no information.
     let mut script = eight(with(RecoveryConfig::SACK));
     for at in [100, 110, 120, 130] {
         script.send(at, ". 1+0 ack 1 win 10000");
@@ -227,14 +228,15 @@ fn news_count_whatever_carries_them_and_nothing_else_does() {
     }
     script.expect(1_000, ". 1+100 ack 1");
     assert_eq!(script.connection().statistics().fast_retransmits, 0);
-    // For RFC 5681 a duplicate repeats everything, and data or another window is none.
+    // For RFC 5681 a duplicate repeats all fields, so a segment with data or another window is
+    // none.
     let mut script = eight(with(RecoveryConfig::NEW_RENO));
     script.send(100, ". 1+0 ack 1 win 10000");
     script.send(110, ". 1+0 ack 1 win 10000");
     script.send(120, ". 1+0 ack 1 win 11000");
     script.send(130, "P. 1+50 ack 1 win 11000");
     script.expect(130, ". 801+0 ack 51");
-    // Nor is a probe or an overtaken answer, whose number is old.
+    // Neither is a probe or a reordered acknowledgement, whose number is old.
     script.send(140, ". 50+0 ack 1 win 11000");
     script.expect(140, ". 801+0 ack 51");
     script.send(150, ". 51+0 ack 1 win 11000");
@@ -242,7 +244,7 @@ fn news_count_whatever_carries_them_and_nothing_else_does() {
 }
 
 #[test]
-fn what_was_reported_with_progress_is_remembered() {
+fn blocks_of_advancing_acknowledgements_are_remembered() {
     // 3, 4 and 5 are reported by an acknowledgement that advances, 6 by a duplicate: 2 is lost.
     let mut script = eight(with(RecoveryConfig::SACK));
     script.send(100, ". 1+0 ack 101 win 10000 <sack 201-501>");
@@ -273,7 +275,7 @@ fn limited_transmit_releases_one_new_segment_for_each_of_two_duplicates() {
         script.expect(100, ". 801+100 ack 1");
         script.send(110, ". 1+0 ack 1 win 10000");
         script.expect(110, ". 901+100 ack 1");
-        // What it released is in flight, but no window allowed it: half of eight.
+        // The released segment is in flight, but no window allowed it: half of eight.
         script.send(120, ". 1+0 ack 1 win 10000");
         script.expect(120, ". 1+100 ack 1");
         script.expect_nothing(130);
@@ -285,7 +287,7 @@ fn limited_transmit_releases_one_new_segment_for_each_of_two_duplicates() {
             .ssthresh;
         assert_eq!(ssthresh.map(comity_units::Bytes::get), Some(400));
     }
-    // With nothing new to send it repeats nothing.
+    // With nothing new to send, it retransmits nothing.
     let config = Config {
         limited_transmit: true,
         ..with(RecoveryConfig::RENO)
@@ -300,7 +302,7 @@ fn limited_transmit_releases_one_new_segment_for_each_of_two_duplicates() {
 }
 
 #[test]
-fn impatience_is_a_timer_that_runs_on() {
+fn the_impatient_variant_lets_the_timer_run() {
     for (impatient, due) in [(true, 1_200), (false, 1_300)] {
         let recovery = RecoveryConfig {
             kind: RecoveryKind::NewReno {
@@ -335,9 +337,9 @@ fn impatience_is_a_timer_that_runs_on() {
 }
 
 #[test]
-fn duplicates_of_one_window_are_punished_once() {
-    // After a timeout the answers to what was sent needlessly are duplicates (RFC 6582, section
-    // 4.1).
+fn duplicates_of_one_window_cause_one_reduction() {
+    // After a timeout, the acknowledgements of unnecessary retransmissions are duplicates (RFC
+    // 6582, section 4.1).
     for (bugfix, expected) in [(true, 0), (false, 1)] {
         let recovery = RecoveryConfig {
             bugfix,
@@ -353,7 +355,7 @@ fn duplicates_of_one_window_are_punished_once() {
         }
         if expected > 0 {
             script.expect(1_130, ". 101+100 ack 1");
-            // The window of two at the least, and three that have left the network.
+            // The minimum window of two, and three that have left the network.
             for start in [301, 401, 501] {
                 script.expect(1_130, &format!(". {start}+100 ack 1"));
             }

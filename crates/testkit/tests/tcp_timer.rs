@@ -17,7 +17,7 @@ fn smoothed(connection: &Connection) -> Option<Span> {
 }
 
 #[test]
-fn one_segment_per_round_trip_is_timed_and_no_repeated_one() {
+fn one_segment_per_round_trip_is_timed_and_no_retransmission() {
     let mut script = born(fixed(300));
     script.call(0, |connection| connection.write(300));
     for start in [1, 101] {
@@ -29,14 +29,14 @@ fn one_segment_per_round_trip_is_timed_and_no_repeated_one() {
     script.send(90, ". 1+0 ack 301 win 10000");
     assert_eq!(script.connection().statistics().rtt_samples, 1);
     assert_eq!(smoothed(script.connection()), Some(Span::from_millis(80)));
-    // Sent at 100, again at 1,100 (the floor of a second): the answer at 1,110 could be to either.
+    // Sent at 100, retransmitted at 1,100 (the floor of a second): the acknowledgement at 1,110 is
+    // ambiguous.
     script.call(100, |connection| connection.write(100));
     script.expect(100, "P. 301+100 ack 1");
     script.expect(1_100, "P. 301+100 ack 1");
     script.send(1_110, ". 1+0 ack 401 win 10000");
     assert_eq!(script.connection().statistics().rtt_samples, 1);
-    // And its back-off lasts until a segment that was sent once is acknowledged: two seconds, then
-    // one.
+    // Its back-off lasts until a segment sent once is acknowledged: two seconds, then one.
     script.call(1_200, |connection| connection.write(100));
     script.expect(1_200, "P. 401+100 ack 1");
     script.send(1_360, ". 1+0 ack 501 win 10000");
@@ -52,7 +52,7 @@ fn the_back_off_doubles_to_its_ceiling_and_ends_with_a_sample() {
     let mut script = born(fixed(100));
     script.call(0, |connection| connection.write(200));
     script.expect(0, ". 1+100 ack 1");
-    // 1, 2, 4, 8, 16, 32, then 60 seconds at the most.
+    // 1, 2, 4, 8, 16, 32, then at most 60 seconds.
     for at in [1, 3, 7, 15, 31, 63, 123, 183] {
         script.expect(at * 1_000, ". 1+100 ack 1");
     }
@@ -66,7 +66,7 @@ fn the_back_off_doubles_to_its_ceiling_and_ends_with_a_sample() {
 }
 
 #[test]
-fn back_off_survives_an_answer_that_gives_no_sample() {
+fn back_off_survives_an_acknowledgement_without_a_sample() {
     let mut script = born(fixed(100));
     script.call(0, |connection| connection.write(200));
     script.expect(0, ". 1+100 ack 1");
@@ -77,7 +77,7 @@ fn back_off_survives_an_answer_that_gives_no_sample() {
 }
 
 #[test]
-fn the_timer_starts_with_the_first_restarts_with_news_and_stops_at_the_end() {
+fn the_timer_starts_with_data_restarts_with_progress_and_stops_at_the_end() {
     // RFC 6298, section 5.
     let mut script = born(fixed(300));
     assert!(script.connection().next_timer().is_never());
@@ -89,7 +89,7 @@ fn the_timer_starts_with_the_first_restarts_with_news_and_stops_at_the_end() {
     script.expect(400, ". 101+100 ack 1");
     script.expect(400, "P. 201+100 ack 1");
     assert_eq!(script.connection().next_timer(), Time::from_secs(1));
-    // 5.3: news do. 500 ms: SRTT + 4 * RTTVAR = 500 + 1000 ms.
+    // 5.3: progress does. 500 ms: SRTT + 4 * RTTVAR = 500 + 1000 ms.
     script.send(500, ". 1+0 ack 101 win 10000");
     assert_eq!(script.connection().next_timer(), Time::from_secs(2));
     // A repetition does not.
@@ -101,7 +101,7 @@ fn the_timer_starts_with_the_first_restarts_with_news_and_stops_at_the_end() {
 }
 
 #[test]
-fn a_timeout_sends_everything_again_in_slow_start() {
+fn a_timeout_retransmits_everything_in_slow_start() {
     // Eight segments; on expiry the window is one, the threshold half of eight.
     let mut script = Script::new(opener(BORN, reno(100, 8, 100)));
     script.call(0, |connection| connection.write(800));
@@ -121,7 +121,7 @@ fn a_timeout_sends_everything_again_in_slow_start() {
     script.send(1_100, ". 1+0 ack 101 win 10000");
     script.expect(1_100, ". 101+100 ack 1");
     script.expect(1_100, ". 201+100 ack 1");
-    // Bytes that had arrived the first time need not be retransmitted.
+    // Bytes that arrived the first time need not be retransmitted.
     script.send(1_200, ". 1+0 ack 501 win 10000");
     script.expect(1_200, ". 501+100 ack 1");
     script.expect(1_200, ". 601+100 ack 1");
@@ -131,8 +131,8 @@ fn a_timeout_sends_everything_again_in_slow_start() {
     assert_eq!(script.connection().statistics().retransmitted, 6);
 }
 
-/// Eight segments leave at 0; 3 and 5 arrive and are reported, which is too little for fast
-/// retransmit; the timer expires at one second.
+/// Eight segments leave at 0. 3 and 5 arrive and are reported, too few for fast retransmit. The
+/// timer expires at one second.
 fn eight_sent_two_reported(recovery: RecoveryConfig) -> Script {
     let config = Config {
         sack: true,
@@ -151,7 +151,7 @@ fn eight_sent_two_reported(recovery: RecoveryConfig) -> Script {
 }
 
 #[test]
-fn what_arrived_is_not_sent_again_after_a_timeout() {
+fn sacked_data_is_not_retransmitted_after_a_timeout() {
     let mut script = eight_sent_two_reported(RecoveryConfig::SACK);
     // Two segments may be in the network: 101, and 301, for 201 has left it.
     script.send(1_100, ". 1+0 ack 101 win 10000 <sack 401-501,201-301>");
@@ -165,8 +165,7 @@ fn what_arrived_is_not_sent_again_after_a_timeout() {
     script.send(1_210, ". 1+0 ack 501 win 10000");
     script.expect(1_210, ". 701+100 ack 1");
     script.expect(1_210, ". 801+100 ack 1");
-    // What is reported meanwhile counts as well: with five allowed and nothing missing, all that is
-    // new.
+    // Later reports count as well: with five allowed and nothing missing, all of it is new.
     script.send(1_300, ". 1+0 ack 801 win 10000");
     script.expect(1_300, ". 901+100 ack 1");
     script.expect(1_300, ". 1001+100 ack 1");
@@ -177,7 +176,7 @@ fn what_arrived_is_not_sent_again_after_a_timeout() {
 }
 
 #[test]
-fn what_is_reported_after_a_timeout_is_not_sent_again_either() {
+fn data_sacked_after_a_timeout_is_not_retransmitted_either() {
     let mut script = eight_sent_two_reported(RecoveryConfig::SACK);
     script.send(
         1_100,
@@ -185,22 +184,22 @@ fn what_is_reported_after_a_timeout_is_not_sent_again_either() {
     );
     script.expect(1_100, ". 101+100 ack 1");
     script.expect(1_100, ". 301+100 ack 1");
-    // 501 is missing, the rest of the first flight is there: new data follows.
+    // 501 is missing, and the rest of the first flight has arrived: new data follows.
     script.send(1_200, ". 1+0 ack 501 win 10000 <sack 601-801>");
     script.expect(1_200, ". 501+100 ack 1");
 }
 
 #[test]
-fn a_peer_that_reneges_gets_everything_again_after_the_next_timeout() {
+fn a_reneging_peer_receives_everything_again_after_the_next_timeout() {
     let mut script = eight_sent_two_reported(RecoveryConfig::SACK);
     script.send(1_100, ". 1+0 ack 101 win 10000");
     script.expect(1_100, ". 101+100 ack 1");
     script.expect(1_100, ". 301+100 ack 1");
-    // It has dropped 201, which it had reported. Three segments, 301 among them.
+    // It has dropped 201, which it had reported. Three segments, including 301.
     script.send(1_200, ". 1+0 ack 201 win 10000");
     script.expect(1_200, ". 501+100 ack 1");
     script.expect(1_200, ". 601+100 ack 1");
-    // Two seconds by the back-off, from the last news on.
+    // Two seconds by the back-off, from the last progress on.
     script.expect(3_200, ". 201+100 ack 1");
     script.send(3_300, ". 1+0 ack 301 win 10000");
     script.expect(3_300, ". 301+100 ack 1");
@@ -223,13 +222,13 @@ fn patient_for(expiries: u32) -> Config {
 }
 
 #[test]
-fn a_silent_peer_is_given_up_at_the_limit() {
+fn a_silent_peer_is_abandoned_at_the_limit() {
     let mut script = Script::new(opener(patient_for(3), fixed(100)));
     script.call(0, |connection| connection.write(200));
     script.expect(0, ". 1+100 ack 1");
     script.expect(1_000, ". 1+100 ack 1");
     script.expect(3_000, ". 1+100 ack 1");
-    // A sign of life: the count begins anew, with the back-off of two expiries.
+    // A sign of life restarts the count, with the back-off of two expiries.
     script.send(3_500, ". 1+0 ack 101 win 10000");
     script.expect(3_500, "P. 101+100 ack 1");
     script.expect(7_500, "P. 101+100 ack 1");
@@ -240,13 +239,13 @@ fn a_silent_peer_is_given_up_at_the_limit() {
     assert_eq!(script.connection().state(), State::Closed);
     assert!(script.connection().gave_up() && !script.connection().was_reset());
     assert_eq!(script.connection().statistics().timeouts, 5);
-    // Whoever comes late is told that there is no connection any more.
+    // A late segment is reset, because the connection no longer exists.
     script.send(1_000_001, ". 1+0 ack 201 win 10000");
     script.expect(1_000_001, "R 201+0 win 0");
 }
 
 #[test]
-fn a_syn_that_nobody_answers_is_given_up() {
+fn an_unanswered_syn_is_abandoned() {
     let config = Config {
         handshake: true,
         ..patient_for(2)
@@ -260,7 +259,7 @@ fn a_syn_that_nobody_answers_is_given_up() {
 }
 
 #[test]
-fn an_end_that_only_receives_gives_a_silent_peer_up_too() {
+fn an_end_that_only_receives_abandons_a_silent_peer_too() {
     let config = Arc::new(Config {
         handshake: true,
         ..patient_for(2)
@@ -276,8 +275,8 @@ fn an_end_that_only_receives_gives_a_silent_peer_up_too() {
     assert_eq!(script.connection().state(), State::Closed);
     assert!(script.connection().gave_up() && script.connection().next_timer().is_never());
 
-    // Its FIN, which a peer with a closed window does not take but answers: the count begins anew,
-    // and the back-off of one expiry stays.
+    // A peer with a closed window does not accept its FIN but answers. The count restarts, and the
+    // back-off of one expiry stays.
     let mut script = Script::new(Connection::listen_to_receive(config));
     script.send(0, "S 0+0 win 10000 <mss 100>");
     script.expect(0, "S. 0+0 ack 1 <mss 100>");
@@ -294,7 +293,7 @@ fn an_end_that_only_receives_gives_a_silent_peer_up_too() {
 }
 
 #[test]
-fn probes_that_are_answered_go_on_and_others_end() {
+fn answered_probes_continue_and_others_end() {
     let mut script = Script::new(opener(patient_for(2), fixed(1_000)));
     script.call(0, |connection| connection.write(300));
     for start in [1, 101] {
@@ -314,13 +313,13 @@ fn probes_that_are_answered_go_on_and_others_end() {
 }
 
 #[test]
-fn an_answer_after_a_timeout_has_the_next_number_and_not_an_old_one() {
+fn an_acknowledgement_after_a_timeout_has_the_next_number() {
     let mut script = Script::new(opener(BORN, reno(100, 2, 100)));
     script.call(0, |connection| connection.write(200));
     script.expect(0, ". 1+100 ack 1");
     script.expect(0, "P. 101+100 ack 1");
     script.expect(1_000, ". 1+100 ack 1");
-    // 101 would look like a probe to the peer, which has 201 already.
+    // 101 would look like a probe to the peer, which already has 201.
     script.send(1_010, ". 1+100 ack 1 win 10000");
     script.expect(1_010, ". 201+0 ack 101");
 }
@@ -330,7 +329,7 @@ const STAMPED: Config = Config {
     ..PLAIN
 };
 
-/// An established end at 10 ms whose peer's clock stood at 5000 then.
+/// An established end at 10 ms, with the peer's clock at 5000 then.
 fn stamped() -> Script {
     let mut script = Script::new(opener(STAMPED, fixed(10_000)));
     script.expect(0, "S 0+0 win 10000 <mss 100 ts 1/0>");
@@ -340,7 +339,7 @@ fn stamped() -> Script {
 }
 
 #[test]
-fn timestamps_time_repeated_segments_too() {
+fn timestamps_time_retransmissions_too() {
     let mut script = stamped();
     script.call(20, |connection| connection.write(100));
     script.expect(20, "P. 1+100 ack 1 <ts 20001/5000>");
@@ -351,7 +350,7 @@ fn timestamps_time_repeated_segments_too() {
         script.connection().rtt().unwrap().latest(),
         Some(Span::from_millis(30))
     );
-    // An echo of what is still to come measures nothing.
+    // An echo from the future measures nothing.
     let samples = script.connection().statistics().rtt_samples;
     script.call(1_100, |connection| connection.write(100));
     script.expect(1_100, "P. 101+100 ack 1 <ts 1100001/6000>");
@@ -375,13 +374,13 @@ fn an_old_stamp_marks_an_old_segment() {
     script.send(30, ". 101+100 ack 1 win 10000 <ts 5999/1>");
     script.expect(30, ". 1+0 ack 101 <ts 30001/6000>");
     assert_eq!(script.connection().delivered(), 100);
-    // Without a stamp, nothing at all (RFC 7323, 3.2); resets may come without.
+    // Without a stamp it is ignored (RFC 7323, 3.2); resets need none.
     script.send(40, ". 101+100 ack 1 win 10000");
     script.expect_nothing(40);
     // Disorder: the echo stays with the last segment in order.
     script.send(50, ". 201+100 ack 1 win 10000 <ts 7000/1>");
     script.expect(50, ". 1+0 ack 101 <ts 50001/6000>");
-    // A segment out of the window leaves no stamp.
+    // A segment outside the window leaves no stamp.
     script.send(60, ". 1+100 ack 1 win 10000 <ts 9000/1>");
     script.expect(60, ". 1+0 ack 101 <ts 60001/6000>");
     script.send(70, ". 101+100 ack 1 win 10000 <ts 6500/1>");
@@ -392,8 +391,8 @@ fn an_old_stamp_marks_an_old_segment() {
 
 #[test]
 fn a_stamp_ages() {
-    // Half of the clock's period is 35.8 minutes: after 31 minutes of silence an older stamp is
-    // taken.
+    // Half of the clock's period is 35.8 minutes: after 31 minutes of silence, an older stamp is
+    // accepted.
     let mut script = stamped();
     script.send(29 * 60_000, ". 1+100 ack 1 win 10000 <ts 4999/1>");
     script.expect(29 * 60_000, ". 1+0 ack 1 <ts 1740000001/5000>");
@@ -402,7 +401,7 @@ fn a_stamp_ages() {
 }
 
 #[test]
-fn a_delayed_answer_echoes_the_first_of_its_segments() {
+fn a_delayed_acknowledgement_echoes_the_first_of_its_segments() {
     // RFC 7323, section 4.3, case A.
     let config = Config {
         delayed_ack: Some(DelayedAck {

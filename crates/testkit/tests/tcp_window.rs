@@ -1,4 +1,4 @@
-//! The peer's window: closed, small, scaled, lied about; and limits on bursts.
+//! The peer's window: closed, small, scaled, false; and limits on bursts.
 
 use comity_congestion::Pacing;
 use comity_testkit::tcp::{
@@ -8,7 +8,7 @@ use comity_transport::tcp::Config;
 use comity_units::{Bytes, Rate, Span, Time};
 
 #[test]
-fn a_closed_window_is_probed_ever_more_rarely_until_it_opens() {
+fn a_closed_window_is_probed_with_back_off_until_it_opens() {
     let mut script = Script::new(opener(BORN, fixed(10_000)));
     script.call(0, |connection| connection.write(300));
     script.expect(0, ". 1+100 ack 1");
@@ -44,15 +44,15 @@ fn a_fin_needs_no_window() {
 
 #[test]
 fn less_than_half_of_the_window_is_not_worth_a_segment() {
-    // The largest window was 10,000 (born so): 60 bytes of it are not worth sending. Nothing else
-    // is on its way, though, so they leave when the persist timer expires, and the rest is treated
-    // the same.
+    // The largest window was 10,000 (from the beginning): 60 bytes of it are not worth a segment.
+    // Nothing else is in flight, however, so they leave when the persist timer expires, and the
+    // rest is treated the same.
     let mut script = Script::new(opener(BORN, fixed(10_000)));
     script.call(0, |connection| connection.write(100));
     script.expect(0, "P. 1+100 ack 1");
     script.send(100, ". 1+0 ack 101 win 60");
     script.call(200, |connection| connection.write(100));
-    // The peer's own data says nothing new of its window and must not put it off.
+    // The peer's own data brings no news about its window and must not delay the timer.
     for (at, start, end) in [(500, 1, 11), (900, 11, 21), (1_100, 21, 31)] {
         script.send(at, &format!(". {start}+10 ack 101 win 60"));
         script.expect(at, &format!(". 101+0 ack {end}"));
@@ -81,7 +81,7 @@ fn half_of_the_largest_window_is_worth_a_segment() {
 }
 
 #[test]
-fn a_window_taken_back_is_respected_and_probed() {
+fn a_reduced_window_is_respected_and_probed() {
     // MUST-34 of RFC 9293: robust against a window that shrinks below what is outstanding.
     let mut script = Script::new(opener(BORN, fixed(300)));
     script.call(0, |connection| connection.write(600));
@@ -96,7 +96,7 @@ fn a_window_taken_back_is_respected_and_probed() {
 }
 
 #[test]
-fn an_overtaken_answer_closes_no_window() {
+fn a_reordered_acknowledgement_closes_no_window() {
     let mut script = Script::new(opener(BORN, fixed(10_000)));
     script.call(0, |connection| connection.write(100));
     script.expect(0, "P. 1+100 ack 1");
@@ -106,7 +106,7 @@ fn an_overtaken_answer_closes_no_window() {
     script.expect(200, "P. 101+100 ack 1");
 }
 
-/// A pair of which the second end does not read.
+/// A pair whose second end does not read.
 fn unread(buffer: u64, back: Path) -> Pair {
     let config = Config {
         receive_buffer: Bytes::new(buffer),
@@ -124,7 +124,8 @@ fn unread(buffer: u64, back: Path) -> Pair {
 
 #[test]
 fn a_lost_window_update_stops_nothing() {
-    // The answers to five segments, then the window update: the sixth on the way back is lost.
+    // The acknowledgements of five segments, then the window update: the sixth in the reverse
+    // direction is lost.
     let back = Path::judged_by(Span::from_millis(10), |index, _| {
         if index == 5 {
             Fate::Lost
@@ -195,7 +196,7 @@ fn max_burst_limits_what_one_event_releases() {
 }
 
 #[test]
-fn pacing_spaces_segments_and_wakes_no_one_in_vain() {
+fn pacing_spaces_segments_without_needless_wakeups() {
     // 140 bytes on the wire at 11.2 kbit/s: one in 100 ms.
     let pacing = Pacing::Rate(Rate::from_bps(11_200));
     let mut script = Script::new(opener(BORN, paced(pacing)));
@@ -206,7 +207,7 @@ fn pacing_spaces_segments_and_wakes_no_one_in_vain() {
     script.expect(200, "P. 201+100 ack 1");
     // Nothing is left to pace: only the retransmission timer runs.
     assert_eq!(script.connection().next_timer(), Time::from_secs(1));
-    // A window that is open by less than a segment wakes no one before the persist timer.
+    // A window with less than a segment of room causes no wake-up before the persist timer.
     script.send(250, ". 1+0 ack 301 win 30");
     script.call(400, |connection| connection.write(100));
     script.expect_nothing(410);
@@ -222,7 +223,7 @@ fn pacing_spaces_segments_and_wakes_no_one_in_vain() {
 
 #[test]
 fn a_paced_sender_probes_a_closed_window() {
-    // The answer comes before the pacer would release the next segment.
+    // The acknowledgement arrives before the pacer would release the next segment.
     let pacing = Pacing::Rate(Rate::from_bps(1_120));
     let mut script = Script::new(opener(BORN, paced(pacing)));
     script.call(0, |connection| connection.write(200));

@@ -1,6 +1,6 @@
-//! What a time-lined connection makes of time stamps, and what it asks a peer whose window is
-//! closed: packets of one byte, sections 10..19, 20..29 and so on, the first of which is over after
-//! 100 ms and the others ten seconds later each.
+//! The time stamps of a time-lined connection, and its probes of a closed window: packets of one
+//! byte, sections 10..19, 20..29 and so on. The first expires after 100 ms, and each later one ten
+//! seconds after its predecessor.
 
 use comity_testkit::tcp::{Script, TIMELINED, fixed, listener, opener};
 use comity_transport::tcp::Config;
@@ -35,7 +35,7 @@ fn sent_over_the_jump() -> Script {
     script
 }
 
-/// The round trip that the next acknowledgement gives, and how many were taken.
+/// The round trip of the next acknowledgement, and the number of samples.
 fn sample(script: &Script, samples_before: u64) -> (u64, Option<Span>) {
     let connection = script.connection();
     let latest = connection.rtt().and_then(|rtt| rtt.latest());
@@ -43,10 +43,10 @@ fn sample(script: &Script, samples_before: u64) -> (u64, Option<Span>) {
     (taken, latest.filter(|_| taken > 0))
 }
 
-/// 14 arrives and its acknowledgement is held back; 20 arrives, and the receiver jumps and
-/// acknowledges both with the time stamp of the older, as RFC 7323 has it (section 4.3). It is of
-/// obsolete data, over which the acknowledgement was led by a jump: no round trip. An echo of what
-/// was sent at the jump or after it is one.
+/// 14 arrives and its acknowledgement is delayed. 20 arrives, and the receiver jumps and
+/// acknowledges both with the older time stamp, as in RFC 7323 (section 4.3). The stamp belongs to
+/// obsolete data, and a jump moved the acknowledgement: no round trip. An echo of data sent at the
+/// jump or after it is one.
 #[test]
 fn an_echo_from_before_a_jump_is_no_round_trip() {
     for (echo, expected) in [
@@ -63,8 +63,8 @@ fn an_echo_from_before_a_jump_is_no_round_trip() {
     }
 }
 
-/// Within obsolete data acknowledgements are TCP's, and their echoes round trips, and so they are
-/// within current data.
+/// Acknowledgements within obsolete data are TCP's, and their echoes are round trips. The same
+/// holds within current data.
 #[test]
 fn an_echo_beside_a_jump_is_a_round_trip_as_any() {
     let mut script = sent_over_the_jump();
@@ -79,10 +79,10 @@ fn an_echo_beside_a_jump_is_a_round_trip_as_any() {
     assert_eq!(sample(&script, before), (1, Some(Span::from_millis(49))));
 }
 
-/// 20 leaves for the second time in the place of 10. Without time stamps nothing is known of its
-/// round trip; with them the echo says which of the two arrived (RFC 7323, section 4).
+/// 20 leaves for the second time in the place of 10. Without time stamps its round trip is unknown;
+/// with them the echo identifies the transmission that arrived (RFC 7323, section 4).
 #[test]
-fn the_echo_tells_the_copies_of_a_pseudo_retransmission_apart() {
+fn the_echo_identifies_the_copies_of_a_pseudo_retransmission() {
     for (echo, millis) in [(101_001, 49), (104_001, 46)] {
         let mut script = sent_over_the_jump();
         for at in [102, 103, 104] {
@@ -100,25 +100,25 @@ fn the_echo_tells_the_copies_of_a_pseudo_retransmission_apart() {
     }
 }
 
-/// The receiver echoes the time stamp of the segment that made it jump, not that of what it had
-/// acknowledged before.
+/// The receiver echoes the time stamp of the segment that made it jump, not that of earlier
+/// acknowledged data.
 #[test]
-fn the_segment_that_leads_over_a_jump_is_the_one_that_is_echoed() {
+fn the_segment_that_causes_a_jump_is_echoed() {
     let mut script = Script::new(listener(STAMPED, fixed(10)));
     script.send(10, ". 10+1 ack 10 win 40 <ts 1/0 upd 10>");
     script.expect(10, ". 10+0 ack 11 <ts 10001/1>");
     // 11 to 14 are lost.
     script.send(110, ". 20+1 ack 10 win 40 <ts 101001/0 upd 20>");
     script.expect(110, ". 10+0 ack 21 <ts 110001/101001>");
-    // An old one, overtaken on its way, neither jumps nor is echoed.
+    // An old, reordered one neither jumps nor is echoed.
     script.send(120, ". 13+1 ack 10 win 40 <ts 2/0 upd 10>");
     script.expect(120, ". 10+0 ack 21 <ts 120001/101001>");
     let gaps = script.connection().gap_statistics();
     assert_eq!((gaps.jumps, gaps.gaps, gaps.bytes), (1, 1, 9));
 }
 
-/// The window is closed when the deadlines pass: the probe says how far the stream has gone, and
-/// the answer to it confirms that although the window stays closed.
+/// The window is closed when the deadlines pass. The probe carries the position of the stream, and
+/// its acknowledgement confirms it although the window stays closed.
 #[test]
 fn a_probe_of_a_closed_window_carries_seq_update() {
     let mut script = Script::new(opener(
@@ -138,10 +138,10 @@ fn a_probe_of_a_closed_window_carries_seq_update() {
         script.expect(0, &format!(". {number}+1 ack 10 <upd 10>"));
     }
     script.send(50, ". 10+0 ack 15 win 0");
-    // The timeout is a second, its floor. Nothing is over yet.
+    // The timeout is a second, its floor. Nothing has expired yet.
     script.expect(1_050, ". 14+0 ack 10 <upd 10>");
     script.send(1_100, ". 10+0 ack 15 win 0");
-    // After two seconds more the first section is over, after four more the second.
+    // Two seconds later the first section has expired, and four seconds later the second.
     script.expect(3_050, ". 14+0 ack 10 <upd 20>");
     script.send(3_100, ". 10+0 ack 20 win 0");
     script.expect(7_050, ". 14+0 ack 10 <upd 30>");
@@ -163,7 +163,8 @@ fn a_probe_of_a_closed_window_carries_seq_update() {
     );
 }
 
-/// The other end of the same: the probe makes it jump, and it says so, window or not.
+/// The other end of the same connection: the probe makes it jump, and it acknowledges that with any
+/// window.
 #[test]
 fn a_receiver_with_a_closed_window_follows_the_probe() {
     let five = Config {

@@ -1,11 +1,11 @@
-//! What a time-lined connection does at the edges: of the number space, of its memory, of what a
-//! peer may say.
+//! A time-lined connection at the limits of the number space, of its memory, and of a peer's
+//! statements.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use comity_congestion::recovery::RecoveryConfig;
-use comity_congestion::{Ack, Answered, Controller, Decision, Loss, Pacing, Phase, Timeout};
+use comity_congestion::{Controller, Decision, Event, InOrderAck, Needs, Pacing, Phase};
 use comity_testkit::tcp::{
     Pair, Path, Script, Side, TIMELINED, fixed, listener, opener, parse, reno,
 };
@@ -13,7 +13,7 @@ use comity_transport::tcp::timeline::{DeadlineClock, Piece, TimelineConfig};
 use comity_transport::tcp::{Config, Connection, State};
 use comity_units::{Bytes, Span, Time};
 
-/// A receiver that announces nothing of its own accord.
+/// A receiver that sends no announcements of its own.
 fn receiver() -> Script {
     Script::new(listener(
         Config {
@@ -24,7 +24,7 @@ fn receiver() -> Script {
     ))
 }
 
-/// The segment arrives, and what it is answered with is lost.
+/// The segment arrives, and its acknowledgement is lost.
 fn feed(connection: &mut Connection, line: &str) {
     let segment = parse(line).unwrap_or_else(|error| panic!("{error}"));
     connection.on_segment(Time::from_millis(1), &segment);
@@ -36,7 +36,7 @@ fn read_all(connection: &mut Connection) -> Vec<Piece> {
 }
 
 #[test]
-fn a_stream_that_jumped_once_goes_on_for_more_than_the_number_space() {
+fn a_stream_that_jumped_once_continues_beyond_the_number_space() {
     let large = Config {
         mss: 1 << 27,
         receive_buffer: Bytes::new(1 << 29),
@@ -58,7 +58,7 @@ fn a_stream_that_jumped_once_goes_on_for_more_than_the_number_space() {
             sender.write(total);
         });
         assert!(pair.drive(Time::from_secs(3_000)));
-        // The FIN carries nothing but `seq_update`, as an empty acknowledgement does.
+        // The FIN carries only `seq_update`, as an empty acknowledgement does.
         pair.call(Side::A, Connection::close);
         pair.drive(Time::from_secs(4_000));
         pair.call(Side::B, Connection::close);
@@ -70,7 +70,7 @@ fn a_stream_that_jumped_once_goes_on_for_more_than_the_number_space() {
 }
 
 #[test]
-fn what_leads_further_than_any_sender_reaches_is_not_followed() {
+fn updates_beyond_the_reach_of_any_sender_are_ignored() {
     const FARTHEST: u32 = 1 << 30;
     for (beyond, is_followed) in [(0, true), (1, false)] {
         let expected = 10 + FARTHEST + beyond;
@@ -96,7 +96,7 @@ fn what_leads_further_than_any_sender_reaches_is_not_followed() {
 }
 
 #[test]
-fn no_peer_makes_a_receiver_remember_ever_more_voids() {
+fn a_receiver_remembers_a_limited_number_of_voids() {
     let mut connection = listener(TIMELINED, fixed(10));
     let mut most = 0;
     for void in 0..20_000_u32 {
@@ -106,7 +106,7 @@ fn no_peer_makes_a_receiver_remember_ever_more_voids() {
         most = most.max(connection.heap_memory());
     }
     assert!(most < 40_000, "{most} bytes");
-    // What is left out is named again when its turn comes.
+    // A forgotten void is named again later.
     feed(&mut connection, ". 40013+1 ack 10 win 40 <upd 40013>");
     let gap = Piece::Gap {
         offset: 0,
@@ -139,10 +139,10 @@ fn no_peer_fills_more_than_the_buffer_behind_voids() {
 
 #[test]
 fn a_segment_beyond_the_window_makes_nothing_jump() {
-    // 40 bytes from 10 on are offered: 50 is the last number that a segment may have.
+    // 40 bytes from 10 on are offered: 50 is the last number of an acceptable segment.
     for (number, jumps) in [(51, 0), (90, 0), (50, 1)] {
         let mut script = receiver();
-        // 11 to 19 arrive, so that a jump to 20 leaves one number out and moves the edge to 51.
+        // 11 to 19 arrive, so a jump to 20 skips one number and moves the edge to 51.
         script.send(1, ". 11+9 ack 10 win 40 <upd 10>");
         script.expect(1, ". 10+0 ack 10");
         script.send(2, &format!(". {}+0 ack 10 win 40 <upd 20>", number + 1));
@@ -152,14 +152,14 @@ fn a_segment_beyond_the_window_makes_nothing_jump() {
             "{number}"
         );
     }
-    // Right behind its own jump it is within the window that holds then.
+    // Right behind its own jump, it is within the window after the jump.
     let mut script = receiver();
     script.send(1, ". 1000+1 ack 10 win 40 <upd 1000>");
     script.expect(1, ". 10+0 ack 1001");
 }
 
 #[test]
-fn what_comes_behind_two_voids_is_kept_though_the_first_is_not_known() {
+fn data_after_two_voids_is_kept_although_the_first_is_unknown() {
     let mut script = receiver();
     script.call(0, |end| {
         end.write_section(5, Time::from_secs(100))
@@ -185,32 +185,43 @@ fn what_comes_behind_two_voids_is_kept_though_the_first_is_not_known() {
     assert_eq!(script.connection().delivered(), 40);
 }
 
-/// Lets ten bytes be outstanding and counts the answers.
+/// Allows ten outstanding bytes and counts the reported packets.
 #[derive(Debug)]
 struct Asking(Arc<AtomicU64>);
 
-impl Controller for Asking {
-    fn on_ack(&mut self, _: &Ack) {}
-    fn on_loss(&mut self, _: &Loss) {}
-    fn on_timeout(&mut self, _: &Timeout) {}
-    fn on_in_order_ack(&mut self, answered: &Answered) {
+impl Asking {
+    fn on_in_order_ack(&mut self, answered: &InOrderAck) {
         self.0.store(answered.number.get(), Ordering::Relaxed);
     }
+}
+
+impl Controller for Asking {
+    fn on_event(&mut self, event: Event<'_>) {
+        match event {
+            Event::InOrderAck(ack) => self.on_in_order_ack(ack),
+            _ => {}
+        }
+    }
+
     fn decision(&self) -> Decision {
         Decision {
             window: Bytes::new(10),
             pacing: Pacing::Unpaced,
-            ssthresh: None,
             phase: Phase::Steady,
+            ..Decision::default()
         }
     }
-    fn needs_in_order_acks(&self) -> bool {
-        true
+
+    fn needs(&self) -> Needs {
+        Needs {
+            in_order_acks: true,
+            ..Needs::default()
+        }
     }
 }
 
 #[test]
-fn an_acknowledgement_that_only_follows_a_jump_answers_no_packet() {
+fn an_acknowledgement_that_only_follows_a_jump_reports_no_packet() {
     let answered = Arc::new(AtomicU64::new(0));
     let config = Config {
         timeline: Some(TimelineConfig::PAPER),
@@ -243,7 +254,7 @@ fn an_acknowledgement_that_only_follows_a_jump_answers_no_packet() {
 }
 
 #[test]
-fn a_replacement_is_not_repeated_for_the_next_loss() {
+fn a_replacement_is_not_retransmitted_for_the_next_loss() {
     let config = Config {
         recovery: RecoveryConfig::SACK,
         sack: true,
@@ -273,10 +284,10 @@ fn a_replacement_is_not_repeated_for_the_next_loss() {
     );
 }
 
-/// 10 is lost twice and obsolete when a timeout gives 10 to 14 up. The peer holds 11 to 14: they
-/// take the room that it offered, and what is missing makes room for one more.
+/// 10 is lost twice and obsolete when a timeout gives 10 to 14 up. The peer has 11 to 14, which use
+/// the room that it offered. The missing byte makes room for one more.
 #[test]
-fn what_arrived_of_what_is_given_up_takes_room_in_the_window() {
+fn given_up_data_that_arrived_uses_the_window() {
     for blind_spot in [true, false] {
         let config = Config {
             receive_buffer: Bytes::new(5),
@@ -310,12 +321,12 @@ fn what_arrived_of_what_is_given_up_takes_room_in_the_window() {
     }
 }
 
-/// Of 10 to 14 a timeout takes all for lost, and the deadline passes when 10 to 12 were
-/// retransmitted. Where every loss is to be seen, the peer is not told to give up 11 and 12, which
-/// are under way: until they are acknowledged, what it offered ends at 15. Of 13 and 14, which the
-/// timeout answered for, it is told as soon as nothing lies before them.
+/// A timeout marks 10 to 14 as lost, and the deadline passes after 10 to 12 were retransmitted.
+/// Without the blind spot the sender does not yet report 11 and 12, which are in flight, as given
+/// up. Until they are acknowledged, the peer's offer ends at 15. The timeout answered the loss of
+/// 13 and 14, which are reported as soon as nothing lies before them.
 #[test]
-fn what_is_not_sent_again_after_a_timeout_is_given_up_when_its_turn_comes() {
+fn data_not_retransmitted_after_a_timeout_is_given_up_in_sequence() {
     let config = Config {
         receive_buffer: Bytes::new(5),
         timeline: Some(TimelineConfig {
@@ -340,7 +351,7 @@ fn what_is_not_sent_again_after_a_timeout_is_given_up_when_its_turn_comes() {
     script.expect(1_100, ". 12+1 ack 10 <upd 10>");
     script.expect_nothing(1_200);
     assert_eq!(script.connection().in_flight(), 2, "11 and 12");
-    // The peer's application reads nothing, so that its window stays where it ends.
+    // The peer's application reads nothing, so its window edge stays.
     script.send(1_300, ". 10+0 ack 12 win 3");
     script.expect_nothing(1_309);
     assert_eq!(script.connection().in_flight(), 1, "12");
@@ -350,10 +361,10 @@ fn what_is_not_sent_again_after_a_timeout_is_given_up_when_its_turn_comes() {
     script.expect_nothing(1_400);
 }
 
-/// The lifetime timer follows the oldest data. The acknowledgement of that makes it expire for 11,
-/// and lets 13 be sent, the time of which is over as well, with 12 between them that has none.
+/// The lifetime timer follows the oldest data. Its acknowledgement makes the timer expire for 11,
+/// and releases 13, which has expired as well; between them, 12 has no deadline.
 #[test]
-fn what_is_over_behind_current_data_is_not_sent_when_the_lifetime_timer_expires() {
+fn expired_data_behind_current_data_is_not_sent_at_the_lifetime_timer() {
     let mut script = Script::new(opener(TIMELINED, fixed(3)));
     script.call(0, |sender| {
         let never = Time::MAX;
@@ -378,7 +389,7 @@ fn what_is_over_behind_current_data_is_not_sent_when_the_lifetime_timer_expires(
 }
 
 #[test]
-fn a_younger_jump_does_not_wait_for_the_notice_of_an_older_one() {
+fn a_later_jump_does_not_wait_for_the_notice_of_an_earlier_one() {
     let mut script = Script::new(opener(TIMELINED, fixed(10)));
     script.call(0, |sender| {
         sender
@@ -399,8 +410,8 @@ fn a_younger_jump_does_not_wait_for_the_notice_of_an_older_one() {
     }
     script.call(9_000, over);
     script.expect_nothing(9_500);
-    // The last one is answered: the younger jump is told at once, and again after the first
-    // time-out.
+    // The last notice is acknowledged: the later jump is reported at once, and again after the
+    // first timeout.
     script.send(9_600, ". 10+0 ack 16 win 40");
     script.expect(9_600, ". 10+0 ack 10 <upd 21>");
     script.expect(10_600, ". 10+0 ack 10 <upd 21>");
@@ -426,7 +437,7 @@ fn sections_without_bytes_take_no_memory() {
 }
 
 #[test]
-fn what_is_repeated_after_its_time_is_counted() {
+fn late_retransmissions_are_counted() {
     let mut script = Script::new(opener(TIMELINED, fixed(10)));
     script.call(0, |sender| {
         sender
@@ -505,11 +516,11 @@ fn a_deadline_at_the_receiver_ends_half_a_round_trip_earlier_at_the_sender() {
     }
 }
 
-/// What was sent in the room of the bytes that a deadline took ends in the middle of a segment, and
-/// is the one thing that is missing: it is sent once after a timeout, and again as it was after the
-/// next, though no whole segment fits and all that is outstanding beside it has arrived.
+/// A short segment is missing alone: its size is the room that a deadline freed. It is sent once
+/// after a timeout, and again unchanged after the next. No whole segment fits then, although all
+/// other outstanding data has arrived.
 #[test]
-fn the_rest_of_a_window_is_sent_again_though_it_is_less_than_a_segment() {
+fn the_rest_of_a_window_is_retransmitted_though_it_is_less_than_a_segment() {
     let config = Config {
         mss: 10,
         recovery: RecoveryConfig::SACK,
@@ -530,9 +541,9 @@ fn the_rest_of_a_window_is_sent_again_though_it_is_less_than_a_segment() {
     }
     script.send(100, ". 10+0 ack 10 win 40 <sack 12-42>");
     script.expect(100, ". 10+2 ack 10 <upd 10>");
-    // Of the offer up to 50, the deadline gives the two bytes back.
+    // Of the offer up to 50, the deadline frees two bytes.
     script.expect(1_100, ". 42+10 ack 10 <upd 12>");
-    // It came without its option, so that the peer took what it had offered and no more.
+    // It arrived without its option, so the peer accepted only its own offer.
     script.send(1_200, ". 10+0 ack 10 win 40 <sack 12-50>");
     script.expect(3_100, ". 50+2 ack 10 <upd 12>");
     script.send(3_200, ". 10+0 ack 52 win 40");
@@ -540,8 +551,8 @@ fn the_rest_of_a_window_is_sent_again_though_it_is_less_than_a_segment() {
 }
 
 /// A sender with ten packets outstanding and the blind spot. 10 to 19 leave at once, and their
-/// deadline passes before the acknowledgements of those up to `lost` come, for each of which one of
-/// the packets from 20 on leaves; `lost` is lost.
+/// deadline passes before the acknowledgements of those up to `lost` arrive. Each of these releases
+/// one of the packets from 20 on; `lost` is lost.
 fn before_a_jump(recovery: RecoveryConfig, lost: u64, current: u64) -> Script {
     let config = Config {
         recovery,
@@ -590,16 +601,16 @@ fn behind_a_jump_in_a_recovery_one_packet_leaves_for_one() {
         }
         script.expect_nothing(at);
     };
-    // 16 to 19 arrive: with the third the recovery begins, and 20 stands for 15. The places up to
+    // 16 to 19 arrive: with the third the recovery begins, and 20 replaces 15. The places up to
     // 15 + 10 + 3 are free, of which one acknowledgement fills two.
     repeats(&mut script, 111, 15, &[]);
     repeats(&mut script, 112, 15, &[]);
     repeats(&mut script, 113, 15, &[20, 25, 26]);
     repeats(&mut script, 114, 15, &[27, 28]);
-    // 20 arrives. Its acknowledgement takes the six packets 15 to 20 off an inflation of four: from
-    // 21 on ten places are free, and eight packets are outstanding.
+    // 20 arrives. Its acknowledgement subtracts the six packets 15 to 20 from an inflation of four:
+    // from 21 on ten places are free, and eight packets are outstanding.
     repeats(&mut script, 121, 21, &[29, 30]);
-    // 21 and 22 were in flight: they name no hole, and each lets one out.
+    // 21 and 22 were in flight: they name no hole, and each releases one.
     repeats(&mut script, 122, 22, &[31]);
     repeats(&mut script, 123, 23, &[32]);
     // 24, the second 20 and 25 arrive: 23 is lost.
@@ -611,7 +622,7 @@ fn behind_a_jump_in_a_recovery_one_packet_leaves_for_one() {
     assert_eq!(statistics.retransmitted, 2, "20 and 23");
 }
 
-/// 13 and 21 are lost, and 22 is the last packet: behind the jump it and the second 20 make two
+/// 13 and 21 are lost, and 22 is the last packet: behind the jump, 22 and the second 20 make two
 /// duplicates.
 #[test]
 fn a_hole_behind_a_jump_with_too_few_packets_after_it_waits_for_the_timeout() {
@@ -630,15 +641,16 @@ fn a_hole_behind_a_jump_with_too_few_packets_after_it_waits_for_the_timeout() {
         script.send(at, ". 10+0 ack 21 win 40");
     }
     script.expect_nothing(1_120);
-    // A second after the acknowledgement that was new.
+    // A second after the last advancing acknowledgement.
     script.expect(1_121, ". 21+1 ack 10 <upd 20>");
     script.expect(1_121, "P. 22+1 ack 10 <upd 20>");
     let statistics = script.connection().statistics();
     assert_eq!((statistics.fast_retransmits, statistics.timeouts), (1, 1));
 }
 
-/// 15, 21 and 23 are lost, and packets are counted: ten less the three that arrived when the
-/// recovery begins. As in ns-2 the first that is retransmitted, here 20 in the place of 15, is not.
+/// 15, 21 and 23 are lost, and packets are counted: ten minus the three that arrived when the
+/// recovery begins. As in ns-2, the first retransmission, here 20 in the place of 15, does not
+/// count.
 #[test]
 fn the_counted_pipe_loses_two_packets_with_a_repair_and_one_with_another_acknowledgement() {
     let mut script = before_a_jump(RecoveryConfig::SACK_NS2, 15, 100);
@@ -656,7 +668,7 @@ fn the_counted_pipe_loses_two_packets_with_a_repair_and_one_with_another_acknowl
     answer(114, "ack 15 win 40 <sack 16-20>", &[25, 26, 27, 28]);
     // 20 arrives, and the receiver jumps: that repairs nothing, and one packet has left.
     answer(121, "ack 21 win 40", &[29]);
-    // The holes come before new data.
+    // Holes precede new data.
     answer(122, "ack 21 win 40 <sack 22-23>", &[21]);
     answer(123, "ack 21 win 40 <sack 24-25,22-23>", &[23]);
     // The second 21 arrives: it has left the pipe, and so has the first.

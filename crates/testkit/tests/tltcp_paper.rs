@@ -11,7 +11,7 @@ use comity_units::{Bytes, SeqNo, Span, Time};
 
 const D1: u64 = 100;
 
-/// Gives `count` sections of ten bytes: the first is over at `D1`, the others ten seconds later.
+/// Submits `count` sections of ten bytes: the first expires at `D1`, the others ten seconds later.
 fn give(connection: &mut Connection, count: u64) {
     for section in 0..count {
         let deadline = Time::from_millis(D1 + section * 10_000);
@@ -19,7 +19,7 @@ fn give(connection: &mut Connection, count: u64) {
     }
 }
 
-/// A sender whose peer's window lets 10 to 14 pass until `D1`, and nothing of 15 to 19.
+/// A sender whose peer's window admits 10 to 14 until `D1`, and nothing of 15 to 19.
 fn sent_10_to_14(config: Config, window: u64) -> Script {
     let five = Config {
         receive_buffer: Bytes::new(5),
@@ -44,7 +44,7 @@ fn section_5_2_after_14_comes_20() {
     assert_eq!((statistics.jumps, statistics.expired), (1, 1));
     assert_eq!(statistics.discarded_bytes, 5, "15 to 19");
     assert_eq!(statistics.obsolete_bytes, 5, "10 to 14");
-    // The lifetime timer stands at the second section's deadline; the first retransmission is due
+    // The lifetime timer is set to the second section's deadline; the first retransmission is due
     // earlier.
     assert!(script.connection().next_timer() <= Time::from_millis(D1 + 10_000));
 }
@@ -88,7 +88,7 @@ fn section_5_5_the_same_after_a_timeout() {
     let mut script = sent_10_to_14(TIMELINED, 5);
     script.expect(1_000, ". 20+1 ack 10 <upd 20>");
     let statistics = script.connection().timeline_statistics().unwrap();
-    // Everything outstanding is given up, so the window of five takes four more.
+    // Everything outstanding is given up, so the window of five admits four more.
     assert_eq!(statistics.pseudo_retransmissions, 0);
     for number in 21..25 {
         script.expect(1_000, &format!(". {number}+1 ack 10 <upd 20>"));
@@ -111,15 +111,15 @@ fn figure_3_a_packet_sent_before_is_pseudo_retransmitted_and_never_timed() {
     let statistics = script.connection().timeline_statistics().unwrap();
     assert_eq!(statistics.pseudo_retransmissions, 1);
     assert_eq!(statistics.replacements, 0);
-    // The acknowledgement of 20 comes; which of the two it answers is not known.
+    // The acknowledgement of 20 arrives, and may refer to either transmission.
     script.send(D1 + 50, ". 10+0 ack 21 win 10");
     let after = script.connection().statistics();
     assert_eq!(after.rtt_samples, before.rtt_samples);
     assert_eq!(after.retransmitted, 1);
 }
 
-/// Reno with a window of ten, of which 10 to 14 leave before `D1` and 20 to 24 after it, over a
-/// path that loses 10 and 14. Returns how often the window was reduced, and the transcript.
+/// Reno with a window of ten. 10 to 14 leave before `D1` and 20 to 24 after it, over a path that
+/// loses 10 and 14. Returns the number of window reductions, and the transcript.
 fn two_losses(timeline: Option<TimelineConfig>, recovery: RecoveryConfig) -> (u32, Pair) {
     let config = Config {
         timeline,
@@ -134,7 +134,7 @@ fn two_losses(timeline: Option<TimelineConfig>, recovery: RecoveryConfig) -> (u3
         Path::losing(delay, &[10, 14]),
         Path::new(delay),
     );
-    // The application has no more than five bytes of the first section ready.
+    // The application has at most five bytes of the first section ready.
     pair.call(Side::A, |sender| {
         sender
             .write_section(5, Time::from_millis(D1))
@@ -153,7 +153,7 @@ fn two_losses(timeline: Option<TimelineConfig>, recovery: RecoveryConfig) -> (u3
 }
 
 #[test]
-fn figure_4_the_second_loss_goes_unseen() {
+fn figure_4_the_second_loss_goes_undetected() {
     let reno = RecoveryConfig::RENO;
     let (tltcp, pair) = two_losses(Some(TimelineConfig::PAPER), reno);
     assert_eq!(tltcp, 1, "\n{}", pair.transcript());
@@ -162,7 +162,7 @@ fn figure_4_the_second_loss_goes_unseen() {
 }
 
 #[test]
-fn without_the_blind_spot_losses_are_seen_as_tcp_sees_them() {
+fn without_the_blind_spot_losses_are_detected_as_by_tcp() {
     let open = TimelineConfig {
         blind_spot: false,
         ..TimelineConfig::PAPER
@@ -177,8 +177,8 @@ fn without_the_blind_spot_losses_are_seen_as_tcp_sees_them() {
         assert_eq!(tltcp, tcp, "{recovery:?}\n{}", mine.transcript());
         let statistics = mine.end(Side::A).timeline_statistics().unwrap();
         let answers = statistics.pseudo_retransmissions + statistics.replacements;
-        // Reno finds the second loss by a timeout, which begins again and answers no loss of its
-        // own.
+        // Reno detects the second loss by a timeout, which restarts sending and answers no loss of
+        // its own.
         let expected = if recovery == RecoveryConfig::RENO {
             1
         } else {
@@ -200,9 +200,9 @@ fn nothing_obsolete_is_sent_after_the_deadline() {
     assert_eq!(pair.records().iter().find(is_late), None);
 }
 
-/// A receiver to which 10, 11 and 13 came.
+/// A receiver that has 10, 11 and 13.
 fn receiver_of_10_11_13() -> Script {
-    // With larger segments, reading one by one is not worth an announcement.
+    // With larger segments, single-byte reads are not worth an announcement.
     let large = Config {
         mss: 20,
         ..TIMELINED
@@ -236,7 +236,7 @@ const fn gap(offset: u64, length: u64) -> Piece {
 fn the_receiver_jumps_and_reads_data_and_gaps_in_order() {
     let mut script = receiver_of_10_11_13();
     assert_eq!(pieces(&mut script, 20), [data(0, 2)]);
-    // 21 says that nothing below 20 will come, and is itself ahead of its turn.
+    // 21 announces that nothing below 20 will arrive, and is out of order itself.
     script.send(21, ". 21+1 ack 10 win 40 <upd 20>");
     script.expect(21, ". 10+0 ack 20");
     assert_eq!(pieces(&mut script, 22), [gap(2, 1), data(3, 1), gap(4, 6)]);
@@ -268,7 +268,7 @@ fn an_old_update_and_old_data_change_nothing() {
 }
 
 #[test]
-fn a_void_is_passed_over_and_what_is_missing_before_it_is_waited_for() {
+fn a_void_is_passed_over_but_missing_data_before_it_is_expected() {
     let mut script = receiver_of_10_11_13();
     script.send(21, ". 20+1 ack 10 win 40 <upd 10/14-20>");
     script.expect(21, ". 10+0 ack 12");
@@ -284,10 +284,10 @@ fn a_void_is_passed_over_and_what_is_missing_before_it_is_waited_for() {
 #[test]
 fn updates_that_contradict_their_segment_or_are_no_answer_are_ignored() {
     for line in [
-        // Data below what the update says, and within the void that it names.
+        // Data below the update, and within the void that it names.
         ". 14+1 ack 10 win 40 <upd 20>",
         ". 15+1 ack 10 win 40 <upd 10/14-20>",
-        // It acknowledges what was never sent.
+        // It acknowledges unsent data.
         ". 20+1 ack 50 win 40 <upd 20>",
     ] {
         let mut script = receiver_of_10_11_13();

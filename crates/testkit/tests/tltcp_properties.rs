@@ -1,5 +1,5 @@
-//! What holds for a time-lined stream whatever the path does: it is tiled by data and gaps, it
-//! comes to its end, and towards the network it keeps to the window.
+//! Properties of a time-lined stream on any path: data and gaps tile it, it ends, and it stays
+//! within the window.
 
 use std::cell::RefCell;
 
@@ -69,7 +69,7 @@ fn configs() -> impl Strategy<Value = Config> {
         })
 }
 
-/// Every controller that drives a byte sequence: each of them can be time-lined.
+/// Every controller that drives a byte sequence; each can be time-lined.
 fn laws() -> impl Strategy<Value = &'static Row> {
     let rows: Vec<_> = TABLE.iter().filter(|row| row.drives_tcp()).collect();
     assert!(rows.len() >= 7, "{rows:?}");
@@ -81,23 +81,23 @@ fn laws_and_variants() -> impl Strategy<Value = (&'static Row, Parameters)> {
     laws().prop_flat_map(|row| (Just(row), prop::sample::select(variants(row))))
 }
 
-/// Those that do not see how large packets are, of which the option is a part: Libra measures
-/// capacity by them, and the controller for media and BBR take as long for them as their rates say.
+/// Controllers that ignore the size of packets, which includes the option. Libra measures capacity
+/// by it, and the controller for media and BBR derive durations from it.
 fn blind_laws() -> impl Strategy<Value = &'static Row> {
     laws().prop_filter("sees the size of packets", |row| {
         !["libra", "steady", "bbr", "bbr3"].contains(&row.name)
     })
 }
 
-/// Those that do not go by round trips, of which a time-lined flow measures fewer: none by obsolete
-/// data.
+/// Controllers that do not depend on round trips. A time-lined flow measures fewer: none with
+/// obsolete data.
 fn clocked_laws() -> impl Strategy<Value = &'static Row> {
     blind_laws().prop_filter("goes by round trips", |row| row.name != "vegas")
 }
 
-/// Those that begin again where everything outstanding is taken for lost. Otherwise the
-/// acknowledgement of the first hole goes over what was retransmitted and is still under way, and a
-/// window more leaves. BBR takes its window up again behind a recovery.
+/// Controllers that restart when everything outstanding is marked lost. Otherwise the
+/// acknowledgement of the first hole passes retransmissions still in flight, and one more window
+/// leaves. BBR restores its window after a recovery.
 fn restarting_laws() -> impl Strategy<Value = &'static Row> {
     laws().prop_filter("keeps its window", |row| {
         !["fixed", "real", "bbr", "bbr3"].contains(&row.name)
@@ -114,8 +114,7 @@ fn setup() -> Setup {
     }
 }
 
-/// Sender and receiver of this controller, the receiver with the controller's half where it has
-/// one.
+/// Sender and receiver of this controller; the receiver has the controller's half if one exists.
 fn ends(config: Config, law: &Row, parameters: &Parameters) -> [Connection; 2] {
     let config = Config {
         metered: law.has_meter(),
@@ -144,7 +143,7 @@ fn chaos() -> impl Strategy<Value = Chaos> {
     vec(fate, 0..60).prop_map(Chaos)
 }
 
-/// Of the first few hundred each with this probability, and no other fate.
+/// Loses each of the first few hundred with this probability, without other fates.
 fn losses(share: f64) -> impl Strategy<Value = Chaos> {
     vec(prop::bool::weighted(share), 0..400).prop_map(|losses| {
         let fate = |lost| if lost { Fate::Lost } else { Fate::Arrives };
@@ -152,7 +151,7 @@ fn losses(share: f64) -> impl Strategy<Value = Chaos> {
     })
 }
 
-/// A section: when it is given, of how many bytes, and when it is over.
+/// A section: its submission time, length and deadline.
 #[derive(Clone, Copy, Debug)]
 struct Given {
     at: Time,
@@ -186,7 +185,7 @@ fn sections() -> impl Strategy<Value = Vec<Given>> {
     })
 }
 
-/// Runs the sections over the path; the pair at the end, and whether it came to rest.
+/// Runs the sections over the path; returns the final pair, and whether it became idle.
 fn play(
     (config, law): (Config, &Row),
     given: &[Given],
@@ -203,7 +202,7 @@ fn play(
     )
 }
 
-/// The same with a look at each transmission.
+/// The same with a check of each transmission.
 fn play_checked(
     check: fn(&Connection, &Record),
     (config, law, parameters): (Config, &Row, &Parameters),
@@ -234,8 +233,7 @@ fn play_checked(
     (pair, quiet)
 }
 
-/// As long as nothing was lost, no more places are outstanding than the window and limited transmit
-/// allow.
+/// Without losses, at most as many places are outstanding as the window and limited transmit allow.
 fn the_logical_window_is_kept(connection: &Connection, record: &Record) {
     let statistics = connection.statistics();
     let is_undisturbed = statistics.fast_retransmits == 0 && statistics.timeouts == 0;
@@ -250,8 +248,8 @@ fn the_logical_window_is_kept(connection: &Connection, record: &Record) {
 }
 
 thread_local! {
-    /// The congestion windows under which data left, and how often the retransmission timer had
-    /// expired.
+    /// The congestion windows at departures of data, and the number of expiries of the
+    /// retransmission timer.
     static WINDOWS: RefCell<Vec<(u64, u32)>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -263,15 +261,16 @@ fn note_window(connection: &Connection, record: &Record) {
     }
 }
 
-/// Conservation of packets, in recovery and out of it: nothing is known of what left within the
-/// last round trip, so that all of it that no cumulative acknowledgement covers, sent for the first
-/// time, again, or in the place of something obsolete, is in flight by any sender's account, and
-/// fits into the largest window in force meanwhile. Whatever else that account takes from the
-/// flight or adds to the window, as duplicates, selective acknowledgements and
-/// pseudo-retransmissions tell, is older. On top come limited transmit (two segments), and what a
-/// recovery sends whatever the window: the first hole, the next one with a partial acknowledgement,
-/// and a rescue. A timeout, which may come while answers do, takes what is in flight for lost and
-/// what is heard of it for answers to what it sends again: two round trips are left out behind it.
+/// Conservation of packets, in recovery and out of it. The sender has no information about packets
+/// sent within the last round trip. All of them that no cumulative acknowledgement covers are
+/// therefore in flight: first transmissions, retransmissions, and replacements of obsolete packets.
+/// They fit into the largest window in force meanwhile. Duplicates, selective acknowledgements and
+/// pseudo-retransmissions that change the sender's account concern older packets.
+///
+/// Two additions apply: limited transmit (two segments), and packets that a recovery sends with any
+/// window (the first hole, the next one with a partial acknowledgement, and a rescue). A timeout
+/// during arriving acknowledgements marks packets in flight as lost, and attributes their
+/// acknowledgements to its retransmissions: the check skips two round trips after it.
 fn assert_a_round_trip_holds_a_window(
     pair: &Pair,
     windows: &[(u64, u32)],
@@ -324,16 +323,15 @@ fn assert_a_round_trip_holds_a_window(
 
 const SLACK: u64 = 5;
 
-/// No payload goes beyond what the peer offered, in places: numbers without the jumps, which are
-/// read off the wire as what was never sent. What is given up towards the peer is as good as
-/// acknowledged.
+/// No payload exceeds the peer's offer, in places: numbers without the jumps, which appear on the
+/// wire as numbers never sent. Data given up towards the peer counts as acknowledged.
 fn assert_the_window_is_kept(pair: &Pair, config: &Config) -> Result<(), TestCaseError> {
     let first = config.initial_sequence + 1;
     let offset = |number: SeqNo| i64::from(number.distance_from(first)).max(0);
-    // Where it jumped: the numbers of the first byte never sent, and of the one behind.
+    // The jumps: the first number never sent, and the number after the last.
     let mut jumps: Vec<(i64, i64)> = Vec::new();
     let mut highest = 0;
-    // Born established, both know each other's buffer.
+    // Started established, both know each other's buffer.
     let buffer = config.receive_buffer.get() as i64;
     let mut edge = (!config.handshake).then_some(buffer);
     let mut widest = edge.unwrap_or(0);
@@ -384,7 +382,7 @@ fn assert_the_window_is_kept(pair: &Pair, config: &Config) -> Result<(), TestCas
     Ok(())
 }
 
-/// By how many bits a receiver shifts its windows.
+/// The shift of a receiver's windows in bits.
 fn pair_scale(config: &Config) -> u8 {
     let buffer = config.receive_buffer.get();
     (0..14)
@@ -392,8 +390,8 @@ fn pair_scale(config: &Config) -> u8 {
         .unwrap_or(14)
 }
 
-/// The section of each byte that a segment carries is not over, where deadlines are at the sender:
-/// where they are in order always, and otherwise when it is sent for the first time.
+/// The section of each byte in a segment is current, if deadlines are at the sender: always with
+/// ascending deadlines, and otherwise at its first transmission.
 fn assert_nothing_obsolete(
     pair: &Pair,
     given: &[Given],
@@ -431,7 +429,7 @@ fn assert_nothing_obsolete(
     Ok(())
 }
 
-/// What was sent last up to a moment, and next.
+/// The last transmissions up to a moment, and the next ones.
 fn before(pair: &Pair, at: Time) -> String {
     let records = pair.records();
     let up_to = records.partition_point(|record| record.at <= at);
@@ -443,15 +441,13 @@ fn is_data(record: &Record) -> bool {
     record.from == Side::A && record.segment.payload > 0
 }
 
-/// When a time-lined flow and TCP may begin to go their own ways, by what is seen of one of them on
-/// the wire:
-/// * something may be known of a packet that was lost while another was missing. The packet that
-///   takes the place of the first is one more behind the second, while TCP's repetition is one
-///   before it;
-/// * something is retransmitted that is lost, or that was sent at a moment at which no
-///   acknowledgement arrives, after a timeout;
-/// * the lowest current packet, with which the loss of an obsolete one is answered, was lost
-///   itself: one answer mends both.
+/// When a time-lined flow and TCP may begin to differ, by the segments of one of them on the wire:
+/// * the sender may have information about a packet that was lost while another was missing. Its
+///   replacement is one more packet behind the second, while TCP's retransmission is one before it;
+/// * a retransmission is lost, or was sent after a timeout at a moment without an arriving
+///   acknowledgement;
+/// * the lowest current packet, which answers the loss of an obsolete one, was lost itself: one
+///   answer repairs both.
 fn parting(pair: &Pair, delay: u64) -> Time {
     let delay = Span::from_millis(delay);
     let mut parting = Time::MAX;
@@ -492,7 +488,7 @@ fn parting(pair: &Pair, delay: u64) -> Time {
 }
 
 proptest! {
-    /// Gaps and data tile the stream, nothing obsolete leaves, and both ends close.
+    /// Gaps and data tile the stream, no obsolete data leaves, and both ends close.
     #[test]
     fn gaps_and_data_tile_the_stream_and_all_comes_to_an_end(
         config in configs(),
@@ -525,7 +521,7 @@ proptest! {
         let receiver = pair.end(Side::B);
         prop_assert_eq!(receiver.gap_statistics().bytes, gaps);
         prop_assert_eq!(receiver.delivered(), total - gaps);
-        // What was never sent is missing; of what was sent, at most what was obsolete is.
+        // All unsent data is missing; of the sent data, at most the obsolete part is.
         let statistics = pair.end(Side::A).timeline_statistics().unwrap();
         prop_assert!(gaps >= statistics.discarded_bytes);
         prop_assert!(gaps <= statistics.discarded_bytes + statistics.obsolete_bytes);
@@ -560,9 +556,9 @@ proptest! {
         prop_assert_eq!(sent(&mine), sent(&tcp));
     }
 
-    /// Whatever is lost on either way, with any controller and blind spot, under Tahoe, Reno and
-    /// RFC 6675: what leaves in a round trip is no more than TCP would have in flight. Where
-    /// nothing has a deadline the same is asked of TCP, with every recovery.
+    /// Whatever is lost in either direction, with any controller and blind spot, under Tahoe, Reno
+    /// and RFC 6675: at most as much leaves in a round trip as TCP would have in flight. Without
+    /// deadlines the same holds for TCP, with every recovery.
     #[test]
     fn a_round_trip_holds_a_window_in_recovery_too(
         config in configs(),
@@ -581,8 +577,8 @@ proptest! {
         given.push(Given { at: Time::ZERO, bytes: 40_000, deadline: Time::MAX });
         let config = Config {
             timeline: config.timeline.filter(|_| is_timed),
-            // Otherwise duplicates of what a timeout sent in vain count as if they told of the
-            // flight (RFC 6582, section 1).
+            // Otherwise duplicates of a timeout's unnecessary retransmissions would count as
+            // reports of the flight (RFC 6582, section 1).
             recovery,
             ..config
         };
@@ -594,10 +590,10 @@ proptest! {
         assert_a_round_trip_holds_a_window(&pair, &WINDOWS.take(), &config, Span::from_millis(delay))?;
     }
 
-    /// A stream of which deadlines take bytes away sends when TCP sends, and as much, losses or
-    /// not: the logical window holds what TCP's does, and a lost obsolete packet is answered where
-    /// TCP repeats one. Both lose the same of their transmissions, by count. [`parting`] says from
-    /// when on each may go its own way.
+    /// A stream that deadlines shorten sends when TCP sends, and as much, with or without losses.
+    /// The logical window holds as much as TCP's, and a lost obsolete packet is answered when TCP
+    /// retransmits. Both lose the same transmissions, by count. [`parting`] returns when each may
+    /// begin to differ.
     #[test]
     fn the_logical_window_is_that_of_tcp_while_answers_arrive(
         recovery in prop::sample::select(vec![RecoveryConfig::NEW_RENO, RecoveryConfig::SACK]),
@@ -614,7 +610,7 @@ proptest! {
             timeline: Some(TimelineConfig { blind_spot: false, ..TimelineConfig::PAPER }),
             ..PLAIN
         };
-        // Whole segments, so that both have the same ones, and more than are needed.
+        // Whole segments, so that both have the same ones, and more than necessary.
         let mut given = Vec::new();
         let mut deadline = Time::ZERO;
         for life in lives {

@@ -1,8 +1,8 @@
-//! The account of what a flow has not used of its average rate, or has used in advance.
+//! Unused tokens of a flow's average rate, and borrowed ones.
 
 use comity_units::{Bytes, Rate, Time};
 
-/// A token bucket that may be overdrawn.
+/// A token bucket that may borrow.
 ///
 /// ```text
 /// level = level · depth / depth before             when the depth changes
@@ -10,15 +10,15 @@ use comity_units::{Bytes, Rate, Time};
 /// level = level − size                             when a packet leaves
 /// ```
 ///
-/// It begins full. Whoever sends decides how far below zero it may go. Tokens and debts are kept
-/// in proportion to the depth: a debt made at a high rate is not one of minutes at a low one, and a
-/// rate that swings forgives none.
+/// It begins full. The sender decides how far below zero it may go. Tokens and debts keep their
+/// proportion to the depth. A debt made at a high rate therefore takes no longer to repay at a low
+/// one, and a varying rate forgives none.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TokenBucket {
     /// Bytes, with fractions so that frequent refills lose nothing.
     level: f64,
     depth: f64,
-    /// When it was filled last; `None` before the first time.
+    /// The last refill; `None` before the first.
     filled_at: Option<Time>,
 }
 
@@ -52,7 +52,7 @@ impl TokenBucket {
         self.filled_at.unwrap_or(Time::ZERO)
     }
 
-    /// Whole bytes in the bucket; below zero when it is overdrawn.
+    /// Whole bytes in the bucket; negative after borrowing.
     pub fn level(&self) -> i64 {
         libm::floor(self.level) as i64
     }
@@ -63,14 +63,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fills_at_its_rate_up_to_its_depth_and_may_be_overdrawn() {
+    fn fills_at_its_rate_up_to_its_depth_and_may_borrow() {
         let (rate, depth) = (Rate::from_mbps(8), Bytes::new(5_000));
         let mut bucket = TokenBucket::default();
         bucket.fill(Time::from_secs(9), rate, depth);
         assert_eq!(bucket.level(), 5_000, "it begins full");
         bucket.take(Bytes::new(7_500));
         assert_eq!(bucket.level(), -2_500);
-        // A byte in a microsecond, by halves.
+        // A byte per microsecond, in halves.
         for half in 1..=2_000_u64 {
             let now = Time::from_secs(9) + comity_units::Span::from_nanos(half * 500);
             bucket.fill(now, rate, depth);
@@ -81,14 +81,14 @@ mod tests {
     }
 
     #[test]
-    fn debts_and_savings_follow_the_depth() {
+    fn debts_and_tokens_follow_the_depth() {
         let now = Time::from_secs(9);
         let (rate, depth) = (Rate::from_mbps(4), Bytes::new(1_000_000));
         let mut bucket = TokenBucket::default();
         bucket.fill(now, rate, depth);
         bucket.take(Bytes::new(2_000_000));
         assert_eq!(bucket.level(), -1_000_000);
-        // At a quarter of the rate the debt is still two seconds of it, not eight.
+        // At a quarter of the rate, the debt is still worth two seconds, not eight.
         bucket.fill(now, Rate::from_mbps(1), Bytes::new(250_000));
         assert_eq!(bucket.level(), -250_000);
         bucket.fill(now, rate, depth);

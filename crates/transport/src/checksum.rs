@@ -1,14 +1,14 @@
-//! The Internet checksum and the pseudo headers that TCP and UDP put under it.
+//! The Internet checksum, and the pseudo headers of TCP and UDP.
 //!
-//! The sum is taken part by part, so that a header, a payload in several pieces and the addresses
-//! need not lie beside each other in memory. Source: RFC 1071; RFC 9293, section 3.1; RFC 8200,
+//! The sum is computed part by part, so that a header, a payload in several pieces and the
+//! addresses need not be contiguous in memory. Source: RFC 1071; RFC 9293, section 3.1; RFC 8200,
 //! section 8.1.
 
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// The number of TCP in the protocol field of an IP header.
+/// The protocol number of TCP in an IP header.
 pub const PROTOCOL_TCP: u8 = 6;
-/// The number of UDP in the protocol field of an IP header.
+/// The protocol number of UDP in an IP header.
 pub const PROTOCOL_UDP: u8 = 17;
 
 /// A running one's complement sum over 16-bit words in network byte order.
@@ -18,18 +18,18 @@ pub const PROTOCOL_UDP: u8 = 17;
 /// checksum = ¬sum
 /// ```
 ///
-/// A part may have any length: when it ends in the middle of a word, the next part fills the word.
-/// Source: RFC 1071, sections 1 and 2 (which also shows why 64 bits may be summed at a time).
+/// A part may have any length. If it ends in the middle of a word, the next part completes the
+/// word. Source: RFC 1071, sections 1 and 2 (which also justifies summing 64 bits at a time).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Checksum {
-    /// Congruent to the sum modulo 2¹⁶ − 1; zero only when every byte was zero.
+    /// Congruent to the sum modulo 2¹⁶ − 1; zero only if every byte was zero.
     sum: u64,
     /// Whether the next byte is the low half of a word.
     odd: bool,
 }
 
 impl Checksum {
-    /// The sum of nothing, which is also the sum of any even number of zero bytes.
+    /// The sum of no bytes, which is also the sum of any even number of zero bytes.
     pub const fn new() -> Self {
         Self { sum: 0, odd: false }
     }
@@ -59,11 +59,11 @@ impl Checksum {
         self
     }
 
-    /// Adds the sum of the part that follows, which was taken by itself.
+    /// Adds the separately computed sum of the next part.
     #[must_use]
     pub fn followed_by(mut self, part: Self) -> Self {
-        // Behind an odd number of bytes the halves of all later words change places, and with them,
-        // a rotation being a multiplication modulo 2¹⁶ − 1, the halves of their sum.
+        // After an odd number of bytes, the halves of all later words are swapped. So are the
+        // halves of their sum, because a rotation is a multiplication modulo 2¹⁶ − 1.
         self.carry_in(if self.odd {
             part.sum.rotate_left(8)
         } else {
@@ -81,17 +81,17 @@ impl Checksum {
         ((by_16 >> 16) + (by_16 & 0xffff)) as u16
     }
 
-    /// The checksum to put in the header: the complement of the sum.
+    /// The checksum for the header: the complement of the sum.
     pub const fn finish(self) -> u16 {
         !self.folded()
     }
 
-    /// Whether what was summed, its checksum field included, is intact.
+    /// Whether the summed data, its checksum field included, is intact.
     pub const fn is_intact(self) -> bool {
         self.folded() == 0xffff
     }
 
-    /// One's complement addition; the carry cannot carry again, since the sum that overflowed is at
+    /// One's complement addition. The carry cannot overflow again, because the overflowed sum is at
     /// most 2⁶⁴ − 2.
     fn carry_in(&mut self, value: u64) {
         let (sum, carry) = self.sum.overflowing_add(value);
@@ -104,22 +104,22 @@ impl Checksum {
 pub enum PseudoHeader {
     /// Between two IPv4 addresses (RFC 9293, section 3.1).
     V4 {
-        /// Where the packet comes from.
+        /// The source address.
         source: Ipv4Addr,
-        /// Where it goes.
+        /// The destination address.
         destination: Ipv4Addr,
     },
     /// Between two IPv6 addresses (RFC 8200, section 8.1).
     V6 {
-        /// Where the packet comes from.
+        /// The source address.
         source: Ipv6Addr,
-        /// Where it goes; the final one, when there is a routing header.
+        /// The destination address; the final one with a routing header.
         destination: Ipv6Addr,
     },
 }
 
 impl PseudoHeader {
-    /// The pseudo header between two addresses, or `None` when they are of different families.
+    /// The pseudo header between two addresses, or `None` if their families differ.
     pub const fn new(source: IpAddr, destination: IpAddr) -> Option<Self> {
         match (source, destination) {
             (IpAddr::V4(source), IpAddr::V4(destination)) => Some(Self::V4 {
@@ -153,7 +153,8 @@ impl PseudoHeader {
                 .then(&source.octets())
                 .then(&destination.octets()),
         };
-        // The two layouts differ in where length and protocol stand, which a sum does not see.
+        // The two layouts differ only in the order of length and protocol, which does not affect a
+        // sum.
         addresses.then(&[0, protocol]).then(&length.to_be_bytes())
     }
 }
@@ -175,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sum_does_not_depend_on_how_the_bytes_are_parted() {
+    fn a_sum_does_not_depend_on_the_split() {
         let long: [u8; 37] = core::array::from_fn(|place| (place * 151 + 13) as u8);
         let whole = Checksum::new().then(&long);
         for cut in 0..=long.len() {

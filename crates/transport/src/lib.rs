@@ -2,8 +2,8 @@
 //!
 //! Time and packets come in as arguments; packets, events and the next wake-up come out. [`tcp`]
 //! carries a byte sequence in TCP segments with real headers and options. [`datagram`] carries
-//! sections with deadlines in packets whose format is [`wire`]; [`timeline`] decides which bytes of
-//! which section are worth sending until when, and puts them together again.
+//! sections with deadlines in packets of the [`wire`] format. [`timeline`] decides which bytes of
+//! which section to send and until when, and reassembles them.
 #![no_std]
 #![forbid(unsafe_code)]
 

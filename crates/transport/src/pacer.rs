@@ -1,10 +1,9 @@
-//! Spreads packets in time as a controller decides.
+//! Spaces packets as a controller decides.
 
 use comity_congestion::Pacing;
 use comity_units::{Bytes, Rate, Span, Time};
 
-/// Remembers when the last packet left, and with the pacing of the moment says when the next one
-/// may.
+/// Records the last departure, and computes the next one from the present pacing.
 ///
 /// ```text
 /// Rate(r):  start = max(next, now − (quantum − wire) / r)      of the packet that leaves
@@ -12,40 +11,39 @@ use comity_units::{Bytes, Rate, Span, Time};
 /// Bursts(r, s): a packet that fits into s with those that left since start leaves at once; the next start is
 ///           start + their bytes / r, and after a pause earlier by the pause, by half of the burst at the most
 /// Gap(g):   next  = now + wire / line + g                      from the end of one to the start of the next
-/// At(t):    next  = t                                          the controller keeps its own calendar
+/// At(t): next = t the controller has its own calendar
 /// ```
 ///
-/// `next` goes by the rate or the gap in force when it is asked for, so that a controller that has
-/// learnt better does not wait for what it thought when the packet left.
+/// `next` uses the rate or the gap in force at the time of the call. A controller with a newer
+/// estimate therefore does not wait for the one at the last departure.
 ///
-/// A sender that was idle does not save up: it starts again with at most `quantum` bytes at once,
-/// one packet at least. The first packet of all follows no pause, so that the second keeps its
-/// distance.
+/// An idle sender accumulates at most `quantum` bytes, or one packet, to send at once. The first
+/// packet follows no pause, so the second one keeps its distance.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Pacer {
     last: Option<Departure>,
 }
 
-/// The packet that left last.
+/// The last packet.
 #[derive(Clone, Copy, Debug)]
 struct Departure {
-    /// When it counts as started, and by how much earlier it does because of a pause before it.
+    /// Its nominal start, and how much earlier it is because of the preceding pause.
     start: Time,
     early: Span,
-    /// How long the pause before the burst was that it belongs to.
+    /// The length of the pause before its burst.
     late: Span,
-    /// When its end is on the first link.
+    /// When it ends on the first link.
     end: Time,
-    /// What the pause until the next start is for: the packet, or the burst that it ends.
+    /// The bytes that the pause until the next start is for: the packet, or the burst that it ends.
     wire: Bytes,
     packet: Bytes,
-    /// When the next may start at `rate`, the one that was in force.
+    /// When the next may start at `rate`, the rate in force.
     next: Time,
     rate: Rate,
 }
 
 impl Departure {
-    /// When the next packet may start at this rate, for a start that is not early.
+    /// When the next packet may start at this rate, without an early start.
     fn due(&self, rate: Rate) -> Time {
         self.start + rate.transmission_time(self.wire)
     }
@@ -76,7 +74,7 @@ impl Pacer {
         }
     }
 
-    /// A packet of `wire` bytes left at `now` over a first link of speed `line`.
+    /// Records that a packet of `wire` bytes left at `now` over a first link of speed `line`.
     pub fn on_sent(&mut self, now: Time, wire: Bytes, pacing: Pacing, line: Rate, quantum: Bytes) {
         let mut departure = Departure {
             start: now,
@@ -91,8 +89,8 @@ impl Pacer {
         match pacing {
             Pacing::Rate(rate) | Pacing::Bucket { rate, .. } => {
                 if let Some(last) = &self.last {
-                    // With `early` on the other side, so that nothing lies before the beginning of
-                    // time.
+                    // `early` is on the other side of the comparison to avoid times before the
+                    // epoch.
                     let (late_since, due) = (now + last.early, last.due(rate));
                     if late_since < due {
                         departure.start = due.saturating_sub(last.early);
@@ -143,18 +141,18 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_spaces_starts_and_does_not_save_up() {
+    fn a_rate_spaces_starts_and_accumulates_nothing() {
         let pacing = Pacing::Rate(Rate::from_mbps(8));
         let mut pacer = Pacer::default();
         let start = Time::from_secs(5);
         assert_eq!(pacer.release_at(pacing), Time::ZERO);
         pacer.on_sent(start, PACKET, pacing, Rate::MAX, Bytes::ZERO);
         assert_eq!(pacer.release_at(pacing), start + Span::from_millis(1));
-        // Called late: the next one is still a full interval away, nothing is caught up.
+        // Called late: the next packet is still a full interval away, with no compensation.
         let late = start + Span::from_millis(7);
         pacer.on_sent(late, PACKET, pacing, Rate::MAX, Bytes::ZERO);
         assert_eq!(pacer.release_at(pacing), late + Span::from_millis(1));
-        // Called half an interval early: the one after it makes up for that.
+        // Called half an interval early: the next packet compensates for that.
         pacer.on_sent(
             late + Span::from_micros(500),
             PACKET,
@@ -166,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn as_much_as_the_quantum_leaves_at_once_after_a_pause_whenever_that_is() {
+    fn the_quantum_leaves_at_once_after_any_pause() {
         let pacing = Pacing::Rate(Rate::from_mbps(8));
         for start in [Time::ZERO, Time::from_micros(900), Time::from_secs(100)] {
             for packets in 1..=4 {
@@ -179,7 +177,7 @@ mod tests {
                 assert_eq!(pacer.release_at(pacing), later + Span::from_millis(1));
             }
         }
-        // A timer that was late by less than that is made up for to the nanosecond.
+        // A shorter delay of the timer is compensated to the nanosecond.
         let mut pacer = Pacer::default();
         pacer.on_sent(Time::ZERO, PACKET, pacing, Rate::MAX, PACKET * 2);
         let late = Time::from_micros(1_400);
@@ -188,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn the_next_packet_leaves_by_the_rate_of_now() {
+    fn the_next_packet_leaves_by_the_present_rate() {
         let slow = Pacing::Rate(Rate::from_kbps(8));
         let fast = Pacing::Rate(Rate::from_kbps(80));
         let mut pacer = Pacer::default();
@@ -197,7 +195,7 @@ mod tests {
         assert_eq!(pacer.release_at(slow), start + Span::from_secs(1));
         assert_eq!(pacer.release_at(fast), start + Span::from_millis(100));
         assert_eq!(pacer.release_at(slow), start + Span::from_secs(1));
-        // What was sent early at the old rate stays as early.
+        // An early departure at the old rate stays as early.
         let later = start + Span::from_millis(150);
         pacer.on_sent(later, PACKET, fast, Rate::MAX, PACKET * 2);
         assert_eq!(pacer.release_at(fast), start + Span::from_millis(200));
@@ -218,13 +216,13 @@ mod tests {
         assert_eq!(burst(&mut pacer, start, pacing, Bytes::ZERO), 2);
         assert_eq!(pacer.release_at(pacing), start + Span::from_millis(2));
         let second = start + Span::from_millis(2);
-        // The second packet of a burst may come later, and the pause does not begin anew.
+        // The second packet of a burst may leave later without restarting the pause.
         pacer.on_sent(second, PACKET, pacing, Rate::MAX, Bytes::ZERO);
         let between = second + Span::from_micros(500);
         assert!(pacer.release_at(pacing) <= between);
         pacer.on_sent(between, PACKET, pacing, Rate::MAX, Bytes::ZERO);
         assert_eq!(pacer.release_at(pacing), second + Span::from_millis(2));
-        // After a pause half of the burst's time is made up for.
+        // After a pause, half of the burst's time is compensated.
         let late = second + Span::from_millis(10);
         assert_eq!(burst(&mut pacer, late, pacing, Bytes::ZERO), 2);
         assert_eq!(pacer.release_at(pacing), late + Span::from_millis(1));

@@ -1,18 +1,16 @@
-//! A connection under a controller that keeps an account: what leaves, and when.
+//! A connection under a controller with a token bucket: which packets leave, and when.
 
-use comity_congestion::{Ack, Controller, Decision, Loss, Pacing, Phase, Timeout};
+use comity_congestion::{Controller, Decision, Event, Pacing, Phase};
 use comity_transport::datagram::{Config, Connection};
 use comity_transport::timeline::{DropPolicy, Elided, Importance, Outgoing, StreamId};
 use comity_units::{Bytes, Rate, Span, Time};
 
-/// 100 kB/s on the average, ten times that in bursts, 10 kB either way.
+/// 100 kB/s on average, ten times that in bursts, 10 kB of tokens and of borrowing.
 #[derive(Debug)]
 struct Bucket;
 
 impl Controller for Bucket {
-    fn on_ack(&mut self, _ack: &Ack) {}
-    fn on_loss(&mut self, _loss: &Loss) {}
-    fn on_timeout(&mut self, _timeout: &Timeout) {}
+    fn on_event(&mut self, _event: Event<'_>) {}
 
     fn decision(&self) -> Decision {
         Decision {
@@ -22,8 +20,8 @@ impl Controller for Bucket {
                 peak: Rate::from_mbps(8),
                 depth: Bytes::new(10_000),
             },
-            ssthresh: None,
             phase: Phase::CongestionAvoidance,
+            ..Decision::default()
         }
     }
 }
@@ -49,7 +47,7 @@ fn submit(connection: &mut Connection<Elided>, length: u32, importance: u8, dead
     connection.submit(Time::ZERO, section).unwrap();
 }
 
-/// Sends all that may leave until `end`, with nothing coming back; returns the bytes of payload.
+/// Sends all that may leave until `end`, without any ACK; returns the bytes of payload.
 fn sent_until(connection: &mut Connection<Elided>, from: Time, end: Time) -> u64 {
     let (mut now, mut bytes, mut turns) = (from, 0, 0);
     while now <= end {
@@ -58,16 +56,16 @@ fn sent_until(connection: &mut Connection<Elided>, from: Time, end: Time) -> u64
             bytes += u64::from(sent.payload);
         }
         turns += 1;
-        assert!(turns < 5_000, "it asks for its timer at {now} for ever");
+        assert!(turns < 5_000, "its timer stays at {now} for ever");
         now = connection.next_timer().max(now + Span::from_nanos(1));
     }
     bytes
 }
 
-/// What the bucket held, what came in in 200 ms, and for the most important what it may owe; a
-/// packet more or less.
+/// The tokens in the bucket, 200 ms of refill, and the borrowing limit for the most important
+/// section; up to one packet more or less.
 #[test]
-fn no_more_leaves_than_the_account_allows() {
+fn the_token_bucket_limits_departures() {
     for (importance, owed) in [(9, 10_000), (1, 0)] {
         let mut connection = connection();
         // Both importances are known, and one section of the other is soon gone.
@@ -83,10 +81,10 @@ fn no_more_leaves_than_the_account_allows() {
     }
 }
 
-/// A burst leaves no faster than its deadline asks for: 10 kB with two seconds of time are spread
+/// A burst leaves no faster than its deadline requires: 10 kB with two seconds of time are spread
 /// at the rate.
 #[test]
-fn what_has_time_is_spread() {
+fn sections_with_time_are_spread() {
     let mut connection = connection();
     submit(&mut connection, 10_000, 9, Time::from_secs(2));
     let sent = sent_until(&mut connection, Time::ZERO, Time::from_millis(50));

@@ -1,9 +1,8 @@
-//! A connection under a controller that keeps its own calendar: each packet leaves when its time
-//! has come.
+//! A connection under a controller with its own calendar: each packet leaves at its time.
 
 use std::sync::{Arc, Mutex};
 
-use comity_congestion::{Ack, Controller, Decision, Loss, Pacing, Phase, Sent, Timeout};
+use comity_congestion::{Ack, Controller, Decision, Event, Pacing, Phase, Sent};
 use comity_transport::datagram::{Config, Connection, Ecn};
 use comity_transport::timeline::{DropPolicy, Elided, Importance, Outgoing, StreamId};
 use comity_units::{Bytes, Span, Time};
@@ -16,22 +15,31 @@ struct Pairs {
     limited: Arc<Mutex<Vec<bool>>>,
 }
 
-impl Controller for Pairs {
+impl Pairs {
     fn on_ack(&mut self, ack: &Ack) {
         self.limited.lock().unwrap().push(ack.app_limited);
     }
-    fn on_loss(&mut self, _: &Loss) {}
-    fn on_timeout(&mut self, _: &Timeout) {}
+
     fn on_sent(&mut self, _: &Sent) {
         self.sent += 1;
+    }
+}
+
+impl Controller for Pairs {
+    fn on_event(&mut self, event: Event<'_>) {
+        match event {
+            Event::Sent(sent) => self.on_sent(sent),
+            Event::Ack(ack) => self.on_ack(ack),
+            _ => {}
+        }
     }
 
     fn decision(&self) -> Decision {
         Decision {
             window: Bytes::new(self.window),
             pacing: Pacing::At(Time::from_millis(7 * (self.sent / 2))),
-            ssthresh: None,
             phase: Phase::CongestionAvoidance,
+            ..Decision::default()
         }
     }
 }
@@ -63,7 +71,7 @@ fn submit(connection: &mut Connection<Elided>, length: u32) {
     connection.submit(Time::ZERO, section).unwrap();
 }
 
-/// What leaves until `end` with nothing coming back, each with its time.
+/// The departures until `end` without any ACK.
 fn departures(connection: &mut Connection<Elided>, end: Time) -> Vec<Time> {
     let (mut now, mut times, mut turns) = (Time::ZERO, Vec::new(), 0);
     while now <= end {
@@ -72,14 +80,14 @@ fn departures(connection: &mut Connection<Elided>, end: Time) -> Vec<Time> {
             times.push(now);
         }
         turns += 1;
-        assert!(turns < 1_000, "it asks for its timer at {now} for ever");
+        assert!(turns < 1_000, "its timer stays at {now} for ever");
         now = connection.next_timer().max(now + Span::from_nanos(1));
     }
     times
 }
 
 #[test]
-fn each_packet_leaves_at_its_time_without_anything_else_to_wake_it() {
+fn each_packet_leaves_at_its_time_without_another_wakeup() {
     let (mut connection, _) = connection(1 << 30);
     submit(&mut connection, 100_000);
     let times = departures(&mut connection, Time::from_millis(28));
@@ -89,10 +97,10 @@ fn each_packet_leaves_at_its_time_without_anything_else_to_wake_it() {
     assert_eq!(times, expected);
 }
 
-/// While the calendar holds back what window and application would let go, nobody says that the
-/// application limits the flow; once everything has left, somebody does.
+/// While the calendar holds back packets that window and application would release, the flow is not
+/// application-limited; once everything has left, it is.
 #[test]
-fn waiting_for_its_turn_is_no_want_of_data() {
+fn waiting_for_the_calendar_is_not_application_limited() {
     let (mut sender, limited) = connection(1 << 30);
     let (mut receiver, _) = connection(1 << 30);
     submit(&mut sender, 4_000);

@@ -1,11 +1,10 @@
-//! What the sender makes of packets that were late, doubted, or sent on a path that is no longer
-//! there.
+//! The sender's treatment of late packets, spurious losses, and packets of an old path.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use comity_congestion::table::{self, Parameters, Setup, Value};
-use comity_congestion::{Ack, Controller, Decision, Loss, Pacing, Phase, Timeout};
+use comity_congestion::{Controller, Decision, Event as ControllerEvent, Pacing, Phase};
 use comity_transport::datagram::{Config, Connection, Ecn, Event, Transmit};
 use comity_transport::timeline::inbox::GapReason;
 use comity_transport::timeline::outbox::Fate;
@@ -138,7 +137,7 @@ impl Net {
     }
 }
 
-/// Five packets of one flight are lost for good, and a sixth is 25 ms late.
+/// Five packets of one flight are lost, and a sixth is 25 ms late.
 fn lossy(name: &str, parameters: &Parameters) -> Seen {
     let mut net = Net::new(config(), law(name, parameters));
     net.submit(400_000, Time::MAX);
@@ -175,14 +174,14 @@ fn seen(net: &Net) -> Seen {
 }
 
 #[test]
-fn cubic_keeps_a_reduction_for_losses_that_were_real() {
+fn cubic_keeps_a_reduction_for_real_losses() {
     let after = lossy("cubic", &Parameters::new());
     assert_eq!((after.events, after.lost, after.late), (1, 6, 1));
     assert_ne!(after.phase, Phase::SlowStart);
 }
 
 #[test]
-fn steady_keeps_an_event_of_losses_that_were_real() {
+fn steady_keeps_an_event_of_real_losses() {
     let parameters = Parameters::new().with("spare_random", Value::Flag(false));
     let after = lossy("steady", &parameters);
     assert_eq!((after.events, after.lost, after.late), (1, 6, 1));
@@ -190,7 +189,7 @@ fn steady_keeps_an_event_of_losses_that_were_real() {
 }
 
 #[test]
-fn late_packets_are_counted_each() {
+fn each_late_packet_is_counted() {
     let mut net = Net::new(config(), law("reno", &Parameters::new()));
     net.submit(200_000, Time::MAX);
     net.run(MS(100), |now, _, _| Some(now + HALF));
@@ -209,7 +208,7 @@ fn late_packets_are_counted_each() {
 }
 
 #[test]
-fn a_path_that_wipes_the_marks_out_is_not_asked_for_marks_any_more() {
+fn ecn_is_disabled_on_a_path_that_clears_marks() {
     let mut net = Net::new(
         Config {
             ecn: true,
@@ -218,16 +217,16 @@ fn a_path_that_wipes_the_marks_out_is_not_asked_for_marks_any_more() {
         law("reno", &Parameters::new()),
     );
     net.submit(400_000, Time::MAX);
-    // The network clears the bits: `run` hands every packet over as not capable.
+    // The network clears the bits: `run` delivers every packet as not ECN-capable.
     net.run(MS(1_000), |now, _, _| Some(now + HALF));
     net.submit(10_000, Time::MAX);
     net.run(MS(1_500), |now, _, _| Some(now + HALF));
     assert_eq!(net.last_ecn, Ecn::NotCapable);
 }
 
-/// One small section; it arrives at once, and only the acknowledgements are lost for a while.
+/// One small section arrives at once, and only its acknowledgements are lost for a while.
 #[test]
-fn what_was_never_found_lost_is_not_reported_lost() {
+fn packets_never_declared_lost_are_not_reported_lost() {
     let mut found = Vec::new();
     for (reliability, deadline) in [
         (Reliability::None, Time::MAX),
@@ -261,23 +260,24 @@ static TIMEOUTS: AtomicU64 = AtomicU64::new(0);
 struct Counting;
 
 impl Controller for Counting {
-    fn on_ack(&mut self, _ack: &Ack) {}
-    fn on_loss(&mut self, _loss: &Loss) {}
-    fn on_timeout(&mut self, _timeout: &Timeout) {
-        TIMEOUTS.fetch_add(1, Ordering::Relaxed);
+    fn on_event(&mut self, event: ControllerEvent<'_>) {
+        if let ControllerEvent::Timeout(_) = event {
+            TIMEOUTS.fetch_add(1, Ordering::Relaxed);
+        }
     }
+
     fn decision(&self) -> Decision {
         Decision {
             window: Bytes::new(1_000_000),
             pacing: Pacing::At(Time::ZERO),
-            ssthresh: None,
             phase: Phase::Steady,
+            ..Decision::default()
         }
     }
 }
 
-/// Acknowledgements are lost for two seconds; of the packets two are, one at the beginning and one
-/// at the end.
+/// Acknowledgements are lost for two seconds, as are two packets: one at the beginning and one at
+/// the end.
 #[test]
 fn two_losses_with_acknowledged_packets_between_are_no_persistent_congestion() {
     let mut net = Net::new(config(), Box::new(Counting));
@@ -307,9 +307,9 @@ fn two_losses_with_acknowledged_packets_between_are_no_persistent_congestion() {
     assert_eq!(sent.persistent_congestions, 0);
 }
 
-/// All that is in flight goes to the old address and is lost; on the new path nothing is.
+/// All packets in flight go to the old address and are lost; none is lost on the new path.
 #[test]
-fn what_was_lost_on_the_old_path_says_nothing_of_the_new_one() {
+fn losses_on_the_old_path_do_not_count_on_the_new_one() {
     let mut net = Net::new(config(), law("reno", &Parameters::new()));
     net.submit(2_000_000, Time::MAX);
     net.run(MS(130), |now, _, _| Some(now + HALF));
@@ -319,14 +319,14 @@ fn what_was_lost_on_the_old_path_says_nothing_of_the_new_one() {
     net.run(MS(450), |now, _, _| Some(now + HALF));
     let after = seen(&net);
     assert_eq!(after.events, 0, "no packet of the new path was lost");
-    // What the lost ones carried has been retransmitted.
+    // The content of the lost packets has been retransmitted.
     net.run(MS(5_000), |now, _, _| Some(now + HALF));
     assert_eq!(net.outcomes, [Fate::Acknowledged]);
 }
 
-/// As many streams as there may be are ended, and one more.
+/// Ends one stream more than the maximum number.
 #[test]
-fn ending_a_stream_that_there_is_no_room_for_does_not_end_the_connection() {
+fn ending_a_stream_beyond_the_limit_does_not_end_the_connection() {
     let mut net = Net::new(config(), law("reno", &Parameters::new()));
     for stream in 0..65 {
         assert_eq!(net.ends[0].end(StreamId(stream)).is_ok(), stream < 64);
@@ -335,9 +335,9 @@ fn ending_a_stream_that_there_is_no_room_for_does_not_end_the_connection() {
     assert!(net.ends[0].is_open() && net.ends[1].is_open());
 }
 
-/// The only packet of a section is lost, and so is its repetition with the first probe.
+/// The only packet of a section is lost, and so is its retransmission in the first probe.
 #[test]
-fn the_second_probe_repeats_what_is_missing_as_the_first_does() {
+fn the_second_probe_retransmits_missing_data_like_the_first() {
     let mut net = Net::new(config(), law("reno", &Parameters::new()));
     net.submit(2_000, Time::MAX);
     net.run(MS(2_000), |now, _, _| Some(now + HALF));
@@ -352,10 +352,10 @@ fn the_second_probe_repeats_what_is_missing_as_the_first_does() {
     assert!(sizes[2].1 > 800, "{sizes:?}");
 }
 
-/// The first of four sections arrives, of the others nothing ever does, nor an end of their stream:
-/// the peer closes, and the first time that it says so is lost too.
+/// The first of four sections arrives; the others and the end of their stream never do. The peer
+/// closes, and its first Close packet is lost too.
 #[test]
-fn a_close_names_the_sections_that_the_peer_never_learnt_of() {
+fn a_close_reports_sections_unknown_to_the_peer() {
     let mut net = Net::new(config(), law("reno", &Parameters::new()));
     net.submit(800, Time::MAX);
     net.run(MS(200), |now, _, _| Some(now + HALF));
@@ -375,10 +375,10 @@ fn a_close_names_the_sections_that_the_peer_never_learnt_of() {
     assert_eq!(net.gaps, missing);
 }
 
-/// A peer that keeps three sections apart, of whatever streams: a fourth begins when it has one
-/// less.
+/// A peer that accepts three open sections over all streams: a fourth begins when one of them is
+/// done.
 #[test]
-fn no_more_sections_are_open_than_the_peer_keeps_apart() {
+fn open_sections_stay_within_the_limit_of_the_peer() {
     let mut sender = end(config(), law("reno", &Parameters::new()));
     sender.set_initial_credit(1 << 20, 3);
     for stream in 0..3 {

@@ -1,7 +1,7 @@
-//! IFTP over two ends of the datagram transport and a path on which chosen packets are lost or
-//! late: what its sweeps are, packet by packet.
+//! IFTP over two ends of the datagram transport and a path with scripted losses and delays: its
+//! sweeps, packet by packet.
 
-mod pair;
+use crate::pair;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,11 +15,11 @@ use pair::{PAYLOAD, config};
 /// Half of the round trip.
 const WAY: Span = Span::from_millis(50);
 
-/// What happens to which data packet, by its place among them from 0, and to which acknowledgement.
+/// The fate of data packets, by their index from 0, and of acknowledgements.
 #[derive(Default)]
 struct Script {
     lost: BTreeSet<usize>,
-    /// So much later than the others.
+    /// The extra delay of a packet.
     late: BTreeMap<usize, Span>,
     lost_acks: BTreeSet<usize>,
     late_acks: BTreeMap<usize, Span>,
@@ -89,25 +89,25 @@ fn sweeps_leave_by_the_paper() {
     assert_eq!(rounded(&times), USUAL);
 }
 
-/// The acknowledgements of the second sweep and of the beginning of the third are lost; ranges
-/// repair them.
+/// The acknowledgements of the second sweep and of the beginning of the third are lost; later
+/// ranges cover them.
 #[test]
-fn lost_acknowledgements_are_made_up_for_by_the_next() {
+fn later_ranges_replace_lost_acknowledgements() {
     let script = Script {
         lost_acks: (1..6).collect(),
         ..greedy()
     };
     let times = rounded(&play(&script, Time::from_millis(440)));
     // The round of four lasts until the sweep before it is known to have arrived, and the next one
-    // is of five: where each acknowledgement named one packet, this would be a loss.
+    // is of five. If each acknowledgement named one packet, this would be a loss.
     let expected = [350.0, 370.0, 390.0, 410.0, 430.0];
     assert_eq!(times[..7], USUAL[..7]);
     assert_eq!(times[7..], expected, "{times:?}");
 }
 
-/// A packet that is overtaken by two is no loss, by three it is: `aftermissing_thresh` is 3.
+/// A packet overtaken by two is not lost; overtaken by three, it is: `aftermissing_thresh` is 3.
 #[test]
-fn a_packet_that_is_late_by_less_than_the_threshold_is_no_loss() {
+fn a_packet_late_by_less_than_the_threshold_is_not_lost() {
     let with = |late: u64| {
         let script = Script {
             late: BTreeMap::from([(7, Span::from_millis(late))]),
@@ -120,16 +120,16 @@ fn a_packet_that_is_late_by_less_than_the_threshold_is_no_loss() {
     let two = with(50);
     assert_eq!(two[..12], usual[..12]);
     assert!(two.len() + 3 >= usual.len(), "{two:?}, {usual:?}");
-    // Overtaken by three, at 300 + 60 + 100 ms: half of the round that went out then.
+    // Overtaken by three, at 300 + 60 + 100 ms: half of the current round.
     let three = with(70);
     assert!(three.len() + 5 < usual.len(), "{three:?}, {usual:?}");
 }
 
-/// The last two packets of all the application has are lost: silence for 600 ms after the last
-/// acknowledgement, and nothing but what the timeout lets out. A probe of the transport, due long
-/// before, would make a loss of it.
+/// The last two packets of the application's data are lost. No packet leaves for 600 ms after the
+/// last acknowledgement, except those that the timeout allows. A probe of the transport, due long
+/// before, would turn this into a loss.
 #[test]
-fn a_lost_tail_is_a_timeout_and_not_a_loss() {
+fn a_lost_tail_is_a_timeout_not_a_loss() {
     let script = Script {
         bytes: 10_500,
         lost: BTreeSet::from([10, 11]),
@@ -137,14 +137,14 @@ fn a_lost_tail_is_a_timeout_and_not_a_loss() {
     };
     let times = rounded(&play(&script, Time::from_secs(2)));
     assert_eq!(times[..10], USUAL[..10]);
-    // What follows the tenth packet: the two that are lost, then the silence.
+    // The departures after the tenth packet: the two lost ones, then the silence.
     let tail: Vec<f64> = times[10..].to_vec();
     let after = tail.iter().find(|at| **at > 400.0);
     assert!(after.is_none_or(|at| *at >= 1_040.0), "{times:?}");
 }
 
-/// Everything of a sweep is lost and nothing else: the timeout begins with one packet, and an
-/// acknowledgement that comes after it changes nothing.
+/// One whole sweep is lost and nothing else. The timeout begins with one packet, and a later
+/// acknowledgement changes nothing.
 #[test]
 fn after_a_timeout_a_late_acknowledgement_changes_nothing() {
     let lost = Script {
@@ -159,7 +159,7 @@ fn after_a_timeout_a_late_acknowledgement_changes_nothing() {
     for script in [&lost, &late] {
         let times = rounded(&play(script, Time::from_millis(1_300)));
         let first = times.iter().position(|at| *at > 500.0).unwrap();
-        // The last acknowledgement, of the packet at 275 ms, came at 375 ms.
+        // The last acknowledgement, of the packet at 275 ms, arrived at 375 ms.
         assert_eq!(times[first], 975.0, "{times:?}");
         assert!(times[first + 1] >= 1_070.0, "one packet: {times:?}");
     }

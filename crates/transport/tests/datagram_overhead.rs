@@ -1,7 +1,7 @@
-//! How much of a packet is not media, to the byte.
+//! The overhead of a packet, to the byte.
 
 use bytes::Bytes as Buffer;
-use comity_congestion::{Ack, Controller, Decision, Loss, Pacing, Phase, Tag, Timeout};
+use comity_congestion::{Controller, Decision, Event, Pacing, Phase, Tag};
 use comity_transport::datagram::{Config, Connection, Ecn};
 use comity_transport::timeline::{
     Elided, Importance, Outgoing, Payload, Reliability, SectionId, StreamId,
@@ -14,21 +14,22 @@ use comity_units::{Bytes, Span, Time};
 struct Tagging(Tag);
 
 impl Controller for Tagging {
-    fn on_ack(&mut self, _: &Ack) {}
-    fn on_loss(&mut self, _: &Loss) {}
-    fn on_timeout(&mut self, _: &Timeout) {}
-    fn upcoming_tag(&self, _: Time) -> Tag {
+    fn on_event(&mut self, _event: Event<'_>) {}
+
+    fn upcoming_tag(&self) -> Tag {
         self.0
     }
+
     fn tag(&mut self, _: Time) -> Tag {
         self.0
     }
+
     fn decision(&self) -> Decision {
         Decision {
             window: Bytes::MAX,
             pacing: Pacing::Unpaced,
-            ssthresh: None,
             phase: Phase::CongestionAvoidance,
+            ..Decision::default()
         }
     }
 }
@@ -62,8 +63,8 @@ fn end<P: Media>(tag: Tag, pad: bool) -> Connection<P> {
     Connection::new(config, config.ack_delay, law, None, Time::ZERO).unwrap()
 }
 
-/// A packet with one piece of a section: its size, the bytes of the piece, how it was framed, and
-/// the tag.
+/// A packet with one piece of a section: its size, the bytes of the piece, its framing, and the
+/// tag.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Packet {
     size: u32,
@@ -96,8 +97,8 @@ fn read(size: u32, payload: &[u8], content: Content) -> Packet {
     packet
 }
 
-/// The packets that sections of these lengths leave in, with a deadline of 120 ms; and both ends
-/// count the same bytes.
+/// The packets of sections with these lengths and a deadline of 120 ms. Both ends count the same
+/// bytes.
 fn packets<P: Media>(tag: Tag, pad: bool, importance: u8, lengths: &[u32]) -> Vec<Packet> {
     let content = if P::ELIDED {
         Content::Elided
@@ -150,7 +151,7 @@ const fn numbered(rtt: Span) -> Tag {
     Tag::Numbered { number: 1, rtt }
 }
 
-/// A section of 15,000 bytes fills packets of 1,423 bytes to the last one, whatever the tag takes.
+/// A section of 15,000 bytes fills packets of 1,423 bytes to the last byte, whatever the tag.
 fn section_fills_packets<P: Media>() {
     for (tag, room) in [
         (Tag::None, 0),
@@ -159,7 +160,7 @@ fn section_fills_packets<P: Media>() {
         (numbered(Span::from_millis(10)), 8),
         (numbered(Span::from_millis(40)), 10),
     ] {
-        // What carries a tag cannot end with data.
+        // A packet with a tag cannot end with data.
         let (framing, length) = match tag {
             Tag::None => (Framing::ToEnd, 0),
             _ => (Framing::Length, 2),
@@ -206,7 +207,7 @@ fn an_elided_section_takes_as_much_as_a_real_one() {
     }
 }
 
-/// An importance takes two bytes more: itself, and that the section needs none.
+/// An importance adds two bytes: itself, and the absence of a dependency.
 #[test]
 fn an_importance_takes_two_bytes() {
     let plain = packets::<Buffer>(Tag::None, false, 0, &[15_000]);
@@ -217,11 +218,11 @@ fn an_importance_takes_two_bytes() {
     }
 }
 
-/// No piece is cut for the sake of its length: what fits without one goes in one packet, and what
-/// stands before data to the end of a padded packet is padding.
+/// No piece is cut to make room for its length: a piece that fits without a length uses one packet.
+/// The rest of a padded packet, in front of the data, is padding.
 #[test]
 fn a_section_that_just_fits_has_no_length() {
-    // Sections of less than 16,384 bytes and at least 64; the offset takes a byte.
+    // Sections of less than 16,384 bytes and at least 64; the offset is one byte.
     let most = 1_423 - LEAST - 1;
     for short in 0..70 {
         let sent = packets::<Buffer>(Tag::None, false, 0, &[(most - short) as u32]);
@@ -245,7 +246,7 @@ fn a_section_that_just_fits_has_no_length() {
         packets::<Buffer>(Tag::None, false, 0, &[most as u32 + 1]).len(),
         2
     );
-    // With a tag the packet is padded behind it.
+    // With a tag, the packet is padded after it.
     let sent = packets::<Buffer>(WAVE, true, 0, &[1_000]);
     let beside = LEAST + 1 + 2 + 8;
     assert_eq!(
@@ -260,7 +261,7 @@ fn a_section_that_just_fits_has_no_length() {
     );
 }
 
-/// Two sections share a packet: the first one has a length, and the second one the rest.
+/// Two sections share a packet: the first one has a length, and the second one fills the rest.
 #[test]
 fn only_the_last_piece_of_a_packet_has_no_length() {
     let mut sender = end::<Buffer>(Tag::None, false);
@@ -294,7 +295,7 @@ fn only_the_last_piece_of_a_packet_has_no_length() {
             other => panic!("{other:?}"),
         })
         .collect();
-    // Behind the departure two headers of 13 bytes, the first of them with a length of two.
+    // After the departure, two headers of 13 bytes, the first of them with a length of two.
     let rest = 1_423 - 4 - 13 - 2 - 500 - 13;
     assert_eq!(
         pieces,

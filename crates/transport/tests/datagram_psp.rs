@@ -1,7 +1,7 @@
-//! Packet spacing over two ends of the datagram transport and a path on which chosen packets are
-//! lost and chosen reports late: which spacing is in force when, read off the departures.
+//! Packet spacing over two ends of the datagram transport and a path with scripted losses and
+//! delays: the spacing over time, computed from the departures.
 
-mod pair;
+use crate::pair;
 
 use comity_congestion::controllers::{Psp, PspConfig, RoundMeter, Step};
 use comity_transport::datagram::Connection;
@@ -13,15 +13,15 @@ use pair::{PAYLOAD, config};
 /// Half of the round trip of 10 ms.
 const WAY: Span = Span::from_millis(5);
 
-/// What happens to whom.
+/// The scripted events.
 #[derive(Clone, Copy, Debug, Default)]
 struct Script<'a> {
     is_damped: bool,
-    /// Whether rounds that were begun before a reaction are left out.
+    /// Whether rounds begun before a reaction are ignored.
     settles: bool,
-    /// The first data packet from each of these milliseconds on is lost.
+    /// The first data packet after each of these milliseconds is lost.
     lost_ms: &'a [u64],
-    /// What the receiver sends between the first two of these milliseconds comes at the third.
+    /// ACKs sent between the first two of these milliseconds arrive at the third.
     late_ms: Option<[u64; 3]>,
 }
 
@@ -67,11 +67,11 @@ fn play(script: &Script<'_>, until: Time) -> Vec<Time> {
     times
 }
 
-/// The spacings in microseconds, each with the millisecond from which it was in force, from what
-/// lies between departures beyond the time that a packet takes on the sender's link. Also how many
-/// packets left with each.
+/// The spacings in microseconds, each with the millisecond of its beginning, and the number of
+/// packets that left with each. A spacing is the time between departures minus the packet's
+/// transmission time on the sender's link.
 fn spacings(times: &[Time]) -> Vec<(u64, u64, usize)> {
-    // Behind the probe and its answer, two packets without a spacing.
+    // After the probe and its ACK, two packets without a spacing.
     let transmission = times[2].saturating_since(times[1]);
     let mut found: Vec<(u64, u64, usize)> = Vec::new();
     for pair in times[1..].windows(2) {
@@ -96,14 +96,14 @@ fn since(found: &[(u64, u64, usize)]) -> Vec<(u64, u64)> {
     found.iter().map(|&(micros, at, _)| (micros, at)).collect()
 }
 
-/// One packet measures; with its answer, a round trip later, the first round begins, without a
-/// spacing: packets leave as fast as the link of 100 Mb/s takes them.
+/// One packet measures the round trip. After its ACK the first round begins, without a spacing:
+/// packets leave as fast as the link of 100 Mb/s carries them.
 #[test]
 fn a_probe_measures_the_round_trip() {
     let times = play(&Script::default(), Time::from_millis(30));
     assert_eq!(times[..2], [Time::ZERO, Time::from_millis(10)]);
     let apart = times[2].saturating_since(times[1]);
-    // 1000 bytes and what headers weigh.
+    // 1000 bytes and the headers.
     assert!(
         apart >= Span::from_micros(80) && apart < Span::from_micros(90),
         "{apart}"
@@ -111,19 +111,18 @@ fn a_probe_measures_the_round_trip() {
     assert!(times[1..].windows(2).all(|pair| pair[1] == pair[0] + apart));
 }
 
-/// Rounds begin every 10 ms from 10 ms on. Each is reported 1.25 ms into the next one, so that the
-/// first, which lost a packet, is known at 31.25 ms: no spacing becomes 50 us. The second, with a
-/// loss as well, is known 10 ms later: 100 us. Those that follow lose nothing, and take 2 us off
-/// each.
+/// Rounds begin every 10 ms from 10 ms on. Each is reported 1.25 ms into the next one. The first
+/// lost a packet, which is known at 31.25 ms: the spacing becomes 50 us. The second, also with a
+/// loss, is known 10 ms later: 100 us. Later rounds lose nothing, and each subtracts 2 us.
 #[test]
-fn a_round_with_a_loss_doubles_and_one_without_takes_off_two() {
+fn a_loss_doubles_the_spacing_and_a_clean_round_subtracts_two() {
     let script = Script {
         lost_ms: &[15, 25],
         ..Script::default()
     };
     let expected = [(0, 10), (50, 31), (100, 41), (98, 51), (96, 61), (94, 71)];
     assert_eq!(changes(&script, 80), expected);
-    // Rounds begun before a reaction lost what it is the answer to: one reaction to both.
+    // The reaction answers the losses of rounds begun before it: one reaction for both.
     let settled = Script {
         settles: true,
         ..script
@@ -132,10 +131,10 @@ fn a_round_with_a_loss_doubles_and_one_without_takes_off_two() {
     assert_eq!(changes(&settled, 80), expected);
 }
 
-/// The report of the second round, due at 41 ms, comes at 50 ms. Of 122 packets 121 arrived, while
-/// the rounds sent since had 80 and 76: a count that was compared with theirs would be no loss.
+/// The report of the second round, due at 41 ms, arrives at 50 ms. Of 122 packets 121 arrived,
+/// while later rounds sent 80 and 76: compared with those, 121 would be no loss.
 #[test]
-fn a_late_report_is_held_against_the_round_that_it_names() {
+fn a_late_report_is_compared_with_its_own_round() {
     let script = Script {
         lost_ms: &[15, 25],
         late_ms: Some([36, 46, 50]),
@@ -146,8 +145,8 @@ fn a_late_report_is_held_against_the_round_that_it_names() {
     assert_eq!(since(&found), expected);
     // From 10 to 31 ms and from 31 to 50 ms: more than twice 121, less than twice 121.
     assert!(found[0].2 > 242 && found[1].2 < 160, "{found:?}");
-    // Later than the report of the third round, which had no loss, it says nothing more: nor is it
-    // taken for that one's.
+    // Later than the report of the third round, which had no loss, it is ignored, and it does not
+    // count for the third round.
     let overtaken = Script {
         late_ms: Some([36, 46, 53]),
         ..script
@@ -156,9 +155,9 @@ fn a_late_report_is_held_against_the_round_that_it_names() {
     assert_eq!(changes(&overtaken, 80), expected);
 }
 
-/// The spacing was lowered from 50 us at 61 and 71 ms, and a packet of the round that began at 60
-/// ms is lost at 65 ms: damped, the spacing returns to where it was before it was lowered,
-/// otherwise it doubles.
+/// The spacing fell from 50 us at 61 and 71 ms, and a packet of the round that began at 60 ms is
+/// lost at 65 ms. With damping the spacing returns to its earlier value; without it the spacing
+/// doubles.
 #[test]
 fn a_loss_after_a_decrease_returns_when_damped() {
     for (is_damped, after) in [(true, 50), (false, 92)] {

@@ -1,36 +1,34 @@
-//! Reports of the receiver's half that overtake each other on their way back.
+//! Reports of the receiver's half that are reordered in the reverse direction.
 
 use std::sync::{Arc, Mutex};
 
-use comity_congestion::{
-    Ack, Arrival, Controller, Decision, Feedback, Loss, Meter, Pacing, Phase, Report, Timeout,
-};
+use comity_congestion::{Arrival, Controller, Decision, Event, Meter, Pacing, Phase, Report};
 use comity_transport::datagram::{Config, Connection, Ecn};
 use comity_transport::timeline::{Elided, Importance, Outgoing, StreamId};
 use comity_units::{Bytes, PacketNumber, Span, Time};
 
-/// Sends what there is and writes down what is reported.
+/// Sends all available data and records the reports.
 #[derive(Clone, Debug, Default)]
 struct Listener(Arc<Mutex<Vec<Report>>>);
 
 impl Controller for Listener {
-    fn on_ack(&mut self, _ack: &Ack) {}
-    fn on_loss(&mut self, _loss: &Loss) {}
-    fn on_timeout(&mut self, _timeout: &Timeout) {}
-    fn on_feedback(&mut self, feedback: &Feedback<'_>) {
-        self.0.lock().unwrap().push(*feedback.report);
+    fn on_event(&mut self, event: Event<'_>) {
+        if let Event::Feedback(feedback) = event {
+            self.0.lock().unwrap().push(*feedback.report);
+        }
     }
+
     fn decision(&self) -> Decision {
         Decision {
             window: Bytes::MAX,
             pacing: Pacing::Unpaced,
-            ssthresh: None,
             phase: Phase::Steady,
+            ..Decision::default()
         }
     }
 }
 
-/// Reports how many packets have arrived, made into a report by `0`.
+/// Reports how many packets have arrived; the function turns the number into a report.
 #[derive(Debug)]
 struct Counter(fn(u16) -> Report, u16);
 
@@ -51,8 +49,8 @@ fn transmit(end: &mut Connection<Elided>, now: Time) -> Vec<(PacketNumber, Vec<u
     packets
 }
 
-/// Three packets, each acknowledged with a report. The second acknowledgement comes last. What is
-/// heard.
+/// Three packets, each acknowledged with a report. The second acknowledgement arrives last. Returns
+/// the accepted reports.
 fn heard(make: fn(u16) -> Report) -> Vec<Report> {
     let config = Config {
         ack_frequency: 1,
@@ -97,8 +95,8 @@ fn heard(make: fn(u16) -> Report) -> Vec<Report> {
     heard.clone()
 }
 
-/// A level tells how things stand: one that was overtaken tells how they stood. A count is of a
-/// round that it names.
+/// A level describes the present state, so a reordered one is outdated. A count belongs to a named
+/// round.
 #[test]
 fn an_overtaken_report_counts_only_if_it_names_its_round() {
     let level = |level| Report::Wave { level };

@@ -1,4 +1,4 @@
-//! An outbox and an inbox with a path between them that loses, delays, reorders and duplicates.
+//! An outbox and an inbox with a path that loses, delays, reorders and duplicates packets.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,7 +20,7 @@ struct Setting {
     /// In hundredths.
     loss: u64,
     duplication: u64,
-    /// Losses that are declared although the packet arrives.
+    /// Declared losses of packets that arrive.
     spurious: u64,
     jitter_millis: u64,
     packets_per_tick: u64,
@@ -106,7 +106,7 @@ impl Random {
     }
 }
 
-/// What happens at a tick, besides sending.
+/// The events of a tick, besides sending.
 #[derive(Clone, Debug)]
 enum Event {
     Arrival {
@@ -142,7 +142,7 @@ struct World {
     lengths: BTreeMap<(StreamId, SectionId), usize>,
     deadlines: BTreeMap<(StreamId, SectionId), Time>,
     needs: BTreeMap<(StreamId, SectionId), Option<SectionId>>,
-    /// The least deadline of each section and of all that need it, directly or not.
+    /// The earliest deadline of each section and of all its direct and indirect dependents.
     needed_by: BTreeMap<(StreamId, SectionId), Time>,
     fates: BTreeMap<(StreamId, SectionId), Fate>,
     reported: BTreeSet<(StreamId, SectionId)>,
@@ -340,7 +340,7 @@ impl World {
         let sent = self.outbox.accounts();
         assert_eq!(sent.bytes.sum(), sent.bytes.submitted, "{sent:?}");
         assert_eq!(sent.sections.sum(), sent.sections.submitted, "{sent:?}");
-        // What waits beside the queue is to leave a second time, and was not acknowledged yet.
+        // Bytes outside of the queue await a duplicate transmission and are not acknowledged yet.
         let copies = self.outbox.backlog() - sent.bytes.queued;
         assert!(copies <= sent.bytes.submitted - sent.bytes.acknowledged);
         if self.enforces() {
@@ -398,7 +398,7 @@ impl World {
             assert!(self.reported.insert(key), "{key:?} is reported twice");
             let is_all_sent = self.setting.sections.iter().all(|section| !section.cancel);
             if self.setting.reliability == Reliability::Full && is_all_sent {
-                // In order, except where deadlines are not.
+                // In order, unless deadlines are not.
                 let due = self.deadlines[&key];
                 let mut before = self.deadlines.range((key.0, SectionId(0))..key);
                 assert!(
@@ -412,12 +412,12 @@ impl World {
                 && !meta.deadline.is_never()
                 && self.setting.deliver == Deliver::Paced
             {
-                // What another one needs goes before it.
+                // A section is delivered before its dependents.
                 let by = self.needed_by[&key].min(meta.deadline);
                 assert!(self.clock.to_local(by) <= now, "{key:?} is early");
             }
         }
-        // Nothing waits beyond what it waits for.
+        // Nothing waits longer than necessary.
         assert!(self.inbox.next_wakeup(&self.clock) > now);
         self.balance();
     }

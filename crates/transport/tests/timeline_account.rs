@@ -1,5 +1,5 @@
-//! What an account of savings, head starts and second packets do to the order of sending, on cases
-//! worked by hand.
+//! The effects of a token bucket, head starts and duplicate transmissions on the order of sending,
+//! on cases worked out by hand.
 
 use comity_transport::timeline::outbox::{self, Fate};
 use comity_transport::timeline::{
@@ -46,20 +46,19 @@ fn saved(level: i64) -> PathEstimate {
 }
 
 #[test]
-fn what_may_not_overdraw_waits_and_what_may_goes_past_it() {
+fn a_section_that_may_not_borrow_waits_for_one_that_may() {
     let mut outbox = outbox();
     outbox.submit(ms(0), section(2_000, 9, ms(200))).unwrap();
     outbox.submit(ms(0), section(2_000, 1, ms(100))).unwrap();
-    // It is due first, but may not overdraw the account.
+    // It is due first, but may not borrow.
     assert_eq!(next(&mut outbox, ms(1), &saved(0)), Some((0, 0, false)));
     assert_eq!(next(&mut outbox, ms(2), &saved(-10_000)), None);
     assert_eq!(next(&mut outbox, ms(3), &saved(1)), Some((1, 0, false)));
 }
 
-/// Half of it has left, and so it may owe half of the 8,000 bytes that a section of which all has
-/// left may.
+/// Half of it has left, so it may borrow half of the 8,000 bytes of a completely sent section.
 #[test]
-fn what_has_begun_to_leave_may_overdraw_to_be_whole() {
+fn a_begun_section_may_borrow_to_complete() {
     let mut outbox = outbox();
     outbox.submit(ms(0), section(2_000, 9, ms(200))).unwrap();
     outbox.submit(ms(0), section(2_000, 1, ms(100))).unwrap();
@@ -74,7 +73,7 @@ fn what_has_begun_to_leave_may_overdraw_to_be_whole() {
 }
 
 #[test]
-fn an_overdrawn_account_holds_repairs_back_too() {
+fn borrowed_tokens_hold_repairs_back_too() {
     let mut outbox = outbox();
     outbox.submit(ms(0), section(1_000, 9, ms(200))).unwrap();
     outbox.submit(ms(0), section(1_000, 1, ms(100))).unwrap();
@@ -87,7 +86,8 @@ fn an_overdrawn_account_holds_repairs_back_too() {
     assert_eq!(next(&mut outbox, ms(41), &least), Some((1, 0, true)));
 }
 
-/// Tables and sound matter more than any picture, and do not make a key picture one among many.
+/// Tables and audio are more important than any picture, but do not reduce the rank of a key
+/// picture.
 #[test]
 fn the_most_important_are_those_of_their_own_stream() {
     let mut outbox = outbox();
@@ -109,8 +109,8 @@ fn the_most_important_are_those_of_their_own_stream() {
     assert_eq!(next(&mut outbox, ms(0), &saved(-9_999)), None);
 }
 
-/// Of two sections due 30 ms apart the later one goes first when it is the most important and two
-/// repairs take longer than that; among equals nobody has a head start.
+/// Of two sections due 30 ms apart, the later one goes first if it is the most important and two
+/// repairs take longer than that. Equal sections have no head start.
 #[test]
 fn the_most_important_get_a_head_start_of_two_repairs() {
     for (importance, repair, first) in [(9, 16, 1), (9, 14, 0), (5, 50, 0)] {
@@ -129,8 +129,8 @@ fn the_most_important_get_a_head_start_of_two_repairs() {
     }
 }
 
-/// 90 ms to the deadline and 30 on the way leave 60: the head start is 40 of them, not the 80 that
-/// a repair takes.
+/// 90 ms to the deadline minus 30 ms on the path leave 60 ms. The head start is 40 ms of them, not
+/// the 80 ms of a repair.
 #[test]
 fn a_head_start_leaves_a_third_of_the_time() {
     for (other, first) in [(51, 1), (49, 0)] {
@@ -148,8 +148,8 @@ fn a_head_start_leaves_a_third_of_the_time() {
     }
 }
 
-/// 130 ms to the deadline and 30 on the way leave 100: a second repair of 40 ms has 10 of them, up
-/// to half of the time.
+/// 130 ms to the deadline minus 30 ms on the path leave 100 ms. A second repair of 40 ms gets 10 ms
+/// of them, up to half of the time.
 #[test]
 fn a_head_start_for_a_second_repair_leaves_half_of_the_time() {
     for (other, first) in [(81, 1), (79, 0)] {
@@ -167,8 +167,8 @@ fn a_head_start_for_a_second_repair_leaves_half_of_the_time() {
     }
 }
 
-/// A repair takes 50 ms and the way 20: what leaves later than 70 ms before its deadline is the
-/// last chance.
+/// A repair takes 50 ms and the path 20 ms: a packet that leaves later than 70 ms before its
+/// deadline is the last chance.
 #[test]
 fn repairs_that_cannot_be_repaired_leave_twice() {
     let estimate = PathEstimate {
@@ -176,10 +176,10 @@ fn repairs_that_cannot_be_repaired_leave_twice() {
         repair: Span::from_millis(50),
         ..PathEstimate::UNKNOWN
     };
-    // (importance, when it is retransmitted, how often)
+    // (importance, retransmission time, number of transmissions)
     for (importance, at, times) in [(9, 130, 1), (9, 131, 2), (5, 131, 2), (1, 131, 1)] {
         let mut outbox = outbox();
-        // Something less important, and something more, are there.
+        // One less important and one more important section exist.
         outbox.submit(ms(0), section(1, 1, ms(1_000))).unwrap();
         outbox.submit(ms(0), section(1, 9, ms(1_000))).unwrap();
         outbox
@@ -203,7 +203,7 @@ fn repairs_that_cannot_be_repaired_leave_twice() {
         assert_eq!(outbox.accounts().sent_again, 800 * times as u64);
         assert_eq!(outbox.backlog(), 0);
         if let [one, other] = repairs[..] {
-            // One of the two is lost, and that is no loss.
+            // One of the two is lost, which is no loss.
             outbox.on_lost(ms(170), &one);
             assert_eq!(outbox.backlog(), 0);
             outbox.on_acked(&other);
@@ -226,7 +226,7 @@ fn both_of_two_packets_lost_are_a_loss() {
     let mut outbox = outbox();
     outbox.submit(ms(0), section(1, 1, ms(1_000))).unwrap();
     outbox.submit(ms(0), section(800, 9, ms(40))).unwrap();
-    // No repair is possible, and the path loses packets: even the first packet goes twice.
+    // No repair is possible, and the path loses packets: even the first packet is sent twice.
     let one = outbox.next_chunk(ms(0), 1_000, &estimate).unwrap();
     let other = outbox.next_chunk(ms(0), 1_000, &estimate).unwrap();
     assert_eq!((one.section, other.section), (SectionId(1), SectionId(1)));
@@ -238,7 +238,7 @@ fn both_of_two_packets_lost_are_a_loss() {
     assert_eq!(next(&mut outbox, ms(21), &estimate), Some((1, 0, true)));
 }
 
-/// A connection begins with 3,000 bytes of duplicate transmissions; two bytes that were lost pay
+/// A connection begins with a budget of 3,000 bytes for duplicate transmissions; two lost bytes pay
 /// for another one.
 #[test]
 fn losses_pay_for_what_leaves_twice() {
@@ -257,7 +257,7 @@ fn losses_pay_for_what_leaves_twice() {
         assert_eq!(chunks.len(), expected);
         chunks
     };
-    // No repair is possible: three sections leave twice, and the fourth does not.
+    // No repair is possible: three sections are sent twice, and the fourth is not.
     for times in [2, 2, 2] {
         leave(times);
     }
@@ -265,17 +265,18 @@ fn losses_pay_for_what_leaves_twice() {
     let fifth = leave(1);
     outbox.on_lost(ms(1), &fourth[0]);
     outbox.on_lost(ms(1), &fifth[0]);
-    // A thousand bytes are paid for: one of the two repairs leaves twice.
+    // The budget covers a thousand bytes: one of the two repairs is sent twice.
     let repairs = std::iter::from_fn(|| outbox.next_chunk(ms(1), 1_000, &estimate));
     assert_eq!(repairs.filter(|chunk| chunk.is_retransmission).count(), 3);
 }
 
-/// 50 kB in pieces of 1,000 bytes, due at 200 ms. A repair takes 50 ms and the way 20, and 30 more
-/// if the queue fills again: what leaves later than at 100 ms cannot be repaired. When a piece is
-/// lost in 21 of 1,000 cases, 1,050 bytes are at risk with each piece, and all leave twice. With 19
-/// it is 950, and a copy takes what a connection begins with: 3,000 bytes, from 130 ms on.
+/// 50 kB in pieces of 1,000 bytes, due at 200 ms. A repair takes 50 ms and the path 20 ms, plus 30
+/// ms if the queue fills again: a packet that leaves later than at 100 ms cannot be repaired. With
+/// 21 lost pieces in 1,000, 1,050 bytes are at risk with each piece, and all are sent twice. With
+/// 19 it is 950 bytes, and duplicates use the initial budget of a connection: 3,000 bytes, from 130
+/// ms on.
 #[test]
-fn what_stands_out_is_worth_its_copies_and_they_leave_behind_it() {
+fn important_sections_are_duplicated_and_duplicates_leave_after_them() {
     let cases = [
         (21, 100, 0),
         (21, 101, 50),
@@ -307,10 +308,10 @@ fn what_stands_out_is_worth_its_copies_and_they_leave_behind_it() {
     }
 }
 
-/// Sections of 3 kB every 10 ms over 200 kB/s, each with 100 ms: a third of them has to go. What is
-/// kept is planned to arrive 40 ms early, so that a delay of 30 ms later on makes nothing late.
+/// Sections of 3 kB every 10 ms over 200 kB/s, each with 100 ms: a third of them must be dropped.
+/// The others are planned to arrive 40 ms early, so a later delay of 30 ms makes none of them late.
 #[test]
-fn a_source_of_too_much_keeps_a_reserve() {
+fn an_overloaded_source_keeps_a_reserve() {
     let estimate = PathEstimate {
         rate: Some(Rate::from_kbps(1_600)),
         repair: Span::from_millis(40),
@@ -336,13 +337,13 @@ fn a_source_of_too_much_keeps_a_reserve() {
     }
     assert!(left_at.len() > 50, "two thirds of 100: {}", left_at.len());
     let last = left_at.iter().max().copied().unwrap();
-    assert!((50..=70).contains(&last), "{last} ms after they were given");
+    assert!((50..=70).contains(&last), "{last} ms after submission");
 }
 
-/// 36 kB at once of which 30 kB can arrive in time, then as much as the rate carries: what could
-/// not arrive at first is left out, and nothing more for the sake of a reserve.
+/// 36 kB at once, of which 30 kB can arrive in time, then as much as the rate carries. The excess
+/// is dropped at the beginning, and no more for the sake of a reserve.
 #[test]
-fn what_is_left_out_at_the_beginning_costs_nothing_later() {
+fn an_early_drop_costs_nothing_later() {
     let estimate = PathEstimate {
         rate: Some(Rate::from_kbps(2_400)),
         repair: Span::from_millis(40),
@@ -375,7 +376,7 @@ fn what_is_left_out_at_the_beginning_costs_nothing_later() {
 }
 
 #[test]
-fn a_copy_whose_section_is_gone_is_not_sent() {
+fn a_duplicate_of_a_removed_section_is_not_sent() {
     let estimate = PathEstimate {
         repair: Span::from_millis(50),
         lost_permille: 20,
@@ -391,15 +392,15 @@ fn a_copy_whose_section_is_gone_is_not_sent() {
     assert_eq!(outbox.backlog(), 0);
 }
 
-/// 30 kB of a key picture and 10 kB behind it: without the account 30 kB/s · 1 s would not do for
+/// 30 kB of a key picture and 10 kB after it: without tokens, 30 kB/s · 1 s would not suffice for
 /// both.
 #[test]
-fn plans_count_on_what_is_saved_and_on_what_may_be_overdrawn() {
+fn plans_include_tokens_and_borrowing() {
     let estimate = |level| PathEstimate {
         rate: Some(Rate::from_kbps(240)),
         ..saved(level)
     };
-    // 30 kB/s for a second: 30 kB, and 12 % of it is tolerated.
+    // 30 kB/s for a second: 30 kB, plus a tolerance of 12 %.
     for (level, given_up) in [(10_000, vec![]), (0, vec![1])] {
         let mut outbox = outbox();
         outbox.submit(ms(0), section(30_000, 9, ms(1_000))).unwrap();
@@ -410,8 +411,7 @@ fn plans_count_on_what_is_saved_and_on_what_may_be_overdrawn() {
             .collect();
         assert_eq!(fates, given_up, "with {level} saved");
     }
-    // The key picture alone may have 10 kB that are not there yet: 40 kB in all, and 3.6 of
-    // tolerance.
+    // The key picture alone may borrow 10 kB: 40 kB in all, and a tolerance of 3.6 kB.
     for (length, others) in [(43_000, 1), (44_000, 0)] {
         let mut outbox = outbox();
         outbox.submit(ms(0), section(length, 9, ms(1_000))).unwrap();
@@ -422,10 +422,10 @@ fn plans_count_on_what_is_saved_and_on_what_may_be_overdrawn() {
     }
 }
 
-/// At 10 bytes in a millisecond 2,000 bytes do not arrive within 100 ms. They are tried when
-/// nothing else tells what the path carries, or when they are what the stream needs most.
+/// At 10 bytes per millisecond, 2,000 bytes do not arrive within 100 ms. The sender tries them if
+/// it has no other evidence of the path's capacity, or if they are the most important ones.
 #[test]
-fn what_cannot_arrive_is_tried_in_need() {
+fn infeasible_sections_are_tried_if_necessary() {
     let estimate = PathEstimate {
         rate: Some(Rate::from_kbps(80)),
         ..PathEstimate::UNKNOWN

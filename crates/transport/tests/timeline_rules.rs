@@ -1,4 +1,4 @@
-//! The rules of outbox and inbox one by one, on cases worked by hand.
+//! The rules of outbox and inbox one by one, on cases worked out by hand.
 
 use comity_transport::timeline::inbox::{self, GapReason, Violation};
 use comity_transport::timeline::outbox::{self, Fate, IntakeError, SubmitError};
@@ -55,10 +55,11 @@ fn fates(outbox: &mut Outbox<Elided>) -> Vec<(u64, Fate)> {
         .collect()
 }
 
-/// TLTCP, section 5.2: ten packets due at d1 and ten due at d2; five had left when d1 came. Sending
-/// goes on with the first of the second section, and the floor (its `seq_update`) says so.
+/// TLTCP, section 5.2: ten packets due at d1 and ten due at d2; five had left at d1. Sending
+/// continues with the first packet of the second section, and the floor (its `seq_update`) reports
+/// it.
 #[test]
-fn sending_goes_on_with_what_is_not_obsolete() {
+fn sending_continues_with_current_data() {
     let mut outbox = outbox();
     for deadline in [ms(100), ms(200)] {
         outbox
@@ -80,7 +81,7 @@ fn sending_goes_on_with_what_is_not_obsolete() {
         (outbox.earliest_deadline(), outbox.floor(VIDEO)),
         (ms(200), SectionId(1))
     );
-    // What is on its way still counts (5.4); a loss of it is not repaired (5.5).
+    // Bytes in flight still count (5.4); their loss is not repaired (5.5).
     assert_eq!(outbox.accounts().bytes.expired_unsent, 5_000);
     assert_eq!(outbox.accounts().bytes.in_flight, 6_000);
     outbox.on_lost(ms(110), &chunk(0, 0, 1_000));
@@ -90,7 +91,7 @@ fn sending_goes_on_with_what_is_not_obsolete() {
     assert_eq!(outbox.accounts().bytes.expired_in_network, 1_000);
 }
 
-/// The last of three pieces is lost and arrives late: without repairs its section has its outcome
+/// The last of three pieces is lost and arrives late: without repairs, its section has an outcome
 /// before that.
 #[test]
 fn pieces_acknowledged_together_have_the_outcomes_of_those_acknowledged_one_by_one() {
@@ -141,7 +142,7 @@ fn deadlines_then_losses_then_importance_then_age() {
     assert_eq!(next(&mut outbox, ms(1)), Some((3, 0, 1_000, false)));
     assert_eq!(next(&mut outbox, ms(1)), Some((2, 0, 1_000, false)));
     assert_eq!(next(&mut outbox, ms(1)), Some((1, 0, 1_000, false)));
-    // Lost: before the one of equal deadline and importance that never left.
+    // A lost piece goes before one of equal deadline and importance that was never sent.
     outbox.on_lost(ms(2), &chunk(1, 200, 300));
     assert_eq!(next(&mut outbox, ms(2)), Some((1, 200, 300, true)));
     assert_eq!(next(&mut outbox, ms(2)), Some((4, 0, 1_000, false)));
@@ -150,7 +151,7 @@ fn deadlines_then_losses_then_importance_then_age() {
 }
 
 #[test]
-fn what_needs_a_dropped_section_goes_with_it() {
+fn dependents_of_a_dropped_section_are_dropped() {
     let mut outbox = outbox();
     outbox.submit(ms(0), section(1_000, 5, ms(100))).unwrap();
     for needs in [0, 1] {
@@ -172,7 +173,7 @@ fn what_needs_a_dropped_section_goes_with_it() {
         ]
     );
     assert_eq!(outbox.floor(VIDEO), SectionId(3));
-    // One that comes later and needs it is refused at once; the floor says the rest.
+    // A later dependent is refused at once; the floor reports the others.
     let mut late = section(1_000, 5, ms(300));
     late.needs = Some(SectionId(2));
     outbox.submit(ms(101), late).unwrap();
@@ -193,8 +194,8 @@ fn what_needs_a_dropped_section_goes_with_it() {
 }
 
 #[test]
-fn what_cannot_arrive_makes_room_for_what_can() {
-    // 8 Mb/s is 1 kB/ms. 60 kB by 100 ms and 60 kB by 110 ms with 20 ms on the way: 120 kB in 90
+fn infeasible_sections_make_room_for_feasible_ones() {
+    // 8 Mb/s is 1 kB/ms. 60 kB by 100 ms and 60 kB by 110 ms with 20 ms of path delay: 120 kB in 90
     // ms.
     let estimate = PathEstimate {
         rate: Some(Rate::from_mbps(8)),
@@ -207,19 +208,19 @@ fn what_cannot_arrive_makes_room_for_what_can() {
     let first = outbox.next_chunk(ms(0), 1_000, &estimate).unwrap();
     assert_eq!(first.section, SectionId(1));
     assert_eq!(fates(&mut outbox), [(0, Fate::Infeasible)]);
-    // Beyond reach on entry: 10 ms to go and 20 ms on the way.
+    // Infeasible on entry: 10 ms to the deadline and 20 ms of path delay.
     outbox.submit(ms(1), section(1, 9, ms(11))).unwrap();
     assert_eq!(fates(&mut outbox), [(2, Fate::Infeasible)]);
 }
 
 #[test]
-fn a_far_deadline_bears_a_bad_moment_of_the_rate() {
-    // 105 kB in 100 ms at 8 Mb/s look 5 % too much: within the tolerance of 12 %. At 7 Mb/s they
-    // are not.
+fn a_far_deadline_tolerates_a_short_fall_of_the_rate() {
+    // 105 kB in 100 ms at 8 Mb/s are 5 % too much: within the tolerance of 12 %. At 7 Mb/s they are
+    // not.
     for (rate, expected) in [(8, None), (7, Some(Fate::Infeasible))] {
         let mut outbox = outbox();
         outbox.submit(ms(0), section(105_000, 1, ms(100))).unwrap();
-        // The most important one is tried in any case.
+        // The most important section is always tried.
         outbox.submit(ms(0), section(1, 9, ms(5_000))).unwrap();
         let estimate = PathEstimate {
             rate: Some(Rate::from_mbps(rate)),
@@ -234,9 +235,9 @@ fn a_far_deadline_bears_a_bad_moment_of_the_rate() {
     }
 }
 
-/// What waits may begin if it fits beside all that is begun and unanswered.
+/// A waiting section may begin if it fits beside all sections that are begun and not acknowledged.
 #[test]
-fn credit_holds_back_what_is_not_begun() {
+fn credit_holds_back_new_sections() {
     let mut outbox = outbox();
     let lengths = [3_000, 2_000, 10];
     for (length, deadline) in lengths.into_iter().zip([100, 101, 102]) {
@@ -253,7 +254,7 @@ fn credit_holds_back_what_is_not_begun() {
     assert!(outbox.has_credit(3_000));
     let first = outbox.next_chunk(ms(0), 1_000, &credit(3_000)).unwrap();
     assert_eq!(first, chunk(0, 0, 1_000));
-    // The rest of it and what is lost need none.
+    // The rest of the section, and its lost bytes, need no further credit.
     outbox.on_lost(ms(1), &first);
     let again = outbox.next_chunk(ms(1), 1_000, &credit(0)).unwrap();
     assert!(again.is_retransmission);
@@ -261,7 +262,7 @@ fn credit_holds_back_what_is_not_begun() {
         outbox.next_chunk(ms(1), 5_000, &credit(0)),
         Some(chunk(0, 1_000, 2_000))
     );
-    // The next one does, and the last one does not overtake it.
+    // The next one needs it, and the last one does not overtake it.
     assert!(!outbox.has_credit(4_999));
     assert_eq!(outbox.next_chunk(ms(1), 1_000, &credit(4_999)), None);
     assert_eq!(outbox.answered(), 0);
@@ -274,10 +275,9 @@ fn credit_holds_back_what_is_not_begun() {
     );
 }
 
-/// Nothing but its predecessors frees what has no deadline: where room is scarce they are begun
-/// before it.
+/// Only its predecessors free a section without a deadline: if credit is scarce, they begin first.
 #[test]
-fn without_deadlines_scarce_room_is_given_in_the_order_of_the_stream() {
+fn without_deadlines_scarce_credit_follows_stream_order() {
     for (reliability, credit, expected) in [
         (Reliability::Full, 1_999, 0),
         (Reliability::Full, 2_000, 1),
@@ -302,10 +302,10 @@ fn without_deadlines_scarce_room_is_given_in_the_order_of_the_stream() {
     }
 }
 
-/// The peer has what it acknowledged: only a floor that passes something else is worth a packet of
-/// its own.
+/// The peer already has acknowledged sections. A floor needs its own packet only if it passes
+/// others.
 #[test]
-fn a_floor_is_told_by_itself_when_it_passes_what_was_not_acknowledged() {
+fn a_floor_has_its_own_packet_if_it_passes_unacknowledged_sections() {
     let mut outbox = outbox();
     let now = Time::from_millis(1);
     for _ in 0..4 {
@@ -320,7 +320,8 @@ fn a_floor_is_told_by_itself_when_it_passes_what_was_not_acknowledged() {
     outbox.on_acked(&chunks[0]);
     assert_eq!(outbox.floor(VIDEO), SectionId(1));
     assert_eq!(outbox.floor_to_tell(), None);
-    // 2 is withdrawn behind 1, which is still on its way: when 1 has arrived the floor passes both.
+    // Section 2 is withdrawn behind 1, which is in flight: when 1 has arrived, the floor passes
+    // both.
     outbox.cancel(VIDEO, SectionId(2));
     assert_eq!(outbox.floor_to_tell(), None);
     outbox.on_acked(&chunks[1]);
@@ -332,7 +333,7 @@ fn a_floor_is_told_by_itself_when_it_passes_what_was_not_acknowledged() {
 }
 
 #[test]
-fn a_full_outbox_says_so() {
+fn a_full_outbox_reports_it() {
     let config = outbox::Config {
         max_bytes: 1_000,
         max_sections: 2,
@@ -447,7 +448,7 @@ fn receiver_that(deliver: Deliver, enforce_deadlines: bool) -> Receiver {
 }
 
 impl Receiver {
-    /// 500 bytes of a section of 1,000 that is due 100 ms after 10 ms times its number.
+    /// 500 bytes of a section of 1,000, which is due at 100 ms plus 10 ms times its number.
     fn half(&mut self, now: u64, section: u64, second: bool) -> Result<(), Violation> {
         self.half_due(now, (section, 100 + 10 * section), second)
     }
@@ -495,7 +496,7 @@ impl Receiver {
 }
 
 #[test]
-fn early_is_in_order_and_waits_for_a_hole_until_its_deadline() {
+fn early_delivery_is_in_order_and_waits_for_a_gap_until_its_deadline() {
     let mut receiver = receiver(Deliver::Early);
     receiver.whole(20, 0);
     receiver.half(21, 1, false).unwrap();
@@ -517,7 +518,7 @@ fn early_is_in_order_and_waits_for_a_hole_until_its_deadline() {
 }
 
 #[test]
-fn what_was_never_seen_is_bounded_by_the_next_that_was() {
+fn an_unseen_section_is_bounded_by_the_next_seen_one() {
     for deliver in [Deliver::Early, Deliver::Paced] {
         let mut receiver = receiver(deliver);
         receiver.whole(40, 3);
@@ -529,7 +530,7 @@ fn what_was_never_seen_is_bounded_by_the_next_that_was() {
 }
 
 #[test]
-fn the_sender_says_what_will_not_come() {
+fn the_sender_reports_dropped_sections() {
     let mut receiver = receiver(Deliver::Early);
     receiver.whole(40, 3);
     receiver
@@ -552,7 +553,7 @@ fn the_sender_says_what_will_not_come() {
 }
 
 #[test]
-fn paced_is_at_the_deadline_and_not_before() {
+fn paced_delivery_is_at_the_deadline() {
     let mut receiver = receiver(Deliver::Paced);
     receiver.whole(20, 0);
     receiver.half(21, 1, false).unwrap();
@@ -562,10 +563,10 @@ fn paced_is_at_the_deadline_and_not_before() {
     assert_eq!(receiver.poll(110), [(1, Some(GapReason::Overdue))]);
 }
 
-/// I10 and P11 of a group that is due at 200 ms, then B12 and B13 of the one before it, due at 100
-/// ms and made of I10.
+/// I10 and P11 of a group due at 200 ms, then B12 and B13 of the group before it, due at 100 ms and
+/// dependent on I10.
 #[test]
-fn what_a_section_needs_goes_before_it() {
+fn a_dependency_is_delivered_before_its_dependents() {
     for (is_whole, expected) in [
         (true, [(0, None), (2, None), (3, None), (1, None)]),
         (
@@ -603,7 +604,7 @@ fn what_a_section_needs_goes_before_it() {
 }
 
 #[test]
-fn what_had_come_when_the_peer_ended_is_played_out_at_its_deadlines() {
+fn sections_received_before_the_end_are_delivered_at_their_deadlines() {
     let closed = Some(GapReason::Closed);
     for (deliver, at_once) in [(Deliver::Paced, false), (Deliver::Early, true)] {
         let mut receiver = receiver(deliver);
@@ -616,7 +617,7 @@ fn what_had_come_when_the_peer_ended_is_played_out_at_its_deadlines() {
             assert_eq!(receiver.poll(23), all);
             continue;
         }
-        // A gap waits for no deadline but those before it.
+        // A gap waits only for the deadlines before it.
         assert_eq!(receiver.poll(23), all[..1]);
         assert_eq!(receiver.inbox.next_wakeup(&receiver.clock), ms(110));
         assert_eq!(receiver.poll(109), []);
@@ -632,12 +633,12 @@ fn what_had_come_when_the_peer_ended_is_played_out_at_its_deadlines() {
 }
 
 #[test]
-fn without_enforced_deadlines_what_is_late_comes_in_its_place() {
+fn without_enforced_deadlines_late_sections_keep_their_order() {
     let mut receiver = receiver_that(Deliver::Paced, false);
     receiver.whole(20, 0);
     receiver.half(21, 1, false).unwrap();
     receiver.whole(22, 2);
-    // Of 3 nothing has come.
+    // Nothing of section 3 has arrived.
     receiver.whole(23, 4);
     assert_eq!(receiver.poll(99), []);
     assert_eq!(receiver.poll(100), [(0, None)]);
@@ -652,7 +653,7 @@ fn without_enforced_deadlines_what_is_late_comes_in_its_place() {
 }
 
 #[test]
-fn without_enforced_deadlines_what_is_due_later_holds_up_nothing() {
+fn without_enforced_deadlines_later_sections_hold_up_nothing() {
     let mut receiver = receiver_that(Deliver::Paced, false);
     receiver.half_due(20, (0, 300), false).unwrap();
     for second in [false, true] {
@@ -668,7 +669,7 @@ fn without_enforced_deadlines_what_is_due_later_holds_up_nothing() {
 }
 
 #[test]
-fn a_peer_cannot_make_the_inbox_hold_more_than_it_may() {
+fn a_peer_cannot_exceed_the_limits_of_the_inbox() {
     let mut receiver = receiver(Deliver::Paced);
     for section in 0..10 {
         receiver.half(1, section, false).unwrap();
@@ -688,7 +689,7 @@ fn a_peer_cannot_make_the_inbox_hold_more_than_it_may() {
     assert!(receiver.inbox.on_end(VIDEO, 3).is_err());
     assert_eq!(receiver.inbox.on_floor(VIDEO, SectionId(1 << 20)), Ok(()));
     assert_eq!(receiver.inbox.free_bytes(), 0);
-    // A million skipped sections cost nothing until they are polled.
+    // A million skipped sections need no memory until they are polled.
     assert_eq!(receiver.poll(1_000).len(), 1 << 20);
     assert_eq!(receiver.inbox.free_bytes(), 10_000);
 }

@@ -33,12 +33,12 @@ impl Bytes {
         self.0.saturating_mul(8)
     }
 
-    /// `self - other`, or zero when `other` is larger.
+    /// `self - other`, or zero if `other` is larger.
     pub const fn saturating_sub(self, other: Self) -> Self {
         Self(self.0.saturating_sub(other.0))
     }
 
-    /// `self - other`, or `None` when `other` is larger.
+    /// `self - other`, or `None` if `other` is larger.
     pub const fn checked_sub(self, other: Self) -> Option<Self> {
         match self.0.checked_sub(other.0) {
             Some(bytes) => Some(Self(bytes)),
@@ -62,16 +62,15 @@ impl AddAssign for Bytes {
 }
 
 /// # Panics
-/// When `other` is larger, in every build: an account that goes below zero is a bug, and going on
-/// with a wrapped amount would hide it. See [`Bytes::saturating_sub`] and [`Bytes::checked_sub`]
-/// for amounts that come from outside.
+/// If `other` is larger, in every build: a negative amount is a bug, which a wrapped amount would
+/// hide. Use [`Bytes::saturating_sub`] and [`Bytes::checked_sub`] for amounts from outside.
 impl Sub for Bytes {
     type Output = Self;
     #[track_caller]
     fn sub(self, other: Self) -> Self {
         match self.checked_sub(other) {
             Some(rest) => rest,
-            None => panic!("{other} were taken from an account of {self}"),
+            None => panic!("subtracted {other} from {self}"),
         }
     }
 }
@@ -103,7 +102,7 @@ impl fmt::Debug for Bytes {
     }
 }
 
-/// Decimal units where they are exact to three places, as in `1.5MB`; reads back exactly.
+/// Decimal units if they are exact to three decimals, as in `1.5MB`; parses back exactly.
 impl fmt::Display for Bytes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (unit, name) in [(1_000_000_000, "GB"), (1_000_000, "MB")] {
@@ -158,6 +157,6 @@ mod tests {
     fn a_fraction_of_a_byte_is_refused() {
         assert!("1.5B".parse::<Bytes>().is_err());
         assert!("1500".parse::<Bytes>().is_err());
-        assert!("12Mb".parse::<Bytes>().is_err(), "bits are no bytes");
+        assert!("12Mb".parse::<Bytes>().is_err(), "bits are not bytes");
     }
 }

@@ -1,14 +1,15 @@
-//! The quantities that every floor of Comity speaks in.
+//! The quantities that all crates of Comity share.
 //!
-//! Nothing here knows about packets or protocols. A [`Time`] is a point on one clock and a [`Span`]
-//! is a distance between two points of the same clock, both in whole nanoseconds; [`Bytes`] and
-//! [`Rate`] keep bytes apart from bits; [`SeqNo`] wraps and therefore has no order of its own,
-//! while [`PacketNumber`] never repeats and has one. [`Seed`] names independent random streams.
+//! This crate knows nothing of packets or protocols. A [`Time`] is a point on one clock and a
+//! [`Span`] is a distance between two points of the same clock, both in whole nanoseconds.
+//! [`Bytes`] and [`Rate`] distinguish bytes from bits. [`SeqNo`] wraps and therefore has no order
+//! of its own; [`PacketNumber`] never repeats and has one. [`Seed`] names independent random
+//! streams.
 //!
-//! Arithmetic that cannot be right does not compile: two times have no `-` (use [`Time::since`],
-//! which answers `None` when the order is reversed), and there is no conversion from a bare float.
-//! Quantities are read from text with their unit, as in `"40ms"` or `"1.5Mbps"`, exactly: decimal
-//! fractions never pass through floating point.
+//! Invalid arithmetic does not compile. Two times have no `-` (use [`Time::since`], which returns
+//! `None` if the order is reversed), and a bare float does not convert to a quantity. Quantities
+//! are parsed with their unit, as in `"40ms"` or `"1.5Mbps"`, exactly: decimal fractions never pass
+//! through floating point.
 #![no_std]
 #![forbid(unsafe_code)]
 

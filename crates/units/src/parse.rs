@@ -1,27 +1,28 @@
-//! Reading a decimal number with a unit, exactly.
+//! Exact parsing of decimal numbers with a unit.
 
 use core::fmt;
 
-/// Why a text is not the quantity that was expected.
+/// Why a text is not the expected quantity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ParseError {
     kind: ParseErrorKind,
     expected: &'static str,
+    nearest: Option<&'static str>,
 }
 
-/// The part of a quantity that could not be understood.
+/// The invalid part of a quantity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ParseErrorKind {
     /// The text is empty or does not begin with a digit.
     NoNumber,
-    /// The number is negative, and the quantity cannot be.
+    /// The number is negative, but the quantity cannot be.
     Negative,
     /// The number is not followed by a unit.
     NoUnit,
-    /// The unit is not one of those that this quantity has.
+    /// The unit does not belong to this quantity.
     UnknownUnit,
-    /// The number does not come out even in the smallest unit (a nanosecond, a byte, a bit per
+    /// The number is not a whole number of the smallest unit (a nanosecond, a byte, a bit per
     /// second).
     TooFine,
     /// The value is beyond the range of the type.
@@ -29,12 +30,12 @@ pub enum ParseErrorKind {
 }
 
 impl ParseError {
-    /// The part that could not be understood.
+    /// The invalid part.
     pub const fn kind(&self) -> ParseErrorKind {
         self.kind
     }
 
-    /// What would have been understood, with an example.
+    /// The expected form, with an example.
     pub const fn expected(&self) -> &'static str {
         self.expected
     }
@@ -50,7 +51,11 @@ impl fmt::Display for ParseError {
             ParseErrorKind::TooFine => "it is finer than the smallest unit",
             ParseErrorKind::TooLarge => "it is too large",
         };
-        write!(f, "expected {}, but {reason}", self.expected)
+        write!(f, "expected {}, but {reason}", self.expected)?;
+        match self.nearest {
+            Some(unit) => write!(f, "; did you mean {unit}?"),
+            None => Ok(()),
+        }
     }
 }
 
@@ -66,10 +71,14 @@ impl core::error::Error for ParseError {}
 /// `units` lists each accepted spelling with its size in smallest units.
 pub(crate) fn quantity(
     text: &str,
-    units: &[(&str, u64)],
+    units: &[(&'static str, u64)],
     expected: &'static str,
 ) -> Result<u64, ParseError> {
-    let fail = |kind| ParseError { kind, expected };
+    let fail = |kind| ParseError {
+        kind,
+        expected,
+        nearest: None,
+    };
     let text = text.trim();
     if text.starts_with('-') {
         return Err(fail(ParseErrorKind::Negative));
@@ -88,7 +97,11 @@ pub(crate) fn quantity(
         return Err(fail(ParseErrorKind::NoUnit));
     }
     let Some(&(_, scale)) = units.iter().find(|(name, _)| *name == unit) else {
-        return Err(fail(ParseErrorKind::UnknownUnit));
+        let mut units = units.iter().map(|(name, _)| *name);
+        return Err(ParseError {
+            nearest: units.find(|name| name.eq_ignore_ascii_case(unit)),
+            ..fail(ParseErrorKind::UnknownUnit)
+        });
     };
     let scale = u128::from(scale);
     let part = fraction_of(scale, fraction).ok_or_else(|| fail(ParseErrorKind::TooFine))?;
@@ -99,7 +112,7 @@ pub(crate) fn quantity(
         .ok_or_else(|| fail(ParseErrorKind::TooLarge))
 }
 
-/// Whether `text` is digits, with single underscores between them at the most.
+/// Whether `text` is digits with at most single underscores between them.
 fn are_digits(text: &str) -> bool {
     text.split('_')
         .all(|group| !group.is_empty() && group.bytes().all(|byte| byte.is_ascii_digit()))
@@ -113,12 +126,12 @@ fn value_of(digits: &str) -> Option<u128> {
     })
 }
 
-/// `0.digits · scale`, or `None` when that is no whole number.
+/// `0.digits · scale`, or `None` if that is not a whole number.
 fn fraction_of(scale: u128, digits: &str) -> Option<u128> {
     let digits = digits.trim_end_matches(['0', '_']);
     let places = digits.bytes().filter(u8::is_ascii_digit).count();
-    // Without trailing zeros, a fraction of n places comes out even only if the scale has n factors
-    // of 2 or n of 5. The largest here, 2^30, does not come near the 38 places that 128 bits hold.
+    // Without trailing zeros, a fraction of n decimals is exact only if the scale has n factors of
+    // 2 or n of 5. The largest scale here, 2^30, stays far below the 38 decimals of 128 bits.
     let denominator = 10u128.checked_pow(u32::try_from(places).ok()?)?;
     let numerator = value_of(digits)?;
     // In lowest terms, so that the product below stays under `scale`.
@@ -136,8 +149,7 @@ const fn greatest_common_divisor(mut a: u128, mut b: u128) -> u128 {
     a
 }
 
-/// Writes `whole.thousandths` without trailing zeros, then the unit, in the width that the format
-/// asks for.
+/// Writes `whole.thousandths` without trailing zeros, then the unit, in the requested width.
 pub(crate) fn write_decimal(
     f: &mut fmt::Formatter<'_>,
     whole: u64,
@@ -155,15 +167,15 @@ pub(crate) fn write_decimal(
     }
 }
 
-/// Writes a quantity in the width that the format asks for, to the right as numbers stand.
+/// Writes a quantity right-aligned in the requested width, like a number.
 pub(crate) fn pad(f: &mut fmt::Formatter<'_>, quantity: fmt::Arguments<'_>) -> fmt::Result {
     let mut line = Line::default();
     fmt::Write::write_fmt(&mut line, quantity)?;
-    // Unlike `Formatter::pad` this does not take a precision for a length to cut at.
+    // Unlike `Formatter::pad`, this does not truncate to a precision.
     f.pad_integral(true, "", line.text())
 }
 
-/// Room for the longest quantity: twenty digits, a point and a unit.
+/// A buffer for the longest quantity: twenty digits, a point and a unit.
 #[derive(Default)]
 struct Line {
     bytes: [u8; 32],

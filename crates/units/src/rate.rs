@@ -14,32 +14,32 @@ pub struct Rate(u64);
 impl Rate {
     /// Nothing moves.
     pub const ZERO: Self = Self(0);
-    /// The largest speed, used as "without limit".
+    /// The largest rate, used as "without limit".
     pub const MAX: Self = Self(u64::MAX);
 
-    /// A speed of `bits` bits per second.
+    /// A rate of `bits` bits per second.
     pub const fn from_bps(bits: u64) -> Self {
         Self(bits)
     }
 
-    /// A speed of `kilobits` · 10³ bits per second, saturating.
+    /// A rate of `kilobits` · 10³ bits per second, saturating.
     pub const fn from_kbps(kilobits: u64) -> Self {
         Self(kilobits.saturating_mul(1_000))
     }
 
-    /// A speed of `megabits` · 10⁶ bits per second, saturating.
+    /// A rate of `megabits` · 10⁶ bits per second, saturating.
     pub const fn from_mbps(megabits: u64) -> Self {
         Self(megabits.saturating_mul(1_000_000))
     }
 
-    /// The speed nearest to `bits` bits per second; negative values and NaN give zero, overflow
+    /// The rate nearest to `bits` bits per second; negative values and NaN give zero, overflow
     /// saturates.
     pub fn from_bps_f64(bits: f64) -> Self {
         Self(nearest(bits))
     }
 
-    /// The average speed of moving `amount` in `span`, rounded down and saturating; [`Rate::MAX`]
-    /// when the span is zero.
+    /// The average rate of moving `amount` in `span`, rounded down and saturating; [`Rate::MAX`] if
+    /// the span is zero.
     pub fn of(amount: Bytes, span: Span) -> Self {
         if span.is_zero() {
             return Self::MAX;
@@ -57,7 +57,7 @@ impl Rate {
         self.0 as f64 / 1e6
     }
 
-    /// The time to put `amount` on the wire at this speed, rounded up to a whole nanosecond.
+    /// The time to transmit `amount` at this rate, rounded up to a whole nanosecond.
     ///
     /// ```text
     /// τ = 8 · amount / rate
@@ -78,13 +78,13 @@ impl Rate {
         Span::from_nanos(nanos)
     }
 
-    /// How much crosses in `span` at this speed, rounded down and saturating.
+    /// The amount transmitted in `span` at this rate, rounded down and saturating.
     pub fn amount_in(self, span: Span) -> Bytes {
         Bytes::new(scaled(self.0, span.as_nanos(), NANOBITS))
     }
 
     /// `self * factor` to the nearest bit per second; negative factors and NaN give zero, overflow
-    /// saturates. Speeds beyond 2^53 bit/s (9 Pb/s) lose their last digits to `f64`.
+    /// saturates. Rates beyond 2^53 bit/s (9 Pb/s) lose their last digits to `f64`.
     pub fn mul_f64(self, factor: f64) -> Self {
         Self(nearest(self.0 as f64 * factor))
     }
@@ -110,7 +110,7 @@ impl fmt::Debug for Rate {
     }
 }
 
-/// The largest unit that needs no more than three decimals, as in `1.5Mbps`; reads back exactly.
+/// The largest unit that needs at most three decimals, as in `1.5Mbps`; parses back exactly.
 impl fmt::Display for Rate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (unit, name) in [

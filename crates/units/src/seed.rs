@@ -4,12 +4,12 @@ use core::fmt;
 
 /// The seed of one random stream.
 ///
-/// A run has one seed; every entity derives its own from that seed and its **name**, never from the
-/// order in which entities were made. Two runs that differ in one link or flow therefore feed the
-/// same random numbers to all others (common random numbers), on every machine and thread count.
+/// A run has one seed. Every entity derives its own from that seed and its **name**, never from the
+/// order of creation. Two runs that differ in one link or flow therefore use the same random
+/// numbers for all others (common random numbers), on every machine and thread count.
 ///
 /// [`Seed::derive`] is FNV-1a over the name, started from the parent, and finished with the mixer
-/// of SplitMix64 so that near names give unrelated seeds.
+/// of SplitMix64, so that similar names have unrelated seeds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub struct Seed(u64);
 
@@ -19,12 +19,12 @@ impl Seed {
         Self(value)
     }
 
-    /// The value, to start a generator with.
+    /// The value that starts a generator.
     pub const fn get(self) -> u64 {
         self.0
     }
 
-    /// The seed of the entity called `name` below this one.
+    /// The seed of the child entity called `name`.
     ///
     /// ```
     /// # use comity_units::Seed;
@@ -46,7 +46,7 @@ impl Seed {
         Self(mix(hash))
     }
 
-    /// The seed of the `index`-th of several entities of one name.
+    /// The seed of the `index`-th of several entities with one name.
     #[must_use]
     pub const fn index(self, index: u64) -> Self {
         Self(mix(self.0 ^ mix(index.wrapping_add(1))))

@@ -5,9 +5,9 @@ use core::ops::{Add, AddAssign};
 
 /// A byte sequence number of 32 bits that wraps, as in TCP.
 ///
-/// Wrapping numbers have no total order (a < b < c < a is possible), so this type is not `Ord`. Any
-/// two that are closer than 2³¹ can be compared with [`SeqNo::precedes`] or measured with
-/// [`SeqNo::distance_from`]. Source: RFC 9293, section 3.4; RFC 1982.
+/// Wrapping numbers have no total order (a < b < c < a is possible), so this type is not `Ord`.
+/// [`SeqNo::precedes`] and [`SeqNo::distance_from`] compare any two that are closer than 2³¹.
+/// Source: RFC 9293, section 3.4; RFC 1982.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[repr(transparent)]
 pub struct SeqNo(u32);
@@ -21,7 +21,7 @@ impl SeqNo {
         Self(value)
     }
 
-    /// The value as it stands in a header.
+    /// The value as in a header.
     pub const fn get(self) -> u32 {
         self.0
     }
@@ -31,7 +31,7 @@ impl SeqNo {
         Self(self.0.wrapping_sub(count))
     }
 
-    /// How far this number lies after `other`; negative when it lies before.
+    /// The distance from `other` to this number; negative if this one comes first.
     pub const fn distance_from(self, other: Self) -> i32 {
         self.0.wrapping_sub(other.0) as i32
     }
@@ -104,7 +104,8 @@ impl PacketNumber {
 
     /// The number of the packet after this one.
     ///
-    /// The last number stays: at 100 million packets per second it is reached after 5,800 years.
+    /// The last number has no successor but itself: at 100 million packets per second it takes
+    /// 5,800 years.
     #[must_use]
     pub const fn next(self) -> Self {
         Self(self.0.saturating_add(1))

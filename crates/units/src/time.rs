@@ -11,8 +11,8 @@ use crate::parse::{ParseError, pad, quantity, write_decimal};
 
 /// A point on one clock: whole nanoseconds since that clock's epoch.
 ///
-/// In the simulator the epoch is the start of the run; at a socket it is when the endpoint was
-/// made. The range is 584 years. There is deliberately no `-`: see [`Time::since`].
+/// In the simulator the epoch is the start of the run; at a socket it is the creation of the
+/// endpoint. The range is 584 years. It deliberately has no `-`: see [`Time::since`].
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 #[repr(transparent)]
 pub struct Time(u64);
@@ -54,7 +54,7 @@ impl Time {
         self.0 as f64 / 1e9
     }
 
-    /// How long after `earlier` this point lies, or `None` when it lies before it.
+    /// How long after `earlier` this point lies, or `None` if it lies before it.
     ///
     /// ```
     /// # use comity_units::{Span, Time};
@@ -69,7 +69,7 @@ impl Time {
         }
     }
 
-    /// How long after `earlier` this point lies, or zero when it lies before it.
+    /// How long after `earlier` this point lies, or zero if it lies before it.
     pub const fn saturating_since(self, earlier: Self) -> Span {
         Span(self.0.saturating_sub(earlier.0))
     }
@@ -126,8 +126,8 @@ impl fmt::Display for Time {
 
 /// A distance between two points of one clock, in whole nanoseconds.
 ///
-/// An own type instead of [`core::time::Duration`], which is two fields in sixteen bytes and
-/// divides on every conversion: a packet crossing a link costs several of these operations
+/// A separate type, because [`core::time::Duration`] has two fields in sixteen bytes and divides on
+/// every conversion. A packet crossing a link costs several of these operations
 /// (`docs/adr/0002-time-and-span.md`).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 #[repr(transparent)]
@@ -189,7 +189,7 @@ impl Span {
         self.0 == 0
     }
 
-    /// `self - other`, or `None` when `other` is longer.
+    /// `self - other`, or `None` if `other` is longer.
     pub const fn checked_sub(self, other: Self) -> Option<Self> {
         match self.0.checked_sub(other.0) {
             Some(nanos) => Some(Self(nanos)),
@@ -197,12 +197,12 @@ impl Span {
         }
     }
 
-    /// `self - other`, or zero when `other` is longer.
+    /// `self - other`, or zero if `other` is longer.
     pub const fn saturating_sub(self, other: Self) -> Self {
         Self(self.0.saturating_sub(other.0))
     }
 
-    /// The distance between two spans, whichever is longer.
+    /// The absolute difference of two spans.
     pub const fn abs_diff(self, other: Self) -> Self {
         Self(self.0.abs_diff(other.0))
     }
@@ -269,8 +269,7 @@ impl fmt::Debug for Span {
     }
 }
 
-/// The largest unit that needs no more than three decimals, as in `40ms` or `1.5s`; reads back
-/// exactly.
+/// The largest unit that needs at most three decimals, as in `40ms` or `1.5s`; parses back exactly.
 impl fmt::Display for Span {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const UNITS: [(u64, &str); 3] = [(1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us")];
@@ -351,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn spans_refuse_what_is_no_span() {
+    fn invalid_spans_are_refused() {
         for bad in [
             "",
             "40",

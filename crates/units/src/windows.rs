@@ -1,11 +1,11 @@
-//! A memory of the last while that forgets by itself.
+//! A memory of recent time that expires by itself.
 
 use crate::{Span, Time};
 
-/// A value for the current window of time and one for the window before it: what is taken over both
-/// covers one to two windows, at the cost of two values.
+/// A value for the current window of time and one for the previous window. Both together cover one
+/// to two windows, at the cost of two values.
 ///
-/// A window that saw nothing, and one that ended more than a window ago, have the default value.
+/// A window without values, and one that ended more than a window ago, have the default value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TwoWindows<T> {
     /// Of the current window.
@@ -32,7 +32,7 @@ impl<T: Copy + Default> TwoWindows<T> {
 }
 
 impl<T: Copy + Default + Ord> TwoWindows<T> {
-    /// Takes a value in; afterwards [`most`](Self::most) is at least that.
+    /// Adds a value; afterwards [`most`](Self::most) is at least this value.
     pub fn raise(&mut self, now: Time, length: Span, value: T) {
         self.turn(now, length);
         self.current = self.current.max(value);

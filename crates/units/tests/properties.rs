@@ -1,21 +1,21 @@
-//! Controllers of the units, tried on arbitrary values.
+//! Properties of the units for arbitrary values.
 
 use core::time::Duration;
 
 use comity_units::{Bytes, PacketNumber, ParseErrorKind, Rate, Seed, SeqNo, Span, Time};
 use proptest::prelude::*;
 
-/// Values of every magnitude: uniform ones alone would hardly ever be small.
+/// Values of every magnitude: a uniform distribution would rarely produce small ones.
 fn magnitudes() -> impl Strategy<Value = u64> {
     (any::<u64>(), 0u32..64).prop_map(|(bits, shift)| bits >> shift)
 }
 
-/// The smaller of `value` and the top of the range: what saturation means, in wider arithmetic.
+/// The smaller of `value` and the maximum: the definition of saturation in wider arithmetic.
 fn saturated(value: u128) -> u64 {
     u64::try_from(value).unwrap_or(u64::MAX)
 }
 
-/// `value / 10^places` written out in full, so that reading it back needs no rounding.
+/// `value / 10^places` in full, so that parsing it needs no rounding.
 fn decimal(value: u64, places: u32) -> String {
     let unit = 10u64.pow(places);
     if places == 0 {
@@ -30,7 +30,7 @@ fn decimal(value: u64, places: u32) -> String {
     }
 }
 
-/// A unit's name and the number of decimal places that it has.
+/// A unit's name and its number of decimals.
 type DecimalUnit = (&'static str, u32);
 
 const SPANS: [DecimalUnit; 5] = [("ns", 0), ("us", 3), ("µs", 3), ("ms", 6), ("s", 9)];
@@ -150,7 +150,7 @@ proptest! {
 
     #[test]
     fn spans_in_seconds_come_back(nanos in 0u64..1 << 51) {
-        // A double has 53 bits, and the way there and back rounds twice: good for 26 days.
+        // A double has 53 bits, and the round trip rounds twice: exact for 26 days.
         prop_assert_eq!(Span::from_secs_f64(Span::from_nanos(nanos).as_secs_f64()), Span::from_nanos(nanos));
     }
 
@@ -191,13 +191,12 @@ proptest! {
         let (rate, amount) = (Rate::from_bps(bits), Bytes::new(amount));
         let span = rate.transmission_time(amount);
         prop_assume!(span < Span::MAX);
-        // Rounding the time up lets at most one nanosecond's worth more across.
+        // Rounding the time up adds at most one nanosecond's worth.
         let back = rate.amount_in(span);
         prop_assert!(amount <= back, "{amount} became {back}");
         prop_assert!(back.get() - amount.get() <= bits / 8_000_000_000 + 1, "{amount} became {back}");
         if !span.is_zero() {
-            // The same rounding makes the measured rate no larger, and by no more than one
-            // nanosecond's share.
+            // The same rounding reduces the measured rate by at most one nanosecond's share.
             let measured = Rate::of(amount, span).as_bps();
             let (nanos, less) = (span.as_nanos(), span.as_nanos() - 1);
             prop_assert!(measured <= bits);
@@ -235,7 +234,7 @@ proptest! {
             prop_assert_eq!(a.latest(b), late);
             prop_assert_eq!(a.earliest(b), early);
         }
-        // The order does not depend on where the circle is cut.
+        // The order does not depend on the position of the wrap.
         prop_assert!((early + turn).precedes(late + turn));
     }
 
@@ -263,7 +262,7 @@ proptest! {
 }
 
 #[test]
-fn every_kind_of_mistake_has_its_name() {
+fn every_kind_of_error_is_distinguished() {
     use ParseErrorKind::*;
     let cases = [
         ("", NoNumber),
@@ -330,12 +329,13 @@ fn quantities_that_need_more_than_a_decimal_point() {
 }
 
 #[test]
-fn a_mistake_says_what_would_have_been_right() {
+fn an_error_states_the_expected_form() {
     for (text, message) in [
         ("40", "its unit is missing"),
         ("x", "it does not begin with a number"),
         ("-1s", "it is negative"),
         ("4 x", "its unit is not known"),
+        ("4 MS", "its unit is not known; did you mean ms?"),
         ("0.1ns", "it is finer than the smallest unit"),
         ("9999999999999s", "it is too large"),
     ] {
@@ -364,21 +364,21 @@ fn doubles_round_to_the_nearest_at_every_end() {
     ] {
         assert_eq!(Span::from_secs_f64(secs).as_nanos(), nanos, "{secs}");
     }
-    // Just under one half, and an odd number above 2^52: adding one half and cutting gets both
+    // Just under one half, and an odd number above 2^52: adding one half and truncating gets both
     // wrong.
     assert_eq!(Rate::from_bps_f64(0.499_999_999_999_999_94), Rate::ZERO);
     let odd = (1u64 << 52) + 1;
     assert_eq!(Rate::from_bps_f64(odd as f64), Rate::from_bps(odd));
     assert_eq!(Rate::from_bps_f64(-3.0), Rate::ZERO);
     assert_eq!(Rate::from_bps_f64(1e30), Rate::MAX);
-    // The double nearest to 0.009 gives a product just under 27,000, which must not be cut.
+    // The double nearest to 0.009 gives a product just under 27,000, which must not be truncated.
     assert_eq!(Span::from_millis(3).mul_f64(0.009), Span::from_micros(27));
     assert_eq!(Span::MAX.mul_f64(2.0), Span::MAX);
     assert_eq!(Span::from_secs(1).mul_f64(-2.0), Span::ZERO);
 }
 
 #[test]
-fn quantities_stand_in_columns() {
+fn quantities_align_in_columns() {
     let cells = format!(
         "{:>10}|{:<8}|{:^9}|{:7}|{:>20}|{:>8}",
         Span::from_micros(1_500),
@@ -392,7 +392,7 @@ fn quantities_stand_in_columns() {
         cells,
         "     1.5ms|1500B   | 1.5Mbps |     0s|        1.250000000s|   never"
     );
-    // A precision, which a caller may give to a whole row, cuts nothing off.
+    // A precision, which a caller may apply to a whole row, truncates nothing.
     assert_eq!(format!("{:.1}", Time::from_millis(1_250)), "1.250000000s");
     assert_eq!(
         format!("{:?}", Span::from_nanos(u64::MAX)),
@@ -402,14 +402,14 @@ fn quantities_stand_in_columns() {
 }
 
 #[test]
-#[should_panic(expected = "2B were taken from an account of 1B")]
-fn an_account_below_zero_is_a_bug() {
+#[should_panic(expected = "subtracted 2B from 1B")]
+fn a_negative_amount_is_a_bug() {
     let _ = Bytes::new(1) - Bytes::new(2);
 }
 
 #[test]
 fn a_time_is_one_word_and_an_event_key_two() {
-    // Half of what `Duration` takes, and for the reason of an own type; an `Option` saves nothing.
+    // Half the size of `Duration`, which justifies a separate type; an `Option` costs extra.
     assert_eq!((size_of::<Time>(), size_of::<Duration>()), (8, 16));
     assert_eq!(
         (size_of::<(Time, u64)>(), size_of::<(Duration, u64)>()),
@@ -431,7 +431,8 @@ fn the_last_packet_number_stays() {
 
 #[test]
 fn seeds_are_the_same_in_every_release() {
-    // From a reading of FNV-1a and SplitMix64 in another language: a change here changes every run.
+    // Computed by an independent implementation of FNV-1a and SplitMix64: a change here changes
+    // every run.
     assert_eq!(
         Seed::new(7).derive("link/loss").get(),
         0x0ebb_2cfc_5200_12e7

@@ -11,7 +11,7 @@ use clap::Args;
 value is printed, the value here with its 95 % interval over the seeds, what it has to be, and whether it is: \
 `holds` and `fails` where the interval lies on one side of the bound, `holds?` and `fails?` where it reaches \
 across. A check that is known to fail is printed as failing, with the reason. A claim of which a part is not judged \
-or fails holds in part. docs/claims.md explains more.
+or fails holds in part. docs/reference/claims.md explains more.
 
 Exit codes:
   0    every check that is expected to hold does
@@ -46,7 +46,7 @@ pub(crate) struct Claims {
     #[arg(long, short, value_name = "N", value_parser = super::jobs)]
     pub(crate) jobs: Option<NonZeroUsize>,
 
-    /// Print one JSON document (docs/claims.md) instead of tables
+    /// Print one JSON document (docs/reference/claims.md) instead of tables
     #[arg(long)]
     pub(crate) json: bool,
 }

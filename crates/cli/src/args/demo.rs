@@ -21,7 +21,7 @@ Exit codes:
   1    it could not be done, or the report could not be written
   2    the command line is wrong
   3    done, but this machine was too busy to emulate the bottleneck exactly: the numbers are not to be trusted
-  130  interrupted; the account is of what was played until then
+  130  interrupted; the account is of what was sent until then
 
 Examples:
   comity demo

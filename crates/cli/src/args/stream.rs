@@ -14,20 +14,24 @@ macro_rules! endings {
     ($examples:literal) => {
         concat!(
             "Places:
-  -                        standard input or output
-  clip.ts                  a file; inputs are read at their own pace
-  udp://:5000              from everybody who sends to the port; udp://@239.1.1.1:5000 joins a group
-  udp://host:5000          to a host, or to a group; rtp:// alike, with RTP (RFC 3550, RFC 2250)
-  comity://host:9000?..    calls; comity://:9000?.. listens. Keys: latency, passphrase, cc, ..
+  -                      standard input or output
+  clip.ts                a file; inputs are read at their own pace
+  udp://:5000            from everybody who sends to the port
+  udp://@239.1.1.1:5000  from a multicast group
+  udp://host:5000        to a host or a group; rtp:// alike, with RTP
+  comity://host:9000?..  calls; comity://:9000?.. listens
+                         Keys: latency, passphrase, cc, ..
 
 Exit codes:
-  0    done: the input ended, or it was interrupted, and what was to be delivered was
-  1    something could not be read or written on, such as a full disk; what had been written is kept
-  2    the command line, a URI or a key file is wrong
+  0    the input ended, or you stopped it; what was due was delivered
+  1    reading or writing failed, such as on a full disk; what was written
+       is kept
+  2    the command line, a URI or a key file is invalid
   3    no connection was made, or it was lost and not made again
-  4    the other end refused: another passphrase, an unknown key, or another kind of protection
-  5    an address to listen on is taken, or not one of this host
-  6    a file cannot be opened, or the input is empty
+  4    the other end refused: wrong passphrase, unknown key, or another kind
+       of protection
+  5    an address to listen on is in use, or not one of this host
+  6    a file cannot be opened, the input is empty, or the output exists
   130  interrupted a second time: ended at once
 
 ",
@@ -38,11 +42,13 @@ Exit codes:
 
 #[derive(Debug, Args)]
 #[command(after_help = endings!("Examples:
-  comity send clip.ts 'comity://media.example:9000?latency=400ms&passphrase=correct horse battery'
-  ffmpeg -re -i film.mkv -c copy -f mpegts - | comity send - 'comity://media.example:9000?latency=400ms&key=me&peerkey=..'
-  comity send udp://:5000 'comity://:9000?passphrase=correct horse battery' --all
-  comity send film.m1v 'comity://media.example:9000?latency=2s&passphrase=correct horse battery' --deadlines group
-  comity send clip.ts comity://127.0.0.1:9000 --insecure --json --statsfreq 1s"))]
+  export COMITY_PASSPHRASE='correct horse battery'
+  comity send clip.ts 'comity://media.example:9000?latency=400ms'
+  ffmpeg -re -i film.mkv -c copy -f mpegts - | comity send - comity://host:9000
+  comity send clip.ts 'comity://media.example:9000?key=me&peerkey=..'
+  comity send udp://:5000 comity://:9000 --all
+  comity send film.m1v 'comity://host:9000?latency=2s' --deadlines group
+  comity send clip.ts comity://127.0.0.1:9000 --insecure --json"))]
 pub(crate) struct Send {
     /// Where the media comes from: -, a file, udp:// or rtp://
     #[arg(value_name = "INPUT")]
@@ -61,9 +67,10 @@ pub(crate) struct Send {
 
 #[derive(Debug, Args)]
 #[command(after_help = endings!("Examples:
-  comity recv 'comity://:9000?passphrase=correct horse battery' film.ts --gaps gaps.jsonl
-  comity recv 'comity://:9000?passphrase=correct horse battery' - | ffplay -
-  comity recv 'comity://camera.example:9000?passphrase=correct horse battery' udp://239.1.1.1:5000"))]
+  export COMITY_PASSPHRASE='correct horse battery'
+  comity recv comity://:9000 film.ts --gaps gaps.jsonl
+  comity recv comity://:9000 - | ffplay -
+  comity recv comity://camera.example:9000 udp://239.1.1.1:5000"))]
 pub(crate) struct Recv {
     /// Where the media comes from: comity://:port waits for a caller, comity://host:port calls
     #[arg(value_name = "URI")]
@@ -73,19 +80,25 @@ pub(crate) struct Recv {
     #[arg(value_name = "OUTPUT")]
     pub(crate) output: String,
 
+    /// Replace the output file if it exists
+    #[arg(long)]
+    pub(crate) overwrite: bool,
+
     #[command(flatten)]
     pub(crate) common: Common,
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = endings!("From comity:// to comity://, sections keep their importance, their needs and their deadlines: what the \
-first sender gives as latency is for the whole way, unless --add-latency gives it more. What comes while there is \
-no connection to pass it on to waits for one until its deadline.
+#[command(after_help = endings!("From comity:// to comity://, sections keep their importance, their needs and
+their deadlines. The latency of the first sender covers the whole way, unless
+--add-latency adds to it. While no connection leads on, a section waits for
+one until its deadline.
 
 Examples:
-  comity relay 'comity://:9000?key=me' 'comity://next.example:9000?key=me&peerkey=..'
-  comity relay rtp://@239.1.1.1:5000 film.ts
-  comity relay udp://:5000 'comity://:9000?passphrase=correct horse battery' --all"))]
+  export COMITY_PASSPHRASE='correct horse battery'
+  comity relay comity://:9000 comity://next.example:9000
+  comity relay rtp://@239.1.1.1:5000 film.ts --overwrite
+  comity relay udp://:5000 comity://:9000 --all"))]
 pub(crate) struct Relay {
     /// Where the media comes from: -, a file, udp://, rtp:// or comity://
     #[arg(value_name = "IN")]
@@ -95,10 +108,14 @@ pub(crate) struct Relay {
     #[arg(value_name = "OUT")]
     pub(crate) output: String,
 
-    /// From comity:// to comity://, put the deadlines off by this time, such as 200ms: for the way
-    /// from here on
+    /// From comity:// to comity://, add this time to the deadlines, such as 200ms, for the way from
+    /// here on
     #[arg(long, value_name = "TIME", value_parser = quantity::<Span>)]
     pub(crate) add_latency: Option<Span>,
+
+    /// Replace the output file if it exists
+    #[arg(long)]
+    pub(crate) overwrite: bool,
 
     #[command(flatten)]
     pub(crate) sending: Sending,
@@ -110,13 +127,13 @@ pub(crate) struct Relay {
 /// What is said of reading media and of sending it: of no use to `recv`.
 #[derive(Debug, Args)]
 pub(crate) struct Sending {
-    /// By when pictures have to arrive: each in time for itself, or all of a group in time for its
-    /// first one, as time-lined TCP has it; group is for files
+    /// Which deadline pictures get: each its own, or all of a group that of its first one, as in
+    /// time-lined TCP. A group needs a file
     #[arg(long, value_name = "RULE", value_enum, default_value_t = Deadlines::Each)]
     pub(crate) deadlines: Deadlines,
 
-    /// Serve every caller a copy instead of one after the other, where the output is a comity://
-    /// that listens; with reliability=full one that is more than sndbuf behind the fastest is left
+    /// Send a copy to every caller, instead of serving one after the other. The output must listen.
+    /// With reliability=full, a caller that is more than sndbuf behind the fastest is disconnected
     #[arg(long)]
     pub(crate) all: bool,
 
@@ -129,7 +146,7 @@ pub(crate) struct Sending {
     #[arg(long, value_name = "FACTOR", value_parser = speed)]
     pub(crate) speed: Option<f64>,
 
-    /// How fast an input file of an unknown container is taken to be
+    /// The rate at which an input file of an unknown container is read
     #[arg(long, value_name = "RATE", default_value = "4Mbps", value_parser = assumed_rate)]
     pub(crate) input_rate: Rate,
 }
@@ -137,14 +154,13 @@ pub(crate) struct Sending {
 /// What the three verbs have in common.
 #[derive(Debug, Args)]
 pub(crate) struct Common {
-    /// Accept comity:// without a passphrase or a key: everybody on the way can read, change and
+    /// Use comity:// without a passphrase or a key: everybody on the path can read, change and
     /// forge packets
     #[arg(long)]
     pub(crate) insecure: bool,
 
-    /// Whether a caller calls again, with growing pauses: when the connection is lost, also when
-    /// the first call fails, or never; with `no` a listener ends as well when its connection is
-    /// lost
+    /// When a caller calls again, with growing pauses. A listener waits for the next caller in the
+    /// same cases
     #[arg(long, value_name = "WHEN", value_enum, default_value_t = Reconnect::Lost)]
     pub(crate) reconnect: Reconnect,
 
@@ -152,31 +168,30 @@ pub(crate) struct Common {
     #[arg(long, value_name = "TIME", value_parser = quantity::<Span>)]
     pub(crate) duration: Option<Span>,
 
-    /// List the sections that did not arrive whole, as a JSON object a line; a sender lists what it
-    /// knows of
+    /// Write a list of the sections that did not arrive whole, one JSON object a line. A sender
+    /// lists those that it knows of
     #[arg(long, value_name = "FILE", value_parser = named_file())]
     pub(crate) gaps: Option<PathBuf>,
 
-    /// Print one JSON object a line: what happens, every --statsfreq, and at the end; on the
-    /// standard error where the media goes to the standard output
+    /// Print JSON, one object a line: events, statistics every --statsfreq, and a summary at the
+    /// end. It goes to standard error if the media goes to standard output
     #[arg(long)]
     pub(crate) json: bool,
 
-    /// Tell how it is doing every so often [default: 1s with --json, 10s where there is no
-    /// terminal]
+    /// How often statistics are printed [default: 1s with --json, 10s without a terminal]
     #[arg(long, value_name = "TIME", value_parser = quantity::<Span>)]
     pub(crate) statsfreq: Option<Span>,
 
-    /// Answer Prometheus at http://ADDRESS/metrics; :9100 is 127.0.0.1:9100
+    /// Serve metrics for Prometheus at http://ADDRESS/metrics; :9100 is 127.0.0.1:9100
     #[arg(long, value_name = "ADDRESS", value_parser = own_address)]
     pub(crate) metrics_bind: Option<SocketAddr>,
 
-    /// Write what each connection sees and decides as qlog, for qvis: the first into FILE (end it
-    /// in .sqlog), the next into FILE-2 and so on
+    /// Write a qlog trace of each connection, for qvis: the first to FILE (end it in .sqlog), the
+    /// next to FILE-2 and so on
     #[arg(long, value_name = "FILE", value_parser = named_file())]
     pub(crate) qlog: Option<PathBuf>,
 
-    /// The most that --qlog writes into one file
+    /// The maximum size of a --qlog file
     #[arg(long, value_name = "SIZE", default_value = "1GiB", requires = "qlog", value_parser = quantity::<Bytes>)]
     pub(crate) qlog_limit: Bytes,
 
@@ -190,7 +205,7 @@ pub(crate) struct Common {
 pub(crate) enum Deadlines {
     /// Each picture when it is to be decoded
     Each,
-    /// All that an intra picture begins when that is to be shown; they are sent together, from its
+    /// All pictures of a group when its first one is to be shown; they are sent together, from its
     /// time on
     Group,
 }
@@ -207,9 +222,10 @@ impl From<Deadlines> for DeadlineRule {
 /// Whether a connection is made again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Reconnect {
-    /// Also when the first call fails
+    /// When the first call fails, when the connection is lost, and, to receive, when the sender is
+    /// done
     Always,
-    /// When it is lost
+    /// When the connection is lost
     Lost,
     /// Never
     No,
@@ -227,7 +243,7 @@ fn speed(text: &str) -> Result<f64, String> {
     let number: Option<f64> = text.strip_suffix('x').unwrap_or(text).parse().ok();
     number
         .filter(|factor| (0.01..=1_000.0).contains(factor))
-        .ok_or_else(|| format!("{text:?} is no factor; expected 0.01 to 1000"))
+        .ok_or_else(|| format!("{text:?} is not a factor; expected 0.01 to 1000"))
 }
 
 #[cfg(test)]

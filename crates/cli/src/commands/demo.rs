@@ -12,7 +12,7 @@ use super::{Failure, complain, print, say};
 use crate::args;
 use crate::demo::account::{Account, share};
 use crate::demo::clip::Clip;
-use crate::demo::network::{Progress, Trouble, VIDEO, play};
+use crate::demo::network::{DemoError, Progress, VIDEO, run};
 use crate::demo::recording::{Recording, Setup};
 use crate::demo::report::{figures, page};
 use crate::demo::telling::{decimals, document, percent, situation, statements, text, wrap};
@@ -63,7 +63,7 @@ pub(crate) fn demo(args: &args::Demo) -> Result<(), Failure> {
             made.push(file);
         }
     }
-    let opening = wrap(&format!("Playing {}", situation(&setup)), WIDTH);
+    let opening = wrap(&format!("Sending {}", situation(&setup)), WIDTH);
     // Not before everything that was asked for is known to be possible.
     let begin = || opening.iter().for_each(|line| say(line));
     let plan = clip.plan(copies, args.duration);
@@ -73,10 +73,10 @@ pub(crate) fn demo(args: &args::Demo) -> Result<(), Failure> {
         .build()
         .map_err(|error| complain(&format!("cannot start: {error}")))?;
     let mut live = Live::new(&setup);
-    let played = play(setup, plan, is_stopped.clone(), begin, |progress| {
+    let running = run(setup, plan, is_stopped.clone(), begin, |progress| {
         live.tell(progress);
     });
-    let recording = runtime.block_on(played);
+    let recording = runtime.block_on(running);
     live.clear();
     let recording = recording.map_err(|trouble| {
         for file in made {
@@ -103,11 +103,11 @@ fn scaled(demand: Rate, flows: u16) -> Rate {
 }
 
 /// Says why there was nothing to see.
-fn refuse(trouble: &Trouble) -> Failure {
+fn refuse(trouble: &DemoError) -> Failure {
     say(&format!("error: {trouble}"));
     match trouble {
-        Trouble::Config(_) => Failure::Usage,
-        Trouble::Emulator(
+        DemoError::Config(_) => Failure::Usage,
+        DemoError::Emulator(
             comity_emulator::Error::Link { .. } | comity_emulator::Error::NoRate { .. },
         ) => Failure::Usage,
         _ => Failure::Failed,
@@ -137,7 +137,7 @@ fn finish(args: &args::Demo, recording: &Recording, account: &Account) -> Result
         write(file, &page(recording, account))?;
     }
     if let Some(file) = &args.picture {
-        write(file, &figures::timeline(recording, account).standalone())?;
+        write(file, &figures::timeline(recording, account).svg())?;
     }
     if args.json {
         let mut document = document(recording, account);

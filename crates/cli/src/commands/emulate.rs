@@ -257,7 +257,7 @@ impl Told {
             )
         };
         say(&format!(
-            "{:.1} s | {} callers | {} | {}",
+            "{:.1} s | callers: {} | {} | {}",
             statistics.elapsed.as_secs_f64(),
             statistics.callers,
             line("to the target:", &statistics.forward),
@@ -312,7 +312,7 @@ fn finish(args: &args::Emulate, report: &Report) -> Result<(), Failure> {
 
 fn text(statistics: &Statistics) -> String {
     let mut text = format!(
-        "{:.3} s, {} callers, {:.0} packets handled per second\n",
+        "{:.3} s, callers: {}, {:.0} packets handled per second\n",
         statistics.elapsed.as_secs_f64(),
         statistics.callers_seen,
         statistics.packets_per_second(),
@@ -358,7 +358,7 @@ fn histogram(timing: &Timing) -> Value {
         .collect()
 }
 
-/// The statistics as JSON, described in `docs/emulator.md`.
+/// The statistics as JSON, described in `docs/reference/emulator.md`.
 fn document(event: &str, statistics: &Statistics) -> Value {
     let way = |way: &Way| {
         let (account, timing) = (&way.account, &way.timing);

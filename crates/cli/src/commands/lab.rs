@@ -12,7 +12,7 @@ use comity_sim::scenario::{Interrupted, Run, RunSettings, Scenario};
 
 use super::progress::{OnInterrupt, Teller};
 use super::sim::load;
-use super::sim::run::{Outcome, Played, run_all};
+use super::sim::run::{Measured, Outcome, run_all};
 use super::{Failure, complain, print, say};
 use crate::args;
 
@@ -86,7 +86,7 @@ fn run(args: args::LabRun) -> Result<(), Failure> {
                 let made = records.make_folders(&run);
                 let result =
                     made.and_then(|()| match comity_lab::run(&network, run.seed, &settings) {
-                        Ok((report, complaints)) => Ok(Ok(Played {
+                        Ok((report, complaints)) => Ok(Ok(Measured {
                             report,
                             backbone: asked.backbone,
                             complaints,
@@ -95,7 +95,7 @@ fn run(args: args::LabRun) -> Result<(), Failure> {
                         Err(error) => Err(error.to_string()),
                     });
                 let outcome = match result {
-                    Ok(Ok(played)) => Ok(played),
+                    Ok(Ok(measured)) => Ok(measured),
                     Ok(Err(())) => return Err(interrupted),
                     Err(reason) => Err(reason),
                 };

@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use comity::sizes::{DEFAULT_DATAGRAM, MIN_INITIAL, UDP_IPV4, UDP_IPV6};
 
 /// The UDP payload of the first packets of a connection: a path that does not carry them carries
-/// no connection (`docs/protocol.md`).
+/// no connection (`docs/protocol/core.md`).
 const FIRST: u32 = MIN_INITIAL as u32;
 /// That of full packets, where the URI says nothing else.
 const FULL: u32 = DEFAULT_DATAGRAM as u32;
@@ -53,6 +53,11 @@ impl Mtu {
             SocketAddr::from(([0x2001, 0xdb8, 0, 0, 0, 0, 0, 1], 9)),
         ];
         elsewhere.into_iter().find_map(Self::towards)
+    }
+
+    /// This MTU, if it is too small for the packets that begin a connection.
+    pub(crate) fn too_small(self) -> Option<Self> {
+        (self.bytes < self.first()).then_some(self)
     }
 
     /// The least with which there is a connection.

@@ -94,7 +94,7 @@ pub(crate) enum OnInterrupt<'a> {
 pub(crate) fn follow<N: Send + 'static, E: Send + 'static>(
     (runs, quiet): (usize, bool),
     on_interrupt: OnInterrupt<'_>,
-    play: impl FnOnce(&'static AtomicBool, &Teller<N, E>) -> E + Send + 'static,
+    work: impl FnOnce(&'static AtomicBool, &Teller<N, E>) -> E + Send + 'static,
     mut take: impl FnMut(N, &Progress),
 ) -> Result<E, Failure> {
     let (sender, messages) = mpsc::channel();
@@ -103,7 +103,7 @@ pub(crate) fn follow<N: Send + 'static, E: Send + 'static>(
     let progress = Progress::new(runs, quiet);
     std::thread::spawn(move || {
         let teller = Teller(sender);
-        let end = play(cancel, &teller);
+        let end = work(cancel, &teller);
         teller.tell(Message::End(end));
     });
     loop {
@@ -182,12 +182,12 @@ mod tests {
 
     #[test]
     fn a_thread_that_panics_ends_the_wait() {
-        let play = |_: &'static AtomicBool, teller: &Teller<u8, ()>| {
+        let work = |_: &'static AtomicBool, teller: &Teller<u8, ()>| {
             teller.news(7);
             panic!("this panic is part of the test");
         };
         let mut news = Vec::new();
-        let end = follow((1, true), OnInterrupt::Leave(None), play, |number, _| {
+        let end = follow((1, true), OnInterrupt::Leave(None), work, |number, _| {
             news.push(number);
         });
         assert!(matches!(end, Err(Failure::Failed)));

@@ -26,8 +26,8 @@ pub(crate) struct KindCount {
     /// Never whole.
     pub(crate) gaps: u64,
     /// On time, together with all that they need.
-    pub(crate) usable: u64,
-    /// The bytes of what was given, of what was on time, and of what was usable.
+    pub(crate) decodable: u64,
+    /// The bytes of what was given, of what was on time, and of what was decodable.
     pub(crate) bytes: ByteCount,
 }
 
@@ -39,7 +39,7 @@ pub(crate) struct ByteCount {
     /// Whole by their deadline.
     pub(crate) on_time: u64,
     /// On time, together with all that they need.
-    pub(crate) usable: u64,
+    pub(crate) decodable: u64,
 }
 
 impl KindCount {
@@ -95,8 +95,8 @@ impl Account {
     /// Of everything in the recording.
     pub(crate) fn of(recording: &Recording) -> Self {
         let sections = &recording.sections;
-        let usable = usable(sections);
-        let kinds = Kind::ALL.map(|kind| count(kind, sections, &usable));
+        let decodable = decodable(sections);
+        let kinds = Kind::ALL.map(|kind| count(kind, sections, &decodable));
         let mut gaps = BTreeMap::new();
         let mut gaps_of = BTreeMap::new();
         let mut unreported = 0;
@@ -116,7 +116,7 @@ impl Account {
             .fold(ByteCount::default(), |sum, kind| ByteCount {
                 sent: sum.sent + kind.bytes.sent,
                 on_time: sum.on_time + kind.bytes.on_time,
-                usable: sum.usable + kind.bytes.usable,
+                decodable: sum.decodable + kind.bytes.decodable,
             });
         let counted = counted(recording.length_s);
         let flows = shares(&recording.setup, &recording.flows, counted);
@@ -140,10 +140,10 @@ impl Account {
         }
     }
 
-    /// The usable bytes over what an equal share could have carried of all that was given.
-    pub(crate) fn usable_of_share(&self) -> f64 {
+    /// The decodable bytes over what an equal share could have carried of all that was given.
+    pub(crate) fn decodable_of_share(&self) -> f64 {
         share(
-            self.bytes.usable,
+            self.bytes.decodable,
             self.equal_share_bytes.min(self.bytes.sent),
         )
     }
@@ -151,11 +151,11 @@ impl Account {
     /// All pictures, or all sections, in one line.
     pub(crate) fn total(&self, of: impl Fn(Kind) -> bool) -> (u64, u64, u64) {
         let kinds = self.kinds.iter().filter(|count| of(count.kind));
-        kinds.fold((0, 0, 0), |(sent, on_time, usable), count| {
+        kinds.fold((0, 0, 0), |(sent, on_time, decodable), count| {
             (
                 sent + count.sent,
                 on_time + count.on_time,
-                usable + count.usable,
+                decodable + count.decodable,
             )
         })
     }
@@ -176,7 +176,7 @@ fn counted(length_s: f64) -> (f64, f64) {
 }
 
 /// Which sections were on time together with all that they need.
-fn usable(sections: &[Sent]) -> Vec<bool> {
+fn decodable(sections: &[Sent]) -> Vec<bool> {
     let mut decodability = Decodability::default();
     (0..)
         .zip(sections)
@@ -188,25 +188,25 @@ fn usable(sections: &[Sent]) -> Vec<bool> {
         .collect()
 }
 
-fn count(kind: Kind, sections: &[Sent], usable: &[bool]) -> KindCount {
+fn count(kind: Kind, sections: &[Sent], decodable: &[bool]) -> KindCount {
     let mut count = KindCount {
         kind,
         sent: 0,
         on_time: 0,
         late: 0,
         gaps: 0,
-        usable: 0,
+        decodable: 0,
         bytes: ByteCount::default(),
     };
-    for (section, usable) in sections.iter().zip(usable) {
+    for (section, decodable) in sections.iter().zip(decodable) {
         if section.kind != kind {
             continue;
         }
         count.sent += 1;
         count.bytes.sent += section.bytes;
-        if *usable {
-            count.usable += 1;
-            count.bytes.usable += section.bytes;
+        if *decodable {
+            count.decodable += 1;
+            count.bytes.decodable += section.bytes;
         }
         match section.fate {
             Fate::Complete { slack_ms } if slack_ms >= 0.0 => {
@@ -305,12 +305,12 @@ pub(crate) mod tests {
                 .map(|step| Sample {
                     at_s: f64::from(step) / 10.0,
                     arrived_bytes: (mbps * 1e6 / 8.0 * f64::from(step) / 10.0) as u64,
-                    window_bytes: Some(20_000),
+                    cwnd_bytes: Some(20_000),
                     ssthresh_bytes: None,
                     in_flight_bytes: 10_000,
                     pacing_mbps: None,
                     peak_mbps: None,
-                    saved_bytes: None,
+                    tokens_bytes: None,
                     target_mbps: Some(3.0),
                     loss_events: u64::from(step > 50),
                 })
@@ -384,7 +384,7 @@ pub(crate) mod tests {
         let account = Account::of(&recording());
         let of = |kind| {
             let count = account.kinds.iter().find(|count| count.kind == kind);
-            count.map(|c| (c.sent, c.on_time, c.late, c.gaps, c.usable))
+            count.map(|c| (c.sent, c.on_time, c.late, c.gaps, c.decodable))
         };
         assert_eq!(of(Kind::Intra), Some((1, 1, 0, 0, 1)));
         assert_eq!(of(Kind::Predicted), Some((2, 0, 1, 1, 0)));
@@ -406,26 +406,26 @@ pub(crate) mod tests {
         let all = ByteCount {
             sent: 40_000 + 20_000 + 10_000 + 20_000 + 1_000,
             on_time: 40_000 + 10_000 + 1_000,
-            usable: 40_000 + 1_000,
+            decodable: 40_000 + 1_000,
         };
         assert_eq!(account.bytes, all);
     }
 
     #[test]
-    fn usable_bytes_are_held_against_what_an_equal_share_carries() {
+    fn decodable_bytes_are_held_against_what_an_equal_share_carries() {
         let mut recording = recording();
         // 3 Mb/s for 10 s, of which 1,400 bytes in 1,477 are sections: more than was given.
         let account = Account::of(&recording);
         assert_eq!(account.equal_share_bytes, 3_554_502);
         let near = |account: &Account, expected: f64| {
-            assert!((account.usable_of_share() - expected).abs() < 1e-9);
+            assert!((account.decodable_of_share() - expected).abs() < 1e-9);
         };
         near(&account, 41.0 / 91.0);
         // Of a picture a hundred times as large the share carries but a part.
         recording.sections[1].bytes = 4_000_000;
         recording.sections[1].fate = Fate::Complete { slack_ms: 0.0 };
         let account = Account::of(&recording);
-        assert_eq!(account.bytes.usable, 4_051_000);
+        assert_eq!(account.bytes.decodable, 4_051_000);
         near(&account, 4_051_000.0 / 3_554_502.0);
         recording.sections.clear();
         near(&Account::of(&recording), 1.0);

@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use comity::sizes::{SEALING, UDP_IPV4};
+use comity::{Importance, SectionId, StreamId};
 use comity_media::{Event, FrameType, MediaSection, ReadError, Reader, ReaderConfig};
+use comity_stream::{Due, MediaUnit};
 use comity_units::{Bytes, Rate, Span, Time};
 use thiserror::Error;
-
-use crate::commands::stream::media_unit::{Due, MediaUnit};
 
 /// Ten seconds of a synthetic picture and a tone (`experiments/demo/clip/make.sh`).
 const CLIP: &[u8] = include_bytes!("../../../../experiments/demo/clip/clip.ts");
@@ -22,13 +22,11 @@ const PIECE: usize = 64 << 10;
 /// What each datagram has on the wire beside bytes of sections: IP, UDP, header and tag, some 20
 /// for the departure and the frame, and, measured on an empty path, 33 for the packets without
 /// sections.
-const OVERHEAD: u64 = WITH_SECTIONS + 33;
+const OVERHEAD: u64 = WITH_SECTIONS as u64 + 33;
 /// That of it which a datagram with sections has.
-const WITH_SECTIONS: u64 = (UDP_IPV4 + SEALING) as u64 + 20;
+pub(crate) const WITH_SECTIONS: u32 = (UDP_IPV4 + SEALING) as u32 + 20;
 /// Bytes of sections in a full datagram of 1,452 bytes.
-const PER_DATAGRAM: u64 = 1_400;
-/// The part of a full datagram on the wire that is sections.
-pub(crate) const PAYLOAD_OF_WIRE: f64 = PER_DATAGRAM as f64 / (PER_DATAGRAM + WITH_SECTIONS) as f64;
+pub(crate) const PER_DATAGRAM: u32 = 1_400;
 
 /// What a section holds, as people tell it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -118,14 +116,14 @@ impl Planned {
     /// The section on this host's clock, where it comes into being at `source_time`.
     pub(crate) fn passing(&self, source_time: Instant) -> MediaUnit {
         MediaUnit {
-            stream: self.stream,
-            number: self.number,
-            importance: self.media.importance.0,
+            stream: StreamId(self.stream),
+            id: SectionId(self.number),
+            importance: Importance(self.media.importance.0),
             source_time,
             due: Due::AfterLatency(self.media.deadline.into()),
-            needs: self.needs,
+            needs: self.needs.map(SectionId),
             payload: self.media.payload.clone(),
-            media: Some(self.media.clone()),
+            frame: Some(self.media.to_frame()),
         }
     }
 }
@@ -246,7 +244,7 @@ impl Clip {
             .sections
             .iter()
             .map(|section| section.payload.len() as u64)
-            .map(|length| length + length.div_ceil(PER_DATAGRAM) * OVERHEAD)
+            .map(|length| length + length.div_ceil(PER_DATAGRAM.into()) * OVERHEAD)
             .sum();
         Rate::of(Bytes::new(bytes), self.length)
     }

@@ -18,13 +18,13 @@ use bytes::Bytes;
 use comity::session::{Cipher, PresharedKey, Randomness};
 use comity::{
     BindError, CloseCode, CloseReason, Config, ConfigError, ConnectError, Connection, DropPolicy,
-    Endpoint, GapReason, Item, Reason, Reliability, Section, SectionId, SendError, StreamId,
-    connect,
+    Endpoint, Item, Reliability, Section, SectionId, SendError, StreamId, connect,
 };
 use comity_emulator::{Config as EmulatorConfig, Emulator, Error as EmulatorError, Report};
 use comity_link::{DropCause, Limit, LinkConfig, Loss, LossModel, LossPlace, Outcome, Queue};
 use comity_media::{Shedder, ShedderConfig};
 use comity_sim::network::skip_reason;
+use comity_stream::MissingReason;
 use comity_units::{Seed, Span, Time};
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, sleep_until, timeout};
@@ -53,7 +53,7 @@ const PATIENCE: Duration = Duration::from_secs(3);
 
 /// Why there was no demonstration.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Trouble {
+pub(crate) enum DemoError {
     /// The configuration of the connections.
     #[error(transparent)]
     Config(#[from] ConfigError),
@@ -99,8 +99,8 @@ pub(crate) struct Progress {
     pub(crate) rates_mbps: Vec<f64>,
 }
 
-/// The clock on the wall, which this runs by.
-#[allow(clippy::disallowed_methods, reason = "it plays in real time")]
+/// Wall-clock time.
+#[allow(clippy::disallowed_methods, reason = "it runs in real time")]
 fn now() -> Instant {
     Instant::now()
 }
@@ -122,13 +122,13 @@ struct Reported {
 }
 
 /// Runs until all is sent, or `is_stopped`.
-pub(crate) async fn play(
+pub(crate) async fn run(
     setup: Setup,
     plan: Vec<Planned>,
     is_stopped: Arc<AtomicBool>,
     begin: impl FnOnce(),
     mut tell: impl FnMut(&Progress),
-) -> Result<Recording, Trouble> {
+) -> Result<Recording, DemoError> {
     let key = PresharedKey::new(Randomness::system().bytes());
     let video = Config::builder()
         .preshared_key(key.clone())
@@ -159,7 +159,7 @@ pub(crate) async fn play(
     }
     begin();
     let [main, competitors @ ..] = flows.as_slice() else {
-        return Err(Trouble::NoReceiver);
+        return Err(DemoError::NoReceiver);
     };
     let cipher = match main.sender.cipher() {
         Some(Cipher::Aes128Gcm) => "AES-128-GCM",
@@ -219,7 +219,7 @@ pub(crate) async fn play(
     if let Ok(Err(end)) = finished
         && !end.is_clean()
     {
-        return Err(Trouble::Ended(end));
+        return Err(DemoError::Ended(end));
     }
     let offset_s = since(emulated_since, start);
     Ok(Recording {
@@ -268,7 +268,7 @@ async fn join(
     endpoint: &Endpoint,
     bottleneck: SocketAddr,
     config: Config,
-) -> Result<Ends, Trouble> {
+) -> Result<Ends, DemoError> {
     let (sender, receiver) = tokio::join!(connect(bottleneck, config), async {
         timeout(PATIENCE, endpoint.accept()).await.ok().flatten()
     });
@@ -278,8 +278,8 @@ async fn join(
             sender: Arc::new(sender),
             receiver: Arc::new(receiver),
         }),
-        (Err(reason), _) => Err(Trouble::Connect { flow: name, reason }),
-        (_, None) => Err(Trouble::NoReceiver),
+        (Err(reason), _) => Err(DemoError::Connect { flow: name, reason }),
+        (_, None) => Err(DemoError::NoReceiver),
     }
 }
 
@@ -306,25 +306,11 @@ async fn receive(receiver: Arc<Connection>) -> Vec<Reported> {
             id: item.id(),
             outcome: match &item {
                 Item::Section(section) => Ok(section.completed),
-                Item::Gap(gap) => Err(word(gap.reason)),
+                Item::Gap(gap) => Err(MissingReason::from(gap.reason).phrase()),
             },
         });
     }
     reported
-}
-
-/// The reason of a gap in words.
-const fn word(reason: GapReason) -> &'static str {
-    match reason {
-        GapReason::Closed => "the connection ended",
-        GapReason::Obsolete => "the sender had gone on",
-        GapReason::Overdue => "incomplete at its deadline",
-        GapReason::Dropped(Reason::Cancelled) => "withdrawn",
-        GapReason::Dropped(Reason::Dependency) => "what it needs was given up",
-        GapReason::Dropped(Reason::Expired) => "expired at the sender",
-        GapReason::Dropped(Reason::Infeasible) => "given up: it could not have arrived in time",
-        GapReason::Dropped(Reason::Shed) => "left out to fit the rate",
-    }
 }
 
 /// What was given to the video's connection.
@@ -347,7 +333,7 @@ async fn feed(
     start: Instant,
     sheds: bool,
     is_stopped: Arc<AtomicBool>,
-) -> Result<Fed, Trouble> {
+) -> Result<Fed, DemoError> {
     let mut sections = Vec::with_capacity(plan.len());
     let planned = plan.len();
     let mut ids: BTreeMap<(u16, u64), SectionId> = BTreeMap::new();
@@ -374,7 +360,7 @@ async fn feed(
                 .skip(StreamId(planned.stream), reason)
                 .map_err(Into::into),
         };
-        let id = sent.map_err(Trouble::Refused)?;
+        let id = sent.map_err(DemoError::Refused)?;
         ids.insert((planned.stream, planned.number), id);
         sections.push(Given { planned, id });
     }
@@ -472,12 +458,12 @@ impl Watch {
                     .received
                     .wire_bytes
                     .saturating_sub(receiver.received.packets * LONGER_HEADER),
-                window_bytes: path.window_bytes,
+                cwnd_bytes: path.window_bytes,
                 ssthresh_bytes: path.ssthresh_bytes,
                 in_flight_bytes: path.in_flight_bytes,
                 pacing_mbps: path.pacing_mbps,
                 peak_mbps: path.peak_mbps,
-                saved_bytes: path.saved_bytes,
+                tokens_bytes: path.saved_bytes,
                 target_mbps: path.target_mbps,
                 loss_events: sender.sent.loss_events,
             });

@@ -1,9 +1,10 @@
 //! What happened in a run, without any judgement. Times are seconds after the beginning of the
 //! video.
 
+use comity_sim::host::payload_of;
 use comity_units::{Rate, Span};
 
-use super::clip::{Kind, PAYLOAD_OF_WIRE};
+use super::clip::{Kind, PER_DATAGRAM, WITH_SECTIONS};
 
 /// What was asked for.
 #[derive(Clone, Debug, PartialEq)]
@@ -44,10 +45,10 @@ impl Setup {
         self.rate.mul_f64(1.0 / (f64::from(self.flows) + 1.0))
     }
 
-    /// What an equal share carries of sections in this time: that of full datagrams is headers for
-    /// the rest.
+    /// What an equal share carries of sections in this time, in full datagrams.
     pub(crate) fn equal_share_bytes(&self, length_s: f64) -> u64 {
-        (self.equal_share().as_bps() as f64 / 8.0 * PAYLOAD_OF_WIRE * length_s) as u64
+        let share = self.equal_share().amount_in(Span::from_secs_f64(length_s));
+        payload_of(share, PER_DATAGRAM, WITH_SECTIONS)
     }
 
     /// What the video is made of.
@@ -125,7 +126,7 @@ pub(crate) struct Sample {
     /// Bytes on the wire that have arrived.
     pub(crate) arrived_bytes: u64,
     /// The congestion window.
-    pub(crate) window_bytes: Option<u64>,
+    pub(crate) cwnd_bytes: Option<u64>,
     /// The slow-start threshold.
     pub(crate) ssthresh_bytes: Option<u64>,
     /// What is in flight.
@@ -134,8 +135,8 @@ pub(crate) struct Sample {
     pub(crate) pacing_mbps: Option<f64>,
     /// How fast a burst may go, where that rate is an average.
     pub(crate) peak_mbps: Option<f64>,
-    /// What has been saved up of such a rate; below zero when it is overdrawn.
-    pub(crate) saved_bytes: Option<i64>,
+    /// The tokens that are left of such a rate; below zero when bytes were borrowed.
+    pub(crate) tokens_bytes: Option<i64>,
     /// What the application may send.
     pub(crate) target_mbps: Option<f64>,
     /// Loss episodes so far.

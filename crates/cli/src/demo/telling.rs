@@ -54,7 +54,7 @@ pub(crate) fn statements(recording: &Recording, account: &Account) -> Vec<Statem
     let mut statements = Vec::new();
     let mut state = |about, text| statements.push(Statement { about, text });
     let (sections, sections_on_time, _) = account.total(|_| true);
-    let (pictures, on_time, usable) = account.total(Kind::is_picture);
+    let (pictures, on_time, decodable) = account.total(Kind::is_picture);
     if !recording.exactness.overload.is_empty() {
         state(
             "not to be trusted",
@@ -95,8 +95,8 @@ pub(crate) fn statements(recording: &Recording, account: &Account) -> Vec<Statem
         "decodable",
         format!(
             "{} pictures ({}) were there in time together with all that they are decoded from.",
-            grouped(usable),
-            percent(share(usable, pictures)),
+            grouped(decodable),
+            percent(share(decodable, pictures)),
         ),
     );
     state("bytes", bytes(account));
@@ -161,8 +161,8 @@ fn bytes(account: &Account) -> String {
         "of {} of pictures, sound and tables {} were on time, and {} could be decoded: {} of {most}.",
         megabytes(counted.sent),
         megabytes(counted.on_time),
-        megabytes(counted.usable),
-        percent(account.usable_of_share()),
+        megabytes(counted.decodable),
+        percent(account.decodable_of_share()),
     )
 }
 
@@ -261,10 +261,10 @@ pub(crate) fn document(recording: &Recording, account: &Account) -> Value {
                 "on_time": count.on_time,
                 "late": count.late,
                 "gaps": count.gaps,
-                "decodable": count.usable,
+                "decodable": count.decodable,
                 "sent_bytes": count.bytes.sent,
                 "on_time_bytes": count.bytes.on_time,
-                "decodable_bytes": count.bytes.usable,
+                "decodable_bytes": count.bytes.decodable,
                 "gaps_by_reason": account
                     .gaps_of
                     .iter()
@@ -324,9 +324,9 @@ pub(crate) fn document(recording: &Recording, account: &Account) -> Value {
         "bytes": {
             "sent": account.bytes.sent,
             "on_time": account.bytes.on_time,
-            "decodable": account.bytes.usable,
+            "decodable": account.bytes.decodable,
             "equal_share": account.equal_share_bytes,
-            "decodable_of_share": account.usable_of_share(),
+            "decodable_of_share": account.decodable_of_share(),
         },
         "kinds": kinds,
         "gaps": account.gaps,

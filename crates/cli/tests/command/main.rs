@@ -2,6 +2,7 @@
 
 mod claims;
 mod emulate;
+mod guides;
 
 mod pages;
 mod runs;

@@ -236,7 +236,7 @@ fn controllers_and_systems_are_listed() {
         "{bucket}"
     );
     let preset = out(&ends(0, &["list", "ns2-2000"]));
-    let tick = preset.lines().find(|line| line.starts_with("rtt.tick "));
+    let tick = preset.lines().find(|line| line.starts_with("rto.tick "));
     assert!(tick.unwrap().contains("100ms"), "{preset}");
     // A controller and a recovery.
     let reno = out(&ends(0, &["list", "reno"]));
@@ -337,7 +337,7 @@ fn applications_are_told_with_their_parameters() {
 
 #[test]
 fn the_reference_is_printed() {
-    let page = fs::read_to_string(root().join("docs/scenario.md")).unwrap();
+    let page = fs::read_to_string(root().join("docs/reference/scenario.md")).unwrap();
     assert_eq!(out(&ends(0, &["sim", "schema"])), page);
     let schema: Value =
         serde_json::from_slice(&ends(0, &["sim", "schema", "--json"]).stdout).unwrap();

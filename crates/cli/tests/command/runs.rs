@@ -14,8 +14,18 @@ fn a_run_prints_a_table_for_people() {
     let lines: Vec<&str> = text.lines().collect();
     assert_eq!(lines[0], "small: Two kinds of flows");
     for word in [
-        "queue", "group", "flows", "goodput", "±95%", "min", "max", "Jain", "loss", "resent",
-        "timeouts", "delay ms",
+        "queue",
+        "group",
+        "flows",
+        "goodput",
+        "±95%",
+        "min",
+        "max",
+        "Jain",
+        "loss",
+        "retransmitted",
+        "timeouts",
+        "delay ms",
     ] {
         assert!(lines[2].contains(word), "{word} is not in {}", lines[2]);
     }
@@ -97,7 +107,7 @@ fn the_json_document_is_the_one_described() {
         serde_json::from_slice(&ends(0, &["sim", "run", &file, "--json"]).stdout).unwrap();
     let mut keys = BTreeSet::new();
     collect(&document, &mut keys);
-    let page = fs::read_to_string(root().join("docs/run-json.md")).unwrap();
+    let page = fs::read_to_string(root().join("docs/reference/run-json.md")).unwrap();
     let described: BTreeSet<String> = page
         .split('`')
         .skip(1)
@@ -125,7 +135,7 @@ fn the_json_document_is_the_one_described() {
             assert!(keys.contains(key), "{key} is described and not there");
         }
     }
-    assert_eq!(document["format"], "comity-sim-run/1");
+    assert_eq!(document["format"], "comity-sim-run/2");
     let points = document["points"].as_array().unwrap();
     assert_eq!(points[0]["axes"]["queue"], 5);
     assert_eq!(points[1]["axes"]["queue"], "10 packets");
@@ -157,11 +167,7 @@ fn threads_change_nothing() {
 #[test]
 fn results_are_stored_in_every_format() {
     let (folder, file) = small();
-    for (name, expected) in [
-        ("out.csv", "flows.csv"),
-        ("out", "flows.parquet"),
-        ("out.parquet", "runs.parquet"),
-    ] {
+    for (name, expected) in [("out.csv", "flows.csv"), ("out", "flows.parquet")] {
         let path = folder.path().join(name);
         ends(
             0,
@@ -211,6 +217,28 @@ fn results_are_stored_in_every_format() {
     );
     let series = fs::read_to_string(path.join("flow_series.csv")).unwrap();
     assert!(!series.contains(&u64::MAX.to_string()), "an empty cell");
+    let args = ["sim", "run", &file, "-q", "--seed", "1", "-o", out];
+    let refused = said(&ends(2, &args));
+    assert!(
+        refused.contains("bins.csv exists; expected a new path, or --force"),
+        "{refused}"
+    );
+    assert!(
+        path.join("flow_series.csv").is_file(),
+        "it is left as it is"
+    );
+    ends(0, &[&args[..], &["--force"]].concat());
+    assert!(
+        !path.join("flow_series.csv").exists(),
+        "replaced by results without bins"
+    );
+    let one_file = folder.path().join("one.parquet");
+    let args = ["sim", "run", &file, "-q", "-o", one_file.to_str().unwrap()];
+    let refused = said(&ends(2, &args));
+    assert!(
+        refused.contains("a folder with a file for each"),
+        "{refused}"
+    );
     let nowhere = folder.path().join("no/such/folder/out.json");
     let output = ends(
         1,
@@ -321,7 +349,7 @@ fn mistakes_end_with_2_and_say_what_is_wrong() {
         ),
         (
             vec!["sim", "run", &file, "--out", "results.xml"],
-            "no results are stored as .xml; expected .parquet, .csv, .json or a name without ending",
+            "no results are stored as .xml; expected .csv, .json or a name without ending (Parquet)",
         ),
         (
             vec!["sim", "trace", &file, "--csv", "-", "--pcapng", "-"],

@@ -36,6 +36,7 @@ fn an_interrupt_stores_nothing() {
             "1-2000",
             "--set",
             "scenario.duration=1h",
+            "--force",
             "--out",
         ])
         .arg(&path)
@@ -83,7 +84,7 @@ fn interrupted_claims_keep_what_was_judged() {
 [[claim]]
 id = "{id}"
 says = "it sends"
-play = [{{ name = "all", scenario = "short.toml", set = [{set}] }}]
+run = [{{ name = "all", scenario = "short.toml", set = [{set}] }}]
 measure = [{{ name = "sent", is = "sum(flow.udp.sent_packets)" }}]
 check = [{{ says = "packets", holds = "sent > 0" }}]
 "#

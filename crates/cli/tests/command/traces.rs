@@ -39,7 +39,7 @@ fn a_trace_is_written_to_every_file() {
     }
     let events = fs::read_to_string(&csv).unwrap();
     assert!(events.starts_with("time_ns,place,event,flow,"));
-    assert!(events.contains(",bottleneck,carried,udp-0,forth,1500,"));
+    assert!(events.contains(",bottleneck,carried,udp-0,forward,1500,"));
     assert!(
         !events.contains(",bottleneck.reverse,"),
         "this link was not asked for"

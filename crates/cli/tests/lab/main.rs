@@ -90,7 +90,7 @@ impl Bench {
     /// Runs the scenario in the lab, into `lab.csv`, and once more where the first run is not to be
     /// trusted.
     fn run(&self, args: &[&str]) -> Played {
-        let mut command = self.comity(&["lab", "run", "flow.toml", "--out", "lab.csv"]);
+        let mut command = self.comity(&["lab", "run", "flow.toml", "--out", "lab.csv", "--force"]);
         command.args(args);
         let output = command.output().unwrap();
         if output.status.code() != Some(3) {

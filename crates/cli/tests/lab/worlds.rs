@@ -61,7 +61,7 @@ controller = "cubic"
             simulated.text(column)
         );
     };
-    within("wait_mean_s", 0.7, 1.4);
+    within("queueing_delay_mean_s", 0.7, 1.4);
     within("dropped_measured_packets", 0.25, 4.0);
     let retransmitted = flow.number("retransmitted_packets");
     let dropped = flow.number("dropped_data_packets");
@@ -279,7 +279,7 @@ start = "200ms"
 sender = "echo sent to {address6}; echo broken >&2; exit 7"
 "#,
     );
-    let mut command = bench.comity(&["lab", "run", "flow.toml", "--out", "lab.csv"]);
+    let mut command = bench.comity(&["lab", "run", "flow.toml", "--out", "lab.csv", "--force"]);
     let output = command.args(["--logs", "logs"]).output().unwrap();
     let complaints = said(&output);
     assert_eq!(

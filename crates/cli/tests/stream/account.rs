@@ -34,8 +34,7 @@ fn stalls(running: &mut Running, side: &str, name: &str) {
 
 /// A receiver waits for its reader, and a sender for the receiver, when both are stopped. What
 /// waited with the receiver is written, and what waited with the sender named.
-#[test]
-fn a_section_that_waits_for_room_at_the_stop_is_written_or_named() {
+pub(super) fn a_section_that_waits_for_room_at_the_stop_is_written_or_named() {
     let folder = Folder::new();
     let settings = "latency=100ms&reliability=full&sndbuf=64KiB&rcvbuf=256KiB";
     let here = format!("comity://:0?{settings}&{SECRET}");
@@ -110,8 +109,7 @@ fn assert_all_unconnected(relayed: &Value, list: &BTreeSet<(u64, u64)>) {
     assert_eq!(list.len() as u64, arrived + gaps, "{relayed}");
 }
 
-#[test]
-fn a_relay_that_is_stopped_before_it_found_anybody_names_what_it_had() {
+pub(super) fn a_relay_that_is_stopped_before_it_found_anybody_names_what_it_had() {
     let folder = Folder::new();
     let (clip, list) = (clip(), folder.path("relay.gaps"));
     let here = format!("comity://:0?{SECRET}");
@@ -130,8 +128,7 @@ fn a_relay_that_is_stopped_before_it_found_anybody_names_what_it_had() {
     assert_all_unconnected(&relayed, &folder.listed("relay.gaps"));
 }
 
-#[test]
-fn a_relay_that_cannot_connect_names_what_it_had() {
+pub(super) fn a_relay_that_cannot_connect_names_what_it_had() {
     let folder = Folder::new();
     let (clip, list) = (clip(), folder.path("relay.gaps"));
     let here = format!("comity://:0?{SECRET}");

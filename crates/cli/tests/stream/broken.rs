@@ -111,8 +111,7 @@ fn probed(stream: &[u8]) -> Option<(usize, usize)> {
     Some((packets.parse().unwrap(), frames.parse().unwrap()))
 }
 
-#[test]
-fn a_stretch_of_garbage_is_skipped_and_told() {
+pub(super) fn a_stretch_of_garbage_is_skipped_and_told() {
     let source = interrupted(200_000);
     let Carried {
         sent,
@@ -120,7 +119,7 @@ fn a_stretch_of_garbage_is_skipped_and_told() {
         written,
         ..
     } = carried(&source);
-    let told = "lost its rhythm: 200000 bytes were left out";
+    let told = "lost sync: 200000 bytes were skipped";
     assert!(said.contains(told), "{said}");
     assert!(sent["passed"]["whole"]["slice"].is_null(), "{sent}");
     // The unit that the garbage lies in is not there, and nothing else is missing.
@@ -140,8 +139,7 @@ fn a_stretch_of_garbage_is_skipped_and_told() {
 }
 
 /// Where the network loses, too, every section is whole or in the list.
-#[test]
-fn units_that_garbage_cuts_and_a_lossy_path_loses_are_listed() {
+pub(super) fn units_that_garbage_cuts_and_a_lossy_path_loses_are_listed() {
     let folder = Folder::new();
     let [input, out, gaps] = ["in.ts", "out.ts", "gaps.jsonl"].map(|name| folder.path(name));
     fs::write(&input, interrupted(100_000)).unwrap();
@@ -169,8 +167,7 @@ fn units_that_garbage_cuts_and_a_lossy_path_loses_are_listed() {
 
 /// What stops being a transport stream ends the sending with an error that names the place; what
 /// came before arrives.
-#[test]
-fn a_stream_that_stops_being_one_is_refused_behind_what_it_was() {
+pub(super) fn a_stream_that_stops_being_one_is_refused_behind_what_it_was() {
     let folder = Folder::new();
     let [input, out] = ["in.ts", "out.ts"].map(|name| folder.path(name));
     fs::write(&input, interrupted(2_000_000)).unwrap();
@@ -179,8 +176,7 @@ fn a_stream_that_stops_being_one_is_refused_behind_what_it_was() {
     let target = format!("comity://127.0.0.1:{}?{settings}", receiver.port());
     let sender = Running::start(&["send", &input, &target, "--speed", "10"]);
     let (sent, said) = sender.end(1);
-    let told =
-        "cannot read on from the input: transport stream, byte 282000: found 0x6e and no packet";
+    let told = "cannot read the rest of the input: transport stream, byte 282000: found 0x6e and no packet";
     assert!(said.contains(told), "{said}");
     let (received, _) = receiver.end(0);
     assert_eq!(received["passed"]["whole"], sent["passed"]["whole"]);
@@ -194,11 +190,10 @@ fn a_stream_that_stops_being_one_is_refused_behind_what_it_was() {
     }
 }
 
-#[test]
-fn garbage_before_the_stream_is_left_out_and_told() {
+pub(super) fn garbage_before_the_stream_is_left_out_and_told() {
     let clip = fs::read(clip()).unwrap();
     let Carried { said, written, .. } = carried(&[text(30_000), clip.clone()].concat());
-    let told = "lost its rhythm: 30000 bytes were left out";
+    let told = "lost sync: 30000 bytes were skipped";
     assert!(said.contains(told), "{said}");
     assert_same_media(&written, &clip);
     let pictures = elementary_streams(&written)[&0x100].len();
@@ -209,8 +204,7 @@ fn garbage_before_the_stream_is_left_out_and_told() {
 
 /// What begins with more than is looked at is nothing that is known, as is what has no video in it:
 /// every byte arrives.
-#[test]
-fn what_is_not_known_arrives_as_it_was() {
+pub(super) fn what_is_not_known_arrives_as_it_was() {
     let numbers =
         (0..100_000_u32).flat_map(|number| number.wrapping_mul(2_654_435_761).to_be_bytes());
     let hidden = [text(100_000), fs::read(clip()).unwrap()].concat();
@@ -232,12 +226,11 @@ fn what_is_not_known_arrives_as_it_was() {
     }
 }
 
-#[test]
-fn a_stream_that_is_cut_within_a_packet_ends_with_a_whole_one() {
+pub(super) fn a_stream_that_is_cut_within_a_packet_ends_with_a_whole_one() {
     let clip = fs::read(clip()).unwrap();
     let cut = &clip[..1_500 * PACKET + 77];
     let Carried { said, written, .. } = carried(cut);
-    assert!(said.contains("77 bytes were left out"), "{said}");
+    assert!(said.contains("77 bytes were skipped"), "{said}");
     // Each unit is whole, from the first one on: those that the cut took parts of are told, and not
     // there.
     let told = said.matches("part of an access unit is missing").count();
@@ -254,13 +247,18 @@ fn a_stream_that_is_cut_within_a_packet_ends_with_a_whole_one() {
     assert_eq!(begun - whole, told, "{said}");
 }
 
-#[test]
-fn an_empty_file_is_refused_before_anybody_is_called() {
+pub(super) fn an_empty_file_is_refused_before_anybody_is_called() {
     let folder = Folder::new();
     let [empty, out] = ["empty", "out.ts"].map(|name| folder.path(name));
     fs::write(&empty, b"").unwrap();
     fs::write(&out, b"before").unwrap();
-    let mut receiver = Running::start(&["recv", &format!("comity://:0?{SECRET}"), &out]);
+    let from = format!("comity://:0?{SECRET}");
+    let said = ends(6, &["recv", &from, &out]);
+    assert!(
+        said.contains("out.ts exists") && said.contains("--overwrite"),
+        "{said}"
+    );
+    let mut receiver = Running::start(&["recv", &from, &out, "--overwrite"]);
     let target = format!("comity://127.0.0.1:{}?{SECRET}", receiver.port());
     let said = ends(6, &["send", &empty, &target]);
     assert!(said.contains("is empty; expected media"), "{said}");
@@ -276,8 +274,7 @@ fn an_empty_file_is_refused_before_anybody_is_called() {
 }
 
 /// A unit that the source has only a part of has a number of its own, so that both lists name it.
-#[test]
-fn what_is_damaged_at_the_source_is_in_both_lists() {
+pub(super) fn what_is_damaged_at_the_source_is_in_both_lists() {
     let folder = Folder::new();
     let (source, out) = (folder.path("in.ts"), folder.path("out.ts"));
     let (sent, received) = (folder.path("sent.jsonl"), folder.path("received.jsonl"));

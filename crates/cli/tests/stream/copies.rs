@@ -65,8 +65,7 @@ fn noise(length: usize) -> Vec<u8> {
     (0..length).map(word).collect()
 }
 
-#[test]
-fn every_receiver_gets_the_same() {
+pub(super) fn every_receiver_gets_the_same() {
     let folder = Folder::new();
     let clip = fs::read(clip()).unwrap();
     let mut copying = Copying::start("latency=20s&deliver=early&drop=expired&");
@@ -92,8 +91,7 @@ fn every_receiver_gets_the_same() {
 }
 
 /// Whether or not anything may be left out.
-#[test]
-fn a_receiver_that_leaves_takes_nothing_from_the_others() {
+pub(super) fn a_receiver_that_leaves_takes_nothing_from_the_others() {
     for settings in [
         "latency=20s&deliver=early&drop=expired&",
         "latency=100ms&reliability=full&",
@@ -116,8 +114,7 @@ fn a_receiver_that_leaves_takes_nothing_from_the_others() {
     }
 }
 
-#[test]
-fn a_receiver_that_comes_late_gets_what_comes_from_then_on() {
+pub(super) fn a_receiver_that_comes_late_gets_what_comes_from_then_on() {
     let folder = Folder::new();
     let clip = fs::read(clip()).unwrap();
     let (before, after) = clip.split_at(clip.len() / 2);
@@ -151,8 +148,7 @@ fn a_receiver_that_comes_late_gets_what_comes_from_then_on() {
 /// With `reliability=full` nothing is left out, so one whose reader sleeps has to be left behind:
 /// here after the mebibyte that waits for it, that of its connection, and what it holds itself. The
 /// one that reads must not be as far behind in the first round trips, in which either may be ahead.
-#[test]
-fn a_receiver_that_stalls_holds_up_nobody_else() {
+pub(super) fn a_receiver_that_stalls_holds_up_nobody_else() {
     let folder = Folder::new();
     let bytes = noise(6_000_000);
     let mut copying = Copying::start("latency=100ms&reliability=full&sndbuf=1MiB&rcvbuf=256KiB&");
@@ -170,7 +166,7 @@ fn a_receiver_that_stalls_holds_up_nobody_else() {
     };
     let message = warning["message"].as_str().unwrap();
     assert!(
-        message.contains("more than 1048576 bytes behind another receiver and is left"),
+        message.contains("more than 1048576 bytes behind another receiver"),
         "{message}"
     );
     let lost = copying.sender.event("disconnected");
@@ -194,8 +190,7 @@ fn a_receiver_that_stalls_holds_up_nobody_else() {
 
 /// Nobody is ahead of the only one: its reader is waited for, and somebody who comes meanwhile is
 /// served at once.
-#[test]
-fn the_only_receiver_is_waited_for_until_another_one_comes() {
+pub(super) fn the_only_receiver_is_waited_for_until_another_one_comes() {
     let folder = Folder::new();
     let bytes = noise(3_000_000);
     let mut copying = Copying::start("latency=100ms&reliability=full&sndbuf=64KiB&rcvbuf=64KiB&");
@@ -232,8 +227,7 @@ fn the_only_receiver_is_waited_for_until_another_one_comes() {
 }
 
 /// Options that a place has no use for are refused, whichever the verb, and not left aside.
-#[test]
-fn options_of_senders_are_refused_where_they_do_nothing() {
+pub(super) fn options_of_senders_are_refused_where_they_do_nothing() {
     let folder = Folder::new();
     let file = folder.path("out");
     let clip = clip();
@@ -266,11 +260,11 @@ fn options_of_senders_are_refused_where_they_do_nothing() {
         ),
         (
             &["relay", listener, &file, "--no-shed"],
-            "is given every picture as it is; expected comity://host:port",
+            "gets every picture anyway; expected comity://host:port",
         ),
         (
             &["send", "-", listener, "--speed", "2"],
-            "--speed: is for a file, and - gives the pace itself",
+            "--speed: is for a file, and - sets the pace itself",
         ),
         (
             &["relay", listener, &file, "--speed", "1"],

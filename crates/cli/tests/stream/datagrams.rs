@@ -6,8 +6,7 @@ use std::time::Duration;
 
 use super::*;
 
-#[test]
-fn datagrams_and_rtp_carry_it_too() {
+pub(super) fn datagrams_and_rtp_carry_it_too() {
     let clip = clip();
     for scheme in ["udp", "rtp"] {
         let folder = Folder::new();
@@ -65,8 +64,7 @@ fn relayed(listen: &str, host: &str) -> Value {
     clippy::print_stderr,
     reason = "that a test was skipped has to be seen"
 )]
-#[test]
-fn a_port_is_open_for_both_families_and_an_address_for_its_own() {
+pub(super) fn a_port_is_open_for_both_families_and_an_address_for_its_own() {
     if UdpSocket::bind("[::1]:0").is_err() {
         eprintln!("skipped: this host has no IPv6");
         return;
@@ -86,8 +84,7 @@ fn a_port_is_open_for_both_families_and_an_address_for_its_own() {
 
 /// The last picture of a source that stops is given when it has ended, and not when another would
 /// begin.
-#[test]
-fn the_last_picture_is_not_waited_for() {
+pub(super) fn the_last_picture_is_not_waited_for() {
     let folder = Folder::new();
     let mut receiver = Running::start(&[
         "recv",
@@ -115,8 +112,7 @@ fn the_last_picture_is_not_waited_for() {
     assert_eq!(pictures(&received), 250, "{received}");
 }
 
-#[test]
-fn rtp_carries_transport_streams_alone() {
+pub(super) fn rtp_carries_transport_streams_alone() {
     let folder = Folder::new();
     let text = folder.path("text");
     fs::write(&text, "Nobody can play this.\n".repeat(4_000)).unwrap();

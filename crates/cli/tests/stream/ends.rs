@@ -10,8 +10,7 @@ use rustix::process::Signal;
 
 use super::*;
 
-#[test]
-fn mistakes_are_named_with_what_to_do() {
+pub(super) fn mistakes_are_named_with_what_to_do() {
     const USAGE: i32 = 2;
     const UNOPENED: i32 = 6;
     let folder = Folder::new();
@@ -139,8 +138,7 @@ fn mistakes_are_named_with_what_to_do() {
     assert!(!Path::new(&kept).exists(), "an output that never was");
 }
 
-#[test]
-fn a_list_that_cannot_be_opened_leaves_no_output_and_the_other_way_round() {
+pub(super) fn a_list_that_cannot_be_opened_leaves_no_output_and_the_other_way_round() {
     let folder = Folder::new();
     let (out, list) = (folder.path("out.ts"), folder.path("list"));
     let listener = format!("comity://127.0.0.1:0?mode=listener&{SECRET}");
@@ -162,8 +160,7 @@ fn a_list_that_cannot_be_opened_leaves_no_output_and_the_other_way_round() {
     assert_eq!(fs::read(&list).unwrap(), b"before");
 }
 
-#[test]
-fn a_second_caller_is_told_that_another_one_is_served() {
+pub(super) fn a_second_caller_is_told_that_another_one_is_served() {
     let clip = clip();
     let clip = clip.to_str().unwrap();
     let folder = Folder::new();
@@ -204,7 +201,7 @@ fn a_second_caller_is_told_that_another_one_is_served() {
     );
     let (sent, _) = first.end(0);
     let (received, said) = receiver.end(0);
-    assert!(said.contains("turned 127.0.0.1:"), "{said}");
+    assert!(said.contains("rejected 127.0.0.1:"), "{said}");
     assert!(received["input"]["refused"]["busy"].as_u64().unwrap() >= 2);
     assert_eq!(received["input"]["totals"]["connections"], 1);
     let (sent, received) = (&sent["output"]["totals"], &received["input"]["totals"]);
@@ -215,8 +212,7 @@ fn a_second_caller_is_told_that_another_one_is_served() {
     assert_eq!(received["pktRcvLoss"], 0);
 }
 
-#[test]
-fn connections_that_cannot_be_made_say_why() {
+pub(super) fn connections_that_cannot_be_made_say_why() {
     let clip = clip();
     let clip = clip.to_str().unwrap();
     let here = format!("comity://127.0.0.1:0?mode=listener&{SECRET}");
@@ -275,8 +271,7 @@ fn connections_that_cannot_be_made_say_why() {
     }
 }
 
-#[test]
-fn a_secret_key_is_neither_public_nor_open_to_others() {
+pub(super) fn a_secret_key_is_neither_public_nor_open_to_others() {
     use std::os::unix::fs::PermissionsExt;
     let folder = Folder::new();
     let (secret, public) = (folder.path("a.key"), folder.path("a.pub"));
@@ -315,8 +310,7 @@ fn a_secret_key_is_neither_public_nor_open_to_others() {
     );
 }
 
-#[test]
-fn a_key_that_is_not_on_the_list_is_refused() {
+pub(super) fn a_key_that_is_not_on_the_list_is_refused() {
     let folder = Folder::new();
     let mut public = Vec::new();
     for name in ["listener", "guest", "stranger"] {
@@ -353,8 +347,7 @@ fn a_key_that_is_not_on_the_list_is_refused() {
     assert!(folder.read("out.ts").len() > 100_000);
 }
 
-#[test]
-fn either_end_may_be_stopped_and_keeps_what_it_has() {
+pub(super) fn either_end_may_be_stopped_and_keeps_what_it_has() {
     let clip = clip();
     let original = elementary_streams(&fs::read(&clip).unwrap());
     for signal in [Signal::INT, Signal::TERM] {
@@ -438,8 +431,7 @@ fn either_end_may_be_stopped_and_keeps_what_it_has() {
 
 /// From three seconds on nothing comes back from the receiver, which the sender therefore cannot
 /// know to have anything.
-#[test]
-fn an_end_that_is_not_confirmed_is_an_end_all_the_same() {
+pub(super) fn an_end_that_is_not_confirmed_is_an_end_all_the_same() {
     let folder = Folder::new();
     let receiver_uri = format!("comity://:0?{SECRET}");
     let (out, gaps) = (folder.path("out.ts"), folder.path("gaps.jsonl"));
@@ -465,8 +457,7 @@ fn an_end_that_is_not_confirmed_is_an_end_all_the_same() {
     assert!(!listed.is_empty(), "no window opens without answers");
 }
 
-#[test]
-fn json_stands_in_the_place_of_status_lines() {
+pub(super) fn json_stands_in_the_place_of_status_lines() {
     let folder = Folder::new();
     let out = folder.path("out.ts");
     let mut receiver = Running::start(&["recv", &format!("comity://:0?{SECRET}"), &out]);
@@ -485,8 +476,7 @@ fn json_stands_in_the_place_of_status_lines() {
     receiver.end(0);
 }
 
-#[test]
-fn a_full_disk_is_told_to_both_ends() {
+pub(super) fn a_full_disk_is_told_to_both_ends() {
     if !Path::new("/dev/full").exists() {
         return;
     }
@@ -501,7 +491,7 @@ fn a_full_disk_is_told_to_both_ends() {
         &["send", clip.to_str().unwrap(), &target, "--reconnect", "no"],
     );
     assert!(
-        said.contains("cannot write on to /dev/full"),
+        said.contains("cannot write to /dev/full"),
         "the receiver's reason: {said}"
     );
     let (end, said) = receiver.end(1);
@@ -524,8 +514,7 @@ fn a_full_disk_is_told_to_both_ends() {
     );
 }
 
-#[test]
-fn what_finds_no_room_on_the_disk_is_in_the_list_of_gaps() {
+pub(super) fn what_finds_no_room_on_the_disk_is_in_the_list_of_gaps() {
     let folder = Folder::new();
     let (out, gaps) = (folder.path("out.ts"), folder.path("gaps.jsonl"));
     let from = format!("comity://:0?{SECRET}");
@@ -547,7 +536,7 @@ fn what_finds_no_room_on_the_disk_is_in_the_list_of_gaps() {
         3,
         &[&["send"], &sender[..], &["--reconnect", "no"]].concat(),
     );
-    assert!(said.contains("cannot write on to"), "{said}");
+    assert!(said.contains("cannot write to"), "{said}");
     let (end, said) = receiver.end(1);
     assert!(said.contains("what was written is kept"), "{said}");
 
@@ -594,8 +583,7 @@ fn what_finds_no_room_on_the_disk_is_in_the_list_of_gaps() {
     assert_eq!(whole + missing, received, "{totals}");
 }
 
-#[test]
-fn a_reader_that_goes_away_ends_it_quietly() {
+pub(super) fn a_reader_that_goes_away_ends_it_quietly() {
     let clip = clip();
     let folder = Folder::new();
     let gaps = folder.path("gaps.jsonl");
@@ -640,8 +628,7 @@ fn a_reader_that_goes_away_ends_it_quietly() {
 }
 
 /// The media matters more than the list; that the list is not whole shows in how it ends.
-#[test]
-fn a_list_that_cannot_be_written_does_not_end_what_it_is_about() {
+pub(super) fn a_list_that_cannot_be_written_does_not_end_what_it_is_about() {
     let folder = Folder::new();
     let (source, out) = (folder.path("in.ts"), folder.path("out.ts"));
     let mut stream = std::fs::read(clip()).unwrap();
@@ -656,15 +643,14 @@ fn a_list_that_cannot_be_written_does_not_end_what_it_is_about() {
     let (account, _) = sender.end(0);
     let (end, said) = receiver.end(1);
     assert!(
-        said.contains("warning: --gaps: cannot write on to /dev/full"),
+        said.contains("warning: --gaps: cannot write to /dev/full"),
         "{said}"
     );
     assert_eq!(said.matches("warning: --gaps").count(), 1, "{said}");
     assert_eq!(end["passed"]["whole"], account["passed"]["whole"]);
 }
 
-#[test]
-fn prometheus_is_answered() {
+pub(super) fn prometheus_is_answered() {
     let clip = clip();
     let mut receiver = Running::start(&["recv", &format!("comity://:0?{SECRET}"), "/dev/null"]);
     let target = format!("comity://127.0.0.1:{}?{SECRET}", receiver.port());
@@ -708,8 +694,7 @@ fn prometheus_is_answered() {
 
 /// Where the controller has it that nothing is retransmitted, it is said, with the way to change
 /// it.
-#[test]
-fn a_law_that_sends_nothing_again_is_told() {
+pub(super) fn a_controller_that_does_not_retransmit_is_told() {
     let clip = clip();
     let notes = |settings: &str| {
         let uri = format!("comity://127.0.0.1:0?mode=listener&{settings}&{SECRET}");
@@ -734,7 +719,7 @@ fn a_law_that_sends_nothing_again_is_told() {
         assert_eq!(notes.len(), 1, "{notes:?}");
         for part in [
             &format!("cc={cc}"),
-            "not sent again",
+            "not retransmitted",
             "reliability=timeline",
         ] {
             assert!(notes[0].contains(part), "{notes:?}");
@@ -750,8 +735,7 @@ fn a_law_that_sends_nothing_again_is_told() {
 }
 
 /// What would do nothing is refused, before anything is opened.
-#[test]
-fn options_of_connections_are_refused_where_there_are_none() {
+pub(super) fn options_of_connections_are_refused_where_there_are_none() {
     let folder = Folder::new();
     let clip = clip();
     let (from, to, trace) = (

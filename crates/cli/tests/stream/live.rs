@@ -9,8 +9,7 @@ const SECONDS: u32 = 3;
 const RATE: u32 = 25;
 
 /// Frames are sent as the encoder makes them, over three seconds, and every one of them arrives.
-#[test]
-fn an_encoder_is_piped_through_as_it_works() {
+pub(super) fn an_encoder_is_piped_through_as_it_works() {
     let source = format!("testsrc2=size=320x180:rate={RATE}:duration={SECONDS}");
     let mut encoder = Command::new("ffmpeg");
     encoder

@@ -27,8 +27,7 @@ fn untimed() -> Vec<u8> {
     stream
 }
 
-#[test]
-fn a_file_without_times_is_sent_at_once_and_told() {
+pub(super) fn a_file_without_times_is_sent_at_once_and_told() {
     let folder = Folder::new();
     let (source, out) = (folder.path("in.ts"), folder.path("out.ts"));
     fs::write(&source, untimed()).unwrap();

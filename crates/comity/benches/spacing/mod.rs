@@ -1,5 +1,5 @@
 //! The spacing that one stream keeps on real sockets, by the system's time stamps of its datagrams,
-//! beside the spacing that its controller asked for: the tables of `docs/performance.md`.
+//! beside the spacing that its controller asked for: the tables of `docs/results/endpoint-cost.md`.
 //!
 //! What a controller asked for stands in the trace of its connection: when each packet was to leave
 //! (`planned`). The datagrams of the trace and those of the tap are the same ones in the same

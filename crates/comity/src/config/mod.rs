@@ -1,8 +1,8 @@
 //! What endpoints and connections are configured with.
 //!
 //! [`SETTINGS`] is the one table: the fields of [`Settings`], the setters of [`ConfigBuilder`], the
-//! keys of URIs, the checks and `docs/uri.md` come from it. The transport's configuration and the
-//! transport parameters on the wire are made from a [`Config`].
+//! keys of URIs, the checks and `docs/reference/settings.md` come from it. The transport's
+//! configuration and the transport parameters on the wire are made from a [`Config`].
 
 pub(crate) mod files;
 mod kind;

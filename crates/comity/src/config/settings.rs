@@ -295,8 +295,8 @@ macro_rules! settings {
         /// The setters of a builder, for its own module.
         macro_rules! builder_setters {
             () => {
-                /// What stands in the table of settings, one method for each row. `docs/uri.md` has
-                /// the defaults and bounds.
+                /// What stands in the table of settings, one method for each row.
+                /// `docs/reference/settings.md` has the defaults and bounds.
                 impl ConfigBuilder {
                     $(setter!($name, [$($doc)+], $($type)+);)+
                 }

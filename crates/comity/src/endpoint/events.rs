@@ -86,7 +86,8 @@ impl PathSizes {
     }
 }
 
-/// The events of a connection, from the call of [`Connection::events`](super::Connection::events) on.
+/// The events of a connection, from the call of [`Connection::events`](super::Connection::events)
+/// on.
 #[derive(Debug)]
 pub struct Events {
     receiver: broadcast::Receiver<Event>,

@@ -76,7 +76,7 @@ pub enum CallError {
         within: Span,
     },
     /// The listener does not accept the passphrase.
-    #[error("{address}: refused, expected the listener's passphrase")]
+    #[error("{address}: wrong passphrase")]
     Passphrase {
         /// Who was called.
         address: SocketAddr,

@@ -10,7 +10,7 @@
 //!
 //! Nothing behind the fixed header is looked at before it is authenticated, no state is kept for an
 //! address that has not proved to receive, and no input makes any of it panic. The wire format and
-//! the rules are the chapter "Handshake and protection" of `docs/protocol.md`.
+//! the rules are the chapter "Handshake and protection" of `docs/protocol/core.md`.
 
 use std::net::{IpAddr, SocketAddr};
 

@@ -1,4 +1,4 @@
-//! The example of `docs/protocol.md`, byte by byte.
+//! The example of `docs/protocol/core.md`, byte by byte.
 //!
 //! The bytes on the page were computed by another implementation of the handshake, written out in
 //! Python on top of OpenSSL's primitives.
@@ -12,7 +12,7 @@ use super::handshake::{Answering, Calling};
 use super::protection::{Cipher, KeyLimits, Protection, Role};
 use super::{CallerCredentials, ConnectionId, ListenerCredentials, PresharedKey};
 
-const PAGE: &str = include_str!("../../../../docs/protocol.md");
+const PAGE: &str = include_str!("../../../../docs/protocol/core.md");
 
 /// The lines `name = hexadecimal digits` of the page's example.
 fn page() -> BTreeMap<&'static str, Vec<u8>> {

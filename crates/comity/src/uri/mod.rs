@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! uri      = comity://[host]:port[?settings]    a host: caller; none, 0.0.0.0 or [::]: listener
-//! settings = key=value[&key=value]..            percent-encoded; docs/uri.md lists the keys
+//! settings = key=value[&key=value]..            percent-encoded; docs/reference/settings.md lists the keys
 //! ```
 //!
 //! The shape and most names of keys are those of SRT. [`keys`] has those of the table of settings

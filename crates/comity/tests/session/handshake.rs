@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::network::{
+use crate::session::network::{
     CALLER, LISTENER, Path, World, address, caller_config, listener_config, shared,
 };
 use comity::session::{

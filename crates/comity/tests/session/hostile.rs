@@ -6,7 +6,7 @@ use comity::session::{
 };
 use comity_units::{Span, Time};
 
-use crate::network::{
+use crate::session::network::{
     CALLER, Flight, LISTENER, Path, World, address, caller_config, listener_config, shared,
 };
 

@@ -8,7 +8,7 @@ use comity_units::{Bytes, Span, Time};
 
 use super::{DecreaseBasis, HyStart, Ramp};
 use crate::rtt::SmoothedRtt;
-use crate::{Ack, Controller, Decision, Loss, LossCause, Pacing, Phase, Restart, Sent, Timeout};
+use crate::{Ack, Controller, Decision, Event, Idle, Loss, LossCause, Phase, Sent, Timeout};
 
 /// Settings of [`Cubic`].
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -305,9 +305,7 @@ impl Cubic {
         };
         self.segments(basis).min(self.state.window) * self.beta
     }
-}
 
-impl Controller for Cubic {
     fn on_ack(&mut self, ack: &Ack) {
         if let Some(rtt) = ack.rtt {
             self.rtt.on_sample(rtt.as_nanos());
@@ -378,7 +376,7 @@ impl Controller for Cubic {
         self.state.window = 1.0;
     }
 
-    fn on_spurious_loss(&mut self, _now: Time) {
+    fn on_spurious_loss(&mut self) {
         let Past::Loss(before) = self.past else {
             return;
         };
@@ -388,15 +386,29 @@ impl Controller for Cubic {
         }
     }
 
-    fn on_restart(&mut self, restart: &Restart) {
-        let floor = self.segments(restart.initial_window);
+    fn on_idle(&mut self, idle: &Idle) {
+        let floor = self.segments(idle.initial_window);
         let state = &mut self.state;
         state.ssthresh = state.ssthresh.max(0.75 * state.window);
-        let halved = libm::ldexp(state.window, -(restart.halvings().min(64) as i32));
+        let halved = libm::ldexp(state.window, -(idle.halvings().min(64) as i32));
         state.window = halved.max(floor.min(state.window));
         // The Reno flow of the estimate begins again too; else the window would leap back to it.
         if let Stage::Avoidance(epoch) = &mut state.stage {
             epoch.reno = epoch.reno.min(state.window);
+        }
+    }
+}
+
+impl Controller for Cubic {
+    fn on_event(&mut self, event: Event<'_>) {
+        match event {
+            Event::Sent(sent) => self.on_sent(sent),
+            Event::Ack(ack) => self.on_ack(ack),
+            Event::Loss(loss) => self.on_loss(loss),
+            Event::Timeout(timeout) => self.on_timeout(timeout),
+            Event::SpuriousLoss { .. } => self.on_spurious_loss(),
+            Event::Idle(idle) => self.on_idle(idle),
+            _ => {}
         }
     }
 
@@ -404,13 +416,13 @@ impl Controller for Cubic {
         let bytes = |segments: f64| Bytes::new((segments * self.mss.get() as f64) as u64);
         Decision {
             window: bytes(self.state.window),
-            pacing: Pacing::Unpaced,
             ssthresh: Some(bytes(self.state.ssthresh)),
             phase: if self.state.window < self.state.ssthresh {
                 Phase::SlowStart
             } else {
                 Phase::CongestionAvoidance
             },
+            ..Decision::default()
         }
     }
 }
@@ -686,13 +698,13 @@ mod tests {
         let before = cubic.window();
         cubic.on_loss(&loss(200, 201, LossCause::Reordering));
         assert!(cubic.window() < 142.0);
-        cubic.on_spurious_loss(Time::from_millis(250));
+        cubic.on_spurious_loss();
         assert_eq!(cubic.window(), before);
         assert_eq!(
             epoch(&cubic).map(|epoch| epoch.start),
             Some(Time::from_millis(100))
         );
-        cubic.on_spurious_loss(Time::from_millis(260));
+        cubic.on_spurious_loss();
         assert_eq!(cubic.window(), before);
 
         cubic.on_loss(&loss(300, 201, LossCause::Reordering));
@@ -702,7 +714,7 @@ mod tests {
             cubic.on_ack(&ack(60_000, 100));
         }
         let back = cubic.window();
-        cubic.on_spurious_loss(Time::from_secs(61));
+        cubic.on_spurious_loss();
         assert!(cubic.window() == back && back > reduced);
     }
 
@@ -719,7 +731,7 @@ mod tests {
             ..ack(3_000, 1)
         });
         cubic.on_ack(&ack(13_000, 1));
-        cubic.on_spurious_loss(Time::from_millis(13_100));
+        cubic.on_spurious_loss();
         let start = epoch(&cubic).map(|epoch| epoch.start);
         assert_eq!(start, Some(Time::from_millis(11_000)));
     }

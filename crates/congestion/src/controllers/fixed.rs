@@ -3,7 +3,7 @@
 
 use comity_units::Bytes;
 
-use crate::{Ack, Controller, Decision, Loss, Pacing, Phase, Timeout};
+use crate::{Controller, Decision, Event, Pacing, Phase};
 
 /// Keeps one window and one pacing, whatever happens.
 ///
@@ -24,19 +24,15 @@ impl Fixed {
             decision: Decision {
                 window: window.max(mss).max(Bytes::new(1)),
                 pacing,
-                ssthresh: None,
                 phase: Phase::Steady,
+                ..Decision::default()
             },
         }
     }
 }
 
 impl Controller for Fixed {
-    fn on_ack(&mut self, _ack: &Ack) {}
-
-    fn on_loss(&mut self, _loss: &Loss) {}
-
-    fn on_timeout(&mut self, _timeout: &Timeout) {}
+    fn on_event(&mut self, _event: Event<'_>) {}
 
     fn decision(&self) -> Decision {
         self.decision

@@ -1,4 +1,4 @@
-//! Growth controllers: how the window moves.
+//! The congestion controllers, one a file or directory.
 
 mod bbr;
 mod cubic;
@@ -7,12 +7,11 @@ mod fixed;
 mod hystart;
 pub mod iftp;
 pub mod libra;
-mod limited;
 pub mod psp;
 mod rap;
-pub mod real;
 mod reno;
 mod steady;
+pub mod tcp_real;
 mod tfrc;
 mod vegas;
 
@@ -24,7 +23,6 @@ pub use fixed::Fixed;
 pub use hystart::{HyStart, Ramp};
 pub use iftp::{EveryPacket, Iftp, IftpConfig, LateAcks};
 pub use libra::{Libra, LibraConfig};
-pub use limited::Limited;
 pub use psp::{Psp, PspConfig, RoundMeter, Step};
 pub use rap::{Rap, RapConfig};
 pub use reno::{DecreaseBasis, Increase, Reno, RenoConfig, Rounding};

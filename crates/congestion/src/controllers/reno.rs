@@ -1,9 +1,9 @@
 //! Additive increase, multiplicative decrease: the controller that Tahoe, Reno, NewReno and SACK
 //! share.
 
-use comity_units::{Bytes, Time};
+use comity_units::Bytes;
 
-use crate::{Ack, Controller, Decision, Loss, Pacing, Phase, Restart, Timeout};
+use crate::{Ack, Controller, Decision, Event, Idle, Loss, Phase, Timeout};
 
 /// Settings of [`Reno`].
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -16,6 +16,9 @@ pub struct RenoConfig {
     /// The slow-start threshold before the first loss; [`Bytes::MAX`] in RFC 5681, the receiver's
     /// window in ns-2.
     pub initial_ssthresh: Bytes,
+    /// A ceiling over the window: the controller grows unseen above it, as ns-2's does above its
+    /// `window_`. [`Bytes::MAX`] for none.
+    pub max_window: Bytes,
     /// What an acknowledgement is worth.
     pub increase: Increase,
     /// What is halved on a loss.
@@ -38,6 +41,7 @@ impl RenoConfig {
             mss,
             initial_window: Bytes::new(mss.get() * 10),
             initial_ssthresh: Bytes::MAX,
+            max_window: Bytes::MAX,
             increase: Increase::PerByte { limit: 2 },
             decrease_basis: DecreaseBasis::Flight,
             rounding: Rounding::Exact,
@@ -161,9 +165,7 @@ impl Reno {
             }
         }
     }
-}
 
-impl Controller for Reno {
     fn on_ack(&mut self, ack: &Ack) {
         if ack.in_recovery || (ack.app_limited && !self.config.grow_when_limited) {
             return;
@@ -220,17 +222,17 @@ impl Controller for Reno {
         self.after_timeout = true;
     }
 
-    fn on_spurious_loss(&mut self, _now: Time) {
+    fn on_spurious_loss(&mut self) {
         if let Some((window, ssthresh)) = self.before.take() {
             self.window = self.window.max(window);
             self.ssthresh = self.ssthresh.max(ssthresh);
         }
     }
 
-    fn on_restart(&mut self, restart: &Restart) {
-        let floor = super::segments(restart.initial_window, self.config.mss).min(self.window);
+    fn on_idle(&mut self, idle: &Idle) {
+        let floor = super::segments(idle.initial_window, self.config.mss).min(self.window);
         self.ssthresh = self.ssthresh.max(0.75 * self.window);
-        let halvings = restart.halvings().min(64);
+        let halvings = idle.halvings().min(64);
         self.window = libm::ldexp(self.window, -(halvings as i32)).max(floor);
     }
 
@@ -238,18 +240,32 @@ impl Controller for Reno {
         let segments = amount.get() as f64 / self.config.mss.get().max(1) as f64;
         self.window = (self.window - segments).max(1.0);
     }
+}
+
+impl Controller for Reno {
+    fn on_event(&mut self, event: Event<'_>) {
+        match event {
+            Event::Ack(ack) => self.on_ack(ack),
+            Event::Loss(loss) => self.on_loss(loss),
+            Event::Deflated(amount) => self.on_deflate(amount),
+            Event::Timeout(timeout) => self.on_timeout(timeout),
+            Event::SpuriousLoss { .. } => self.on_spurious_loss(),
+            Event::Idle(idle) => self.on_idle(idle),
+            _ => {}
+        }
+    }
 
     fn decision(&self) -> Decision {
         let mss = self.config.mss.get() as f64;
         Decision {
-            window: Bytes::new((self.window * mss) as u64),
-            pacing: Pacing::Unpaced,
+            window: Bytes::new((self.window * mss) as u64).min(self.config.max_window),
             ssthresh: Some(Bytes::new((self.ssthresh * mss) as u64)),
             phase: if self.window < self.ssthresh {
                 Phase::SlowStart
             } else {
                 Phase::CongestionAvoidance
             },
+            ..Decision::default()
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use comity_units::{Bytes, Span, Time};
 
-use crate::{Ack, Controller, Decision, Loss, Pacing, Phase, Sent, Timeout};
+use crate::{Ack, Controller, Decision, Event, Loss, Phase, Sent, Timeout};
 
 /// Settings of [`Vegas`].
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -230,7 +230,7 @@ fn at_least_two(window: f64, reduced: f64) -> f64 {
     reduced.max(2.0).min(window.max(2.0))
 }
 
-impl Controller for Vegas {
+impl Vegas {
     fn on_ack(&mut self, ack: &Ack) {
         if !ack.in_recovery {
             if ack.acked < self.round.outstanding {
@@ -276,18 +276,30 @@ impl Controller for Vegas {
         self.growth = Growth::Double;
         self.begin_round(Bytes::ZERO, timeout.now);
     }
+}
+
+impl Controller for Vegas {
+    fn on_event(&mut self, event: Event<'_>) {
+        match event {
+            Event::Sent(sent) => self.on_sent(sent),
+            Event::Ack(ack) => self.on_ack(ack),
+            Event::Loss(loss) => self.on_loss(loss),
+            Event::Timeout(timeout) => self.on_timeout(timeout),
+            _ => {}
+        }
+    }
 
     fn decision(&self) -> Decision {
         let bytes = |segments: f64| Bytes::new((segments * self.config.mss.get() as f64) as u64);
         Decision {
             window: bytes(self.window),
-            pacing: Pacing::Unpaced,
             ssthresh: Some(bytes(self.ssthresh)),
             phase: match (self.window < self.ssthresh, self.growth) {
                 (true, _) => Phase::SlowStart,
                 (false, Growth::None) => Phase::Steady,
                 (false, _) => Phase::CongestionAvoidance,
             },
+            ..Decision::default()
         }
     }
 }

@@ -47,7 +47,7 @@ pub trait Recovery: Debug {
     /// The retransmission timer expired, with data up to `max` outstanding, and the controller
     /// wants this repair ([`crate::Controller::timeout_repair`]). Returns what is retransmitted.
     /// Duplicates for data below `max` begin no recovery, if the recovery is
-    /// [careful](RecoveryConfig::careful): a hole that the repair leaves waits for the timer.
+    /// [bugfix](RecoveryConfig::bugfix): a hole that the repair leaves waits for the timer.
     fn on_timeout(&mut self, max: u64, repair: TimeoutRepair) -> Resend;
 
     /// The losses or the timeout that the last reaction was about turn out to have been none.

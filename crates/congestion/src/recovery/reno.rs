@@ -8,7 +8,7 @@ use crate::TimeoutRepair;
 /// acknowledgement deflates it.
 ///
 /// Source: RFC 2001, section 4; RFC 5681, section 3.2. Several losses in one window are found one
-/// after the other, each by its own fast retransmit (or, if careful, by a timeout), which is the
+/// after the other, each by its own fast retransmit (or, with `bugfix`, by a timeout), which is the
 /// weakness that NewReno mends.
 #[derive(Clone, Debug)]
 pub struct Reno {

@@ -5,8 +5,8 @@ use alloc::vec::Vec;
 /// Longer names are compared with nothing.
 const LONGEST: usize = 64;
 
-/// Names of earlier versions, each with the name that took its place. The nearest to an old name is
-/// the new one, so every error about an unknown name points to it.
+/// Names of earlier versions and of other tools, each with the name that it has here. [`nearest`]
+/// answers the former with the latter, so every error about an unknown name points to it.
 const RENAMED: &[(&str, &str)] = &[
     ("careful", "bugfix"),
     ("least_discount", "min_discount"),
@@ -21,8 +21,30 @@ const RENAMED: &[(&str, &str)] = &[
     ),
     ("separation", "max_min_ratio"),
     ("returned_packets", "acks"),
-    ("dropped_acks", "dropped_acks"),
+    ("dropped_returned_packets", "dropped_acks"),
     ("repeated_bytes", "retransmitted_bytes"),
+    ("window", "rwnd"),
+    ("rtt", "rto"),
+    ("window_bytes", "cwnd_bytes"),
+    ("mean_window_bytes", "mean_cwnd_bytes"),
+    ("wait_count", "queueing_delay_count"),
+    ("wait_mean_s", "queueing_delay_mean_s"),
+    ("wait_stddev_s", "queueing_delay_stddev_s"),
+    ("wait_min_s", "queueing_delay_min_s"),
+    ("wait_max_s", "queueing_delay_max_s"),
+    ("wait_median_s", "queueing_delay_median_s"),
+    ("wait_p95_s", "queueing_delay_p95_s"),
+    ("wait_p99_s", "queueing_delay_p99_s"),
+    ("used", "utilisation"),
+    ("play", "run"),
+    ("bandwidth", "rate"),
+    ("capacity", "rate"),
+    ("cc", "controller"),
+    ("congestion", "controller"),
+    ("end_time", "stop"),
+    ("latency", "delay"),
+    ("loss", "losses"),
+    ("start_time", "start"),
 ];
 
 /// The candidate that `name` was most likely meant to be, the first of several; `None` where more

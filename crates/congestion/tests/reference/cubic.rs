@@ -1,11 +1,11 @@
 //! CUBIC against a literal reading of RFC 9438.
 
 use comity_congestion::controllers::{Cubic, CubicConfig};
-use comity_congestion::{Controller, Loss, LossCause};
+use comity_congestion::{Controller, Event, Loss, LossCause};
 use comity_units::{Bytes, Span, Time};
 use proptest::prelude::*;
 
-use crate::{ack, loss, timeout};
+use crate::reference::{ack, loss, timeout};
 
 const MSS: Bytes = Bytes::new(1_000);
 const C: f64 = 0.4;
@@ -192,7 +192,7 @@ impl Rfc9438 {
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Event {
+enum Step {
     Acks { count: u16, apart: Span, rtt: Span },
     Limited { count: u8, apart: Span },
     Loss { flight: f64, mark: bool },
@@ -200,16 +200,16 @@ enum Event {
     Timeouts { count: u8 },
 }
 
-fn event() -> impl Strategy<Value = Event> {
+fn event() -> impl Strategy<Value = Step> {
     let nanos = |range: std::ops::Range<u64>| range.prop_map(Span::from_nanos);
     prop_oneof![
         8 => (1u16..400, nanos(1..20_000_000), nanos(1_000_000..400_000_000))
-            .prop_map(|(count, apart, rtt)| Event::Acks { count, apart, rtt }),
+            .prop_map(|(count, apart, rtt)| Step::Acks { count, apart, rtt }),
         1 => (1u8..5, nanos(1..9_000_000_000))
-            .prop_map(|(count, apart)| Event::Limited { count, apart }),
-        2 => (0.5f64..1.2, any::<bool>()).prop_map(|(flight, mark)| Event::Loss { flight, mark }),
-        1 => Just(Event::Spurious),
-        1 => (1u8..3).prop_map(|count| Event::Timeouts { count }),
+            .prop_map(|(count, apart)| Step::Limited { count, apart }),
+        2 => (0.5f64..1.2, any::<bool>()).prop_map(|(flight, mark)| Step::Loss { flight, mark }),
+        1 => Just(Step::Spurious),
+        1 => (1u8..3).prop_map(|count| Step::Timeouts { count }),
     ]
 }
 
@@ -236,37 +236,37 @@ proptest! {
             // In whole bytes, as the transport has it.
             let share = |part: f64, window: f64| Bytes::new((window * part * 1_000.0) as u64);
             match event {
-                Event::Acks { count, apart, rtt: sample } => {
+                Step::Acks { count, apart, rtt: sample } => {
                     rtt = sample;
                     for _ in 0..count {
                         now += apart;
-                        law.on_ack(&ack(now, MSS, rtt, MSS * 10));
+                        law.on_event(Event::Ack(&ack(now, MSS, rtt, MSS * 10)));
                         reading.on_new_ack(now.as_secs_f64(), rtt.as_secs_f64(), false);
                     }
                 }
-                Event::Limited { count, apart } => {
+                Step::Limited { count, apart } => {
                     for _ in 0..count {
                         now += apart;
                         let mut limited = ack(now, MSS, rtt, MSS);
                         limited.app_limited = true;
-                        law.on_ack(&limited);
+                        law.on_event(Event::Ack(&limited));
                         reading.on_new_ack(now.as_secs_f64(), rtt.as_secs_f64(), true);
                     }
                 }
-                Event::Loss { flight, mark } => {
+                Step::Loss { flight, mark } => {
                     let flight = share(flight, reading.cwnd);
                     let cause = if mark { LossCause::Mark } else { LossCause::Reordering };
-                    law.on_loss(&Loss { cause, ..loss(now, flight, flight) });
+                    law.on_event(Event::Loss(&Loss { cause, ..loss(now, flight, flight) }));
                     reading.on_loss(flight.get() as f64 / 1_000.0, mark);
                 }
-                Event::Spurious => {
-                    law.on_spurious_loss(now);
+                Step::Spurious => {
+                    law.on_event(Event::SpuriousLoss { now });
                     reading.on_spurious_loss();
                 }
-                Event::Timeouts { count } => {
+                Step::Timeouts { count } => {
                     for consecutive in 1..=u32::from(count) {
                         let flight = share(1.0, reading.cwnd);
-                        law.on_timeout(&timeout(now, flight, flight, consecutive));
+                        law.on_event(Event::Timeout(&timeout(now, flight, flight, consecutive)));
                         reading.on_timeout(flight.get() as f64 / 1_000.0, consecutive == 1);
                     }
                 }
@@ -290,13 +290,18 @@ fn both_pass_the_plateau_after_six_seconds() {
     });
     let mut reading = Rfc9438::new(288.0, f64::INFINITY);
     let mut now = Time::from_secs(1);
-    law.on_loss(&loss(now, MSS * 288, MSS * 288));
+    law.on_event(Event::Loss(&loss(now, MSS * 288, MSS * 288)));
     reading.on_loss(288.0, false);
     let start = now;
     let mut passed = None;
     while now < start + Span::from_secs(9) {
         now += Span::from_micros(400);
-        law.on_ack(&ack(now, MSS, Span::from_millis(100), MSS * 200));
+        law.on_event(Event::Ack(&ack(
+            now,
+            MSS,
+            Span::from_millis(100),
+            MSS * 200,
+        )));
         reading.on_new_ack(now.as_secs_f64(), 0.1, false);
         assert!((law.window() - reading.cwnd).abs() < 1e-6);
         if law.window() >= 288.0 && passed.is_none() {

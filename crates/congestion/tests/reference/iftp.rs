@@ -4,13 +4,13 @@
 use std::collections::BTreeSet;
 
 use comity_congestion::controllers::{Iftp, IftpConfig, LateAcks};
-use comity_congestion::{Ack, Controller, Pacing};
+use comity_congestion::{Ack, Controller, Event, Pacing};
 use comity_units::{Bytes, PacketNumber, Rate, Span, Time};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 
-use crate::{ack, sent};
+use crate::reference::{ack, sent};
 
 /// The round trip where a test does not say otherwise.
 const R: Span = Span::from_millis(100);
@@ -329,21 +329,24 @@ fn drive(scene: Scene, script: &Script) -> Departures {
                 continue;
             }
             for named in &unnamed {
-                law.on_packet_acked(now, PacketNumber::new(*named as u64));
+                law.on_event(Event::PacketAcked {
+                    now,
+                    number: PacketNumber::new(*named as u64),
+                });
             }
             let last = unnamed.last().copied();
             let rtt = last
                 .filter(|_| last > newest)
                 .map(|last| now.saturating_since(sent_at[last]));
             newest = newest.max(last);
-            law.on_ack(&Ack {
+            law.on_event(Event::Ack(&Ack {
                 rtt,
                 ..ack(now, PACKET, R, Bytes::ZERO)
-            });
+            }));
             unnamed.clear();
         }
-        if law.wakeup().is_some_and(|at| at <= now) {
-            law.on_wakeup(now);
+        if law.decision().wakeup.is_some_and(|at| at <= now) {
+            law.on_event(Event::Wakeup(now));
         }
         let Pacing::At(at) = law.decision().pacing else {
             unreachable!("the law schedules each departure");
@@ -351,7 +354,7 @@ fn drive(scene: Scene, script: &Script) -> Departures {
         if at <= now {
             let number = departures.len();
             law.tag(now);
-            law.on_sent(&sent(now, PACKET, number as u64, PACKET));
+            law.on_event(Event::Sent(&sent(now, PACKET, number as u64, PACKET)));
             departures.push((now.as_nanos() as f64 / 1e9, law.packets()));
             sent_at.push(now);
             if !script.dropped.contains(&number) {
@@ -361,7 +364,11 @@ fn drive(scene: Scene, script: &Script) -> Departures {
         let Pacing::At(at) = law.decision().pacing else {
             unreachable!("the law schedules each departure");
         };
-        let due = [answers.first().map(|(at, _)| *at), law.wakeup(), Some(at)];
+        let due = [
+            answers.first().map(|(at, _)| *at),
+            law.decision().wakeup,
+            Some(at),
+        ];
         let next = due.into_iter().flatten().min().unwrap_or(Time::MAX);
         now = next.max(now);
     }
@@ -630,16 +637,26 @@ fn a_round_that_a_late_answer_ends_ends_with_it() {
         late_acks: LateAcks::Wait,
     });
     law.tag(Time::ZERO);
-    law.on_sent(&sent(Time::ZERO, PACKET, 0, PACKET));
+    law.on_event(Event::Sent(&sent(Time::ZERO, PACKET, 0, PACKET)));
     // A packet that is not known, and the measurement that comes with it.
-    law.on_packet_acked(Time::from_secs(1), PacketNumber::new(9));
-    law.on_ack(&ack(
+    law.on_event(Event::PacketAcked {
+        now: Time::from_secs(1),
+        number: PacketNumber::new(9),
+    });
+    law.on_event(Event::Ack(&ack(
         Time::from_secs(1),
         PACKET,
         Span::from_millis(100),
         PACKET,
-    ));
-    assert_eq!(law.wakeup(), Some(Time::from_secs(61)), "the timeout alone");
-    law.on_packet_acked(Time::from_secs(5), PacketNumber::new(0));
-    assert_eq!(law.wakeup(), Some(Time::from_secs(5)));
+    )));
+    assert_eq!(
+        law.decision().wakeup,
+        Some(Time::from_secs(61)),
+        "the timeout alone"
+    );
+    law.on_event(Event::PacketAcked {
+        now: Time::from_secs(5),
+        number: PacketNumber::new(0),
+    });
+    assert_eq!(law.decision().wakeup, Some(Time::from_secs(5)));
 }

@@ -1,11 +1,11 @@
 //! Libra against figure 2 of its paper, read line by line.
 
 use comity_congestion::controllers::{Increase, Libra, LibraConfig};
-use comity_congestion::{Controller, Pacing};
+use comity_congestion::{Controller, Event, Pacing};
 use comity_units::{Bytes, Rate, Seed, Span, Time};
 use proptest::prelude::*;
 
-use crate::{ack, loss, sent, timeout};
+use crate::reference::{ack, loss, sent, timeout};
 
 const MSS: Bytes = Bytes::new(1_000);
 
@@ -63,21 +63,21 @@ impl Figure2 {
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Event {
+enum Step {
     Ack(Option<Span>),
     Dupacks,
     Timeout,
 }
 
-fn event() -> impl Strategy<Value = Event> {
+fn event() -> impl Strategy<Value = Step> {
     let rtt = prop::option::weighted(
         0.7,
         (1_000_000u64..2_000_000_000).prop_map(Span::from_nanos),
     );
     prop_oneof![
-        40 => rtt.prop_map(Event::Ack),
-        2 => Just(Event::Dupacks),
-        1 => Just(Event::Timeout),
+        40 => rtt.prop_map(Step::Ack),
+        2 => Just(Step::Dupacks),
+        1 => Just(Step::Timeout),
     ]
 }
 
@@ -113,20 +113,20 @@ proptest! {
         for (at, event) in (1..).zip(events) {
             let now = Time::from_secs(at);
             match event {
-                Event::Ack(rtt) => {
+                Step::Ack(rtt) => {
                     reading.rtts.extend(rtt.map(Span::as_secs_f64));
                     reading.an_ack_is_successfully_received();
                     let mut event = ack(now, MSS, Span::ZERO, Bytes::ZERO);
                     event.rtt = rtt;
-                    law.on_ack(&event);
+                    law.on_event(Event::Ack(&event));
                 }
-                Event::Dupacks => {
+                Step::Dupacks => {
                     reading.three_dupacks_are_received();
-                    law.on_loss(&loss(now, MSS * 10, MSS * 10));
+                    law.on_event(Event::Loss(&loss(now, MSS * 10, MSS * 10)));
                 }
-                Event::Timeout => {
+                Step::Timeout => {
                     reading.timeout_expires();
-                    law.on_timeout(&timeout(now, MSS * 10, MSS * 10, 1));
+                    law.on_event(Event::Timeout(&timeout(now, MSS * 10, MSS * 10, 1)));
                 }
             }
             let near = |found: f64, expected: f64| (found / expected - 1.0).abs() < 1e-9;
@@ -158,7 +158,7 @@ proptest! {
         for (wait, rtt, in_flight) in steps {
             now += Span::from_nanos(wait);
             longest = longest.max(Span::from_nanos(rtt));
-            law.on_ack(&ack(now, MSS, Span::from_nanos(rtt), MSS * in_flight));
+            law.on_event(Event::Ack(&ack(now, MSS, Span::from_nanos(rtt), MSS * in_flight)));
             let Pacing::At(at) = law.decision().pacing else {
                 return Err(TestCaseError::fail("not paced"));
             };
@@ -166,7 +166,7 @@ proptest! {
             prop_assert!(at <= now + longest * 2, "{at} is far from {now}");
             now = now.max(at);
             number += 1;
-            law.on_sent(&sent(now, MSS, number, MSS * in_flight));
+            law.on_event(Event::Sent(&sent(now, MSS, number, MSS * in_flight)));
         }
     }
 }

@@ -2,11 +2,11 @@
 //! pair is kept, and all of them are looked through again for each answer.
 
 use comity_congestion::controllers::{Increase, Libra, LibraConfig};
-use comity_congestion::{Answered, Arrived, Controller};
+use comity_congestion::{Arrived, Controller, Event, InOrderAck};
 use comity_units::{Bytes, PacketNumber, Seed, Span, Time};
 use proptest::prelude::*;
 
-use crate::{ack, sent};
+use crate::reference::{ack, sent};
 
 const WIRE: Bytes = Bytes::new(1_000);
 /// A and X of the controller, and the round trip that it is told.
@@ -254,17 +254,17 @@ proptest! {
                 continue;
             }
             for place in 0..=group.places[1] {
-                law.on_sent(&sent(left, WIRE, first + place, WIRE));
+                law.on_event(Event::Sent(&sent(left, WIRE, first + place, WIRE)));
             }
             for of in 0..2 {
-                law.on_in_order_ack(&Answered {
+                law.on_event(Event::InOrderAck(&InOrderAck {
                     now: left + Span::from_nanos(group.arrivals[of] + group.backs[of]),
                     number: PacketNumber::new(first + group.places[of]),
                     arrived_at: stamp(group.arrivals[of]).map(|at| Arrived {
                         at,
                         tick: Span::from_nanos(tick.unwrap_or(0)),
                     }),
-                });
+                }));
             }
             first += group.places[1] + 2;
             reading.take(pair);
@@ -299,7 +299,7 @@ proptest! {
                 _ => 1.0,
             };
             let before = law.window();
-            law.on_ack(&ack(left + RTT, WIRE, RTT, WIRE));
+            law.on_event(Event::Ack(&ack(left + RTT, WIRE, RTT, WIRE)));
             let step = law.window() - before;
             prop_assert!(is_near(step, (growth / before).min(1.0)), "{step}: {growth} {reading:?}");
         }

@@ -1,11 +1,11 @@
 //! The packet-spacing protocol against figure 4 by hand, and what its rounds are.
 
 use comity_congestion::controllers::{Psp, PspConfig, RoundMeter, Step};
-use comity_congestion::{Arrival, Controller, Feedback, Meter, Pacing, Report, Tag};
+use comity_congestion::{Arrival, Controller, Event, Feedback, Meter, Pacing, Report, Tag};
 use comity_units::{Bytes, PacketNumber, Rate, Seed, Span, Time};
 use proptest::prelude::*;
 
-use crate::{ack, sent};
+use crate::reference::{ack, sent};
 
 const RTT: Span = Span::from_millis(84);
 const PACKET: Bytes = Bytes::new(1_428);
@@ -29,16 +29,16 @@ fn law(is_damped: bool, settles: bool) -> Psp {
 
 fn send(law: &mut Psp, now: Time) -> Tag {
     let tag = law.tag(now);
-    law.on_sent(&sent(now, PACKET, 0, PACKET));
+    law.on_event(Event::Sent(&sent(now, PACKET, 0, PACKET)));
     tag
 }
 
 fn report(law: &mut Psp, now: Time, round: u32, packets: u32) {
-    law.on_feedback(&Feedback {
+    law.on_event(Event::Feedback(&Feedback {
         now,
         report: &Report::Count { round, packets },
         rtt: None,
-    });
+    }));
 }
 
 /// The controller with its base round trip, 84 ms, measured.
@@ -53,7 +53,7 @@ fn started(is_damped: bool, settles: bool) -> Psp {
     );
     // One packet measures; the next waits for its answer, a second at the most.
     assert_eq!(law.decision().pacing, Pacing::At(Time::from_secs(1)));
-    law.on_ack(&ack(Time::ZERO + RTT, PACKET, RTT, Bytes::ZERO));
+    law.on_event(Event::Ack(&ack(Time::ZERO + RTT, PACKET, RTT, Bytes::ZERO)));
     assert_eq!(law.decision().pacing, Pacing::At(Time::ZERO + RTT));
     law
 }
@@ -172,11 +172,11 @@ fn damping_knows_of_a_decrease_while_nothing_was_sent() {
 fn silence_counts_as_a_loss_once_per_four_round_trips_of_sending() {
     let mut law = started(true, true);
     send_round(&mut law, 1, 10);
-    let due = law.wakeup().unwrap();
+    let due = law.decision().wakeup.unwrap();
     assert_eq!(due, at_round(1) + RTT * 4);
-    law.on_wakeup(due);
+    law.on_event(Event::Wakeup(due));
     assert_eq!(micros(&law), 50);
-    assert_eq!(law.wakeup(), None, "nothing was sent since");
+    assert_eq!(law.decision().wakeup, None, "nothing was sent since");
     report(&mut law, due, 1, 10);
     assert_eq!(
         micros(&law),
@@ -193,7 +193,7 @@ fn with_steps_of_the_rate_a_window_grows_by_a_quarter_of_its_root() {
         ..config()
     });
     send(&mut law, Time::ZERO);
-    law.on_ack(&ack(Time::ZERO + RTT, PACKET, RTT, Bytes::ZERO));
+    law.on_event(Event::Ack(&ack(Time::ZERO + RTT, PACKET, RTT, Bytes::ZERO)));
     // Losses double the period until a round trip holds about 100 packets.
     let mut round = 0;
     while law.spacing() < Span::from_micros(700) {
@@ -240,7 +240,7 @@ impl Known {
             ..config()
         });
         send(&mut law, Time::ZERO);
-        law.on_ack(&ack(Time::ZERO + rtt, PACKET, rtt, Bytes::ZERO));
+        law.on_event(Event::Ack(&ack(Time::ZERO + rtt, PACKET, rtt, Bytes::ZERO)));
         let mut known = Self {
             law,
             rtt,
@@ -423,7 +423,7 @@ fn a_queue_makes_the_share_that_a_loss_takes_larger() {
             let later = Span::from_millis(millis);
             known
                 .law
-                .on_ack(&ack(began + rtt, PACKET, later, Bytes::ZERO));
+                .on_event(Event::Ack(&ack(began + rtt, PACKET, later, Bytes::ZERO)));
         }
         known.report(10, 999);
         let found = known.period();
@@ -465,10 +465,10 @@ fn with_dynamic_rtt_rounds_last_the_smoothed_round_trip() {
         let at = Time::from_millis;
         let tag = |round, rtt| Tag::Round { round, rtt };
         send(&mut law, at(0));
-        law.on_ack(&ack(at(84), PACKET, RTT, Bytes::ZERO));
+        law.on_event(Event::Ack(&ack(at(84), PACKET, RTT, Bytes::ZERO)));
         assert_eq!(send(&mut law, at(84)), tag(1, RTT));
         let late = Span::from_millis(164);
-        law.on_ack(&ack(at(248), PACKET, late, Bytes::ZERO));
+        law.on_event(Event::Ack(&ack(at(248), PACKET, late, Bytes::ZERO)));
         assert_eq!(law.round(), Some(length));
         assert_eq!(send(&mut law, at(248)), tag(2, length));
         // 90 ms on the longer round still lasts; 94 ms on it is over.
@@ -500,12 +500,17 @@ fn rounds_with_steps_of_the_rate_last_the_least_round_trip() {
         let mut law = Psp::new(PspConfig { step, ..config() });
         let at = Time::from_millis;
         send(&mut law, at(0));
-        law.on_ack(&ack(at(164), PACKET, first, Bytes::ZERO));
+        law.on_event(Event::Ack(&ack(at(164), PACKET, first, Bytes::ZERO)));
         assert_eq!(law.round(), Some(first));
         send(&mut law, at(164));
-        law.on_ack(&ack(at(248), PACKET, RTT, Bytes::ZERO));
+        law.on_event(Event::Ack(&ack(at(248), PACKET, RTT, Bytes::ZERO)));
         assert_eq!(law.round(), Some(expected));
-        law.on_ack(&ack(at(300), PACKET, Span::from_millis(124), Bytes::ZERO));
+        law.on_event(Event::Ack(&ack(
+            at(300),
+            PACKET,
+            Span::from_millis(124),
+            Bytes::ZERO,
+        )));
         assert_eq!(law.round(), Some(expected));
         let Tag::Round { rtt, .. } = send(&mut law, at(328)) else {
             panic!("packets say which round they are of");
@@ -605,7 +610,7 @@ proptest! {
             while let Some(due) = meter.wakeup().filter(|due| *due <= now) {
                 meter.on_wakeup(due);
                 let report = meter.report(due);
-                law.on_feedback(&Feedback { now: due, report: &report, rtt: None });
+                law.on_event(Event::Feedback(&Feedback { now: due, report: &report, rtt: None }));
                 prop_assert_eq!(law.spacing(), Span::ZERO);
             }
             meter.on_arrival(&Arrival {
@@ -630,14 +635,14 @@ fn rounds_go_on_where_the_path_changes() {
     assert_eq!(last, Tag::Round { round: 2, rtt: RTT });
     for _ in 0..2 {
         law = self::law(false, true);
-        law.on_path_change(last);
+        law.on_event(Event::PathChange(last));
         let asks = Tag::Round {
             round: 2,
             rtt: Span::ZERO,
         };
         assert_eq!(send(&mut law, Time::ZERO), asks);
     }
-    law.on_ack(&ack(Time::ZERO + RTT, PACKET, RTT, Bytes::ZERO));
+    law.on_event(Event::Ack(&ack(Time::ZERO + RTT, PACKET, RTT, Bytes::ZERO)));
     let next = send(&mut law, at_round(3));
     assert_eq!(next, Tag::Round { round: 3, rtt: RTT });
 }

@@ -8,11 +8,11 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use comity_congestion::controllers::{Psp, PspConfig, RoundMeter, Step};
-use comity_congestion::{Arrival, Controller, Feedback, Meter, Pacing, Report, Tag};
+use comity_congestion::{Arrival, Controller, Event, Feedback, Meter, Pacing, Report, Tag};
 use comity_units::{Bytes, PacketNumber, Rate, Seed, Span, Time};
 use proptest::prelude::*;
 
-use crate::{ack, sent};
+use crate::reference::{ack, sent};
 
 const PACKET: Bytes = Bytes::new(1_000);
 
@@ -489,15 +489,16 @@ impl World {
 
     fn run(&mut self) -> Result<(), TestCaseError> {
         self.law.tag(Time::ZERO);
-        self.law.on_sent(&sent(Time::ZERO, PACKET, 0, PACKET));
+        self.law
+            .on_event(Event::Sent(&sent(Time::ZERO, PACKET, 0, PACKET)));
         let began = Time::ZERO + self.scene.rtt;
         self.law
-            .on_ack(&ack(began, PACKET, self.scene.rtt, Bytes::ZERO));
+            .on_event(Event::Ack(&ack(began, PACKET, self.scene.rtt, Bytes::ZERO)));
         self.due = began;
         self.plan(began, What::Send);
         let mut left = self.scene.departures;
         while let Some(&Reverse((at, ..))) = self.agenda.peek() {
-            let silent_at = self.law.wakeup().unwrap_or(Time::MAX);
+            let silent_at = self.law.decision().wakeup.unwrap_or(Time::MAX);
             let told_at = self.meter.wakeup().unwrap_or(Time::MAX);
             if told_at <= at.min(silent_at) {
                 self.meter.on_wakeup(told_at);
@@ -505,7 +506,7 @@ impl World {
                 continue;
             }
             if silent_at < at {
-                self.law.on_wakeup(silent_at);
+                self.law.on_event(Event::Wakeup(silent_at));
                 self.history.on_silence();
                 self.compare()?;
                 continue;
@@ -527,7 +528,7 @@ impl World {
                         report: &report,
                         rtt: None,
                     };
-                    self.law.on_feedback(&feedback);
+                    self.law.on_event(Event::Feedback(&feedback));
                     self.history
                         .on_report(now, round as usize, packets as usize);
                     self.compare()?;
@@ -542,7 +543,7 @@ impl World {
         let tag = self.law.tag(now);
         let mut departure = sent(now, PACKET, 0, PACKET);
         departure.app_limited = pauses;
-        self.law.on_sent(&departure);
+        self.law.on_event(Event::Sent(&departure));
         self.history.on_departure(now, pauses);
         let round = self.history.rounds().len() as u32;
         let rtt = self.scene.rtt;
@@ -641,7 +642,7 @@ impl World {
         if let Some(last) = self.history.changes.last_mut() {
             last.spacing = spacing;
         }
-        match (self.law.wakeup(), self.history.silent_at()) {
+        match (self.law.decision().wakeup, self.history.silent_at()) {
             (None, None) => {}
             (Some(found), Some(expected)) => prop_assert_eq!(found, expected),
             other => return Err(TestCaseError::fail(format!("{other:?}"))),

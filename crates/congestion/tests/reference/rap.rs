@@ -2,11 +2,11 @@
 //! after each event.
 
 use comity_congestion::table::{self, Parameters, Setup, Value};
-use comity_congestion::{Controller, Pacing};
+use comity_congestion::{Controller, Event, Pacing};
 use comity_units::{Bytes, PacketNumber, Span, Time};
 use proptest::prelude::*;
 
-use crate::{ack, sent};
+use crate::reference::{ack, sent};
 
 const PACKET: Bytes = Bytes::new(1_000);
 
@@ -208,7 +208,7 @@ fn compare(stories: &[Story], fine_grain: bool) -> Result<u32, TestCaseError> {
             (found - expected).abs() <= 1e-6 * expected + step,
             "at {now:?}: a gap of {found} s, expected {expected}"
         );
-        let (wakeup, due) = (law.wakeup(), literal.due());
+        let (wakeup, due) = (law.decision().wakeup, literal.due());
         let apart = match (wakeup, due) {
             (Some(found), Some(expected)) => {
                 found.max(expected).saturating_since(found.min(expected))
@@ -229,21 +229,24 @@ fn compare(stories: &[Story], fine_grain: bool) -> Result<u32, TestCaseError> {
         };
         now = now.max(first);
         if wake.is_some_and(|at| at <= first) {
-            law.on_wakeup(now);
+            law.on_event(Event::Wakeup(now));
             literal.wake(now);
         } else if let Some((at, number)) = answer.filter(|(at, _)| *at <= first) {
             answers.retain(|answer| *answer != (at, number));
             let left_at = literal.list[number as usize].left_at;
-            law.on_packet_acked(now, PacketNumber::new(number));
-            law.on_ack(&ack(
+            law.on_event(Event::PacketAcked {
+                now,
+                number: PacketNumber::new(number),
+            });
+            law.on_event(Event::Ack(&ack(
                 now,
                 PACKET,
                 now.saturating_since(left_at),
                 PACKET * answers.len() as u64,
-            ));
+            )));
             literal.arrive(now, number);
         } else if let Some((number, (pause, delay, is_lost))) = next_story {
-            law.on_sent(&sent(now, PACKET, number as u64, PACKET));
+            law.on_event(Event::Sent(&sent(now, PACKET, number as u64, PACKET)));
             literal.send(now, number as u64);
             if !is_lost {
                 answers.push((now + Span::from_micros(*delay), number as u64));
@@ -314,19 +317,22 @@ fn what_ns2_decides_on_the_same_packets() {
             }
             before = after;
         };
-        while let Some(due) = law.wakeup().filter(|due| *due < now) {
-            law.on_wakeup(due);
+        while let Some(due) = law.decision().wakeup.filter(|due| *due < now) {
+            law.on_event(Event::Wakeup(due));
             note(&*law, due);
         }
         match words[1] {
             "send" => {
                 sent_at.push(now);
-                law.on_sent(&sent(now, PACKET, number, PACKET));
+                law.on_event(Event::Sent(&sent(now, PACKET, number, PACKET)));
             }
             "ack" => {
                 let rtt = now.saturating_since(sent_at[number as usize - 1]);
-                law.on_packet_acked(now, PacketNumber::new(number));
-                law.on_ack(&ack(now, PACKET, rtt, PACKET));
+                law.on_event(Event::PacketAcked {
+                    now,
+                    number: PacketNumber::new(number),
+                });
+                law.on_event(Event::Ack(&ack(now, PACKET, rtt, PACKET)));
             }
             _ => theirs.push((micros, ROUND_TRIP / number as f64)),
         }

@@ -1,11 +1,11 @@
 //! Reno against RFC 5681 and RFC 3465 in whole bytes, and against ns-2's numbers.
 
-use comity_congestion::Controller;
 use comity_congestion::controllers::{DecreaseBasis, Increase, Reno, RenoConfig, Rounding};
+use comity_congestion::{Controller, Event};
 use comity_units::{Bytes, Span, Time};
 use proptest::prelude::*;
 
-use crate::{ack, loss, timeout};
+use crate::reference::{ack, loss, timeout};
 
 const SMSS: u64 = 1_460;
 
@@ -52,17 +52,17 @@ impl Rfc5681 {
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Event {
+enum Step {
     Acks { count: u16, segments: u8 },
     Loss,
     Timeouts { count: u8 },
 }
 
-fn event() -> impl Strategy<Value = Event> {
+fn event() -> impl Strategy<Value = Step> {
     prop_oneof![
-        6 => (1u16..600, 1u8..=2).prop_map(|(count, segments)| Event::Acks { count, segments }),
-        2 => Just(Event::Loss),
-        1 => (1u8..4).prop_map(|count| Event::Timeouts { count }),
+        6 => (1u16..600, 1u8..=2).prop_map(|(count, segments)| Step::Acks { count, segments }),
+        2 => Just(Step::Loss),
+        1 => (1u8..4).prop_map(|count| Step::Timeouts { count }),
     ]
 }
 
@@ -81,24 +81,24 @@ proptest! {
             // window count.
             let flight = Bytes::new(reading.cwnd).min(law.decision().window);
             match event {
-                Event::Acks { count, segments } => {
+                Step::Acks { count, segments } => {
                     let acked = mss * u64::from(segments);
                     for _ in 0..count {
                         // More than 10⁵ segments are in no network; slow start would not end here.
                         if reading.cwnd < 100_000 * SMSS {
-                            law.on_ack(&ack(Time::ZERO, acked, Span::from_millis(100), flight));
+                            law.on_event(Event::Ack(&ack(Time::ZERO, acked, Span::from_millis(100), flight)));
                             reading.on_ack(acked.get());
                         }
                     }
                 }
-                Event::Loss => {
-                    law.on_loss(&loss(Time::ZERO, flight, flight));
+                Step::Loss => {
+                    law.on_event(Event::Loss(&loss(Time::ZERO, flight, flight)));
                     reading.on_loss(flight.get());
                 }
-                Event::Timeouts { count } => {
+                Step::Timeouts { count } => {
                     for consecutive in 1..=u32::from(count) {
                         let flight = Bytes::new(reading.cwnd).min(law.decision().window);
-                        law.on_timeout(&timeout(Time::ZERO, flight, flight, consecutive));
+                        law.on_event(Event::Timeout(&timeout(Time::ZERO, flight, flight, consecutive)));
                         reading.on_timeout(flight.get(), consecutive == 1);
                     }
                 }
@@ -126,7 +126,7 @@ proptest! {
             ..RenoConfig::rfc5681(mss)
         });
         for _ in 0..segments {
-            law.on_ack(&ack(Time::ZERO, mss, Span::from_millis(100), mss));
+            law.on_event(Event::Ack(&ack(Time::ZERO, mss, Span::from_millis(100), mss)));
         }
         let gained = law.window() * law.window() - start * start - 2.0 * f64::from(segments);
         prop_assert!(gained >= -1e-6 * f64::from(segments), "{gained}");
@@ -139,6 +139,7 @@ fn ns2(rounding: Rounding) -> Reno {
         mss: Bytes::new(1_000),
         initial_window: Bytes::new(1_000),
         initial_ssthresh: Bytes::new(8_000),
+        max_window: Bytes::MAX,
         increase: Increase::PerAck,
         decrease_basis: DecreaseBasis::Window,
         rounding,
@@ -159,7 +160,7 @@ fn ns2_halves_as_precision_reduce_says() {
         (Rounding::Exact, 4.85, 4.85),
     ] {
         let mut law = ns2(rounding);
-        law.on_loss(&loss(now, Bytes::new(90_000), window));
+        law.on_event(Event::Loss(&loss(now, Bytes::new(90_000), window)));
         assert!(
             (law.window() - cwnd).abs() < 1e-12,
             "{rounding:?}: {}",
@@ -173,22 +174,26 @@ fn ns2_halves_as_precision_reduce_says() {
     }
     // Tahoe: one segment, the same threshold.
     let mut law = ns2(Rounding::Threshold);
-    law.on_loss(&comity_congestion::Loss {
+    law.on_event(Event::Loss(&comity_congestion::Loss {
         restart: true,
         ..loss(now, window, window)
-    });
+    }));
     assert_eq!((law.window(), law.ssthresh()), (1.0, 4.0));
     // Windows of 3 and of 1: ns-2 lets cwnd fall to 1.5, and to 1, under a threshold of 2.
     for (window, cwnd) in [(3_000, 1.5), (1_000, 1.0)] {
         let mut law = ns2(Rounding::Threshold);
-        law.on_loss(&loss(now, Bytes::new(window), Bytes::new(window)));
+        law.on_event(Event::Loss(&loss(
+            now,
+            Bytes::new(window),
+            Bytes::new(window),
+        )));
         assert_eq!((law.window(), law.ssthresh()), (cwnd, 2.0));
     }
     // Every timeout halves again, also a second one for the same segment: 9.7, then 1.
     let mut law = ns2(Rounding::Threshold);
-    law.on_timeout(&timeout(now, window, window, 1));
+    law.on_event(Event::Timeout(&timeout(now, window, window, 1)));
     assert_eq!((law.window(), law.ssthresh()), (1.0, 4.0));
-    law.on_timeout(&timeout(now, window, Bytes::new(1_000), 2));
+    law.on_event(Event::Timeout(&timeout(now, window, Bytes::new(1_000), 2)));
     assert_eq!((law.window(), law.ssthresh()), (1.0, 2.0));
 }
 
@@ -198,11 +203,21 @@ fn ns2_halves_as_precision_reduce_says() {
 fn ns2_opens_once_per_acknowledgement() {
     let mut law = ns2(Rounding::Threshold);
     for expected in 2..=8 {
-        law.on_ack(&ack(Time::ZERO, Bytes::new(3_000), Span::ZERO, Bytes::ZERO));
+        law.on_event(Event::Ack(&ack(
+            Time::ZERO,
+            Bytes::new(3_000),
+            Span::ZERO,
+            Bytes::ZERO,
+        )));
         assert_eq!(law.window(), f64::from(expected));
     }
     for expected in [8.125, 8.248_077, 8.369_317, 8.488_801] {
-        law.on_ack(&ack(Time::ZERO, Bytes::new(3_000), Span::ZERO, Bytes::ZERO));
+        law.on_event(Event::Ack(&ack(
+            Time::ZERO,
+            Bytes::new(3_000),
+            Span::ZERO,
+            Bytes::ZERO,
+        )));
         assert!(
             (law.window() - expected).abs() < 2e-6,
             "{} is not {expected}",

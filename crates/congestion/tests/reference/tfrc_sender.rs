@@ -1,11 +1,11 @@
 //! TFRC's sender against RFC 5348, sections 4.2 to 4.5, line by line, in bytes and seconds.
 
 use comity_congestion::table::{self, Parameters, Setup, Value};
-use comity_congestion::{Controller, Feedback, Pacing, Report};
+use comity_congestion::{Controller, Event, Feedback, Pacing, Report};
 use comity_units::{Bytes, Rate, Span, Time};
 use proptest::prelude::*;
 
-use crate::sent;
+use crate::reference::sent;
 
 const S: f64 = 1_000.0;
 const T_MBI: f64 = 64.0;
@@ -193,7 +193,12 @@ fn rate(law: &dyn Controller) -> f64 {
 
 fn send(law: &mut dyn Controller, now: Time) {
     law.tag(now);
-    law.on_sent(&sent(now, Bytes::new(1_000), 0, Bytes::new(1_000)));
+    law.on_event(Event::Sent(&sent(
+        now,
+        Bytes::new(1_000),
+        0,
+        Bytes::new(1_000),
+    )));
 }
 
 proptest! {
@@ -216,18 +221,18 @@ proptest! {
                     // A loss event rate never goes back to zero.
                     let p = if literal.p > 0.0 { p.max(0.000_1) } else { p };
                     let rtt = Span::from_millis(rtt_ms);
-                    law.on_ack(&super::ack_limited(now, rtt, data_limited));
-                    law.on_feedback(&Feedback {
+                    law.on_event(Event::Ack(&super::ack_limited(now, rtt, data_limited)));
+                    law.on_event(Event::Feedback(&Feedback {
                         now,
                         report: &Report::LossEvents { rate: p, received: Rate::from_bps(x_recv * 8) },
                         rtt: Some(rtt),
-                    });
+                    }));
                     literal.feedback(seconds(now), rtt.as_secs_f64(), p, x_recv as f64, data_limited);
                 }
                 Step::Send => {
                     // After an idle time that changed nothing the controller's timer begins with
                     // the next packet.
-                    let asleep = law.wakeup().is_none();
+                    let asleep = law.decision().wakeup.is_none();
                     send(&mut *law, now);
                     if asleep {
                         literal.set_timer(seconds(now), literal.rto());
@@ -235,12 +240,12 @@ proptest! {
                     literal.sent_since_timer = true;
                 }
                 Step::Silence => {
-                    let Some(due) = law.wakeup() else { continue };
+                    let Some(due) = law.decision().wakeup else { continue };
                     // The controller's equation gives whole bits per second.
                     prop_assert!((seconds(due) / literal.nofeedback_at - 1.0).abs() < 1e-3,
                         "timer at {due}, expected {}", literal.nofeedback_at);
                     now = now.max(due);
-                    law.on_wakeup(now);
+                    law.on_event(Event::Wakeup(now));
                     literal.nofeedback(seconds(now));
                 }
             }

@@ -2,12 +2,12 @@
 
 use std::collections::VecDeque;
 
-use comity_congestion::Controller;
 use comity_congestion::controllers::{Vegas, VegasConfig};
+use comity_congestion::{Controller, Event};
 use comity_units::{Bytes, Span, Time};
 use proptest::prelude::*;
 
-use crate::{ack, loss, sent, timeout};
+use crate::reference::{ack, loss, sent, timeout};
 
 const MSS: Bytes = Bytes::new(1_000);
 
@@ -164,12 +164,12 @@ impl Run {
         while self.in_flight() + MSS <= self.law.decision().window {
             self.path.send(self.reading.next, self.now);
             self.reading.next += 1;
-            self.law.on_sent(&sent(
+            self.law.on_event(Event::Sent(&sent(
                 self.now,
                 MSS,
                 self.reading.next - 1,
                 self.in_flight(),
-            ));
+            )));
         }
     }
 
@@ -181,27 +181,31 @@ impl Run {
         };
         self.now = self.now.max(at);
         let rtt = self.now.saturating_since(sent);
-        self.law
-            .on_ack(&ack(self.now, MSS * count as u64, rtt, self.in_flight()));
+        self.law.on_event(Event::Ack(&ack(
+            self.now,
+            MSS * count as u64,
+            rtt,
+            self.in_flight(),
+        )));
         self.reading.on_ack(newest, rtt.as_nanos());
         self.fill();
     }
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Event {
+enum Step {
     Acks { count: u16, covers: u8 },
     Delay(Span),
     Loss,
     Timeout,
 }
 
-fn event() -> impl Strategy<Value = Event> {
+fn event() -> impl Strategy<Value = Step> {
     prop_oneof![
-        8 => (1u16..300, 1u8..=2).prop_map(|(count, covers)| Event::Acks { count, covers }),
-        2 => (0u64..50_000_000).prop_map(|nanos| Event::Delay(Span::from_nanos(nanos))),
-        1 => Just(Event::Loss),
-        1 => Just(Event::Timeout),
+        8 => (1u16..300, 1u8..=2).prop_map(|(count, covers)| Step::Acks { count, covers }),
+        2 => (0u64..50_000_000).prop_map(|nanos| Step::Delay(Span::from_nanos(nanos))),
+        1 => Just(Step::Loss),
+        1 => Just(Step::Timeout),
     ]
 }
 
@@ -218,7 +222,7 @@ proptest! {
         let mut run = Run::new(service, delay, initial, whole_segments);
         for event in events {
             match event {
-                Event::Acks { count, covers } => {
+                Step::Acks { count, covers } => {
                     for _ in 0..count {
                         run.acknowledge(usize::from(covers));
                         let (found, expected) = (run.law.window(), run.reading.cwnd);
@@ -229,18 +233,18 @@ proptest! {
                         );
                     }
                 }
-                Event::Delay(span) => run.path.delay = span,
-                Event::Loss => {
+                Step::Delay(span) => run.path.delay = span,
+                Step::Loss => {
                     let (flight, window) = (run.in_flight(), run.law.decision().window);
                     // The controller takes the window that the transport reports, in whole bytes.
                     run.reading.cwnd = window.get() as f64 / 1_000.0;
-                    run.law.on_loss(&loss(run.now, flight, window));
+                    run.law.on_event(Event::Loss(&loss(run.now, flight, window)));
                     run.reading.on_loss();
                 }
-                Event::Timeout => {
+                Step::Timeout => {
                     // Go-back-N: all that was in flight is sent anew.
                     let (flight, window) = (run.in_flight(), run.law.decision().window);
-                    run.law.on_timeout(&timeout(run.now, flight, window, 1));
+                    run.law.on_event(Event::Timeout(&timeout(run.now, flight, window, 1)));
                     run.path.flight.clear();
                     let reading = &mut run.reading;
                     reading.ssthresh = (window.get() as f64 / 2_000.0).max(2.0);

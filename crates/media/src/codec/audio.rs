@@ -1,17 +1,17 @@
-//! Frames of sound: ADTS (ISO/IEC 13818-7 6.2, 14496-3 1.A.2) and MPEG audio (ISO/IEC 11172-3
-//! 2.4.1.3 and 13818-3).
+//! Audio frames: ADTS (ISO/IEC 13818-7 6.2, 14496-3 1.A.2) and MPEG audio (ISO/IEC 11172-3 2.4.1.3
+//! and 13818-3).
 
-/// A frame, as its header has it.
+/// The properties of a frame from its header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct AudioFrame {
     /// In bytes, the header included.
     pub(crate) length: usize,
-    /// How many samples of each channel it has, and how many there are in a second.
+    /// Samples per channel, and samples per second.
     pub(crate) samples: u32,
     pub(crate) rate: u32,
 }
 
-/// The longest header that is looked at.
+/// The maximum number of header bytes read.
 const HEADER: usize = 7;
 
 const ADTS_RATES: [u32; 13] = [
@@ -19,7 +19,7 @@ const ADTS_RATES: [u32; 13] = [
     7_350,
 ];
 
-/// The frame that these bytes begin with, of which not all need be there.
+/// The frame that begins with these bytes, which may be incomplete.
 pub(crate) fn audio_frame(bytes: &[u8]) -> Option<AudioFrame> {
     match *bytes {
         [0xff, second, ..] if second & 0xf6 == 0xf0 => adts(bytes),
@@ -28,7 +28,7 @@ pub(crate) fn audio_frame(bytes: &[u8]) -> Option<AudioFrame> {
     }
 }
 
-/// Whether these are too few bytes to say that no frame begins with them.
+/// Whether these bytes are too few to rule out a frame.
 pub(crate) fn may_begin_frame(bytes: &[u8]) -> bool {
     match *bytes {
         [] => false,
@@ -41,7 +41,7 @@ fn adts(bytes: &[u8]) -> Option<AudioFrame> {
     let &[_, second, third, fourth, fifth, sixth, seventh] = bytes.first_chunk::<HEADER>()?;
     let rate = *ADTS_RATES.get(usize::from(third >> 2 & 0x0f))?;
     let length = usize::from(fourth & 3) << 11 | usize::from(fifth) << 3 | usize::from(sixth >> 5);
-    // Without protection_absent two bytes of checksum follow.
+    // Without protection_absent, a checksum of two bytes follows.
     let header = if second & 1 == 1 { HEADER } else { HEADER + 2 };
     (length >= header).then_some(AudioFrame {
         length,
@@ -62,7 +62,7 @@ const LOW_LAYER_1: [u32; 14] = [
 ];
 const LOW: [u32; 14] = [8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144, 160];
 
-/// Of a free format the header does not tell the length.
+/// The header of a free format does not contain the length.
 fn mpeg(second: u8, third: u8) -> Option<AudioFrame> {
     let is_low = second & 0x08 == 0;
     let full_rate = *[44_100, 48_000, 32_000].get(usize::from(third >> 2 & 3))?;
@@ -75,7 +75,7 @@ fn mpeg(second: u8, third: u8) -> Option<AudioFrame> {
             .filter(|_| (1..15).contains(&index))
     };
     let padding = u32::from(third >> 1 & 1);
-    // Bytes in one slot, samples in a frame, kb/s: the layer stands as 4 less its number.
+    // Bytes in one slot, samples in a frame, kb/s. The layer field is 4 minus the layer.
     let (slot, samples, bitrate) = match (second >> 1 & 3, is_low) {
         (3, false) => (4, 384, layer_1(index)?),
         (3, true) => (4, 384, of(&LOW_LAYER_1)?),
@@ -130,7 +130,7 @@ mod tests {
             audio_frame(&header(4, 8_191, 4, true)),
             frame(8_191, 4_096, 44_100)
         );
-        // The header alone, with and without the checksum that it announces.
+        // The header alone, with and without the announced checksum.
         assert_eq!(
             audio_frame(&header(12, 7, 1, false)),
             frame(7, 1_024, 7_350)

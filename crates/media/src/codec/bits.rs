@@ -1,17 +1,17 @@
 //! Start codes and bit fields of video streams.
 
-/// Where the byte after each start code prefix `00 00 01` lies.
+/// The position of the byte after each start code prefix `00 00 01`.
 pub(crate) fn start_codes(bytes: &[u8]) -> impl Iterator<Item = usize> + '_ {
     let mut at = 2;
     core::iter::from_fn(move || {
-        // `at` is where the third byte of a prefix may be: a byte above 1 rules out the next three
-        // places.
+        // `at` is a possible position of a prefix's third byte: a byte above 1 rules out the next
+        // three positions.
         loop {
             match *bytes.get(at)? {
                 0 => at += 1,
                 1 if bytes.get(at - 2..at) == Some(&[0, 0]) => {
                     at += 1;
-                    // The next prefix cannot share bytes with this one: 01 is its end.
+                    // The next prefix cannot overlap this one, which ends with 01.
                     let found = at;
                     at += 2;
                     return Some(found);
@@ -22,13 +22,12 @@ pub(crate) fn start_codes(bytes: &[u8]) -> impl Iterator<Item = usize> + '_ {
     })
 }
 
-/// Reads bits from the front, leaving out the bytes that only keep start codes from appearing
-/// (the 03 of `00 00 03`).
+/// Reads bits from the front, skipping emulation prevention bytes (the 03 of `00 00 03`).
 pub(super) struct Bits<'a> {
     bytes: &'a [u8],
     at: usize,
     zeros: u8,
-    /// What is left of the byte at hand, from its high end on.
+    /// The unread bits of the present byte, at its high end.
     current: u8,
     left: u8,
 }
@@ -109,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_against_false_start_codes_are_left_out() {
+    fn emulation_prevention_bytes_are_skipped() {
         let mut bits = Bits::new(&[0, 0, 3, 1, 3]);
         assert_eq!(bits.field(32), Some(0x0000_0103));
         assert_eq!(bits.bit(), None);

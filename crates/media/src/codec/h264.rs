@@ -64,14 +64,14 @@ pub(super) fn begins_unit(start: &[u8]) -> bool {
     };
     match header & 0x1f {
         SLICE | SLICE_PARTITION_A | SLICE_IDR => slice(rest).is_some_and(|slice| slice.first),
-        // 14 to 18 stand before the first slice of a picture too.
+        // 14 to 18 also precede the first slice of a picture.
         INFORMATION | SEQUENCE | PICTURE | DELIMITER | 14..=18 => true,
         _ => false,
     }
 }
 
-/// What the latest sequence parameter set says of the headers of slices: until one is seen, that
-/// there are no fields.
+/// The fields of the latest sequence parameter set that slice headers depend on. Without a set,
+/// pictures have no fields.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Sequence {
     has_fields: bool,
@@ -132,7 +132,7 @@ fn sequence(bytes: &[u8]) -> Option<Sequence> {
     })
 }
 
-/// Passes over a list (7.3.2.1.1.1), which ends early where the next scale is zero.
+/// Skips a list (7.3.2.1.1.1), which ends early if the next scale is zero.
 fn scaling_list(bits: &mut Bits<'_>, length: u8) -> Option<()> {
     let mut scale = 8_i64;
     for _ in 0..length {
@@ -151,7 +151,7 @@ fn scaling_list(bits: &mut Bits<'_>, length: u8) -> Option<()> {
     Some(())
 }
 
-/// `frame_num` and the structure of the picture that a slice with this header begins (7.3.3).
+/// `frame_num` and the structure of the picture that begins with this slice header (7.3.3).
 fn beginning(bytes: &[u8], sequence: Sequence) -> Option<Beginning> {
     let mut bits = Bits::new(bytes);
     for _ in 0..3 {
@@ -202,13 +202,13 @@ mod tests {
         classify(Codec::H264, unit, false, &mut ExtraSliceBits::default())
     }
 
-    /// A slice whose header begins with `1` (first_mb 0) and then the code of `slice_type`.
+    /// A slice with a header that begins with `1` (first_mb 0) and then the code of `slice_type`.
     fn slice(header: u8, fields: u8) -> Vec<u8> {
         vec![0, 0, 1, header, fields, 0x80]
     }
 
     #[test]
-    fn slices_tell_the_type() {
+    fn slices_determine_the_type() {
         // slice_type 7 is 0001000, 5 is 00110, 6 is 00111: after the one of first_mb_in_slice 0.
         let (intra, predicted, bidirectional) = (0b1000_1000, 0b1001_1000, 0b1001_1100);
         for (header, fields, frame) in [
@@ -239,7 +239,7 @@ mod tests {
             class(&mixed),
             Some(FrameType::Predicted { referenced: true })
         );
-        // Two fields: the first one, intra, is what matters.
+        // Two fields: the first one, intra, decides.
         let fields = [slice(0x41, intra), slice(0x41, predicted)].concat();
         assert_eq!(class(&fields), Some(FrameType::Intra));
         assert_eq!(class(&[0, 0, 1, 0x67, 1]), Some(FrameType::Parameters));

@@ -4,7 +4,7 @@
 use super::bits::{Bits, start_codes};
 use super::{Beginning, Findings, Mark, Picture, SliceKind, Structure};
 
-/// `num_extra_slice_header_bits` of each picture parameter set seen: it moves `slice_type`.
+/// The `num_extra_slice_header_bits` of each picture parameter set: it shifts `slice_type`.
 #[derive(Debug)]
 pub(crate) struct ExtraSliceBits([u8; 64]);
 
@@ -27,7 +27,7 @@ fn nal_type(header: u8) -> u8 {
     header >> 1 & 0x3f
 }
 
-/// The slice type, and `None` for a slice that does not begin a picture or cannot be read.
+/// The slice type, and `None` for a slice that does not begin a picture or is unreadable.
 fn first_slice(nal_type: u8, bytes: &[u8], extra: &ExtraSliceBits) -> Option<SliceKind> {
     let mut bits = Bits::new(bytes);
     if !bits.bit()? {
@@ -56,7 +56,7 @@ fn learn(bytes: &[u8], extra: &mut ExtraSliceBits) -> Option<()> {
 }
 
 /// Sub-layer non-reference pictures (TRAIL_N, TSA_N, STSA_N, RADL_N, RASL_N and the reserved ones)
-/// have even types below 16: nothing of their own or a lower temporal layer is decoded from them.
+/// have even types below 16. No picture of their own or a lower temporal layer refers to them.
 fn is_referenced(nal_type: u8) -> bool {
     nal_type > LAST_SUBLAYER_PICTURE || nal_type % 2 == 1
 }
@@ -67,7 +67,7 @@ pub(super) fn walk(unit: &[u8], extra: &mut ExtraSliceBits) -> Findings {
         let Some(&[header, layer, ref rest @ ..]) = unit.get(at..) else {
             break;
         };
-        // Higher layers (scalable, multiview) come and go with the base layer.
+        // Higher layers (scalable, multiview) share the fate of the base layer.
         if header & 1 != 0 || layer >> 3 != 0 {
             continue;
         }
@@ -75,7 +75,8 @@ pub(super) fn walk(unit: &[u8], extra: &mut ExtraSliceBits) -> Findings {
             kind @ 0..=LAST_PICTURE => {
                 let key = (FIRST_RANDOM_ACCESS..=LAST_RANDOM_ACCESS).contains(&kind);
                 let slice = if key {
-                    // Intra by definition; only whether it begins a picture has to be read.
+                    // Intra by definition; only the flag for the beginning of a picture must be
+                    // read.
                     rest.first()
                         .filter(|&&byte| byte & 0x80 != 0)
                         .map(|_| SliceKind::Intra)
@@ -94,8 +95,7 @@ pub(super) fn walk(unit: &[u8], extra: &mut ExtraSliceBits) -> Findings {
             kind @ VIDEO_PARAMETERS..=PICTURE_PARAMETERS => {
                 findings.parameters = true;
                 if kind == PICTURE_PARAMETERS {
-                    // A set that cannot be read is not learnt; its slices are then read as without
-                    // extra bits.
+                    // An unreadable set is ignored; its slices are then read without extra bits.
                     let _ = learn(rest, extra);
                 }
             }
@@ -119,7 +119,7 @@ pub(super) fn begins_unit(start: &[u8]) -> bool {
     }
 }
 
-/// Fields are pictures of their own here, with units of their own.
+/// Fields are separate pictures here, with their own units.
 pub(super) fn mark(start: &[u8]) -> Mark {
     let is_picture = start
         .first()
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn unit_and_slice_types_tell_the_type() {
+    fn unit_and_slice_types_determine_the_type() {
         let extra = &mut ExtraSliceBits::default();
         // first_slice 1, pps 0: 1, slice_type 0: 1, 1: 010, 2: 011.
         let (bidirectional, predicted, intra) = (0b1110_0000, 0b1101_0000, 0b1101_1000);
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn extra_bits_that_a_parameter_set_announces_are_skipped() {
+    fn announced_extra_bits_are_skipped() {
         let extra = &mut ExtraSliceBits::default();
         // pps 0: 1, sps 0: 1, two flags 00, two extra bits 010: 1100 0100.
         let parameters = [0, 0, 1, 34 << 1, 1, 0b1100_0100, 0x80];
@@ -223,7 +223,7 @@ mod tests {
         assert!(begins(Codec::H265, &[0, 0, 0, 1, 35 << 1, 1, 0x50]));
         assert!(begins(Codec::H265, &slice(1, 0b1101_0000)));
         assert!(!begins(Codec::H265, &slice(1, 0b0101_0000)));
-        // A suffix of information belongs to the unit before it.
+        // A suffix message belongs to the unit before it.
         assert!(!begins(Codec::H265, &[0, 0, 1, 40 << 1, 1, 0]));
     }
 }

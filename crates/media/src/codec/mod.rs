@@ -1,4 +1,4 @@
-//! What an access unit holds, read from the first bytes of its slices.
+//! The frame type of an access unit, from the first bytes of its slices.
 
 mod audio;
 mod bits;
@@ -13,23 +13,23 @@ pub(crate) use mpeg2::{Headers, picture_header, sequence_header};
 
 use comity_frames::{FrameType, Importance};
 
-/// The kind of an elementary stream, as far as we understand it.
+/// The known kinds of an elementary stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Codec {
     Mpeg2,
     H264,
     H265,
-    /// MPEG-1 and MPEG-2 audio, and AAC in ADTS: in frames that tell their length.
+    /// MPEG-1 and MPEG-2 audio, and AAC in ADTS: its frames contain their length.
     Audio,
-    /// AAC in LATM, AC-3 and E-AC-3: each PES packet is carried as it is.
+    /// AAC in LATM, AC-3 and E-AC-3: each PES packet is carried whole.
     WholeAudio,
 }
 
-/// What is to be done with a stream type of ISO/IEC 13818-1 table 2-34.
+/// How a stream type of ISO/IEC 13818-1 table 2-34 is carried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Carriage {
     Known(Codec),
-    /// PES packets that we do not understand.
+    /// PES packets of an unknown kind.
     Opaque,
     /// Sections of tables.
     Tables,
@@ -41,7 +41,7 @@ pub(crate) const fn carriage(stream_type: u8) -> Carriage {
         0x1b => Carriage::Known(Codec::H264),
         0x24 => Carriage::Known(Codec::H265),
         0x03 | 0x04 | 0x0f => Carriage::Known(Codec::Audio),
-        // LATM, and what ATSC has for AC-3 and E-AC-3 (A/53 part 3, A/52 annex G).
+        // LATM, and the values of ATSC for AC-3 and E-AC-3 (A/53 part 3, A/52 annex G).
         0x11 | 0x81 | 0x87 => Carriage::Known(Codec::WholeAudio),
         // Private sections, DSM-CC, metadata sections, and SCTE 35's splice information.
         0x05 | 0x0a..=0x0d | 0x16 | 0x86 => Carriage::Tables,
@@ -49,7 +49,7 @@ pub(crate) const fn carriage(stream_type: u8) -> Carriage {
     }
 }
 
-/// How a picture is made of others, from its slices: the most dependent one decides.
+/// How a picture depends on others, from its slices: the most dependent slice decides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum SliceKind {
     Intra,
@@ -77,17 +77,17 @@ impl Picture {
     }
 }
 
-/// Which part of a frame a coded picture is, as far as its first bytes say.
+/// The part of a frame that a coded picture holds, as far as its first bytes show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Structure {
     Frame,
     TopField,
     BottomField,
-    /// An extension behind the header says it ([`Mark::Field`]).
+    /// A later extension determines it ([`Mark::Field`]).
     Open,
 }
 
-/// The beginning of a coded picture: what tells a second field from the next picture.
+/// The beginning of a coded picture, which distinguishes a second field from the next picture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Beginning {
     /// `frame_num`, or `temporal_reference`, which both fields of a frame share.
@@ -95,33 +95,33 @@ pub(crate) struct Beginning {
     pub(crate) structure: Structure,
 }
 
-/// What a start code means to where units begin.
+/// The meaning of a start code for the boundaries of units.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mark {
     /// Nothing.
     Other,
-    /// It stands before a picture.
+    /// It precedes a picture.
     Header,
     /// A picture begins.
     Picture(Beginning),
-    /// The picture at hand is a field.
+    /// The present picture is a field.
     Field,
-    /// The picture at hand goes on.
+    /// The present picture continues.
     Continued,
 }
 
-/// How many bytes behind a start code prefix are enough for [`Marker::mark`], but of a sequence
-/// parameter set.
+/// How many bytes after a start code prefix [`Marker::mark`] needs, except for a sequence parameter
+/// set.
 pub(crate) const MARKED_BY: usize = 20;
 
-/// Says what start codes mean.
+/// Interprets start codes.
 #[derive(Debug, Default)]
 pub(crate) struct Marker {
     sequence: h264::Sequence,
 }
 
 impl Marker {
-    /// What the start code before these bytes means.
+    /// The meaning of the start code before these bytes.
     pub(crate) fn mark(&mut self, codec: Codec, start: &[u8]) -> Mark {
         match codec {
             Codec::Mpeg2 => mpeg2::mark(start),
@@ -132,7 +132,7 @@ impl Marker {
     }
 }
 
-/// What a walk over a unit found.
+/// The results of scanning a unit.
 #[derive(Debug, Default)]
 pub(crate) struct Findings {
     pictures: Vec<Picture>,
@@ -140,9 +140,8 @@ pub(crate) struct Findings {
 }
 
 impl Findings {
-    /// The type of the whole unit: that of the picture that others depend on most, since a unit
-    /// that holds two fields, or several pictures that the source did not part, comes or goes as
-    /// one.
+    /// The type of the whole unit: that of its most depended-on picture. A unit with two fields, or
+    /// with several pictures that the source did not separate, is kept or dropped as a whole.
     fn frame(&self, random_access: bool) -> Option<FrameType> {
         let frames = self.pictures.iter().map(|picture| picture.frame());
         let strongest =
@@ -155,11 +154,9 @@ impl Findings {
     }
 }
 
-/// The type of a unit of video, or `None` when there is neither a picture nor a parameter set in
-/// it.
+/// The type of a video unit, or `None` if it has neither a picture nor a parameter set.
 ///
-/// `random_access` is what the transport stream says of it; `extra` is what the stream's earlier
-/// units said.
+/// `random_access` comes from the transport stream; `extra` comes from the stream's earlier units.
 pub(crate) fn classify(
     codec: Codec,
     unit: &[u8],
@@ -174,8 +171,8 @@ pub(crate) fn classify(
     }
 }
 
-/// Whether an access unit begins where these bytes begin. A PES packet without a time stamp that
-/// does not begin one goes on with the unit before it.
+/// Whether an access unit begins with these bytes. A PES packet without a time stamp that begins
+/// none continues the unit before it.
 pub(crate) fn begins_unit(codec: Codec, bytes: &[u8]) -> bool {
     let Some(at) = start_codes(bytes).next() else {
         return false;

@@ -8,7 +8,7 @@ const SEQUENCE: u8 = 0xb3;
 const EXTENSION: u8 = 0xb5;
 const GROUP: u8 = 0xb8;
 
-/// The start codes of headers that the times of an elementary stream hang on.
+/// The start codes of the headers that determine the times of an elementary stream.
 pub(crate) struct Headers;
 
 impl Headers {
@@ -17,13 +17,13 @@ impl Headers {
     pub(crate) const GROUP: u8 = GROUP;
 }
 
-/// `temporal_reference` and the type of a picture, from the bytes behind its start code.
+/// `temporal_reference` and the type of a picture, from the bytes after its start code.
 pub(crate) fn picture_header(bytes: &[u8]) -> Option<(u16, u8)> {
     let &[high, low] = bytes.first_chunk::<2>()?;
     Some((u16::from(high) << 2 | u16::from(low >> 6), low >> 3 & 7))
 }
 
-/// Frames per second as a fraction, from the bytes behind a sequence header's start code.
+/// Frames per second as a fraction, from the bytes after a sequence header's start code.
 pub(crate) fn sequence_header(bytes: &[u8]) -> Option<(u32, u32)> {
     match bytes.get(3)? & 0x0f {
         1 => Some((24_000, 1_001)),
@@ -38,7 +38,7 @@ pub(crate) fn sequence_header(bytes: &[u8]) -> Option<(u32, u32)> {
     }
 }
 
-/// Whether the bytes behind an extension's start code are a picture coding extension (identifier 8)
+/// Whether the bytes after an extension's start code are a picture coding extension (identifier 8)
 /// of a field.
 fn is_field(bytes: &[u8]) -> Option<bool> {
     let mut bits = Bits::new(bytes);
@@ -59,15 +59,14 @@ pub(super) fn walk(unit: &[u8]) -> Findings {
         match code {
             PICTURE => {
                 let kind = match picture_header(rest).map(|(_, kind)| kind) {
-                    // 4: the pictures of MPEG-1 that hold averages alone are decoded from
-                    // themselves too.
+                    // 4: MPEG-1 pictures of averages alone are intra-coded too.
                     Some(1 | 4) => SliceKind::Intra,
                     Some(2) => SliceKind::Predicted,
                     Some(3) => SliceKind::Bidirectional,
                     _ => continue,
                 };
-                // Nothing is ever decoded from a B picture here. A key picture is one that begins
-                // with a sequence header.
+                // No picture refers to a B picture here. A key picture begins with a sequence
+                // header.
                 let referenced = kind != SliceKind::Bidirectional;
                 findings.pictures.push(Picture {
                     kind,
@@ -120,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn pictures_tell_the_type() {
+    fn pictures_determine_the_type() {
         let picture = |kind: u8| vec![0, 0, 1, 0, 0, kind << 3, 0, 0, 1, 1, 9];
         let sequence = [0, 0, 1, 0xb3, 0x14, 0, 0xb4, 0x13];
         let class =

@@ -1,28 +1,28 @@
-//! The times of pictures that share a PES packet, and so a time stamp.
+//! The times of pictures that share a PES packet, and therefore a time stamp.
 
 use crate::timeline::difference;
 
-/// How long a picture lasts while that is not known, in ticks of 90 kHz.
+/// The duration of a picture while it is unknown, in ticks of 90 kHz.
 const SHORT: u64 = 1_500;
 /// No picture lasts longer.
 const LONGEST: i64 = 45_000;
 
-/// How far the pictures of one stream lie apart.
+/// The interval between the pictures of one stream.
 ///
-/// A picture that begins in a PES packet behind another one is decoded one interval after that. The
-/// interval is the mean of those between the latest two time stamps; while there is none, a 60th of
-/// a second, which does not go beyond the next time stamp at any usual rate.
+/// A picture that begins after another one in the same PES packet is decoded one interval later.
+/// The interval is the mean between the latest two time stamps. Until two have arrived, it is a
+/// 60th of a second, which stays before the next time stamp at any usual rate.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Cadence {
-    /// The latest time stamp, and how many pictures have come since.
+    /// The latest time stamp, and the number of pictures since.
     stamp: Option<u64>,
     behind: u32,
     interval: Option<u64>,
 }
 
 impl Cadence {
-    /// When a unit is decoded that has this time stamp, or none and `follows` another in its PES
-    /// packet.
+    /// The decoding time of a unit with this time stamp. A unit without one has a time only if it
+    /// `follows` another in its PES packet.
     pub(super) fn place(&mut self, stamp: Option<u64>, follows: bool) -> Option<u64> {
         match (stamp, self.stamp) {
             (Some(stamp), last) => {
@@ -54,7 +54,7 @@ mod tests {
     use crate::timeline::WRAP;
 
     #[test]
-    fn pictures_between_two_stamps_lie_evenly() {
+    fn pictures_between_two_stamps_are_evenly_spaced() {
         let mut cadence = Cadence::default();
         let first = WRAP - 3_600;
         assert_eq!(cadence.place(Some(first), false), Some(first));
@@ -65,7 +65,8 @@ mod tests {
         assert_eq!(cadence.place(Some(7_200), false), Some(7_200));
         assert_eq!(cadence.place(None, true), Some(10_800));
         assert_eq!(cadence.place(None, true), Some(14_400));
-        // A jump tells nothing of the interval, and a packet without a stamp none of its place.
+        // A jump does not change the interval, and the first picture of a packet without a stamp
+        // has no time.
         assert_eq!(cadence.place(Some(9_000_000), false), Some(9_000_000));
         assert_eq!(cadence.place(None, true), Some(9_003_600));
         assert_eq!(cadence.place(None, false), None);

@@ -20,26 +20,24 @@ use crate::timeline::{Mark, difference, ticks};
 use comity_frames::{Arrival, DeadlineRule, FrameType, Group, Importance, Place};
 
 const STUFFING: u16 = 0x1fff;
-/// Where ATSC has its tables; DVB has them below 0x20.
+/// The PID of ATSC's tables; DVB has them below 0x20.
 const ATSC_TABLES: u16 = 0x1ffb;
-/// Tables whose sections are compared with the last ones, at most: beyond, each is sent as it
-/// comes.
+/// The maximum number of remembered table sections for comparison. Others are always sent.
 const REMEMBERED: usize = 1024;
-/// Packets of a scrambled stream in one section, at most.
+/// The maximum number of scrambled packets in one section.
 const SCRAMBLED_PACKETS: usize = 64;
-/// A source of so many bytes whose time never moves is worth a notice.
+/// A source of this many bytes without any progress in time causes a notice.
 const UNTIMED: u64 = 65_536;
-/// So many bytes of streams may come at one time: 700 ms, which time stamps may be apart, at 96
-/// Mb/s.
+/// The maximum number of bytes at one time: time stamps may be 700 ms apart, at 96 Mb/s.
 pub(super) const STILL: u64 = 8 << 20;
-/// With so many packets' length left out, continuity counters may have come round.
+/// After this many dropped bytes, continuity counters may have wrapped.
 const COUNTED: u64 = 16 * PACKET as u64;
-/// How long a stream may be silent, by the furthest of the clocks, before a picture of it is taken
-/// to be over; and how often that is looked at.
+/// How long a stream may be silent, by the furthest of the clocks, before its last picture counts
+/// as complete; also the interval of that check.
 const SILENT: Span = Span::from_secs(1);
 const LOOK: Span = Span::from_millis(100);
 
-/// What a packet identifier is for.
+/// The use of a packet identifier.
 #[derive(Debug)]
 enum Role {
     Tables(Tables),
@@ -54,7 +52,7 @@ struct Tables {
     counter: Counter,
 }
 
-/// Sees what is missing, and what came twice, from the continuity counter.
+/// Detects missing and duplicate packets from the continuity counter.
 #[derive(Debug, Default)]
 struct Counter(Option<u8>);
 
@@ -95,11 +93,11 @@ struct Stream {
     cadence: Cadence,
     extra: ExtraSliceBits,
     next_section: u64,
-    /// Packets of it that are scrambled, and since when they wait.
+    /// Its scrambled packets, and the time since which they wait.
     scrambled: Vec<u8>,
     scrambled_since: Time,
     has_told_scrambled: bool,
-    /// Whether a packet has come since it was looked at, and when that was so last.
+    /// Whether a packet arrived since the last check, and when one last had.
     is_heard: bool,
     heard: Time,
 }
@@ -115,15 +113,15 @@ pub(super) struct Demux {
     /// The maps of the programs whose clock references these PIDs carry.
     references: BTreeMap<u16, BTreeSet<u16>>,
     next_table: u64,
-    /// Packets that no program names: of how many streams they were told, and how many there were.
+    /// Packets that belong to no program: the number of reported streams, and the total bytes.
     unreferenced: (u64, u64),
     next_stream: u16,
-    /// What was sent last of each table that is repeated, and when.
+    /// The last sent version of each repeated table, and when it was sent.
     tables: BTreeMap<(u16, [u8; 4]), (Vec<u8>, Time)>,
-    /// The furthest that the clocks have been, and how many bytes of streams have come since.
+    /// The furthest time of the clocks, and the bytes of streams since.
     furthest: Time,
     still: u64,
-    /// When streams were looked at that have fallen silent.
+    /// When silent streams were last searched for.
     looked: Time,
     is_cut: bool,
 }
@@ -168,7 +166,7 @@ impl Demux {
         Ok(())
     }
 
-    /// Takes the packet that begins at `at` in the source.
+    /// Processes the packet at the source position `at`.
     fn packet(
         &mut self,
         bytes: &[u8; PACKET],
@@ -180,7 +178,7 @@ impl Demux {
         };
         let pid = u16::from(packet.pid());
         if pid == STUFFING || packet.transport_error_indicator() {
-            // What a damaged packet held shows as a gap in its stream's counter.
+            // The counter of its stream reveals the content of a damaged packet as a gap.
             return Ok(());
         }
         let field = packet.adaptation_field();
@@ -263,9 +261,9 @@ impl Demux {
         Ok(())
     }
 
-    /// Looks at how far the source has come with the packet of a stream that begins at `at`. Gives
-    /// the last pictures of streams from which nothing comes any more while others go on: they
-    /// would be held to the end of the source.
+    /// Updates the progress of the source with a stream's packet at `at`. Completes the last
+    /// pictures of silent streams while others continue; they would otherwise wait until the end of
+    /// the source.
     fn go_on(&mut self, at: u64, events: &mut VecDeque<Event>) -> Result<(), ReadError> {
         let now = self.now();
         if now > self.furthest {
@@ -289,7 +287,7 @@ impl Demux {
         Ok(())
     }
 
-    /// Leaves out what was not over where the stream broke: continuity counters need not show it.
+    /// Drops incomplete units at a break in the stream, which continuity counters need not reveal.
     pub(super) fn interrupt(&mut self, events: &mut VecDeque<Event>) {
         for (&pid, role) in &mut self.roles {
             if let Role::Tables(tables) = role
@@ -308,7 +306,7 @@ impl Demux {
         });
     }
 
-    /// Gives what is held: nothing follows.
+    /// Returns all waiting data at the end.
     pub(super) fn finish(&mut self, events: &mut VecDeque<Event>) {
         let is_cut = self.is_cut;
         self.each_stream(events, |stream, output| {
@@ -397,7 +395,7 @@ impl Demux {
                 Some(Role::Unreferenced) | None => {
                     let (number, rule) = (self.next_stream, self.config.deadlines);
                     let stream = Stream::new(pid, number, program, stream_type, rule);
-                    // There are at most 2^13 PIDs.
+                    // At most 2^13 PIDs exist.
                     self.next_stream += 1;
                     self.roles.insert(pid, Role::Stream(Box::new(stream)));
                 }
@@ -428,8 +426,8 @@ impl Demux {
             Some(clock) => clock.now(),
             None => self.now(),
         };
-        // PAT, CAT, NIT and SDT, and the maps. Other tables are events or carousels that time
-        // themselves.
+        // PAT, CAT, NIT and SDT, and the maps. Other tables are events or carousels with their own
+        // timing.
         let repeated = matches!(pid, 0x00 | 0x01 | 0x10 | 0x11) || self.clocks.contains_key(&pid);
         if repeated {
             let key = (pid, psi::key(section));
@@ -464,8 +462,8 @@ impl Demux {
     }
 }
 
-/// Whether a packet has filling in its adaptation field, ISO/IEC 13818-1 2.4.3.5: more bytes than
-/// what it says to be there.
+/// Whether the adaptation field of a packet has stuffing, ISO/IEC 13818-1 2.4.3.5: more bytes than
+/// its flags require.
 fn is_filled_up(packet: &[u8; PACKET]) -> bool {
     if packet[3] & 0x20 == 0 {
         return false;
@@ -475,7 +473,7 @@ fn is_filled_up(packet: &[u8; PACKET]) -> bool {
         return false;
     };
     let Some((&flags, rest)) = field.split_first() else {
-        // A field of one byte is filling.
+        // A field of one byte is stuffing.
         return true;
     };
     let has = |bit: u8| usize::from(flags & bit != 0);
@@ -488,7 +486,7 @@ fn is_filled_up(packet: &[u8; PACKET]) -> bool {
     used < rest.len()
 }
 
-/// What a stream of this type has that is understood.
+/// The codec of this stream type, if it is known.
 const fn codec(stream_type: u8) -> Option<Codec> {
     match carriage(stream_type) {
         Carriage::Known(codec) => Some(codec),
@@ -496,7 +494,7 @@ const fn codec(stream_type: u8) -> Option<Codec> {
     }
 }
 
-/// Where the units of a stream go, and what they are timed by.
+/// The destination of a stream's units, and the clock of their times.
 struct Output<'a> {
     clock: &'a mut ProgramClock,
     events: &'a mut VecDeque<Event>,
@@ -510,7 +508,7 @@ impl Output<'_> {
 }
 
 impl Stream {
-    /// A stream that has begun with nothing.
+    /// Creates a stream without any data.
     fn new(pid: u16, number: u16, program: u16, stream_type: u8, rule: DeadlineRule) -> Self {
         Self {
             pid,
@@ -539,7 +537,7 @@ impl Stream {
         self.give(units, output);
     }
 
-    /// No more will come.
+    /// Handles the end of the source.
     fn finish(&mut self, output: &mut Output<'_>) {
         let mut units = Units::new();
         self.assembler.finish(self.codec, &mut units);
@@ -547,7 +545,7 @@ impl Stream {
         self.flush_scrambled(output);
     }
 
-    /// Nothing more has come for long.
+    /// Handles a long silence of the stream.
     fn give_up_waiting(&mut self, output: &mut Output<'_>) {
         let mut units = Units::new();
         self.assembler.give_up_waiting(self.codec, &mut units);
@@ -555,7 +553,7 @@ impl Stream {
         self.flush_scrambled(output);
     }
 
-    /// Something is missing, behind which a PES packet `begins` or one goes on.
+    /// Handles missing data, after which a PES packet `begins` or continues.
     fn interrupt(&mut self, begins: bool, output: &mut Output<'_>) {
         let mut units = Units::new();
         let interrupted = self.assembler.interrupt(self.codec, begins, &mut units);
@@ -569,7 +567,7 @@ impl Stream {
         }
     }
 
-    /// Gives a number to a unit that is left out.
+    /// Assigns a number to a dropped unit.
     fn miss(&mut self, output: &mut Output<'_>) {
         output.events.push_back(Event::Missing(MissingUnit {
             stream: self.number,
@@ -610,7 +608,7 @@ impl Stream {
         let frame = codec.map_or(FrameType::Opaque, |codec| {
             let random_access = unit.marks.random_access;
             let frame = classify(codec, &unit.bytes, random_access, &mut self.extra);
-            // Delimiters, messages and filling alone are headers too.
+            // Delimiters, messages and filler alone are headers too.
             frame.unwrap_or(FrameType::Parameters)
         });
         let stamp = match codec {
@@ -689,7 +687,7 @@ impl Stream {
 
     fn keep_scrambled(&mut self, packet: &[u8; PACKET], output: &mut Output<'_>) {
         self.tell_scrambled(output);
-        // What is scrambled has no time stamps that can be read.
+        // Scrambled packets have no readable time stamps.
         let now = output.clock.now();
         let waited = now.saturating_since(self.scrambled_since);
         if waited >= output.config.slice {

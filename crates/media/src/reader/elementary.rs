@@ -1,4 +1,4 @@
-//! MPEG-1 and MPEG-2 video without a transport stream: pictures, and times from their order.
+//! MPEG-1 and MPEG-2 video without a transport stream: pictures, with times from their order.
 
 use std::collections::VecDeque;
 
@@ -16,24 +16,24 @@ use crate::section::{Event, MediaSection};
 use crate::timeline::{WRAP, ticks};
 use comity_frames::{Arrival, FrameType, Group, Importance};
 
-/// How much is looked through at once.
+/// How many bytes are scanned at once.
 const PIECE: usize = 64 << 10;
 
-/// Parts an elementary stream into access units: a picture (both of its fields) with the headers
+/// Splits an elementary stream into access units: a picture (both of its fields) with the headers
 /// before it.
 ///
-/// Its times follow from the frame rate: the n-th picture of the file is decoded n intervals after
-/// the first; it is presented one interval after its place in the order of presentation, which
+/// Its times follow from the frame rate. The n-th picture of the file is decoded n intervals after
+/// the first. It is presented one interval after its position in presentation order, which
 /// `temporal_reference` gives within its group.
 #[derive(Debug)]
 pub(super) struct Elementary {
     longest: usize,
     pictures: Pictures,
-    /// Where the unit at hand begins in the source.
+    /// The source position of the present unit.
     at: u64,
     /// Frames per second, as a fraction.
     rate: (u32, u32),
-    /// Pictures before the unit at hand, and before its group.
+    /// Pictures before the present unit, and before its group.
     decoded: u64,
     before_group: u64,
     group: Group,
@@ -57,7 +57,7 @@ impl Elementary {
     pub(super) fn push(&mut self, bytes: &[u8], events: &mut VecDeque<Event>) -> Result<(), Stop> {
         let mut rest = bytes;
         while !rest.is_empty() {
-            // The limit is met at the same byte however the bytes were cut.
+            // The limit applies at the same byte however the input is split.
             let room = (self.longest + 1).saturating_sub(self.pictures.held());
             let (piece, behind) = rest.split_at(room.min(PIECE).min(rest.len()));
             rest = behind;
@@ -99,8 +99,8 @@ impl Elementary {
         let frame = classify(Codec::Mpeg2, unit, false, &mut ExtraSliceBits::default())
             .unwrap_or(FrameType::Parameters);
         let reference = self.read_headers(unit);
-        // `temporal_reference` has ten bits: the one of those that lies nearest to the picture's
-        // own place.
+        // `temporal_reference` has ten bits: choose the value nearest to the picture's own
+        // position.
         let expected = self.decoded - self.before_group;
         let ahead = u64::from(reference).wrapping_sub(expected) % 1024;
         let shown = if ahead < 512 {
@@ -132,8 +132,8 @@ impl Elementary {
         self.decoded += u64::from(frame.is_picture());
     }
 
-    /// Notes what the headers before the slices say; the picture's `temporal_reference`, zero
-    /// without one.
+    /// Stores the contents of the headers before the slices; returns the picture's
+    /// `temporal_reference`, zero without one.
     fn read_headers(&mut self, unit: &[u8]) -> u16 {
         for at in start_codes(unit) {
             let Some((&code, rest)) = unit.get(at..).and_then(<[u8]>::split_first) else {

@@ -3,18 +3,18 @@
 use super::{ReadError, SYNC};
 use crate::header::PACKET;
 
-/// How far apart packets stand: alone; each behind a time stamp of 4 bytes (M2TS); each before 16
-/// bytes of parity.
+/// The distances between packets: no extra bytes; 4 bytes of time stamp before each (M2TS); 16
+/// bytes of parity after each.
 pub(super) const STRIDES: [usize; 3] = [PACKET, 192, 204];
 
-/// How many packets in a row are looked at where packets are searched for.
+/// How many consecutive packets a search checks.
 pub(super) const RUN: usize = 5;
 
-/// So many bytes may hold no packet: more than a second of most streams, and sixteen times what
-/// ffmpeg searches.
+/// The maximum number of bytes without a packet: more than a second of most streams, and sixteen
+/// times the search range of ffmpeg.
 pub(super) const SEARCHED: u64 = 1 << 20;
 
-/// Of the first `places` where packets begin that stand `stride` apart: how many are there, and how
+/// Counts the first `places` packet positions at this `stride` that lie within the bytes, and how
 /// many of them have a sync byte.
 pub(super) fn rhythm(bytes: &[u8], stride: usize, places: usize) -> (usize, usize) {
     let begins = bytes.iter().step_by(stride).take(places);
@@ -22,69 +22,68 @@ pub(super) fn rhythm(bytes: &[u8], stride: usize, places: usize) -> (usize, usiz
     (present, begins.filter(|&&byte| byte == SYNC).count())
 }
 
-/// Holds what does not make a packet yet, and finds where packets begin.
+/// Holds incomplete packets, and finds the beginning of packets.
 ///
-/// In step, a packet is what begins with a sync byte, whatever stands behind it. A place without
-/// one is a break, and packets begin again at the first place that has
+/// In sync, a packet begins with a sync byte, whatever its content. A position without one is a
+/// break. Packets begin again at the first position that has
 ///
-/// - a sync byte and another where the next packet begins, up to one stride behind the beginning of
-///   the break: a few bytes too many or too few, or a damaged sync byte, cost no more than the
-///   packet that they stand in;
-/// - a sync byte and three in the four places behind it, later: two in a row are found in noise
-///   once in 65,536 places, these once in 10^9.
+/// - a sync byte and another one packet later, up to one stride behind the beginning of the break.
+///   A few inserted or missing bytes, or a damaged sync byte, therefore cost only their own packet;
+/// - a sync byte and three in the four positions behind it, later. Noise has two in a row once in
+///   65,536 positions, and these once in 10^9.
 ///
-/// At the end of the source there may be fewer places, at least two: all of them have one then. A
+/// At the end of the source fewer positions may remain, at least two; all must then have one. A
 /// break of more than [`SEARCHED`] bytes is an error.
 #[derive(Debug)]
 pub(super) struct Framing {
     stride: usize,
-    /// What has made no packet yet, and where it begins in the source.
+    /// Bytes that form no packet yet, and their source position.
     held: Vec<u8>,
     at: u64,
-    /// How much of what stands beside the packets is still to come.
+    /// How many bytes between the packets are still to come.
     beside: usize,
     lost: Option<Break>,
 }
 
-/// Where no packet begins, though one must.
+/// A stretch without the expected packet.
 #[derive(Clone, Copy, Debug)]
 struct Break {
     at: u64,
     found: u8,
 }
 
-/// What framing gives.
+/// The output of framing.
 #[derive(Clone, Copy)]
 pub(super) enum Framed<'a> {
-    /// A packet, and where it begins in the source.
+    /// A packet, and its source position.
     Packet(&'a [u8; PACKET], u64),
-    /// So many bytes were left out before the next packet.
+    /// This many bytes were dropped before the next packet.
     Lost(u64),
-    /// The source ends within a packet, of which so many bytes are left out.
+    /// The source ends within a packet; this many bytes of it are dropped.
     Cut(u64),
 }
 
-/// Where the next packet begins, as far as it is known.
+/// The position of the next packet, as far as known.
 enum Search {
     Found(usize),
-    /// Not before this place.
+    /// Not before this position.
     Beyond(usize),
 }
 
 impl Framing {
-    /// At the beginning of a stream whose packets stand `stride` apart.
+    /// Creates the state at the beginning of a stream with packets `stride` bytes apart.
     pub(super) fn new(stride: usize) -> Self {
         Self {
             stride,
             held: Vec::new(),
             at: 0,
-            // Time stamps stand before their packets, parity behind.
+            // Time stamps precede their packets; parity follows.
             beside: if stride == 192 { stride - PACKET } else { 0 },
             lost: None,
         }
     }
 
-    /// Takes bytes and gives the packets that are whole, and what is known to be none.
+    /// Adds bytes; returns whole packets and dropped stretches.
     pub(super) fn push(
         &mut self,
         bytes: &[u8],
@@ -94,7 +93,7 @@ impl Framing {
         self.frame(false, &mut take)
     }
 
-    /// Gives what there is, as no more will come.
+    /// Returns the rest at the end.
     pub(super) fn finish(
         &mut self,
         mut take: impl FnMut(Framed<'_>) -> Result<(), ReadError>,
@@ -164,7 +163,7 @@ impl Framing {
         framed
     }
 
-    /// Looks for a packet in bytes that stand so far behind the beginning of the break.
+    /// Searches for a packet in bytes that lie this far behind the beginning of the break.
     fn search(&self, bytes: &[u8], before: u64, is_end: bool) -> Search {
         let mut at = 0;
         loop {
@@ -202,8 +201,8 @@ mod tests {
         Cut(u64),
     }
 
-    /// What is given, of packets the byte behind the first and the place, and whether it ended with
-    /// an error.
+    /// The output: for each packet its second byte and its position, and whether it ended with an
+    /// error.
     fn parts(stride: usize, pieces: &[&[u8]]) -> (Vec<Part>, Result<(), ReadError>) {
         let (mut framing, mut parts) = (Framing::new(stride), Vec::new());
         let mut take = |framed: Framed<'_>| {
@@ -229,13 +228,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_packet_is_counted_and_left_out() {
+    fn bytes_between_packets_are_counted_and_dropped() {
         let stream = [
             packet(1),
             vec![9; 3],
             packet(2),
             packet(3),
-            // A false sync byte, with nothing where the next packet would be.
+            // A false sync byte without another one packet later.
             vec![0x47, 9],
             packet(4),
             packet(5),
@@ -243,8 +242,8 @@ mod tests {
         ]
         .concat();
         let whole = parts(PACKET, &[&stream]);
-        // Before 4, the false start cannot be told from a packet that is followed by garbage: it is
-        // out of step only at its end, and takes 4 with it.
+        // Before 4, a false start looks like a packet followed by garbage. It loses sync only at
+        // its end, and takes 4 with it.
         let begin = [
             Part::Packet(1, 0),
             Part::Lost(3),
@@ -266,8 +265,8 @@ mod tests {
         let marked = |marks: core::ops::Range<u8>| marks.flat_map(packet).collect::<Vec<_>>();
         let searched = usize::try_from(SEARCHED).expect("a mebibyte");
         for length in [searched - 1, searched, searched + 1, searched + 5_000] {
-            // Two sync bytes in rhythm, here and there, are no packets so far from the beginning of
-            // the break.
+            // Scattered pairs of sync bytes are no packets this far from the beginning of the
+            // break.
             let junk: Vec<u8> = (0..length)
                 .map(|at| {
                     if at % 1_000 > 500 && at % 188 == 17 {
@@ -296,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn an_end_within_a_packet_is_told_from_bytes_behind_the_last_one() {
+    fn an_end_within_a_packet_differs_from_bytes_after_the_last_one() {
         for (stride, before) in [(PACKET, 0), (192, 4), (204, 0)] {
             let whole = [
                 vec![0x11; before],
@@ -319,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn far_into_a_break_four_sync_bytes_of_five_are_asked_for() {
+    fn far_into_a_break_four_sync_bytes_of_five_are_required() {
         let found = |damaged: &[usize]| {
             let mut behind: Vec<u8> = (0..9).flat_map(packet).collect();
             for &place in damaged {
@@ -337,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_beside_the_packets_is_left_out() {
+    fn bytes_between_packets_at_a_wider_stride_are_dropped() {
         for (stride, before) in [(192, 4), (204, 0)] {
             let stream: Vec<u8> = (0..9)
                 .flat_map(|mark| {

@@ -1,4 +1,4 @@
-//! From bytes, in whatever pieces they come, to sections.
+//! From bytes, in pieces of any size, to sections.
 
 mod cadence;
 mod demux;
@@ -30,15 +30,14 @@ use transport::Transport;
 pub struct ReaderConfig {
     /// Which deadlines pictures get.
     pub deadlines: DeadlineRule,
-    /// How long a slice of what is not understood lasts; half of it is how long at the most a live
-    /// source is looked at before it is taken for nothing that is understood (20 ms).
+    /// The duration of a slice of an unknown format. A live source has at most half of it to be
+    /// recognised (20 ms).
     pub slice: Span,
-    /// How fast a stored source that is not understood is assumed to be (4 Mb/s).
+    /// The assumed rate of a stored source of an unknown format (4 Mb/s).
     pub assumed_rate: Rate,
-    /// After which time a table that has not changed is retransmitted, for receivers that lost it
-    /// (1 s).
+    /// The interval after which an unchanged table is sent again, for receivers that lost it (1 s).
     pub table_refresh: Span,
-    /// The longest access unit, and the memory that each stream may take (16 MiB).
+    /// The longest access unit, and the memory limit of each stream (16 MiB).
     pub longest_unit: Bytes,
 }
 
@@ -60,20 +59,20 @@ impl Default for ReaderConfig {
 pub enum ReadError {
     /// A transport stream has no packet for more than 1,048,576 bytes.
     NoPacket {
-        /// Where the first of them stands in the source.
+        /// The source position of the first of them.
         at: u64,
-        /// What stands there, in the place of a sync byte.
+        /// The byte at this position, in the place of a sync byte.
         found: u8,
     },
-    /// A transport stream has no time stamp and no clock reference that goes on, in 8,388,608 bytes
+    /// Neither time stamps nor clock references of a transport stream advanced in 8,388,608 bytes
     /// of its streams.
     NoTime {
-        /// Where the last of these packets stands in the source.
+        /// The source position of the last of these packets.
         at: u64,
     },
-    /// No picture of an elementary stream ends within as many bytes as an access unit may have.
+    /// No picture of an elementary stream ends within the maximum length of an access unit.
     NoPicture {
-        /// Where the first of them stands in the source.
+        /// The source position of the first of them.
         at: u64,
         /// How many were searched.
         bytes: u64,
@@ -103,38 +102,37 @@ impl fmt::Display for ReadError {
 
 impl core::error::Error for ReadError {}
 
-/// Why a source is not read on as what it was taken for.
+/// Why the reader gives up its assumption about a source.
 enum Stop {
-    /// It is something else, and nothing was given of it: all of its bytes.
+    /// The source has another format, and nothing was returned yet: all of its bytes.
     Unknown(Vec<u8>),
     Failed(ReadError),
 }
 
 /// Reads a transport stream, or an MPEG-1 or MPEG-2 elementary stream, as sections.
 ///
-/// Bytes go in by [`push`](Self::push) as they come, sections and notices come out of
-/// [`poll`](Self::poll), and [`finish`](Self::finish) says that no more will come. The same bytes
-/// give the same events, however they are cut.
+/// [`push`](Self::push) accepts bytes, [`poll`](Self::poll) returns sections and notices, and
+/// [`finish`](Self::finish) ends the source. The same bytes produce the same events, however they
+/// are split.
 ///
-/// Units are pictures and frames of sound, cut where they begin, wherever PES packets do. The time
-/// stamps of a PES packet are those of the first unit that begins in it. Frames of sound behind
-/// that follow by their samples; pictures behind it keep without stamps, and their time follows by
-/// the interval between the latest two stamps.
+/// Units are pictures and audio frames, cut at their beginnings, wherever PES packets begin. The
+/// time stamps of a PES packet belong to the first unit that begins in it. The times of later audio
+/// frames in the packet follow from their samples. Later pictures in the packet have no stamps, and
+/// their time follows from the interval between the latest two stamps.
 ///
-/// The time of a section is its decoding time. What has none has the latest of its program, or,
-/// where that had none for 250 ms, goes by the clock references of the program. Stamps that jump or
-/// wrap are gone on with.
+/// The time of a section is its decoding time. A section without one has the latest time of its
+/// program. If the program had none for 250 ms, its clock references apply. The times continue over
+/// stamps that jump or wrap.
 ///
-/// What is missing of a stream is named: a unit that is left out has a number in an
-/// [`Event::Missing`], and bytes between packets are counted in a [`Notice`]. A source that is not
-/// understood from its beginning on is cut into slices of bytes, by the [assumed
-/// rate](ReaderConfig::assumed_rate) or by their [arrival](Self::push_arrived). One that cannot be
-/// read any more ends with a [`ReadError`].
+/// Missing parts of a stream are reported: a dropped unit has a number in an [`Event::Missing`],
+/// and a [`Notice`] counts bytes between packets. A source of an unknown format is cut into slices
+/// of bytes, by the [assumed rate](ReaderConfig::assumed_rate) or by their
+/// [arrival](Self::push_arrived). A source that becomes unreadable ends with a [`ReadError`].
 ///
-/// A picture whose PES packet does not say how long it is is given with the transport packet that
-/// is filled up behind it, in a stream in which 8 PES packets have come and none was filled up
-/// within; before that, and where the last packet is just full, when the next picture begins, one
-/// frame interval later, or when the other streams have gone on by a second.
+/// Some PES packets of video do not contain their length. Their picture ends with a transport
+/// packet that has stuffing, once the stream has had 8 PES packets without stuffing inside.
+/// Otherwise, and if the last packet is exactly full, it ends one frame interval later with the
+/// next picture. It also ends once the other streams have advanced by a second.
 ///
 /// ```
 /// use comity_media::{Event, Notice, Reader, ReaderConfig};
@@ -152,16 +150,16 @@ enum Stop {
 pub struct Reader {
     config: ReaderConfig,
     source: Source,
-    /// When the latest bytes came, of a live source.
+    /// The arrival of the latest bytes of a live source.
     arrival: Option<Time>,
-    /// When the first bytes came of a live source whose format is not known.
+    /// The arrival of the first bytes of a live source of an unknown format.
     began: Option<Time>,
     events: VecDeque<Event>,
 }
 
 #[derive(Debug)]
 enum Source {
-    /// What it is cannot be said from these bytes yet.
+    /// These bytes are too few to determine the format.
     Unknown(Vec<u8>),
     Transport(Box<Transport>),
     Elementary(Box<Elementary>),
@@ -170,7 +168,7 @@ enum Source {
 }
 
 impl Reader {
-    /// A reader at the beginning of its source.
+    /// Creates a reader at the beginning of its source.
     pub fn new(config: ReaderConfig) -> Self {
         Self {
             config,
@@ -181,7 +179,7 @@ impl Reader {
         }
     }
 
-    /// Takes the next bytes of a live source, which came at `arrival`.
+    /// Adds the next bytes of a live source, which arrived at `arrival`.
     ///
     /// # Errors
     /// As [`push`](Self::push).
@@ -190,11 +188,11 @@ impl Reader {
         self.push(bytes)
     }
 
-    /// Takes the next bytes of the source.
+    /// Adds the next bytes of the source.
     ///
     /// # Errors
-    /// A [`ReadError`] when the source cannot be read any further, now and for all that follows.
-    /// What was read of it before comes out of [`poll`](Self::poll).
+    /// A [`ReadError`] if the source cannot be read any further, now and in all later calls.
+    /// [`poll`](Self::poll) still returns the earlier output.
     pub fn push(&mut self, bytes: &[u8]) -> Result<(), ReadError> {
         let result = match &mut self.source {
             Source::Unknown(start) => {
@@ -226,8 +224,8 @@ impl Reader {
         self.go_on(result)
     }
 
-    /// Says that the source has ended: what is held is given. The reader then is at the beginning
-    /// of a source again, with numbers and times that begin anew.
+    /// Ends the source: returns the units that the reader still holds. The reader then starts over,
+    /// with new numbers and times.
     ///
     /// # Errors
     /// As [`push`](Self::push).
@@ -271,7 +269,7 @@ impl Reader {
         }
     }
 
-    /// Decides by what there is.
+    /// Decides by the available bytes.
     fn recognise(&mut self) -> Result<(), ReadError> {
         let Source::Unknown(start) = &self.source else {
             return Ok(());
@@ -306,28 +304,27 @@ impl Reader {
 /// The first byte of a transport packet.
 const SYNC: u8 = 0x47;
 
-/// How many bytes may tell the format: five packets, behind the rest of a sixth.
+/// How many bytes may determine the format: five packets, after the rest of a sixth.
 const SNIFFED: usize = 6 * PACKET;
 
-/// With so many bytes a source of no known format is taken for what it is: whatever is broken at
-/// the beginning of a transport stream, five packets in a row are to be found in them. A live
-/// source is waited for half as long as a slice lasts.
+/// With this many bytes the format must be decided. They contain five packets in a row even if the
+/// beginning of a transport stream is broken. A live source waits half of a slice's duration.
 const MAX_SNIFFED: usize = 64 << 10;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Format {
-    /// Packets that stand so far apart.
+    /// Packets this many bytes apart.
     Transport(usize),
     Elementary,
     Unknown,
 }
 
-/// An elementary stream begins with a sequence header, a transport stream has a sync byte every
-/// 188, 192 or 204 bytes somewhere, five times: in random bytes that is found once in 10^11 places.
-/// `None` while neither is seen.
+/// Recognises the format. An elementary stream begins with a sequence header. A transport stream
+/// has five sync bytes in a row, every 188, 192 or 204 bytes; random bytes have them once in 10^11
+/// positions. `None` while neither is found.
 ///
-/// A sequence header further on is not looked for: containers of other kinds have one, too, and
-/// what stands before it is what they are read by.
+/// A later sequence header is ignored: other container formats have one too, and cannot be read
+/// from there.
 fn recognise(start: &[u8]) -> Option<Format> {
     let zeros = start.iter().take_while(|&&byte| byte == 0).count();
     let code = start.get(zeros..).unwrap_or_default();
@@ -340,12 +337,12 @@ fn recognise(start: &[u8]) -> Option<Format> {
         let is_run = move |stride: &usize| rhythm(run, *stride, RUN) == (RUN, RUN);
         { STRIDES.into_iter().filter(is_run) }.map(move |stride| (at + (RUN - 1) * stride, stride))
     });
-    // The run that is whole first, so that the answer does not hang on how much is there beside it.
+    // The complete run first, so that the result does not depend on the amount of data after it.
     runs.min().map(|(_, stride)| Format::Transport(stride))
 }
 
-/// A source that ends before five packets are seen is a transport stream if all begin with a sync
-/// byte: one that it begins with itself, or two and more behind the rest of a packet.
+/// A source that ends before five packets is a transport stream if all of its packets begin with a
+/// sync byte. It needs one at its beginning, or two after the rest of a packet.
 fn recognise_short(start: &[u8]) -> Option<Format> {
     let is_whole = |offset: &usize| {
         let mut syncs = start.iter().skip(*offset).step_by(PACKET).take(RUN);

@@ -1,4 +1,4 @@
-//! PES packets of one stream, and the access units that they make.
+//! PES packets of one stream, and the access units in them.
 
 use mpeg2ts_reader::pes::{DataAlignment, PesContents, PesHeader, PesLength, PtsDts};
 
@@ -7,14 +7,14 @@ use super::sound::Sound;
 use crate::codec::Codec;
 use crate::header::Times;
 
-/// What a transport packet says of the PES packet that begins in it.
+/// Properties that a transport packet reports for the PES packet that begins in it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Marks {
     pub(super) random_access: bool,
     pub(super) discontinuity: bool,
 }
 
-/// An access unit as the source had it.
+/// A complete access unit of the source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Whole {
     pub(super) stream_id: u8,
@@ -22,45 +22,46 @@ pub(super) struct Whole {
     pub(super) aligned: bool,
     pub(super) scrambled: bool,
     pub(super) marks: Marks,
-    /// Whether it begins in the same PES packet as the unit before, and so has no time stamp of its
-    /// own.
+    /// Whether it begins in the same PES packet as the unit before, and therefore has no time stamp
+    /// of its own.
     pub(super) follows: bool,
     pub(super) bytes: Vec<u8>,
 }
 
 impl Whole {
-    /// The same without what it holds.
+    /// The same without its bytes.
     fn emptied(self) -> Self {
         let bytes = Vec::new();
         Self { bytes, ..self }
     }
 }
 
-/// What went wrong with an access unit.
+/// The fault of an access unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fault {
     Damaged,
     Oversized(u64),
-    /// Sound that is in no frame, where there were frames before.
+    /// Data outside of audio frames, after frames were found.
     NoFrame,
 }
 
 pub(super) type Units = Vec<Result<Whole, Fault>>;
 
-/// What is left out where a part of a stream is missing.
+/// The data to drop where part of a stream is missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Interrupted {
     /// A unit.
     Unit,
-    /// More of one that was left out already.
+    /// More of a unit that was already dropped.
     Rest,
     /// No part of any unit.
     Nothing,
 }
 
-/// How many bytes of a PES packet are enough to see whether a unit begins with it.
+/// How many bytes of a PES packet suffice to detect the beginning of a unit.
 const SEEN_EARLY: usize = 512;
-/// After so many PES packets, what none of them did is taken to be what their stream does not do.
+/// After this many PES packets, a property that none of them had is assumed to be absent from the
+/// stream.
 const KNOWN: u8 = 8;
 
 /// How the PES packets of a stream are cut into units.
@@ -86,40 +87,40 @@ impl Cut {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Part<'a> {
     pub(super) payload: &'a [u8],
-    /// What is said of the PES packet that begins with it, if one does.
+    /// The properties of the PES packet that begins here, if one does.
     pub(super) begins: Option<Marks>,
-    /// Whether the transport packet is filled up: it had room for more of the PES packet.
+    /// Whether the transport packet has stuffing: it had room for more of the PES packet.
     pub(super) is_filled: bool,
 }
 
-/// Collects the PES packets of one stream, and gives the access units in them.
+/// Collects the PES packets of one stream, and returns the access units in them.
 ///
-/// The PES packets of video need not say how long they are. Where one ends is known then when the
-/// next one begins; or before that, from a transport packet that is filled up, since there is
-/// nothing more to fill it with (ISO/IEC 13818-1 2.4.3.5). Multiplexers may fill up others too, so
-/// this is relied on only in a stream in which 8 PES packets have come and none was filled up
-/// within. Should it be wrong even so, what goes on with the PES packet makes a unit of its own.
+/// A PES packet of video need not contain its length. It then ends where the next one begins. It
+/// also ends with a transport packet that has stuffing, because no more data was available to fill
+/// it (ISO/IEC 13818-1 2.4.3.5). Multiplexers may stuff other packets too, so this rule needs 8 PES
+/// packets of the stream without stuffing inside. If the rule is wrong even so, the rest of the PES
+/// packet becomes a unit of its own.
 #[derive(Debug, Default)]
 pub(super) struct Assembler {
-    /// The PES packet at hand, from its first byte.
+    /// The present PES packet, from its first byte.
     packet: Option<(Vec<u8>, Marks)>,
-    /// How many PES packets have come to their end, up to [`KNOWN`].
+    /// The number of complete PES packets, up to [`KNOWN`].
     ended: u8,
-    /// Whether the latest transport packet of the PES packet at hand was filled up.
+    /// Whether the latest transport packet of the present PES packet had stuffing.
     is_filled: bool,
-    /// Whether a PES packet was seen that went on behind one that was.
+    /// Whether a PES packet was seen that continued after stuffing.
     fills_within: bool,
-    /// The PES packet that was taken to have ended with one, without what it held.
+    /// The PES packet that was assumed to end with stuffing, without its bytes.
     taken_as_ended: Option<Whole>,
     pictures: Pictures,
     sound: Sound,
-    /// Whether what goes on is to be left out, because its beginning was.
+    /// Whether to drop the continuation, because its beginning was dropped.
     is_broken: bool,
 }
 
 impl Assembler {
-    /// A part of the stream is missing, behind which a PES packet `begins` or one goes on: the unit
-    /// that it may belong to is left out. What that is.
+    /// Handles missing data, after which a PES packet `begins` or continues: drops the unit that it
+    /// may belong to. Returns the dropped data.
     pub(super) fn interrupt(
         &mut self,
         codec: Option<Codec>,
@@ -160,17 +161,17 @@ impl Assembler {
         interrupted
     }
 
-    /// Whether a transport packet that is filled up is known to be the last one of its PES packet.
+    /// Whether stuffing marks the last transport packet of a PES packet.
     fn tells_end(&self, codec: Option<Codec>) -> bool {
         matches!(Cut::of(codec), Cut::Pictures(_)) && self.ended >= KNOWN && !self.fills_within
     }
 
-    /// Whether a unit has begun that may not have ended.
+    /// Whether a unit has begun and may be incomplete.
     pub(super) fn is_within(&self) -> bool {
         self.packet.is_some() || self.pictures.is_holding() || self.sound.held() > 0
     }
 
-    /// Whether a PES packet has begun that is not known to have ended.
+    /// Whether a PES packet has begun and is not known to be complete.
     pub(super) const fn is_within_packet(&self) -> bool {
         self.packet.is_some()
     }
@@ -227,12 +228,12 @@ impl Assembler {
         }
     }
 
-    /// Whether there is a PES packet that could go on.
+    /// Whether a PES packet could continue.
     const fn is_open(&self) -> bool {
         self.packet.is_some() || self.taken_as_ended.is_some()
     }
 
-    /// Takes what goes on with a PES packet that was taken to have ended.
+    /// Adds the continuation of a PES packet that was assumed to be complete.
     fn go_on(&mut self, codec: Option<Codec>, payload: &[u8], longest: usize, out: &mut Units) {
         let (Some(packet), Cut::Pictures(codec)) = (&self.taken_as_ended, Cut::of(codec)) else {
             return;
@@ -252,7 +253,7 @@ impl Assembler {
         self.pictures.take(codec, rest, false, out);
     }
 
-    /// Leaves out what is longer than may be held.
+    /// Drops data beyond the limit.
     fn refuse(&mut self, held: usize, out: &mut Units) {
         self.packet = None;
         self.pictures.clear();
@@ -261,8 +262,8 @@ impl Assembler {
         out.push(Err(Fault::Oversized(held as u64)));
     }
 
-    /// Nothing more has come for long: gives the picture at hand, unless its PES packet tells that
-    /// there is more of it.
+    /// Handles a long silence of the stream: returns the present picture, unless its PES packet
+    /// announces more of it.
     pub(super) fn give_up_waiting(&mut self, codec: Option<Codec>, out: &mut Units) {
         if let Some((packet, marks)) = &self.packet {
             if length_of(packet) != Length::Open {
@@ -276,13 +277,13 @@ impl Assembler {
         }
     }
 
-    /// No more will come.
+    /// Handles the end of the source.
     pub(super) fn finish(&mut self, codec: Option<Codec>, out: &mut Units) {
         self.close(codec, out);
         self.flush(codec, out);
     }
 
-    /// Gives what is held of units.
+    /// Returns the incomplete units.
     fn flush(&mut self, codec: Option<Codec>, out: &mut Units) {
         if let Cut::Pictures(codec) = Cut::of(codec) {
             self.pictures.flush(codec, out);
@@ -315,14 +316,14 @@ impl Assembler {
     }
 }
 
-/// What a PES packet says of its length.
+/// The length in the header of a PES packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Length {
     /// With its header.
     Known(usize),
     /// It does not.
     Open,
-    /// Too little of it has come.
+    /// Too few bytes have arrived.
     Unread,
 }
 
@@ -343,7 +344,7 @@ fn parse(packet: &[u8], marks: Marks) -> Option<Whole> {
     parse_start(packet, marks)
 }
 
-/// What a PES packet says, of which the end may be missing.
+/// Parses a PES packet whose end may be missing.
 fn parse_start(packet: &[u8], marks: Marks) -> Option<Whole> {
     let stream_id = *packet.get(3)?;
     match PesHeader::from_bytes(packet)?.contents() {
@@ -386,7 +387,7 @@ fn parse_start(packet: &[u8], marks: Marks) -> Option<Whole> {
 mod tests {
     use super::*;
 
-    /// A PES packet of stream 0xe0, with the time stamp 0 when it has one.
+    /// A PES packet of stream 0xe0, with the time stamp 0 if `timed`.
     fn packet(timed: bool, bounded: bool, payload: &[u8]) -> Vec<u8> {
         let fields: &[u8] = if timed {
             &[0x80, 0x80, 5, 0x21, 0, 1, 0, 1]
@@ -434,7 +435,7 @@ mod tests {
     const DELIMITER: [u8; 6] = [0, 0, 0, 1, 9, 0xf0];
 
     #[test]
-    fn a_unit_goes_on_in_packets_that_begin_none() {
+    fn a_unit_continues_in_packets_that_begin_none() {
         let picture = [&DELIMITER[..], &[0, 0, 1, 0x65, 0x88]].concat();
         let units = feed(
             Codec::H264,
@@ -451,7 +452,7 @@ mod tests {
     }
 
     #[test]
-    fn audio_is_given_as_soon_as_it_is_whole() {
+    fn audio_is_returned_as_soon_as_it_is_complete() {
         let mut units = Units::new();
         let mut assembler = Assembler::default();
         let whole = packet(true, true, &[1, 2]);
@@ -464,8 +465,8 @@ mod tests {
         assert_eq!(unit.times, Times::Presentation(0));
     }
 
-    /// A picture in transport packets: the beginning of a PES packet without a length, and what
-    /// fills up the last one.
+    /// A picture in transport packets: the beginning of a PES packet without a length, and a last
+    /// packet with stuffing.
     fn pictures(count: usize) -> Vec<[Vec<u8>; 2]> {
         let picture = |number: usize| {
             let number = u8::try_from(number).expect("few");
@@ -483,17 +484,17 @@ mod tests {
     }
 
     #[test]
-    fn filling_tells_where_a_picture_ends_once_it_is_known_to() {
+    fn stuffing_ends_a_picture_once_the_stream_is_known() {
         let mut assembler = Assembler::default();
         for (number, [start, end]) in pictures(20).iter().enumerate() {
-            // The picture before is given with the next one up to the ninth, which is given with
-            // its own end.
+            // Up to the ninth picture, each is returned when the next one begins. The ninth is
+            // returned at its own end.
             let given = push(&mut assembler, start, true, false);
             assert_eq!(given.len(), if (1..9).contains(&number) { 15 } else { 0 });
             let given = push(&mut assembler, end, false, true);
             assert_eq!(given.len(), if number >= 8 { 15 } else { 0 }, "{number}");
         }
-        // One that fills none of its packets up is given with the next.
+        // A picture without stuffing is returned when the next one begins.
         let [start, end] = &pictures(2)[1];
         assert_eq!(push(&mut assembler, start, true, false), []);
         assert_eq!(push(&mut assembler, end, false, false), []);
@@ -501,7 +502,7 @@ mod tests {
     }
 
     #[test]
-    fn filling_within_a_picture_is_not_relied_on_and_costs_nothing() {
+    fn stuffing_within_a_picture_disables_the_rule_at_no_cost() {
         for learns_late in [false, true] {
             let mut assembler = Assembler::default();
             let (mut given, mut sent) = (Vec::new(), Vec::new());
@@ -516,13 +517,13 @@ mod tests {
             given.extend(whole(units));
             assert_eq!(given.concat(), sent, "{learns_late}");
             let early = given.chunks(2).take(30).filter(|pair| pair[1].len() == 15);
-            // From the ninth up to the one that teaches better, or none.
+            // From the ninth up to the one that disproves the rule, or none.
             assert_eq!(early.count(), if learns_late { 4 } else { 0 });
         }
     }
 
     #[test]
-    fn a_break_behind_filling_costs_no_picture() {
+    fn a_break_after_stuffing_costs_no_picture() {
         for (count, is_filled, expected) in [
             (12, true, (Interrupted::Nothing, 0)),
             (12, false, (Interrupted::Unit, 0)),
@@ -549,7 +550,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_short_or_too_long_is_named() {
+    fn units_that_are_too_short_or_too_long_are_reported() {
         let mut cut = packet(true, true, &[1, 2, 3]);
         cut.truncate(15);
         assert_eq!(

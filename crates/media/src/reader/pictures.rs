@@ -8,38 +8,38 @@ use crate::codec::{
 };
 use crate::header::Times;
 
-/// After so many PES packets in a row with a time stamp and without a beginning, what is in them is
-/// not understood.
+/// After this many consecutive PES packets with a time stamp and without a beginning, their content
+/// counts as unknown.
 const TRUST: u8 = 8;
 
-/// Cuts the PES packets of one stream of video into access units: a picture, both of its fields,
-/// with the headers before it.
+/// Cuts the PES packets of one video stream into access units: a picture, both of its fields, with
+/// the headers before it.
 ///
-/// A time stamp is that of the first unit that begins in its PES packet (ISO/IEC 13818-1 2.4.3.7),
-/// wherever that is; the others have none. While all units begin where PES packets do, one with a
-/// time stamp that begins a unit ends the one before at once. Where no beginnings are found at all,
-/// each PES packet with a time stamp is one.
+/// A time stamp belongs to the first unit that begins in its PES packet, at any position (ISO/IEC
+/// 13818-1 2.4.3.7); other units have none. While all units begin with PES packets, a packet with a
+/// time stamp that begins a unit ends the previous unit at once. If no beginnings are found at all,
+/// each PES packet with a time stamp is a unit.
 #[derive(Debug, Default)]
 pub(super) struct Pictures {
     marker: Marker,
-    /// The unit at hand, with the bytes behind it that are not looked through.
+    /// The present unit, with the unscanned bytes after it.
     unit: Option<Whole>,
-    /// Where in those bytes it begins: not at zero only while they are looked through.
+    /// The position of its beginning in those bytes: nonzero only during a scan.
     from: usize,
     looked: usize,
     picture: Option<Picture>,
-    /// Where headers of the next picture begin.
+    /// The position of the next picture's headers.
     headers: Option<usize>,
-    /// The PES packets that the bytes at hand came in.
+    /// The PES packets of the held bytes.
     packets: VecDeque<Packet>,
-    /// In how many more PES packets with a time stamp a beginning is waited for: none, until there
-    /// has been one.
+    /// How many more PES packets with a time stamp may lack a beginning; none until the first
+    /// beginning was found.
     trust: u8,
-    /// Whether the beginning of the unit at hand is missing: then it is left out.
+    /// Whether the beginning of the present unit is missing; the unit is then dropped.
     is_headless: bool,
-    /// Whether a PES packet was seen in the middle of which the first of its units begins.
+    /// Whether a PES packet was seen whose first unit begins inside it.
     is_unaligned: bool,
-    /// Whether a unit was seen that goes on in another PES packet.
+    /// Whether a unit was seen that continues in another PES packet.
     goes_on: bool,
 }
 
@@ -52,7 +52,7 @@ struct Picture {
 }
 
 impl Picture {
-    /// What is in no picture that has a beginning: the next one ends it.
+    /// Data of no picture with a beginning: the next picture ends it.
     const UNKNOWN: Self = Self::new(Beginning {
         frame: 0,
         structure: Structure::Frame,
@@ -69,7 +69,7 @@ impl Picture {
         }
     }
 
-    /// Whether what begins is the other field of its frame.
+    /// Whether the next beginning is the other field of the same frame.
     fn goes_on_with(&self, next: Beginning) -> bool {
         let is_other = match next.structure {
             Structure::Frame => false,
@@ -104,7 +104,7 @@ impl Packet {
         }
     }
 
-    /// The unit with these bytes that begins in it.
+    /// The unit of these bytes that begins in the packet.
     fn begin(&mut self, bytes: Vec<u8>) -> Whole {
         let is_first = !core::mem::replace(&mut self.has_begun, true);
         Whole {
@@ -124,7 +124,7 @@ impl Packet {
 }
 
 impl Pictures {
-    /// How many bytes are held.
+    /// The number of bytes held.
     pub(super) fn held(&self) -> usize {
         self.unit.as_ref().map_or(0, |unit| unit.bytes.len())
     }
@@ -133,8 +133,7 @@ impl Pictures {
         self.unit.is_some()
     }
 
-    /// Whether there is a unit at hand that may go on in the next PES packet whether or not that
-    /// has a time stamp.
+    /// Whether the present unit may continue in the next PES packet, with or without a time stamp.
     pub(super) const fn may_go_on(&self) -> bool {
         self.unit.is_some() && self.is_unaligned
     }
@@ -144,11 +143,12 @@ impl Pictures {
         !self.goes_on && !self.is_unaligned
     }
 
-    /// Takes the beginning of a PES packet, the rest of which may still come: a unit that it ends
-    /// is given at once.
+    /// Processes the beginning of a PES packet, which may be incomplete: a unit that it ends is
+    /// returned at once.
     pub(super) fn begin(&mut self, codec: Codec, packet: &Whole, out: &mut Units) {
         let has_time = packet.times != Times::None;
-        // The zero byte of H.264 and H.265 may lie in the packet before, and the unit with it.
+        // The zero byte of H.264 and H.265 may be in the previous packet, and the unit begins with
+        // it.
         let last = self.unit.as_ref().and_then(|unit| unit.bytes.last());
         let has_begun =
             codec != Codec::Mpeg2 && last == Some(&0) && packet.bytes.starts_with(&[0, 0, 1]);
@@ -157,7 +157,7 @@ impl Pictures {
         }
     }
 
-    /// Takes a PES packet. When what is before it `is_missing`, what goes on with that is left out.
+    /// Adds a PES packet. If data before it `is_missing`, the continuation of that data is dropped.
     pub(super) fn take(&mut self, codec: Codec, packet: Whole, is_missing: bool, out: &mut Units) {
         self.begin(codec, &packet, out);
         let has_time = packet.times != Times::None;
@@ -191,7 +191,7 @@ impl Pictures {
         } else if has_time && self.trust > 0 {
             self.trust -= 1;
         } else if has_time {
-            // The time stamp says that a unit begins, in whatever way.
+            // The time stamp implies the beginning of a unit, even if no start code shows it.
             self.look(codec, packet.at, out);
             let at = self.packets.back().map_or(0, |packet| packet.at);
             self.cut(at, out);
@@ -200,7 +200,7 @@ impl Pictures {
         }
     }
 
-    /// Goes on with bytes of MPEG video that are in no PES packets.
+    /// Adds bytes of MPEG video outside of PES packets.
     pub(super) fn extend(&mut self, bytes: &[u8], out: &mut Units) {
         match &mut self.unit {
             Some(unit) => unit.bytes.extend(bytes),
@@ -222,18 +222,18 @@ impl Pictures {
         self.look(Codec::Mpeg2, 0, out);
     }
 
-    /// Whether the unit at hand has a picture.
+    /// Whether the present unit has a picture.
     pub(super) const fn has_picture(&self) -> bool {
         self.picture.is_some()
     }
 
-    /// Takes back what is held.
+    /// Removes the held bytes.
     pub(super) fn take_bytes(&mut self) -> Vec<u8> {
         self.unit.take().map_or(Vec::new(), |unit| unit.bytes)
     }
 
-    /// What comes next does not follow. `packet` is what came of the PES packet at hand, if there
-    /// is one.
+    /// Handles a break in the stream. `packet` is the part of the present PES packet that arrived,
+    /// if any.
     pub(super) fn interrupt(
         &mut self,
         codec: Codec,
@@ -251,7 +251,7 @@ impl Pictures {
         self.clear();
     }
 
-    /// Gives the unit at hand, which is over.
+    /// Returns the present unit, which is complete.
     pub(super) fn flush(&mut self, codec: Codec, out: &mut Units) {
         self.look(codec, usize::MAX, out);
         if let Some(unit) = self.unit.take().filter(|_| !self.is_headless) {
@@ -270,8 +270,8 @@ impl Pictures {
         self.packets.clear();
     }
 
-    /// Looks at the start codes that have enough bytes behind them, and at all before `end`; cuts
-    /// where a unit begins.
+    /// Scans the start codes that have enough bytes after them, and all before `end`; cuts where a
+    /// unit begins.
     pub(super) fn look(&mut self, codec: Codec, end: usize, out: &mut Units) {
         self.look_through(codec, end, out);
         self.settle();
@@ -281,7 +281,7 @@ impl Pictures {
         while let Some(unit) = &self.unit {
             let fresh = unit.bytes.get(self.looked..).unwrap_or_default();
             let Some(at) = start_codes(fresh).next().map(|at| at + self.looked) else {
-                // A prefix may be cut: its first two bytes stay to be looked at.
+                // A prefix may be split: its first two bytes stay for the next scan.
                 self.looked = self.looked.max(unit.bytes.len().saturating_sub(2));
                 return;
             };
@@ -319,8 +319,8 @@ impl Pictures {
         }
     }
 
-    /// Where a unit begins whose first start code prefix ends before `at`: with the zero byte that
-    /// H.264 and H.265 have before it, in whichever PES packet that is.
+    /// The beginning of a unit whose first start code prefix ends before `at`. It includes the zero
+    /// byte of H.264 and H.265, in either PES packet.
     fn beginning(&self, codec: Codec, at: usize) -> usize {
         let prefix = at.saturating_sub(3);
         let zero = prefix.saturating_sub(1);
@@ -331,7 +331,7 @@ impl Pictures {
         }
     }
 
-    /// Ends the unit at hand before `at`, where the next one begins.
+    /// Ends the present unit before `at`, where the next one begins.
     fn cut(&mut self, at: usize, out: &mut Units) {
         while self.packets.get(1).is_some_and(|packet| packet.at <= at) {
             self.packets.pop_front();
@@ -350,7 +350,7 @@ impl Pictures {
         self.headers = None;
     }
 
-    /// Lets go of what is before the unit at hand, once for all that was cut.
+    /// Drops the bytes before the present unit, once for all cuts.
     fn settle(&mut self) {
         let from = core::mem::take(&mut self.from);
         if let Some(unit) = self.unit.as_mut().filter(|_| from > 0) {
@@ -410,11 +410,11 @@ mod tests {
             frames(&sequence),
             [(FIRST, 9 + 2 * 26), (Times::None, 2 * 26)]
         );
-        // Where there are no fields, each is a picture: frame_mbs_only_flag is the tenth bit.
+        // Without fields, each is a picture: frame_mbs_only_flag is the tenth bit.
         let mut progressive = sequence;
         progressive[8] |= 0b0100_0000;
         assert_eq!(frames(&progressive).len(), 4);
-        // In MPEG-2 the extension behind the header says it.
+        // In MPEG-2, the extension after the header determines it.
         let picture = |reference: u8, structure: u8| {
             let extension = [0, 0, 1, 0xb5, 0x8f, 0xff, 0xf0 | structure, 0];
             let header = [0, 0, 1, 0, 0, reference << 6 | 1 << 3, 0, 0];
@@ -434,19 +434,19 @@ mod tests {
     }
 
     #[test]
-    fn a_time_stamp_is_that_of_the_first_unit_that_begins_behind_it() {
+    fn a_time_stamp_belongs_to_the_first_unit_that_begins_after_it() {
         let second = Times::Presentation(2);
         let picture = [&[0, 0, 0, 1, 9, 0xf0, 0, 0, 1, 0x65, 0x88][..], &[0x80; 29]].concat();
         let stream = picture.repeat(5);
         // 60 bytes: the second unit begins in the first packet, without a stamp; the third has the
-        // one behind it.
+        // stamp of the second packet.
         let packets = [
             (FIRST, stream[..60].to_vec()),
             (second, stream[60..].to_vec()),
         ];
         let times = [FIRST, Times::None, second, Times::None, Times::None];
         assert_eq!(units(Codec::H264, &packets), times.map(|times| (times, 40)));
-        // What begins with the end of a unit that is not there has that alone, and no stamp.
+        // A stream that begins with the end of a missing unit has no stamp for it.
         let packets = [(second, stream[60..].to_vec())];
         let expected = [
             (Times::None, 20),

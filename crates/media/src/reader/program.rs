@@ -4,33 +4,32 @@ use comity_units::{Span, Time};
 
 use crate::timeline::{Mark, Placed, Timeline};
 
-/// For how long by its clock references a program may be without a time stamp before its clock goes
-/// by those.
+/// After this time without a time stamp, measured by its clock references, a program's clock
+/// follows those.
 const SILENCE: Span = Span::from_millis(250);
 
-/// How far a program has come: by its decoding times, and by its clock references while it has
-/// none.
+/// The progress of a program: by its decoding times, or by its clock references while it has none.
 #[derive(Debug, Default)]
 pub(super) struct ProgramClock {
     stamps: Timeline,
     references: Timeline,
     reference: Option<Mark>,
-    /// Where the references were when the clock went by the stamps last.
+    /// The reference at the last time stamp.
     since: Time,
 }
 
 impl ProgramClock {
-    /// The furthest time so far: that of what carries no time stamp.
+    /// The furthest time so far, which applies to data without a time stamp.
     pub(super) fn now(&self) -> Time {
         self.stamps.now() + self.silence()
     }
 
-    /// Takes a clock reference, in ticks of 90 kHz.
+    /// Processes a clock reference, in ticks of 90 kHz.
     pub(super) fn on_reference(&mut self, stamp: u64) {
         self.reference = Some(self.references.place(stamp, self.reference).mark);
     }
 
-    /// Places the next time stamp of a stream, whose latest one has the mark `before`.
+    /// Maps the next time stamp of a stream, whose latest one has the mark `before`.
     pub(super) fn place(&mut self, stamp: u64, before: Option<Mark>) -> Placed {
         let silence = self.silence();
         if silence > Span::ZERO {
@@ -45,7 +44,7 @@ impl ProgramClock {
         placed
     }
 
-    /// For how long there has been no stamp, if that is long.
+    /// The time since the last stamp, if it is long.
     fn silence(&self) -> Span {
         let passed = self.references.now().saturating_since(self.since);
         if passed >= SILENCE {
@@ -63,17 +62,17 @@ mod tests {
     const SECOND: u64 = 90_000;
 
     #[test]
-    fn references_tell_the_time_while_there_are_no_stamps() {
+    fn references_set_the_time_without_stamps() {
         let mut clock = ProgramClock::default();
         clock.on_reference(500);
         let first = clock.place(SECOND, None);
         assert_eq!((first.time, clock.now()), (Time::ZERO, Time::ZERO));
-        // Less than a quarter of a second is what stamps are apart.
+        // Stamps are normally up to a quarter of a second apart.
         clock.on_reference(500 + SECOND / 5);
         assert_eq!(clock.now(), Time::ZERO);
         let next = clock.place(SECOND + SECOND / 5, Some(first.mark));
         assert_eq!(clock.now(), Time::from_millis(200));
-        // Twenty seconds without a stamp are no jump for the stamp behind them.
+        // Twenty seconds without a stamp are no jump for the next stamp.
         for passed in 1..=20 {
             clock.on_reference(500 + SECOND / 5 + passed * SECOND);
         }
@@ -87,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn what_moves_neither_by_stamps_nor_by_references_stands_still() {
+    fn a_program_without_advancing_stamps_or_references_stands_still() {
         let mut clock = ProgramClock::default();
         let mut mark = None;
         for stamp in [SECOND, SECOND, SECOND - 3_600] {

@@ -1,4 +1,4 @@
-//! Sections of what is not understood: so much of it as belongs to one short stretch of time.
+//! Sections of an unknown format: slices of bytes, each for one short stretch of time.
 
 use std::collections::VecDeque;
 
@@ -10,16 +10,17 @@ use crate::header::{Header, PACKET};
 use crate::section::{Event, MediaSection};
 use comity_frames::{FrameType, Importance};
 
-/// No slice is longer, whatever its time: bytes of a burst do not need to wait for each other.
+/// The maximum length of a slice, whatever its duration: bytes of a burst need not wait for each
+/// other.
 const LONGEST: usize = 348 * PACKET;
 
-/// Cuts bytes into slices: of a live source by their arrival, else by the assumed rate.
+/// Cuts bytes into slices: those of a live source by their arrival, others by the assumed rate.
 #[derive(Debug)]
 pub(super) struct Slicer {
     span: Span,
     rate: Rate,
     held: Vec<u8>,
-    /// When the first bytes came, of a live source.
+    /// When the first bytes of a live source arrived.
     began: Option<Time>,
     /// Where the slice at hand begins.
     begin: Time,
@@ -102,7 +103,7 @@ impl Slicer {
     }
 }
 
-/// A header and what follows it, as one piece.
+/// A header and the data after it, as one piece.
 pub(super) fn payload(header: Header, rest: &[u8]) -> Bytes {
     let mut payload = Vec::with_capacity(rest.len() + 17);
     header.encode(&mut payload);

@@ -1,20 +1,20 @@
-//! PES packets of sound, cut into the frames that are its access units.
+//! PES packets of audio, cut into the frames that are its access units.
 
 use super::pes::{Fault, Marks, Units, Whole};
 use crate::codec::{AudioFrame, audio_frame, may_begin_frame};
 use crate::header::Times;
 
-/// Cuts the PES packets of one stream of sound into frames.
+/// Cuts the PES packets of one audio stream into frames.
 ///
-/// A time stamp is that of the first frame that begins in its PES packet (ISO/IEC 13818-1 2.4.3.7);
-/// each frame behind it is presented as many samples later as the frames between have. A frame that
-/// goes on in the next PES packet belongs to the one in which it begins.
+/// A time stamp belongs to the first frame that begins in its PES packet (ISO/IEC 13818-1 2.4.3.7).
+/// The samples of that frame and its successors give the presentation times of later ones. A frame
+/// that continues in the next PES packet belongs to the packet in which it begins.
 ///
-/// A PES packet in which there are no frames of a known syntax stays one unit, and so does what is
-/// behind the last frame where no other begins.
+/// A PES packet without frames of a known syntax stays one unit. The rest after the last frame of a
+/// packet is one unit too.
 #[derive(Debug, Default)]
 pub(super) struct Sound {
-    /// The frame that goes on in the next PES packet.
+    /// The frame that continues in the next PES packet.
     carried: Option<Whole>,
     clock: Option<FrameClock>,
     has_frames: bool,
@@ -25,7 +25,7 @@ pub(super) struct Sound {
 #[derive(Clone, Copy, Debug)]
 struct FrameClock {
     stamp: Times,
-    /// So many samples of this rate after that.
+    /// The distance from it, in samples of this rate.
     samples: u64,
     rate: u32,
 }
@@ -45,18 +45,18 @@ impl FrameClock {
 }
 
 impl Sound {
-    /// How much of a frame is held.
+    /// The number of frame bytes held.
     pub(super) fn held(&self) -> usize {
         self.carried.as_ref().map_or(0, |unit| unit.bytes.len())
     }
 
-    /// What comes next does not follow: the frame that is not over is left out.
+    /// Handles a break in the stream: drops the incomplete frame.
     pub(super) fn interrupt(&mut self) {
         self.carried = None;
         self.clock = None;
     }
 
-    /// No more will come: what there is of the last frame is given.
+    /// Handles the end of the source: returns the incomplete last frame.
     pub(super) fn finish(&mut self, out: &mut Units) {
         if let Some(unit) = self.carried.take() {
             out.push(Ok(unit));
@@ -64,8 +64,8 @@ impl Sound {
         self.clock = None;
     }
 
-    /// Takes a PES packet. When it `is_cut`, its end is missing; when something before it is,
-    /// `is_broken`: then what does not make a frame is left out.
+    /// Adds a PES packet. If `is_cut`, its end is missing; if `is_broken`, data before it is
+    /// missing. Incomplete frames are then dropped.
     pub(super) fn take(
         &mut self,
         mut packet: Whole,
@@ -133,7 +133,7 @@ impl Sound {
         }
     }
 
-    /// A unit that begins in this PES packet, as the first one or behind others.
+    /// A unit that begins in this PES packet, as the first one or after others.
     fn begin(&mut self, packet: &Whole, is_first: bool) -> Whole {
         if is_first && packet.times != Times::None {
             self.clock = Some(FrameClock {
@@ -154,7 +154,7 @@ impl Sound {
         }
     }
 
-    /// Gives what is no frame as one unit.
+    /// Returns data outside of frames as one unit.
     fn give_rest(&mut self, unit: Whole, is_cut: bool, out: &mut Units) {
         if is_cut {
             return;
@@ -170,8 +170,8 @@ fn begins_frame(bytes: &[u8]) -> bool {
     audio_frame(bytes).is_some() || may_begin_frame(bytes)
 }
 
-/// Where, behind the end of a frame that began before, the first one begins behind which another
-/// does, or the bytes end.
+/// The position of the first frame after the end of an earlier one. Another frame or the end of the
+/// bytes must follow it.
 fn first_frame(bytes: &[u8]) -> Option<usize> {
     (0..bytes.len()).find(|&at| {
         let rest = bytes.get(at..).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! A transport stream: packets, the programs that they belong to, and then their streams.
+//! A transport stream: packets, their programs, and then their streams.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -11,7 +11,7 @@ use crate::header::PACKET;
 use crate::psi::{self, Gatherer};
 use crate::section::{Event, Notice};
 
-/// How many packets may pass before the programs are known: 770 kB, several seconds of most
+/// The maximum number of packets before the programs are known: 770 kB, several seconds of most
 /// streams.
 const SEARCHED: usize = 4096;
 
@@ -26,7 +26,7 @@ pub(super) struct Transport {
 
 #[derive(Debug)]
 enum Stage {
-    /// What the programs are is not known yet; all bytes wait.
+    /// The programs are not known yet; all bytes wait.
     Searching {
         held: Vec<u8>,
         search: Search,
@@ -35,7 +35,7 @@ enum Stage {
 }
 
 impl Transport {
-    /// A stream whose packets stand `stride` apart.
+    /// Creates a stream with packets `stride` bytes apart.
     pub(super) fn new(config: ReaderConfig, stride: usize) -> Self {
         Self {
             config,
@@ -76,7 +76,7 @@ impl Transport {
 
     pub(super) fn finish(&mut self, events: &mut VecDeque<Event>) -> Result<(), Stop> {
         if let Stage::Searching { search, .. } = &mut self.stage {
-            // The end is nothing that fails here.
+            // The end cannot fail here.
             let _ = self.framing.finish(|framed| {
                 search.framed(framed);
                 Ok(())
@@ -91,7 +91,7 @@ impl Transport {
         Ok(())
     }
 
-    /// Ends the search: reads what was held, or gives it back when there is no program.
+    /// Ends the search: reads the held bytes, or returns them if no program was found.
     fn begin(&mut self, events: &mut VecDeque<Event>) -> Result<(), Stop> {
         let Stage::Searching { held, search } = &mut self.stage else {
             return Ok(());
@@ -117,7 +117,7 @@ impl Transport {
     }
 }
 
-/// Looks for the program association table and the maps that it names.
+/// Searches for the program association table and its maps.
 #[derive(Debug, Default)]
 struct Search {
     packets: usize,
@@ -134,7 +134,7 @@ impl Search {
     }
 
     fn packet(&mut self, packet: &[u8; PACKET]) {
-        // What comes behind the end of the search changes nothing, however the bytes were cut.
+        // Data after the end of the search changes nothing, however the bytes are split.
         if self.is_over() {
             return;
         }

@@ -6,46 +6,45 @@ use comity_units::Span;
 
 use crate::timeline::{WRAP, difference};
 
-/// Beyond this, the clock is not led over a gap in small steps but jumps.
+/// Beyond this gap, the clock jumps instead of advancing in small steps.
 const JUMP: i64 = 10 * 90_000;
 
-/// References closer than 10 ms serve nobody, and would fill the stream.
+/// References closer than 10 ms are useless and would fill the stream.
 const SHORTEST: u64 = 900;
-/// After so many units in a row that come when the clock has passed them, each in a stream that had
-/// come further itself, it is the clock that is wrong: a source began again a little before where
-/// it had stopped. Others are late.
+/// If this many consecutive units are late, and each is behind its own stream too, the clock is
+/// wrong: a source restarted a little before its last position. Fewer late units are merely late.
 const IN_A_ROW: u32 = 16;
-/// For how long after a jump units of the old clock may come.
+/// How long after a jump units of the old clock may arrive.
 const SOON: u64 = 2 * 90_000;
 
 /// A clock reference to be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Step {
-    /// The writer's own time, in ticks of 90 kHz since it began.
+    /// The writer's own time in ticks of 90 kHz since the beginning.
     pub(super) at: u64,
     /// The reference, in ticks of 90 kHz, 33 bits.
     pub(super) clock: u64,
     pub(super) discontinuity: bool,
 }
 
-/// Follows the latest decoding time, a constant lead behind it.
+/// Follows the latest decoding time at a constant distance.
 #[derive(Debug)]
 pub(super) struct Clock {
     /// In ticks, as is all here.
     lead: u64,
     /// The latest decoding time.
     stamp: Option<u64>,
-    /// How far the clock has come, over all jumps.
+    /// The progress of the clock, over all jumps.
     place: u64,
     /// Where the latest reference was written.
     referenced: u64,
-    /// The latest decoding time before the last jump, and where that was.
+    /// The latest decoding time before the last jump, and its position.
     left: Option<(u64, u64)>,
-    /// The streams that have jumped with it: none of them comes back.
+    /// The streams that have jumped with it: none of them returns.
     jumped: BTreeSet<u16>,
     /// The latest decoding time of each stream since the last jump.
     latest: BTreeMap<u16, u64>,
-    /// How many units in a row came when it had passed them, and their own stream had.
+    /// How many consecutive units were behind both the clock and their own stream.
     passed: u32,
 }
 
@@ -67,12 +66,12 @@ impl Clock {
         self.place
     }
 
-    /// Whether there was a decoding time.
+    /// Whether a decoding time was seen.
     pub(super) const fn has_begun(&self) -> bool {
         self.stamp.is_some()
     }
 
-    /// Whether a unit with this decoding time comes when the clock has passed it.
+    /// Whether the clock has passed the decoding time of this unit.
     pub(super) fn is_late(&self, stamp: u64) -> bool {
         self.stamp
             .is_some_and(|latest| self.is_passed(stamp, latest))
@@ -83,10 +82,10 @@ impl Clock {
         difference(latest, stamp) > lead
     }
 
-    /// Moves the clock to the decoding time of a unit of a stream; gives the references due up to
-    /// there, at most `interval` apart. `None` when the unit is one of the clock before the last
-    /// jump: behind the reference that marks the jump, its stamps would be read by the new one
-    /// (ISO/IEC 13818-1 2.7.6).
+    /// Moves the clock to the decoding time of a unit; returns the references due by then, at most
+    /// `interval` apart. `None` if the unit belongs to the clock before the last jump. After the
+    /// reference that marks the jump, its stamps would refer to the new clock (ISO/IEC 13818-1
+    /// 2.7.6).
     pub(super) fn advance(
         &mut self,
         stream: u16,
@@ -107,13 +106,13 @@ impl Clock {
             true => self.passed += u32::from(goes_back),
             false => self.passed = 0,
         }
-        // One stream jumps before the others do: their last units still belong to the old clock.
+        // One stream jumps before the others: their last units still belong to the old clock.
         if self.has_left(stream, stamp) {
             return None;
         }
         let began_again = self.passed >= IN_A_ROW;
-        // A mark alone, without a jump of the times, is one of the source's counters: ours have no
-        // gap.
+        // A mark without a jump of the times reports a jump of the source's counters; the writer's
+        // counters have no gap.
         if step.abs() > JUMP || began_again || (discontinuity && step < 0) {
             self.passed = 0;
             self.left = Some((latest, self.place));
@@ -139,7 +138,7 @@ impl Clock {
             self.referenced += interval;
             due.push(self.referenced);
         }
-        // The last of them rides with the unit itself, when the next unit could be too late for it.
+        // The last of them accompanies the unit itself if the next unit could be too late for it.
         if self.place - self.referenced >= interval / 4 * 3 {
             self.referenced = self.place;
             due.push(self.referenced);
@@ -147,8 +146,8 @@ impl Clock {
         Some(due.into_iter().map(|at| self.step(at, false)).collect())
     }
 
-    /// Whether, soon after a jump, a stream that has not jumped has a decoding time that is nearer
-    /// to the clock that was left than to the new one.
+    /// Whether, soon after a jump, a stream that has not jumped has a decoding time nearer to the
+    /// old clock than to the new one.
     fn has_left(&self, stream: u16, stamp: u64) -> bool {
         let (Some((left, place)), Some(latest)) = (self.left, self.stamp) else {
             return false;
@@ -201,16 +200,16 @@ mod tests {
             clocks(&advance(&mut clock, 90_000, false, INTERVAL)),
             [(0, false)]
         );
-        // 40 ms on: it can wait. 80 ms on: it is time.
+        // After 40 ms a reference can wait; after 80 ms it is due.
         assert_eq!(clocks(&advance(&mut clock, 93_600, false, INTERVAL)), []);
         assert_eq!(
             clocks(&advance(&mut clock, 97_200, false, INTERVAL)),
             [(7_200, false)]
         );
-        // Back, within the order of several streams: nothing.
+        // A step back within the order of several streams: no reference.
         assert_eq!(clocks(&advance(&mut clock, 95_000, false, INTERVAL)), []);
         assert!(!clock.is_late(95_000) && clock.is_late(97_200 - 90_001));
-        // A gap of 200 ms: every 8100 ticks, and the rest can wait.
+        // A gap of 200 ms: a reference every 8100 ticks; the rest can wait.
         assert_eq!(
             clocks(&advance(&mut clock, 97_200 + 18_000, false, INTERVAL)),
             [(15_300, false), (23_400, false)]
@@ -218,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn a_jump_is_marked_and_the_wrap_is_none() {
+    fn a_jump_is_marked_and_a_wrap_is_not() {
         let mut clock = Clock::new(Span::from_secs(1));
         advance(&mut clock, WRAP - 3_600, false, INTERVAL);
         assert_eq!(
@@ -234,8 +233,8 @@ mod tests {
             [(8_909_000, true)]
         );
         assert_eq!(clock.now(), 7_200);
-        // What another stream still has of the clock before the jump does not move the new one,
-        // until it has jumped too.
+        // Another stream's remaining units of the old clock do not move the new one until that
+        // stream has jumped too.
         assert_eq!(clock.advance(257, 9_000_100, false, INTERVAL), None);
         assert_eq!(clock.now(), 7_200);
         assert_eq!(
@@ -247,15 +246,14 @@ mod tests {
             Some(Vec::new())
         );
         assert_eq!(clock.now(), 8_300);
-        // Nor does the video come back, when it passes the time at which it was left.
+        // The video does not return to the old clock either when it passes the time of the jump.
         assert_eq!(clocks(&advance(&mut clock, 9_000_200, false, INTERVAL)), []);
         assert_eq!(clock.now(), 8_400);
     }
 
-    /// A source that is started again sends once more what it had sent some seconds before: the
-    /// clock goes back with it.
+    /// A restarted source sends some earlier seconds again: the clock goes back with it.
     #[test]
-    fn a_source_that_begins_again_takes_the_clock_back() {
+    fn a_restarted_source_moves_the_clock_back() {
         for (back_s, jumps) in [(8, true), (2, true), (0, false)] {
             let mut clock = Clock::new(Span::from_secs(1));
             for frame in 0..250 {
@@ -268,7 +266,7 @@ mod tests {
             }
             let marked = steps.iter().filter(|step| step.discontinuity).count();
             assert_eq!(marked, usize::from(jumps), "{back_s} s");
-            // 34 frames of 40 ms behind the jump, or 50, a reference for each 80 ms or so.
+            // 34 or 50 frames of 40 ms after the jump, with a reference about every 80 ms.
             assert!(
                 (15..=28).contains(&steps.len()),
                 "{back_s} s: {}",
@@ -285,7 +283,7 @@ mod tests {
         let mut clock = Clock::new(Span::from_secs(1));
         advance(&mut clock, 900_000, false, INTERVAL);
         for unit in 0..200 {
-            // Fifteen late ones, then one in time.
+            // Fifteen late ones, then one on time.
             let stamp = match unit % 16 {
                 15 => 900_000 + 225 * unit,
                 _ => 900_000 - 450_000 + 3_600 * unit,
@@ -295,10 +293,10 @@ mod tests {
         }
     }
 
-    /// Sound that comes behind pictures, a whole packet of frames and more, is late: its own stream
-    /// goes on.
+    /// Audio more than a whole packet of frames behind the pictures is late, but its own stream
+    /// advances.
     #[test]
-    fn a_stream_that_stays_behind_does_not_take_the_clock_back() {
+    fn a_stream_that_stays_behind_does_not_move_the_clock_back() {
         let mut clock = Clock::new(Span::from_secs(1));
         for frame in 0..100 {
             clock.advance(256, 900_000 + 3_600 * frame, false, INTERVAL);

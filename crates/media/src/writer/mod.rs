@@ -17,12 +17,12 @@ use tables::Tables;
 /// How a [`TsWriter`] writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WriterConfig {
-    /// The most time between two clock references, and between two repetitions of PAT and PMT (90
-    /// ms; the standard allows 100 ms).
+    /// The maximum time between two clock references, and between two repetitions of PAT and PMT
+    /// (90 ms; the standard allows 100 ms).
     pub interval: Span,
-    /// The most time between two repetitions of other tables (500 ms).
+    /// The maximum time between two repetitions of other tables (500 ms).
     pub table_interval: Span,
-    /// How long before it is decoded a unit is written, on the stream's clock (700 ms).
+    /// How long before its decoding time a unit is written, on the stream's clock (700 ms).
     pub lead: Span,
 }
 
@@ -36,40 +36,39 @@ impl Default for WriterConfig {
     }
 }
 
-/// What a writer has written.
+/// Counters of a writer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WriterStatistics {
     /// Access units.
     pub units: u64,
-    /// Transport packets, without those that came as they are.
+    /// Transport packets, without copied ones.
     pub packets: u64,
     /// Places where the clock jumped.
     pub discontinuities: u64,
-    /// Units that came so late that the stream's clock stood behind their decoding time already.
+    /// Late units: the stream's clock had already passed their decoding time.
     pub late_units: u64,
-    /// Units of the clock before a jump that came behind it: they are written without time stamps,
-    /// by which a player would place them on the new clock, and follow the unit of their stream
-    /// before them.
+    /// Units of the old clock that arrived after a jump. They are written without time stamps,
+    /// which a player would interpret on the new clock, and follow the previous unit of their
+    /// stream.
     pub unstamped_units: u64,
 }
 
 /// Writes sections as a transport stream: whole access units, tables and clock references at their
-/// intervals, continuity counters without a gap.
+/// intervals, and continuity counters without a gap.
 ///
-/// Packets that are written as they are, [`Header::Packets`], and carry the clock references of a
-/// program, keep them; the writer makes none for that program then, until a unit comes on their
-/// PID.
+/// Copied packets, [`Header::Packets`], keep the clock references that they carry. The writer then
+/// makes none for their program until a unit arrives on their PID.
 ///
-/// A section that never comes leaves nothing behind: its packets are not counted, the clock goes on
-/// over it. A player sees a stream in which that unit never was.
+/// A missing section leaves no trace: its packets are not counted, and the clock continues over it.
+/// A player sees a stream without that unit.
 ///
-/// Units that come before any table are held (up to 4 MiB, or to the end), since a stream that
-/// begins without tables cannot be read from its beginning; when none comes, plain ones are made up
-/// from the units.
+/// Units that arrive before any table wait (up to 4 MiB, or to the end), because a player cannot
+/// read a stream that begins without tables. If no table arrives, the writer makes plain ones from
+/// the units.
 ///
-/// What was no transport stream, [`Header::Raw`] and [`Header::Picture`], is written as it is. The
-/// first payload says which of both it is: the other kinds are refused from then on, so that a
-/// transport stream has whole packets throughout.
+/// Sources other than transport streams, [`Header::Raw`] and [`Header::Picture`], are copied. The
+/// first payload decides between the two groups, and later payloads of the other group are refused.
+/// A transport stream therefore has whole packets throughout.
 #[derive(Debug)]
 pub struct TsWriter {
     config: WriterConfig,
@@ -81,7 +80,7 @@ pub struct TsWriter {
     streams: BTreeMap<u16, u16>,
     held: Vec<(Unit, Vec<u8>)>,
     held_bytes: usize,
-    /// Whether what has come is of a transport stream.
+    /// Whether the payloads so far belong to a transport stream.
     is_transport: Option<bool>,
     statistics: WriterStatistics,
 }
@@ -96,25 +95,25 @@ struct Program {
 /// Whose clock references a program has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Whose {
-    /// Those that the writer makes of the decoding times.
+    /// The writer's, made from the decoding times.
     Own,
-    /// The source's, in packets that are written as they are.
+    /// The source's, in copied packets.
     Source,
-    /// The writer's again, of which none has been written since.
+    /// The writer's again, but none written since.
     OwnAgain,
 }
 
-/// How much waits for tables.
+/// The maximum of bytes that wait for tables.
 const HELD: usize = 4 << 20;
-/// What a unit takes beside its bytes.
+/// The overhead of a waiting unit beside its bytes.
 const HELD_EACH: usize = 64;
-/// Where the map of a program is put that had none.
+/// The PID for the map of a program without one.
 const MADE_UP_MAP: u16 = 0x1000;
-/// The PID that says that a program has no clock.
+/// The PID value of a program without a clock.
 const NO_PID: u16 = 0x1fff;
 
 impl TsWriter {
-    /// A writer at the beginning of a stream.
+    /// Creates a writer at the beginning of a stream.
     pub fn new(config: WriterConfig) -> Self {
         Self {
             config,
@@ -129,12 +128,12 @@ impl TsWriter {
         }
     }
 
-    /// Writes what a section's payload says, appending to `out`: whole transport packets, unless
-    /// the source was none.
+    /// Writes a section's payload, appending to `out`: whole transport packets, unless the source
+    /// is no transport stream.
     ///
     /// # Errors
-    /// A [`HeaderError`] when the payload is malformed, or of another kind than the stream. Nothing
-    /// of it is written then, and the stream stays whole.
+    /// A [`HeaderError`] if the payload is malformed, or of the other group. Nothing of it is
+    /// written then, and the stream stays valid.
     pub fn write(&mut self, payload: &[u8], out: &mut Vec<u8>) -> Result<(), HeaderError> {
         let (header, rest) = Header::decode(payload)?;
         let is_transport = !matches!(header, Header::Raw | Header::Picture(_));
@@ -161,9 +160,9 @@ impl TsWriter {
         Ok(())
     }
 
-    /// Leaves the clock of a program to packets that are written as they are, where they carry its
-    /// references: two series would contradict each other. The first is marked as a jump behind
-    /// references of the writer's own.
+    /// Leaves the clock of a program to copied packets that carry its references, because two
+    /// series would contradict each other. The first is marked as a jump if it follows the writer's
+    /// own references.
     fn follow_clocks(&mut self, packets: &mut [u8]) {
         for packet in packets.as_chunks_mut::<PACKET>().0 {
             let has_reference = packet[3] & 0x20 != 0 && packet[4] >= 7 && packet[5] & 0x10 != 0;
@@ -183,12 +182,12 @@ impl TsWriter {
         }
     }
 
-    /// Writes what is held. The stream can be ended here, or go on.
+    /// Writes the waiting units. The stream can end here, or continue.
     pub fn finish(&mut self, out: &mut Vec<u8>) {
         self.release(true, out);
     }
 
-    /// Whether units wait for tables; those of one stream wait together.
+    /// Whether units wait for tables.
     pub fn is_holding(&self) -> bool {
         !self.held.is_empty()
     }
@@ -198,7 +197,7 @@ impl TsWriter {
         self.held.iter().map(|(unit, _)| unit.pid).collect()
     }
 
-    /// What was written so far.
+    /// The counters so far.
     pub fn statistics(&self) -> WriterStatistics {
         WriterStatistics {
             packets: self.packetiser.packets(),
@@ -206,7 +205,7 @@ impl TsWriter {
         }
     }
 
-    /// Whether tables came that say of this stream what it is.
+    /// Whether the tables describe this stream.
     fn is_known(&self, pid: u16) -> bool {
         self.tables.has_programs() && self.streams.contains_key(&pid)
     }
@@ -215,7 +214,7 @@ impl TsWriter {
         let is_map = self.tables.names_map(pid);
         let is_due = !repeated || self.tables.remember(pid, section);
         if pid == psi::PAT {
-            // Maps that came before the table that names them are read now.
+            // Maps that arrived before their PAT are read now.
             for map_pid in psi::programs(section).into_iter().flatten() {
                 for map in self.tables.on(map_pid) {
                     self.learn(map_pid, &map);
@@ -224,8 +223,7 @@ impl TsWriter {
         } else if is_map {
             self.learn(pid, section);
         }
-        // Before the first PAT, a player could not make anything of the others: they are repeated
-        // behind it.
+        // Before the first PAT, other tables are useless to a player: they are repeated after it.
         if is_due && (self.tables.has_programs() || !repeated) {
             self.packetiser.section(pid, section, out);
         }
@@ -250,7 +248,7 @@ impl TsWriter {
             });
     }
 
-    /// Writes the held units whose streams are known by now; all of them, with tables made up, when
+    /// Writes the waiting units whose streams are known; all of them, with made-up tables, if
     /// `force`.
     fn release(&mut self, force: bool, out: &mut Vec<u8>) {
         if force && self.held.iter().any(|(unit, _)| !self.is_known(unit.pid)) {
@@ -267,13 +265,13 @@ impl TsWriter {
             }
         }
         if force {
-            // A map has no room for their streams: there are hundreds, and nobody sends that.
+            // A map has no room for this many streams: real sources never have hundreds.
             self.held.clear();
             self.held_bytes = 0;
         }
     }
 
-    /// Makes a program of the held units' streams that none has, beside the known ones.
+    /// Makes a program of the waiting units' unknown streams, beside the known programs.
     fn make_up_tables(&mut self) {
         let mut streams: Vec<(u16, u8)> = Vec::new();
         for (unit, _) in &self.held {
@@ -286,7 +284,7 @@ impl TsWriter {
         let clock_pid = video
             .or(self.held.first())
             .map_or(NO_PID, |(unit, _)| unit.pid);
-        // A PID that no stream has: there are far fewer streams than PIDs.
+        // A free PID: streams are far fewer than PIDs.
         let taken = |pid: u16| {
             self.streams.contains_key(&pid) || streams.iter().any(|&(stream, _)| stream == pid)
         };
@@ -310,8 +308,7 @@ impl TsWriter {
         else {
             return;
         };
-        // A clock on a PID of its own, or none at all: the clock rides in packets without payload
-        // then.
+        // A clock on its own PID, or none: the clock then uses packets without payload.
         let clock_pid = if program.clock_pid == NO_PID {
             unit.pid
         } else {
@@ -342,7 +339,7 @@ impl TsWriter {
         let last = steps.len().saturating_sub(1);
         let is_entry = unit.random_access && unit.frame.is_picture();
         for (index, mut step) in steps.into_iter().enumerate() {
-            // Before each reference, so that by the clock they are as often as those.
+            // Before each reference, so that tables are as frequent on the stream's clock.
             self.tables
                 .repeat(map_pid, step.at, &self.config, &mut self.packetiser, out);
             if *whose == Whose::Source {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::header::{PACKET, Times, Unit};
 
-/// What an adaptation field says.
+/// The contents of an adaptation field.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Field {
     /// A clock reference in ticks of 90 kHz.
@@ -14,7 +14,7 @@ pub(super) struct Field {
 }
 
 impl Field {
-    /// Flags and clock reference, without the length before them; empty when nothing is said.
+    /// Flags and clock reference, without the length before them; empty without contents.
     fn bytes(self) -> Vec<u8> {
         if self == Self::default() {
             return Vec::new();
@@ -34,10 +34,10 @@ impl Field {
     }
 }
 
-/// The room behind a packet's own four bytes.
+/// The room after a packet's own four bytes.
 const ROOM: usize = PACKET - 4;
 
-/// Writes packets, counting those of each PID.
+/// Writes packets with a continuity counter for each PID.
 #[derive(Debug, Default)]
 pub(super) struct Packetiser {
     counters: BTreeMap<u16, u8>,
@@ -51,7 +51,7 @@ impl Packetiser {
 
     /// A section of a table, in packets of its own.
     pub(super) fn section(&mut self, pid: u16, section: &[u8], out: &mut Vec<u8>) {
-        // The pointer says that the section begins at once; 0xff behind it is no table.
+        // The pointer places the section at once; 0xff after it is no table.
         let mut payload = vec![0];
         payload.extend(section);
         let whole = payload.len().div_ceil(ROOM) * ROOM;
@@ -66,7 +66,7 @@ impl Packetiser {
         self.packet(pid, false, &field.bytes(), &[], out);
     }
 
-    /// An access unit, as one PES packet; as several when it is too long for one and not of video.
+    /// Writes an access unit as one PES packet, or as several if it is too long and not video.
     pub(super) fn unit(&mut self, unit: &Unit, field: Field, bytes: &[u8], out: &mut Vec<u8>) {
         let is_video = unit.stream_id & 0xf0 == 0xe0;
         let part = if is_video { usize::MAX } else { LONGEST_PART };
@@ -87,7 +87,7 @@ impl Packetiser {
         }
     }
 
-    /// One packet: an adaptation field as long as the payload leaves room for, then the payload.
+    /// Writes one packet: the payload, and an adaptation field that fills the rest.
     fn packet(&mut self, pid: u16, begins: bool, field: &[u8], payload: &[u8], out: &mut Vec<u8>) {
         let counter = self.counters.entry(pid).or_insert(15);
         if !payload.is_empty() {
@@ -116,11 +116,10 @@ const fn field_room(field: &[u8]) -> usize {
     if field.is_empty() { 0 } else { 1 + field.len() }
 }
 
-/// What fits into the 16-bit length of a PES packet behind its header.
+/// The maximum for the 16-bit length of a PES packet, without its header.
 const LONGEST_PART: usize = 65_535 - 13;
 
-/// Whether a PES packet of this stream has flags and time stamps (table 2-21 names those that do
-/// not).
+/// Whether a PES packet of this stream has flags and time stamps (table 2-21 lists the exceptions).
 const fn has_fields(stream_id: u8) -> bool {
     !matches!(
         stream_id,
@@ -149,7 +148,7 @@ fn pes_header(unit: &Unit, times: Times, begins: bool, length: usize) -> Vec<u8>
             }
         }
     }
-    // Video that is longer than the field can say has length 0, which stands for unknown.
+    // Video beyond the range of the field has length 0, which means unknown.
     let length = u16::try_from(fields.len() + length).unwrap_or(0);
     let mut header = vec![0, 0, 1, unit.stream_id];
     header.extend(length.to_be_bytes());
@@ -157,8 +156,8 @@ fn pes_header(unit: &Unit, times: Times, begins: bool, length: usize) -> Vec<u8>
     header
 }
 
-/// Three, fifteen and fifteen bits, each followed by a one, behind four bits that say which stamp
-/// it is.
+/// Three, fifteen and fifteen bits, each followed by a one, after four bits that identify the
+/// stamp.
 fn timestamp(which: u8, stamp: u64) -> [u8; 5] {
     let bits = |shift: u32, mask: u64| u8::try_from(stamp >> shift & mask).unwrap_or(0);
     [
@@ -203,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_one_pes_packet_is_split_unless_it_is_video() {
+    fn units_too_long_for_a_pes_packet_are_split_unless_video() {
         let bytes = vec![7; 70_000];
         let headers = |stream_id: u8| {
             let (mut packetiser, mut out) = (Packetiser::default(), Vec::new());
@@ -220,7 +219,7 @@ mod tests {
                 .collect::<Vec<_>>()
         };
         assert_eq!(headers(0xe0), [[0, 0, 0x84, 0x80, 5]]);
-        // 65522 + 8 bytes, then the rest (4478 + 3), without time stamp.
+        // 65522 + 8 bytes, then the rest (4478 + 3), without a time stamp.
         assert_eq!(
             headers(0xc0),
             [[0xff, 0xfa, 0x84, 0x80, 5], [0x11, 0x81, 0x80, 0x00, 0]]
@@ -228,8 +227,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever its length, a unit is read again as it was, from packets that another reader
-        /// takes.
+        /// A unit of any length is read back unchanged by an independent packet reader.
         #[test]
         fn units_of_any_length_are_whole(
             bytes in prop::collection::vec(any::<u8>(), 1..800),

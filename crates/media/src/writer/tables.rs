@@ -1,4 +1,4 @@
-//! The tables that are repeated, and when each is due.
+//! The repeated tables, and when each is due.
 
 use std::collections::BTreeMap;
 
@@ -7,28 +7,28 @@ use super::clock::in_ticks;
 use super::packet::Packetiser;
 use crate::psi;
 
-/// More tables than any stream has are not remembered, and written once.
+/// Beyond this many tables, more than any real stream has, a table is written only once.
 const REMEMBERED: usize = 1024;
 
 /// The last version of each repeated table.
 #[derive(Debug, Default)]
 pub(super) struct Tables {
     sections: BTreeMap<(u16, [u8; 4]), Vec<u8>>,
-    /// When the tables of a program were written last, by the PID of its map.
+    /// When each program's tables were last written, by the PID of its map.
     written: BTreeMap<u16, Written>,
     maps: Vec<u16>,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Written {
-    /// How many packets there were behind PAT and map.
+    /// How many packets preceded PAT and map.
     programs: u64,
     /// When the others were.
     others: u64,
 }
 
 impl Tables {
-    /// Takes a table to be repeated from now on; says whether it is new or another than the last.
+    /// Remembers a table for repetition; returns whether it is new or has changed.
     pub(super) fn remember(&mut self, pid: u16, section: &[u8]) -> bool {
         let key = (pid, psi::key(section));
         let known = self.sections.get(&key);
@@ -64,7 +64,7 @@ impl Tables {
             .collect()
     }
 
-    /// Writes what goes with a clock reference: PAT and map always, the others when they are due.
+    /// Writes the tables beside a clock reference: always PAT and map, and others that are due.
     pub(super) fn repeat(
         &mut self,
         map_pid: u16,
@@ -81,12 +81,12 @@ impl Tables {
         self.begin(map_pid, now, packetiser, out);
     }
 
-    /// Whether a program's tables have been written at all.
+    /// Whether a program's tables have been written.
     pub(super) fn has_begun(&self, map_pid: u16) -> bool {
         self.written.contains_key(&map_pid)
     }
 
-    /// Writes what a player needs to begin here.
+    /// Writes the tables that a player needs to start here.
     pub(super) fn begin(
         &mut self,
         map_pid: u16,

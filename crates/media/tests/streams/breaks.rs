@@ -1,5 +1,4 @@
-//! Transport streams that break midway: what is left out, where the streams go on, and what is
-//! refused.
+//! Transport streams with a break: the dropped data, the continuation, and the refused streams.
 
 use comity_media::{Event, Header, MediaSection, Notice, PACKET, ReadError, ReaderConfig, Unit};
 use comity_units::{Span, Time};
@@ -8,11 +7,10 @@ use proptest::prelude::*;
 use crate::times::generated;
 use crate::{CLIP, H264, H265, MPEG2, outcome_of, part, read, write};
 
-/// In so many bytes a packet is searched for.
+/// The search range for a packet, in bytes.
 const SEARCHED: usize = 1 << 20;
 
-/// Bytes in which no packet is found. Their rhythm is none: no byte is the one that packets begin
-/// with.
+/// Bytes without any packet: none of them is a sync byte.
 fn text(length: usize) -> Vec<u8> {
     let line = b"no packet begins in this line, nor in the next one\n";
     line.iter().copied().cycle().take(length).collect()
@@ -38,7 +36,7 @@ fn left_out(notices: &[Notice]) -> u64 {
     bytes.sum()
 }
 
-/// The units of elementary streams, apart from where they stand and whether the clock jumped there.
+/// The units of elementary streams, without their positions and discontinuity flags.
 fn units(sections: &[MediaSection]) -> Vec<(Unit, &[u8])> {
     let headers = sections
         .iter()
@@ -60,7 +58,7 @@ fn units(sections: &[MediaSection]) -> Vec<(Unit, &[u8])> {
         .collect()
 }
 
-/// Sections of stream 0 never go back in time, and their numbers have no holes.
+/// Sections of stream 0 never go back in time, and their numbers are complete.
 fn check_order(sections: &[MediaSection]) {
     let tables = sections.iter().filter(|section| section.stream == 0);
     let mut last = Time::ZERO;
@@ -71,9 +69,9 @@ fn check_order(sections: &[MediaSection]) {
     }
 }
 
-/// Bytes between two packets: they are left out and counted, and a unit of each stream at the most.
+/// Bytes between two packets are dropped and counted, with at most one unit of each stream.
 #[test]
-fn a_stretch_of_garbage_is_skipped_and_the_streams_go_on_behind_it() {
+fn a_stretch_of_garbage_is_skipped_and_the_streams_continue() {
     let (whole, _) = read(CLIP);
     let (start, end) = CLIP.split_at(1_500 * PACKET);
     let rare_syncs = |length| {
@@ -101,7 +99,7 @@ fn a_stretch_of_garbage_is_skipped_and_the_streams_go_on_behind_it() {
         assert_eq!(all.len() - left.len(), damaged.len(), "{kind}");
         assert!((1..=2).contains(&damaged.len()), "{kind}");
         check_order(&sections);
-        // The times of what is left are as they were.
+        // The times of the remaining units are unchanged.
         let times = |sections: &[MediaSection]| -> Vec<_> {
             let units = sections.iter().filter(|section| section.stream > 0);
             units
@@ -114,10 +112,10 @@ fn a_stretch_of_garbage_is_skipped_and_the_streams_go_on_behind_it() {
     }
 }
 
-/// With fewer packets' length than continuity counters count, what is inserted costs nothing; with
-/// more, nobody knows.
+/// Insertions shorter than the range of the continuity counters cost nothing. Longer ones cost a
+/// unit, because packets may be missing.
 #[test]
-fn a_stretch_that_counters_see_costs_nothing_when_nothing_is_missing() {
+fn a_stretch_within_counter_range_costs_nothing_if_nothing_is_missing() {
     let (start, end) = CLIP.split_at(1_500 * PACKET);
     for (length, is_whole) in [(16 * PACKET - 1, true), (16 * PACKET, false)] {
         let (sections, notices) = read(&[start, &text(length), end].concat());
@@ -126,9 +124,9 @@ fn a_stretch_that_counters_see_costs_nothing_when_nothing_is_missing() {
     }
 }
 
-/// What has no packet for longer than that is refused, with the place; what came before is given.
+/// A longer stretch without a packet is refused, with its position; the earlier data is returned.
 #[test]
-fn a_stream_that_stops_being_one_is_refused() {
+fn a_stream_without_packets_for_too_long_is_refused() {
     let at = 1_500 * PACKET;
     let (start, end) = CLIP.split_at(at);
     let (alone, _) = read(start);
@@ -144,7 +142,7 @@ fn a_stream_that_stops_being_one_is_refused() {
         assert!(pieces == whole);
         let (sections, _) = part(whole.0);
         let (given, all) = (units(&sections), units(&alone));
-        // What was not over may have been cut.
+        // Incomplete units may have been cut.
         assert!(given.len() + 2 >= all.len() && all.starts_with(&given));
     }
     let error = ReadError::NoPacket {
@@ -158,9 +156,9 @@ fn a_stream_that_stops_being_one_is_refused() {
     );
 }
 
-/// After an error the reader stays as it is until the source is said to have ended.
+/// After an error, the reader stays in that state until the source ends.
 #[test]
-fn an_error_is_told_until_the_end() {
+fn an_error_is_returned_until_the_end() {
     let mut reader = comity_media::Reader::new(ReaderConfig::default());
     reader.push(&CLIP[..100_000]).expect("a clip");
     let error = reader.push(&text(2_000_000)).expect_err("text");
@@ -173,10 +171,10 @@ fn an_error_is_told_until_the_end() {
     assert_eq!(part(again), read(CLIP));
 }
 
-/// Where a file was cut within a packet, nobody knows how much of a unit without a length is
-/// missing; but where the packet before was filled up, the picture had ended with it.
+/// A file cut within a packet loses an unknown part of a unit without a length. If the packet
+/// before had stuffing, the picture was complete.
 #[test]
-fn a_cut_within_a_packet_costs_the_units_that_were_not_over() {
+fn a_cut_within_a_packet_costs_the_incomplete_units() {
     let (whole, _) = read(CLIP);
     let known = units(&whole);
     let mut ended = 0;
@@ -189,12 +187,12 @@ fn a_cut_within_a_packet_costs_the_units_that_were_not_over() {
             assert!(cut.is_empty(), "{packets}: {cut:?}");
             let damaged = |notice: &&Notice| matches!(notice, Notice::Damaged { .. });
             let damaged = notices.iter().filter(damaged).count();
-            // A file that ends between packets is taken to end with the picture.
+            // A file that ends between packets is assumed to end with the picture.
             let before = read(&CLIP[..packets * PACKET]).0;
             let open = units(&before).len() - left.len();
             let of_video = |packet: &&[u8]| packet[1] & 0x1f == 1 && packet[2] == 0;
             let last = CLIP[..packets * PACKET].chunks(PACKET).rfind(of_video);
-            // No references stand behind filling here: the field's last byte tells.
+            // No references follow stuffing here: the last byte of the field decides.
             let is_filled = last.is_some_and(|packet| {
                 packet[3] & 0x20 > 0 && packet[4] != 7 && packet[4 + usize::from(packet[4])] == 0xff
             });
@@ -206,13 +204,13 @@ fn a_cut_within_a_packet_costs_the_units_that_were_not_over() {
             ended += usize::from(is_filled);
         }
     }
-    // Behind 13 of these packets no picture is open.
+    // After 13 of these packets, no picture is incomplete.
     assert_eq!(ended, 13 * 4);
 }
 
-/// A stretch of the stream is overwritten: what lies before and behind is read as it was.
+/// Data before and after an overwritten stretch is read unchanged.
 #[test]
-fn what_is_overwritten_costs_the_units_in_it() {
+fn an_overwritten_stretch_costs_the_units_in_it() {
     let (whole, _) = read(CLIP);
     for (begin, length, seed) in [
         (300_007, 150_000, 1),
@@ -225,12 +223,11 @@ fn what_is_overwritten_costs_the_units_in_it() {
             stream[begin..begin + length].copy_from_slice(&junk);
             let (sections, notices) = read(&stream);
             let skipped = left_out(&notices) as usize;
-            // The break ends and begins within a packet, which belongs to it.
+            // The break begins and ends within a packet, which belongs to it.
             assert_eq!(skipped % PACKET, 0);
             assert!(skipped + 4 * PACKET > length && skipped < length + 4 * PACKET);
             check_order(&sections);
-            // The pictures behind are whole again: all that begin two units behind the break are
-            // there.
+            // Later pictures are complete: all that begin two units after the break are present.
             let (left, all) = (units(&sections), units(&whole));
             assert!(left.iter().all(|unit| all.contains(unit)));
             let (kept, _) = read(&CLIP[..begin - begin % PACKET]);
@@ -245,9 +242,9 @@ fn what_is_overwritten_costs_the_units_in_it() {
     }
 }
 
-/// What has a sync byte in every place is packets, whatever they hold.
+/// Data with a sync byte in every position is packets, whatever their content.
 #[test]
-fn sync_bytes_alone_are_packets_of_a_stream_that_nobody_names() {
+fn sync_bytes_alone_are_packets_of_an_unreferenced_stream() {
     let (start, end) = CLIP.split_at(1_500 * PACKET);
     let (whole, _) = read(CLIP);
     for length in [200 * PACKET, 200 * PACKET + 77] {
@@ -256,8 +253,8 @@ fn sync_bytes_alone_are_packets_of_a_stream_that_nobody_names() {
         assert!(notices.contains(&unknown), "{notices:?}");
         assert_eq!(left_out(&notices) % PACKET as u64, (length % PACKET) as u64);
         assert!(left_out(&notices) < 2 * PACKET as u64);
-        // All of it is told, as packets or as bytes without, but for those that end with the
-        // stream's own bytes.
+        // All of it is reported, as packets or as skipped bytes, except for packets that end with
+        // the stream's own bytes.
         let Some(Notice::UnreferencedInAll { streams: 1, bytes }) = notices.last() else {
             panic!("{notices:?}")
         };
@@ -275,10 +272,10 @@ fn sync_bytes_alone_are_packets_of_a_stream_that_nobody_names() {
     }
 }
 
-/// When the time stamps jump over a break, the times go on from where they were.
+/// If the time stamps jump at a break, the times continue from the last one.
 #[test]
-fn behind_a_break_with_a_jump_nothing_lies_in_the_past() {
-    // Four seconds of 1.2 Mb/s, then four others by a clock that is three hours off.
+fn after_a_break_with_a_jump_times_never_go_back() {
+    // Four seconds at 1.2 Mb/s, then four others with a clock three hours off.
     let stamps = |first: u64| generated(100, 5_000, move |number| Some(first + 3_600 * number));
     let (start, other) = (stamps(90_000), stamps(3 * 3_600 * 90_000));
     let (sections, notices) = read(&[&start, &text(300_000), &other[..]].concat());
@@ -302,7 +299,7 @@ fn behind_a_break_with_a_jump_nothing_lies_in_the_past() {
 }
 
 #[test]
-fn a_break_before_the_tables_is_skipped_like_any_other() {
+fn a_break_before_the_tables_is_skipped() {
     let is_media = |packet: &&[u8]| packet[1] & 0x1f == 1;
     let media: Vec<u8> = { CLIP.chunks(PACKET).filter(is_media).take(20) }
         .flatten()
@@ -316,7 +313,7 @@ fn a_break_before_the_tables_is_skipped_like_any_other() {
 }
 
 #[test]
-fn packets_that_stand_further_apart_are_taken_out() {
+fn packets_at_wider_strides_are_extracted() {
     for (stride, before) in [(192, 4), (204, 0)] {
         let spread: Vec<u8> = CLIP
             .chunks(PACKET)
@@ -351,10 +348,9 @@ fn packets_that_stand_further_apart_are_taken_out() {
     }
 }
 
-/// An AVI or MP4 file may hold MPEG-2 video: what stands before its first sequence header is what
-/// it is read by.
+/// An AVI or MP4 file may hold MPEG-2 video, but its container precedes the first sequence header.
 #[test]
-fn a_sequence_header_further_on_does_not_make_an_elementary_stream() {
+fn a_later_sequence_header_does_not_make_an_elementary_stream() {
     let stream = [&b"RIFF and what a container begins with"[..], crate::MPEG1].concat();
     let (sections, notices) = read(&stream);
     assert_eq!(notices, [Notice::UnknownFormat]);
@@ -364,15 +360,14 @@ fn a_sequence_header_further_on_does_not_make_an_elementary_stream() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
 
-    /// Of a transport stream, every byte is in a packet or counted; the same however the stream is
-    /// cut.
+    /// Every byte of a transport stream is in a packet or counted, however the stream is split.
     #[test]
     fn every_byte_of_a_broken_stream_is_accounted_for(
         which in 0_usize..4,
         breaks in prop::collection::vec((any::<usize>(), 0_usize..30_000, 0_usize..4, any::<bool>()), 1..4),
         lengths in prop::collection::vec(1_usize..3_000, 1..8),
     ) {
-        // The beginning says what the source is.
+        // The beginning identifies the format.
         let mut stream = [H264, H265, MPEG2, &CLIP[..40_000]][which].to_vec();
         let mut seed = 7;
         for (at, length, kind, is_inserted) in breaks {

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 
 use crate::{CLIP, H264, H265, MPEG1, MPEG2, events_of, outcome_of, part, read, ts, write};
 
-/// Cuts a stream into pieces of the given lengths, over and over.
+/// Splits a stream into pieces of these lengths, cyclically.
 fn pieces<'a>(stream: &'a [u8], lengths: &'a [usize]) -> impl Iterator<Item = &'a [u8]> {
     let mut rest = stream;
     lengths.iter().cycle().map_while(move |&length| {
@@ -50,8 +50,7 @@ proptest! {
         let (whole, outcome) = whole;
         let is_refused = matches!(outcome, Err(ReadError::NoPicture { .. }));
         prop_assert!(outcome.is_ok() || which == 3 && is_refused, "{:?}", outcome);
-        // What was understood can be written, and each number is that of a section or of one that
-        // is missing.
+        // Understood data can be written, and each number belongs to a section or to a missing one.
         let mut next = std::collections::BTreeMap::new();
         for event in &whole {
             let (stream, number, needs) = match event {
@@ -78,7 +77,7 @@ fn single_bytes_are_enough() {
 }
 
 #[test]
-fn lost_packets_cost_the_units_that_they_were_part_of() {
+fn lost_packets_cost_their_units() {
     let packets: Vec<&[u8]> = H264.chunks(PACKET).collect();
     let (whole, _) = read(H264);
     let is_filled = |packet: &[u8]| {
@@ -94,11 +93,11 @@ fn lost_packets_cost_the_units_that_they_were_part_of() {
         let goes_on = packets[lost + 1..]
             .iter()
             .any(|packet| packet[1..3] == [packets[lost][1] & 0x1f, packets[lost][2]]);
-        // That a stream's last packet is missing cannot be seen.
+        // The loss of a stream's last packet is undetectable.
         if (pid != 0x100 && pid != 0x101) || !goes_on {
             continue;
         }
-        // It was a unit of its own, or a unit goes on with others, which is named by its number.
+        // It was a unit of its own, or part of a longer unit, which is reported by its number.
         let is_alone = packets[lost][1] & 0x40 > 0 && is_filled(packets[lost]);
         let told = match is_alone && named == 0 {
             true => Notice::Break { pid },
@@ -106,8 +105,8 @@ fn lost_packets_cost_the_units_that_they_were_part_of() {
         };
         assert_eq!(notices, std::slice::from_ref(&told), "packet {lost}");
         assert_eq!(named, usize::from(told == Notice::Damaged { pid }));
-        // One unit is missing, or two when the packet was where one ends and the other begins; the
-        // rest is as it was.
+        // One unit is missing, or two if both the end of one and the beginning of another were in
+        // the packet; the rest is unchanged.
         let units = |sections: &[comity_media::MediaSection]| {
             let units = sections.iter().filter(|section| section.stream > 0);
             units
@@ -116,7 +115,7 @@ fn lost_packets_cost_the_units_that_they_were_part_of() {
         };
         let (left, all) = (units(&sections), units(&whole));
         assert!(left.iter().all(|unit| all.contains(unit)), "packet {lost}");
-        // Of sound it is the rest of the PES packet, in which there are up to 16 frames.
+        // An audio loss costs the rest of the PES packet, up to 16 frames.
         let most = if pid == 0x100 { 2 } else { 16 };
         let missing = all.len() - left.len();
         assert!((1..=most).contains(&missing), "packet {lost}: {missing}");
@@ -124,7 +123,7 @@ fn lost_packets_cost_the_units_that_they_were_part_of() {
 }
 
 #[test]
-fn duplicated_packets_and_garbage_between_packets_change_nothing() {
+fn duplicate_packets_and_garbage_between_packets_change_nothing() {
     let doubled: Vec<u8> = H264
         .chunks(PACKET)
         .flat_map(|packet| [packet, packet].concat())
@@ -134,14 +133,13 @@ fn duplicated_packets_and_garbage_between_packets_change_nothing() {
     let (sections, notices) = read(&[start, &[0; 1_000], end].concat());
     assert_eq!(notices, [Notice::LostSync { skipped: 1_000 }]);
     assert_eq!(sections, read(H264).0);
-    // A stream that is entered in the middle of a packet.
+    // A stream that begins in the middle of a packet.
     let (sections, notices) = read(&CLIP[1_000..]);
     assert_eq!(notices.first(), Some(&Notice::LostSync { skipped: 128 }));
     assert!(sections.len() > 300);
 }
 
-/// A transport stream of which nothing says what it holds is bytes, and so is a text that looks
-/// like a packet.
+/// A transport stream without tables is raw bytes, and so is text that resembles a packet.
 #[test]
 fn a_stream_without_program_is_sent_as_raw_bytes() {
     let without: Vec<u8> = CLIP
@@ -150,7 +148,7 @@ fn a_stream_without_program_is_sent_as_raw_bytes() {
         .flatten()
         .copied()
         .collect();
-    // As much as is searched, too, and bytes behind it.
+    // The whole search range, too, and bytes after it.
     let more = [&without[..], &without, &[9; 3_000_000]].concat();
     for stream in [&without[..], &more, &[b'G'; 300]] {
         let whole = events_of(ReaderConfig::default(), [stream]);
@@ -166,7 +164,7 @@ fn a_stream_without_program_is_sent_as_raw_bytes() {
     }
 }
 
-/// The first payload says what the stream is.
+/// The first payload determines the format of the stream.
 #[test]
 fn bytes_and_packets_are_not_mixed_in_one_stream() {
     let (bytes, _) = read(&[9; 1_000]);
@@ -185,9 +183,9 @@ fn bytes_and_packets_are_not_mixed_in_one_stream() {
     }
 }
 
-/// The beginning decides what a source is taken for: it may be as broken as the rest.
+/// The beginning determines the format: it may be as broken as the rest.
 #[test]
-fn a_broken_beginning_is_left_out_and_the_rest_is_read() {
+fn a_broken_beginning_is_dropped_and_the_rest_is_read() {
     let units = |stream: &[u8]| {
         let (sections, notices) = read(stream);
         let of_kind = |kind: fn(FrameType) -> bool| {
@@ -210,7 +208,7 @@ fn a_broken_beginning_is_left_out_and_the_rest_is_read() {
         let (found, slices, notices) = units(&stream);
         assert_eq!(slices, 0, "packet {damaged}");
         assert!(!notices.contains(&Notice::UnknownFormat));
-        // Without the tables at the beginning no unit is understood before the next ones come.
+        // Without the tables at the beginning, no unit is understood before the next ones arrive.
         assert!(
             found < whole + 1 && found + 40 > whole,
             "{damaged}: {found} of {whole}"
@@ -230,9 +228,10 @@ fn a_broken_beginning_is_left_out_and_the_rest_is_read() {
     }
 }
 
-/// What does not look like a transport stream within 64 kB, or half the time of a slice, is none.
+/// A source that does not resemble a transport stream within 64 kB, or half the duration of a
+/// slice, is none.
 #[test]
-fn an_unknown_source_is_not_waited_for_longer() {
+fn an_unknown_source_is_decided_in_time() {
     let stream = vec![9; 100_000];
     let mut reader = Reader::new(ReaderConfig::default());
     reader.push(&stream[..65_535]).unwrap();
@@ -258,7 +257,7 @@ proptest! {
         noise in prop::collection::vec(any::<u8>(), 600..70_000),
         first in 0_u8..0x47,
     ) {
-        // One packet of noise is one by chance in 256.
+        // Noise resembles a packet once in 256.
         let noise = [&[first][..], &noise].concat();
         let (sections, notices) = read(&noise);
         prop_assert_eq!(notices, [Notice::UnknownFormat]);
@@ -267,7 +266,7 @@ proptest! {
 }
 
 #[test]
-fn what_is_no_media_is_cut_into_bytes_at_the_assumed_rate() {
+fn an_unknown_source_is_cut_at_the_assumed_rate() {
     let noise: Vec<u8> = (0..100_000_u64)
         .map(|at| ((at * at) >> 3) as u8 & 0x3f)
         .collect();
@@ -297,7 +296,7 @@ fn what_is_no_media_is_cut_into_bytes_at_the_assumed_rate() {
     }
 }
 
-/// Video that was read as such and is none any more is not carried along.
+/// Video that stops being readable is refused.
 #[test]
 fn video_that_breaks_off_is_refused() {
     let config = ReaderConfig {
@@ -325,7 +324,7 @@ fn video_that_breaks_off_is_refused() {
     );
 }
 
-/// The clip with a change made to every packet of one PID.
+/// The clip with a change in every packet of one PID.
 fn changed(pid: u16, change: impl Fn(&mut [u8])) -> Vec<u8> {
     let mut stream = CLIP.to_vec();
     for packet in stream.chunks_mut(PACKET) {
@@ -337,7 +336,7 @@ fn changed(pid: u16, change: impl Fn(&mut [u8])) -> Vec<u8> {
 }
 
 #[test]
-fn a_scrambled_stream_is_carried_as_it_is() {
+fn a_scrambled_stream_is_copied() {
     let stream = changed(0x101, |packet| packet[3] |= 0x80);
     let (sections, notices) = read(&stream);
     assert_eq!(notices, [Notice::Scrambled { pid: 0x101 }]);
@@ -355,8 +354,7 @@ fn a_scrambled_stream_is_carried_as_it_is() {
     assert_eq!(pictures, 250, "the picture is not scrambled");
 }
 
-/// The clip with the stream type of its sound in each map changed, and the checksum made right
-/// again.
+/// The clip with a different audio stream type in each map, and corrected checksums.
 fn with_sound_of_type(stream_type: u8) -> Vec<u8> {
     changed(0x1000, |packet| {
         let section = &mut packet[5..];
@@ -377,7 +375,7 @@ fn with_sound_of_type(stream_type: u8) -> Vec<u8> {
 }
 
 #[test]
-fn streams_whose_frames_are_not_looked_for_are_carried_whole() {
+fn streams_of_unknown_frames_are_carried_whole() {
     let (original, _) = read(CLIP);
     let bytes = |sections: &[comity_media::MediaSection], frame: FrameType| {
         let of_it = sections.iter().filter(|section| section.frame == frame);
@@ -390,7 +388,7 @@ fn streams_whose_frames_are_not_looked_for_are_carried_whole() {
             })
             .collect::<Vec<_>>()
     };
-    // Private data; AC-3 and E-AC-3, which are known to be sound.
+    // Private data; AC-3 and E-AC-3, which are known audio types.
     for (stream_type, frame) in [
         (0x06, FrameType::Opaque),
         (0x81, FrameType::Audio),
@@ -417,7 +415,7 @@ fn streams_whose_frames_are_not_looked_for_are_carried_whole() {
 
 #[test]
 fn memory_stays_bounded_when_a_unit_never_ends() {
-    // A stream whose one unit goes on: its packets but the first one, over and over.
+    // A stream with one endless unit: all of its packets but the first one, repeated.
     let config = ReaderConfig {
         longest_unit: Bytes::new(50_000),
         ..ReaderConfig::default()
@@ -453,12 +451,12 @@ fn section(unit: Unit, bytes: &[u8]) -> Vec<u8> {
     payload
 }
 
-/// Table 2-22 names streams whose PES packets have no flags and no time stamps: these are the first
+/// Table 2-22 lists streams whose PES packets have no flags and no time stamps: these are the first
 /// and the last.
 #[test]
 fn units_of_streams_without_time_stamps_are_written_whole() {
     for stream_id in [0xbc, 0xff] {
-        // The bytes stand where a packet with time stamps has its flags: all of them set.
+        // The bytes occupy the position of the flags in a packet with time stamps: all of them set.
         for bytes in [&[0][..], &[0xff; 30]] {
             let unit = Unit {
                 pid: 0x100,
@@ -488,7 +486,7 @@ fn units_of_streams_without_time_stamps_are_written_whole() {
     }
 }
 
-/// Any unit that has a header, the streams without time stamps as often as the others.
+/// Any unit with a header; streams without time stamps are as frequent as others.
 fn units() -> impl Strategy<Value = Unit> {
     use FrameType::{Audio, Bidirectional, Intra, Key, Opaque, Parameters, Predicted};
     let frames = [
@@ -510,7 +508,7 @@ fn units() -> impl Strategy<Value = Unit> {
         }),
     ];
     let without_stamps = prop::sample::select(ts::WITHOUT_OPTIONAL_HEADER.to_vec());
-    // Few streams, so that several units are of one; or any.
+    // Few PIDs, so that several units share a stream; or any.
     let pid = prop_oneof![0x0ffe_u16..0x1002, 0x10_u16..0x1fff];
     (
         (pid, any::<u8>(), prop_oneof![without_stamps, any::<u8>()]),
@@ -543,7 +541,7 @@ proptest! {
             prop_assert_eq!(writer.write(&section(*unit, bytes), &mut out), Ok(()));
         }
         writer.finish(&mut out);
-        // Tables are on PID 0, and on the first free one from 0x1000 on.
+        // Tables are on PID 0, and on the first free one from 0x1000.
         let is_unit = |pid: u16| units.iter().any(|(unit, _)| unit.pid == pid);
         let written: Vec<_> = ts::packets(&out)
             .into_iter()
@@ -570,8 +568,7 @@ proptest! {
         let mut writer = TsWriter::new(WriterConfig::default());
         let mut out = Vec::new();
         for mut payload in payloads {
-            // Headers of units that are taken more often than not, so that packets are what comes
-            // out.
+            // Mostly valid unit headers, so that the writer produces packets.
             for (at, known, least) in [(0, 0, 0x11), (1, 0x1d, 0), (2, 0x1f, 0), (6, 0x07, 1)] {
                 if let Some(byte) = payload.get_mut(at) {
                     *byte = (*byte & known) + least;

@@ -1,4 +1,4 @@
-//! Whole streams: the vectors beside, read, written, broken and compared with what other tools see.
+//! Whole streams: the test vectors, read, written, broken and compared with other tools.
 
 mod breaks;
 mod faults;
@@ -19,7 +19,7 @@ const MPEG2: &[u8] = include_bytes!("../vectors/mpeg2.ts");
 const MPEG1: &[u8] = include_bytes!("../vectors/mpeg1.m1v");
 const CLIP: &[u8] = include_bytes!("../../../../experiments/demo/clip/clip.ts");
 
-/// What a reader gives for these pieces, and how the reading ended.
+/// The reader's output for these pieces, and how the reading ended.
 fn outcome_of<'a>(
     config: ReaderConfig,
     pieces: impl IntoIterator<Item = &'a [u8]>,

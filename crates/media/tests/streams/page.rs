@@ -1,10 +1,10 @@
-//! `docs/protocol.md` against the code.
+//! `docs/protocol/media.md` against the code.
 
 use comity_media::{FrameType, Header, HeaderError, Importance, Times, Unit};
 
-const PAGE: &str = include_str!("../../../../docs/protocol.md");
+const PAGE: &str = include_str!("../../../../docs/protocol/media.md");
 
-/// The bytes of a block: hexadecimal, `ff*3` for three of them, and comments behind `#`.
+/// The bytes of a block: hexadecimal, `ff*3` for three of them, and comments after `#`.
 fn bytes(block: &str) -> Vec<u8> {
     let byte = |text| u8::from_str_radix(text, 16).expect("a byte in hexadecimal");
     let words = block
@@ -26,8 +26,7 @@ fn examples() -> Vec<Vec<u8>> {
         .collect()
 }
 
-/// What the examples on the page say in words, in the words of the code, and how long what follows
-/// is.
+/// The examples of the page as values of the code, and the length of the data after each header.
 fn expected() -> [(Header, usize); 5] {
     let unit = Unit {
         pid: 256,
@@ -72,9 +71,9 @@ fn the_headers_on_the_page_are_read_and_written() {
     }
 }
 
-/// Each example with one thing that the page forbids.
+/// Each example with one fault that the page forbids.
 #[test]
-fn what_the_page_forbids_is_refused() {
+fn forms_that_the_page_forbids_are_refused() {
     let examples = examples();
     for (example, at, byte, error) in [
         (0, 0, 0x21, HeaderError::Version(2)),

@@ -1,4 +1,4 @@
-//! What is written: whole, in the syntax of the standard, and the same for ffmpeg as the original.
+//! The written stream: complete, valid, and equal to the original for ffmpeg.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -19,7 +19,7 @@ const VECTORS: [(&str, &[u8]); 4] = [
     ("clip", CLIP),
 ];
 
-/// The payloads of each stream, one after the other.
+/// The payloads of each stream, concatenated.
 fn elementary_streams(sections: &[MediaSection]) -> BTreeMap<u16, Vec<u8>> {
     let mut streams: BTreeMap<u16, Vec<u8>> = BTreeMap::new();
     for section in sections
@@ -59,9 +59,9 @@ fn a_copy_is_read_like_the_original() {
         again.sort_by_key(key);
         original.sort_by_key(key);
         assert_eq!(again, original, "{name}: times, types, needs");
-        // The overhead is that of a muxer: less than a tenth more than ffmpeg's, which puts up to
-        // 16 frames of sound into one PES packet, where here each begins a packet of its own and
-        // fills up its last: half a packet on the average.
+        // The overhead of a muxer: less than a tenth above ffmpeg's. ffmpeg puts up to 16 audio
+        // frames into one PES packet. Here each frame begins a packet and stuffs its last one,
+        // which costs half a packet on average.
         let sound = { original.iter() }.filter(|section| section.frame == FrameType::Audio);
         let filled_up = sound.count() * PACKET / 2;
         assert!(
@@ -78,7 +78,7 @@ fn a_copy_is_read_like_the_original() {
     );
 }
 
-/// The sections without some of the video, and without what needs those.
+/// The sections without some of the video, and without their dependents.
 fn without(
     sections: &[MediaSection],
     mut drop: impl FnMut(&MediaSection) -> bool,
@@ -101,8 +101,7 @@ fn without(
 /// A name, and whether a picture is lost.
 type Loss = (&'static str, fn(&MediaSection) -> bool);
 
-/// Ways to lose part of a stream: no B, no P behind the second of a group, one group, half a
-/// second.
+/// Ways to lose part of a stream: no B, no P after the second of a group, one group, half a second.
 fn losses() -> [Loss; 4] {
     [
         ("no B", |section| {
@@ -119,7 +118,7 @@ fn losses() -> [Loss; 4] {
 }
 
 #[test]
-fn what_is_lost_leaves_no_broken_packet() {
+fn a_loss_leaves_no_broken_packet() {
     for (name, stream) in VECTORS {
         let (sections, _) = read(stream);
         for (loss, drop) in losses() {
@@ -140,10 +139,10 @@ fn what_is_lost_leaves_no_broken_packet() {
 
 #[test]
 fn a_jump_of_the_clock_is_announced_and_read_again() {
-    // The clip after its own end: its times go back by ten seconds and more.
+    // The clip followed by itself: its times go back by more than ten seconds.
     let both = [CLIP, H264, CLIP].concat();
     let (sections, notices) = read(&both);
-    // Counters begin anew as well; whether something is missing there cannot be known.
+    // Counters restart as well, so a loss there is undetectable.
     let jumps = notices
         .iter()
         .filter(|notice| matches!(notice, Notice::Discontinuity { .. }))
@@ -162,8 +161,8 @@ fn a_jump_of_the_clock_is_announced_and_read_again() {
     assert_eq!(ts::check(&copy, 0x1000, 0x100), 2);
 }
 
-/// A file behind itself: where the packets before the splice were filled up, nothing is missing and
-/// nothing is said to be.
+/// A file followed by itself: if the packets before the splice had stuffing, nothing is missing and
+/// nothing is reported.
 #[test]
 fn a_splice_costs_no_unit() {
     for (name, stream) in VECTORS {
@@ -176,7 +175,7 @@ fn a_splice_costs_no_unit() {
         };
         let damaged = |notice: &&Notice| matches!(notice, Notice::Damaged { .. });
         let damaged = notices.iter().filter(damaged).count();
-        // Where the last packet is full, whether it was the last of its picture cannot be known.
+        // If the last packet is full, the end of its picture is unknown.
         assert_eq!(units(&twice) + damaged, 2 * units(&once), "{name}");
         if matches!(name, "h264" | "clip") {
             assert_eq!(damaged, 0, "{name}: {notices:?}");
@@ -194,8 +193,7 @@ fn a_splice_costs_no_unit() {
     }
 }
 
-/// A frame of sound that comes behind the jump is on the old clock, and would be placed by the new
-/// one.
+/// An audio frame after the jump is on the old clock, and the new clock would place it wrongly.
 #[test]
 fn a_unit_of_the_clock_before_a_jump_is_written_without_its_stamp() {
     let (sections, _) = read(&[CLIP, CLIP].concat());
@@ -219,7 +217,7 @@ fn a_unit_of_the_clock_before_a_jump_is_written_without_its_stamp() {
     let (leads, without) = ts::leads(&copy);
     assert_eq!(without, 1);
     assert!(leads.iter().all(|lead| (0..180_000).contains(lead)));
-    // What it holds is there as it was.
+    // Its content is unchanged.
     let of_sound = |sections: &[MediaSection]| -> usize {
         { sections.iter() }
             .filter(|section| section.frame == FrameType::Audio)
@@ -228,8 +226,7 @@ fn a_unit_of_the_clock_before_a_jump_is_written_without_its_stamp() {
     assert_eq!(of_sound(&read(&copy).0), of_sound(&sections));
 }
 
-/// The clip with its video scrambled from one packet up to another, as the header of each packet
-/// says.
+/// The clip with the video packets of this range scrambled, by their headers.
 fn scrambled(from: usize, to: usize) -> Vec<u8> {
     let mut stream = CLIP.to_vec();
     for packet in stream.chunks_mut(PACKET).take(to).skip(from) {
@@ -240,8 +237,7 @@ fn scrambled(from: usize, to: usize) -> Vec<u8> {
     stream
 }
 
-/// The clock references of the clip ride on its video. Where that is scrambled, its packets keep
-/// them.
+/// The video carries the clip's clock references. Scrambled packets keep them.
 #[test]
 fn a_scrambled_stream_keeps_its_clock_and_gets_no_second_one() {
     let packets = CLIP.len() / PACKET;
@@ -281,7 +277,7 @@ fn units_without_tables_get_plain_ones() {
     let (again, notices) = read(&copy);
     assert_eq!(notices, []);
     assert_eq!(elementary_streams(&again), elementary_streams(&units));
-    // Tables that come behind the first units are waited for.
+    // Units wait for tables that arrive after them.
     let late: Vec<_> = units[..5].iter().chain(&sections).cloned().collect();
     let mut writer = TsWriter::new(WriterConfig::default());
     let mut out = Vec::new();
@@ -315,7 +311,7 @@ fn stored_groups_are_due_together() {
     };
     let (sections, _) = part(events_of(config, [MPEG1]));
     let (each, _) = read(MPEG1);
-    // Groups of 12: the n-th one begins at 480 n ms and its I picture is shown 40 ms or, behind two
+    // Groups of 12: the n-th one begins at 480 n ms, and its I picture is shown 40 ms or, after two
     // B pictures, 120 ms later.
     for (section, single) in sections.iter().zip(&each) {
         let due = section.source_time + section.deadline;
@@ -364,8 +360,8 @@ fn the_clip_is_shed_to_the_target() {
             .cloned()
             .collect();
         let rate = rate_of(&kept);
-        // Not more than the target by a twentieth, and not needlessly less: P pictures go in steps
-        // of one place in the group.
+        // At most a twentieth above the target, and not needlessly below: P pictures are dropped in
+        // steps of one position in the group.
         assert!(
             rate < target + target / 20,
             "{percent} %: {rate} of {target} b/s"
@@ -387,9 +383,9 @@ fn the_clip_is_shed_to_the_target() {
     }
 }
 
-/// Runs ffmpeg on a stream; `None`, and a word about it, where there is no ffmpeg. With
-/// `COMITY_NEED_FFMPEG` in the environment, as in CI, that fails: a test that passes says nothing
-/// of what it skipped.
+/// Runs ffmpeg on a stream; returns `None` with a message if ffmpeg is absent. With
+/// `COMITY_NEED_FFMPEG` in the environment, as in CI, that fails, because a skipped test proves
+/// nothing.
 fn ffmpeg(stream: &[u8], before: &[&str], behind: &[&str]) -> Option<(String, String)> {
     let folder = tempfile::tempdir().expect("a folder for the stream");
     let file = folder.path().join("stream.ts");
@@ -424,7 +420,7 @@ fn run(tool: &str, file: &Path, before: &[&str], behind: &[&str]) -> Option<(Str
     }
 }
 
-/// Stream, times, length and digest of each packet that ffmpeg finds; and its complaints.
+/// Stream, times, length and digest of each packet that ffmpeg finds, and its messages.
 fn digests(stream: &[u8]) -> Option<(Vec<String>, String)> {
     let copied = ["-map", "0", "-c", "copy", "-f", "framemd5", "-"];
     let (text, complaints) = ffmpeg(stream, &["-loglevel", "warning", "-copyts"], &copied)?;
@@ -432,8 +428,8 @@ fn digests(stream: &[u8]) -> Option<(Vec<String>, String)> {
         .lines()
         .filter(|line| !line.starts_with('#'))
         .map(|line| {
-            // The duration is the distance to the next frame, which may be one that was dropped;
-            // what follows the digest is about the container.
+            // The duration is the distance to the next frame, which may have been dropped; the
+            // fields after the digest concern the container.
             let fields: Vec<_> = line.split(',').map(str::trim).collect();
             [&fields[..3], &fields[4..6]].concat().join(" ")
         })
@@ -456,7 +452,7 @@ fn ffmpeg_finds_the_same_frames_in_a_copy() {
 }
 
 #[test]
-fn ffmpeg_plays_what_is_left_after_losses() {
+fn ffmpeg_reads_the_rest_after_losses() {
     for (name, stream) in VECTORS {
         let (sections, _) = read(stream);
         for (loss, drop) in losses() {
@@ -466,7 +462,7 @@ fn ffmpeg_plays_what_is_left_after_losses() {
                 return;
             };
             let (left, complaints) = digests(&copy).expect("ffmpeg ran a moment ago");
-            // Each frame is one of the original, with its times, and none but the dropped ones is
+            // Each frame is one of the original, with its times, and only the dropped ones are
             // missing.
             let mut original = original.into_iter();
             // ffmpeg moves a zero before a start code from one unit of H.265 to another.
@@ -492,10 +488,10 @@ fn ffmpeg_plays_what_is_left_after_losses() {
 }
 
 #[test]
-fn ffmpeg_decodes_what_is_left_after_shedding() {
-    // What nothing needs can go from every stream. More can go from the clip, whose groups are
-    // closed and whose P pictures are made of I and P pictures alone; elsewhere, a P picture may
-    // also use a B picture before it.
+fn ffmpeg_decodes_the_rest_after_shedding() {
+    // Frames without dependents are disposable in every stream. The clip has closed groups, and its
+    // P pictures refer to I and P pictures only, so more can be dropped. In other streams, a P
+    // picture may also refer to an earlier B picture.
     let disposable: Loss = ("disposable", |section| {
         section.frame == FrameType::Bidirectional { referenced: false }
     });

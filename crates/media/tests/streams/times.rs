@@ -15,15 +15,15 @@ const AUDIO: u16 = 0x101;
 const FRAME: u64 = 3_600;
 const WRAP: u64 = 1 << 33;
 
-/// The bytes of a picture: a delimiter and one slice of an IDR picture, filled up.
+/// The bytes of a picture: a delimiter and one slice of an IDR picture, padded.
 fn picture(length: usize) -> Vec<u8> {
     let mut bytes = vec![0, 0, 0, 1, 9, 0xf0, 0, 0, 0, 1, 0x65, 0x88];
     bytes.resize(length, 0x55);
     bytes
 }
 
-/// 25 pictures a second of this length, with a packet of sound behind each, as the writer makes
-/// them. `stamp` gives the decoding time of the n-th, which the clock references follow.
+/// 25 pictures a second of this length, each followed by an audio packet, in the form of the
+/// writer. `stamp` gives the decoding time of the n-th, which the clock references follow.
 pub(crate) fn generated(
     pictures: u64,
     length: usize,
@@ -60,8 +60,8 @@ pub(crate) fn generated(
     out
 }
 
-/// Does something to the head of each PES packet of these streams, which is their number among
-/// those of their stream.
+/// Changes the head of each PES packet of these streams. The function receives the packet's number
+/// in its stream.
 fn with_heads(stream: &mut [u8], pids: &[u16], mut change: impl FnMut(u64, &mut [u8])) {
     let mut numbers: BTreeMap<u16, u64> = BTreeMap::new();
     for packet in stream.chunks_mut(PACKET) {
@@ -79,14 +79,14 @@ fn with_heads(stream: &mut [u8], pids: &[u16], mut change: impl FnMut(u64, &mut 
     }
 }
 
-/// Takes the time stamps away, and fills up what they took.
+/// Removes the time stamps, and pads the packet instead.
 fn unstamp(_: u64, head: &mut [u8]) {
     head[7] &= 0x3f;
     let length = usize::from(head[8]);
     head[9..9 + length].fill(0xff);
 }
 
-/// Takes the clock references away.
+/// Removes the clock references.
 fn without_references(mut stream: Vec<u8>) -> Vec<u8> {
     for packet in stream.chunks_mut(PACKET) {
         if packet[3] & 0x20 != 0 && packet[4] > 0 && packet[5] & 0x10 != 0 {
@@ -104,8 +104,8 @@ fn units(stream: &[u8]) -> (Vec<MediaSection>, Vec<Notice>) {
     (sections, notices)
 }
 
-/// Checks that times never go back by more than streams lie apart, that no more than `burst` bytes
-/// have one time, and that they last as long as they should.
+/// Checks that times go back at most as far as streams are apart, that at most `burst` bytes have
+/// one time, and that the times last as long as they should.
 fn assert_paced(sections: &[MediaSection], burst: usize, lasts: (Span, Span)) {
     let mut at: BTreeMap<Time, usize> = BTreeMap::new();
     for section in sections {
@@ -122,10 +122,10 @@ fn assert_paced(sections: &[MediaSection], burst: usize, lasts: (Span, Span)) {
 
 const TEN_SECONDS: (Span, Span) = (Span::from_millis(9_700), Span::from_millis(10_300));
 
-/// What neither time stamps nor clock references tell: none, or ones that stand still, run
-/// backwards, or go to and fro by an hour.
+/// Neither time stamps nor clock references advance: they are missing, stand still, run backwards,
+/// or alternate by an hour.
 #[test]
-fn a_source_without_times_that_go_on_is_refused() {
+fn a_source_without_advancing_times_is_refused() {
     let hour = 3_600 * 90_000;
     type Stamp = Box<dyn Fn(u64) -> Option<u64>>;
     let stamps: [(&str, Stamp); 4] = [
@@ -150,7 +150,7 @@ fn a_source_without_times_that_go_on_is_refused() {
         assert_eq!(at % PACKET as u64, 0);
         let pieces = outcome_of(ReaderConfig::default(), stream.chunks(1_316));
         assert!(pieces == (events.clone(), outcome), "{name}");
-        // All that was read is given, and a shorter stream is not refused.
+        // The earlier output is returned, and a shorter stream is not refused.
         let (sections, _) = part(events);
         assert!(sections.len() > 2 * 400, "{name}: {}", sections.len());
         assert!(
@@ -172,15 +172,15 @@ fn a_source_without_times_that_go_on_is_refused() {
 }
 
 #[test]
-fn clock_references_tell_the_time_where_stamps_are_missing() {
+fn clock_references_set_the_time_if_stamps_are_missing() {
     let good = generated(250, 5_000, |number| Some(90_000 + number * FRAME));
     let mut stream = good.clone();
     with_heads(&mut stream, &[VIDEO, AUDIO], unstamp);
     let (sections, notices) = units(&stream);
     assert_eq!((sections.len(), notices), (500, vec![]));
-    // A quarter of a second has one time, then each reference its own.
+    // A quarter of a second has one time; afterwards each reference has its own.
     assert_paced(&sections, 50_000, TEN_SECONDS);
-    // Of one stream alone, the others tell it.
+    // If only one stream lacks stamps, the others set the time.
     let mut stream = good;
     with_heads(&mut stream, &[AUDIO], unstamp);
     let (sections, notices) = units(&stream);
@@ -188,9 +188,9 @@ fn clock_references_tell_the_time_where_stamps_are_missing() {
     assert_paced(&sections, 12_000, TEN_SECONDS);
 }
 
-/// Half a minute is further than a jump, but for the clock references.
+/// Half a minute would be a jump without the clock references.
 #[test]
-fn times_that_come_back_are_gone_by_again() {
+fn times_that_reappear_are_followed_again() {
     let mut stream = generated(1_000, 1_000, |number| Some(90_000 + number * FRAME));
     with_heads(&mut stream, &[VIDEO, AUDIO], |number, head| {
         if (100..850).contains(&number) {
@@ -215,7 +215,7 @@ fn times_that_come_back_are_gone_by_again() {
 }
 
 #[test]
-fn a_jump_of_an_hour_and_a_wrap_are_gone_over() {
+fn times_continue_over_a_jump_of_an_hour_and_a_wrap() {
     let hour = 3_600 * 90_000;
     for (jumps, stamp) in [
         (
@@ -245,10 +245,10 @@ fn a_jump_of_an_hour_and_a_wrap_are_gone_over() {
     }
 }
 
-/// A picture ends with the beginning of the next one, which never comes where a program ends before
+/// A picture ends with the beginning of the next one, which never arrives if a program ends before
 /// the others.
 #[test]
-fn the_last_picture_of_a_stream_is_given_when_the_others_have_gone_on() {
+fn the_last_picture_of_a_stream_is_returned_while_others_continue() {
     let mut begun = 0;
     let stream: Vec<u8> = generated(100, 1_000, |number| Some(90_000 + number * FRAME))
         .chunks(PACKET)
@@ -302,10 +302,10 @@ fn a_scrambled_program_is_timed_too() {
 }
 
 #[test]
-fn slices_of_a_live_source_go_by_their_arrival() {
+fn slices_of_a_live_source_follow_their_arrival() {
     let mut reader = Reader::new(ReaderConfig::default());
     let mut arrival = Time::from_secs(3);
-    // 1 Mb/s, a quarter of what a file is taken to have.
+    // 1 Mb/s, a quarter of the assumed rate of a file.
     for _ in 0..1_000 {
         reader
             .push_arrived(&[0x11; 1_250], arrival)

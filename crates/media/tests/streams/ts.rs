@@ -1,9 +1,9 @@
-//! A plain reading of the transport stream's syntax (ISO/IEC 13818-1, 2.4.3), apart from the code
-//! under test.
+//! A plain parser of the transport stream's syntax (ISO/IEC 13818-1, 2.4.3), independent of the
+//! tested code.
 
 use std::collections::BTreeMap;
 
-/// What a packet says.
+/// The contents of a packet.
 pub(crate) struct Packet {
     pub(crate) pid: u16,
     pub(crate) begins: bool,
@@ -13,7 +13,7 @@ pub(crate) struct Packet {
     pub(crate) random_access: bool,
     /// In ticks of 27 MHz.
     pub(crate) clock: Option<u64>,
-    /// That of a PES packet that begins, in ticks of 90 kHz.
+    /// The stamp of a PES packet that begins here, in ticks of 90 kHz.
     pub(crate) presentation: Option<u64>,
 }
 
@@ -86,8 +86,8 @@ pub(crate) fn has_optional_header(stream_id: u8) -> bool {
     !WITHOUT_OPTIONAL_HEADER.contains(&stream_id)
 }
 
-/// By how much each time stamp lies behind the last clock reference before it, in ticks of 90 kHz;
-/// how many units have none.
+/// The distance of each time stamp from the last clock reference before it, in ticks of 90 kHz; and
+/// the number of units without one.
 pub(crate) fn leads(stream: &[u8]) -> (Vec<i64>, usize) {
     let (mut leads, mut without, mut clock) = (Vec::new(), 0, None);
     for packet in packets(stream) {
@@ -101,8 +101,8 @@ pub(crate) fn leads(stream: &[u8]) -> (Vec<i64>, usize) {
     (leads, without)
 }
 
-/// By the clock reference at or behind each packet: when it is there, in ticks of 27 MHz, and in
-/// which stretch between jumps of the clock.
+/// The arrival of each packet by the clock reference at or after it, in ticks of 27 MHz, and the
+/// stretch between clock jumps that contains it.
 fn arrivals(packets: &[Packet]) -> Vec<(usize, u64)> {
     let (mut arrivals, mut stretch, mut last) = (Vec::new(), 0, 0);
     for (index, packet) in packets.iter().enumerate() {
@@ -116,9 +116,8 @@ fn arrivals(packets: &[Packet]) -> Vec<(usize, u64)> {
     arrivals
 }
 
-/// Checks what the standard asks of every stream: counters, clock references at most 100 ms apart
-/// and never backwards, tables as often and before each entry point. Returns how often the clock
-/// jumped.
+/// Checks the rules of the standard: counters, clock references at most 100 ms apart and never
+/// backwards, tables as often and before each entry point. Returns the number of clock jumps.
 pub(crate) fn check(stream: &[u8], map_pid: u16, clock_pid: u16) -> usize {
     let packets = packets(stream);
     let arrivals = arrivals(&packets);

@@ -1,4 +1,4 @@
-//! Units that do not lie in PES packets as one would have them.
+//! Units at unusual positions in PES packets.
 
 use comity_media::{FrameType, Header, MediaSection, Notice, Times, TsWriter, Unit, WriterConfig};
 use comity_units::{Span, Time};
@@ -20,7 +20,8 @@ fn of_stream(stream: &[u8], number: u16) -> Vec<MediaSection> {
 }
 
 /// The bytes of these units in PES packets of `size` bytes each, with the time stamp of the first
-/// unit that begins in each, if one does; and whether a unit is the first that begins in one.
+/// unit that begins in each, if one does; and whether each unit is the first one that begins in its
+/// packet.
 fn repacked(tables: &[MediaSection], units: &[MediaSection], size: usize) -> (Vec<u8>, Vec<bool>) {
     let mut writer = TsWriter::new(WriterConfig::default());
     let mut out = Vec::new();
@@ -63,7 +64,7 @@ fn pictures_are_the_same_wherever_pes_packets_begin() {
         ("clip", CLIP),
     ] {
         let (tables, units) = (of_stream(stream, 0), of_stream(stream, 1));
-        // A packet that ends behind the first bytes of the sixth unit, or right before it.
+        // A packet that ends after the first bytes of the sixth unit, or right before it.
         let five: usize = units[..5].iter().map(|section| unit(section).1.len()).sum();
         for size in { SIZES.into_iter() }.chain((0..6).map(|bytes| five + bytes)) {
             let (again, is_first) = repacked(&tables, &units, size);
@@ -81,8 +82,7 @@ fn pictures_are_the_same_wherever_pes_packets_begin() {
                 assert_eq!(seen.times, times, "{what}");
                 assert_eq!(found.needs.is_some(), original.needs.is_some(), "{what}");
                 stamps += u32::from(is_first);
-                // Between two stamps there are pictures every 40 ms; one interval has to be seen
-                // first.
+                // Pictures between two stamps are 40 ms apart, once one interval is known.
                 if is_first || stamps >= 2 {
                     assert_eq!(found.source_time, original.source_time, "{what}");
                 }
@@ -121,7 +121,7 @@ fn frames_of_sound_are_the_same_wherever_pes_packets_begin() {
 }
 
 #[test]
-fn sound_that_is_in_no_frame_stays_as_it_is_and_is_told_once() {
+fn audio_outside_of_frames_stays_whole_and_is_reported_once() {
     let (tables, units) = (of_stream(H264, 0), of_stream(H264, 2));
     let mut writer = TsWriter::new(WriterConfig::default());
     let mut out = Vec::new();
@@ -134,7 +134,7 @@ fn sound_that_is_in_no_frame_stays_as_it_is_and_is_told_once() {
         Header::Unit(unit(&three[0]).0).encode(&mut payload);
         payload.extend(three.iter().flat_map(|section| unit(section).1));
         match index {
-            // Something behind the frames; nothing but that.
+            // Data after the frames, or only such data.
             4 | 6 => payload.extend(rest),
             5 => {
                 payload.clear();
@@ -161,8 +161,8 @@ fn sound_that_is_in_no_frame_stays_as_it_is_and_is_told_once() {
             .iter()
             .all(|section| section.frame == FrameType::Audio)
     );
-    // One that is a PES packet keeps its time stamp; one behind frames has the time at which they
-    // end.
+    // A unit that is a whole PES packet keeps its time stamp; one after frames has the time at
+    // which they end.
     assert_eq!(unit(odd[1].1).0.times, unit(&units[15]).0.times);
     assert_eq!(unit(odd[2].1).0.times, unit(&units[21]).0.times);
 }

@@ -1,4 +1,4 @@
-//! What the reader says of each frame, against what ffprobe says of it (`vectors/make.sh`).
+//! The reader's description of each frame, compared with ffprobe's (`vectors/make.sh`).
 
 use comity_media::{FrameType, Header, MediaSection, Notice, Times};
 use comity_units::{Span, Time};
@@ -29,7 +29,7 @@ fn pictures(sections: &[MediaSection]) -> Vec<&MediaSection> {
         .collect()
 }
 
-/// Presentation and decoding time of a unit, and the length of what follows its header.
+/// Presentation and decoding time of a unit, and the length of the data after its header.
 fn unit(section: &MediaSection) -> (u64, u64, u64) {
     let (header, rest) = Header::decode(&section.payload).expect("a payload of the reader");
     let Header::Unit(unit) = header else {
@@ -146,8 +146,8 @@ fn h264_is_read_as_ffprobe_reads_it() {
         include_str!("../vectors/h264.csv"),
         include_str!("../vectors/h264.packets.csv"),
     );
-    // x264 with three B pictures makes the middle one a reference: half as many as the others, but
-    // where a closed group ends early.
+    // x264 with three B pictures uses the middle one as a reference: half as many as the others,
+    // except if a closed group ends early.
     let count = |frame| {
         sections
             .iter()
@@ -191,7 +191,7 @@ fn h264_is_read_as_ffprobe_reads_it() {
         .map(|section| section.importance.0)
         .collect();
     assert_eq!(importance, [200, 189, 60, 20, 20, 188, 60, 20, 20]);
-    // Audio: 96 frames of 1024 samples at 48 kHz in 2 s and the encoder's own delay.
+    // Audio: 96 frames of 1024 samples at 48 kHz in 2 s, minus the encoder's own delay.
     assert!((93..=96).contains(&count(FrameType::Audio)));
     assert!(
         sections
@@ -207,7 +207,7 @@ fn h265_is_read_as_ffprobe_reads_it() {
         include_str!("../vectors/h265.csv"),
         include_str!("../vectors/h265.packets.csv"),
     );
-    // Open groups: the second clean random access picture has leading pictures that need it.
+    // Open groups: the second clean random access picture has leading pictures that depend on it.
     let pictures = pictures(&sections);
     let entry = pictures
         .iter()
@@ -247,7 +247,7 @@ fn mpeg2_is_read_as_ffprobe_reads_it() {
 fn an_elementary_stream_is_read_as_ffprobe_reads_it() {
     let (sections, notices) = read(MPEG1);
     assert_eq!(notices, []);
-    // ffprobe lists the frames as they are presented, with their place in the file.
+    // ffprobe lists the frames in presentation order, with their position in the file.
     let mut expected: Vec<_> = rows(include_str!("../vectors/mpeg1.csv"))
         .map(|row| (row[2].parse::<u64>().expect("a number"), row[0]))
         .collect();
@@ -274,8 +274,8 @@ fn an_elementary_stream_is_read_as_ffprobe_reads_it() {
     for section in &sections {
         assert_eq!(section.source_time, Time::from_millis(40 * section.number));
         if section.frame == B {
-            // The later of its references: the I or P picture before it in the file that is shown
-            // after it.
+            // The later of its references: the I or P picture before it in the file and shown after
+            // it.
             let at = shown
                 .iter()
                 .position(|&coded| coded == section.number)
@@ -291,7 +291,7 @@ fn an_elementary_stream_is_read_as_ffprobe_reads_it() {
 }
 
 #[test]
-fn the_clip_is_what_it_is_meant_to_be() {
+fn the_clip_has_its_expected_properties() {
     let (sections, notices) = read(CLIP);
     assert_eq!(notices, []);
     let pictures = pictures(&sections);

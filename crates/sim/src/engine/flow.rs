@@ -434,8 +434,8 @@ impl TcpFlow {
             let sum = statistics.rtt_sum.saturating_sub(sum);
             report.mean_rtt_s = Some(sum.as_secs_f64() / samples as f64);
         }
-        report.window_bytes = Some(connection.congestion_window());
-        report.mean_window_bytes = mean_window;
+        report.cwnd_bytes = Some(connection.congestion_window());
+        report.mean_cwnd_bytes = mean_window;
         report.ssthresh_bytes = ssthresh(connection);
         report.capacity_bps = capacity_bps(connection);
         if let TcpWorkload::Bucket(source) = &mut self.workload {

@@ -83,7 +83,7 @@ struct Counts {
     /// the queue's length.
     queue_integral: u64,
     /// The waits of those that had to wait.
-    wait: Distribution,
+    queueing_delay: Distribution,
     dropped_full: u64,
     dropped_early: u64,
     lost: u64,
@@ -139,14 +139,14 @@ impl Counts {
         if offered_at < watch.warmup {
             self.before_warmup += 1;
         } else if start > offered_at {
-            self.record_wait(start.saturating_since(offered_at));
+            self.record_queueing_delay(start.saturating_since(offered_at));
         }
     }
 
     /// Apart from the rest, so that a packet that need not wait does not pay for it.
     #[inline(never)]
-    fn record_wait(&mut self, wait: Span) {
-        self.wait.record(wait);
+    fn record_queueing_delay(&mut self, delay: Span) {
+        self.queueing_delay.record(delay);
     }
 
     /// Packets that the link took on their way.
@@ -238,7 +238,7 @@ impl LinkState {
         counts.carried_bytes += u64::from(wire);
         counts.queue_integral += departure.saturating_since(offered_at).as_nanos();
         if start > offered_at {
-            counts.record_wait(start.saturating_since(offered_at));
+            counts.record_queueing_delay(start.saturating_since(offered_at));
         }
     }
 
@@ -346,7 +346,7 @@ impl LinkState {
             OnTheWire::Ordered { .. } => 0,
             OnTheWire::Unordered(heap) => heap.capacity() * size_of::<(Time, u64, Slot)>(),
         };
-        size_of::<Self>() + wire + self.counts.wait.memory()
+        size_of::<Self>() + wire + self.counts.queueing_delay.memory()
     }
 
     /// The report of a link over a watched interval of `watched` length.
@@ -372,7 +372,7 @@ impl LinkState {
                 metrics::utilisation(Bytes::new(counts.carried_bytes), rate, watched).ok()
             }),
             mean_queue_packets: per_second(counts.queue_integral as f64 / 1e9),
-            wait: counts.wait.summary_with_zeros(
+            queueing_delay: counts.queueing_delay.summary_with_zeros(
                 counts.offered - counts.refused - counts.before_warmup - counts.held,
             ),
         }

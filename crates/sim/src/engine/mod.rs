@@ -96,7 +96,7 @@ pub fn run_observed<O: Observer>(
     observer: &mut O,
 ) -> Result<RunReport, NetworkError> {
     let mut engine = Engine::build(network, seed, options, observer)?;
-    engine.play();
+    engine.run();
     Ok(engine.finish(network, seed))
 }
 
@@ -132,7 +132,7 @@ struct Engine<'o, O> {
 }
 
 impl<O: Observer> Engine<'_, O> {
-    fn play(&mut self) {
+    fn run(&mut self) {
         loop {
             let event = self.queue.begin();
             let (now, source) = (event.time(), event.source());

@@ -9,7 +9,7 @@ use super::route::Router;
 use crate::network::{FlowSpec, Network, NetworkError, TransportSpec, Workload};
 
 /// Whether every queue has room for the packets over it: for full packets on their way to the
-/// destination, and for plain acknowledgements on their way back.
+/// destination, and for plain acknowledgements in the reverse direction.
 ///
 /// Routes are looked for only where a queue is smaller than the largest packet of all.
 pub(super) fn check(network: &Network) -> Result<(), NetworkError> {

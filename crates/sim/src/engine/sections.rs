@@ -237,7 +237,7 @@ impl SectionFlow {
         report.fast_retransmits = sent.loss_events;
         report.srtt_s = path.srtt.map(Span::as_secs_f64);
         report.min_rtt_s = path.min_rtt.map(Span::as_secs_f64);
-        report.window_bytes = (path.window != Bytes::MAX).then(|| path.window.get());
+        report.cwnd_bytes = (path.window != Bytes::MAX).then(|| path.window.get());
         report.ssthresh_bytes = path.ssthresh.map(Bytes::get);
         report.capacity_bps = self.source.connection.capacity().map(Rate::as_bps);
         let mut sections = self.ledger.report();

@@ -14,11 +14,11 @@ use crate::report::{
 /// Some runs, with the axes that they are points of.
 pub(super) struct Things<'a> {
     axes: Vec<Axis<'a>>,
-    pub(super) runs: Vec<Played<'a>>,
+    pub(super) runs: Vec<NumberedRun<'a>>,
 }
 
 /// A run under its number.
-pub(super) struct Played<'a> {
+pub(super) struct NumberedRun<'a> {
     pub(super) number: u64,
     axes: &'a [(String, AxisValue)],
     pub(super) seed: Seed,
@@ -42,7 +42,7 @@ enum Kind {
 
 /// One thing of one run; `of` is the thing.
 pub(super) struct Row<'a, T> {
-    pub(super) run: &'a Played<'a>,
+    pub(super) run: &'a NumberedRun<'a>,
     pub(super) index: u64,
     pub(super) of: &'a T,
 }
@@ -69,7 +69,7 @@ impl<'a> Things<'a> {
     pub(super) fn of(report: &'a RunReport) -> Self {
         Self {
             axes: Vec::new(),
-            runs: vec![Played {
+            runs: vec![NumberedRun {
                 number: 0,
                 axes: &[],
                 seed: report.seed,
@@ -85,7 +85,7 @@ impl<'a> Things<'a> {
     pub(super) fn new(
         runs: impl Iterator<Item = (usize, &'a CompletedRun)> + Clone,
     ) -> Result<Self, WriteError> {
-        let played = |(number, run): (usize, &'a CompletedRun)| Played {
+        let numbered = |(number, run): (usize, &'a CompletedRun)| NumberedRun {
             number: number as u64,
             axes: &run.axes,
             seed: run.seed,
@@ -93,7 +93,7 @@ impl<'a> Things<'a> {
         };
         Ok(Self {
             axes: axes(runs.clone().map(|(_, run)| run))?,
-            runs: runs.map(played).collect(),
+            runs: runs.map(numbered).collect(),
         })
     }
 
@@ -144,8 +144,8 @@ impl<'a> Things<'a> {
             .maybe_number("srtt_s", |row| row.of.srtt_s)
             .maybe_number("mean_rtt_s", |row| row.of.mean_rtt_s)
             .maybe_number("min_rtt_s", |row| row.of.min_rtt_s)
-            .maybe_unsigned("window_bytes", |row| row.of.window_bytes)
-            .maybe_number("mean_window_bytes", |row| row.of.mean_window_bytes)
+            .maybe_unsigned("cwnd_bytes", |row| row.of.cwnd_bytes)
+            .maybe_number("mean_cwnd_bytes", |row| row.of.mean_cwnd_bytes)
             .maybe_unsigned("ssthresh_bytes", |row| {
                 row.of.ssthresh_bytes.filter(is_limited)
             })
@@ -197,7 +197,7 @@ impl<'a> Things<'a> {
             .unsigned("carried_bytes", |row| row.of.carried_bytes)
             .maybe_number("utilisation", |row| row.of.utilisation)
             .number("mean_queue_packets", |row| row.of.mean_queue_packets)
-            .summary("wait", |row| row.of.wait);
+            .summary("queueing_delay", |row| row.of.queueing_delay);
         let rows = self.runs.iter().flat_map(|run| {
             (0..)
                 .zip(&run.report.links)
@@ -219,7 +219,7 @@ impl<'a> Things<'a> {
             .maybe_unsigned("retransmitted_packets", |bin| {
                 bin.value(&bin.of.retransmitted_packets)
             })
-            .maybe_unsigned("window_bytes", |bin| bin.value(&bin.of.window_bytes))
+            .maybe_unsigned("cwnd_bytes", |bin| bin.value(&bin.of.cwnd_bytes))
             .maybe_unsigned("ssthresh_bytes", |bin| {
                 bin.value(&bin.of.ssthresh_bytes).filter(is_limited)
             })
@@ -229,7 +229,7 @@ impl<'a> Things<'a> {
                 of.delivered_bytes.len(),
                 of.sent_packets.len(),
                 of.retransmitted_packets.len(),
-                of.window_bytes.len(),
+                of.cwnd_bytes.len(),
                 of.ssthresh_bytes.len(),
                 of.srtt_ns.len(),
             ]
@@ -299,7 +299,7 @@ impl<'a> Things<'a> {
     pub(super) fn with_axes<'s, R: 's>(
         &'s self,
         columns: Columns<'s, R>,
-        run: fn(&R) -> &'s Played<'s>,
+        run: fn(&R) -> &'s NumberedRun<'s>,
     ) -> Columns<'s, R> {
         self.axes
             .iter()

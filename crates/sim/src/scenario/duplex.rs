@@ -25,11 +25,11 @@ pub struct Setting {
 }
 
 /// Reads both ways of a link: the keys that a link has in a scenario, at the top of the text, with
-/// the way back in `[reverse]`.
+/// the reverse direction in `[reverse]`.
 ///
 /// Differs from a link in a scenario in: 1. a link without `rate` and `trace` is unlimited, and one
-/// without `delay` has none. 2. `settings` for the way forth leave the way back as the text has
-/// it. 3. a setting for `rate` replaces a `trace`, and the other way round.
+/// without `delay` has none. 2. `settings` for the forward direction leave the reverse direction as
+/// the text has it. 3. a setting for `rate` replaces a `trace`, and the other way round.
 ///
 /// # Errors
 /// Everything that is wrong with the text and the settings.
@@ -45,10 +45,10 @@ pub struct Setting {
 ///     path: "reverse.rate".into(),
 ///     value: "100Mbps".into(),
 /// };
-/// let (forth, back) = read_duplex("path.toml", text, &NoFiles, &[faster])?;
-/// assert_eq!(forth.rate, RateProfile::Constant(Rate::from_mbps(8)));
-/// assert_eq!(back.rate, RateProfile::Constant(Rate::from_mbps(100)));
-/// assert_eq!(back.queue, forth.queue);
+/// let (forward, reverse) = read_duplex("path.toml", text, &NoFiles, &[faster])?;
+/// assert_eq!(forward.rate, RateProfile::Constant(Rate::from_mbps(8)));
+/// assert_eq!(reverse.rate, RateProfile::Constant(Rate::from_mbps(100)));
+/// assert_eq!(reverse.queue, forward.queue);
 /// # Ok::<(), comity_sim::scenario::Problems>(())
 /// ```
 pub fn read_duplex(
@@ -193,21 +193,21 @@ mod tests {
 
     #[test]
     fn settings_for_one_way_leave_the_other() {
-        let (forth, back) = read(
+        let (forward, reverse) = read(
             "rate = '8Mbps'\ndelay = '20ms'\nqueue = 60\njitter = '1ms'",
             &[setting("rate", "1Mbps"), setting("reverse.delay", "7ms")],
         );
-        assert_eq!(forth.rate, RateProfile::Constant(Rate::from_mbps(1)));
+        assert_eq!(forward.rate, RateProfile::Constant(Rate::from_mbps(1)));
         let expected = LinkConfig {
             queue: Queue::DropTail(Limit::Packets(60)),
             ..LinkConfig::new(Rate::from_mbps(8), Span::from_millis(7))
         };
-        assert_eq!(back, expected, "and the jitter is never taken over");
+        assert_eq!(reverse, expected, "and the jitter is never taken over");
     }
 
     #[test]
     fn rates_replace_traces_and_lists_are_toml() {
-        let (forth, _) = read(
+        let (forward, _) = read(
             "trace = 'never-read.trace'",
             &[
                 setting("rate", "unlimited"),
@@ -215,12 +215,12 @@ mod tests {
                 setting("losses", "[{ model = 'bernoulli', probability = 0.01 }]"),
             ],
         );
-        assert_eq!(forth.rate, RateProfile::Unlimited);
+        assert_eq!(forward.rate, RateProfile::Unlimited);
         let loss = Loss {
             model: LossModel::Bernoulli(0.01),
             place: LossPlace::AfterTransmission,
         };
-        assert_eq!(forth.losses, [loss]);
+        assert_eq!(forward.losses, [loss]);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Playing the runs of a scenario, several at a time.
+//! Runs the runs of a scenario, several at a time.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
@@ -58,12 +58,12 @@ impl std::fmt::Display for Interrupted {
 
 impl std::error::Error for Interrupted {}
 
-/// Runs one run, with values over time where its settings ask for them: the `run` of
+/// Runs one run, with values over time where its settings ask for them: the `simulate` of
 /// [`execute()`].
 ///
 /// # Errors
 /// What the engine says about the network. A scenario that reads describes one that can be run.
-pub fn play(
+pub fn run(
     network: &Network,
     run: &Run,
     settings: &RunSettings,
@@ -81,10 +81,10 @@ pub fn play(
     Ok(report)
 }
 
-/// Runs `runs` of `scenario` with `run` and hands each outcome to `on_outcome`, in the order of
-/// `runs` whatever the number of threads.
+/// Runs `runs` of `scenario` with `simulate` and hands each outcome to `on_outcome`, in the order
+/// of `runs` whatever the number of threads.
 ///
-/// `run` is called on several threads; [`run()`] is the one that simulates. `on_finished` is
+/// `simulate` is called on several threads; [`run()`] is the one that simulates. `on_finished` is
 /// called after every run, in the order in which they end, with how many have; `on_outcome` and
 /// `on_finished` are called on the caller's thread. Each network is made when its turn comes and
 /// dropped after it.
@@ -93,12 +93,12 @@ pub fn play(
 /// [`Interrupted`] when `execution.cancel` was set before all runs were run.
 ///
 /// # Panics
-/// When `run` does, on the caller's thread.
+/// When `simulate` does, on the caller's thread.
 pub fn execute<'r, R: Send, E: Send>(
     scenario: &Scenario,
     runs: &'r [Run],
     execution: &Execution<'_>,
-    play: impl Fn(&Network, &Run, &RunSettings) -> Result<R, E> + Sync,
+    simulate: impl Fn(&Network, &Run, &RunSettings) -> Result<R, E> + Sync,
     mut on_finished: impl FnMut(usize),
     mut on_outcome: impl FnMut(Outcome<'r, R, E>),
 ) -> Result<(), Interrupted> {
@@ -115,7 +115,7 @@ pub fn execute<'r, R: Send, E: Send>(
     let work = |index: usize, sender: &mpsc::Sender<(usize, Option<Result<R, E>>)>| {
         let report = runs.get(index).filter(|_| !cancelled()).map(|run| {
             let (network, settings) = scenario.prepare(run);
-            play(&network, run, &settings)
+            simulate(&network, run, &settings)
         });
         // The receiver is gone only when the caller's thread panicked.
         let _ = sender.send((index, report));
@@ -229,7 +229,7 @@ mod tests {
     }
 
     /// A stand-in for the engine whose result depends on everything that a run is made of.
-    fn play(network: &Network, run: &Run, _: &RunSettings) -> Result<u64, String> {
+    fn checked(network: &Network, run: &Run, _: &RunSettings) -> Result<u64, String> {
         if run.seed.get() == 3 {
             return Err("three".into());
         }
@@ -252,7 +252,7 @@ mod tests {
             &scenario,
             &runs,
             &execution,
-            play,
+            checked,
             |done| finished.push(done),
             |outcome| outcomes.push((outcome.run.number, outcome.report)),
         )
@@ -303,7 +303,7 @@ mod tests {
                 if run.number == 6 {
                     cancel.store(true, Ordering::Relaxed);
                 }
-                play(network, run, settings)
+                checked(network, run, settings)
             },
             |_| {},
             |outcome| numbers.push(outcome.run.number),

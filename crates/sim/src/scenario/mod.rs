@@ -6,8 +6,8 @@
 //! [`Scenario::prepare`] gives the network of one, and [`execute()`] runs them all.
 //!
 //! The tables of the file are declared once, in `tables`: reading, checking, the paths of sweeps,
-//! the reference in `docs/scenario.md` and the JSON Schema ([`mod@reference`]) are made from the
-//! same lines.
+//! the reference in `docs/reference/scenario.md` and the JSON Schema ([`mod@reference`]) are made
+//! from the same lines.
 //!
 //! ```
 //! use comity_sim::scenario::{NoFiles, Reading, Scenario};
@@ -26,10 +26,10 @@
 //!     [[flow]]
 //!     group = "tcp"
 //!     count = 2
-//!     window = 10
+//!     rwnd = 10
 //!
 //!     [[sweep]]
-//!     parameter = "flow.tcp.window"
+//!     parameter = "flow.tcp.rwnd"
 //!     values = [5, 10]
 //! "#;
 //! let scenario = Scenario::parse("two.toml", text, NoFiles, &Reading::default())?;
@@ -37,9 +37,9 @@
 //! let (network, _) = scenario.prepare(&scenario.runs()[0]);
 //! assert_eq!(network.flows[1].name, "tcp-1");
 //!
-//! let mistake = text.replace("window = 10", "windw = 10");
+//! let mistake = text.replace("rwnd = 10", "rwdn = 10");
 //! let problems = Scenario::parse("two.toml", &mistake, NoFiles, &Reading::default()).unwrap_err();
-//! assert!(problems.to_string().contains("did you mean `window`?"));
+//! assert!(problems.to_string().contains("did you mean `rwnd`?"));
 //! # Ok::<(), comity_sim::scenario::Problems>(())
 //! ```
 
@@ -69,7 +69,7 @@ use rayon::prelude::*;
 
 pub use build::{Limits, linux_parameters};
 pub use duplex::{Setting, read_duplex};
-pub use execute::{Execution, Interrupted, Outcome, execute, play};
+pub use execute::{Execution, Interrupted, Outcome, execute, run};
 pub use problem::{Problem, ProblemKind, Problems, RangeFault, Unfit};
 pub use schema::{Files, Folder, NoFiles};
 pub use settings::RunSettings;

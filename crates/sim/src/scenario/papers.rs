@@ -56,7 +56,7 @@ pub const APPLICATIONS: &[Application] = &[
     },
     Application {
         name: "vreal",
-        summary: "VREAL: 1 Mb/s is played, in reads of 5 KB every 40 ms, or of 12.5 KB every 100 ms; what counts is the \
+        summary: "VREAL: 1 Mb/s is read, in pieces of 5 KB every 40 ms, or of 12.5 KB every 100 ms; what counts is the \
                   share of reads that find their data.",
         source: "Zhang and Tsaoussidis, TCP-Real, NOSSDAV 2001, sections 3 and 4.2",
         keys: &[

@@ -6,11 +6,12 @@ use super::document::{Entry, Node, Value};
 use super::parameters;
 use super::problem::ProblemKind;
 use super::schema::{FieldDoc, Shape, TableDoc, item_label};
+use crate::report::is_within;
 
 /// Puts `value` where `path` leads, making the tables on the way where they are not written.
 ///
-/// An item of a list is meant by its `name`, its `group` or its number from 0, and by `*` every
-/// item is.
+/// `name`, `group` or number from 0 choose an item of a list, `*` chooses all of them, and `net`
+/// chooses the groups `net+long` and `net+short`, which results count together under that name.
 ///
 /// # Errors
 /// When the schema has no such key, or the list no such item.
@@ -91,8 +92,14 @@ fn put(
         }
         (Some(Shape::List(item)), Value::List(items)) => {
             let mut found = false;
+            let mut by_number = items.iter().enumerate();
+            let is_one = by_number.any(|(index, node)| is_called(node, index, part));
             for (index, node) in items.iter_mut().enumerate() {
-                if *part == "*" || is_called(node, index, part) {
+                let is_chosen = match is_one {
+                    true => is_called(node, index, part),
+                    false => *part == "*" || is_counted_in(node, part),
+                };
+                if is_chosen {
                     found = true;
                     put(node, item, rest, &here, value)?;
                 }
@@ -178,6 +185,12 @@ fn is_called(item: &Node, index: usize, part: &str) -> bool {
             .any(|key| item.get(key).and_then(Node::text) == Some(part))
 }
 
+/// Whether results count the flows of an item in the group called `part`.
+fn is_counted_in(item: &Node, part: &str) -> bool {
+    let group = item.get("group").and_then(Node::text);
+    group.is_some_and(|group| is_within(group, part))
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::document::parse;
@@ -217,11 +230,11 @@ mod tests {
         };
         let shape = Nested::<ScenarioFile>::KIND.shape();
         for (path, expected) in [
-            ("flow.tcp.window", r#"{ group = "tcp", window = 7 }"#),
-            ("flow.0.window", r#"{ group = "tcp", window = 7 }"#),
+            ("flow.tcp.rwnd", r#"{ group = "tcp", rwnd = 7 }"#),
+            ("flow.0.rwnd", r#"{ group = "tcp", rwnd = 7 }"#),
             (
-                "flow.tcp.rtt.tick",
-                r#"{ group = "tcp", window = 7, rtt = { tick = 7 } }"#,
+                "flow.tcp.rto.tick",
+                r#"{ group = "tcp", rwnd = 7, rto = { tick = 7 } }"#,
             ),
         ] {
             assign(&mut root, &shape, path, &value).unwrap();
@@ -238,24 +251,43 @@ mod tests {
     }
 
     #[test]
+    fn groups_that_count_together_are_set_together() {
+        let text = r#"flow = [{ group = "net+a" }, { group = "net+b" }, { group = "netting" }]"#;
+        let mut root = parse(&mut Sources::default(), "x", text).unwrap();
+        let value = Node {
+            place: root.place,
+            value: Value::Integer(7),
+        };
+        let shape = Nested::<ScenarioFile>::KIND.shape();
+        let counts = |root: &Node| -> Vec<bool> {
+            let flows = root.get("flow").unwrap().items().unwrap();
+            flows
+                .iter()
+                .map(|flow| flow.get("count").is_some())
+                .collect()
+        };
+        assign(&mut root, &shape, "flow.net+b.count", &value).unwrap();
+        assert_eq!(counts(&root), [false, true, false]);
+        assign(&mut root, &shape, "flow.net.count", &value).unwrap();
+        assert_eq!(counts(&root), [true, true, false]);
+    }
+
+    #[test]
     fn paths_that_lead_nowhere_say_where_they_could() {
-        let Err(ProblemKind::UnknownPath { part, nearest, .. }) = assigned("flow.tcp.windw") else {
+        let Err(ProblemKind::UnknownPath { part, nearest, .. }) = assigned("flow.tcp.rwdn") else {
             panic!("the path leads nowhere")
         };
-        assert_eq!(
-            (part.as_str(), nearest.as_deref()),
-            ("windw", Some("window"))
-        );
-        let Err(ProblemKind::UnknownPath { known, .. }) = assigned("flow.sctp.window") else {
+        assert_eq!((part.as_str(), nearest.as_deref()), ("rwdn", Some("rwnd")));
+        let Err(ProblemKind::UnknownPath { known, .. }) = assigned("flow.sctp.rwnd") else {
             panic!("there is no such group")
         };
         assert_eq!(known, ["tcp", "udp"]);
         assert!(
             matches!(
-                assigned("flow.udp.window"),
+                assigned("flow.udp.rwnd"),
                 Err(ProblemKind::UnknownPath { .. })
             ),
-            "datagrams have no window"
+            "datagrams have no receive buffer"
         );
         assert!(matches!(
             assigned("topology.bottleneck.queue.limit"),

@@ -18,11 +18,11 @@ use crate::network::{FlowError, NetworkError};
 pub struct Problem {
     /// Where it stands; `None` when it is about the whole file.
     pub place: Option<Place>,
-    /// The keys that lead there, such as `flow.tcp.window`.
+    /// The keys that lead there, such as `flow.tcp.rwnd`.
     pub path: String,
     /// What is wrong.
     pub kind: ProblemKind,
-    /// The point of the sweep that it was first met at, such as `flow.tcp.window = 20`.
+    /// The point of the sweep that it was first met at, such as `flow.tcp.rwnd = 20`.
     pub point: Option<String>,
 }
 
@@ -460,7 +460,11 @@ impl Problem {
             ProblemKind::Controller { error } => format!("`{path}`: {error}"),
             ProblemKind::Link { error } => format!("`{path}`: {error}"),
             ProblemKind::UnknownPath { part, .. } => {
-                format!("`{path}` leads nowhere: `{part}` is not known")
+                if path == part {
+                    format!("no such key: `{path}`")
+                } else {
+                    format!("no such key: `{path}`, because of `{part}`")
+                }
             }
             ProblemKind::PathIntoValue { part, value } => {
                 format!("`{path}` goes into `{part}`, which is the plain value {value}")
@@ -529,12 +533,16 @@ impl Problem {
         let mut notes = Vec::new();
         match &self.kind {
             ProblemKind::UnknownKey {
-                known, elsewhere, ..
+                known,
+                nearest,
+                elsewhere,
             } => {
                 if let Some((tag, value)) = elsewhere {
                     notes.push(format!("it is a key of {tag} = \"{value}\""));
                 }
-                notes.push(format!("known keys here: {}", known.join(", ")));
+                if nearest.is_none() {
+                    notes.push(format!("known keys here: {}", known.join(", ")));
+                }
             }
             ProblemKind::Missing { expected } => notes.push(format!("expected {expected}")),
             ProblemKind::UnknownChoice {

@@ -16,14 +16,30 @@ use super::tables::flow::PRESETS;
 pub fn markdown() -> String {
     let mut page = tables(INTRODUCTION, &ScenarioFile::describe());
     page.push_str(&applications());
-    page
+    wrapped(&page)
+}
+
+/// Paragraphs and items at 100 columns; headings and tables as they are.
+fn wrapped(page: &str) -> String {
+    let block = |block: &str| {
+        let hanging = if block.starts_with("- ") { "  " } else { "" };
+        let options = textwrap::Options::new(100)
+            .subsequent_indent(hanging)
+            .word_splitter(textwrap::WordSplitter::NoHyphenation);
+        match block.starts_with(['|', '#']) {
+            true => block.to_owned(),
+            false => textwrap::fill(&block.trim_end().replace('\n', " "), options),
+        }
+    };
+    let blocks: Vec<String> = page.trim_end().split("\n\n").map(block).collect();
+    blocks.join("\n\n") + "\n"
 }
 
 /// The applications of the papers.
 fn applications() -> String {
     let mut text = String::from(
-        "\n## Applications of the papers\n\nWhat a `[[flow]]` has to be an application that one of the papers tells of; \
-         `comity list NAME` tells of each with all of its parameters.\n\n\
+        "\n## Applications of the papers\n\nThe keys that make a `[[flow]]` an application of one of the papers. `comity list NAME`\n\
+         prints each with all of its parameters.\n\n\
          | name | what it is | source | keys |\n| --- | --- | --- | --- |\n",
     );
     for application in APPLICATIONS {
@@ -64,8 +80,7 @@ pub struct Key {
     pub name: String,
     /// What values it takes.
     pub values: String,
-    /// The value that stands for it when it is left out, or what that means; `None` where it is
-    /// required.
+    /// Its default, or what applies without the key; `None` if the key is required.
     pub default: Option<String>,
     /// What it is.
     pub summary: String,
@@ -152,8 +167,8 @@ fn key(field: &FieldDoc) -> Key {
     }
 }
 
-/// What the preset `name` of TCP sets: keys of a flow and their values; those of the table `rtt`
-/// with `rtt.` before them.
+/// What the preset `name` of TCP sets: keys of a flow and their values; those of the table `rto`
+/// with `rto.` before them.
 ///
 /// `None` where there is no such preset.
 pub fn preset(name: &str) -> Option<Vec<(&'static str, String)>> {
@@ -201,21 +216,22 @@ const INTRODUCTION: &str = "\
 # Scenario files
 
 Generated from the tables in `crates/sim/src/scenario/tables`;
-`COMITY_UPDATE=1 cargo test -p comity-sim --test scenario_reference` writes it anew, and
+`COMITY_UPDATE=1 cargo test -p comity-sim --test it scenario_reference` writes it anew, and
 `comity sim schema` prints it.
 
-A scenario is a TOML file. Every quantity has its unit in the value: durations such as `\"40ms\"` (`ns`,
-`us`, `ms`, `s`, `min`, `h`), rates in bits per second such as `\"1.5Mbps\"` (`bps`, `kbps`, `Mbps`, `Gbps`),
-amounts of data such as `\"1500B\"` (`B`, `kB`, `MB`, `GB` and `KiB`, `MiB`, `GiB`). Windows and queues also
-take packets: `10` or `\"10 packets\"`. An unknown key is an error.
+A scenario is a TOML file. Every quantity has its unit in the value: durations such as `\"40ms\"`
+(`ns`, `us`, `ms`, `s`, `min`, `h`), rates in bits per second such as `\"1.5Mbps\"` (`bps`, `kbps`,
+`Mbps`, `Gbps`), amounts of data such as `\"1500B\"` (`B`, `kB`, `MB`, `GB` and `KiB`, `MiB`, `GiB`).
+Windows and queues also take packets: `10` or `\"10 packets\"`. An unknown key is an error.
 
-Paths of keys, in sweeps and in `comity sim run --set`, join keys with dots; an item of a list is meant by its
-`name`, its `group` or its number from 0, and `*` means all of them: `flow.tcp.window`,
+Paths of keys, in sweeps and in `comity sim run --set`, join keys with dots; an item of a list is
+meant by its `name`, its `group` or its number from 0, and `*` means all of them: `flow.tcp.rwnd`,
 `topology.bottleneck.queue`, `flow.*.start.spread`.
 
-Nodes and links have names, which `comity sim trace --link` takes. The host of a flow called `tcp-0` is the
-node `tcp-0.source` with the link `tcp-0.source` to its router, and `tcp-0.destination` at the other end; the
-way back of every link has `.reverse` behind the name.
+Nodes and links have names, which `comity sim trace --link` takes. The host of a flow called `tcp-0`
+is the node `tcp-0.source` with the link `tcp-0.source` to its router, and `tcp-0.destination` at
+the other end; the reverse direction of every link has `.reverse` behind the
+name.
 ";
 
 #[derive(Default)]
@@ -245,7 +261,7 @@ impl Page {
         self.fields(table);
         if let Some(variants) = &table.variants {
             let default = match variants.default {
-                Some(default) => format!(", \"{default}\" when it is left out"),
+                Some(default) => format!(", default \"{default}\""),
                 None => ", required".into(),
             };
             self.line(&format!(
@@ -279,7 +295,7 @@ impl Page {
         if table.fields.is_empty() {
             return;
         }
-        self.line("\n| key | value | when left out | what it is |");
+        self.line("\n| key | value | default | what it is |");
         self.line("| --- | --- | --- | --- |");
         for field in &table.fields {
             let presence = match field.presence {

@@ -106,7 +106,7 @@ const COLUMNS: [&str; 16] = [
     "flags",
     "departure_ns",
     "arrival_ns",
-    "window_bytes",
+    "cwnd_bytes",
     "ssthresh_bytes",
     "in_flight_bytes",
     "srtt_ns",
@@ -418,8 +418,8 @@ impl Row<'_> {
         });
         let direction = match self.packet.map(|packet| packet.is_return) {
             None => "",
-            Some(false) => "forth",
-            Some(true) => "back",
+            Some(false) => "forward",
+            Some(true) => "reverse",
         };
         let payload = match segment {
             Some(segment) => Some(segment.payload.into()),

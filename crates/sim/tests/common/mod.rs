@@ -129,8 +129,8 @@ pub fn ns2_tcp(config: Config, recovery: RecoveryConfig, wire: u32, window: u64)
     })
 }
 
-/// Sections as ns-2's agents of a rate send them: each packet is acknowledged, nothing is sent
-/// again, and neither keep-alives nor marks are sent.
+/// Sections as ns-2's rate-based agents send them: each packet is acknowledged, nothing is
+/// retransmitted, and neither keep-alives nor ECN are in use.
 pub fn sections(controller: &str) -> TransportSpec {
     let config = datagram::Config {
         reliability: Reliability::None,
@@ -221,12 +221,11 @@ pub fn packet_spacing(
     builder.network
 }
 
-/// `flows` greedy TCP flows through one 10 Gb/s bottleneck, from and to 100 hosts a side that they
-/// share.
+/// `flows` greedy TCP flows through one 10 Gb/s bottleneck, between 100 shared hosts on each side.
 ///
-/// The hosts are 1 to 50 ms away, so that round trips go from 14 to 210 ms; the bottleneck holds 50
-/// ms. Current TCP: SACK, timestamps, delayed acknowledgements, CUBIC; flows start over the first
-/// fifth of the run.
+/// The hosts are 1 to 50 ms away, so round trips range from 14 to 210 ms; the bottleneck queue
+/// holds 50 ms. Current TCP: SACK, timestamps, delayed acknowledgements, CUBIC; flows start over
+/// the first fifth of the run.
 pub fn crowd(flows: usize, millis: u64) -> Network {
     const HOSTS: usize = 100;
     let mut builder = Builder::new(1, 0);

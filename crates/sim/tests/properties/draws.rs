@@ -1,4 +1,4 @@
-//! Random numbers: each part of a network has its own.
+//! Random numbers: each part of a network has a stream of its own.
 
 use comity_congestion::recovery::RecoveryConfig;
 use comity_link::{Jitter, Limit, LinkConfig, Loss, LossModel, LossPlace};
@@ -8,7 +8,7 @@ use comity_transport::tcp::Config;
 use comity_units::{Bytes, Rate, Seed, Span, Time};
 
 use crate::common;
-use crate::record::Record;
+use crate::properties::record::Record;
 
 /// A datagram flow over a link with `losses`, and TCP flows that share the access but not that
 /// link.
@@ -40,7 +40,7 @@ fn lossy(losses: Vec<Loss>, others: usize) -> Network {
     builder.network
 }
 
-/// Which packets of the probe were lost, by their number.
+/// The losses of the probe, by packet number.
 fn fates(network: &Network, seed: u64) -> Vec<(Time, bool)> {
     let mut record = Record::default();
     run_observed(
@@ -56,7 +56,7 @@ fn fates(network: &Network, seed: u64) -> Vec<(Time, bool)> {
 }
 
 #[test]
-fn a_link_draws_the_same_losses_whoever_else_is_there() {
+fn a_link_draws_the_same_losses_with_any_other_flows() {
     let models = [
         LossModel::Bernoulli(0.1),
         LossModel::GilbertElliott {
@@ -100,7 +100,7 @@ fn every_random_part_of_a_network_follows_the_seed() {
     let base = || lossy(Vec::new(), 2);
     let differs = |name: &str, change: &dyn Fn(&mut Network)| {
         let mut network = base();
-        // Without the randomness of starts and of the Poisson source nothing random is left.
+        // Without random starts and the Poisson source, nothing random remains.
         for flow in &mut network.flows {
             flow.start.spread = Span::ZERO;
         }

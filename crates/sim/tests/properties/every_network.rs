@@ -5,9 +5,9 @@ use comity_sim::{RunOptions, run, run_observed};
 use comity_units::Seed;
 use proptest::prelude::*;
 
-use crate::flows::network;
-use crate::laws::{check_conservation, check_order, result};
-use crate::record::Record;
+use crate::properties::flows::network;
+use crate::properties::laws::{check_conservation, check_order, result};
+use crate::properties::record::Record;
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 250, ..ProptestConfig::default() })]
@@ -24,12 +24,12 @@ proptest! {
     #[test]
     fn computing_ahead_changes_nothing(network in network(), seed in any::<u64>()) {
         let seed = Seed::new(seed);
-        let play = |collapse| {
+        let simulate = |collapse| {
             let mut record = Record::default();
             let report = run_observed(&network, seed, &RunOptions { collapse }, &mut record).unwrap();
             (report, record)
         };
-        let ((in_turn, in_turn_record), (ahead, ahead_record)) = (play(false), play(true));
+        let ((in_turn, in_turn_record), (ahead, ahead_record)) = (simulate(false), simulate(true));
         check_conservation(&network, &ahead, &ahead_record)?;
         check_order(&network, &ahead_record)?;
         for (end, events) in &in_turn_record.ends {
@@ -62,16 +62,16 @@ proptest! {
     fn a_run_is_the_same_on_every_thread(network in network(), seed in any::<u64>()) {
         let seed = Seed::new(seed);
         let alone = run(&network, seed, &RunOptions::default()).unwrap();
-        let play = || run(&network, seed, &RunOptions::default()).unwrap();
+        let simulate = || run(&network, seed, &RunOptions::default()).unwrap();
         std::thread::scope(|scope| {
-            let threads: Vec<_> = (0..4).map(|_| scope.spawn(play)).collect();
+            let threads: Vec<_> = (0..4).map(|_| scope.spawn(simulate)).collect();
             for thread in threads {
                 assert_eq!(thread.join().unwrap(), alone);
             }
         });
     }
 
-    /// Two islands: what happens on one has no part in what happens on the other.
+    /// Two islands: events on one do not affect the other.
     #[test]
     fn a_flow_elsewhere_leaves_every_other_number_alone(here in network(), there in network(), seed in any::<u64>()) {
         let seed = Seed::new(seed);
@@ -79,7 +79,7 @@ proptest! {
         let mut both = here.clone();
         let shift = |node: NodeId| NodeId(node.0 + here.nodes.len() as u32);
         both.nodes.extend(there.nodes.iter().map(|name| format!("there {name}")));
-        // In front of ours, so that every index changes and only the names stay.
+        // In front of the original, so that every index changes and only the names stay.
         let links = there.links.into_iter().map(|link| LinkSpec {
             name: format!("there {}", link.name),
             from: shift(link.from),

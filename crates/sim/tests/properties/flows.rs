@@ -15,7 +15,7 @@ use comity_transport::timeline::{Deliver, DropPolicy, Reliability};
 use comity_units::{Bytes, Rate, Span, Time};
 use proptest::prelude::*;
 
-use crate::paths::link;
+use crate::properties::paths::link;
 
 fn tcp() -> impl Strategy<Value = TransportSpec> {
     let recovery = prop::sample::select(vec!["tahoe", "reno", "newreno", "sack", "rack"]);
@@ -104,7 +104,7 @@ fn timelined() -> impl Strategy<Value = TransportSpec> {
     })
 }
 
-/// Workloads that datagrams and TCP both know.
+/// Workloads that both datagrams and TCP support.
 fn emission() -> impl Strategy<Value = Workload> {
     let kbps = || (50u64..4_000).prop_map(Rate::from_kbps);
     let millis = |range| Strategy::prop_map(range, Span::from_millis);
@@ -226,8 +226,7 @@ fn sections() -> impl Strategy<Value = TransportSpec> {
                     ecn,
                     pace_windows,
                     send_buffer: buffer,
-                    // What the peer has room for bounds what is in flight where a path has neither
-                    // rate nor loss.
+                    // The peer's buffer bounds the data in flight on a path without rate or loss.
                     receive_buffer: 300_000,
                     idle_timeout: Span::from_millis(700),
                     ..datagram::Config::default()
@@ -284,7 +283,7 @@ fn flow() -> impl Strategy<Value = What> {
     ]
 }
 
-/// Up to six nodes on a ring of links both ways, and chords.
+/// Up to six nodes on a ring of links in both directions, and chords.
 pub(crate) fn network() -> impl Strategy<Value = Network> {
     (2usize..7).prop_flat_map(|nodes| {
         let ring = prop::collection::vec(link(), 2 * nodes);

@@ -1,4 +1,4 @@
-//! What is checked of a run.
+//! The checked properties of a run.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use comity_sim::report::{Cost, FlowReport, RunReport, TimelineReport};
 use comity_transport::timeline::{DropPolicy, Reliability};
 use proptest::prelude::*;
 
-use crate::record::Record;
+use crate::properties::record::Record;
 
 fn keeps_order(config: &LinkConfig) -> bool {
     match config.jitter {
@@ -20,7 +20,7 @@ fn keeps_order(config: &LinkConfig) -> bool {
     }
 }
 
-/// What a run gave, without what it cost.
+/// The result of a run, without its cost.
 pub(crate) fn result(mut report: RunReport) -> RunReport {
     report.cost = Cost {
         packet_hops: report.cost.packet_hops,
@@ -89,14 +89,14 @@ pub(crate) fn check_conservation(
     Ok(())
 }
 
-/// The reader's stream is tiled by what came and by gaps, and no section is counted twice.
+/// Arrived data and gaps tile the reader's stream, and no section is counted twice.
 fn check_timeline(
     flow: &FlowReport,
     report: &TimelineReport,
     delivered: u64,
     sent: u64,
 ) -> Result<(), TestCaseError> {
-    // What was discarded behind the last byte sent is a gap of which only a notice tells.
+    // Data discarded after the last sent byte is a gap that only a notice reports.
     let reached = sent.max(delivered + report.gap_bytes);
     prop_assert!(
         reached <= sent + report.discarded_bytes,

@@ -1,8 +1,5 @@
-//! What holds in every network: packets are conserved, links keep order, windows bound what is in
-//! flight, and a run depends on nothing but its network and seed.
-
-#[path = "../common/mod.rs"]
-mod common;
+//! Properties of every network: packets are conserved, links keep order, windows bound the data in
+//! flight, and a run depends only on its network and seed.
 
 mod draws;
 mod every_network;

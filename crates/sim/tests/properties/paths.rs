@@ -24,7 +24,7 @@ fn rate() -> impl Strategy<Value = RateProfile> {
             (at, Rate::from_kbps(kbps))
         };
         let mut steps: Vec<_> = parts.into_iter().map(step).collect();
-        // A link that stops for good would only be dull.
+        // A link that stops for good would test nothing.
         steps.push((Time::from_secs(2), Rate::from_mbps(3)));
         steps.dedup_by_key(|step| step.0);
         RateProfile::Steps(steps)
@@ -154,12 +154,11 @@ fn jitter() -> impl Strategy<Value = Jitter> {
 pub(crate) fn link() -> impl Strategy<Value = LinkConfig> {
     let losses = prop_oneof![3 => Just(Vec::new()), 1 => prop::collection::vec(loss(), 1..3)];
     let duplication = prop_oneof![4 => Just(0.0), 1 => 0.0f64..0.3];
-    // Smaller than what full packets and acknowledgements of some flows have on the wire, or
-    // larger.
+    // Smaller or larger than the wire size of some flows' full packets and acknowledgements.
     let mtu = prop::option::weighted(0.2, (30u64..2_000).prop_map(Bytes::new));
     (rate(), delay(), mtu, queue(), losses, jitter(), duplication).prop_map(
         |(rate, delay, mtu, queue, losses, jitter, duplication)| {
-            // Without a rate no queue forms, which random early detection refuses.
+            // Without a rate no queue builds up, and random early detection refuses that.
             let queue = match (queue, &rate) {
                 (Queue::Red(_), RateProfile::Unlimited) => Queue::DropTail(Limit::Packets(5)),
                 (queue, _) => queue,

@@ -1,28 +1,28 @@
-//! What a run shows to who looks on.
+//! The events of a run for its observers.
 
 use std::collections::BTreeMap;
 
 use comity_sim::{Body, Fate, FlowEvent, FlowEventKind, LinkEvent, Observer};
 use comity_units::Time;
 
-/// When what happened, with the number or sequence number of the packet.
+/// The time and kind of an event, with the number or sequence number of the packet.
 pub(crate) type Happening = (Time, &'static str, u64);
 
-/// When a packet of which flow, in which direction, was offered to a link, and what became of it.
+/// The offer of a packet to a link: time, flow and direction, and its fate.
 pub(crate) type Offer = (Time, (u32, bool), Fate);
 
-/// All that an observer sees, by entity.
+/// All observed events, by entity.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Record {
-    /// For each link: what it was offered.
+    /// The offers to each link.
     pub(crate) links: BTreeMap<u32, Vec<Offer>>,
-    /// For each endpoint: when what happened, with the number or sequence number of the packet.
+    /// The events of each endpoint.
     pub(crate) ends: BTreeMap<(u32, bool), Vec<Happening>>,
-    /// For each flow: packets received at the source.
+    /// For each flow: the packets received at the source.
     pub(crate) returned: BTreeMap<u32, u64>,
-    /// For each flow: the most that its sender had outstanding.
+    /// For each flow: the maximum of outstanding data.
     pub(crate) max_in_flight: BTreeMap<u32, u64>,
-    /// For each flow: how far into its stream it has sent.
+    /// For each flow: how much of its stream was sent.
     pub(crate) sent_up_to: BTreeMap<u32, u64>,
     pub(crate) delivered: BTreeMap<u32, u64>,
 }

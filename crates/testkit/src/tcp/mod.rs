@@ -17,8 +17,9 @@ pub use notation::{NotationError, parse, render};
 pub use pair::{Chaos, Fate, Pair, Path, Record, Side};
 pub use script::Script;
 
-/// Settings for calculations by hand: segments of 100 bytes, a buffer of 10,000, no options, every
-/// segment answered, no limited transmit, the timer of RFC 6298 with a floor of one second.
+/// Settings for calculations by hand: segments of 100 bytes, a buffer of 10,000, no options, an
+/// acknowledgement for every segment, no limited transmit, the timer of RFC 6298 with a floor of
+/// one second.
 pub const PLAIN: Config = Config {
     mss: 100,
     receive_buffer: Bytes::new(10_000),
@@ -44,14 +45,14 @@ pub const PLAIN: Config = Config {
     time_wait: Span::from_secs(60),
 };
 
-/// The same without a handshake: both ends begin established.
+/// The same without a handshake: both ends start established.
 pub const BORN: Config = Config {
     handshake: false,
     ..PLAIN
 };
 
-/// The sender and receiver of the TLTCP paper's examples: packets of one byte, the first of which
-/// has the number 10.
+/// The sender and receiver of the TLTCP paper's examples: packets of one byte, starting with the
+/// number 10.
 pub const TIMELINED: Config = Config {
     mss: 1,
     receive_buffer: Bytes::new(40),
@@ -61,7 +62,7 @@ pub const TIMELINED: Config = Config {
     ..BORN
 };
 
-/// A controller that lets `window` bytes be outstanding, whatever happens.
+/// A controller with a constant window of `window` bytes.
 pub fn fixed(window: u64) -> Box<dyn Controller> {
     Box::new(Fixed::new(
         Bytes::new(1),
@@ -70,20 +71,21 @@ pub fn fixed(window: u64) -> Box<dyn Controller> {
     ))
 }
 
-/// A controller that lets the receiver alone limit the flow and sends as `pacing` says.
+/// A controller without a limit of its own beside the receiver's, which paces as `pacing` requires.
 pub fn paced(pacing: Pacing) -> Box<dyn Controller> {
     Box::new(Fixed::new(Bytes::new(1), Bytes::MAX, pacing))
 }
 
-/// Reno's controller with segments of `mss` bytes: `window` segments at first, avoidance from
-/// `threshold` segments on, one segment per acknowledgement in slow start, exact halves of what is
-/// in flight.
+/// Reno's controller with segments of `mss` bytes: an initial window of `window` segments,
+/// avoidance from `threshold` segments on, one segment per acknowledgement in slow start, exact
+/// halves of the bytes in flight.
 pub fn reno(mss: u32, window: u64, threshold: u64) -> Box<dyn Controller> {
     let mss = Bytes::new(u64::from(mss));
     Box::new(Reno::new(RenoConfig {
         mss,
         initial_window: mss * window,
         initial_ssthresh: mss * threshold,
+        max_window: Bytes::MAX,
         increase: Increase::PerAck,
         decrease_basis: DecreaseBasis::Flight,
         rounding: Rounding::Exact,
@@ -92,12 +94,12 @@ pub fn reno(mss: u32, window: u64, threshold: u64) -> Box<dyn Controller> {
     }))
 }
 
-/// An end that opens.
+/// Creates an end that opens.
 pub fn opener(config: Config, controller: Box<dyn Controller>) -> Connection {
     Connection::connect(Arc::new(config), controller)
 }
 
-/// An end that waits.
+/// Creates an end that listens.
 pub fn listener(config: Config, controller: Box<dyn Controller>) -> Connection {
     Connection::listen(Arc::new(config), controller)
 }

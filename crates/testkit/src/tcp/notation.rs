@@ -30,7 +30,7 @@ const FLAGS: [(char, Flags); 8] = [
     ('.', Flags::ACK),
 ];
 
-/// What is wrong with a line.
+/// The fault of a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NotationError {
     line: String,
@@ -118,7 +118,7 @@ fn render_options(options: &Options) -> String {
 /// The segment of a line.
 ///
 /// # Errors
-/// When the line is not in the notation of this module.
+/// If the line is not in the notation of this module.
 pub fn parse(line: &str) -> Result<Segment, NotationError> {
     let error = |at: &str, expected| NotationError {
         line: line.to_owned(),
@@ -218,7 +218,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_read_back_what_they_print() {
+    fn lines_parse_back_to_the_same_segment() {
         for line in [
             "S 0+0 win 10000 <mss 100 ws 7 sackok ts 1/0>",
             "P. 1+100 ack 1 win 10000 <sack 201-301,401-501>",

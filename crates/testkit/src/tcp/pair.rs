@@ -32,22 +32,22 @@ impl Side {
     }
 }
 
-/// What the path does with one segment.
+/// The path's treatment of one segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
     /// It arrives after the path's delay.
     Arrives,
-    /// It arrives so much later: what was sent after it may overtake it.
+    /// It arrives this much later: later segments may overtake it.
     Late(Span),
     /// It is lost.
     Lost,
-    /// It arrives, and so much later a copy of it does.
+    /// It arrives, and a duplicate of it this much later.
     Twice(Span),
-    /// It arrives without its options, as behind a middlebox that knows none; a SYN keeps them.
+    /// It arrives without its options, as after a middlebox that removes them; a SYN keeps them.
     Stripped,
 }
 
-/// Decides over the segment with this index.
+/// Decides the fate of the segment with this index.
 type Judge = Box<dyn FnMut(u32, &Segment) -> Fate>;
 
 /// A path in one direction.
@@ -74,7 +74,7 @@ impl Path {
         Self::judged_by(delay, |_, _| Fate::Arrives)
     }
 
-    /// A path on which `judge` decides over each segment; segments are counted from 0.
+    /// A path on which `judge` decides the fate of each segment; segments are counted from 0.
     pub fn judged_by(delay: Span, judge: impl FnMut(u32, &Segment) -> Fate + 'static) -> Self {
         Self {
             delay,
@@ -110,8 +110,8 @@ impl Path {
         })
     }
 
-    /// The same path with a transmission time: payload and 40 bytes at `rate`, and room for all
-    /// that waits.
+    /// The same path with a transmission time: payload and 40 bytes at `rate`, and an unlimited
+    /// queue.
     #[must_use]
     pub fn with_rate(self, rate: Rate) -> Self {
         Self {
@@ -120,7 +120,7 @@ impl Path {
         }
     }
 
-    /// When the copies of a segment arrive that leaves at `now`.
+    /// When the transmissions of a segment that leaves at `now` arrive.
     fn arrivals(&mut self, now: Time, segment: &Segment) -> (Fate, Vec<Time>) {
         let fate = (self.judge)(self.judged, segment);
         self.judged += 1;
@@ -139,8 +139,8 @@ impl Path {
     }
 }
 
-/// Disturbances of the first segments of a path, one for each; finite, so that in the end all gets
-/// through.
+/// Disturbances of the first segments of a path, one for each; finite, so everything arrives in the
+/// end.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Chaos(pub Vec<Fate>);
 
@@ -153,7 +153,7 @@ pub struct Record {
     pub from: Side,
     /// The segment.
     pub segment: Segment,
-    /// What became of it.
+    /// Its fate.
     pub fate: Fate,
 }
 
@@ -173,24 +173,24 @@ impl fmt::Display for Record {
     }
 }
 
-/// How far the peer's window was ever offered to an end, read off the wire without the help of its
+/// How far the peer's window was ever offered to an end, parsed from the wire independently of its
 /// code.
 #[derive(Clone, Copy, Debug)]
 struct Offered {
     edge: SeqNo,
-    /// By how many bits the windows on the wire are shifted.
+    /// The shift of windows on the wire in bits.
     scale: u8,
     is_known: bool,
 }
 
-/// Two connections, a path each way, and a clock that jumps from event to event.
+/// Two connections, a path in each direction, and a clock that jumps from event to event.
 ///
-/// While it runs it checks what holds for every transmission whatever the configuration:
-/// * no payload goes beyond the highest window edge that ever reached its sender; of a time-lined
-///   stream, windows do not count what is jumped over, so that its test has to;
-/// * the window edge that an end offers never moves left, but by less than a unit of its scale;
-/// * nothing is acknowledged that was not sent;
-/// * no timer asks to be woken at the same moment again and again.
+/// While it runs, it checks invariants of every transmission with any configuration:
+/// * no payload exceeds the highest window edge that ever reached its sender. In a time-lined
+///   stream, windows exclude jumps, so its test must check this;
+/// * the window edge that an end offers moves left by less than a unit of its scale;
+/// * no unsent data is acknowledged;
+/// * no timer requests a wake-up at the same moment again and again.
 #[derive(Debug)]
 pub struct Pair {
     ends: [Connection; 2],
@@ -198,26 +198,26 @@ pub struct Pair {
     now: Time,
     in_network: BTreeMap<(Time, u64), (Side, Segment)>,
     sent: u64,
-    /// Whether the applications take what arrives, at once.
+    /// Whether the applications read arriving data at once.
     reads: [bool; 2],
-    /// What they took.
+    /// The pieces that they read.
     pieces: [Vec<Piece>; 2],
     offered_to: [Offered; 2],
-    /// The highest edge that each end offered, on the wire.
+    /// The highest edge on the wire of each end.
     offered_by: [Option<SeqNo>; 2],
-    /// The number after the highest that each end sent.
+    /// The number after the highest one that each end sent.
     highest: [Option<SeqNo>; 2],
     records: Vec<Record>,
     on_step: Option<fn(&Connection, &Record)>,
 }
 
-/// So many steps at one moment are taken for a loop.
+/// This many steps at one moment are a loop.
 const MAX_STEPS_AT_ONCE: u32 = 10_000;
 
 impl Pair {
-    /// Two ends, `forward` from `a` to `b` and `back` from `b` to `a`.
+    /// Joins two ends, `forward` from `a` to `b` and `back` from `b` to `a`.
     pub fn new(a: Connection, b: Connection, forward: Path, back: Path) -> Self {
-        // Without a handshake both ends know each other's buffer from the beginning.
+        // Without a handshake, both ends know each other's buffer from the beginning.
         let born = |end: &Connection, other: &Connection| {
             let config = other.config();
             let buffer = config.receive_buffer.get();
@@ -262,8 +262,7 @@ impl Pair {
         &self.ends[side.index()]
     }
 
-    /// Whether the application at `side` takes what arrives at once (as it does by default) or not
-    /// at all.
+    /// Whether the application at `side` reads arriving data at once (the default) or not at all.
     pub fn set_reads(&mut self, side: Side, reads: bool) {
         self.reads[side.index()] = reads;
     }
@@ -273,12 +272,12 @@ impl Pair {
         &self.pieces[side.index()]
     }
 
-    /// Calls `check` after each transmission with the end that sent and what it sent.
+    /// Calls `check` after each transmission with the sending end and the segment.
     pub fn check_each(&mut self, check: fn(&Connection, &Record)) {
         self.on_step = Some(check);
     }
 
-    /// The application at `side` does something, now.
+    /// Lets the application at `side` act now.
     pub fn call<R>(&mut self, side: Side, act: impl FnOnce(&mut Connection) -> R) -> R {
         let result = act(&mut self.ends[side.index()]);
         self.pump(side);
@@ -290,13 +289,13 @@ impl Pair {
         self.arrive(side, segment);
     }
 
-    /// Everything that was sent so far.
+    /// All transmissions so far.
     pub fn records(&self) -> &[Record] {
         &self.records
     }
 
-    /// The payload that `from` sent, as milliseconds and the number of the segment, counted from 1
-    /// in segments of `mss`.
+    /// The payload segments of `from`, as milliseconds and segment number, counted from 1 in
+    /// segments of `mss`.
     pub fn sent_segments(&self, from: Side, mss: u32) -> Vec<(u64, u32)> {
         let first = self.end(from).config().initial_sequence + 1;
         self.records
@@ -309,7 +308,7 @@ impl Pair {
             .collect()
     }
 
-    /// The same in runs that left at one time: `(ms, segments)`.
+    /// The same, grouped by departure time: `(ms, segments)`.
     pub fn flights(&self, from: Side, mss: u32) -> Vec<(u64, Vec<u32>)> {
         let mut flights: Vec<(u64, Vec<u32>)> = Vec::new();
         for (at, segment) in self.sent_segments(from, mss) {
@@ -321,8 +320,8 @@ impl Pair {
         flights
     }
 
-    /// Runs until nothing is under way and no timer is set, or until the next event would lie after
-    /// `until`. Returns whether all is quiet.
+    /// Runs until nothing is in flight and no timer is set, or until the next event would be after
+    /// `until`. Returns whether the pair is idle.
     pub fn drive(&mut self, until: Time) -> bool {
         self.pump(Side::A);
         self.pump(Side::B);
@@ -364,7 +363,7 @@ impl Pair {
         }
     }
 
-    /// The last segments that were sent, one a line.
+    /// The last transmissions, one a line.
     pub fn transcript(&self) -> String {
         let skip = self.records.len().saturating_sub(60);
         self.records
@@ -420,7 +419,7 @@ impl Pair {
         }
     }
 
-    /// Reads the peer's offer off a segment that arrives at `side`.
+    /// Parses the peer's offer from a segment that arrives at `side`.
     fn note_offer_to(&mut self, side: Side, segment: &Segment) {
         let is_syn = segment.flags.contains(Flags::SYN);
         let is_scaled = self.end(side).config().window_scaling;
@@ -460,7 +459,7 @@ impl Pair {
         if segment.flags.contains(Flags::RST) {
             return;
         }
-        // What a jump leads over counts as sent.
+        // Bytes skipped by a jump count as sent.
         let end = match segment.options.seq_update {
             Some(update) => segment.sequence_end().latest(update.expected),
             None => segment.sequence_end(),

@@ -1,5 +1,5 @@
-//! One end of a connection against a script: what is sent to it and what has to come back, and
-//! when.
+//! One end of a connection against a script of segments to it and expected segments from it, with
+//! times.
 
 use std::collections::VecDeque;
 
@@ -8,13 +8,13 @@ use comity_units::Time;
 
 use super::notation::{parse, render};
 
-/// Runs segments to a connection in virtual time and compares what it answers.
+/// Sends segments to a connection in virtual time and compares its segments with the expected ones.
 ///
-/// Times are milliseconds since the epoch, segments lines as [`parse`] reads them. Every call moves
-/// the clock on to its time, lets the timers that are due act on the way, and fails if anything
-/// left the connection that the script did not expect.
+/// Times are milliseconds since the epoch, and segments are lines in the notation of [`parse`].
+/// Every call advances the clock to its time, runs the timers due by then, and fails if the
+/// connection sends an unexpected segment.
 ///
-/// An expected line without `win` matches any window; one without `<…>` must come without options.
+/// An expected line without `win` matches any window; one without `<…>` must have no options.
 #[derive(Debug)]
 pub struct Script {
     connection: Connection,
@@ -23,7 +23,7 @@ pub struct Script {
 }
 
 impl Script {
-    /// A script for `connection`, at time zero.
+    /// Creates a script for `connection`, at time zero.
     pub fn new(connection: Connection) -> Self {
         let mut script = Self {
             connection,
@@ -57,7 +57,7 @@ impl Script {
         self.drain();
     }
 
-    /// The next segment that leaves is this one, and it leaves at `at_ms`.
+    /// Expects this segment next, at `at_ms`.
     #[track_caller]
     pub fn expect(&mut self, at_ms: u64, line: &str) {
         let at = Time::from_millis(at_ms);
@@ -77,14 +77,14 @@ impl Script {
         );
     }
 
-    /// Nothing more leaves up to and with `until_ms`.
+    /// Expects no segment up to and including `until_ms`.
     #[track_caller]
     pub fn expect_nothing(&mut self, until_ms: u64) {
         self.advance(Time::from_millis(until_ms), true);
         self.expect_empty();
     }
 
-    /// Lets the timers act that are due before `to`, or until `to` if `inclusive`.
+    /// Runs the timers due before `to`, or until `to` if `inclusive`.
     #[track_caller]
     fn advance(&mut self, to: Time, inclusive: bool) {
         assert!(

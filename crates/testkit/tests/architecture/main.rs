@@ -1,4 +1,4 @@
-//! The floors of the house import only downward (`docs/architecture.md`).
+//! The floors of the house import only downward (`docs/design/architecture.md`).
 //!
 //! Two checks on what `cargo metadata` says: every arrow between two crates of the workspace is one
 //! that the plan has, and the pure crates reach nothing outside of the workspace but a short list
@@ -6,7 +6,10 @@
 //! business (`scripts/purity.sh`).
 
 mod circles;
+mod links;
 mod nameable;
+mod papers;
+mod programs;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -69,6 +72,10 @@ const PLAN: &[(&str, Imports)] = &[
             "comity-sim",
             "comity",
         ]),
+    ),
+    (
+        "comity-stream",
+        Imports::Only(&["comity-frames", "comity-media", "comity"]),
     ),
     ("comity-capi", Imports::Leaf),
     ("comity-cli", Imports::Leaf),

@@ -1,8 +1,8 @@
 //! Every foreign type in a public signature of the library can be named by its users.
 //!
 //! Looked at are the signatures of `pub fn` and the public fields in `crates/comity/src`, and what
-//! they name of the crates behind the library. Such a name has to be in a `pub use` of the library's root or of one
-//! of its public modules.
+//! they name of the crates behind the library. Such a name has to be in a `pub use` of the
+//! library's root or of one of its public modules.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

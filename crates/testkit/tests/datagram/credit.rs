@@ -1,4 +1,4 @@
-//! What the receiver has room for, and what the sender makes of it.
+//! The receiver's credit, and the sender's use of it.
 
 use comity_testkit::paths::random_path;
 use comity_units::Bytes as Amount;
@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// Everything arrives, however long it takes, and the receiver holds this much of it.
+/// Everything arrives, however long it takes, and the receiver buffers this much of it.
 fn lasting(buffer: u64) -> Config {
     Config {
         reliability: Reliability::Full,
@@ -19,7 +19,7 @@ fn lasting(buffer: u64) -> Config {
     }
 }
 
-/// A section of this stream with this length and deadline, whose bytes say which it is.
+/// A section of this stream with this length and deadline, whose bytes identify it.
 fn piece(stream: u16, number: u64, length: u32, deadline: Time) -> Outgoing<Bytes> {
     Outgoing {
         stream: StreamId(stream),
@@ -28,7 +28,7 @@ fn piece(stream: u16, number: u64, length: u32, deadline: Time) -> Outgoing<Byte
     }
 }
 
-/// Gives the sections away as fast as they are taken, in this order, and waits for the end.
+/// Submits the sections in this order as fast as they are accepted, and waits for the end.
 fn give_all(pair: &mut Pair<Bytes>, sections: Vec<Outgoing<Bytes>>, limit: Span) -> bool {
     let until = pair.now() + limit;
     for section in sections {
@@ -47,7 +47,7 @@ fn give_all(pair: &mut Pair<Bytes>, sections: Vec<Outgoing<Bytes>>, limit: Span)
     pair.run_until_settled(until.saturating_since(pair.now()))
 }
 
-/// The lengths of the sections that were handed over whole, by stream.
+/// The lengths of the completely delivered sections, by stream.
 fn lengths(pair: &Pair<Bytes>, stream: u16) -> Vec<u32> {
     let whole = pair.deliveries[1]
         .iter()
@@ -94,8 +94,8 @@ fn a_buffer_for_one_section_is_enough_for_all() {
     }
 }
 
-/// One section at a time, each of which leaves when the peer has told that the one before is gone:
-/// a round trip and a half each.
+/// One section at a time, each of which leaves when the peer has reported the delivery of the
+/// previous one: a round trip and a half each.
 #[test]
 fn a_section_that_needs_the_whole_buffer_waits_for_a_round_trip() {
     let path = LinkConfig {
@@ -109,7 +109,7 @@ fn a_section_that_needs_the_whole_buffer_waits_for_a_round_trip() {
     assert!(give_all(&mut pair, sections, Span::from_secs(60)));
     assert_eq!(lengths(&pair, 0), [10_000; 20]);
     let (end, _) = pair.deliveries[1][19];
-    // 20 ms there and 20 ms back for each; the pacer of the beginning costs a few more.
+    // 20 ms in each direction for each; initial pacing costs a few more.
     let least = Time::from_millis(20 + 19 * 40);
     let most = Time::from_millis(20 + 19 * 60);
     assert!(least <= end && end <= most, "{end}");
@@ -122,7 +122,7 @@ fn a_section_that_needs_the_whole_buffer_waits_for_a_round_trip() {
 }
 
 #[test]
-fn what_is_longer_than_the_whole_buffer_is_refused_at_once() {
+fn a_section_longer_than_the_buffer_is_refused_at_once() {
     let path = link(Rate::from_mbps(10));
     let mut pair = Pair::new(ends("reno", lasting(10_000)), [&path, &path], Seed::new(1));
     let refused = pair.ends[0].submit(Time::ZERO, piece(0, 0, 10_001, Time::MAX));
@@ -137,10 +137,10 @@ fn what_is_longer_than_the_whole_buffer_is_refused_at_once() {
     assert_eq!(lengths(&pair, 0), [10_000]);
 }
 
-/// After the first one the peer has room for the second, and not so much more than it has told that
-/// it says so by itself.
+/// After the first section, the peer has room for the second, but too little news to report it
+/// unrequested.
 #[test]
-fn a_sender_asks_whether_there_is_more_room_than_it_knows_of() {
+fn a_blocked_sender_requests_a_new_credit() {
     let path = link(Rate::from_mbps(100));
     let mut pair = Pair::new(ends("reno", lasting(10_000)), [&path, &path], Seed::new(1));
     pair.ends[0]
@@ -153,13 +153,15 @@ fn a_sender_asks_whether_there_is_more_room_than_it_knows_of() {
     assert!(pair.run_until_settled(Span::from_secs(1)));
     assert_eq!(lengths(&pair, 0), [2_000, 9_000]);
     let (arrived, _) = pair.deliveries[1][1];
-    // It waits for a probe timeout, asks and is answered in 40 ms, and the section takes 20 ms.
+    // It waits for a probe timeout, receives the credit 40 ms after its request, and the section
+    // takes 20 ms.
     let least = Time::from_millis(260);
     let most = Time::from_millis(420);
     assert!(least <= arrived && arrived <= most, "{arrived}");
 }
 
-/// Nothing is run for ten seconds: the sender waits without losing anything, and goes on.
+/// The application reads nothing for ten seconds: the sender waits without losing anything, and
+/// continues.
 #[test]
 fn a_receiver_that_waits_holds_the_sender_up_and_no_longer() {
     let config = Config {
@@ -176,7 +178,7 @@ fn a_receiver_that_waits_holds_the_sender_up_and_no_longer() {
         pair.ends[0].submit(Time::ZERO, section).expect("room");
     }
     pair.run_until(Time::from_millis(9_900));
-    assert_eq!(lengths(&pair, 0), []);
+    assert!(lengths(&pair, 0).is_empty());
     let held = pair.ends[1].statistics().inbox.held;
     assert_eq!(held, 18_000, "six of them fit");
     let waiting = pair.ends[0].statistics().sent;
@@ -187,8 +189,8 @@ fn a_receiver_that_waits_holds_the_sender_up_and_no_longer() {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(96))]
-    /// Whatever fits the buffer arrives, over any path, with deadlines in any order, in any number
-    /// of streams: nobody waits for room that nobody will make.
+    /// Every section that fits the buffer arrives, over any path, with deadlines in any order, in
+    /// any number of streams: no sender waits for room that never comes.
     #[test]
     fn nothing_stands_still_for_want_of_room(
         buffer in 1_000_u64..40_000,
@@ -216,7 +218,7 @@ proptest! {
             among.map(|section| section.payload.len() as u32).collect()
         };
         let expected: Vec<_> = (0..4).map(of_stream).collect();
-        prop_assert!(give_all(&mut pair, sections, Span::from_secs(3_000)), "it stands still");
+        prop_assert!(give_all(&mut pair, sections, Span::from_secs(3_000)), "no progress");
         for (stream, expected) in (0..4).zip(expected) {
             prop_assert_eq!(lengths(&pair, stream), expected);
         }

@@ -1,17 +1,15 @@
-//! How fast a section leaves that has time for a repair, and one that has none.
+//! The departure rate of a section with time for a repair, and of one without.
 
-use comity_congestion::{Ack, Controller, Decision, Loss, Pacing, Phase, Timeout};
+use comity_congestion::{Controller, Decision, Event, Pacing, Phase};
 
 use super::*;
 
-/// 200 kB/s on the average, twice that in bursts, 20 kB either way.
+/// 200 kB/s on average, twice that in bursts, 20 kB of tokens and of borrowing.
 #[derive(Debug)]
 struct Bucket;
 
 impl Controller for Bucket {
-    fn on_ack(&mut self, _ack: &Ack) {}
-    fn on_loss(&mut self, _loss: &Loss) {}
-    fn on_timeout(&mut self, _timeout: &Timeout) {}
+    fn on_event(&mut self, _event: Event<'_>) {}
 
     fn decision(&self) -> Decision {
         Decision {
@@ -21,16 +19,16 @@ impl Controller for Bucket {
                 peak: Rate::from_kbps(3_200),
                 depth: comity_units::Bytes::new(20_000),
             },
-            ssthresh: None,
             phase: Phase::CongestionAvoidance,
+            ..Decision::default()
         }
     }
 }
 
 const DELAY: Span = Span::from_millis(20);
 
-/// Two ends over 20 ms each way at this rate, to which sections of so many bytes and milliseconds
-/// were given, one a second.
+/// Two ends over 20 ms in each direction at this rate. Sections of these bytes and milliseconds are
+/// submitted, one a second.
 fn given(rate: Rate, sections: &[(u32, u64)]) -> Pair<Bytes> {
     let path = LinkConfig::new(rate, DELAY);
     let config = Config::default();
@@ -48,8 +46,8 @@ fn given(rate: Rate, sections: &[(u32, u64)]) -> Pair<Bytes> {
     pair
 }
 
-/// How long a section of 9,000 bytes takes to leave whose deadline is so far off; `None` where it
-/// does not arrive in time. One before it tells the round trip.
+/// How long a section of 9,000 bytes with this deadline takes to leave; `None` if it does not
+/// arrive in time. An earlier one measures the round trip.
 fn leaves_within(latency: u64) -> Option<Span> {
     let mut pair = given(Rate::from_mbps(1_000), &[(1_000, 1_000), (9_000, latency)]);
     pair.run_until(Time::from_secs(2));
@@ -66,11 +64,11 @@ fn leaves_within(latency: u64) -> Option<Span> {
     }
 }
 
-/// The way there counts as 30 ms and a repair takes 50: 80 ms. A section with less time leaves as
-/// fast as it has to, up to twice the peak: 9,000 bytes take 9 to 10 ms. One with more time leaves
-/// at the peak, in 19 ms or more.
+/// The path counts as 30 ms and a repair takes 50 ms: 80 ms. A section with less time leaves as
+/// fast as it must, up to twice the peak: 9,000 bytes take 9 to 10 ms. One with more time leaves at
+/// the peak, in 19 ms or more.
 #[test]
-fn what_has_no_time_for_a_repair_leaves_at_twice_the_peak() {
+fn a_section_without_time_for_a_repair_leaves_at_twice_the_peak() {
     for (latency, millis) in [(45, 9..10), (55, 9..10), (65, 13..15), (84, 19..24)] {
         let took = leaves_within(latency).expect("in time");
         let range = Span::from_millis(millis.start)..Span::from_millis(millis.end);
@@ -78,16 +76,16 @@ fn what_has_no_time_for_a_repair_leaves_at_twice_the_peak() {
     }
 }
 
-/// Of 40 ms, 30 count as the way there; the other 10 carry 8,000 bytes at twice the peak.
+/// Of 40 ms, 30 count as the path; the other 10 carry 8,000 bytes at twice the peak.
 #[test]
-fn what_would_be_late_at_twice_the_peak_does_not_leave() {
+fn a_section_late_even_at_twice_the_peak_does_not_leave() {
     assert_eq!(leaves_within(40), None);
 }
 
-/// 20 kB at 3 Mb/s through 1.6 Mb/s show that the flow fills the queue alone. Then 9,000 bytes do
-/// not leave within 13 ms, which takes twice the peak.
+/// 20 kB at 3 Mb/s through 1.6 Mb/s show that the flow alone fills the queue. Then 9,000 bytes do
+/// not leave within 13 ms, which would require twice the peak.
 #[test]
-fn where_the_flow_fills_the_queue_alone_nothing_leaves_faster_than_the_peak() {
+fn a_flow_that_fills_the_queue_alone_stays_at_the_peak() {
     let narrow = Rate::from_kbps(1_600);
     for (before, bytes) in [
         ((20_000, 140), 1_000..7_500),

@@ -1,8 +1,8 @@
-//! The search for the size of packets.
+//! The search for the packet size.
 
 use super::*;
 
-/// The search for the size of packets, from what a datagram of 1,200 bytes holds.
+/// The search for the packet size, starting from datagrams of 1,200 bytes.
 fn searching() -> Config {
     Config {
         payload: 1_400,
@@ -11,7 +11,7 @@ fn searching() -> Config {
     }
 }
 
-/// The sizes that an end found, each with the time at which it did.
+/// The packet sizes that an end found, each with its time.
 fn sizes(pair: &Pair<Bytes>, end: usize) -> Vec<(Time, u32)> {
     let size = |(at, event): &(Time, Event)| match event {
         Event::PathSize { payload, most } => {
@@ -24,13 +24,13 @@ fn sizes(pair: &Pair<Bytes>, end: usize) -> Vec<(Time, u32)> {
 }
 
 #[test]
-fn a_path_that_carries_full_packets_is_found_out_in_a_round_trip() {
+fn full_packets_are_discovered_in_a_round_trip() {
     let path = link(Rate::from_mbps(8));
     let mut pair = Pair::new(ends("reno", searching()), [&path, &path], Seed::new(1));
     let first = section(Time::ZERO, 0, 15_000, Span::from_secs(1));
     pair.ends[0].submit(Time::ZERO, first).expect("room");
     assert_eq!(pair.ends[0].statistics().path.payload, 1_171);
-    // The round trip of 40 ms, and four packets of 1.2 ms or 1.5 ms until they are answered.
+    // The round trip of 40 ms, and four packets of 1.2 ms or 1.5 ms until their acknowledgement.
     pair.run_until(Time::from_millis(50));
     assert_eq!(pair.ends[0].statistics().path.payload, 1_400);
     assert_eq!(
@@ -42,7 +42,7 @@ fn a_path_that_carries_full_packets_is_found_out_in_a_round_trip() {
     check_accounts(&pair);
 }
 
-/// The least packets that the search may settle on carry 1 % less than the path does.
+/// The search ends at most 1 % below the size that the path carries.
 #[test]
 fn a_path_that_swallows_large_packets_from_the_start_loses_no_section() {
     for largest in [1_228, 1_300, 1_400, 1_456] {
@@ -87,7 +87,7 @@ fn a_path_that_becomes_narrower_under_way_is_filled_with_smaller_packets() {
         pair.ends[0].end(VIDEO).unwrap();
         assert!(pair.run_until_settled(Span::from_secs(60)), "comes to rest");
         pair.run_until(pair.now() + Span::from_secs(2));
-        // What was cut for larger packets is cut anew: nothing is given up.
+        // Data cut for larger packets is cut again: nothing is lost.
         assert_eq!(whole(&pair, 250), 250, "sections of {length}");
         check_accounts(&pair);
         let sender = pair.ends[0].statistics();
@@ -98,9 +98,9 @@ fn a_path_that_becomes_narrower_under_way_is_filled_with_smaller_packets() {
     }
 }
 
-/// What the system refuses is known at once, and once.
+/// A refusal by the system takes effect at once, and is reported once.
 #[test]
-fn a_refusal_of_the_system_is_obeyed_at_once() {
+fn a_refusal_of_the_system_takes_effect_at_once() {
     let path = link(Rate::from_mbps(8));
     let mut pair = Pair::new(ends("reno", searching()), [&path, &path], Seed::new(1));
     for number in 0..50 {
@@ -117,16 +117,16 @@ fn a_refusal_of_the_system_is_obeyed_at_once() {
     pair.run_until(pair.now() + Span::from_millis(500));
     assert_eq!(whole(&pair, 50), 50);
     assert!((1_384..1_400).contains(&pair.ends[0].statistics().path.payload));
-    // A path that was never questioned stays as it is.
+    // An end without a search keeps its size.
     let mut plain = end("reno", Config::default());
     plain.on_too_large(Time::ZERO, 1_423);
     assert_eq!(plain.statistics().path.payload, 1_423);
 }
 
-/// Losses, and silence, of packets of any size are no black hole for long, and nobody is told of
-/// one.
+/// Losses of packets of any size, and silence, look like a black hole only briefly, and are never
+/// reported as one.
 #[test]
-fn random_loss_and_an_outage_are_not_taken_for_a_narrow_path() {
+fn random_loss_and_an_outage_do_not_look_like_a_narrow_path() {
     for seed in 0..8 {
         let path = LinkConfig {
             losses: vec![Loss {

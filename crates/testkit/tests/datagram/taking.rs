@@ -1,4 +1,4 @@
-//! Who takes the sections that arrive, and what is acknowledged to whom.
+//! Accepting arrived sections, and their acknowledgement.
 
 use super::*;
 
@@ -12,7 +12,7 @@ fn fates(pair: &Pair<Bytes>) -> Vec<Fate> {
     fates.into_values().collect()
 }
 
-/// Two ends, of which the receiver waits for somebody to take its sections.
+/// Two ends whose receiver waits for an application to accept its sections.
 fn untaken() -> Pair<Bytes> {
     let path = link(Rate::from_mbps(10));
     let mut pair = Pair::new(
@@ -25,7 +25,7 @@ fn untaken() -> Pair<Bytes> {
 }
 
 #[test]
-fn what_nobody_has_taken_is_not_acknowledged() {
+fn sections_without_a_reader_are_not_acknowledged() {
     let mut pair = untaken();
     stream(&mut pair, 20, 5_000, Span::from_millis(200));
     let statistics = pair.ends[0].statistics();
@@ -33,16 +33,16 @@ fn what_nobody_has_taken_is_not_acknowledged() {
     let fates = fates(&pair);
     assert_eq!(fates.len(), 20, "each has its fate: {fates:?}");
     assert!(fates.iter().all(|fate| *fate != Fate::Acknowledged));
-    assert!(pair.ends[0].is_open(), "it may still be taken");
+    assert!(pair.ends[0].is_open(), "it may still be accepted");
     assert_eq!(pair.violations, []);
 }
 
 #[test]
-fn who_is_taken_at_once_notices_nothing_of_it() {
+fn an_end_with_a_reader_at_once_is_unaffected() {
     let mut pair = untaken();
     let first = section(Time::ZERO, 0, 5_000, Span::from_secs(1));
     pair.ends[0].submit(Time::ZERO, first).unwrap();
-    // All of it is there, and nothing was answered.
+    // All of it has arrived, and nothing was acknowledged.
     pair.run_until(Time::from_millis(40));
     assert_eq!(pair.ends[0].statistics().received.packets, 0);
     assert!(pair.ends[1].statistics().received.packets >= 4);
@@ -55,7 +55,7 @@ fn who_is_taken_at_once_notices_nothing_of_it() {
 }
 
 #[test]
-fn an_end_that_takes_no_more_accounts_for_all_that_it_acknowledged() {
+fn an_end_that_stops_accepting_accounts_for_acknowledged_sections() {
     const COUNT: u64 = 25;
     let latency = Span::from_millis(400);
     let path = LinkConfig {
@@ -97,8 +97,8 @@ fn an_end_that_takes_no_more_accounts_for_all_that_it_acknowledged() {
             (6..13).contains(&acknowledged) && acknowledged <= arrived && arrived < 13,
             "stopped at {stop}: {acknowledged} of {arrived}"
         );
-        // Every section that it heard of is delivered, once and in order, and those after the stop
-        // are gaps.
+        // Every section that it knows is delivered, once and in order, and those after the stop are
+        // gaps.
         let numbers: Vec<u64> = deliveries
             .iter()
             .map(|(_, delivery)| number(delivery))

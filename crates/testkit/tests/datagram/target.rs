@@ -5,17 +5,17 @@ use super::*;
 const FRAME: Span = Span::from_millis(40);
 const LATENCY: Span = Span::from_millis(400);
 
-/// What a video got.
+/// The results of a video.
 struct Shown {
-    /// Key frames that came in time, of so many.
+    /// Key frames on time, and their total.
     keys: (usize, usize),
     /// The target bit rate at each key frame.
     targets: Vec<Option<Rate>>,
 }
 
-/// A video of up to 4 Mb/s and 25 frames a second through `path`, as its encoder makes it that
-/// follows the target bit rate: each 25th frame is a key frame `ratio` times as long as the others.
-/// What comes after ten seconds counts.
+/// A video of up to 4 Mb/s and 25 frames a second through `path`, from an encoder that follows the
+/// target bit rate. Each 25th frame is a key frame `ratio` times as long as the others. The results
+/// begin after ten seconds.
 fn show(path: &LinkConfig, seconds: u64, ratio: u64) -> Shown {
     let config = Config::default();
     let mut pair = Pair::new(ends("steady", config), [path, path], Seed::new(1));
@@ -60,20 +60,19 @@ fn show(path: &LinkConfig, seconds: u64, ratio: u64) -> Shown {
 const WARM: Time = Time::from_secs(10);
 
 #[test]
-fn an_encoder_is_told_what_a_narrow_path_carries_and_has_its_key_frames_on_time() {
+fn an_encoder_follows_a_narrow_path_and_its_key_frames_are_on_time() {
     let shown = show(&link(Rate::from_mbps(2)), 60, 5);
     assert_eq!(shown.keys, (50, 50));
-    // 2 Mb/s, less 57 bytes of headers for each 1,457 at the most, and packets that are not full.
+    // 2 Mb/s, less at most 57 bytes of headers for each 1,457, and packets that are not full.
     for target in shown.targets {
         let target = target.expect("the path is known").as_mbps_f64();
         assert!((1.6..1.93).contains(&target), "{target} Mb/s");
     }
 }
 
-/// Frames of one size in bursts that leave at once are held back by no path, however long their
-/// answers take.
+/// Frames of one size in bursts meet no congestion, however late their acknowledgements.
 #[test]
-fn a_video_that_the_path_carries_is_not_told_to_be_smaller() {
+fn a_video_within_capacity_keeps_its_rate() {
     for (mbps, delay) in [(1_000, 5), (100, 5), (20, 1), (8, 20)] {
         for ratio in [1, 5] {
             let path = LinkConfig {

@@ -1,4 +1,4 @@
-//! Acknowledgements that lie, that are too many, or that never come.
+//! Acknowledgements that are false, too many, or missing.
 
 use comity_testkit::memory::held;
 use comity_transport::datagram::{CloseReason, Config, Event, Violation};
@@ -17,14 +17,14 @@ fn reliable() -> Config {
     }
 }
 
-/// An end that has sent some hundred packets, all acknowledged up to now.
+/// An end that has sent some hundred packets, all acknowledged so far.
 fn busy() -> World {
     let mut world = World::new(reliable());
     let mut acknowledged = 0;
     for _ in 0..60 {
         world.submit(10_000);
         world.pass(Span::from_millis(40));
-        // Each packet in a range by itself where a number was left out.
+        // Each packet in its own range if a number was skipped.
         let told: Vec<u64> = world.sent[acknowledged..]
             .iter()
             .map(|sent| sent.0)
@@ -38,7 +38,7 @@ fn busy() -> World {
 }
 
 #[test]
-fn who_acknowledges_a_number_that_was_left_out_is_guessing() {
+fn acknowledging_a_skipped_number_closes_the_connection() {
     let mut world = busy();
     let left_out = world
         .sent
@@ -62,7 +62,7 @@ fn who_acknowledges_a_number_that_was_left_out_is_guessing() {
 }
 
 #[test]
-fn acknowledgements_of_what_is_settled_change_nothing() {
+fn acknowledgements_of_settled_packets_change_nothing() {
     let mut world = busy();
     let before = world.end.statistics();
     let first = world.sent[0].0;
@@ -77,8 +77,8 @@ fn acknowledgements_of_what_is_settled_change_nothing() {
     assert_eq!(after.path.srtt, before.path.srtt);
 }
 
-/// 128 ranges with holes of one number each, over and over: what the holes hide is lost once, and
-/// nothing else happens.
+/// 128 ranges with gaps of one number each, repeatedly: the packets in the gaps are lost once,
+/// without further effects.
 #[test]
 fn floods_of_ranges_cost_no_memory() {
     let mut world = busy();
@@ -100,13 +100,12 @@ fn floods_of_ranges_cost_no_memory() {
     assert_eq!(world.end.statistics().sent.lost_packets, 0);
 }
 
-/// The peer sends without end and never acknowledges anything, so that no record of a packet is
-/// ever settled.
+/// The peer sends without end and never acknowledges anything, so no packet record is ever settled.
 #[test]
-fn a_peer_that_never_acknowledges_holds_no_memory_and_is_left_in_the_end() {
+fn a_peer_that_never_acknowledges_costs_no_memory_and_times_out() {
     let mut world = World::new(Config::default());
-    // So much room is taken that each acknowledgement says how much is left, which asks for an
-    // answer.
+    // The buffer is so full that each acknowledgement carries a Credit frame, which requires an
+    // acknowledgement.
     world.piece(&header(0, 12 << 20), 1_000).expect("room");
     let before = held();
     let mut highest = 0;
@@ -115,7 +114,7 @@ fn a_peer_that_never_acknowledges_holds_no_memory_and_is_left_in_the_end() {
             let _ = world.say(&[Frame::Ping]);
         }
         world.pass(Span::from_millis(100));
-        // The record of the test itself is not what is measured.
+        // The memory of the test's own record does not count.
         world.sent.clear();
         world.sent.shrink_to_fit();
         highest = highest.max(held() - before);
@@ -128,9 +127,9 @@ fn a_peer_that_never_acknowledges_holds_no_memory_and_is_left_in_the_end() {
     assert!((60.0..240.0).contains(&after), "after {after} s");
 }
 
-/// The same with an end that has something to send, at a window that cannot open.
+/// The same with an end that has data to send, at a window that cannot open.
 #[test]
-fn what_is_never_acknowledged_stays_within_window_and_buffer() {
+fn unacknowledged_data_stays_within_window_and_buffer() {
     let config = Config {
         send_buffer: 1 << 20,
         ..reliable()
@@ -148,7 +147,7 @@ fn what_is_never_acknowledged_stays_within_window_and_buffer() {
         highest = highest.max(held() - before);
     }
     assert!(highest < 3 << 20, "{highest} bytes");
-    // Ten packets of the first window, a probe for each expiry, and a few words beside.
+    // Ten packets of the initial window, a probe for each expiry, and a few other frames.
     let asked = world.sent.iter().filter(|sent| sent.1).count();
     assert!((70..200).contains(&asked), "{asked} packets");
 }

@@ -1,8 +1,8 @@
-//! Peers that keep to the format and to nothing else, against one end of a connection.
+//! Peers that obey only the format, against one end of a connection.
 //!
-//! The keys do not help against them: they have them. Each test says what the peer does, that the
-//! end survives it or closes with the right code, and that its memory stays within what its
-//! configuration stands for.
+//! The keys give no protection, because these peers have them. Each test describes the peer's
+//! behaviour, and checks that the end survives it or closes with the right code, and that its
+//! memory stays within its configuration.
 
 use comity_testkit::memory::Counting;
 

@@ -1,4 +1,4 @@
-//! One end, and the pen with which its peer writes what it likes.
+//! One end, and a peer that sends arbitrary frames.
 
 use bytes::Bytes;
 use comity_congestion::table::{self, Parameters, Setup};
@@ -16,7 +16,7 @@ pub(crate) struct World {
     pub(crate) end: Connection<Bytes>,
     /// The number of the peer's next packet.
     pub(crate) next: u64,
-    /// The numbers of what the end sent, and whether each asked for an answer.
+    /// The packet numbers of the end, and whether each packet was ack-eliciting.
     pub(crate) sent: Vec<(u64, bool)>,
     pub(crate) deliveries: Vec<Delivery<Bytes>>,
     pub(crate) events: Vec<Event>,
@@ -44,13 +44,13 @@ impl World {
         }
     }
 
-    /// Frames arrive in one packet that left just now.
+    /// Delivers frames in one packet that left just now.
     pub(crate) fn say(&mut self, frames: &[Frame<'_>]) -> Result<(), Violation> {
         let departure = (self.now.as_nanos() / 1_000) as u32;
         self.say_at(departure, frames)
     }
 
-    /// The same, with a departure of the peer's choice.
+    /// The same, with a chosen departure.
     pub(crate) fn say_at(&mut self, departure: u32, frames: &[Frame<'_>]) -> Result<(), Violation> {
         let mut payload = core::mem::take(&mut self.payload);
         payload.clear();
@@ -63,7 +63,7 @@ impl World {
         result
     }
 
-    /// A payload arrives under the next number.
+    /// Delivers a payload under the next number.
     pub(crate) fn give(&mut self, payload: &[u8]) -> Result<(), Violation> {
         let number = PacketNumber::new(self.next);
         self.next += 1;
@@ -74,7 +74,7 @@ impl World {
         result
     }
 
-    /// A piece of a section arrives: `length` bytes at `offset`.
+    /// Delivers a piece of a section: `length` bytes at `offset`.
     pub(crate) fn piece(&mut self, header: &SectionHeader, length: u32) -> Result<(), Violation> {
         let mut payload = core::mem::take(&mut self.payload);
         payload.clear();
@@ -107,7 +107,7 @@ impl World {
         self.say(&[Frame::Ack(ack)])
     }
 
-    /// Lets time pass, with all timers at their time.
+    /// Lets time pass, with all timers at their times.
     pub(crate) fn pass(&mut self, span: Span) {
         let until = self.now + span;
         while self.end.next_timer() <= until {
@@ -118,7 +118,7 @@ impl World {
         self.now = until;
     }
 
-    /// What may leave does; what is ready is taken.
+    /// Collects the departures and deliveries.
     pub(crate) fn drain(&mut self) {
         self.transmit();
         while let Some(delivery) = self.end.poll_delivery(self.now) {
@@ -146,7 +146,7 @@ impl World {
         }
     }
 
-    /// Gives the end a section to send.
+    /// Submits a section to the end.
     pub(crate) fn submit(&mut self, length: usize) {
         let section = Outgoing {
             stream: StreamId(0),
@@ -169,7 +169,7 @@ impl World {
     }
 }
 
-/// A section of stream 0 of which nothing is special.
+/// An ordinary section of stream 0.
 pub(crate) fn header(section: u64, total: u32) -> SectionHeader {
     SectionHeader {
         stream: 0,

@@ -1,4 +1,4 @@
-//! More than there is room for.
+//! More data than there is room for.
 
 use comity_testkit::memory::held;
 use comity_transport::datagram::{Config, Violation};
@@ -12,7 +12,7 @@ use crate::peer::{World, header};
 
 const BUFFER: u64 = 1 << 20;
 
-/// Delivers at deadlines, so that a peer decides how long everything is held.
+/// Delivers at deadlines, so the peer decides how long sections are held.
 fn paced() -> Config {
     Config {
         deliver: Deliver::Paced,
@@ -25,16 +25,16 @@ fn paced() -> Config {
 const NEVER_COMES: Time = Time::from_secs(1 << 32);
 
 #[test]
-fn bytes_beyond_the_buffer_are_not_taken_and_not_acknowledged() {
+fn bytes_beyond_the_buffer_are_dropped_and_not_acknowledged() {
     let mut world = World::new(paced());
     let before = held();
     // Each reserves its whole length with one byte.
     for section in 0..1_000 {
         let _ = world.piece(&header(section, 100_000), 1);
     }
-    assert!(world.end.is_open(), "what was under way is no violation");
+    assert!(world.end.is_open(), "data in flight is not a violation");
     let statistics = world.end.statistics();
-    // The first was complete at no time: ten of 100,000 bytes fit, and one byte came of each.
+    // None was ever complete: ten of 100,000 bytes fit, with one byte of each.
     assert_eq!(statistics.inbox.held, 10);
     assert_eq!(statistics.received.packets, 10);
     let grown = held() - before;
@@ -42,9 +42,9 @@ fn bytes_beyond_the_buffer_are_not_taken_and_not_acknowledged() {
     world.check_accounts();
 }
 
-/// Bytes are not all that takes room: a section has a record, however short it is.
+/// Bytes are not the only cost: every section has a record, however short it is.
 #[test]
-fn a_hundred_thousand_sections_of_one_byte_take_no_more_than_the_buffer_stands_for() {
+fn a_hundred_thousand_sections_of_one_byte_stay_within_the_buffer() {
     let mut world = World::new(paced());
     let before = held();
     let mut highest = 0;
@@ -67,9 +67,9 @@ fn a_hundred_thousand_sections_of_one_byte_take_no_more_than_the_buffer_stands_f
 }
 
 #[test]
-fn sections_that_are_said_to_be_dropped_before_they_begin_take_no_more() {
+fn sections_dropped_before_they_begin_stay_within_the_buffer() {
     let mut world = World::new(paced());
-    // The first of the stream waits for ever, so that nothing behind it is settled.
+    // The first of the stream waits for ever, so nothing after it is settled.
     let first = SectionHeader {
         deadline: NEVER_COMES,
         ..header(0, 1)
@@ -95,7 +95,7 @@ fn sections_that_are_said_to_be_dropped_before_they_begin_take_no_more() {
 }
 
 #[test]
-fn a_section_in_crumbs_is_held_in_so_many_pieces_and_no_more() {
+fn a_fragmented_section_is_held_in_a_limited_number_of_pieces() {
     let mut world = World::new(paced());
     let before = held();
     let total = 900_000;
@@ -127,7 +127,7 @@ fn a_section_in_crumbs_is_held_in_so_many_pieces_and_no_more() {
 }
 
 #[test]
-fn the_65th_stream_is_one_too_many() {
+fn the_65th_stream_is_refused() {
     for what in 0..4_u8 {
         let mut world = World::new(paced());
         let before = held();
@@ -174,13 +174,13 @@ fn a_floor_may_jump_a_million_sections_and_no_further() {
     let mut world = World::new(paced());
     let before = held();
     let jump = |floor| [Frame::Floor(Floor { stream: 0, floor })];
-    // The application is told of each section, one at a time: nothing is kept for them.
+    // The application receives the sections one at a time: no memory is kept for them.
     world.say(&jump(1 << 20)).expect("within the limits");
     assert_eq!(world.deliveries.len(), 1 << 20);
     world.deliveries = Vec::new();
     assert!(held() - before < 100_000);
     assert_eq!(world.end.statistics().inbox.gaps.obsolete, 1 << 20);
-    // Back is not a direction.
+    // A floor never moves back.
     world.say(&jump(5)).expect("an old packet");
     assert!(world.deliveries.is_empty());
     let result = world.say(&jump((2 << 20) + 1));

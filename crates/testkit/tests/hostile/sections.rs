@@ -1,4 +1,4 @@
-//! Sections and times that cannot be.
+//! Impossible sections and times.
 
 use bytes::Bytes;
 use comity_transport::datagram::{CloseReason, Config, Event, Violation};
@@ -19,7 +19,7 @@ fn paced() -> Config {
     }
 }
 
-/// A section of the size of a packet, made now and due `latency` later on the peer's clock.
+/// A section of one packet, made now and due `latency` later on the peer's clock.
 fn timely(world: &World, section: u64, latency: Span) -> SectionHeader {
     SectionHeader {
         source_time: world.now,
@@ -28,10 +28,10 @@ fn timely(world: &World, section: u64, latency: Span) -> SectionHeader {
     }
 }
 
-/// The map of the clocks follows the least delay by 10 ms in a second: lies move it slowly, and the
-/// truth moves it back when they have left its memory of 16 s.
+/// The clock map follows the minimum delay at 10 ms per second. False departures move it slowly,
+/// and true ones move it back when the false ones have left its memory of 16 s.
 #[test]
-fn departures_that_lie_move_the_clock_little_and_not_for_long() {
+fn false_departures_move_the_clock_little_and_not_for_long() {
     let mut world = World::new(paced());
     let truth = |world: &World| (world.now.as_nanos() / 1_000) as u32;
     world.say(&[Frame::Ping]).expect("no violation");
@@ -62,10 +62,10 @@ fn departures_that_lie_move_the_clock_little_and_not_for_long() {
     );
 }
 
-/// Departures at random: whatever a peer says of its clock, its sections are handed over once, at
-/// the latest when the connection ends.
+/// Random departures: whatever the peer's clock, its sections are delivered once, at the latest
+/// when the connection ends.
 #[test]
-fn a_clock_that_makes_no_sense_delays_nothing_for_ever() {
+fn a_random_clock_delays_nothing_for_ever() {
     let mut world = World::new(paced());
     let mut departure = 1_u32;
     for section in 0..500 {
@@ -109,8 +109,8 @@ fn deadlines_at_the_end_of_time_and_at_its_beginning() {
         world.piece(&header, 1_000).expect("room");
     }
     world.pass(Span::from_secs(4));
-    // What was due before it came is handed over late; what has no deadline is behind those that
-    // wait.
+    // Sections due before their arrival are delivered late; those without a deadline follow the
+    // waiting ones.
     let late: Vec<_> = world.deliveries.iter().collect();
     assert!(matches!(late.as_slice(), [Delivery::Section(first)] if first.is_late));
     let statistics = world.end.statistics();
@@ -123,7 +123,7 @@ fn deadlines_at_the_end_of_time_and_at_its_beginning() {
 }
 
 #[test]
-fn two_packets_that_differ_about_a_section_end_the_connection() {
+fn contradictory_packets_about_a_section_end_the_connection() {
     let changes: [fn(&mut SectionHeader); 5] = [
         |header| header.total += 1,
         |header| header.importance += 1,
@@ -145,7 +145,7 @@ fn two_packets_that_differ_about_a_section_end_the_connection() {
             Err(Violation::Sections(inbox::Violation::Contradiction { .. }))
         ));
         assert_eq!(world.closed_with, Some(CloseCode::SECTION_STATE));
-        // What had come is handed over as it is, and nothing after it.
+        // Received data is delivered with gaps, and nothing after it.
         let gaps = world.deliveries.iter().map(|delivery| match delivery {
             Delivery::Gap(gap) => gap.reason,
             Delivery::Section(section) => panic!("{section:?}"),
@@ -158,7 +158,7 @@ fn two_packets_that_differ_about_a_section_end_the_connection() {
 }
 
 #[test]
-fn an_end_is_one_and_nothing_lies_beyond_it() {
+fn a_stream_has_one_end_and_no_section_beyond_it() {
     let end = |sections| {
         Frame::End(End {
             stream: 0,
@@ -181,9 +181,9 @@ fn an_end_is_one_and_nothing_lies_beyond_it() {
     assert_eq!(world.closed_with, Some(CloseCode::SECTION_STATE));
 }
 
-/// A Close is the last word of its packet, whatever stands behind it.
+/// A Close ends the processing of its packet.
 #[test]
-fn what_stands_behind_a_close_is_not_heard() {
+fn frames_after_a_close_are_ignored() {
     let close = || {
         Frame::Close(Close {
             code: CloseCode::DONE,
@@ -203,9 +203,9 @@ fn what_stands_behind_a_close_is_not_heard() {
     assert_eq!(world.closed_with, None, "a Close is not answered");
 }
 
-/// Random bytes that are sealed with the right key are a reason to close, and nothing worse.
+/// Random bytes sealed with the right key close the connection, without worse effects.
 #[test]
-fn payloads_that_cannot_be_read_close_with_their_code() {
+fn unreadable_payloads_close_with_their_code() {
     for (payload, code) in [
         (&[0, 0, 0, 0][..], CloseCode::FRAME_ENCODING),
         (&[0, 0, 0, 0, 0x13], CloseCode::UNKNOWN_FRAME),
@@ -218,7 +218,8 @@ fn payloads_that_cannot_be_read_close_with_their_code() {
     }
 }
 
-/// Who keeps talking to a closed end hears the reason again, ever more rarely, and then nothing.
+/// A peer that keeps sending to a closed end receives the reason again, at growing intervals, and
+/// finally nothing.
 #[test]
 fn a_closed_end_answers_one_packet_of_each_doubling() {
     let mut world = World::new(paced());
@@ -228,17 +229,16 @@ fn a_closed_end_answers_one_packet_of_each_doubling() {
         world.say(&[Frame::Ping]).expect("nobody listens");
     }
     assert_eq!(world.sent.len() - before, 10, "1, 2, 4, ... 512");
-    // It says so five times more by itself, once in each half of a probe timeout.
+    // The end repeats it five times by itself, once in each half of a probe timeout.
     world.pass(Span::from_secs(10));
     assert!(world.end.is_closed());
     world.say(&[Frame::Ping]).expect("nobody listens");
     assert_eq!(world.sent.len() - before, 10 + 5);
 }
 
-/// An application may be hostile too, or careless: what it asks for cannot make packets without
-/// end.
+/// An application may be hostile too: its requests cannot produce packets without end.
 #[test]
-fn deadlines_that_no_frame_can_tell_are_none() {
+fn deadlines_beyond_the_range_of_a_frame_mean_none() {
     let far = [
         (Time::ZERO, Time::from_nanos(u64::MAX - 1)),
         (
@@ -271,7 +271,7 @@ fn deadlines_that_no_frame_can_tell_are_none() {
 }
 
 #[test]
-fn nothing_is_taken_after_the_end() {
+fn nothing_is_accepted_after_the_end() {
     let mut world = World::new(paced());
     world.submit(100);
     world.end.close(world.now, CloseCode::DONE, "");
@@ -288,7 +288,7 @@ fn nothing_is_taken_after_the_end() {
         assert_eq!(refused, Err(SubmitError::Stream(IntakeError::Closed)));
     }
     world.drain();
-    // The one that was taken has its outcome, and the end is the last that is heard.
+    // The accepted section has its outcome, and the end is the last event.
     assert!(matches!(
         world.events.as_slice(),
         [Event::Outcome(_), Event::Closed(CloseReason::Local { .. })]

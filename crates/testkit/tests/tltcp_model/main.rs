@@ -1,10 +1,10 @@
-//! The connection against slow, literal readings: of sections 5.1 to 5.5 of the TLTCP paper, over
-//! Tahoe, the fast retransmit of RFC 5681, the fast recovery of RFC 6582, or the loss recovery of
-//! RFC 6675 with its words (`HighRxt`, `SetPipe()`, `NextSeg()`). Packets are of one byte, the send
-//! window is the list of numbers that the paper writes it as, and the lifetime timer is the loop of
-//! figure 1.
+//! The connection against slow, literal implementations. They follow sections 5.1 to 5.5 of the
+//! TLTCP paper, over Tahoe, the fast retransmit of RFC 5681, the fast recovery of RFC 6582, or the
+//! loss recovery of RFC 6675 with its names (`HighRxt`, `SetPipe()`, `NextSeg()`). Packets have one
+//! byte, the send window is a list of numbers as in the paper, and the lifetime timer is the loop
+//! of figure 1.
 //!
-//! The controller is not under test here: both sides ask the same one.
+//! The controller is not tested here: both sides use the same one.
 
 mod receiver;
 mod sender;
@@ -23,8 +23,7 @@ use proptest::prelude::*;
 use self::receiver::Receiver;
 use self::sender::{Kind, Sender};
 
-/// What a packet says of numbers that will not come: `seq_update`, and the hole in front of its
-/// section.
+/// A packet's information about discarded numbers: `seq_update`, and the hole before its section.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Update {
     expected: u32,
@@ -36,7 +35,7 @@ type Packet = (u32, Update);
 
 #[derive(Clone, Copy, Debug)]
 enum Step {
-    /// The packet that was sent so many after the oldest arrives, with its options or without.
+    /// The packet sent this many after the oldest one arrives, with its options or without.
     DataArrives(usize, bool),
     DataIsLost,
     AckArrives(usize, bool),
@@ -62,12 +61,12 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Takes out the one so many behind the first, or the last.
+/// Removes the element this many after the first, or the last one.
 fn take<T>(queue: &mut VecDeque<T>, which: usize) -> Option<T> {
     queue.remove(which.min(queue.len().saturating_sub(1)))
 }
 
-/// The connections under test, with what they sent that is under way.
+/// The connections under test, with their packets in flight.
 struct Real {
     ends: [Connection; 2],
     data: VecDeque<Segment>,
@@ -75,7 +74,7 @@ struct Real {
 }
 
 impl Real {
-    /// Takes out what leaves, once the sender's timers have had their turn.
+    /// Collects departures, after the sender's timers.
     fn drain(&mut self, now: Time) {
         let [sender, receiver] = &mut self.ends;
         if sender.next_timer() <= now {
@@ -113,7 +112,7 @@ fn without_options(segment: Segment) -> Segment {
     }
 }
 
-/// RFC 6582 asks NewReno to be careful.
+/// RFC 6582 has a variant of NewReno with the bugfix.
 fn recovery(kind: Kind, impatient: bool) -> RecoveryConfig {
     match kind {
         Kind::Tahoe => RecoveryConfig::TAHOE,
@@ -133,7 +132,7 @@ fn recovery(kind: Kind, impatient: bool) -> RecoveryConfig {
 }
 
 proptest! {
-    /// Step for step, both have the same packets and acknowledgements under way, and the same
+    /// At every step, both have the same packets and acknowledgements in flight, and the same
     /// logical window.
     #[test]
     fn the_connection_sends_what_the_paper_says(
@@ -147,8 +146,7 @@ proptest! {
         steps in vec(step(), 0..150),
         timeout in prop_oneof![Just(1_000_000_u64), 20_u64..60],
     ) {
-        // The paper's deadlines ascend; the last section has none to run out of, so that there is
-        // always something current.
+        // The paper's deadlines ascend; the last section has none, so some data is always current.
         let mut deadline = 0;
         let mut sections: Vec<_> = lengths
             .into_iter()
@@ -164,8 +162,7 @@ proptest! {
             recovery: recovery(kind, is_impatient),
             sack: kind == Kind::Sack,
             timeline: Some(TimelineConfig { blind_spot: is_blind, ..TimelineConfig::PAPER }),
-            // All timeouts are of one length, so that none depends on round trips and none backs
-            // off.
+            // All timeouts have one length, so none depends on round trips and none backs off.
             rtt: RttConfig { initial_timeout: Span::from_millis(timeout), min_timeout: Span::from_millis(timeout),
                 max_timeout: Span::from_millis(timeout), ..RttConfig::RFC6298 },
             ..BORN
@@ -213,7 +210,7 @@ proptest! {
                     real.acks.pop_front();
                 }
                 Step::Wait(time) => {
-                    // Each deadline is met at its own moment.
+                    // Each deadline passes at its own moment.
                     for _ in 0..time {
                         now += 1;
                         model.timers(now);

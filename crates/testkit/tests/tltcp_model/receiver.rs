@@ -8,7 +8,7 @@ use super::Update;
 #[derive(Debug)]
 pub(super) struct Receiver {
     pub(super) expected: u32,
-    /// What arrived, and what was named as a void.
+    /// Numbers that arrived or were named as a void.
     pub(super) known: BTreeSet<u32>,
     pub(super) out: VecDeque<u32>,
     /// The number that arrived last.
@@ -31,7 +31,8 @@ impl Receiver {
         self.out.push_back(self.expected);
     }
 
-    /// What RFC 2018, section 4, asks of the blocks of an acknowledgement that leaves now.
+    /// The requirements of RFC 2018, section 4, for the blocks of an acknowledgement that leaves
+    /// now.
     pub(super) fn check_blocks(&self, blocks: &[(u32, u32)]) {
         for (at, &(start, end)) in blocks.iter().enumerate() {
             assert!(self.expected < start && start < end, "{blocks:?}");

@@ -1,4 +1,4 @@
-//! The sender of section 5: its time-line list, its window, what it tells the receiver, and its
+//! The sender of section 5: its time-line list, its window, its updates to the receiver, and its
 //! timers.
 
 mod acknowledgements;
@@ -7,7 +7,7 @@ mod scoreboard;
 
 use std::collections::{BTreeSet, VecDeque};
 
-use comity_congestion::{Controller, Timeout};
+use comity_congestion::{Controller, Event, Timeout};
 use comity_units::{Bytes, Time};
 
 use self::new_reno::FastRecovery;
@@ -41,43 +41,42 @@ pub(super) struct Sender {
     kind: Kind,
     /// Whether NewReno's first partial acknowledgement alone resets the retransmission timer.
     is_impatient: bool,
-    /// Whether the receiver is told of all obsolete data, and not only of what was answered.
+    /// Whether all obsolete data is reported to the receiver, not only answered losses.
     is_blind: bool,
     law: Box<dyn Controller>,
     timeline_list: VecDeque<Node>,
-    /// The logical send window: what is outstanding and was not replaced.
+    /// The logical send window: outstanding numbers that were not replaced.
     pub(super) window: BTreeSet<u32>,
-    /// What of the window is to be retransmitted after a timeout, in order.
+    /// The numbers of the window to retransmit after a timeout, in order.
     again: VecDeque<u32>,
-    /// Everything that was ever sent.
+    /// All numbers ever sent.
     sent: BTreeSet<u32>,
     /// The next number that was never sent.
     next: u32,
     last_ack: u32,
     duplicates: usize,
-    /// What was acknowledged selectively.
+    /// Selectively acknowledged numbers.
     sacked: BTreeSet<u32>,
     recovery: Option<Recovery>,
     fast_recovery: Option<FastRecovery>,
-    /// RFC 6675, section 5.1: after a timeout no recovery begins before this is acknowledged, and
-    /// until something is, duplicates tell of the flight before.
+    /// RFC 6675, section 5.1: after a timeout no recovery begins before this is acknowledged. Until
+    /// an acknowledgement advances, duplicates belong to the flight before the timeout.
     recovery_point: u32,
     is_after_timeout: bool,
-    /// The last packet with which this recovery answered a loss of obsolete data.
+    /// The last packet of this recovery that answered a loss of obsolete data.
     chosen: u32,
     /// Figure 1's `cur_node.lowest_seq`.
     lowest_current: u32,
-    /// The receiver may be told of everything below, and of these once nothing else lies before
-    /// them.
+    /// Everything below may be reported to the receiver, and these numbers once nothing else lies
+    /// before them.
     answered: u32,
     given_up: BTreeSet<u32>,
     now: u64,
-    /// How long the retransmission timer takes, and when it expires (RFC 6298, section 5, without
-    /// backing off).
+    /// The retransmission timeout, and when it expires (RFC 6298, section 5, without back-off).
     timeout: u64,
     timeout_at: Option<u64>,
     expiries: u32,
-    /// How many the window has let out since the last acknowledgement or timeout.
+    /// How many packets the window has released since the last acknowledgement or timeout.
     burst: u32,
     pub(super) out: VecDeque<Packet>,
     pub(super) pseudo_retransmissions: u64,
@@ -145,12 +144,12 @@ impl Sender {
         self.law.decision().window.get() as usize
     }
 
-    /// The number after the last that was given.
+    /// The number after the last submitted one.
     fn given(&self) -> u32 {
         self.timeline_list.back().map_or(self.next, |node| node.end)
     }
 
-    /// The lowest number that was sent and is not acknowledged, obsolete or not.
+    /// The lowest number sent and not acknowledged, obsolete or not.
     fn lowest_outstanding(&self) -> Option<u32> {
         self.sent.range(self.last_ack..).next().copied()
     }
@@ -160,13 +159,13 @@ impl Sender {
         self.timeout_at = is_needed.then_some(self.now + self.timeout);
     }
 
-    // ---------------------------------------------------------------- what the receiver is told
+    // ---------------------------------------------------------------- updates to the receiver
 
     fn was_discarded(&self, number: u32) -> bool {
         number < self.next && !self.sent.contains(&number)
     }
 
-    /// The number itself, or the next that was sent or will be.
+    /// The number itself, or the next one that was sent or will be.
     fn not_discarded(&self, number: u32) -> u32 {
         (number..).find(|&it| !self.was_discarded(it)).unwrap()
     }
@@ -178,7 +177,7 @@ impl Sender {
         Some((before.map_or(1, |it| it + 1), self.not_discarded(last)))
     }
 
-    /// What numbers were given up one after the other may be told.
+    /// Reports numbers as given up, in sequence.
     fn tell_given_up(&mut self) {
         loop {
             let lowest = self.not_discarded(self.answered.max(self.last_ack));
@@ -233,7 +232,7 @@ impl Sender {
         }
         let inflation = match &self.fast_recovery {
             Some(recovery) => recovery.inflation,
-            // After three duplicates each one makes room for one more.
+            // After three duplicates, each one makes room for one packet more.
             None if self.kind == Kind::Reno && self.duplicates >= 3 => self.duplicates as i64,
             None => 0,
         };
@@ -251,7 +250,7 @@ impl Sender {
             }
             self.transmit(number);
         }
-        // NewReno lets at most two new packets out for an acknowledgement.
+        // NewReno releases at most two new packets for an acknowledgement.
         while self.window.len() < limit
             && self.next < self.given()
             && (self.fast_recovery.is_none() || self.burst < 2)
@@ -261,7 +260,7 @@ impl Sender {
         }
     }
 
-    /// Unsent data whose time is over is passed over, whatever is older.
+    /// Passes over expired unsent data, even while older data is current.
     fn discard_unsent(&mut self) {
         let next = self.next;
         if let Some(at) = self
@@ -281,7 +280,7 @@ impl Sender {
 
     // ---------------------------------------------------------------- timers
 
-    /// What is due at `now`: first the lifetime timer, then the retransmission timer.
+    /// Handles the timers due at `now`: first the lifetime timer, then the retransmission timer.
     pub(super) fn timers(&mut self, now: u64) {
         self.now = now;
         self.lifetime_timer();
@@ -291,9 +290,9 @@ impl Sender {
         self.send();
     }
 
-    /// Everything outstanding is taken for lost. What is current is retransmitted, in order;
-    /// obsolete data is not, and its places are free. "The TLTCP sender would then send the next
-    /// unacknowledged packet" (section 5.5) also where that was never sent.
+    /// Everything outstanding is marked lost. Current data is retransmitted, in order; obsolete
+    /// data is not, and its places are free. "The TLTCP sender would then send the next
+    /// unacknowledged packet" (section 5.5) applies to unsent packets too.
     fn retransmission_timer(&mut self) {
         self.timeouts += 1;
         self.expiries += 1;
@@ -308,18 +307,18 @@ impl Sender {
             // The receiver reneged (RFC 2018, section 8).
             self.sacked.clear();
         }
-        self.law.on_timeout(&Timeout {
+        self.law.on_event(Event::Timeout(&Timeout {
             now: Time::from_millis(self.now),
             in_flight: Bytes::new(self.window.len() as u64),
             window: Bytes::new(self.congestion_window() as u64),
             consecutive: self.expiries,
             duplicate_seen: false,
-        });
+        }));
         self.go_back(lost);
         self.restart_timer();
     }
 
-    /// All that is outstanding, from `lost` on, is taken for lost.
+    /// Marks everything outstanding from `lost` on as lost.
     fn go_back(&mut self, lost: u32) {
         let lowest = self.lowest_current.max(self.last_ack);
         if lost < self.lowest_current {
@@ -354,10 +353,10 @@ impl Sender {
         // cur_node = get_cur_node(timeline_list)
         let has_expired = self.timeline_list.len() < before;
         if let Some(node) = self.timeline_list.front().copied().filter(|_| has_expired) {
-            // store_unacked_seq(): what is outstanding stays in the window.
+            // store_unacked_seq(): outstanding numbers stay in the window.
             // move_window(cur_node.lowest_seq)
             self.lowest_current = node.lowest;
-            // What a timeout took for lost and is not worth sending again holds no place.
+            // Data that a timeout marked lost and that is obsolete has no place.
             if let Some(&first) = self.again.front().filter(|&&first| first < node.lowest) {
                 for number in first..node.lowest {
                     if self.window.remove(&number) {

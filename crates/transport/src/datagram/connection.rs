@@ -5,7 +5,7 @@ use alloc::collections::VecDeque;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use comity_congestion::{Controller, Decision, Meter, Pacing};
+use comity_congestion::{Controller, Decision, Event as ControllerEvent, Meter, Pacing};
 use comity_units::{Bytes, PacketNumber, Rate, Seed, Span, Time};
 
 use super::allowance::Account;
@@ -186,7 +186,7 @@ impl<P: Payload> Connection<P> {
         connection.outbox.set_max_open(sections);
         let longest = connection.config.receive_buffer.min(MAX_SECTION.into());
         connection.outbox.set_max_length(longest);
-        let keeps = connection.controller.needs_packet_numbers();
+        let keeps = connection.controller.needs().packet_numbers;
         connection.sent.keep_numbers(keeps);
         connection.sent.set_base(connection.size.base());
         connection.choose_skip();
@@ -426,9 +426,9 @@ impl<P: Payload> Connection<P> {
             ..Episode::default()
         };
         self.probes = 0;
-        controller.on_path_change(self.measurements.last_tag);
+        controller.on_event(ControllerEvent::PathChange(self.measurements.last_tag));
         self.measurements.since = Since::NextTag;
-        self.sent.keep_numbers(controller.needs_packet_numbers());
+        self.sent.keep_numbers(controller.needs().packet_numbers);
         self.controller = controller;
         self.path = Path::new();
         self.size.on_new_path();

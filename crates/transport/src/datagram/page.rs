@@ -1,4 +1,4 @@
-//! The numbers of `docs/protocol.md`, "Numbers of this implementation", against the code.
+//! The numbers of `docs/protocol/recovery.md`, "Numbers of this implementation", against the code.
 
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use super::{Config, allowance, loss, received, timers, transmit};
 use crate::timeline::{clock, inbox, outbox};
 
-const PAGE: &str = include_str!("../../../../docs/protocol.md");
+const PAGE: &str = include_str!("../../../../docs/protocol/recovery.md");
 
 #[test]
 fn the_numbers_on_the_page_are_those_of_the_code() {
@@ -45,7 +45,7 @@ fn the_numbers_on_the_page_are_those_of_the_code() {
         ("max_drift_ppm", clock.max_drift_ppm.to_string()),
     ];
     let (_, after) = PAGE
-        .split_once("\n### Numbers of this implementation\n")
+        .split_once("\n## Numbers of this implementation\n")
         .expect("the page has the heading");
     let chapter = after.split("\n## ").next().unwrap_or_default();
     let on_the_page: Vec<(&str, String)> = chapter

@@ -1,7 +1,8 @@
 //! Taking packets in: acknowledgements, losses, sections.
 
 use comity_congestion::{
-    Ack as AckEvent, Answered, Arrival, Arrived, Feedback, Loss, LossCause, RateSample, Report, Tag,
+    Ack as AckEvent, Arrival, Arrived, Event as ControllerEvent, Feedback, InOrderAck, Loss,
+    LossCause, RateSample, Report, Tag,
 };
 use comity_units::{Bytes, PacketNumber, Span, Time};
 
@@ -271,11 +272,12 @@ impl<P: Payload> Connection<P> {
             }
             Since::NextTag | Since::Packet(_) => return,
         }
-        self.controller.on_feedback(&Feedback {
-            now,
-            report,
-            rtt: self.loss.latest(),
-        });
+        self.controller
+            .on_event(ControllerEvent::Feedback(&Feedback {
+                now,
+                report,
+                rtt: self.loss.latest(),
+            }));
         self.obey();
     }
 
@@ -340,7 +342,8 @@ impl<P: Payload> Connection<P> {
             self.statistics.sent.spurious_losses += news.late_sent_at.len() as u64;
             // What else was lost with them was lost: the controller is not to take that back.
             if self.episode.on_late(&news.late_sent_at) {
-                self.controller.on_spurious_loss(now);
+                self.controller
+                    .on_event(ControllerEvent::SpuriousLoss { now });
                 self.obey();
             }
         }
@@ -370,7 +373,10 @@ impl<P: Payload> Connection<P> {
         self.episode.acknowledged_sent_at = before.max(newest_sent_at);
         self.detect_losses_with(now, in_flight.saturating_sub(news.bytes), before);
         for number in &news.numbers {
-            self.controller.on_packet_acked(now, *number);
+            self.controller.on_event(ControllerEvent::PacketAcked {
+                now,
+                number: *number,
+            });
         }
         if news.packets == 0 {
             self.obey();
@@ -378,29 +384,30 @@ impl<P: Payload> Connection<P> {
         }
         let sample = self.measure_delivery(now, news.prior_in_flight, ack.delay);
         if let Some(number) = news.answered
-            && self.controller.needs_in_order_acks()
+            && self.controller.needs().in_order_acks
         {
-            self.controller.on_in_order_ack(&Answered {
-                now,
-                number,
-                arrived_at: Some(Arrived {
-                    at: Time::from_micros(ack.arrival.as_micros().into()),
-                    tick: Span::from_micros(1),
-                }),
-            });
+            self.controller
+                .on_event(ControllerEvent::InOrderAck(&InOrderAck {
+                    now,
+                    number,
+                    arrived_at: Some(Arrived {
+                        at: Time::from_micros(ack.arrival.as_micros().into()),
+                        tick: Span::from_micros(1),
+                    }),
+                }));
         }
         let began_at = self.episode.began_at.unwrap_or(Time::ZERO);
         let is_repairing = self.episode.is_open && newest_sent_at <= began_at;
         if self.episode.is_open && newest_sent_at > began_at {
             self.episode.is_open = false;
-            self.controller.on_recovered(now);
+            self.controller.on_event(ControllerEvent::Recovered);
         }
         // The flow was held back by its window while these packets were under way, or it was not.
         let app_limited = match (self.limited_before, news.least) {
             (Some(limited_before), Some(least)) => least >= limited_before,
             _ => true,
         };
-        self.controller.on_ack(&AckEvent {
+        self.controller.on_event(ControllerEvent::Ack(&AckEvent {
             now,
             acked: Bytes::new(news.bytes),
             rtt,
@@ -409,8 +416,8 @@ impl<P: Payload> Connection<P> {
             in_recovery: is_repairing,
             marked: u32::try_from(marks).unwrap_or(u32::MAX),
             packets: news.packets,
-            sample: self.controller.needs_rate_samples().then_some(sample),
-        });
+            sample: self.controller.needs().rate_samples.then_some(sample),
+        }));
         self.obey();
         self.check_app_limited();
         self.update_target(now);
@@ -494,9 +501,10 @@ impl<P: Payload> Connection<P> {
             self.requeue(now, contents);
         }
         self.target.on_fates(0, lost.bytes);
-        if self.controller.needs_rate_samples() {
+        if self.controller.needs().rate_samples {
             for loss in &lost.losses {
-                self.controller.on_packet_lost(now, loss);
+                self.controller
+                    .on_event(ControllerEvent::PacketLost { now, loss });
             }
         }
         let (Some(newest), Some(oldest)) = (lost.newest_sent_at, lost.oldest_sent_at) else {
@@ -547,7 +555,7 @@ impl<P: Payload> Connection<P> {
         self.episode.lost = 0;
         self.episode.is_open = true;
         self.statistics.sent.loss_events += 1;
-        self.controller.on_loss(loss);
+        self.controller.on_event(ControllerEvent::Loss(loss));
         self.obey();
     }
 }

@@ -1,6 +1,6 @@
 //! What a connection does when time has come, and what it may do at this moment.
 
-use comity_congestion::Timeout;
+use comity_congestion::{Event as ControllerEvent, Timeout};
 use comity_units::{Bytes, Span, Time};
 
 use super::connection::Connection;
@@ -38,7 +38,7 @@ impl<P: Payload> Connection<P> {
             .min(self.outbox.earliest_deadline())
             .min(self.last_received_at + self.config.idle_timeout)
             .min(self.last_sent_at + self.config.keep_alive)
-            .min(self.controller.wakeup().unwrap_or(Time::MAX))
+            .min(self.decision.wakeup.unwrap_or(Time::MAX))
             .min(
                 self.meter
                     .as_ref()
@@ -102,8 +102,8 @@ impl<P: Payload> Connection<P> {
             self.size.on_failure(now);
             self.tell_size();
         }
-        if self.controller.wakeup().is_some_and(|due| due <= now) {
-            self.controller.on_wakeup(now);
+        if self.decision.wakeup.is_some_and(|due| due <= now) {
+            self.controller.on_event(ControllerEvent::Wakeup(now));
             self.obey();
         }
         if let Some(meter) = &mut self.meter
@@ -136,8 +136,8 @@ impl<P: Payload> Connection<P> {
     /// enough of it, where it has a timer of its own.
     fn probe_at(&self) -> Time {
         let at = self.loss.probe_at();
-        self.controller
-            .no_feedback_deadline()
+        self.decision
+            .no_feedback_deadline
             .map_or(at, |ends_at| at.max(ends_at))
     }
 
@@ -207,13 +207,13 @@ impl<P: Payload> Connection<P> {
     /// section 7.6).
     pub(super) fn on_persistent_congestion(&mut self, now: Time, in_flight: u64) {
         self.statistics.sent.persistent_congestions += 1;
-        self.controller.on_timeout(&Timeout {
+        self.controller.on_event(ControllerEvent::Timeout(&Timeout {
             now,
             in_flight: Bytes::new(in_flight),
             window: self.decision.window,
             consecutive: 1,
             duplicate_seen: false,
-        });
+        }));
         self.obey();
     }
 }

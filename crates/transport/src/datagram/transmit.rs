@@ -4,7 +4,7 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::cell::Cell;
 
-use comity_congestion::{Pacing, Report, Sent, Tag};
+use comity_congestion::{Event as ControllerEvent, Pacing, Report, Sent, Tag};
 use comity_units::{Bytes, PacketNumber, Rate, Span, Time};
 
 use super::connection::Connection;
@@ -249,14 +249,14 @@ impl<P: Payload> Connection<P> {
             self.pacer
                 .on_sent(now, Bytes::new(wire), pacing, Rate::MAX, quantum);
             self.charge(size);
-            self.controller.on_sent(&Sent {
+            self.controller.on_event(ControllerEvent::Sent(&Sent {
                 now,
                 payload: Bytes::new(u64::from(size)),
                 wire: Bytes::new(wire),
                 number,
                 in_flight: Bytes::new(self.sent.in_flight()),
                 app_limited,
-            });
+            }));
             self.obey();
             self.check_app_limited();
         }
@@ -448,7 +448,7 @@ impl<P: Payload> Connection<P> {
         let epoch = self.epoch;
         // A tag comes behind the sections; only without one can data reach to the end of the
         // packet.
-        let tag_room = match self.controller.upcoming_tag(now) {
+        let tag_room = match self.controller.upcoming_tag() {
             Tag::None => 0,
             tag => Frame::Tag(tag).size(),
         };
@@ -531,7 +531,7 @@ impl<P: Payload> Connection<P> {
 
     fn push_tag(&mut self, now: Time, builder: &mut Builder<'_>) {
         if self.outbox.backlog() == 0 || !self.has_credit() {
-            self.controller.on_app_limited(now);
+            self.controller.on_event(ControllerEvent::AppLimited);
         }
         let tag = self.controller.tag(now);
         if tag == Tag::None {

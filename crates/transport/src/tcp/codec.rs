@@ -1,9 +1,9 @@
 //! TCP headers as bytes: the edge between a [`Segment`] and the wire.
 //!
-//! [`decode`] accepts only headers that say one thing, and [`encode`] writes only headers that
-//! [`decode`] accepts, so a segment that was written is read back as it was. The codec judges form
-//! alone: that an MSS belongs on a SYN, or that an acknowledgement lies inside the window, is for
-//! the state machine to know.
+//! [`decode`] accepts only unambiguous headers, and [`encode`] writes only headers that [`decode`]
+//! accepts. Decoding an encoded segment therefore returns the same segment. The codec checks form
+//! alone; the state machine checks meaning, such as an MSS outside a SYN or an acknowledgement
+//! beyond the window.
 //!
 //! ```text
 //!  0                   1                   2                   3
@@ -23,8 +23,8 @@
 //! +---------------------------------------------------------------+
 //! ```
 //!
-//! Options are written in the groups that Linux writes, each a whole number of 32-bit words, in
-//! this order; the groups that do not apply are left out:
+//! Options appear in the groups that Linux writes, in this order. Each group is a whole number of
+//! 32-bit words, and absent options write nothing:
 //!
 //! | group | bytes | when |
 //! |---|---|---|
@@ -36,10 +36,9 @@
 //! | `seq_update` | 8 or 16 | [`Options::seq_update`] |
 //! | NOP, NOP, SACK | 4 + 8 n | n ≥ 1 blocks |
 //!
-//! Without SACK blocks the groups take 20 of the 40 bytes at most on a plain connection, up to 12
-//! more with TCP-Real and up to 16 more with a time-lined stream; [`encode`] refuses more than 40.
-//! What remains decides how many blocks fit beside them ([`sack_room`] tells a receiver how many it
-//! may offer); [`encode`] refuses more:
+//! Without SACK blocks, the groups take at most 20 of the 40 bytes on a plain connection. TCP-Real
+//! adds up to 12 bytes and a time-lined stream up to 16; [`encode`] refuses more than 40. The
+//! remaining space limits the number of SACK blocks ([`sack_room`]); [`encode`] refuses more:
 //!
 //! | bytes of the other groups | for example | SACK blocks |
 //! |---|---|---|
@@ -49,24 +48,23 @@
 //! | 24, 28 | timestamps, TCP_REAL and wave; timestamps and `seq_update` with a void | 1 |
 //! | 32 to 40 | timestamps, TCP_REAL, wave and `seq_update` | none |
 //!
-//! A peer that leaves the NOPs out fits more in; such a header is read, but may be refused by
-//! [`encode`].
+//! A peer that omits the NOPs fits more blocks. [`decode`] reads such a header, but [`encode`] may
+//! refuse to write it.
 //!
 //! Source: RFC 9293, section 3.1 (header, MSS); RFC 7323 (window scale, timestamps); RFC 2018
 //! (SACK).
 //!
 //! Differs from the source in: 1. the urgent pointer is ignored and written as zero (RFC 6093
-//! advises against it); 2. the four reserved bits are ignored and written as zero; 3. an option
-//! twice in a header, or a SACK block that is empty or reversed, refuses the segment, where the
-//! RFCs are silent: a reader that picks one of two meanings can be made to disagree with the next
-//! one;
+//! advises against it); 2. the four reserved bits are ignored and written as zero; 3. a duplicate
+//! option, or a SACK block that is empty or reversed, makes the segment invalid, where the RFCs are
+//! silent: two readers must not be able to choose different meanings;
 //! 4. segments over 65,535 bytes (RFC 2675) are refused.
 //!
 //! # Options of TCP-Real
 //!
-//! Both have the experimental kind 254 and are told apart by their length, because the paper fixes
-//! the length and the content of the first (its section 2.2) and so leaves no room for an
-//! experiment identifier (RFC 6994); `docs/protocol.md` has their bytes.
+//! Both have the experimental kind 254 and differ in their length. The paper fixes the length and
+//! the content of the first option (section 2.2), which leaves no room for an experiment identifier
+//! (RFC 6994). `docs/protocol/tcp-options.md` has their bytes.
 //!
 //! | option | length | value | rides on |
 //! |---|---|---|---|
@@ -75,17 +73,17 @@
 //!
 //! # Experimental options
 //!
-//! Experiments share the kinds 253 and 254 and are told apart by an experiment identifier of 16
-//! bits (RFC 6994): `kind, length, ExID, value`. One with another identifier counts as skipped.
+//! Experiments share the kinds 253 and 254. An experiment identifier of 16 bits distinguishes them
+//! (RFC 6994): `kind, length, ExID, value`. An option with another identifier counts as skipped.
 //!
 //! | option | kind | ExID | length | value | rides on |
 //! |---|---|---|---|---|---|
 //! | `seq_update` | 253 | 0x544C "TL" | 8 | the lowest number that may still come | every segment of a time-lined stream |
 //! | with a void | 253 | 0x544C "TL" | 16 | the same, and the first number of the void and the one behind it | segments behind a void |
 //!
-//! A further experiment is one `Option` field of [`Options`], one arm in the reader and one group
-//! of the writer: with a value of whole words it needs no padding, and [`sack_room`] counts what
-//! the other groups take.
+//! A further experiment needs one `Option` field of [`Options`], one arm in the reader and one
+//! group of the writer. A value of whole words needs no padding. [`sack_room`] accounts for the
+//! other groups.
 
 mod error;
 mod options;
@@ -123,7 +121,7 @@ pub struct Ports {
 }
 
 impl Ports {
-    /// The ports of the way back.
+    /// The ports of the reverse direction.
     #[must_use]
     pub const fn reversed(self) -> Self {
         Self {
@@ -133,29 +131,29 @@ impl Ports {
     }
 }
 
-/// A segment as it was read.
+/// A decoded segment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Decoded {
     /// Its ports.
     pub ports: Ports,
     /// Its fields and the options that Comity knows.
     pub segment: Segment,
-    /// Where the payload lies in the bytes that were read; the header is what lies before.
+    /// The range of the payload in the input; the header precedes it.
     pub payload: Range<usize>,
     /// How many options were skipped because their kind is unknown.
     pub skipped_options: u8,
-    /// Whether the window scale was above [`MAX_WINDOW_SCALE`] and was taken as that, which RFC
-    /// 7323 (section 2.3) demands together with a note in the log.
+    /// Whether the window scale was above [`MAX_WINDOW_SCALE`] and was clamped to it. RFC 7323
+    /// (section 2.3) requires that, together with a log message.
     pub window_scale_clamped: bool,
 }
 
 /// Reads a segment and verifies its checksum.
 ///
 /// * `bytes`: the whole segment, from the first byte of its header to the last of its payload.
-/// * `addresses`: between which it travelled.
+/// * `addresses`: the addresses that the segment travelled between.
 ///
 /// # Errors
-/// [`DecodeError`], with the place in the header, what stood there and what was expected. Never
+/// [`DecodeError`], with the position in the header, the value found and the value expected. Never
 /// panics.
 pub fn decode(bytes: &[u8], addresses: &PseudoHeader) -> Result<Decoded, DecodeError> {
     let header = fixed_header(bytes)?;
@@ -175,7 +173,7 @@ pub fn decode(bytes: &[u8], addresses: &PseudoHeader) -> Result<Decoded, DecodeE
     read(&header, bytes)
 }
 
-/// Reads a segment whose checksum was verified before, by the network card for example.
+/// Reads a segment whose checksum is already verified, for example by the network card.
 ///
 /// # Errors
 /// As [`decode`], except for the checksum.
@@ -190,14 +188,14 @@ pub fn decode_unverified(bytes: &[u8]) -> Result<Decoded, DecodeError> {
 
 /// Writes the header of a segment, its checksum included, and returns the header's length in bytes.
 ///
-/// * `addresses`: between which the segment will travel.
+/// * `addresses`: the addresses that the segment will travel between.
 /// * `payload`: the sum over the [`Segment::payload`] bytes that will follow the header. The sum of
 ///   zeros is [`Checksum::new`], which also serves where payload is only counted.
-/// * `buffer`: takes the header at its start and is otherwise left alone; on an error all of it is.
+/// * `buffer`: receives the header at its start; the rest stays unchanged. On an error the whole
+///   buffer stays unchanged.
 ///
 /// # Errors
-/// [`EncodeError`] when the buffer is too small, or when the segment is none that [`decode`]
-/// accepts.
+/// [`EncodeError`] if the buffer is too small, or if [`decode`] would refuse the segment.
 pub fn encode(
     segment: &Segment,
     ports: Ports,
@@ -237,7 +235,7 @@ pub fn encode(
     Ok(length)
 }
 
-/// Where the checksum stands in the header.
+/// The bytes of the checksum in the header.
 const CHECKSUM: Range<usize> = 16..18;
 
 /// The part that every header has.
@@ -293,7 +291,7 @@ fn fixed_header(bytes: &[u8]) -> Result<FixedHeader, DecodeError> {
     })
 }
 
-/// Reads what follows the fixed header. `bytes` are at most [`MAX_SEGMENT`].
+/// Reads the part after the fixed header. `bytes` are at most [`MAX_SEGMENT`].
 fn read(header: &FixedHeader, bytes: &[u8]) -> Result<Decoded, DecodeError> {
     let length = usize::from(header.words) * 4;
     if length < MIN_HEADER {
@@ -330,8 +328,7 @@ fn read(header: &FixedHeader, bytes: &[u8]) -> Result<Decoded, DecodeError> {
 struct Out<'a>(&'a mut [u8]);
 
 impl Out<'_> {
-    /// Writes `bytes` at the front. The header was cut to [`encoded_length`] before, so there is
-    /// room.
+    /// Writes `bytes` at the front. [`encoded_length`] has sized the header, so they fit.
     fn put<const N: usize>(&mut self, bytes: [u8; N]) {
         match core::mem::take(&mut self.0).split_first_chunk_mut::<N>() {
             Some((front, rest)) => {

@@ -19,17 +19,16 @@ use super::timeline::{Piece, SectionError, SeqUpdate};
 
 /// One end of a TCP connection, as a pure state machine.
 ///
-/// It counts payload and does not carry it: a host that has bytes keeps them beside it by stream
-/// offset.
+/// It counts payload but does not carry it; the host keeps the bytes by stream offset.
 ///
 /// # Order of calls
 /// There are four kinds of method:
 /// 1. inputs: [`Connection::on_segment`], [`Connection::on_timer`], [`Connection::write`],
 ///    [`Connection::close`], [`Connection::read`];
-/// 2. [`Connection::poll_transmit`], to be called after each input until it gives `None`;
-/// 3. [`Connection::next_timer`], to be read after that: the time of the next
-///    [`Connection::on_timer`] ([`Time::MAX`] for none). A timer may move later without notice, so
-///    a host that is woken early just reads it again;
+/// 2. [`Connection::poll_transmit`], to be called after each input until it returns `None`;
+/// 3. [`Connection::next_timer`], to be read afterwards: the time of the next
+///    [`Connection::on_timer`] ([`Time::MAX`] for none). A timer may move later without notice; a
+///    host that wakes early reads it again;
 /// 4. getters.
 ///
 /// Times handed in must not decrease.
@@ -38,25 +37,24 @@ use super::timeline::{Piece, SectionError, SeqUpdate};
 /// scale and timestamps, RFC 2018 and RFC 2883 for SACK, RFC 8985 and RFC 9937 for RACK-TLP and its
 /// rate reduction, RFC 3168 for marks, RFC 3042 for limited transmit.
 ///
-/// Differs from RFC 9293 in: 1. no urgent data; 2. no Nagle algorithm: media applications write
-/// what is due;
-/// 3. timestamps tick as [`Config::timestamp_tick`] says, by default once per microsecond; 4. a
-///    window probe repeats the last acknowledged number without payload, as current hosts do; 5. a
-///    SYN carries no data; 6. a segment that is old in all its bytes is answered, and what it
-///    acknowledges still counts, but not as a duplicate acknowledgement; 7. at an unchanged
-///    acknowledgement number the peer's window only grows, which is the rule of `SND.WL1` and
-///    `SND.WL2` for peers that do not take back what they offered and needs no memory of
-///    segments; 8. the limit to retransmissions (R2) is a number of expiries and not a time, is off
-///    unless [`Config::give_up_after`] sets it, and there is no earlier warning (R1);
-/// 9. a listening end that a peer resets is over, for it stands for one connection and not for a
-///    port.
+/// Differs from RFC 9293 in: 1. no urgent data; 2. no Nagle algorithm, because media applications
+/// write data when it is due;
+/// 3. timestamps tick as [`Config::timestamp_tick`] sets, by default once per microsecond; 4. a
+///    window probe carries the last acknowledged number and no payload, as with current hosts; 5. a
+///    SYN carries no data; 6. a segment whose bytes are all old triggers an acknowledgement, and
+///    its own acknowledgement still counts, but not as a duplicate; 7. at an unchanged
+///    acknowledgement number the peer's window only grows. This is the rule of `SND.WL1` and
+///    `SND.WL2` for peers that never shrink their window, and it needs no memory of segments; 8.
+///    the limit to retransmissions (R2) is a number of expiries and not a time, is off unless
+///    [`Config::give_up_after`] sets it, and has no earlier warning (R1);
+/// 9. a reset ends a listening end, because it represents one connection and not a port.
 ///
 /// Differs from RFC 5681 in: 1. a lost SYN does not reduce the initial window to one segment, as in
-/// ns-2; 2. a flow that has sent nothing for longer than the retransmission timeout halves its
-/// window for each further timeout of the pause ([`Config::restart_after_idle`]), where section 4.1
-/// says that it should start anew. Differs from RFC 7323 in: timestamps that claim to echo the
-/// future are taken for none; and from RFC 2018 in: with the scoreboard of RFC 6675, what arrived
-/// stays known over a timeout unless the peer reneged (erratum 1610).
+/// ns-2; 2. a flow that was idle for longer than the retransmission timeout halves its window for
+/// each further timeout of the pause ([`Config::restart_after_idle`]), where section 4.1 restarts
+/// from the initial window. Differs from RFC 7323 in: timestamps that claim to echo the future are
+/// ignored. Differs from RFC 2018 in: with the scoreboard of RFC 6675, selectively acknowledged
+/// data stays acknowledged over a timeout unless the peer reneged (erratum 1610).
 #[derive(Debug)]
 pub struct Connection {
     state: State,
@@ -65,25 +63,25 @@ pub struct Connection {
     receiver: Receiver,
     /// The receiver's half of the peer's controller.
     meter: Option<Box<dyn Meter>>,
-    /// By how many bits the peer's windows are shifted.
+    /// The shift of the peer's windows in bits.
     peer_scale: u8,
     /// The peer's timestamp to echo, and when it arrived.
     timestamp_recent: u32,
     timestamp_recent_at: Time,
-    /// The acknowledgement that we sent last, as an offset; RFC 7323's Last.ACK.sent.
+    /// The last acknowledgement sent, as an offset; RFC 7323's Last.ACK.sent.
     last_ack_sent: u64,
     time_wait_until: Time,
     was_reset: bool,
     gave_up: bool,
-    /// The reset that a segment which belongs to no connection of ours is answered with.
+    /// The reset that answers a segment of no known connection.
     refusal: Option<Refusal>,
 }
 
-/// What identifies a reset to the peer (RFC 9293, section 3.5.2).
+/// The fields that identify a reset to the peer (RFC 9293, section 3.5.2).
 #[derive(Clone, Copy, Debug)]
 struct Refusal {
     sequence: SeqNo,
-    /// Set where the refused segment acknowledged nothing.
+    /// Set if the refused segment acknowledged nothing.
     acknowledgement: Option<SeqNo>,
 }
 
@@ -116,9 +114,10 @@ impl Connection {
         }
     }
 
-    /// An end that opens the connection: the first [`Connection::poll_transmit`] gives its SYN.
+    /// Creates an end that opens the connection. The first [`Connection::poll_transmit`] returns
+    /// its SYN.
     ///
-    /// With [`Config::handshake`] off, the connection is born established, and both ends are taken
+    /// With [`Config::handshake`] off, the connection starts established, and both ends are assumed
     /// to have the same settings.
     pub fn connect(config: Arc<Config>, controller: Box<dyn Controller>) -> Self {
         if config.handshake {
@@ -128,15 +127,14 @@ impl Connection {
         }
     }
 
-    /// An end that waits for a SYN; born established with [`Config::handshake`] off.
+    /// Creates an end that waits for a SYN. With [`Config::handshake`] off, it starts established.
     pub fn listen(config: Arc<Config>, controller: Box<dyn Controller>) -> Self {
         Self::listen_with(config, Some(controller))
     }
 
-    /// An end that waits for a SYN and only receives: it has no controller, takes no round-trip
-    /// times and counts nothing, and what is written to it is ignored. It acknowledges and closes
-    /// as any other, with the timeout that RFC 6298 gives before the first sample. It takes less
-    /// than half of the memory.
+    /// Creates an end that waits for a SYN and only receives. It has no controller, takes no
+    /// round-trip samples, keeps no counters and ignores writes. It acknowledges and closes as any
+    /// other end, with the initial timeout of RFC 6298. It needs less than half of the memory.
     pub fn listen_to_receive(config: Arc<Config>) -> Self {
         Self::listen_with(config, None)
     }
@@ -163,18 +161,18 @@ impl Connection {
 
     // ---------------------------------------------------------------- application
 
-    /// The application gives `bytes` more bytes to send. Ignored after [`Connection::close`] and at
-    /// an end that only receives.
+    /// Submits `bytes` more bytes to send. Ignored after [`Connection::close`] and at an end that
+    /// only receives.
     pub fn write(&mut self, bytes: u64) {
-        // What has no deadline is refused only by a closed stream, which ignores it.
+        // Only a closed stream refuses data without a deadline, and then it is ignored.
         let _ = self.write_section(bytes, Time::MAX);
     }
 
-    /// The application gives a section of `bytes` bytes that is worth nothing after `deadline`.
-    /// Without a time-line that both ends agreed on, it is delivered as any other data.
+    /// Submits a section of `bytes` bytes that expires at `deadline`. Without a time-line that both
+    /// ends agreed on, it is delivered as any other data.
     ///
     /// # Errors
-    /// [`SectionError`], and nothing was taken.
+    /// [`SectionError`]; the stream is unchanged.
     pub fn write_section(&mut self, bytes: u64, deadline: Time) -> Result<(), SectionError> {
         self.sender.begin_event();
         if self.sender.stream.fin || self.sender.only_receives() {
@@ -189,12 +187,13 @@ impl Connection {
         Ok(())
     }
 
-    /// The application always has more to send.
+    /// Submits data without end.
     pub fn write_without_end(&mut self) {
         self.write(u64::MAX / 4);
     }
 
-    /// What was given without end ends here: nothing beyond what has been sent will be sent.
+    /// Ends a stream that was submitted without end: no data beyond the bytes already sent will be
+    /// sent.
     pub fn truncate(&mut self) {
         let stream = &mut self.sender.stream;
         stream.end = stream.end.min(stream.max.max(1));
@@ -203,7 +202,7 @@ impl Connection {
         }
     }
 
-    /// The application has nothing more to send; a FIN follows what it gave.
+    /// Ends the stream; a FIN follows the submitted data.
     pub fn close(&mut self) {
         self.sender.begin_event();
         if self.sender.stream.fin {
@@ -211,7 +210,7 @@ impl Connection {
         }
         match self.state {
             State::Listen | State::Closed => self.state = State::Closed,
-            // Nothing was sent and nothing is to be sent: there is no connection to end.
+            // Nothing was sent and nothing is queued: no connection exists that could end.
             State::SynSent if self.sender.stream.max == 0 && self.sender.stream.end <= 1 => {
                 self.state = State::Closed;
             }
@@ -229,26 +228,24 @@ impl Connection {
         }
     }
 
-    /// The application takes up to `limit` bytes that arrived in order; returns how many there
-    /// were.
+    /// Reads up to `limit` bytes that arrived in order; returns how many were available.
     pub fn read(&mut self, limit: u64) -> u64 {
         self.receiver.read(limit, &self.config)
     }
 
-    /// The application takes what comes next in the stream: up to `limit` bytes that arrived, or
-    /// the whole of a gap. `None` when it has everything that is known. [`Connection::read`] passes
-    /// over gaps.
+    /// Reads the next piece of the stream: up to `limit` bytes that arrived, or the whole of a gap.
+    /// Returns `None` if no more is known. [`Connection::read`] passes over gaps.
     pub fn read_piece(&mut self, limit: u64) -> Option<Piece> {
         self.receiver.read_piece(limit, &self.config)
     }
 
-    /// Payload in order that waits to be read. A gap is none: see [`Connection::has_piece`].
+    /// Unread payload that arrived in order. Gaps do not count: see [`Connection::has_piece`].
     pub fn readable(&self) -> u64 {
         self.receiver.unread
     }
 
-    /// Whether [`Connection::read_piece`] would give something: payload in order, or a gap, which a
-    /// segment without payload may have made known.
+    /// Whether [`Connection::read_piece`] would return a piece: payload in order, or a gap. A
+    /// segment without payload can announce a gap.
     pub fn has_piece(&self) -> bool {
         self.receiver.has_piece()
     }
@@ -269,10 +266,10 @@ impl Connection {
         }
     }
 
-    /// Header prediction (Jacobson 1990): deals with the two segments that make up an undisturbed
-    /// transfer, data in order that acknowledges nothing new, and an acknowledgement of new data.
-    /// Returns `false`, having done nothing, for every other segment; dealing with those in full
-    /// gives the same.
+    /// Header prediction (Jacobson 1990): the short path for the two segments of an undisturbed
+    /// transfer, in-order data that acknowledges nothing new, and an acknowledgement of new data.
+    /// Returns `false` for every other segment, without an effect. The full path gives the same
+    /// result.
     #[inline]
     fn on_expected(&mut self, now: Time, segment: &Segment) -> bool {
         let only_ack = segment.flags.bits() & !Flags::PSH.bits() == Flags::ACK.bits();
@@ -322,7 +319,7 @@ impl Connection {
         true
     }
 
-    /// Whether a segment of a time-lined connection may say more of its stream than what was known.
+    /// Whether a segment of a time-lined connection may carry news about its stream.
     #[inline]
     fn tells_of_a_jump(&self, segment: &Segment) -> bool {
         self.config.timeline.is_some()
@@ -331,7 +328,7 @@ impl Connection {
             })
     }
 
-    /// Answers a segment that belongs to no connection of ours with a reset, unless it is one.
+    /// Answers a segment of no known connection with a reset, unless it is a reset itself.
     fn refuse(&mut self, segment: &Segment) {
         if segment.flags.contains(Flags::RST) {
             return;
@@ -364,7 +361,7 @@ impl Connection {
         self.state = State::SynReceived;
     }
 
-    /// Takes in the peer's SYN: its first number and what it offers.
+    /// Processes the peer's SYN: its first number and its options.
     fn take_syn(&mut self, now: Time, segment: &Segment) {
         let options = &segment.options;
         let sack = self.config.sack && options.sack_permitted;
@@ -433,7 +430,7 @@ impl Connection {
             self.acknowledge_syn(now, segment);
             self.receiver.ack_now = true;
         } else {
-            // Simultaneous open: answer with a SYN of our own that acknowledges theirs.
+            // Simultaneous open: send a SYN that acknowledges the peer's.
             self.sender
                 .stream
                 .set_peer_window(u64::from(segment.window));
@@ -470,7 +467,7 @@ impl Connection {
         };
     }
 
-    /// The timestamp of a segment, where timestamps were agreed on.
+    /// The timestamp of a segment, if both ends agreed on timestamps.
     fn peer_clock(&self, segment: &Segment) -> Option<u32> {
         let timestamps = segment.options.timestamps;
         timestamps
@@ -494,7 +491,7 @@ impl Connection {
         }
         let is_fin = flags.contains(Flags::FIN);
         let end = start + u64::from(segment.payload) + u64::from(is_fin);
-        // RFC 9293, 3.10.7.4: a segment is acceptable in the window and, when it is empty, at its
+        // RFC 9293, 3.10.7.4: a segment is acceptable inside the window and, if it is empty, at the
         // edges.
         let is_beyond = start > self.receiver.edge.max(self.receiver.next);
         let is_old = start < self.receiver.next && end <= self.receiver.next;
@@ -507,7 +504,7 @@ impl Connection {
             return;
         }
         if is_fin && self.state == State::TimeWait {
-            // Our acknowledgement of the FIN was lost: the wait begins again.
+            // The acknowledgement of the FIN was lost: TIME-WAIT restarts.
             self.state = self.enter_time_wait(now);
         }
         if !flags.contains(Flags::ACK) {
@@ -522,7 +519,8 @@ impl Connection {
         }
         let is_pure = segment.payload == 0 && !is_fin && !is_old;
         if !self.take_acknowledgement(now, segment, is_pure) {
-            // RFC 5961, section 5.2: what acknowledges the unsent or the ancient is not the peer's.
+            // RFC 5961, section 5.2: an acknowledgement of unsent or ancient data is not the
+            // peer's.
             self.receiver.ack_now = true;
             return;
         }
@@ -542,7 +540,7 @@ impl Connection {
         self.consume_fin(now);
     }
 
-    /// Takes in the payload of a segment that begins at the offset `start`.
+    /// Processes the payload of a segment that begins at the offset `start`.
     fn take_payload(&mut self, now: Time, start: u64, segment: &Segment) {
         let length = segment.payload;
         self.receiver
@@ -553,7 +551,7 @@ impl Connection {
     }
 
     /// Follows the peer's jump (TLTCP, section 5.3), if the segment can be the peer's and is not
-    /// older than what was seen.
+    /// outdated.
     fn take_update(&mut self, now: Time, start: u64, segment: &Segment, update: &SeqUpdate) {
         let is_stale = self.config.timestamps
             && segment
@@ -569,20 +567,21 @@ impl Connection {
         let places = [update.expected, update.void_start, update.void_end]
             .map(|number| receiver.offset(number).unwrap_or(0));
         let [expected, void_start, void_end] = places;
-        // What carries data is not given up, and a void lies in front of the segment that names it.
+        // Data in the segment is not given up, and a void precedes the segment that names it.
         if segment.payload > 0 && start < expected || update.has_void() && start < void_end {
             return;
         }
         if receiver.on_update(start, expected, (void_start, void_end)) {
-            // What made the acknowledgement move is what the echo is about.
+            // The echo refers to the segment that moved the acknowledgement.
             self.last_ack_sent = self.last_ack_sent.max(receiver.next);
         }
     }
 
-    /// RFC 7323, section 5: drops old duplicates by their timestamp and remembers what to echo.
+    /// RFC 7323, section 5: drops old duplicates by their timestamp and stores the timestamp to
+    /// echo.
     fn admit_timestamps(&mut self, now: Time, start: u64, is_old: bool, segment: &Segment) -> bool {
         let Some(timestamps) = segment.options.timestamps else {
-            // RFC 7323, 3.2: once agreed on, only resets may come without.
+            // RFC 7323, 3.2: once agreed on, only resets may omit timestamps.
             return false;
         };
         if self.is_stale(now, timestamps.value) {
@@ -602,13 +601,13 @@ impl Connection {
         age < 0 && now.saturating_since(self.timestamp_recent_at) < TIMESTAMP_LIFE
     }
 
-    /// RFC 5961: a reset counts only at the exact number expected; elsewhere in the window it is
-    /// answered with an acknowledgement that a true peer will understand, and so is any SYN.
+    /// RFC 5961: a reset counts only at the exact number expected. A reset elsewhere in the window,
+    /// or any SYN, triggers an acknowledgement that a true peer understands.
     fn on_reset_or_syn(&mut self, now: Time, start: u64, segment: &Segment) {
         let next = self.receiver.next;
         if segment.flags.contains(Flags::RST) {
             if start == next && self.state != State::TimeWait {
-                // RFC 1337: a connection that waits is not cut short.
+                // RFC 1337: a reset does not shorten TIME-WAIT.
                 self.reset();
             } else if next < start && start <= self.receiver.edge {
                 self.receiver.ack_now = true;
@@ -616,10 +615,10 @@ impl Connection {
         } else if self.state != State::SynReceived || start != 0 {
             self.receiver.ack_now = true;
         } else if !segment.flags.contains(Flags::ACK) {
-            // The peer repeats its SYN: our answer was lost.
+            // The peer retransmits its SYN: the SYN-ACK was lost.
             self.sender.stream.next = 0;
         } else if segment.acknowledgement == self.config.initial_sequence + 1 {
-            // Simultaneous open: the peer's answer to our SYN.
+            // Simultaneous open: the peer acknowledges the SYN.
             self.acknowledge_syn(now, segment);
             self.receiver.ack_now = true;
         } else {
@@ -632,7 +631,7 @@ impl Connection {
         self.state = State::Closed;
     }
 
-    /// Takes in what a segment acknowledges; `false` when that cannot be an answer to what was
+    /// Processes the acknowledgement of a segment; `false` if it cannot refer to data that was
     /// sent.
     #[must_use]
     fn take_acknowledgement(&mut self, now: Time, segment: &Segment, is_pure: bool) -> bool {
@@ -688,8 +687,8 @@ impl Connection {
         true
     }
 
-    /// How far from our first number a segment acknowledges; `None` when that cannot be an answer
-    /// to what was sent.
+    /// The distance from the first number to the acknowledgement of a segment; `None` if it cannot
+    /// refer to data that was sent.
     fn acknowledged_wire(&self, segment: &Segment) -> Option<u64> {
         let stream = &self.sender.stream;
         let distance = segment
@@ -720,7 +719,7 @@ impl Connection {
         State::TimeWait
     }
 
-    /// The time given by [`Connection::next_timer`] has come.
+    /// Handles the expiry of [`Connection::next_timer`].
     pub fn on_timer(&mut self, now: Time) {
         self.sender.begin_timer(now);
         if self.receiver.ack_at <= now {
@@ -756,21 +755,21 @@ impl Connection {
     }
 }
 
-/// Whether a SYN asks for marks, or the answer to one agrees (RFC 3168, section 6.1.1).
+/// Whether a SYN requests ECN, or a SYN-ACK agrees to it (RFC 3168, section 6.1.1).
 fn agrees_on_marks(flags: Flags) -> bool {
     flags.contains(Flags::ECE) && flags.contains(Flags::CWR) != flags.contains(Flags::ACK)
 }
 
-/// The range that an acknowledgement of `offset` reports to have arrived twice: the first block,
-/// where it lies below the acknowledgement or within the second (RFC 2883, section 4).
+/// The range that an acknowledgement of `offset` reports as a duplicate: the first block, if it
+/// lies below the acknowledgement or within the second (RFC 2883, section 4).
 fn reported_twice(offset: u64, sacked: &[(u64, u64)]) -> Option<(u64, u64)> {
     let (first, rest) = sacked.split_first()?;
     let is_within = |outer: &(u64, u64)| outer.0 <= first.0 && first.1 <= outer.1;
     (first.1 <= offset || rest.first().is_some_and(is_within)).then_some(*first)
 }
 
-/// For how long a timestamp can be told from an older one: less than half of the clock's period
-/// (RFC 7323, section 5.5).
+/// How long a timestamp can be distinguished from an older one: less than half of the clock's
+/// period (RFC 7323, section 5.5).
 const TIMESTAMP_LIFE: Span = Span::from_secs(30 * 60);
 
 /// The timestamp clock. With ticks of a microsecond it wraps after 71 minutes.

@@ -1,5 +1,4 @@
-//! Sorted ranges of offsets: what arrived ahead of its turn, what the peer acknowledged
-//! selectively, what is missing.
+//! Sorted ranges of offsets: out-of-order arrivals, selective acknowledgements, gaps.
 
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -21,8 +20,8 @@ impl<N> Ranges<N> {
         Self { list: Vec::new() }
     }
 
-    /// Adds a range, and joins it with those that it touches; its note is that of the whole.
-    /// Whether any of it is new.
+    /// Adds a range and joins it with those that it touches; the joined range has its note. Returns
+    /// whether any of it is new.
     pub(super) fn insert(&mut self, mut start: u64, mut end: u64, note: N) -> bool {
         let first = self.list.partition_point(|range| range.1 < start);
         let last = self.list.partition_point(|range| range.0 <= end);
@@ -39,7 +38,7 @@ impl<N> Ranges<N> {
         is_new
     }
 
-    /// Forgets what lies below `to`.
+    /// Removes offsets below `to`.
     pub(super) fn drop_below(&mut self, to: u64) {
         let passed = self.list.partition_point(|range| range.1 <= to);
         self.list.drain(..passed);
@@ -85,7 +84,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// The ranges say what a table of offsets says.
+        /// The ranges agree with a table of offsets.
         #[test]
         fn ranges_agree_with_a_table(
             inserts in prop::collection::vec((0_u64..100, 1_u64..20), 0..20),

@@ -10,17 +10,16 @@ use super::segment::{Flags, SackBlock, SackBlocks};
 use super::timeline::{GapStatistics, Gaps, MAX_REACH, Piece};
 use crate::datagram::Ecn;
 
-/// So many ranges are kept ahead of their turn at the most, where the peer names one more that will
-/// not come. Beyond, it is not taken note of: what is sent behind it names it again when its turn
-/// comes.
+/// The maximum number of ranges kept out of order when the peer names another void. Beyond it, a
+/// void is ignored: later segments name it again.
 const MAX_RANGES: usize = 256;
 
-/// What arrived ahead of its turn, or will never come. Never empty.
+/// Ranges that arrived out of order, or that will never arrive. Never empty.
 #[derive(Debug, Default)]
 struct Disorder {
-    /// Each with the count of its latest arrival, so that SACK blocks can go out most recent first.
+    /// Each range with the count of its latest arrival, which orders SACK blocks by recency.
     ranges: Ranges<u32>,
-    /// Counts up with every arrival ahead of its turn.
+    /// The number of out-of-order arrivals.
     arrivals: u32,
 }
 
@@ -31,40 +30,40 @@ struct Disorder {
 pub(super) struct Receiver {
     /// The next offset expected.
     pub(super) next: u64,
-    /// The highest right edge that any window on the wire had: what is accepted.
+    /// The highest right edge of any window on the wire: the limit of acceptable data.
     pub(super) edge: u64,
-    /// The right edge that is meant, before rounding to the unit of the wire: what is promised.
-    /// Never moves left, and never beyond what the buffer takes.
+    /// The intended right edge, before rounding to the unit of the wire: the promised window. Never
+    /// moves left, and never exceeds the buffer.
     limit: u64,
-    /// Payload put in order since the beginning.
+    /// Payload bytes put in order since the beginning.
     pub(super) delivered: u64,
-    /// Payload in order that the application has not read.
+    /// Payload bytes in order that the application has not read.
     pub(super) unread: u64,
     /// The peer's first sequence number.
     pub(super) initial: SeqNo,
-    /// By how many bits our window is shifted on the wire.
+    /// The shift of this end's window on the wire, in bits.
     pub(super) scale: u8,
     /// An acknowledgement must leave now.
     pub(super) ack_now: bool,
-    /// Full segments that wait for an acknowledgement.
+    /// Full segments that await an acknowledgement.
     held: u8,
-    /// Where the peer's FIN stands, once seen; `u64::MAX` before.
+    /// The offset of the peer's FIN; `u64::MAX` while unknown.
     fin: u64,
-    /// When to send an acknowledgement that is held back.
+    /// When a delayed acknowledgement is due.
     pub(super) ack_at: Time,
-    /// Boxed, because most connections wait for nothing most of the time.
+    /// Boxed, because most connections have no disorder most of the time.
     disorder: Option<Box<Disorder>>,
     /// Present once the peer jumped.
     gaps: Option<Box<Gaps>>,
-    /// Payload that the application has read.
+    /// Payload bytes that the application has read.
     taken: u64,
-    /// What arrived twice since the last acknowledgement, to be reported with the next.
+    /// The latest duplicate range since the last acknowledgement, which the next one reports.
     duplicate: Option<Box<(u64, u64)>>,
     /// When payload arrived last.
     data_at: Time,
-    /// How many acknowledgements leave at once.
+    /// How many acknowledgements leave without delay.
     quick: u8,
-    /// Acknowledgements echo a mark of the network, until the peer says that it answered it.
+    /// Acknowledgements echo a congestion mark until the peer reports that it reacted.
     pub(super) echoes_mark: bool,
 }
 
@@ -95,7 +94,7 @@ impl Receiver {
 
     fn with_scale(mut self, config: &Config) -> Self {
         if config.window_scaling {
-            // RFC 7323, section 2.3: a shift of 14 at the most.
+            // RFC 7323, section 2.3: at most a shift of 14.
             while self.scale < 14
                 && (config.receive_buffer.get() >> self.scale) > u64::from(u16::MAX)
             {
@@ -117,7 +116,7 @@ impl Receiver {
             .checked_add_signed(i64::from(sequence.distance_from(self.expected())))
     }
 
-    /// The peer's SYN arrived: its stream begins, and windows offered before referred to nothing.
+    /// Handles the peer's SYN: its stream begins, and windows offered earlier referred to nothing.
     pub(super) fn begin(&mut self, initial: SeqNo) {
         self.initial = initial;
         self.next = 1;
@@ -125,20 +124,20 @@ impl Receiver {
         self.limit = 0;
     }
 
-    /// How far the right edge of the window could move with the buffer as it is.
+    /// How far the right edge of the window could move with the present buffer.
     fn room_beyond_limit(&self, config: &Config) -> u64 {
         let free = config.receive_buffer.get().saturating_sub(self.unread);
         let ahead = self.gaps_ahead();
         (self.next + ahead + free).saturating_sub(self.limit.max(self.next + ahead))
     }
 
-    /// The window field of a header, and the memory of having offered it.
+    /// The window field of a header; records the offered edge.
     ///
-    /// The edge stays until it can move by a segment or by half of the buffer, so that the peer is
-    /// not invited to send small segments (RFC 9293, section 3.8.6.2.2). The field is rounded up to
-    /// the scale's unit: rounding down would cost up to a whole segment of a window that is a
-    /// multiple of the segment size. The edge on the wire may so move left by less than a unit, and
-    /// what lies up to its highest place is still accepted (RFC 7323, section 2.4).
+    /// The edge stays until it can move by a segment or by half of the buffer. This avoids inviting
+    /// small segments (RFC 9293, section 3.8.6.2.2). The field is rounded up to the scale's unit:
+    /// rounding down would cost up to a whole segment of a window that is a multiple of the segment
+    /// size. The edge on the wire may therefore move left by less than a unit. Data up to its
+    /// highest position remains acceptable (RFC 7323, section 2.4).
     pub(super) fn offer(&mut self, config: &Config, scaled: bool) -> u16 {
         let scale = if scaled { self.scale } else { 0 };
         let opened = self.room_beyond_limit(config);
@@ -155,9 +154,9 @@ impl Receiver {
         field
     }
 
-    /// Takes in payload `[start, start + length)`.
+    /// Processes payload `[start, start + length)`.
     pub(super) fn on_data(&mut self, now: Time, start: u64, length: u64, config: &Config) {
-        // There is nothing behind a FIN.
+        // Nothing follows a FIN.
         let end = (start + length).min(self.edge).min(self.fin);
         self.note_arrival(now, config);
         if config.duplicate_sack && self.arrived_before(start, start + length) {
@@ -165,8 +164,8 @@ impl Receiver {
             self.be_quick(config);
         }
         if end <= self.next || start >= end {
-            // Old, or beyond the window or the end of the stream: the peer needs to be told where
-            // we are (RFC 9293, 3.10.7.4).
+            // Old, or beyond the window or the end of the stream: an acknowledgement tells the peer
+            // the expected number (RFC 9293, 3.10.7.4).
             self.ack_now = true;
             return;
         }
@@ -178,7 +177,7 @@ impl Receiver {
             return;
         }
         if self.disorder.is_some() {
-            // RFC 5681, section 4.2: an arrival that fills a gap is answered at once.
+            // RFC 5681, section 4.2: a segment that fills a gap is acknowledged at once.
             self.ack_now = true;
         } else {
             self.hold_or_answer(now, config);
@@ -186,8 +185,8 @@ impl Receiver {
         self.advance_to(end);
     }
 
-    /// Everything up to `end` arrived or is given up: the expected number moves over it and what
-    /// waits behind, which is for the application.
+    /// Moves the expected number to `end`, below which everything arrived or is given up, and over
+    /// the out-of-order data behind it. The application can then read that data.
     #[inline]
     fn advance_to(&mut self, end: u64) {
         let before = self.next;
@@ -208,14 +207,14 @@ impl Receiver {
 
     // ---------------------------------------------------------------- time-lined streams
 
-    /// Bytes of gaps beyond the expected number. They take no room, so windows do not count them.
+    /// Bytes of gaps beyond the expected number. They need no memory, so windows exclude them.
     #[inline]
     fn gaps_ahead(&self) -> u64 {
         self.gaps.as_ref().map_or(0, |gaps| gaps.ahead)
     }
 
-    /// Whether the buffer takes `length` bytes ahead of their turn. The edge says so where nothing
-    /// is given up; [`Receiver::give_up`] may have moved it too far.
+    /// Whether the buffer has room for `length` bytes out of order. The edge decides if nothing is
+    /// given up; [`Receiver::give_up`] may have moved it too far.
     fn has_room(&self, length: u64, config: &Config) -> bool {
         let (Some(gaps), Some(disorder)) = (&self.gaps, &self.disorder) else {
             return true;
@@ -225,22 +224,22 @@ impl Receiver {
         held + length <= self.in_units(config.receive_buffer.get())
     }
 
-    /// Rounded up to what windows on the wire are counted in.
+    /// Rounds up to the unit of windows on the wire.
     const fn in_units(&self, bytes: u64) -> u64 {
         bytes.next_multiple_of(1 << self.scale)
     }
 
-    /// What is promised beyond what arrived.
+    /// The promised bytes beyond the in-order data.
     fn window(&self) -> u64 {
         self.in_units(self.limit.saturating_sub(self.next + self.gaps_ahead()))
     }
 
-    /// The peer says, with a segment at `start`, that it sends nothing below `expected` any more
-    /// and nothing in `void`. Whether that moved the expected number.
+    /// Handles an update on a segment at `start`: the peer sends nothing below `expected` any more
+    /// and nothing in `void`. Returns whether the expected number moved.
     ///
-    /// Nothing changes where the segment would lie beyond the window even so, or one of the numbers
-    /// further ahead than any sender may reach: such is not the peer's, or so old that its numbers
-    /// were used again.
+    /// The update is ignored if the segment would still lie beyond the window, or if one of the
+    /// numbers is further ahead than any sender may reach. Such a segment is not the peer's, or so
+    /// old that its numbers were reused.
     pub(super) fn on_update(&mut self, start: u64, expected: u64, void: (u64, u64)) -> bool {
         let before = self.next;
         let (void_start, void_end) = (void.0.max(expected).max(before), void.1);
@@ -265,7 +264,7 @@ impl Receiver {
         has_jumped
     }
 
-    /// The numbers in `[start, end)` of which nothing is known.
+    /// The numbers in `[start, end)` about which nothing is known.
     fn missing(&self, start: u64, end: u64) -> u64 {
         let length = end.saturating_sub(start);
         match &self.disorder {
@@ -274,7 +273,7 @@ impl Receiver {
         }
     }
 
-    /// Records as gaps what did not arrive of `[start, end)`, and passes over it.
+    /// Records the missing parts of `[start, end)` as gaps and passes over them.
     fn give_up(&mut self, start: u64, end: u64) {
         let (start, end) = (start.max(self.next), end.min(self.fin));
         let missing = self.missing(start, end);
@@ -301,13 +300,13 @@ impl Receiver {
         if at < end {
             gaps.record(at, end);
         }
-        // What was offered holds for what comes in place of the missing.
+        // The window offered for the missing bytes applies to their successors.
         self.limit += missing;
         self.edge += missing;
         self.ack_now = true;
         if is_ahead {
-            // There may be more such before it, of which nothing arrived yet: all that was offered
-            // may lie behind it.
+            // More gaps may precede this one, still unknown: the whole offered window may lie
+            // behind it.
             self.edge = self.edge.max(end + self.window());
             self.disorder.get_or_insert_default().insert(start, end);
         } else {
@@ -315,7 +314,7 @@ impl Receiver {
         }
     }
 
-    /// Whether there is something to read: data, or a gap.
+    /// Whether a piece is ready to read: data, or a gap.
     pub(super) fn has_piece(&self) -> bool {
         self.unread > 0
             || self
@@ -324,7 +323,7 @@ impl Receiver {
                 .is_some_and(|gaps| gaps.has_next(self.next))
     }
 
-    /// The application takes what is next in the stream.
+    /// Reads the next piece of the stream.
     pub(super) fn read_piece(&mut self, limit: u64, config: &Config) -> Option<Piece> {
         let piece = match &mut self.gaps {
             Some(gaps) => gaps.read(limit, self.next, self.unread),
@@ -348,8 +347,8 @@ impl Receiver {
             .map_or(GapStatistics::default(), |gaps| gaps.statistics)
     }
 
-    /// The peer's stream ends at `at`. Ignored where that cannot be: below what arrived, beyond the
-    /// window, or after another end was named.
+    /// Records the peer's FIN at `at`. Ignores it below data that arrived, beyond the window, or
+    /// after a different FIN.
     pub(super) fn on_fin(&mut self, at: u64) {
         self.ack_now = true;
         let disorder = self.disorder.as_ref();
@@ -377,8 +376,8 @@ impl Receiver {
         }
     }
 
-    /// Payload arrived: the first, or the first after a pause, is answered quickly, because its
-    /// sender is in slow start.
+    /// Records an arrival of payload. The first arrival, and the first after a pause, are
+    /// acknowledged quickly, because the sender is in slow start.
     #[inline]
     fn note_arrival(&mut self, now: Time, config: &Config) {
         if self.data_at.is_never() || now.saturating_since(self.data_at) > config.rtt.min_timeout {
@@ -396,8 +395,8 @@ impl Receiver {
         end <= self.next || start >= self.next && self.disorder.as_deref().is_some_and(is_ahead)
     }
 
-    /// Takes in what a segment says of marks: a mark is echoed until the peer says that it reduced
-    /// its window (RFC 3168, section 6.1.3).
+    /// Processes the congestion marks of a segment. A mark is echoed until the peer reports that it
+    /// reduced its window (RFC 3168, section 6.1.3).
     pub(super) fn on_marks(&mut self, flags: Flags, ecn: Ecn, config: &Config) {
         if flags.contains(Flags::CWR) {
             self.echoes_mark = false;
@@ -422,14 +421,14 @@ impl Receiver {
         }
     }
 
-    /// A segment of `length` bytes had the PSH flag. Where it is full it ends a group, whose
-    /// acknowledgement keeps the next ones in step with groups (Linux: `tcp_measure_rcv_mss`, and
+    /// Handles a segment of `length` bytes with the PSH flag. A full one ends a group, and its
+    /// acknowledgement keeps later ones in step with groups (Linux: `tcp_measure_rcv_mss`, and
     /// `tcp_cleanup_rbuf` for a reader that waits).
     pub(super) fn on_pushed(&mut self, length: u32, config: &Config) {
         self.ack_now |= config.segmentation_offload && length >= config.mss && self.held > 0;
     }
 
-    /// The SACK blocks to report, what arrived twice first.
+    /// The SACK blocks to report, a duplicate range first.
     #[inline]
     pub(super) fn sack_blocks(&mut self, limit: usize) -> SackBlocks {
         let mut blocks = SackBlocks::EMPTY;
@@ -450,7 +449,7 @@ impl Receiver {
         blocks
     }
 
-    /// Whether there is something to report in SACK blocks.
+    /// Whether SACK blocks have anything to report.
     pub(super) fn has_blocks(&self) -> bool {
         self.disorder.is_some() || self.duplicate.is_some()
     }
@@ -463,14 +462,14 @@ impl Receiver {
         gaps + disorder
     }
 
-    /// Whether anything arrived ahead of its turn.
+    /// Whether anything arrived out of order.
     pub(super) fn has_gap(&self) -> bool {
         self.disorder.is_some()
     }
 
     /// An acknowledgement left.
     pub(super) fn on_acknowledged(&mut self) {
-        // What leaves when nothing has arrived is no answer.
+        // A segment that leaves before any arrival is no acknowledgement.
         if self.held > 0 || self.ack_now {
             self.quick = self.quick.saturating_sub(1);
         }
@@ -479,8 +478,8 @@ impl Receiver {
         self.ack_at = Time::MAX;
     }
 
-    /// The application takes up to `limit` bytes. Opens the window and says whether the peer should
-    /// be told: when it opened by two segments or half the buffer (RFC 9293, section 3.8.6.2.2).
+    /// Reads up to `limit` bytes. Opens the window, and requests an acknowledgement if it opened by
+    /// two segments or half the buffer (RFC 9293, section 3.8.6.2.2).
     pub(super) fn read(&mut self, limit: u64, config: &Config) -> u64 {
         if self.gaps.is_none() {
             return self.take(limit.min(self.unread), config);
@@ -514,7 +513,7 @@ impl Disorder {
         self.ranges.insert(start, end, self.arrivals);
     }
 
-    /// Gives up what follows `next` without a gap; returns where that ends.
+    /// Removes the ranges that follow `next` without a gap; returns their end.
     fn absorb(&mut self, next: u64) -> u64 {
         let mut end = next;
         for range in self.ranges.as_slice() {
@@ -533,8 +532,8 @@ impl Disorder {
         let mut blocks = SackBlocks::EMPTY;
         let mut below = u64::MAX;
         for _ in 0..limit {
-            // Arrival counts differ between ranges, so each round finds the next older one. There
-            // are few ranges, and this runs only while data is missing.
+            // Arrival counts differ between ranges, so each round finds the next older one. Ranges
+            // are few, and this runs only while data is missing.
             let age = |range: &(u64, u64, u32)| u64::from(self.arrivals.wrapping_sub(range.2));
             let newer = if below == u64::MAX { None } else { Some(below) };
             let next = self

@@ -1,47 +1,46 @@
-//! What the peer acknowledged selectively, and what follows for sending.
+//! Selective acknowledgements, and their consequences for sending.
 
 use super::ranges::Ranges;
 
 /// The sender's scoreboard: which bytes above the cumulative acknowledgement have arrived.
 ///
-/// Kept as sorted ranges, so that its cost is that of the number of holes and not of the window.
-/// Source: RFC 6675, sections 3 and 4; the names of its procedures are given at each method.
+/// It holds sorted ranges, so its cost grows with the number of holes and not with the window.
+/// Source: RFC 6675, sections 3 and 4; each method names the procedure that it implements.
 #[derive(Debug, Default)]
 pub(super) struct Scoreboard {
-    /// What was acknowledged.
+    /// The acknowledged ranges.
     ranges: Ranges,
     /// `HighRxt`: the offset after the highest byte retransmitted in this recovery.
     pub(super) retransmitted: u64,
-    /// `RescueRxt`: the offset that the acknowledgement has to pass before the last segment may be
-    /// retransmitted because nothing else can be: the end of the first segment that this recovery
-    /// sent again, and [`u64::MAX`] once that was done.
+    /// `RescueRxt`: once the acknowledgement passes this offset, the last segment may be
+    /// retransmitted if no other can be. It is the end of the first segment that this recovery
+    /// retransmitted, and [`u64::MAX`] after that rescue.
     rescue_after: Option<u64>,
-    /// The pipe in segments, where it is counted instead of computed.
+    /// The pipe in segments, if it is counted instead of computed.
     pub(super) counter: i64,
-    /// The recovery began with the acknowledgement that is being dealt with. With the counted pipe
-    /// nothing but the first hole is sent in answer to it.
+    /// The current acknowledgement began the recovery. With the counted pipe, only the first hole
+    /// is sent in response to it.
     pub(super) begins: bool,
 }
 
 impl Scoreboard {
-    /// `Update()`: takes in one block; whether it said anything new.
+    /// `Update()`: adds one block; returns whether any of it was new.
     pub(super) fn insert(&mut self, start: u64, end: u64) -> bool {
         self.ranges.insert(start, end, ())
     }
 
-    /// Forgets what the cumulative acknowledgement covers.
+    /// Removes the ranges that the cumulative acknowledgement covers.
     pub(super) fn advance(&mut self, una: u64) {
         self.ranges.drop_below(una);
         self.retransmitted = self.retransmitted.max(una);
     }
 
-    /// Ends with a timeout what belongs to a recovery, and keeps what arrived, unless the peer
-    /// reneged.
+    /// Ends the recovery after a timeout, and keeps the ranges unless the peer reneged.
     ///
-    /// RFC 2018, section 8, asks to forget everything, since the peer may have dropped what it had
-    /// acknowledged selectively. One that did shows it: its cumulative acknowledgement stops where
-    /// a range begins. Without that proof the ranges hold, as erratum 1610 and RFC 6675, section
-    /// 5.1, allow.
+    /// RFC 2018, section 8, discards all ranges, because the peer may have dropped selectively
+    /// acknowledged data. A peer that did so reveals it: its cumulative acknowledgement stops where
+    /// a range begins. Without that evidence the ranges stay valid, as erratum 1610 and RFC 6675,
+    /// section 5.1, allow.
     pub(super) fn on_timeout(&mut self, una: u64) {
         let reneged = self
             .ranges
@@ -74,14 +73,14 @@ impl Scoreboard {
         self.begins = true;
     }
 
-    /// The first segment that is missing was answered for.
+    /// Records that the first missing segment was retransmitted.
     pub(super) fn on_first_resent(&mut self, end: u64) {
         self.retransmitted = self.retransmitted.max(end);
         self.rescue_after.get_or_insert(self.retransmitted);
     }
 
-    /// Whether rule 4 of `NextSeg()` may still be used, and that what this recovery sent first does
-    /// not fail to arrive.
+    /// Whether rule 4 of `NextSeg()` is still available, and the first retransmission of this
+    /// recovery has arrived.
     pub(super) fn may_rescue(&self, una: u64) -> bool {
         self.rescue_after.is_none_or(|after| una > after)
     }
@@ -96,7 +95,7 @@ impl Scoreboard {
         self.ranges.as_slice().last().map(|&(_, end, ())| end)
     }
 
-    /// The first bytes at or after `from` that are not known to have arrived, `[start, end)`.
+    /// The first bytes at or after `from` that are not acknowledged, `[start, end)`.
     pub(super) fn missing(&self, from: u64) -> (u64, u64) {
         match self.ranges.ending_after(from) {
             [(start, ..), ..] if from < *start => (from, *start),
@@ -126,7 +125,7 @@ impl Scoreboard {
         0
     }
 
-    /// `SetPipe()`: the bytes between `una` and `max` that are thought to be in the network.
+    /// `SetPipe()`: the estimated number of bytes between `una` and `max` that are in the network.
     pub(super) fn pipe(&self, una: u64, max: u64, mss: u32, threshold: u8) -> u64 {
         let unacknowledged = |offset: u64| {
             let offset = offset.clamp(una, max);
@@ -158,7 +157,7 @@ mod tests {
     const BYTES: u64 = 150;
     const MSS: u32 = 10;
 
-    /// `IsLost()` of RFC 6675, section 4, as it is written: byte by byte.
+    /// `IsLost()` of RFC 6675, section 4, literally: byte by byte.
     fn is_lost(sacked: &[bool], at: usize, threshold: u8) -> bool {
         let above = sacked.get(at + 1..).unwrap_or(&[]);
         let bytes = above.iter().filter(|&&sacked| sacked).count() as u64;
@@ -172,7 +171,7 @@ mod tests {
     }
 
     proptest! {
-        /// The ranges say what a table of bytes says: `Update()`, `IsLost()`, `SetPipe()`, and the
+        /// The ranges agree with a table of bytes: `Update()`, `IsLost()`, `SetPipe()`, and the
         /// holes.
         #[test]
         fn ranges_agree_with_bytes(
@@ -224,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_merge_and_say_whether_they_are_news() {
+    fn blocks_merge_and_report_new_bytes() {
         let mut board = Scoreboard::default();
         assert!(board.insert(20, 30));
         assert!(!board.insert(20, 30));
@@ -261,12 +260,12 @@ mod tests {
         board.insert(40, 70);
         // Three segments (30 bytes > 2 * 10) above 40: 0, 1 and 3 are lost, 7, 8 and 9 are not.
         assert_eq!(board.lost_below(10, 3), 40);
-        // Unacknowledged: 60 bytes, lost of them 30, nothing retransmitted.
+        // 60 bytes are unacknowledged, 30 of them lost, none retransmitted.
         assert_eq!(board.pipe(0, 100, 10, 3), 30);
         assert_eq!(board.hole(0), Some((0, 20)));
         assert_eq!(board.hole(20), Some((30, 40)));
         assert_eq!(board.hole(40), None);
-        // Segment 0 retransmitted: it is in the pipe once more.
+        // Segment 0 is retransmitted: it is in the pipe again.
         board.retransmitted = 10;
         assert_eq!(board.pipe(0, 100, 10, 3), 40);
         // 0 and 1 acknowledged: 70..100 and the lost 30..40 remain.

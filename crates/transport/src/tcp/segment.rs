@@ -1,4 +1,4 @@
-//! Segments in the form that the state machines handle.
+//! Segments as the state machines handle them.
 
 use core::fmt;
 use core::num::NonZeroU16;
@@ -10,12 +10,12 @@ use super::codec::{encoded_length, options_length};
 use super::timeline::SeqUpdate;
 use crate::datagram::Ecn;
 
-/// The IP header in what controllers and meters are told of sizes on the wire.
+/// The IP header in the wire sizes that controllers and meters receive.
 pub(super) const IP_HEADER: u32 = 20;
 
 /// A TCP segment without its payload bytes.
 ///
-/// The state machines count payload, they do not carry it; bytes exist only at the edges, where the
+/// The state machines count payload but do not carry it. Bytes exist only at the edges, where the
 /// codec reads and writes the header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Segment {
@@ -25,19 +25,19 @@ pub struct Segment {
     pub acknowledgement: SeqNo,
     /// The length of the payload in bytes.
     pub payload: u32,
-    /// The receive window as it stands in the header, before scaling.
+    /// The receive window field of the header, before scaling.
     pub window: u16,
     /// The control flags.
     pub flags: Flags,
     /// The options.
     pub options: Options,
-    /// The congestion marks of the IP header around the segment. They are no part of TCP's header:
-    /// the [codec](super::codec) neither writes nor reads them.
+    /// The ECN codepoint of the IP header around the segment. It is not part of TCP's header: the
+    /// [codec](super::codec) neither writes nor reads it.
     pub ecn: Ecn,
 }
 
 impl Segment {
-    /// How much sequence space the segment takes: its payload, and one each for SYN and FIN.
+    /// The sequence numbers that the segment consumes: its payload, and one each for SYN and FIN.
     pub fn sequence_length(&self) -> u32 {
         self.payload
             .wrapping_add(u32::from(self.flags.contains(Flags::SYN)))
@@ -68,7 +68,7 @@ impl Flags {
     pub const SYN: Self = Self(0x02);
     /// Resets the connection.
     pub const RST: Self = Self(0x04);
-    /// Asks the receiver to hand data over at once.
+    /// Requests that the receiver hand data over at once.
     pub const PSH: Self = Self(0x08);
     /// The acknowledgement field is valid.
     pub const ACK: Self = Self(0x10);
@@ -137,25 +137,25 @@ pub struct Options {
     /// The largest payload that the sender of this segment accepts (SYN only; RFC 9293, section
     /// 3.7.1).
     pub mss: Option<u16>,
-    /// By how many bits its later windows are shifted (SYN only; RFC 7323, section 2).
+    /// The shift of the sender's later windows in bits (SYN only; RFC 7323, section 2).
     pub window_scale: Option<u8>,
-    /// Whether it understands SACK (SYN only; RFC 2018, section 2).
+    /// Whether the sender understands SACK (SYN only; RFC 2018, section 2).
     pub sack_permitted: bool,
     /// Timestamps (RFC 7323, section 3).
     pub timestamps: Option<Timestamps>,
     /// Selective acknowledgements (RFC 2018, section 3).
     pub sack: SackBlocks,
-    /// To which wave of TCP-Real the payload belongs.
+    /// The wave of TCP-Real that the payload belongs to.
     pub wave: Option<Wave>,
-    /// The level of the next wave, as TCP-Real's receiver wants it: its option TCP_REAL.
+    /// The level that TCP-Real's receiver requests for the next wave: its option TCP_REAL.
     pub level: Option<NonZeroU16>,
-    /// Where the sender of a time-lined stream stands.
+    /// The position of the sender of a time-lined stream.
     pub seq_update: Option<SeqUpdate>,
 }
 
 impl Options {
-    /// The space that the options take in a header, padded to a multiple of four bytes: as the
-    /// [codec](super::codec) lays them out.
+    /// The length of the options in a header as the [codec](super::codec) writes them, padded to a
+    /// multiple of four bytes.
     pub fn length(&self) -> u32 {
         options_length(self) as u32
     }
@@ -166,18 +166,18 @@ impl Options {
 pub struct Timestamps {
     /// The sender's clock, TSval.
     pub value: u32,
-    /// The peer's clock as last seen, TSecr; valid with [`Flags::ACK`].
+    /// The latest timestamp of the peer, TSecr; valid with [`Flags::ACK`].
     pub echo: u32,
 }
 
-/// The place of a segment in a wave of TCP-Real: see [`comity_congestion::Tag::Wave`].
+/// The position of a segment in a wave of TCP-Real: see [`comity_congestion::Tag::Wave`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wave {
-    /// Counts the waves of a connection, wrapping.
+    /// The number of the wave in its connection, wrapping.
     pub wave: u16,
     /// The segments in the wave.
     pub segments: NonZeroU16,
-    /// Which of them this is, from 1 to `segments`.
+    /// The position of this segment, from 1 to `segments`.
     pub position: u16,
 }
 
@@ -190,7 +190,7 @@ pub struct SackBlock {
     pub end: SeqNo,
 }
 
-/// Up to four SACK blocks, the most that fits into the option space of a header.
+/// Up to four SACK blocks, the maximum that fits into the option space of a header.
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
 pub struct SackBlocks {
     blocks: [SackBlock; Self::CAPACITY],
@@ -198,7 +198,7 @@ pub struct SackBlocks {
 }
 
 impl SackBlocks {
-    /// The most blocks a segment can carry (three beside timestamps).
+    /// The maximum number of blocks in a segment (three beside timestamps).
     pub const CAPACITY: usize = 4;
 
     /// No blocks.
@@ -210,7 +210,7 @@ impl SackBlocks {
         count: 0,
     };
 
-    /// Adds a block; `false` when there is no room left.
+    /// Adds a block; returns `false` if no room is left.
     pub fn push(&mut self, block: SackBlock) -> bool {
         match self.blocks.get_mut(usize::from(self.count)) {
             Some(slot) => {
@@ -222,7 +222,7 @@ impl SackBlocks {
         }
     }
 
-    /// Leaves out what stands beyond the first `count` blocks.
+    /// Keeps only the first `count` blocks.
     pub fn truncate(&mut self, count: usize) {
         self.count = self.count.min(u8::try_from(count).unwrap_or(u8::MAX));
         for unused in self.blocks.iter_mut().skip(usize::from(self.count)) {
@@ -240,7 +240,7 @@ impl SackBlocks {
         usize::from(self.count)
     }
 
-    /// Whether there are none.
+    /// Whether it has no blocks.
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }

@@ -31,10 +31,10 @@ use super::segment::{Flags, Wave};
 use super::timeline::Line;
 use crate::datagram::Ecn;
 
-/// Decides what to send, and when to send it again.
+/// Decides what to send, and when to retransmit.
 ///
-/// An end that only receives has a [`Stream`] of a SYN and a FIN and no [`Transfer`]: with that it
-/// takes a third of the memory, and half of the ends of a crowd are such.
+/// An end that only receives has a [`Stream`] of a SYN and a FIN and no [`Transfer`]. It needs a
+/// third of the memory. In a large simulation half of the ends only receive.
 #[derive(Debug)]
 pub(super) struct Sender {
     pub(super) stream: Stream,
@@ -42,7 +42,7 @@ pub(super) struct Sender {
 }
 
 impl Sender {
-    /// The half of an end that sends under `controller`, or of one that only receives.
+    /// Creates the half of an end that sends under `controller`, or of one that only receives.
     pub(super) fn new(config: &Config, controller: Option<Box<dyn Controller>>) -> Self {
         let mut stream = Stream::new();
         if controller.is_some() {
@@ -56,7 +56,7 @@ impl Sender {
         }
     }
 
-    /// Whether there is no data to send, now or later.
+    /// Whether the end never has data to send.
     pub(super) const fn only_receives(&self) -> bool {
         self.transfer.is_none()
     }
@@ -91,20 +91,19 @@ impl Sender {
         }
     }
 
-    /// The receiver's half reported with the acknowledgement that was taken in last.
+    /// Processes the report of the receiver's half on the current acknowledgement.
     pub(super) fn on_report(&mut self, now: Time, report: &Report) {
         if let Some(transfer) = &mut self.transfer {
             transfer.on_report(now, report);
         }
     }
 
-    /// What the controller says on the segment that [`Sender::poll`] gave last.
+    /// The controller's tag on the last segment of [`Sender::poll`].
     pub(super) fn wave(&self) -> Option<Wave> {
         self.transfer.as_ref()?.wave
     }
 
-    /// What the segment that [`Sender::poll`] gave last says of marks, in its IP header and its
-    /// flags.
+    /// The ECN codepoint and flags of the last segment of [`Sender::poll`].
     pub(super) fn codepoint(&self) -> (Ecn, Flags) {
         self.transfer
             .as_ref()
@@ -113,7 +112,7 @@ impl Sender {
             })
     }
 
-    /// The earliest time at which [`Sender::on_timer`] has something to do.
+    /// When [`Sender::on_timer`] is next due.
     pub(super) fn next_timer(&self) -> Time {
         match &self.transfer {
             Some(transfer) => transfer.next_timer(&self.stream),
@@ -128,7 +127,7 @@ impl Sender {
         }
     }
 
-    /// What to send now, if anything. A zero-length answer without a FIN is a window probe.
+    /// The next segment to send now, if any. One without length and FIN is a window probe.
     #[inline]
     pub(super) fn poll(&mut self, now: Time, config: &Config) -> Option<Outgoing> {
         match &mut self.transfer {
@@ -137,15 +136,14 @@ impl Sender {
         }
     }
 
-    /// Whether the segment that [`Sender::poll`] gave last is the last of several that leave as
-    /// one.
+    /// Whether the last segment of [`Sender::poll`] ends a group that leaves as one.
     pub(super) fn ends_group(&self) -> bool {
         self.transfer
             .as_ref()
             .is_some_and(|transfer| transfer.group.is_over)
     }
 
-    /// Whether everything was sent and nothing is to be retransmitted.
+    /// Whether all data was sent and nothing awaits retransmission.
     #[inline]
     pub(super) fn is_idle(&self) -> bool {
         match &self.transfer {
@@ -154,7 +152,7 @@ impl Sender {
         }
     }
 
-    /// Accounts for a SYN that leaves.
+    /// Updates the state for a SYN that leaves.
     pub(super) fn on_syn_sent(&mut self, now: Time, config: &Config) {
         match &mut self.transfer {
             Some(transfer) => transfer.on_syn_sent(&mut self.stream, now),
@@ -187,7 +185,7 @@ impl Sender {
             .map_or(SenderStatistics::default(), |transfer| transfer.statistics)
     }
 
-    /// The memory held on the heap.
+    /// The heap memory in bytes.
     pub(super) fn heap_memory(&self) -> usize {
         let line = self
             .stream

@@ -7,7 +7,7 @@ pub enum State {
     Listen,
     /// Our SYN is out.
     SynSent,
-    /// Both SYNs are out, ours is not acknowledged.
+    /// Both SYNs were sent, and ours is not acknowledged.
     SynReceived,
     /// Data flows.
     Established,
@@ -21,7 +21,7 @@ pub enum State {
     Closing,
     /// The peer closed first, then we; our FIN is not acknowledged.
     LastAck,
-    /// Everything is acknowledged; late segments are still answered.
+    /// Everything is acknowledged; late segments still get a response.
     TimeWait,
     /// Over, or reset.
     Closed,

@@ -1,4 +1,4 @@
-//! Reading and writing field by field, with the place of what is wrong.
+//! Reading and writing field by field, with the position of errors.
 
 use alloc::vec::Vec;
 use core::ops::RangeInclusive;
@@ -7,7 +7,7 @@ use core::str;
 use super::error::{DecodeError, EncodeError, Part, Problem};
 use super::varint;
 
-/// The bytes that are not read yet.
+/// The unread bytes.
 #[derive(Clone, Debug)]
 pub(super) struct Reader<'a> {
     rest: &'a [u8],
@@ -24,7 +24,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// What follows belongs to `part`.
+    /// Assigns the following fields to `part`.
     pub(super) const fn enter(&mut self, part: Part) {
         self.part = part;
     }
@@ -41,7 +41,7 @@ impl<'a> Reader<'a> {
         self.rest.is_empty()
     }
 
-    /// Nothing is left to be read: after an error there is no telling where the next field begins.
+    /// Drops the rest of the input: after an error the next field has no known position.
     pub(super) const fn abandon(&mut self) {
         self.rest = &[];
     }
@@ -227,13 +227,13 @@ pub(super) fn within(value: u64, range: RangeInclusive<u64>) -> Result<u64, Prob
     }
 }
 
-/// Takes what is written: bytes, or only their number. What says how large a frame will be is thus
-/// the same code that writes it.
+/// Accepts encoded bytes, or only counts them. The same code therefore computes the size of a frame
+/// and writes it.
 pub(super) trait Sink {
     fn put(&mut self, bytes: &[u8]);
     /// A value of at most [`varint::MAX`].
     fn varint(&mut self, value: u64);
-    /// Bytes that count as sent but are not there.
+    /// Counts bytes as sent without writing them.
     fn elide(&mut self, count: usize);
     fn zeros(&mut self, count: usize);
 }
@@ -334,7 +334,7 @@ impl<'a, S: Sink> Writer<'a, S> {
         self.sink.put(&value.to_be_bytes());
     }
 
-    /// A varint of a type that leaves no room for values beyond it.
+    /// A varint whose type excludes values beyond the maximum.
     pub(super) fn small(&mut self, value: u32) {
         self.sink.varint(u64::from(value));
     }

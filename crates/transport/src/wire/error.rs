@@ -1,4 +1,4 @@
-//! Why bytes are no packet, and what a peer is told about it.
+//! Decoding and encoding errors, and close codes.
 
 use core::error::Error;
 use core::fmt;
@@ -11,7 +11,7 @@ use super::header::PacketKind;
 pub enum Part {
     /// The datagram as a whole.
     Datagram,
-    /// What stands outside of the protection in a packet of this kind.
+    /// The unprotected fields of a packet of this kind.
     Packet(PacketKind),
     /// The protected payload as a whole.
     Payload,
@@ -33,10 +33,10 @@ impl fmt::Display for Part {
     }
 }
 
-/// What is wrong with a field: what was found, and what was expected.
+/// The fault of a field: the value found and the value expected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Problem {
-    /// An identifier does not lie above the one before it.
+    /// An identifier does not exceed its predecessor.
     NotAscending {
         /// The identifier.
         value: u64,
@@ -48,16 +48,16 @@ pub enum Problem {
         /// How many bytes of it are.
         valid_up_to: usize,
     },
-    /// A number lies outside of its range.
+    /// A number is out of range.
     OutOfRange {
         /// The number.
         value: u64,
-        /// The least that is allowed.
+        /// The minimum.
         least: u64,
-        /// The most that is allowed.
+        /// The maximum.
         most: u64,
     },
-    /// There are bytes behind the end.
+    /// Bytes remain after the end.
     Trailing {
         /// How many.
         count: usize,
@@ -66,10 +66,10 @@ pub enum Problem {
     Truncated {
         /// How many bytes the field has.
         needed: usize,
-        /// How many there are.
+        /// The number of bytes.
         available: usize,
     },
-    /// A number that would name something names nothing that is known.
+    /// A number has no assigned meaning.
     Unknown {
         /// The number.
         value: u64,
@@ -94,7 +94,9 @@ impl fmt::Display for Problem {
             Self::OutOfRange { value, least, most } => {
                 write!(f, "found {value}, expected {least} to {most}")
             }
-            Self::Trailing { count } => write!(f, "found {count} bytes more, expected the end"),
+            Self::Trailing { count } => {
+                write!(f, "found {count} bytes after the end, expected none")
+            }
             Self::Truncated { needed, available } => {
                 write!(f, "found {available} bytes, expected {needed}")
             }
@@ -103,25 +105,25 @@ impl fmt::Display for Problem {
     }
 }
 
-/// Why bytes are no packet, payload or list of transport parameters.
+/// Why bytes are not a valid packet, payload or list of transport parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DecodeError {
-    /// Where the field begins, in bytes from the start of what was to be read: of the datagram, of
-    /// the payload (its departure included) or of the list of parameters.
+    /// The offset of the field in bytes from the start of the input: the datagram, the payload (its
+    /// departure included) or the list of parameters.
     pub offset: usize,
-    /// What the field belongs to.
+    /// The part that contains the field.
     pub part: Part,
     /// The field.
     pub field: &'static str,
-    /// What is wrong with it.
+    /// The fault.
     pub problem: Problem,
 }
 
 impl DecodeError {
-    /// What the peer is told when its connection is closed for this.
+    /// The code for closing the connection because of this error.
     ///
-    /// Errors in a [`Part::Datagram`] or [`Part::Packet`] close nothing: whatever is not
-    /// authenticated yet may have been sent by anybody, and is dropped.
+    /// Errors in a [`Part::Datagram`] or [`Part::Packet`] close nothing. Data that is not
+    /// authenticated yet may come from anybody and is dropped.
     #[must_use]
     pub const fn code(&self) -> CloseCode {
         match (self.part, self.problem) {
@@ -146,14 +148,14 @@ impl fmt::Display for DecodeError {
 
 impl Error for DecodeError {}
 
-/// Why something is not written: no reader would accept it.
+/// Why a value is not written: no reader would accept it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EncodeError {
-    /// What the field belongs to.
+    /// The part that contains the field.
     pub part: Part,
     /// The field.
     pub field: &'static str,
-    /// What is wrong with it.
+    /// The fault.
     pub problem: Problem,
 }
 
@@ -165,14 +167,14 @@ impl fmt::Display for EncodeError {
 
 impl Error for EncodeError {}
 
-/// Why a connection is closed, as the Close frame says it.
+/// The reason in a Close frame.
 ///
 /// Codes from [`CloseCode::APPLICATION`] on belong to the application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CloseCode(u64);
 
 impl CloseCode {
-    /// The application is done; nothing went wrong.
+    /// The application is done, without an error.
     pub const DONE: Self = Self(0x00);
     /// The closing peer failed.
     pub const INTERNAL: Self = Self(0x01);
@@ -180,10 +182,10 @@ impl CloseCode {
     pub const FRAME_ENCODING: Self = Self(0x02);
     /// A frame of unknown type.
     pub const UNKNOWN_FRAME: Self = Self(0x03);
-    /// A transport parameter is malformed, out of range or given twice.
+    /// A transport parameter is malformed, out of range or duplicate.
     pub const TRANSPORT_PARAMETER: Self = Self(0x04);
     /// More section bytes than the credit allows. Reserved: a receiver without room leaves a packet
-    /// unacknowledged instead, because what it stated may have been lost on the way.
+    /// unacknowledged instead, because its Credit frame may have been lost.
     pub const FLOW_CONTROL: Self = Self(0x05);
     /// More open sections than allowed.
     pub const SECTION_LIMIT: Self = Self(0x06);
@@ -193,9 +195,9 @@ impl CloseCode {
     pub const OPTIMISTIC_ACK: Self = Self(0x08);
     /// Any other breach of the protocol.
     pub const PROTOCOL: Self = Self(0x09);
-    /// The handshake or the protection failed, and the peer is known to have caused it.
+    /// The handshake or the protection failed, provably because of the peer.
     pub const CRYPTO: Self = Self(0x0a);
-    /// The listener does not take this connection.
+    /// The listener refuses this connection.
     pub const REFUSED: Self = Self(0x0b);
     /// The endpoint is shutting down.
     pub const SHUTDOWN: Self = Self(0x0c);
@@ -214,7 +216,7 @@ impl CloseCode {
         self.0
     }
 
-    /// What the code means, in words; `None` for codes that this version does not know.
+    /// The meaning of the code in words; `None` for codes unknown to this version.
     #[must_use]
     pub const fn meaning(self) -> Option<&'static str> {
         Some(match self {

@@ -1,4 +1,4 @@
-//! What stands outside of the protection.
+//! The unprotected part of a packet.
 //!
 //! ```text
 //! first byte: kind in the high 4 bits, flags of that kind in the low 4 bits
@@ -12,10 +12,10 @@
 //! VersionNegotiation  0x50, destination : u64, version : u32, version : u32, ...
 //! ```
 //!
-//! A connection identifier is chosen by who receives the packets that carry it as their
-//! destination. In every version, an Initial packet begins with the same 13 bytes, and a
-//! VersionNegotiation packet is what it is here. Everything here may have been sent by anybody:
-//! what [`decode`] refuses is dropped unanswered.
+//! The receiver of packets chooses the connection identifier that they carry as their destination.
+//! In every version, an Initial packet begins with the same 13 bytes, and a VersionNegotiation
+//! packet has this format. Any of these bytes may come from anybody: packets that [`decode`]
+//! refuses are dropped without a response.
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -26,7 +26,7 @@ use super::limits::{
 };
 use super::{DecodeError, EncodeError, Part, Problem};
 
-/// Names a connection at the endpoint that chose it.
+/// Identifies a connection at the endpoint that chose it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ConnectionId(u64);
 
@@ -62,13 +62,13 @@ impl fmt::Display for ConnectionId {
 pub enum PacketKind {
     /// The first packet of a connection.
     Initial = 1,
-    /// The listener wants to see its cookie again first.
+    /// The listener requires its cookie first.
     Retry = 2,
     /// The listener's half of the handshake.
     Answer = 3,
     /// Everything after the handshake.
     Data = 4,
-    /// The listener does not speak the version.
+    /// The listener does not support the version.
     VersionNegotiation = 5,
 }
 
@@ -90,15 +90,15 @@ impl fmt::Display for PacketKind {
     }
 }
 
-/// How two peers make each other sure of themselves.
+/// How two peers authenticate each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Pattern {
-    /// Not at all: no keys, no protection.
+    /// No authentication: no keys, no protection.
     Insecure = 0,
-    /// Noise NNpsk0: by a passphrase that both know.
+    /// Noise NNpsk0: by a shared passphrase.
     NNpsk0 = 1,
-    /// Noise IK: by static keys, the listener's being known beforehand.
+    /// Noise IK: by static keys; the initiator knows the listener's in advance.
     IK = 2,
 }
 
@@ -120,13 +120,13 @@ pub struct Initial<'a> {
     pub source: ConnectionId,
     /// The handshake.
     pub pattern: Pattern,
-    /// The cookie of the Retry packet before; empty in the first attempt.
+    /// The cookie of the preceding Retry packet; empty in the first attempt.
     pub cookie: &'a [u8],
     /// The first message of the handshake, at least 1 and at most [`MAX_HANDSHAKE`] bytes.
     pub message: &'a [u8],
 }
 
-/// The listener wants to see its cookie again before it does any work.
+/// The listener requires its cookie before it does any work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retry<'a> {
     /// The source of the Initial packet.
@@ -146,12 +146,12 @@ pub struct Answer<'a> {
     pub message: &'a [u8],
 }
 
-/// The header of everything after the handshake: the associated data of the sealing.
+/// The header of every packet after the handshake, which the sealing authenticates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Data {
     /// Changes with every key update.
     pub key_phase: bool,
-    /// The connection, as its receiver named it.
+    /// The connection identifier that the receiver chose.
     pub destination: ConnectionId,
     /// The low half of the packet number; see [`number`](super::number).
     pub number: u32,
@@ -162,15 +162,14 @@ pub struct Data {
 pub enum Packet<'a> {
     /// The first packet of a connection.
     Initial(Initial<'a>),
-    /// The first packet of a connection in a version that is not spoken here, large enough to be
-    /// answered.
+    /// The first packet of a connection in an unsupported version, large enough for a response.
     UnknownVersion {
         /// The version.
         version: u32,
         /// Where the caller wants its packets.
         source: ConnectionId,
     },
-    /// The listener wants to see its cookie again first.
+    /// The listener requires its cookie first.
     Retry(Retry<'a>),
     /// The listener's half of the handshake.
     Answer(Answer<'a>),
@@ -178,21 +177,21 @@ pub enum Packet<'a> {
     Data {
         /// The header.
         header: Data,
-        /// The header's bytes: the associated data of the sealing.
+        /// The header's bytes, which the sealing authenticates.
         associated: &'a [u8],
-        /// The payload as it travels: sealed, with the tag at its end. Not empty.
+        /// The sealed payload, with the tag at its end. Not empty.
         sealed: &'a [u8],
     },
-    /// The listener does not speak the version.
+    /// The listener does not support the version.
     VersionNegotiation {
         /// The source of the Initial packet.
         destination: ConnectionId,
-        /// What the listener speaks.
+        /// The supported versions.
         versions: Versions<'a>,
     },
 }
 
-/// The versions that a listener speaks, its favourite first: at least one, at most
+/// The versions that a listener supports, in order of preference: at least one, at most
 /// [`MAX_VERSIONS`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Versions<'a>(&'a [u8]);
@@ -211,7 +210,8 @@ impl Versions<'_> {
 /// Reads a datagram.
 ///
 /// # Errors
-/// [`DecodeError`] for whatever is no packet of this version; it is to be dropped. Never panics.
+/// [`DecodeError`] for data that is no packet of this version, which the caller drops. Never
+/// panics.
 pub fn decode(datagram: &[u8]) -> Result<Packet<'_>, DecodeError> {
     let mut input = Reader::new(datagram, Part::Datagram);
     if datagram.len() > MAX_DATAGRAM {
@@ -333,7 +333,7 @@ fn read_initial<'a>(input: &mut Reader<'a>, size: usize) -> Result<Packet<'a>, D
     let cookie = read_cookie(input, 0)?;
     let length = input.u16_in("message length", MESSAGE_LENGTHS)?;
     let message = input.bytes("message", usize::from(length))?;
-    // Padding that anybody may fill could not mean anything in a later version.
+    // If padding could hold any value, a later version could not assign a meaning to it.
     if let Some(distance) = input.rest().iter().position(|&byte| byte != 0) {
         let value = input.rest().get(distance).copied().map_or(0, u64::from);
         let problem = Problem::OutOfRange {
@@ -368,8 +368,8 @@ impl Initial<'_> {
     /// Appends the packet, padded to [`MIN_INITIAL`] bytes.
     ///
     /// # Errors
-    /// [`EncodeError`] for a cookie or message that is too long, or no message; nothing is appended
-    /// then.
+    /// [`EncodeError`] for a cookie or message that is too long, or an empty message; nothing is
+    /// appended then.
     pub fn encode(&self, out: &mut Vec<u8>) -> Result<(), EncodeError> {
         let end = out.len().saturating_add(MIN_INITIAL);
         let mut writer = writer(out, PacketKind::Initial);
@@ -439,8 +439,9 @@ impl Data {
 
 /// Appends a VersionNegotiation packet.
 ///
-/// * `destination`: the source of the Initial packet that it answers.
-/// * `versions`: what is spoken here, the favourite first; at least one, at most [`MAX_VERSIONS`].
+/// * `destination`: the source identifier of the Initial packet.
+/// * `versions`: the supported versions in order of preference; at least one, at most
+///   [`MAX_VERSIONS`].
 ///
 /// # Errors
 /// [`EncodeError`] for another number of versions; nothing is appended then.

@@ -1,15 +1,14 @@
-//! Packets of the datagram transport as bytes. `docs/protocol.md` is the specification.
+//! Packets of the datagram transport as bytes. `docs/protocol/core.md` is the specification.
 //!
-//! [`header`] has what stands outside of the protection, [`frame`] what stands inside,
-//! [`parameters`] what two peers tell each other during the handshake, and [`number`] how 32 bits
-//! of a packet number become whole again. All integers of fixed size are big-endian; a [`varint`]
-//! takes 1 to 8 bytes.
+//! [`header`] has the unprotected part of a packet, [`frame`] the protected frames, [`parameters`]
+//! the transport parameters of the handshake, and [`number`] the recovery of a packet number from
+//! 32 bits. All integers of fixed size are big-endian; a [`varint`] takes 1 to 8 bytes.
 //!
-//! Reading never panics, never allocates (except for the texts among the transport parameters) and
-//! never copies: frames borrow from the payload. Everything that a reader accepts lies within
-//! [`limits`], and the writers refuse what a reader would refuse, so what was written is read back
-//! as it was. The codec judges form alone; that a section may not change its length, for example,
-//! is for the state machine to know.
+//! Reading never panics, never allocates (except for texts among the transport parameters) and
+//! never copies: frames borrow from the payload. Readers accept only values within [`limits`], and
+//! writers refuse values that a reader would refuse. Decoding encoded data therefore returns the
+//! same values. The codec checks form alone; the state machine checks meaning, for example that a
+//! section never changes its length.
 //!
 //! Identifiers are plain numbers here, and times are rounded down to the microsecond.
 

@@ -4,27 +4,27 @@ use comity_units::PacketNumber;
 
 use super::limits::MAX_PACKET_NUMBER;
 
-/// The low 32 bits of a packet number, as they stand in the header.
+/// The low 32 bits of a packet number, as in the header.
 #[must_use]
 pub const fn truncate(number: PacketNumber) -> u32 {
     number.get() as u32
 }
 
-/// The packet number with the low half `low` that is closest to the one expected next.
+/// The packet number with the low half `low` that is closest to the next expected one.
 ///
 /// ```text
 /// expected = largest + 1            (0 before the first packet)
 /// result   = n with n mod 2^32 = low and expected - 2^31 < n <= expected + 2^31
 /// ```
 ///
-/// * `largest`: the largest number of a packet that has been authenticated.
+/// * `largest`: the largest number of an authenticated packet.
 ///
-/// Where that `n` would be negative, the first one with this low half is meant, and where it would
-/// lie above [`MAX_PACKET_NUMBER`], the last one; the authentication then decides, since the whole
-/// number enters into it. Right as long as fewer than 2^31 packets are on the way.
+/// If that `n` is negative, the result is the first number with this low half; above
+/// [`MAX_PACKET_NUMBER`], it is the last one. The authentication covers the whole number and
+/// therefore decides. The result is right as long as fewer than 2^31 packets are in flight.
 ///
 /// Source: RFC 9000, appendix A.3. Differs from the source in: 1. the length is always 32 bits; 2.
-/// there may be no packet yet.
+/// `largest` is optional.
 #[must_use]
 pub const fn restore(low: u32, largest: Option<PacketNumber>) -> PacketNumber {
     const WINDOW: u64 = 1 << 32;
@@ -55,7 +55,7 @@ mod tests {
     }
 
     #[test]
-    fn the_closest_number_is_meant() {
+    fn the_closest_number_is_restored() {
         // Worked by hand.
         assert_eq!(restore(7, None).get(), 7);
         assert_eq!(restore(u32::MAX, None).get(), 0xffff_ffff);
@@ -63,11 +63,11 @@ mod tests {
         assert_eq!(restored(5, 0xffff_fff0), 0x1_0000_0005);
         assert_eq!(restored(0xffff_fff0, 0x1_0000_0005), 0xffff_fff0);
         assert_eq!(restored(0x9b32_0000, 0xaa_82f3_0eea), 0xaa_9b32_0000);
-        // Half a window: expected is 0x2_0000_0000, and the number above it is taken, not the one
+        // Half a window: expected is 0x2_0000_0000, and the result is the number above it, not
         // below.
         assert_eq!(restored(0x8000_0000, 0x1_ffff_ffff), 0x2_8000_0000);
         assert_eq!(restored(0x8000_0001, 0x1_ffff_ffff), 0x1_8000_0001);
-        // At the ends there is no choice.
+        // At the ends only one number exists.
         assert_eq!(restored(0xffff_ffff, 3), 0xffff_ffff);
         assert_eq!(
             restored(0, MAX_PACKET_NUMBER),

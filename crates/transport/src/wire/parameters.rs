@@ -1,11 +1,11 @@
-//! What two peers tell each other during the handshake.
+//! The parameters that two peers exchange during the handshake.
 //!
 //! ```text
 //! parameters = (id : varint, length : varint, value : length bytes), ...   in ascending order of id
 //! ```
 //!
-//! A number is one varint that fills its value. Whatever is absent has its default. Unknown
-//! identifiers are skipped, so that later versions can add some; they count for the limits.
+//! A number is one varint that fills its value. An absent parameter has its default. Unknown
+//! identifiers are skipped for compatibility with later versions, but count towards the limits.
 //!
 //! | id | parameter | value | default |
 //! |---|---|---|---|
@@ -40,7 +40,7 @@ use super::{DecodeError, EncodeError, Part, Problem, varint};
 /// How long lost bytes are retransmitted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Reliability {
-    /// Until they arrive: deadlines are for the statistics only.
+    /// Until they arrive: deadlines only affect statistics.
     Full,
     /// Never.
     None,
@@ -49,45 +49,45 @@ pub enum Reliability {
     Timeline,
 }
 
-/// When a receiver hands sections to its application.
+/// When a receiver delivers sections to its application.
 ///
-/// The default is that of an application that does not choose. A peer that does not send the
-/// parameter delivers early ([`Parameters::default`]).
+/// The default applies to an application that does not choose. A peer without the parameter
+/// delivers early ([`Parameters::default`]).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Deliver {
-    /// In order, as soon as they are complete and all before them are settled.
+    /// In order, as soon as they are complete and all earlier ones are settled.
     Early,
     /// At their deadline on the receiver's clock.
     #[default]
     Paced,
 }
 
-/// What an endpoint tells its peer about itself.
+/// The parameters that an endpoint sends to its peer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Parameters {
-    /// The span between the source time and the deadline of a section that it asks for. The larger
-    /// one of both peers holds, as in SRT.
+    /// The span between the source time and the deadline of a section that the endpoint requests.
+    /// The larger value of both peers applies, as in SRT.
     pub latency: Span,
-    /// How it treats the sections that it sends.
+    /// The reliability of the sections that it sends.
     pub reliability: Reliability,
-    /// How it hands over the sections that it receives.
+    /// How it delivers the sections that it receives.
     pub deliver: Deliver,
-    /// The largest datagram, header and tag included, that it takes. In bytes.
+    /// The largest datagram that it accepts, header and tag included. In bytes.
     pub max_datagram: u16,
-    /// After so long without any packet it gives the connection up; [`Span::ZERO`] for never. Whole
-    /// milliseconds.
+    /// How long it keeps the connection without receiving a packet; [`Span::ZERO`] for no limit.
+    /// Whole milliseconds.
     pub idle_timeout: Span,
     /// How many section bytes may be in flight to it before its first Credit frame.
     pub initial_credit: u64,
-    /// How many open sections it takes before its first Credit frame.
+    /// How many open sections it accepts before its first Credit frame.
     pub max_open_sections: u32,
-    /// How long it holds an acknowledgement back at most.
+    /// How long it delays an acknowledgement at most.
     pub max_ack_delay: Span,
-    /// What the connection is about, in the application's words; SRT's `streamid`.
+    /// The application's name for the stream; SRT's `streamid`.
     pub stream_name: Option<String>,
-    /// The receiver's half of its controller, which the peer is to run, by its name in the table.
+    /// The receiver's half of its controller, which the peer runs, by its name in the table.
     pub meter: Option<String>,
-    /// Whether it sees the ECN marks of what it receives, and counts them in its ACKs.
+    /// Whether it can read the ECN marks of received packets, and counts them in its ACKs.
     pub ecn: bool,
     /// The name of its controller, for the peer's statistics only.
     pub controller: Option<String>,
@@ -115,11 +115,11 @@ impl Default for Parameters {
     }
 }
 
-/// How long an acknowledgement is held back at most, where nobody says otherwise: 10 ms.
+/// The default maximum delay of an acknowledgement: 10 ms.
 ///
-/// At the rates of video it rarely decides, since an acknowledgement leaves earlier with every few
-/// packets. What it delays is the sender's word that a section has arrived, and the probe for the
-/// last packet of a burst, by a tenth of the shortest useful latency. RFC 9000 has 25 ms, for bulk.
+/// At video rates an acknowledgement usually leaves earlier, with every few packets. The delay
+/// affects the sender's knowledge of a section's arrival, and the probe for the last packet of a
+/// burst, by a tenth of the shortest useful latency. RFC 9000 has 25 ms, for bulk data.
 pub const ACK_DELAY_DEFAULT: Span = Span::from_millis(10);
 
 const LATENCY: u64 = 0x01;
@@ -141,18 +141,18 @@ const DATAGRAMS: RangeInclusive<u64> = MIN_INITIAL as u64..=MAX_DATAGRAM as u64;
 const IDLE_TIMEOUTS: RangeInclusive<u64> = 0..=MAX_TIME_US / 1_000;
 const CREDITS: RangeInclusive<u64> = 0..=varint::MAX;
 const SECTIONS: RangeInclusive<u64> = 1..=MAX_OPEN_SECTIONS;
-/// 16.8 seconds. Loss detection waits for the delay; nobody gains from a longer one.
+/// 16.8 seconds. Loss detection waits for the delay; a longer one is useless.
 const ACK_DELAYS: RangeInclusive<u64> = 0..=1 << 24;
 const NAMES: RangeInclusive<u64> = 1..=MAX_NAME as u64;
 const METER_LISTS: RangeInclusive<u64> = 1..=MAX_METER_PARAMETERS as u64;
 const STREAM_NAMES: RangeInclusive<u64> = 1..=MAX_STREAM_NAME as u64;
 
 impl Parameters {
-    /// Appends the list, all numbers and those texts that are there.
+    /// Appends the list: all numbers, and the texts that are present.
     ///
     /// # Errors
-    /// [`EncodeError`] when a value is out of its range or the texts are too long together; nothing
-    /// is appended then.
+    /// [`EncodeError`] if a value is out of range or the texts are too long together; nothing is
+    /// appended then.
     pub fn encode(&self, out: &mut Vec<u8>) -> Result<(), EncodeError> {
         let mut count = Count::default();
         self.write(&mut count)?;
@@ -212,8 +212,8 @@ impl Parameters {
     /// Reads a list.
     ///
     /// # Errors
-    /// [`DecodeError`] when the list breaks a limit, is truncated, is not in ascending order (and
-    /// so when an identifier stands twice), or a value is out of its range. Never panics.
+    /// [`DecodeError`] if the list breaks a limit, is truncated, is not in ascending order (which
+    /// includes duplicates), or a value is out of range. Never panics.
     pub fn decode(list: &[u8]) -> Result<Self, DecodeError> {
         let mut input = Reader::new(list, Part::Parameters);
         within(list.len() as u64, 0..=MAX_PARAMETERS as u64)
@@ -320,7 +320,7 @@ impl<S: Sink> Writer<'_, S> {
     }
 }
 
-/// Reads a length and the number that fills it.
+/// Reads a length and a number of that length.
 fn number(
     input: &mut Reader<'_>,
     field: &'static str,
@@ -335,7 +335,7 @@ fn number(
     Ok(value)
 }
 
-/// Reads a length and the text that fills it.
+/// Reads a length and a text of that length.
 fn text(
     input: &mut Reader<'_>,
     field: &'static str,

@@ -4,10 +4,11 @@ use core::fmt;
 
 use comity_units::Time;
 
-/// Microseconds of one clock, modulo 2^32: about 71.6 minutes until it repeats.
+/// Microseconds of one clock, modulo 2^32: wraps after about 71.6 minutes.
 ///
-/// Every packet carries its departure so, and every ACK the arrival of what it acknowledges. As a
-/// wrapping number it has no order of its own; see [`Stamp::since`] and [`Stamp::near`].
+/// Every packet carries its departure in this form, and every ACK the arrival of the largest packet
+/// that it acknowledges. A wrapping number has no order of its own; see [`Stamp::since`] and
+/// [`Stamp::near`].
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Stamp(u32);
 
@@ -24,23 +25,23 @@ impl Stamp {
         self.0
     }
 
-    /// What a clock's reading looks like in 32 bits, rounded down to microseconds.
+    /// The stamp of a clock reading, rounded down to microseconds.
     #[must_use]
     pub const fn of(time: Time) -> Self {
         Self((time.as_nanos() / 1_000) as u32)
     }
 
-    /// How much later than `earlier` this is, in microseconds; negative when it is earlier. Right
-    /// as long as the two are less than 35 minutes apart.
+    /// How much later than `earlier` this is, in microseconds; negative if it is earlier. Right as
+    /// long as the two are less than 35 minutes apart.
     #[must_use]
     pub const fn since(self, earlier: Self) -> i32 {
         self.0.wrapping_sub(earlier.0) as i32
     }
 
-    /// The reading of the same clock closest to `time` that has this stamp, in whole microseconds.
+    /// The clock reading closest to `time` that has this stamp, in whole microseconds.
     ///
-    /// Of two that are equally close it is the earlier one. `None` where that would lie before the
-    /// clock's epoch or beyond what a [`Time`] holds.
+    /// Of two equally close readings, the earlier one. `None` if it would be before the clock's
+    /// epoch or beyond the range of [`Time`].
     #[must_use]
     pub fn near(self, time: Time) -> Option<Time> {
         let reference = time.as_nanos() / 1_000;
@@ -67,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_stamp_finds_its_time_again_across_the_wrap() {
+    fn a_stamp_recovers_its_time_across_the_wrap() {
         let wrap = 1 << 32;
         for (micros, reference) in [
             (0, 0),
@@ -83,7 +84,7 @@ mod tests {
                 Some(Time::from_micros(micros))
             );
         }
-        // A clock that has just started cannot have stamped anything before its epoch.
+        // A clock that has just started has no stamps before its epoch.
         assert_eq!(
             Stamp::from_micros(u32::MAX).near(Time::from_micros(3)),
             None

@@ -1,6 +1,6 @@
 //! Whole numbers in 1, 2, 4 or 8 bytes.
 //!
-//! The two high bits of the first byte say how many bytes there are; the rest is the number,
+//! The two high bits of the first byte determine the number of bytes; the rest is the number,
 //! big-endian:
 //!
 //! ```text
@@ -10,15 +10,15 @@
 //! 11 + 62 bits   0 to 4,611,686,018,427,387,903
 //! ```
 //!
-//! A writer uses the shortest form; a reader takes any. Source: RFC 9000, section 16.
+//! A writer uses the shortest form; a reader accepts any. Source: RFC 9000, section 16.
 
 use alloc::vec::Vec;
 use core::fmt;
 
-/// The largest number that fits: 2^62 - 1.
+/// The largest value: 2^62 - 1.
 pub const MAX: u64 = (1 << 62) - 1;
 
-/// A number above [`MAX`] was to be written.
+/// A number above [`MAX`], which has no encoding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooLarge {
     /// The number.
@@ -33,7 +33,7 @@ impl fmt::Display for TooLarge {
 
 impl core::error::Error for TooLarge {}
 
-/// How many bytes the shortest form of `value` takes; 8 also for what is above [`MAX`].
+/// The size of the shortest form of `value`; 8 also above [`MAX`].
 #[must_use]
 pub const fn size(value: u64) -> usize {
     match value {
@@ -57,22 +57,21 @@ pub fn encode(value: u64, out: &mut Vec<u8>) -> Result<(), TooLarge> {
     Ok(())
 }
 
-/// The shortest form of `value` at the front of eight bytes, and how many of them it takes. What
-/// lies above [`MAX`] has been refused before.
+/// The shortest form of `value` at the front of eight bytes, and its size. The caller has already
+/// refused values above [`MAX`].
 pub(super) const fn aligned(value: u64) -> ([u8; 8], usize) {
     let size = size(value);
     let marked = value | (size.trailing_zeros() as u64) << (8 * size - 2);
     ((marked << (64 - 8 * size)).to_be_bytes(), size)
 }
 
-/// How many bytes the number takes that starts with the byte `first`.
+/// The size of a number that starts with the byte `first`.
 #[must_use]
 pub const fn size_from_first(first: u8) -> usize {
     1 << (first >> 6)
 }
 
-/// Reads the number at the start of `bytes`, and how many bytes it took; `None` if they end inside
-/// it.
+/// Reads the number at the start of `bytes`, and its size; `None` if it is truncated.
 #[must_use]
 pub fn decode(bytes: &[u8]) -> Option<(u64, usize)> {
     let first = *bytes.first()?;
@@ -90,14 +89,14 @@ pub fn decode(bytes: &[u8]) -> Option<(u64, usize)> {
     })
 }
 
-/// A signed number as one without sign: 0, -1, 1, -2, 2 become 0, 1, 2, 3, 4, so that numbers near
+/// A signed number as an unsigned one: 0, -1, 1, -2, 2 become 0, 1, 2, 3, 4, so that numbers near
 /// zero stay short.
 #[must_use]
 pub const fn zigzag(value: i64) -> u64 {
     ((value << 1) ^ (value >> 63)) as u64
 }
 
-/// The signed number that [`zigzag`] made `value` of.
+/// The inverse of [`zigzag`].
 #[must_use]
 pub const fn from_zigzag(value: u64) -> i64 {
     (value >> 1) as i64 ^ -((value & 1) as i64)

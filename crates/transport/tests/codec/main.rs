@@ -1,4 +1,4 @@
-//! TCP headers against bytes worked out by hand from the RFCs, and against themselves.
+//! TCP headers against bytes worked out by hand from the RFCs, and round trips.
 
 mod properties;
 mod reading;
@@ -73,7 +73,7 @@ fn syn() -> Segment {
     }
 }
 
-/// The header of a data segment of a time-lined stream, as in docs/protocol.md.
+/// The header of a data segment of a time-lined stream, as in docs/protocol/tcp-options.md.
 const SEQ_UPDATE: [u8; 28] = [
     0xc0, 0x00, 0x00, 0x50, // 49152 to 80
     0x00, 0x0a, 0xae, 0x60, // sequence 700000
@@ -84,7 +84,7 @@ const SEQ_UPDATE: [u8; 28] = [
     0x00, 0x0a, 0xae, 0x60, // expected: 700000
 ];
 
-/// The same with a void from 650000 to 700000, of a stream that is expected to go on at 640000.
+/// The same with a void from 650000 to 700000, in a stream whose receiver expects 640000.
 const SEQ_UPDATE_AND_VOID: [u8; 36] = [
     0xc0, 0x00, 0x00, 0x50, //
     0x00, 0x0a, 0xae, 0x60, //
@@ -141,7 +141,7 @@ fn seq_update_reads_and_writes_as_the_protocol_says() {
 }
 
 #[test]
-fn a_seq_update_of_another_form_is_refused_and_another_experiment_skipped() {
+fn other_forms_of_seq_update_are_refused_and_other_experiments_skipped() {
     let with_option = |option: &[u8]| {
         let mut bytes = SEQ_UPDATE[..20].to_vec();
         bytes.extend(option);
@@ -247,8 +247,8 @@ fn sack() -> Segment {
     }
 }
 
-/// The options of TCP-Real on a segment with payload that also acknowledges, as docs/protocol.md
-/// has them.
+/// The options of TCP-Real on a segment with payload and acknowledgement, as in
+/// docs/protocol/tcp-options.md.
 const REAL_OPTIONS: [u8; 12] = [
     254, 4, 0x00, 0x18, // TCP_REAL: level 24
     254, 8, 0xff, 0xff, 0x00, 0x30, 0x00, 0x2f, // segment 47 of the 48 of wave 65535

@@ -1,4 +1,4 @@
-//! Any segment reads back as it was written, any bytes are read or refused.
+//! Any segment decodes to its original, and any bytes are decoded or refused.
 
 use std::num::NonZeroU16;
 
@@ -15,7 +15,7 @@ use proptest::prelude::*;
 use super::TO_SERVER;
 use super::reading::with_options;
 
-/// RFC 1071, word for word: sixteen bits at a time, the carry folded in after each.
+/// RFC 1071 literally: sixteen bits at a time, folding the carry after each.
 fn slow_sum(bytes: &[u8]) -> u16 {
     let mut sum = 0u32;
     for word in bytes.chunks(2) {
@@ -55,7 +55,7 @@ prop_compose! {
                 SeqUpdate { expected, void_start, void_end: void_start + length }
             }),
         };
-        // What a SYN has to say does not meet what data says: all of it together would not fit.
+        // The options of a SYN exclude those of data: all together would not fit.
         if options.mss.is_some() || options.window_scale.is_some() || options.sack_permitted {
             (options.level, options.wave) = (None, None);
         }
@@ -87,8 +87,8 @@ prop_compose! {
     }
 }
 
-/// Whatever is read can be written and reads the same again, unless it was packed more densely than
-/// the groups of the encoder.
+/// Decoded bytes can be encoded and decode to the same segment, unless they were packed more
+/// densely than the encoder's groups.
 fn assert_stable(bytes: &[u8]) {
     let Ok(first) = decode_unverified(bytes) else {
         return;
@@ -193,7 +193,7 @@ proptest! {
 }
 
 proptest! {
-    /// Accounts add what each option takes; the codec lays out the whole header.
+    /// Accounts add the length of each option; the codec lays out the whole header.
     #[test]
     fn a_data_header_is_as_long_as_it_is_written(timestamps: bool, in_wave: bool, timelined: bool) {
         let wave = Wave { wave: 1, segments: NonZeroU16::MIN, position: 1 };

@@ -1,4 +1,4 @@
-//! What is read: any layout of options, and what is refused, with its place.
+//! Accepted input: any layout of options. Refused input: an error with its position.
 
 use std::net::Ipv4Addr;
 
@@ -21,7 +21,7 @@ pub(super) fn with_options(options: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn options_of_others_are_read_in_any_layout() {
+fn options_are_read_in_any_layout() {
     let read = |options: &[u8]| decode_unverified(&with_options(options)).unwrap();
 
     let unaligned = read(&[
@@ -39,7 +39,7 @@ fn options_of_others_are_read_in_any_layout() {
     );
     assert_eq!(read(&REAL_OPTIONS).segment.options, real_options());
 
-    // Behind the end of the list stands padding, whatever it holds.
+    // Any bytes after the end of the list are padding.
     let ended = read(&[2, 4, 1, 0, 0, 8, 255, 9]);
     assert_eq!(
         ended.segment.options,
@@ -73,7 +73,7 @@ fn options_of_others_are_read_in_any_layout() {
 }
 
 #[test]
-fn a_window_scale_above_14_is_taken_as_14() {
+fn a_window_scale_above_14_is_clamped_to_14() {
     for (shift, expected, clamped) in [
         (13, 13, false),
         (14, 14, false),
@@ -96,7 +96,7 @@ fn the_urgent_pointer_and_the_reserved_bits_are_ignored() {
 }
 
 #[test]
-fn malformed_headers_are_refused_with_their_place() {
+fn malformed_headers_are_refused_with_their_position() {
     use DecodeError::*;
     let header = |available: usize| decode_unverified(&SYN[..available]).unwrap_err();
     assert_eq!(header(0), HeaderTruncated { available: 0 });
@@ -322,7 +322,7 @@ fn malformed_headers_are_refused_with_their_place() {
             "{options:?}"
         );
     }
-    // Five blocks take 42 bytes: no header is long enough.
+    // Five blocks need 42 bytes: no header is long enough.
     let five: Vec<u8> = [5, 42].into_iter().chain(0..38).collect();
     let error = OptionBeyondHeader {
         kind: 5,
@@ -334,7 +334,7 @@ fn malformed_headers_are_refused_with_their_place() {
 }
 
 #[test]
-fn errors_say_place_value_and_expectation() {
+fn errors_state_position_value_and_expectation() {
     let error = decode_unverified(&with_options(&[1, 8, 9, 0, 0, 0, 0, 0, 0, 0])).unwrap_err();
     assert_eq!(
         error.to_string(),
@@ -358,7 +358,7 @@ fn errors_say_place_value_and_expectation() {
         assert_eq!(error.to_string(), message);
     }
     let error = decode(&SYN, &TO_CLIENT).map(|_| ());
-    assert_eq!(error, Ok(()), "the sum does not see the direction");
+    assert_eq!(error, Ok(()), "the sum does not depend on the direction");
     let elsewhere = PseudoHeader::V4 {
         source: CLIENT,
         destination: Ipv4Addr::new(10, 0, 0, 3),

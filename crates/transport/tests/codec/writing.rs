@@ -1,4 +1,4 @@
-//! What is written: padding, room for blocks, and what is refused.
+//! Written headers: padding, room for blocks, and refused segments.
 
 use comity_transport::checksum::Checksum;
 use comity_transport::tcp::codec::{
@@ -129,7 +129,7 @@ fn segments_that_cannot_be_written() {
     assert_eq!(try_encode(&segment, &mut buffer), Err(over));
     assert_eq!(
         buffer, [0xaa; MAX_HEADER],
-        "a refused segment leaves the buffer alone"
+        "a refused segment leaves the buffer unchanged"
     );
     segment.payload -= 1;
     assert_eq!(try_encode(&segment, &mut buffer), Ok(32));

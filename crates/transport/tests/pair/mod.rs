@@ -1,10 +1,10 @@
-//! A greedy sender, its receiver, and a path on which a script decides what becomes of each packet.
+//! A greedy sender, its receiver, and a path with a scripted fate for each packet.
 
 use comity_transport::datagram::{Config, Connection, Ecn, Transmit};
 use comity_transport::timeline::{DropPolicy, Elided, Importance, Outgoing, Reliability, StreamId};
 use comity_units::{PacketNumber, Span, Time};
 
-/// How long data packets are; all others are shorter.
+/// The payload of data packets; all other packets are shorter.
 pub(crate) const PAYLOAD: u32 = 1_000;
 
 pub(crate) fn config() -> Config {
@@ -13,8 +13,8 @@ pub(crate) fn config() -> Config {
         pad: true,
         reliability: Reliability::None,
         drop: DropPolicy::Never,
-        // The receiver speaks when its meter does, and to tell how much room it has, which repeats
-        // the last report.
+        // The receiver sends ACKs when its meter has a report or its credit changes; the latter
+        // repeat the last report.
         ack_frequency: 1_000,
         ack_delay: Span::from_millis(500),
         keep_alive: Span::from_secs(600),
@@ -24,8 +24,8 @@ pub(crate) fn config() -> Config {
     }
 }
 
-/// Gives end 0 `bytes` at once. Of each packet `arrival` says when it arrives, by when it left and
-/// which end it left; `None` loses it.
+/// Submits `bytes` at end 0. `arrival` maps each packet's departure and sending end to its arrival;
+/// `None` loses it.
 pub(crate) fn play(
     mut ends: [Connection<Elided>; 2],
     bytes: u32,

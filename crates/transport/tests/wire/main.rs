@@ -1,8 +1,7 @@
 //! Packets of the datagram transport as bytes.
 //!
-//! The oracles: bytes worked out by hand after `docs/protocol.md` (`vectors`, `malformed`), the
-//! page itself (`page`, `meters`), and that what was written is read back and what was cut is
-//! noticed (`properties`).
+//! The oracles: bytes worked out by hand from `docs/protocol/core.md` (`vectors`, `malformed`), the
+//! page itself (`page`, `meters`), and round trips and truncation (`properties`).
 
 mod malformed;
 mod meters;
@@ -11,7 +10,7 @@ mod properties;
 mod recipe;
 mod vectors;
 
-/// Bytes from hexadecimal digits; white space and what follows a `#` on a line do not count.
+/// Bytes from hexadecimal digits, ignoring white space and comments after `#`.
 fn bytes(hexadecimal: &str) -> Vec<u8> {
     let digits: Vec<u8> = hexadecimal
         .lines()

@@ -1,4 +1,4 @@
-//! What is no packet, and the error that says so.
+//! Invalid packets, and the error for each.
 
 use comity_congestion::{Report, Tag};
 use comity_transport::wire::frame::{
@@ -12,9 +12,9 @@ use comity_transport::wire::parameters::Parameters;
 use comity_transport::wire::{CloseCode, DecodeError, varint};
 use comity_units::{Rate, Span, Time};
 
-use crate::bytes;
+use crate::wire::bytes;
 
-/// The error in a payload with these frames behind a departure of 4 bytes.
+/// The error in a payload with these frames after a departure of 4 bytes.
 fn error_in(frames: &str, content: Content) -> DecodeError {
     let payload = bytes(&format!("00000000 {frames}"));
     let mut read = decode(&payload, content).expect("there is a frame").frames;
@@ -254,7 +254,7 @@ fn frames() {
         "byte 6, payload, frame type: found 0x13, expected a known value"
     );
     assert_eq!(unknown.code(), CloseCode::UNKNOWN_FRAME);
-    // Next to the types that there are.
+    // The neighbours of assigned types.
     for kind in [0x04, 0x05, 0x06, 0x07, 0x1f, 0x30] {
         let frame = format!("{kind:02x} 00 00 00 01 00 00 00 00 ff");
         let error = error_in(&frame, Content::Present);
@@ -286,9 +286,9 @@ fn elided_sections_have_a_length() {
             "byte 12, Section frame, length: found 2, expected 1",
         ),
         (
-            // Data to the end leave no room for the Ping frame.
+            // Data that extends to the end leaves no room for the Ping frame.
             "20 00 00 00 00 01 00 00 01 01",
-            "byte 13, Section frame, data: found 1 bytes more, expected the end",
+            "byte 13, Section frame, data: found 1 bytes after the end, expected none",
         ),
     ] {
         assert_eq!(error_in(frame, Content::Elided).to_string(), sentence);
@@ -360,7 +360,7 @@ fn datagrams() {
         ),
         (
             bytes("20 00000001 0000000000000001 01 ff ff"),
-            "byte 15, Retry packet, end: found 1 bytes more, expected the end",
+            "byte 15, Retry packet, end: found 1 bytes after the end, expected none",
         ),
         (
             bytes("30 00000001 0000000000000001 0000000000000002"),
@@ -487,7 +487,7 @@ fn section(header: SectionHeader) -> Frame<'static> {
 }
 
 #[test]
-fn what_no_reader_accepts_is_not_written() {
+fn values_that_no_reader_accepts_are_not_written() {
     let long = "x".repeat(256);
     for (frame, sentence) in [
         (

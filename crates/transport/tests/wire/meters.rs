@@ -1,11 +1,11 @@
-//! The meters against the vectors of `docs/protocol.md`, "Meters".
+//! The meters against the vectors of `docs/protocol/feedback.md`.
 
 use comity_congestion::{Arrival, Meter, Report, Tag, table};
 use comity_units::{Bytes, PacketNumber, Span, Time};
 
-use crate::page::PAGE;
+const PAGE: &str = include_str!("../../../../docs/protocol/feedback.md");
 
-/// The lines of the block with this mark, as words; empty lines and comments are left out.
+/// The lines of the block with this mark, as words, without empty lines and comments.
 fn lines(mark: &str) -> Vec<Vec<&'static str>> {
     let (_, after) = PAGE
         .split_once(&format!("```{mark}\n"))
@@ -46,9 +46,8 @@ fn arrive(meter: &mut dyn Meter, now: Time, tag: Tag) {
 }
 
 #[test]
-fn only_the_meters_of_the_page_are_there() {
-    let (_, chapter) = PAGE.split_once("\n## Meters\n").expect("the chapter");
-    let on_the_page: Vec<&str> = chapter
+fn the_page_lists_all_meters() {
+    let on_the_page: Vec<&str> = PAGE
         .lines()
         .skip_while(|line| !line.starts_with("|---"))
         .skip(1)
@@ -63,14 +62,14 @@ fn only_the_meters_of_the_page_are_there() {
     assert_eq!(on_the_page, there);
 }
 
-/// What a parameter of the page's table can be and is, against the table of controllers.
+/// The ranges and defaults in the page's table, against the table of controllers.
 #[test]
 fn the_parameters_of_the_page_have_its_defaults() {
     for (name, expected) in [("real", 6), ("tfrc", 7)] {
         let (_, after) = PAGE
-            .split_once(&format!("\n### {name}\n"))
+            .split_once(&format!("\n## {name}\n"))
             .expect("the meter has a chapter");
-        let chapter = after.split("\n### ").next().unwrap_or_default();
+        let chapter = after.split("\n## ").next().unwrap_or_default();
         let row = table::find(name).expect("there is such a controller");
         let mut found = 0;
         for line in chapter.lines().filter(|line| line.starts_with("| `")) {
@@ -107,8 +106,8 @@ fn psp_counts_rounds_as_on_the_page() {
                 let due = Time::from_millis(number(due));
                 assert_eq!(meter.wakeup(), Some(due), "{line:?}");
             }
-            ["told", "-"] => assert_eq!(meter.report(at), Report::None, "{line:?}"),
-            ["told", round, packets] => assert_eq!(
+            ["report", "-"] => assert_eq!(meter.report(at), Report::None, "{line:?}"),
+            ["report", round, packets] => assert_eq!(
                 meter.report(at),
                 Report::Count {
                     round: number(round),
@@ -122,7 +121,7 @@ fn psp_counts_rounds_as_on_the_page() {
 }
 
 #[test]
-fn real_decides_levels_as_on_the_page() {
+fn real_chooses_levels_as_on_the_page() {
     let mut meter = build("real", "");
     let mut count = 0;
     for line in lines("real") {
@@ -186,7 +185,7 @@ fn tfrc_reports_as_on_the_page() {
             panic!("{line:?}: {told:?}")
         };
         let expected: f64 = number(line[1]);
-        // As many digits as the page has.
+        // As many digits as on the page.
         assert!(
             (rate - expected).abs() <= expected * 1e-6,
             "{line:?}: {rate}"
@@ -195,7 +194,7 @@ fn tfrc_reports_as_on_the_page() {
     }
 }
 
-/// Every packet that asks for an answer is answered at once, and there is nothing else to say.
+/// Every ack-eliciting packet is answered at once, and these meters have nothing else to report.
 #[test]
 fn iftp_and_rap_answer_every_packet() {
     for name in ["iftp", "rap"] {

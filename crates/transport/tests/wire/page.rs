@@ -1,4 +1,4 @@
-//! `docs/protocol.md` against the code.
+//! `docs/protocol/core.md` against the code.
 
 use comity_transport::wire::frame::{
     self, Ack, AckRange, AckRanges, Content, Data, Floor, Frame, Framing, Section, SectionHeader,
@@ -7,11 +7,11 @@ use comity_transport::wire::header::{self, ConnectionId, Packet};
 use comity_transport::wire::{CloseCode, Stamp, limits};
 use comity_units::{PacketNumber, Span, Time};
 
-use crate::bytes;
+use crate::wire::bytes;
 
-pub(crate) const PAGE: &str = include_str!("../../../../docs/protocol.md");
+const PAGE: &str = include_str!("../../../../docs/protocol/core.md");
 
-/// What the example on the page says in words, in the words of the code.
+/// The example of the page as values of the code.
 fn example() -> (header::Data, Stamp, Vec<Frame<'static>>) {
     const RANGES: &[AckRange] = &[
         AckRange {

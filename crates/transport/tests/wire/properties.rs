@@ -1,4 +1,4 @@
-//! What was written is read back, what was cut is noticed, and nothing panics.
+//! Round trips, detection of truncation, and absence of panics.
 
 use comity_transport::wire::frame::{
     self, Ack, AckRanges, Content, Data, Frame, Framing, Section, decode,
@@ -15,10 +15,10 @@ use comity_units::Span;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-use crate::recipe::{Recipe, ack_ranges, number, recipe, section_header, span};
+use crate::wire::recipe::{Recipe, ack_ranges, number, recipe, section_header, span};
 
-/// A payload of the frames, up to the first that nothing can follow, and those frames. Runs of
-/// padding become one.
+/// A payload of the frames, up to the first that must be last, and those frames. Consecutive
+/// padding becomes one frame.
 fn written(departure: u32, recipes: &[Recipe]) -> (Vec<u8>, Vec<Frame<'_>>) {
     let mut payload = Vec::new();
     frame::encode_departure(Stamp::from_micros(departure), &mut payload);
@@ -128,7 +128,7 @@ proptest! {
             }
             prop_assert!(whole <= expected.len());
             prop_assert!(payload.starts_with(&again));
-            // Without an error, every byte belonged to some frame.
+            // Without an error, every byte belonged to a frame.
             prop_assert!(is_cut || again.len() == end);
         }
     }
@@ -164,7 +164,7 @@ proptest! {
             let mut front = vec![0; 4];
             header.encode(length, framing, content, &mut front).expect("the header is valid");
             prop_assert_eq!(&front, &payload);
-            // With or without the bit, the length stands there.
+            // Whatever the bit, the frame contains the length.
             let with_length = header.size(length, Framing::Length);
             prop_assert_eq!(payload.len() - 4, with_length);
             let mut expected = vec![elided];
@@ -242,7 +242,7 @@ proptest! {
         answer.encode(&mut datagram).expect("within the limits");
         prop_assert_eq!(header::decode(&datagram), Ok(Packet::Answer(answer)));
         for end in 0..datagram.len() {
-            // The message reaches to the end, and so does what is left of it.
+            // The message extends to the end, so a truncated datagram has a truncated message.
             let cut = header::decode(&datagram[..end]);
             prop_assert_eq!(cut.is_ok(), end > 21);
         }

@@ -1,4 +1,4 @@
-//! Frames that own what they are made of, and how to draw them.
+//! Frames that own their content, and strategies that draw them.
 
 use comity_congestion::{Report, Tag};
 use comity_transport::wire::frame::{
@@ -74,7 +74,7 @@ impl Recipe {
     }
 }
 
-/// Numbers of all sizes alike, not only large ones.
+/// Numbers of all magnitudes, not only large ones.
 pub(crate) fn number(most: u64) -> impl Strategy<Value = u64> {
     (any::<u64>(), 0..64_u32).prop_map(move |(value, shift)| {
         let value = value >> shift;

@@ -1,4 +1,4 @@
-//! Frames, headers and parameters in bytes that were worked out by hand.
+//! Frames, headers and parameters as bytes worked out by hand.
 
 use comity_congestion::{Report, Tag};
 use comity_transport::timeline::Importance;
@@ -14,7 +14,7 @@ use comity_transport::wire::parameters::{Deliver, Parameters, Reliability};
 use comity_transport::wire::{CloseCode, Stamp};
 use comity_units::{PacketNumber, Rate, Span, Time};
 
-use crate::bytes;
+use crate::wire::bytes;
 
 const fn range(first: u64, last: u64) -> AckRange {
     AckRange {
@@ -77,7 +77,7 @@ fn small_frames() {
 }
 
 #[test]
-fn what_controllers_and_meters_say() {
+fn tags_and_reports_of_controllers_and_meters() {
     let wave = Tag::Wave {
         wave: 0x1234,
         segments: 40,
@@ -161,11 +161,11 @@ fn acknowledgements() {
 }
 
 #[test]
-fn ranges_that_no_frame_can_say_are_refused() {
+fn ranges_that_no_frame_can_express_are_refused() {
     assert_eq!(AckRanges::new(&[]), Err(AckRangesError::Empty));
     for (ranges, index) in [
         ([range(5, 4), range(0, 1)], 0),
-        // Next to each other, so one range.
+        // Adjacent, so one range.
         ([range(5, 6), range(3, 4)], 1),
         ([range(5, 6), range(8, 9)], 1),
         ([range(0, 6), range(0, 0)], 1),
@@ -202,7 +202,7 @@ fn sections() {
         framing: Framing::ToEnd,
         data: Data::Bytes(&[7]),
     };
-    // The deadline is the source time itself: 1, not 0.
+    // The deadline equals the source time: 1, not 0.
     is_written_and_read_as(Frame::Section(least), "28 00 00 00 00 01 00 01 07");
     let least = Section {
         framing: Framing::Length,
@@ -241,7 +241,7 @@ fn sections() {
     );
 }
 
-/// Each form of a section frame as a writer chooses it: the shortest that says the same.
+/// Each form of a section frame as a writer chooses it: the shortest equivalent.
 #[test]
 fn sections_are_written_in_the_shortest_form() {
     let header = SectionHeader {
@@ -275,7 +275,7 @@ fn sections_are_written_in_the_shortest_form() {
             },
             "24 01 09 09 00 03 05 00 01 00",
         ),
-        // Importance 0 is written where the section needs another one.
+        // Importance 0 is written if the section has a dependency.
         (
             SectionHeader {
                 needs: Some(8),
@@ -325,10 +325,9 @@ fn sections_are_written_in_the_shortest_form() {
     }
 }
 
-/// A reader takes the longer forms, too, and nothing but the bytes tells them from the shorter
-/// ones.
+/// A reader accepts the longer forms, too, with the same result.
 #[test]
-fn longer_forms_of_sections_say_the_same() {
+fn longer_forms_of_sections_are_equivalent() {
     let read = |hexadecimal: &str| {
         let payload = bytes(&format!("00 00 00 00 {hexadecimal}"));
         let frames = decode(&payload, Content::Present).expect("there is a frame");
@@ -346,7 +345,7 @@ fn longer_forms_of_sections_say_the_same() {
             "28 01 09 02 00 03 05 4079 ff",
             "20 01 09 02 00 03 05 8001d4c1 ff",
         ),
-        // The importance of a section that names none.
+        // The default importance of a section.
         (
             "20 01 09 02 00 03 05 00 ff",
             "24 01 09 02 00 03 05 00 00 00 ff",
@@ -362,7 +361,7 @@ fn longer_forms_of_sections_say_the_same() {
 }
 
 #[test]
-fn packets_that_are_answered_are_known_by_their_frames() {
+fn frames_determine_whether_a_packet_is_ack_eliciting() {
     use FrameKind as Kind;
     let not_acknowledged = [
         Kind::Padding,
@@ -400,7 +399,7 @@ fn headers() {
     let mut expected = bytes("10 00000001 0102030405060708 02 02 636b 0005 68656c6c6f");
     expected.resize(1_200, 0);
     assert_eq!(datagram, expected);
-    // A longer datagram is a longer padding.
+    // A longer datagram has longer padding.
     datagram.resize(1_452, 0);
     assert_eq!(header::decode(&datagram), Ok(Packet::Initial(initial)));
 

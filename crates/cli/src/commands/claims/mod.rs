@@ -6,7 +6,7 @@ mod text;
 use std::sync::Arc;
 
 use comity_sim::claims::{
-    Book, Claim, ClaimReport, Form, LoadError, Measured, Outcome, PlayError, Told,
+    Book, Claim, ClaimReport, Form, LoadError, Measured, Outcome, RunError, Told,
 };
 
 use super::progress::{OnInterrupt, follow, now};
@@ -69,7 +69,7 @@ pub(crate) fn claims(args: &args::Claims) -> Result<(), Failure> {
     let book = Arc::new(book);
     let began = now();
     let mut judged = Judged::new(&book, pick(&book, &chosen), form, !args.json);
-    let end = play(&book, &chosen, args, |(place, measured)| {
+    let end = run_claims(&book, &chosen, args, |(place, measured)| {
         judged.take(place, &measured)
     });
     let is_whole = match &end {
@@ -194,7 +194,7 @@ fn choose(book: &Book, names: &[String]) -> Result<Vec<usize>, Failure> {
 }
 
 /// Runs what the claims need, and prints what `take` makes of each one's numbers.
-fn play(
+fn run_claims(
     book: &Arc<Book>,
     chosen: &[usize],
     args: &args::Claims,
@@ -216,7 +216,7 @@ fn play(
                     }
                 }
             };
-            book.play(&claims, jobs, Some(cancel), tell).map(drop)
+            book.run(&claims, jobs, Some(cancel), tell).map(drop)
         },
         |news, progress| {
             let text = take(news);
@@ -227,7 +227,7 @@ fn play(
     )?;
     printing?;
     end.map_err(|error| match error {
-        PlayError::Interrupted => Failure::Interrupted,
+        RunError::Interrupted => Failure::Interrupted,
         error => complain(&error),
     })
 }

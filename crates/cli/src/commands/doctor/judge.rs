@@ -80,7 +80,7 @@ pub(super) fn judge(facts: &Facts) -> Vec<Finding> {
         kernel(facts.kernel.as_deref()),
         congestion_controls(facts.congestion_controls.as_deref()),
         queueing(facts.queueing.as_ref()),
-        mtu(facts.mtu, facts.queueing.as_ref()),
+        mtu(facts.mtu),
         bpf(facts.bpf, facts.kernel.as_deref()),
     ]);
     findings.extend(facts.ports.iter().map(port));
@@ -320,7 +320,7 @@ fn queueing(queueing: Option<&Queueing>) -> Finding {
 
 /// Good where full packets fit; bad where the first ones of a connection do not. Other networks on
 /// the way may carry less.
-fn mtu(mtu: Option<Mtu>, queueing: Option<&Queueing>) -> Finding {
+fn mtu(mtu: Option<Mtu>) -> Finding {
     const CHECK: &str = "MTU of the way out";
     let Some(mtu) = mtu else {
         return Finding::new(
@@ -334,19 +334,20 @@ fn mtu(mtu: Option<Mtu>, queueing: Option<&Queueing>) -> Finding {
         bytes if bytes >= full => (format!("{bytes} bytes"), Verdict::Good),
         bytes if bytes >= first => (
             format!(
-                "{bytes} bytes; full packets have {full}: smaller ones are sent, once each connection has found how large"
+                "{bytes} bytes; full packets have {full}. Connections find the size by themselves; mtu={bytes} in the URI \
+                 spares them the search"
             ),
             Verdict::CouldBeBetter,
         ),
         _ => (
-            format!("{bytes} bytes; the first packets of a connection have {first}: none is made"),
+            format!(
+                "{bytes} bytes; the first packets of a connection have {first}: no connection is made"
+            ),
             Verdict::Bad,
         ),
     };
-    let remedy = match queueing.and_then(|queueing| queueing.interface.as_ref()) {
-        Some(interface) => format!("sudo ip link set dev {interface} mtu 1500"),
-        None => "ip route get 192.0.2.1; ip link show".into(),
-    };
+    // A larger MTU than the network carries would cut the host off: only the user can know.
+    let remedy = "ip route get 192.0.2.1; ip link show";
     Finding::new(CHECK, found, verdict).mend(remedy)
 }
 

@@ -141,11 +141,11 @@ fn of_system(system: &System) -> String {
     if !settings.is_empty() {
         let mut table = Table::new(["key", "value", "what it is"]);
         for (key, value) in settings {
-            let key_of_flow = key.replace("rtt.", "");
+            let key_of_flow = key.replace("rto.", "");
             let title = if key == key_of_flow {
                 FLOW
             } else {
-                "round trips"
+                "a retransmission timer"
             };
             let summary = reference::keys(title, (title == FLOW).then_some("tcp"))
                 .into_iter()

@@ -321,12 +321,12 @@ mod tests {
             left.map(|key| format!("{before}{}", key.name)).collect()
         };
         let mut expected = keys_of(FLOW, Some("tcp"), "");
-        expected.extend(keys_of("round trips", None, "rtt."));
+        expected.extend(keys_of("a retransmission timer", None, "rto."));
         for preset in SYSTEMS.iter().filter(|system| system.kind == Kind::Preset) {
             let settings = preset.settings();
             for key in &expected {
                 // The table is told key by key, and the two of a recovery's variant belong to it.
-                if ["rtt", "pipe", "deflate_window"].contains(&key.as_str()) {
+                if ["rto", "pipe", "deflate_window"].contains(&key.as_str()) {
                     continue;
                 }
                 assert!(

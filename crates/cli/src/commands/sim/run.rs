@@ -1,12 +1,13 @@
 //! `comity sim run`
 
 use std::num::NonZeroUsize;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use comity_sim::report::RunReport;
 use comity_sim::results::{self, CompletedRun, ResultSet, ScenarioInfo};
-use comity_sim::scenario::{Execution, Interrupted, Run, Scenario, execute, play};
+use comity_sim::scenario::{Execution, Interrupted, Run, Scenario, execute, run as simulate};
 
 use super::super::progress::{OnInterrupt, Teller, follow, now};
 use super::super::{Failure, complain, print, say};
@@ -30,9 +31,9 @@ pub(crate) fn run(args: &args::Run) -> Result<(), Failure> {
         ));
         return Err(Failure::Usage);
     }
-    let playing = playing(&scenario, args.jobs);
+    let simulation = simulation(&scenario, args.jobs);
     let on_interrupt = OnInterrupt::Leave(Some(INTERRUPTED));
-    run_all(&scenario, &args.printing, on_interrupt, playing)
+    run_all(&scenario, &args.printing, on_interrupt, simulation)
 }
 
 /// Does all runs of a scenario, whoever does them, and prints and stores what comes out.
@@ -40,13 +41,22 @@ pub(crate) fn run_all(
     scenario: &Arc<Scenario>,
     printing: &args::Printing,
     on_interrupt: OnInterrupt<'_>,
-    playing: impl FnOnce(
+    simulation: impl FnOnce(
         &'static AtomicBool,
         &Teller<Outcome, Result<(), Interrupted>>,
     ) -> Result<(), Interrupted>
     + Send
     + 'static,
 ) -> Result<(), Failure> {
+    if let Some(out) = printing.out.as_ref().filter(|_| !printing.force)
+        && has_something(&out.path)
+    {
+        complain(&format!(
+            "{} exists; expected a new path, or --force to replace the results there",
+            out.path.display()
+        ));
+        return Err(Failure::Usage);
+    }
     let began = now();
     let mut summary = Summary::default();
     let mut completed = Vec::new();
@@ -56,7 +66,7 @@ pub(crate) fn run_all(
     let end = follow(
         (scenario.run_count(), printing.quiet),
         on_interrupt,
-        playing,
+        simulation,
         |(run, outcome), progress| {
             let say = |message: &str| {
                 progress.pause(|| {
@@ -68,15 +78,15 @@ pub(crate) fn run_all(
                 });
             };
             match outcome {
-                Ok(played) => {
-                    for complaint in &played.complaints {
+                Ok(measured) => {
+                    for complaint in &measured.complaints {
                         say(complaint);
                     }
-                    let lateness = played.report.world.lateness();
+                    let lateness = measured.report.world.lateness();
                     is_trusted &= lateness.is_none_or(|lateness| lateness.is_trusted);
-                    summary.add(&run, &played.report, played.backbone);
+                    summary.add(&run, &measured.report, measured.backbone);
                     if printing.out.is_some() {
-                        completed.push(complete(&axes, &run, played.report));
+                        completed.push(complete(&axes, &run, measured.report));
                     }
                 }
                 Err(reason) => {
@@ -111,7 +121,7 @@ pub(crate) fn run_all(
 }
 
 /// A run that was done.
-pub(crate) struct Played {
+pub(crate) struct Measured {
     pub(crate) report: RunReport,
     /// The number of links of the topology itself.
     pub(crate) backbone: usize,
@@ -120,10 +130,10 @@ pub(crate) struct Played {
 }
 
 /// What comes out of a run, or why it failed.
-pub(crate) type Outcome = (Run, Result<Played, String>);
+pub(crate) type Outcome = (Run, Result<Measured, String>);
 
 /// Runs the runs of a scenario in order.
-fn playing(
+fn simulation(
     scenario: &Arc<Scenario>,
     jobs: Option<NonZeroUsize>,
 ) -> impl FnOnce(
@@ -145,8 +155,8 @@ fn playing(
             &runs,
             &execution,
             |network, run, settings| {
-                play(network, run, settings)
-                    .map(|report| Played {
+                simulate(network, run, settings)
+                    .map(|report| Measured {
                         report,
                         backbone: settings.backbone,
                         complaints: Vec::new(),
@@ -156,6 +166,14 @@ fn playing(
             |done| teller.finished(done),
             |outcome| teller.news((outcome.run.clone(), outcome.report)),
         )
+    }
+}
+
+/// Whether there is anything at a path but an empty folder.
+fn has_something(path: &Path) -> bool {
+    match std::fs::read_dir(path) {
+        Ok(mut entries) => entries.next().is_some(),
+        Err(_) => path.exists(),
     }
 }
 

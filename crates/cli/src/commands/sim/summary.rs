@@ -13,7 +13,7 @@ use super::sections::{self, Sections};
 use super::tables::{RateUnit, Table, digits, percent, thousands};
 
 /// The version of the JSON document: raised when a key changes its meaning or goes away.
-const FORMAT: &str = "comity-sim-run/1";
+const FORMAT: &str = "comity-sim-run/2";
 
 /// Everything that is said about a scenario's runs.
 #[derive(Debug, Default)]
@@ -85,7 +85,7 @@ struct Group {
     jain: Vec<f64>,
     loss: Vec<f64>,
     data_loss: Vec<f64>,
-    resent: Vec<f64>,
+    retransmitted: Vec<f64>,
     timeouts: Vec<f64>,
     delay: Vec<f64>,
     /// How long after its last start the group took to share equally, in those runs in which it
@@ -108,7 +108,7 @@ struct Link {
     utilisation: Vec<f64>,
     queue: Vec<f64>,
     drops: Vec<f64>,
-    wait: Vec<f64>,
+    queueing_delay: Vec<f64>,
 }
 
 pub(super) fn mean(values: &[f64]) -> Option<f64> {
@@ -160,7 +160,7 @@ impl Group {
         ));
         if sent > 0 {
             let again = sum(|flow| flow.retransmitted_packets);
-            self.resent.push(again as f64 / sent as f64);
+            self.retransmitted.push(again as f64 / sent as f64);
         }
         self.timeouts.push(sum(|flow| flow.timeouts) as f64);
         let delays: u64 = sum(|flow| flow.delay.count);
@@ -223,7 +223,7 @@ impl Group {
             "jain": estimate(&self.jain),
             "loss_ratio": estimate(&self.loss),
             "data_loss_ratio": estimate(&self.data_loss),
-            "retransmitted_ratio": estimate(&self.resent),
+            "retransmitted_ratio": estimate(&self.retransmitted),
             "timeouts": estimate(&self.timeouts),
             "delay_s": estimate(&self.delay),
             "reads_satisfied_ratio": estimate(&self.reads),
@@ -242,7 +242,7 @@ impl Link {
             "utilisation": estimate(&self.utilisation),
             "mean_queue_packets": estimate(&self.queue),
             "dropped_packets": estimate(&self.drops),
-            "wait_s": estimate(&self.wait),
+            "queueing_delay_s": estimate(&self.queueing_delay),
         })
     }
 }
@@ -305,7 +305,7 @@ impl Summary {
         }));
     }
 
-    /// The whole as one JSON document, described in `docs/run-json.md`.
+    /// The whole as one JSON document, described in `docs/reference/run-json.md`.
     pub(super) fn json(&self, scenario: &Scenario, wall_seconds: f64) -> Value {
         let axes = scenario.axes();
         let points: Vec<Value> = self
@@ -364,7 +364,13 @@ impl Summary {
         );
         if self.has_warmup {
             text.push_str(
-                "\nloss, resent and timeouts count from the start of a run, all else from the end of its warm-up",
+                "\nloss, retransmitted and timeouts count from the start of a run, all else from the end of its warm-up",
+            );
+        }
+        if self.points.iter().any(Point::has_equal_runs) {
+            text.push_str(
+                "\nall seeds of a point gave the same run, because nothing in it is random: \
+                 an interval of zero says nothing",
             );
         }
         let runs = if self.runs == 1 { "run" } else { "runs" };
@@ -414,7 +420,13 @@ impl Summary {
         }
         header.extend(
             [
-                "min", "max", "Jain", "loss", "resent", "timeouts", "delay ms",
+                "min",
+                "max",
+                "Jain",
+                "loss",
+                "retransmitted",
+                "timeouts",
+                "delay ms",
             ]
             .map(Into::into),
         );
@@ -452,7 +464,7 @@ impl Summary {
                     rate(most(&group.most)),
                     or_dash(mean(&group.jain), |jain| format!("{jain:.4}")),
                     or_dash(mean(&group.data_loss), percent),
-                    or_dash(mean(&group.resent), percent),
+                    or_dash(mean(&group.retransmitted), percent),
                     or_dash(mean(&group.timeouts), |timeouts| {
                         if intervals {
                             format!("{timeouts:.1}")
@@ -511,7 +523,16 @@ impl Summary {
     fn links(&self, scenario: &Scenario) -> Table {
         let axes = scenario.axes();
         let mut header: Vec<String> = axes.iter().map(|axis| (*axis).to_owned()).collect();
-        header.extend(["link", "used", "mean queue", "dropped", "wait ms"].map(Into::into));
+        header.extend(
+            [
+                "link",
+                "utilisation",
+                "mean queue",
+                "dropped",
+                "queueing delay ms",
+            ]
+            .map(Into::into),
+        );
         let columns = header.len();
         let mut table = Table::new(header);
         for column in axes.len() + 1..columns {
@@ -525,7 +546,7 @@ impl Summary {
                     or_dash(mean(&link.utilisation), percent),
                     or_dash(mean(&link.queue), digits),
                     or_dash(mean(&link.drops), |drops| thousands(drops.round() as u64)),
-                    or_dash(mean(&link.wait), |wait| digits(wait * 1e3)),
+                    or_dash(mean(&link.queueing_delay), |delay| digits(delay * 1e3)),
                 ]);
                 table.row(row);
             }
@@ -539,6 +560,13 @@ pub(super) fn or_dash(value: Option<f64>, show: impl Fn(f64) -> String) -> Strin
 }
 
 impl Point {
+    /// Whether several seeds made no difference.
+    fn has_equal_runs(&self) -> bool {
+        let mut fingerprints = self.runs.iter().map(|run| run["fingerprint"].as_str());
+        let first = fingerprints.next().flatten();
+        self.runs.len() > 1 && first.is_some() && fingerprints.all(|other| other == first)
+    }
+
     fn add(&mut self, report: &RunReport, backbone: usize) {
         for name in report.groups() {
             let flows: Vec<_> = report
@@ -570,8 +598,8 @@ impl Point {
             entry.utilisation.extend(link.utilisation);
             entry.queue.push(link.mean_queue_packets);
             entry.drops.push(link.dropped_measured as f64);
-            if link.wait.count > 0 {
-                entry.wait.push(link.wait.mean);
+            if link.queueing_delay.count > 0 {
+                entry.queueing_delay.push(link.queueing_delay.mean);
             }
         }
     }

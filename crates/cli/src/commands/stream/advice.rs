@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use super::status::plain;
+use comity_stream::plain;
 
 /// How many connections are judged: whoever has more has seen the advice.
 const MOST: usize = 64;
@@ -56,17 +56,17 @@ impl LatencyAdvice {
         let one_way = round_trip / 2;
         let wrong = match latency <= one_way {
             true => format!(
-                "the path alone takes {} ms, half of a round trip: hardly anything can be in time",
+                "the path alone takes {} ms, half of a round trip: hardly any section can be on time",
                 one_way.as_millis()
             ),
             false => format!(
-                "a round trip takes {} ms: what is lost cannot be sent again in time",
+                "a round trip takes {} ms: lost packets cannot be retransmitted in time",
                 round_trip.as_millis()
             ),
         };
         let advised = (round_trip * ROUND_TRIPS).as_millis().next_multiple_of(10);
         Some(format!(
-            "{}: the latency is {} ms and {wrong}. It counts the whole way, where SRT counts what comes on top of it; \
+            "{}: the latency is {} ms and {wrong}. Unlike SRT's, it includes the delay of the path; \
              latency={advised}ms at either end, four round trips, leaves room",
             plain(peer),
             latency.as_millis(),

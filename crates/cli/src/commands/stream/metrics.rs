@@ -1,14 +1,15 @@
-//! The last snapshot as Prometheus reads it, at `/metrics`.
+//! A snapshot as Prometheus reads it, at `/metrics`: taken for each request.
 //!
-//! Names end with the base unit (`_bytes`, `_seconds`), counters with `_total`; `side` says of
-//! which end of the way a number is: `input` or `output`.
+//! Names end with the base unit (`_bytes`, `_seconds`), counters with `_total`. The label `side`
+//! says which end a number belongs to: `input` or `output`.
 
 mod request;
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use prometheus_client::collector::Collector;
@@ -18,32 +19,37 @@ use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::metrics::{MetricType, TypedMetric};
 use prometheus_client::registry::{Registry, Unit};
 
-use super::snapshot::{Side, Snapshot};
-use super::trouble::Trouble;
+use comity::Statistics;
+use comity_stream::{
+    KINDS, MissingReason, Monitor, PeerStatistics, REFUSALS, Side, Snapshot, Totals,
+};
+
+use super::error::Error;
 use request::{Incoming, Request};
 
 /// How long a scraper may take to ask, or to take the answer.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// What is told next time somebody asks.
+/// The numbers of a relay, once it runs.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Metrics(Arc<Mutex<Snapshot>>);
+pub(crate) struct Metrics(Arc<OnceLock<Monitor>>);
 
 impl Metrics {
-    pub(crate) fn update(&self, snapshot: &Snapshot) {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.clone_from(snapshot);
+    /// Tells the numbers of this relay from now on.
+    pub(crate) fn watch(&self, monitor: Monitor) {
+        // There is one relay in a process.
+        let _ = self.0.set(monitor);
     }
 
     /// Answers at `address` until the program ends; gives the address, with its port.
-    pub(crate) fn serve(&self, address: SocketAddr) -> Result<SocketAddr, Trouble> {
+    pub(crate) fn serve(&self, address: SocketAddr) -> Result<SocketAddr, Error> {
         let refused = |error: io::Error| {
             let message = format!("--metrics-bind {address}: {error}");
             match error.kind() {
-                io::ErrorKind::AddrInUse | io::ErrorKind::AddrNotAvailable => Trouble::taken(
+                io::ErrorKind::AddrInUse | io::ErrorKind::AddrNotAvailable => Error::taken(
                     format!("{message}; choose another, or see who has it with: ss -ltnp"),
                 ),
-                _ => Trouble::failed(message),
+                _ => Error::failed(message),
             }
         };
         let listener = TcpListener::bind(address).map_err(refused)?;
@@ -102,6 +108,7 @@ fn respond(request: Request, registry: &Registry) -> (&'static str, &'static str
                 ),
             }
         }
+        Request::Root => ("200 OK", PLAIN, "metrics are at /metrics\n".into()),
         Request::Elsewhere => ("404 Not Found", PLAIN, "see /metrics\n".into()),
         Request::Method => (
             "405 Method Not Allowed",
@@ -114,22 +121,31 @@ fn respond(request: Request, registry: &Registry) -> (&'static str, &'static str
 /// The labels of a number.
 type Labels = Vec<(&'static str, String)>;
 
-/// A family of numbers that is being told.
-struct Family<'a> {
-    name: &'a str,
-    help: &'a str,
+/// A family of numbers with one name.
+struct Family {
+    name: &'static str,
+    help: &'static str,
     unit: Option<Unit>,
 }
 
-impl Family<'_> {
+const fn plain(name: &'static str, help: &'static str) -> Family {
+    let unit = None;
+    Family { name, help, unit }
+}
+
+const fn measured(name: &'static str, help: &'static str, unit: Unit) -> Family {
+    let unit = Some(unit);
+    Family { name, help, unit }
+}
+
+impl Family {
     fn write<M: EncodeMetric>(
         &self,
         encoder: &mut DescriptorEncoder<'_>,
         kind: MetricType,
-        values: impl IntoIterator<Item = (Labels, M)>,
+        values: Vec<(Labels, M)>,
     ) -> fmt::Result {
-        let mut values = values.into_iter().peekable();
-        if values.peek().is_none() {
+        if values.is_empty() {
             return Ok(());
         }
         let mut family =
@@ -139,247 +155,341 @@ impl Family<'_> {
         }
         Ok(())
     }
-
-    fn counters(
-        &self,
-        encoder: &mut DescriptorEncoder<'_>,
-        values: impl IntoIterator<Item = (Labels, u64)>,
-    ) -> fmt::Result {
-        let values = values
-            .into_iter()
-            .map(|(labels, value)| (labels, ConstCounter::new(value)));
-        self.write(encoder, ConstCounter::<u64>::TYPE, values)
-    }
-
-    fn gauges(
-        &self,
-        encoder: &mut DescriptorEncoder<'_>,
-        values: impl IntoIterator<Item = (Labels, f64)>,
-    ) -> fmt::Result {
-        let values = values
-            .into_iter()
-            .map(|(labels, value)| (labels, ConstGauge::new(value)));
-        self.write(encoder, ConstGauge::<f64>::TYPE, values)
-    }
 }
 
-fn plain<'a>(name: &'a str, help: &'a str) -> Family<'a> {
-    Family {
-        name,
-        help,
-        unit: None,
-    }
-}
-
-fn measured<'a>(name: &'a str, help: &'a str, unit: Unit) -> Family<'a> {
-    Family {
-        unit: Some(unit),
-        ..plain(name, help)
-    }
-}
-
-impl Collector for Metrics {
-    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        let encoder = &mut encoder;
-        let snapshot = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let sides = [("input", &snapshot.input), ("output", &snapshot.output)];
-        let of = |side: &str| vec![("side", side.to_owned())];
-        let each = |value: &dyn Fn(&Side) -> Option<u64>| -> Vec<(Labels, u64)> {
-            let told = sides.iter();
-            told.filter_map(|(name, side)| Some((of(name), value(side)?)))
-                .collect()
-        };
-        let total = |value: fn(&super::totals::Totals) -> u64| {
-            each(&move |side: &Side| side.totals.as_ref().map(value))
-        };
-        plain("connections", "Connections that are open.").gauges(
-            encoder,
-            sides.iter().filter_map(|(name, side)| {
-                side.totals?;
-                Some((of(name), side.connections.len() as f64))
-            }),
-        )?;
-        plain("connections_made", "Connections that were made.")
-            .counters(encoder, total(|totals| totals.connections))?;
-        measured("media", "Media read or written.", Unit::Bytes)
-            .counters(encoder, each(&|side| side.bytes))?;
-        measured("sent", "Sent on the wire, headers included.", Unit::Bytes)
-            .counters(encoder, total(|totals| totals.sent_bytes))?;
+/// Counters that are sums over connections.
+const TOTALS: [(Family, fn(&Totals) -> u64); 9] = [
+    (
+        plain("connections_made", "Connections that were made."),
+        |totals| totals.connections,
+    ),
+    (
+        measured("sent", "Sent on the wire, headers included.", Unit::Bytes),
+        |totals| totals.sent_bytes,
+    ),
+    (
         measured(
             "received",
             "Received on the wire, headers included.",
             Unit::Bytes,
-        )
-        .counters(encoder, total(|totals| totals.received_bytes))?;
+        ),
+        |totals| totals.received_bytes,
+    ),
+    (
         measured(
-            "sent_again",
-            "Bytes of sections that were sent again.",
+            "retransmitted",
+            "Bytes of sections that were retransmitted.",
             Unit::Bytes,
-        )
-        .counters(encoder, total(|totals| totals.retransmitted_bytes))?;
+        ),
+        |totals| totals.retransmitted_bytes,
+    ),
+    (
         measured(
             "sent_late",
             "Bytes of sections sent after their deadline.",
             Unit::Bytes,
+        ),
+        |totals| totals.late_bytes,
+    ),
+    (plain("packets_sent", "Packets sent."), |totals| {
+        totals.sent_packets
+    }),
+    (plain("packets_lost", "Packets sent and lost."), |totals| {
+        totals.lost_packets
+    }),
+    (
+        plain("packets_received", "Packets received, each once."),
+        |totals| totals.received_packets,
+    ),
+    (
+        plain("sections_submitted", "Sections submitted to connections."),
+        |totals| totals.submitted,
+    ),
+];
+
+/// Gauges of each open connection.
+const PEERS: [(Family, fn(&PeerStatistics) -> Option<f64>); 8] = [
+    (
+        measured("round_trip", "The smoothed round-trip time.", Unit::Seconds),
+        |peer| Some(peer.statistics.path.rtt_ms? / 1e3),
+    ),
+    (
+        measured(
+            "one_way_delay",
+            "The delay to the peer, as the peer sees it: half the least round trip, and queues.",
+            Unit::Seconds,
+        ),
+        |peer| Some(peer.statistics.peer.as_ref()?.one_way_ms / 1e3),
+    ),
+    (
+        measured(
+            "one_way_delay_min",
+            "The least of these delays in the recent past.",
+            Unit::Seconds,
+        ),
+        |peer| Some(peer.statistics.peer.as_ref()?.min_one_way_ms / 1e3),
+    ),
+    (
+        measured(
+            "jitter",
+            "How much the delay to the peer differs between packets, as the peer sees it.",
+            Unit::Seconds,
+        ),
+        |peer| Some(peer.statistics.peer.as_ref()?.jitter_ms / 1e3),
+    ),
+    (
+        measured(
+            "latency",
+            "The time from a section's source time to its deadline, unless it names another.",
+            Unit::Seconds,
+        ),
+        |peer| Some(peer.latency_ms / 1e3),
+    ),
+    (
+        measured(
+            "target_rate",
+            "What may be sent per second: what an encoder is to be set to.",
+            Unit::Bytes,
+        ),
+        |peer| Some(peer.statistics.path.target_mbps? * 1e6 / 8.0),
+    ),
+    (
+        measured(
+            "send_buffer",
+            "Bytes of sections that were not acknowledged yet.",
+            Unit::Bytes,
+        ),
+        |peer| {
+            let held: &Statistics = &peer.statistics;
+            Some((held.sent.bytes.queued + held.sent.bytes.in_flight) as f64)
+        },
+    ),
+    (
+        measured(
+            "receive_buffer",
+            "Bytes of sections that wait for the rest, or for their turn.",
+            Unit::Bytes,
+        ),
+        |peer| Some(peer.statistics.received.buffered_bytes as f64),
+    ),
+];
+
+/// A number for each of the words that a label can have: 0 for one that has not come up.
+fn by_word(
+    label: &'static str,
+    words: impl IntoIterator<Item = &'static str>,
+    counts: impl IntoIterator<Item = (&'static str, u64)>,
+) -> Vec<(Labels, u64)> {
+    let zeros = words.into_iter().map(|word| (word, 0));
+    let all: BTreeMap<&str, u64> = zeros.chain(counts).collect();
+    all.into_iter()
+        .map(|(word, count)| (vec![(label, word.to_owned())], count))
+        .collect()
+}
+
+/// Writes the numbers of a snapshot.
+struct Writer<'a, 'e> {
+    encoder: DescriptorEncoder<'e>,
+    sides: [(&'static str, &'a Side); 2],
+}
+
+impl Writer<'_, '_> {
+    fn counters(&mut self, family: &Family, values: Vec<(Labels, u64)>) -> fmt::Result {
+        let values = values
+            .into_iter()
+            .map(|(labels, value)| (labels, ConstCounter::new(value)));
+        family.write(
+            &mut self.encoder,
+            ConstCounter::<u64>::TYPE,
+            values.collect(),
         )
-        .counters(encoder, total(|totals| totals.late_bytes))?;
-        plain("packets_sent", "Packets sent.")
-            .counters(encoder, total(|totals| totals.sent_packets))?;
-        plain("packets_lost", "Packets sent and lost.")
-            .counters(encoder, total(|totals| totals.lost_packets))?;
-        plain("packets_received", "Packets received, each once.")
-            .counters(encoder, total(|totals| totals.received_packets))?;
-        plain(
-            "packets_missing",
-            "Packets to this end that have not come: what comes late is taken back.",
-        )
-        .gauges(
-            encoder,
-            total(|totals| totals.missing_packets)
+    }
+
+    fn gauges(&mut self, family: &Family, values: Vec<(Labels, f64)>) -> fmt::Result {
+        let values = values
+            .into_iter()
+            .map(|(labels, value)| (labels, ConstGauge::new(value)));
+        family.write(&mut self.encoder, ConstGauge::<f64>::TYPE, values.collect())
+    }
+
+    /// A number of each side that has it.
+    fn each<T>(&self, value: impl Fn(&Side) -> Option<T>) -> Vec<(Labels, T)> {
+        let sides = self.sides.iter();
+        sides
+            .filter_map(|(name, side)| Some((vec![("side", (*name).to_owned())], value(side)?)))
+            .collect()
+    }
+
+    /// What the sections of one side became.
+    fn fates<const N: usize>(
+        &mut self,
+        family: &Family,
+        label: &'static str,
+        side: &Side,
+        fates: fn(&Totals) -> [(&'static str, u64); N],
+    ) -> fmt::Result {
+        let fates = side.totals.iter().flat_map(fates);
+        let values = fates.map(|(fate, count)| (vec![(label, fate.to_owned())], count));
+        self.counters(family, values.collect())
+    }
+
+    fn of_sides(&mut self) -> fmt::Result {
+        let connections = self.each(|side| {
+            side.totals?;
+            Some(side.connections.len() as f64)
+        });
+        self.gauges(
+            &plain("connections", "Connections that are open."),
+            connections,
+        )?;
+        let media = self.each(|side| side.bytes);
+        self.counters(
+            &measured("media", "Media read or written.", Unit::Bytes),
+            media,
+        )?;
+        for (family, value) in &TOTALS {
+            let values = self.each(|side| side.totals.as_ref().map(value));
+            self.counters(family, values)?;
+        }
+        let missing = self.each(|side| Some(side.totals?.missing_packets as f64));
+        self.gauges(
+            &plain(
+                "packets_missing",
+                "Packets to this end that have not come: what comes late is taken back.",
+            ),
+            missing,
+        )?;
+        let refused = self.each(|side| {
+            side.totals?;
+            let counts = side.refused.iter().map(|(word, count)| (*word, *count));
+            Some(by_word("reason", REFUSALS, counts))
+        });
+        let refused = refused.into_iter().flat_map(|(side, by_reason)| {
+            by_reason
                 .into_iter()
-                .map(|(labels, missing)| (labels, missing as f64)),
-        )?;
-        plain("calls_refused", "Calls turned away, by the reason.").counters(
-            encoder,
-            sides.iter().flat_map(|(name, side)| {
-                side.refused.iter().map(|(word, count)| {
-                    let mut labels = of(name);
-                    labels.push(("reason", (*word).to_owned()));
-                    (labels, *count)
-                })
-            }),
-        )?;
-        plain(
-            "sections_reported",
-            "Sections sent, by what the receivers said of them last.",
+                .map(move |(reason, count)| ([side.clone(), reason].concat(), count))
+        });
+        self.counters(
+            &plain("calls_refused", "Calls refused, by the reason."),
+            refused.collect(),
         )
-        .counters(
-            encoder,
-            snapshot.output.totals.iter().flat_map(|totals| {
+    }
+
+    fn of_sections(&mut self, snapshot: &Snapshot) -> fmt::Result {
+        self.fates(
+            &plain(
+                "sections_reported",
+                "Sections sent, by the last reports of the receivers.",
+            ),
+            "fate",
+            &snapshot.output,
+            |totals| {
                 [
                     ("on_time", totals.peer_on_time),
                     ("late", totals.peer_late),
                     ("missing", totals.peer_gaps),
                 ]
-                .map(|(fate, count)| (vec![("fate", fate.to_owned())], count))
-            }),
+            },
         )?;
-        plain(
-            "sections_sent",
-            "Sections given to connections, by what became of them.",
-        )
-        .counters(
-            encoder,
-            snapshot.output.totals.iter().flat_map(|totals| {
+        self.fates(
+            &plain(
+                "sections_sent",
+                "Sections submitted to connections, by what became of them.",
+            ),
+            "fate",
+            &snapshot.output,
+            |totals| {
                 [
                     ("arrived", totals.acknowledged),
                     ("expired", totals.expired),
                     ("given_up", totals.given_up),
                     ("shed", totals.shed),
                 ]
-                .map(|(fate, count)| (vec![("fate", fate.to_owned())], count))
-            }),
+            },
         )?;
-        plain("sections_received", "Whole sections received.").counters(
-            encoder,
-            snapshot.input.totals.iter().flat_map(|totals| {
-                [("true", totals.on_time), ("false", totals.late)]
-                    .map(|(on_time, count)| (vec![("on_time", on_time.to_owned())], count))
-            }),
+        self.fates(
+            &plain("sections_received", "Whole sections received."),
+            "on_time",
+            &snapshot.input,
+            |totals| [("true", totals.on_time), ("false", totals.late)],
         )?;
-        plain(
-            "sections_passed",
-            "Whole sections passed on, by what they hold.",
+        let passed = &snapshot.passed;
+        let whole = passed.whole.iter();
+        self.counters(
+            &plain(
+                "sections_passed",
+                "Whole sections passed on, by what they hold.",
+            ),
+            by_word(
+                "type",
+                KINDS,
+                whole.map(|(kind, count)| (*kind, count.sections)),
+            ),
+        )?;
+        let gaps = passed.gaps.iter();
+        self.counters(
+            &plain("gaps", "Sections that did not arrive whole, by the reason."),
+            by_word(
+                "reason",
+                MissingReason::ALL.map(MissingReason::word),
+                gaps.map(|(reason, count)| (reason.word(), *count)),
+            ),
+        )?;
+        let notices = passed.notices.iter();
+        self.counters(
+            &plain(
+                "source_notices",
+                "What was said of the source, by the kind: damage, rtp loss, discontinuity, ..",
+            ),
+            by_word("kind", [], notices.map(|(kind, count)| (*kind, *count))),
         )
-        .counters(
-            encoder,
-            snapshot
-                .passed
-                .whole
-                .iter()
-                .map(|(kind, count)| (vec![("type", (*kind).to_owned())], count.sections)),
-        )?;
-        plain("gaps", "Sections that did not arrive whole, by the reason.").counters(
-            encoder,
-            snapshot
-                .passed
-                .gaps
-                .iter()
-                .map(|(reason, count)| (vec![("reason", (*reason).to_owned())], *count)),
-        )?;
-        plain(
-            "source_notices",
-            "What was said of the source, by the kind: damage, rtp loss, discontinuity, ..",
-        )
-        .counters(
-            encoder,
-            snapshot
-                .passed
-                .notices
-                .iter()
-                .map(|(kind, count)| (vec![("kind", (*kind).to_owned())], *count)),
-        )?;
-        let peers = |value: &dyn Fn(&comity::Statistics) -> Option<f64>| -> Vec<(Labels, f64)> {
-            let all = sides.iter();
-            all.flat_map(|(name, side)| side.connections.iter().map(move |peer| (*name, peer)))
-                .filter_map(|(name, peer)| {
-                    let mut labels = of(name);
-                    labels.push(("peer", peer.peer.clone()));
-                    Some((labels, value(&peer.statistics)?))
+    }
+
+    fn of_peers(&mut self) -> fmt::Result {
+        for (family, value) in &PEERS {
+            let peers = self.sides.iter().flat_map(|(name, side)| {
+                let connections = side.connections.iter();
+                connections.filter_map(move |peer| {
+                    let labels = vec![("side", (*name).to_owned()), ("peer", peer.peer.clone())];
+                    Some((labels, value(peer)?))
                 })
-                .collect()
-        };
-        measured("round_trip", "The smoothed round-trip time.", Unit::Seconds)
-            .gauges(encoder, peers(&|all| Some(all.path.rtt_ms? / 1e3)))?;
-        measured(
-            "one_way_delay",
-            "The delay to the peer, as the peer sees it: half the least round trip, and queues.",
-            Unit::Seconds,
-        )
-        .gauges(
-            encoder,
-            peers(&|all| Some(all.peer.as_ref()?.one_way_ms / 1e3)),
-        )?;
-        measured(
-            "one_way_delay_least",
-            "The least of these delays in the recent past.",
-            Unit::Seconds,
-        )
-        .gauges(
-            encoder,
-            peers(&|all| Some(all.peer.as_ref()?.min_one_way_ms / 1e3)),
-        )?;
-        measured(
-            "jitter",
-            "How much the delay to the peer differs between packets, as the peer sees it.",
-            Unit::Seconds,
-        )
-        .gauges(
-            encoder,
-            peers(&|all| Some(all.peer.as_ref()?.jitter_ms / 1e3)),
-        )?;
-        measured(
-            "target_rate",
-            "What may be sent per second: what an encoder is to be set to.",
-            Unit::Bytes,
-        )
-        .gauges(
-            encoder,
-            peers(&|all| Some(all.path.target_mbps? * 1e6 / 8.0)),
-        )
+            });
+            let values = peers.collect();
+            self.gauges(family, values)?;
+        }
+        Ok(())
+    }
+}
+
+fn encode(snapshot: &Snapshot, encoder: DescriptorEncoder<'_>) -> fmt::Result {
+    let sides = [("input", &snapshot.input), ("output", &snapshot.output)];
+    let mut writer = Writer { encoder, sides };
+    writer.of_sides()?;
+    writer.of_sections(snapshot)?;
+    writer.of_peers()
+}
+
+impl Collector for Metrics {
+    fn encode(&self, encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let snapshot = self.0.get().map(Monitor::snapshot).unwrap_or_default();
+        encode(&snapshot, encoder)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use comity::Statistics;
-
-    use super::super::snapshot::Peer;
     use super::*;
-    use crate::commands::stream::totals::Totals;
+
+    #[derive(Debug)]
+    struct Fixed(Snapshot);
+
+    impl Collector for Fixed {
+        fn encode(&self, encoder: DescriptorEncoder<'_>) -> fmt::Result {
+            encode(&self.0, encoder)
+        }
+    }
 
     fn ask(request: &str) -> (&'static str, String) {
-        let metrics = Metrics::default();
         let mut snapshot = Snapshot::default();
         snapshot.input.bytes = Some(188);
         snapshot.output.totals = Some(Totals {
@@ -395,18 +505,19 @@ mod tests {
             jitter_ms: 1.5,
             ..Default::default()
         };
-        snapshot.output.connections.push(Peer {
+        snapshot.output.connections.push(PeerStatistics {
             peer: "192.0.2.1:9".to_owned(),
+            latency_ms: 400.0,
             statistics: Statistics {
                 peer: Some(peer),
                 ..Statistics::default()
             },
         });
+        snapshot.input.totals = Some(Totals::default());
         snapshot.input.refused.insert("busy", 6);
-        snapshot.passed.gaps.insert("overdue", 2);
-        metrics.update(&snapshot);
+        snapshot.passed.gaps.insert(MissingReason::Overdue, 2);
         let mut registry = Registry::with_prefix("comity");
-        registry.register_collector(Box::new(metrics));
+        registry.register_collector(Box::new(Fixed(snapshot)));
         let mut incoming = Incoming::default();
         incoming.push(request.as_bytes());
         let (status, _, body) = respond(incoming.request(), &registry);
@@ -429,7 +540,12 @@ mod tests {
             "comity_gaps_total{reason=\"overdue\"} 2",
             "comity_connections{side=\"output\"} 1.0",
             "comity_one_way_delay_seconds{side=\"output\",peer=\"192.0.2.1:9\"} 0.0315",
-            "comity_one_way_delay_least_seconds{side=\"output\",peer=\"192.0.2.1:9\"} 0.02",
+            "comity_latency_seconds{side=\"output\",peer=\"192.0.2.1:9\"} 0.4",
+            "comity_retransmitted_bytes_total{side=\"output\"} 0",
+            "comity_gaps_total{reason=\"expired\"} 0",
+            "comity_sections_passed_total{type=\"key\"} 0",
+            "comity_calls_refused_total{side=\"output\",reason=\"busy\"} 0",
+            "comity_one_way_delay_min_seconds{side=\"output\",peer=\"192.0.2.1:9\"} 0.02",
             "comity_jitter_seconds{side=\"output\",peer=\"192.0.2.1:9\"} 0.0015",
             "# EOF",
         ] {
@@ -438,15 +554,13 @@ mod tests {
                 "{line}\nis not in\n{body}"
             );
         }
-        assert!(
-            !body.contains("comity_sections_received"),
-            "nothing is received"
-        );
     }
 
     #[test]
     fn other_requests_are_turned_away() {
-        assert_eq!(ask("GET / HTTP/1.1\r\n\r\n").0, "404 Not Found");
+        assert_eq!(ask("GET /other HTTP/1.1\r\n\r\n").0, "404 Not Found");
+        let (status, body) = ask("GET / HTTP/1.1\r\n\r\n");
+        assert_eq!((status, body.contains("/metrics")), ("200 OK", true));
         assert_eq!(
             ask("POST /metrics HTTP/1.1\r\n\r\n").0,
             "405 Method Not Allowed"

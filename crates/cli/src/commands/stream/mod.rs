@@ -1,55 +1,54 @@
-//! `comity send`, `comity recv` and `comity relay`: one session with three names.
+//! `comity send`, `comity recv` and `comity relay`: one relay with three names.
 //!
 //! ```text
-//! Input ─► Passage ─► Session ─► Output
-//!   Media: Feed (thread) ─► Reader ─► SourceClock           Media: TsWriter ─► Target (thread)
-//!   Connected: Line ─► Connection::recv                     Connected: Line ─► Shedder ─► Connection::try_send
+//! Input ─► comity_stream::Relay ─► Output
+//!   Media: Feed (thread) ─► Reader ─► SourceClock        Media: TsWriter ─► Target (thread)
+//!   Connected: comity_stream::Receiver                   Connected: comity_stream::Fanout
 //! ```
 //!
-//! Files and sockets are read and written by threads of their own; everything else is one task,
-//! which waits for whatever comes first. A [`Line`](line::Line) is where connections come from: it
-//! calls or listens, and does so again when one is lost.
+//! Files and sockets are read and written by threads of their own; everything else is one task.
 
 mod advice;
+mod clock;
+mod connect;
+mod error;
+mod events;
 mod gaps;
 mod input;
-mod line;
-pub(crate) mod media_unit;
 mod metrics;
 mod output;
 mod places;
-mod refusals;
 mod session;
-mod snapshot;
 mod sockets;
 mod status;
 mod stop;
-mod totals;
-mod trouble;
 pub(crate) mod uri;
 
 use std::io::{self, IsTerminal};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use comity::Qlog;
 use comity::uri::Role;
 use comity::uri::parts::is_address;
+use comity_stream::{FanoutOptions, Relay, Reports};
 use comity_units::Bytes;
 
 use super::{Failure, say};
 use crate::args::{self, Reconnect};
-use advice::LatencyAdvice;
-use gaps::GapList;
-use input::{Input, Reading};
-use line::LineOptions;
+use clock::now;
+use connect::Connecting;
+use error::Error;
+use gaps::{GapList, SharedGaps};
+use input::{Input, PassedOn, Reading};
 use metrics::Metrics;
-use output::{Copying, Listed, Output, Room};
+use output::{Output, Room};
 use session::Session;
-use snapshot::Passed;
 use status::{Channel, Reporter};
 use stop::Stop;
-use trouble::Trouble;
-use uri::Uri;
+use uri::{Uri, without_secrets};
+
+/// How many callers get a copy with `--all`.
+const MAX_COPIES: usize = 256;
 
 /// Which end of the way has to be a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,14 +58,25 @@ enum Verb {
     Relay,
 }
 
+/// What not all of the verbs have.
+#[derive(Clone, Copy, Debug, Default)]
+struct Options<'a> {
+    sending: Option<&'a args::Sending>,
+    add_latency: Duration,
+    /// Whether an output file may exist.
+    overwrite: bool,
+}
+
 /// `comity send`
 pub(crate) fn send(args: &args::Send) -> Result<(), Failure> {
     report(run(
         Verb::Send,
         (&args.input, &args.output),
         &args.common,
-        Some(&args.sending),
-        Duration::ZERO,
+        Options {
+            sending: Some(&args.sending),
+            ..Options::default()
+        },
     ))
 }
 
@@ -76,8 +86,10 @@ pub(crate) fn recv(args: &args::Recv) -> Result<(), Failure> {
         Verb::Recv,
         (&args.input, &args.output),
         &args.common,
-        None,
-        Duration::ZERO,
+        Options {
+            overwrite: args.overwrite,
+            ..Options::default()
+        },
     ))
 }
 
@@ -87,36 +99,36 @@ pub(crate) fn relay(args: &args::Relay) -> Result<(), Failure> {
         Verb::Relay,
         (&args.input, &args.output),
         &args.common,
-        Some(&args.sending),
-        args.add_latency.map_or(Duration::ZERO, Into::into),
+        Options {
+            sending: Some(&args.sending),
+            add_latency: args.add_latency.map_or(Duration::ZERO, Into::into),
+            overwrite: args.overwrite,
+        },
     ))
 }
 
-fn report(done: Result<(), Trouble>) -> Result<(), Failure> {
-    done.map_err(|trouble| {
-        say(&format!("error: {trouble}"));
-        trouble.failure
+fn report(done: Result<(), Error>) -> Result<(), Failure> {
+    done.map_err(|error| {
+        say(&format!("error: {error}"));
+        error.failure()
     })
-}
-
-/// The clock on the wall.
-#[allow(clippy::disallowed_methods, reason = "this is a real-time host")]
-pub(crate) fn now() -> Instant {
-    Instant::now()
 }
 
 fn run(
     verb: Verb,
     (from, to): (&str, &str),
     args: &args::Common,
-    sending: Option<&args::Sending>,
-    add_latency: Duration,
-) -> Result<(), Trouble> {
+    Options {
+        sending,
+        add_latency,
+        overwrite,
+    }: Options<'_>,
+) -> Result<(), Error> {
     let (input, output) = (read(from)?, read(to)?);
     check(verb, (from, &input), (to, &output))?;
     let is_between = [&input, &output].map(|uri| matches!(uri, Uri::Comity(_))) == [true, true];
     if !add_latency.is_zero() && !is_between {
-        return Err(Trouble::usage(
+        return Err(Error::usage(
             "--add-latency: is for deadlines that are passed on; expected it from comity:// to comity://",
         ));
     }
@@ -125,43 +137,29 @@ fn run(
     }
     check_connecting(args, &[&input, &output])?;
     places::check(&input, &output, args.gaps.as_deref())?;
+    if let Uri::File(path) = &output
+        && !overwrite
+    {
+        places::check_new(path)?;
+    }
     let json = args.json.then_some(match output {
         Uri::Pipe => Channel::Error,
         _ => Channel::Output,
     });
     let reporter = Reporter::new(args.quiet, json);
-    let every = match args.statsfreq {
-        Some(every) => Some(every.into()),
-        None if args.json => Some(Duration::from_secs(1)),
-        None if !io::stderr().is_terminal() && !args.quiet => Some(Duration::from_secs(10)),
-        None => None,
-    };
-    if every.is_some_and(|every: Duration| every.is_zero()) {
-        return Err(Trouble::usage(
-            "--statsfreq: is 0; expected a time such as 1s",
-        ));
-    }
+    let every = how_often(args)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
         .build()
-        .map_err(|error| Trouble::failed(format!("cannot start: {error}")))?;
+        .map_err(|error| Error::failed(format!("cannot start: {error}")))?;
     let qlog = match &args.qlog {
         None => None,
         Some(path) => Some(
-            Qlog::create(path, args.qlog_limit.get())
-                .map_err(|error| Trouble::open(path, &error))?,
+            Qlog::create(path, args.qlog_limit.get()).map_err(|error| Error::open(path, &error))?,
         ),
     };
     let began = now();
     let done = runtime.block_on(async {
-        let options = |early, serves_many| LineOptions {
-            insecure: args.insecure,
-            reconnect: args.reconnect,
-            early,
-            add_latency,
-            serves_many,
-            qlog: qlog.clone(),
-        };
         let metrics = match args.metrics_bind {
             None => None,
             Some(address) => {
@@ -171,68 +169,41 @@ fn run(
                 Some(metrics)
             }
         };
-        let mut gaps = args
-            .gaps
-            .as_deref()
-            .map(|path| GapList::open(path, began))
-            .transpose()?;
-        let to_all = sending.is_some_and(|sending| sending.all);
-        let copying = Copying {
-            to_all,
-            sheds: sending.is_none_or(|sending| !sending.no_shed),
-            lists: match (&args.gaps, verb) {
-                (None, _) => Listed::None,
-                (Some(_), Verb::Send) => Listed::NotArrived,
-                (Some(_), _) => Listed::NotSent,
-            },
+        let list = args.gaps.as_deref().map(|path| GapList::open(path, began));
+        let gaps = SharedGaps::from(list.transpose()?);
+        let connecting = Connecting {
+            insecure: args.insecure,
+            reconnect: args.reconnect,
+            qlog: qlog.clone(),
+            reporter: &reporter,
+            observer: events::observer(reporter.clone(), gaps.clone(), began),
         };
-        let room = match &input {
-            Uri::Comity(uri) => Room::behind(Bytes::new(uri.settings.receive_buffer)),
-            _ => Room::WITHOUT_CONNECTION,
-        };
-        let reading = sending.map(Reading::from).unwrap_or_default();
-        let is_passed_on = matches!(output, Uri::Comity(_));
-        let opened = Input::open(
-            &input,
-            from,
-            reading,
-            &options(is_passed_on, false),
-            &reporter,
-        )
-        .and_then(|opened| {
-            let options = options(false, to_all);
-            let output = Output::open(&output, to, room, copying, &options, &reporter)?;
-            Ok((opened, output))
-        });
-        let (opened_input, opened_output) = match opened {
-            Ok(opened) => opened,
-            Err(trouble) => {
-                if let Some(gaps) = gaps {
-                    gaps.withdraw();
-                }
-                return Err(trouble);
-            }
-        };
-        if let Some(gaps) = &mut gaps {
-            gaps.begin()?;
-        }
+        let opened = (|| {
+            let reading = sending.map(Reading::from).unwrap_or_default();
+            let passed_on = PassedOn {
+                is_so: matches!(output, Uri::Comity(_)),
+                add_latency,
+            };
+            let source = Input::open(&input, from, reading, passed_on, &connecting)?;
+            let options = fanout(verb, args, sending);
+            let sink = Output::open(&output, to, room(&input), options, &connecting)?;
+            Ok((source, sink))
+        })();
+        let (source, sink) = opened.inspect_err(|_: &Error| gaps.withdraw())?;
+        gaps.begin()?;
         reporter.opened();
+        let relay = Relay::new(source, sink, connecting.observer.clone());
         let session = Session {
-            is_patient: Input::is_patient(&input),
-            input: opened_input,
-            output: opened_output,
-            gaps,
-            unlisted: None,
-            advice: LatencyAdvice::default(),
-            metrics,
+            monitor: relay.monitor(),
             reporter: reporter.clone(),
             every,
-            began,
-            passed: Passed::default(),
-            held: None,
         };
+        if let Some(metrics) = &metrics {
+            metrics.watch(relay.monitor());
+        }
         let stop = Stop::on_interrupt().after(args.duration.map(Into::into));
-        session.run(stop).await
+        let done = session.watch(relay.run(stop.wanted())).await;
+        done.map_err(Error::from).and_then(|_| gaps.result())
     });
     // A look-up or a read that is under way is not waited for.
     runtime.shutdown_background();
@@ -243,30 +214,61 @@ fn run(
     done
 }
 
-fn read(text: &str) -> Result<Uri, Trouble> {
+/// How often the statistics are told, other than on a terminal.
+fn how_often(args: &args::Common) -> Result<Option<Duration>, Error> {
+    let every = match args.statsfreq {
+        Some(every) => Some(every.into()),
+        None if args.json => Some(Duration::from_secs(1)),
+        None if !io::stderr().is_terminal() && !args.quiet => Some(Duration::from_secs(10)),
+        None => None,
+    };
+    match every {
+        Some(Duration::ZERO) => Err(Error::usage(
+            "--statsfreq: is 0; expected a time such as 1s",
+        )),
+        every => Ok(every),
+    }
+}
+
+/// How a connected output sends, and which sections it reports.
+fn fanout(verb: Verb, args: &args::Common, sending: Option<&args::Sending>) -> FanoutOptions {
+    FanoutOptions {
+        max_subscribers: match sending {
+            Some(sending) if sending.all => MAX_COPIES,
+            _ => 1,
+        },
+        sheds: sending.is_none_or(|sending| !sending.no_shed),
+        reports: match (&args.gaps, verb) {
+            (None, _) => Reports::Nothing,
+            (Some(_), Verb::Send) => Reports::Unarrived,
+            (Some(_), _) => Reports::Unsent,
+        },
+    }
+}
+
+/// How many bytes may wait for a slow output.
+fn room(input: &Uri) -> Room {
+    match input {
+        Uri::Comity(uri) => Room::behind(Bytes::new(uri.settings.receive_buffer)),
+        _ => Room::WITHOUT_CONNECTION,
+    }
+}
+
+fn read(text: &str) -> Result<Uri, Error> {
     text.parse()
-        .map_err(|error| Trouble::usage(format!("{}: {error}", without_secrets(text))))
+        .map_err(|error| Error::usage(format!("{}: {error}", without_secrets(text))))
 }
 
-/// What stands before the settings: they may have a passphrase in them.
-fn without_secrets(text: &str) -> &str {
-    text.split('?').next().unwrap_or_default()
-}
-
-fn check(
-    verb: Verb,
-    (from, input): (&str, &Uri),
-    (to, output): (&str, &Uri),
-) -> Result<(), Trouble> {
+fn check(verb: Verb, (from, input): (&str, &Uri), (to, output): (&str, &Uri)) -> Result<(), Error> {
     let is_connected = |uri: &Uri| matches!(uri, Uri::Comity(_));
     let wrong = |place, text, expected, other| {
-        Err(Trouble::usage(format!(
+        Err(Error::usage(format!(
             "{place}: is {:?}; expected {expected}; comity {other}",
             without_secrets(text)
         )))
     };
     let forgotten = |text| {
-        Err(Trouble::usage(format!(
+        Err(Error::usage(format!(
             "URI: is {text:?}; did you mean comity://{text}?"
         )))
     };
@@ -304,7 +306,7 @@ fn check(
 }
 
 /// Refuses options of connections where none is made.
-fn check_connecting(args: &args::Common, ends: &[&Uri]) -> Result<(), Trouble> {
+fn check_connecting(args: &args::Common, ends: &[&Uri]) -> Result<(), Error> {
     let given = [
         ("--insecure", args.insecure),
         ("--qlog", args.qlog.is_some()),
@@ -313,7 +315,7 @@ fn check_connecting(args: &args::Common, ends: &[&Uri]) -> Result<(), Trouble> {
     let given = given.into_iter().find(|(_, is_given)| *is_given);
     let is_connected = |end: &&Uri| matches!(end, Uri::Comity(_));
     match given {
-        Some((option, _)) if !ends.iter().any(is_connected) => Err(Trouble::usage(format!(
+        Some((option, _)) if !ends.iter().any(is_connected) => Err(Error::usage(format!(
             "{option}: is for connections; expected comity:// as one of the two places, or no {option}"
         ))),
         _ => Ok(()),
@@ -321,9 +323,9 @@ fn check_connecting(args: &args::Common, ends: &[&Uri]) -> Result<(), Trouble> {
 }
 
 /// Refuses options that the output has no use for.
-fn check_sending(sending: &args::Sending, (to, output): (&str, &Uri)) -> Result<(), Trouble> {
+fn check_sending(sending: &args::Sending, (to, output): (&str, &Uri)) -> Result<(), Error> {
     let refuse = |option, reason, expected| {
-        Err(Trouble::usage(format!(
+        Err(Error::usage(format!(
             "{option}: {} {reason}; expected {expected}, or no {option}",
             without_secrets(to)
         )))
@@ -335,7 +337,7 @@ fn check_sending(sending: &args::Sending, (to, output): (&str, &Uri)) -> Result<
     match role {
         Some(Role::Caller { .. }) if sending.all => refuse(
             "--all",
-            "calls one receiver, so that there is nobody else to get a copy",
+            "calls one receiver, and nobody else gets a copy",
             "comity://:port, which waits for callers",
         ),
         None if sending.all => refuse(
@@ -345,7 +347,7 @@ fn check_sending(sending: &args::Sending, (to, output): (&str, &Uri)) -> Result<
         ),
         None if sending.no_shed => refuse(
             "--no-shed",
-            "is given every picture as it is",
+            "gets every picture anyway",
             "comity://host:port or comity://:port",
         ),
         _ => Ok(()),

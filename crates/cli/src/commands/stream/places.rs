@@ -1,11 +1,11 @@
-//! That nothing is written where it would destroy what is read.
+//! That nothing is written where it would destroy what is read, or was recorded before.
 
 use std::fs::{self, Metadata};
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use super::trouble::Trouble;
+use super::error::Error;
 use super::uri::Uri;
 
 /// A file on a disk, whatever its names.
@@ -36,7 +36,7 @@ impl Identity {
 }
 
 /// Refuses to write to a file that is read, or to one file twice: writing empties it first.
-pub(crate) fn check(input: &Uri, output: &Uri, gaps: Option<&Path>) -> Result<(), Trouble> {
+pub(crate) fn check(input: &Uri, output: &Uri, gaps: Option<&Path>) -> Result<(), Error> {
     let read = match input {
         Uri::File(path) => Identity::at(path),
         Uri::Pipe => Identity::behind(io::stdin()),
@@ -51,7 +51,7 @@ pub(crate) fn check(input: &Uri, output: &Uri, gaps: Option<&Path>) -> Result<()
     let is_same = |one: Option<Identity>, other| one.is_some() && one == other;
     let wrong = |place: &str, other: &str, name: Option<&Path>| {
         let name = name.map_or("-".into(), |name| name.display().to_string());
-        Err(Trouble::usage(format!(
+        Err(Error::usage(format!(
             "{place}: {name} is the same file as {other}, which writing would destroy; expected another one"
         )))
     };
@@ -68,6 +68,18 @@ pub(crate) fn check(input: &Uri, output: &Uri, gaps: Option<&Path>) -> Result<()
     Ok(())
 }
 
+/// Refuses to write over a file that holds something.
+pub(crate) fn check_new(path: &Path) -> Result<(), Error> {
+    match fs::metadata(path) {
+        Ok(metadata) if metadata.is_file() && metadata.len() > 0 => Err(Error::unopened(format!(
+            "OUTPUT: {} exists; choose another name, or use --overwrite to replace it",
+            path.display()
+        ))),
+        // Anything else is reported when it is opened.
+        _ => Ok(()),
+    }
+}
+
 fn path(uri: &Uri) -> Option<&Path> {
     match uri {
         Uri::File(path) => Some(path),
@@ -80,6 +92,22 @@ mod tests {
     use super::*;
 
     #[test]
+    fn only_a_file_that_holds_something_is_in_the_way() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("out.ts");
+        assert!(check_new(&file).is_ok());
+        fs::write(&file, "").unwrap();
+        assert!(check_new(&file).is_ok());
+        fs::write(&file, "media").unwrap();
+        let said = check_new(&file).unwrap_err().to_string();
+        assert!(
+            said.contains("out.ts exists") && said.contains("--overwrite"),
+            "{said}"
+        );
+        assert!(check_new(Path::new("/dev/null")).is_ok());
+    }
+
+    #[test]
     fn a_file_is_the_same_by_all_its_names() {
         let folder = tempfile::tempdir().unwrap();
         let place = |name: &str| folder.path().join(name);
@@ -90,7 +118,7 @@ mod tests {
         let said = |input: &str, output: &str, gaps: Option<&str>| {
             let gaps = gaps.map(place);
             let (input, output) = (Uri::File(place(input)), Uri::File(place(output)));
-            check(&input, &output, gaps.as_deref()).map_err(|trouble| trouble.message)
+            check(&input, &output, gaps.as_deref()).map_err(|error| error.to_string())
         };
         for name in ["a", "hard", "soft"] {
             let message = said("a", name, None).unwrap_err();

@@ -1,38 +1,23 @@
 //! UDP sockets for media without a connection.
 
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 
-use comity::uri::Host;
+use comity_stream::resolve;
 use nix::errno::Errno;
 use nix::ifaddrs::{InterfaceAddress, getifaddrs};
 use nix::net::if_::if_nametoindex;
 use socket2::{Domain, Protocol, Socket, Type};
 
-use super::trouble::Trouble;
+use super::error::Error;
 use super::uri::{Direction, MediaUri};
-
-/// All addresses of a host.
-pub(crate) fn resolve(host: &Host, port: u16) -> Result<Vec<SocketAddr>, Trouble> {
-    let found = match host {
-        Host::Ip(ip) => return Ok(vec![(*ip, port).into()]),
-        Host::Name(name) => (name.as_str(), port).to_socket_addrs(),
-    };
-    match found.map(Iterator::collect::<Vec<_>>) {
-        Ok(addresses) if !addresses.is_empty() => Ok(addresses),
-        Ok(_) => Err(Trouble::unconnected(format!("{host}: has no address"))),
-        Err(error) => Err(Trouble::unconnected(format!(
-            "{host}: cannot be looked up: {error}; check the name, or give the address"
-        ))),
-    }
-}
 
 /// Opens the socket that media comes from: on the address that is named, or else on all of IPv6 and
 /// IPv4, or of IPv4 where the host has no other.
-pub(crate) fn receiver(uri: &MediaUri, text: &str) -> Result<UdpSocket, Trouble> {
+pub(crate) fn receiver(uri: &MediaUri, text: &str) -> Result<UdpSocket, Error> {
     let Some((address, port)) = uri.source() else {
         let scheme = text.split(':').next().unwrap_or_default();
-        return Err(Trouble::usage(format!(
+        return Err(Error::usage(format!(
             "{text}: names a host to send to; as an input, expected a port as in {scheme}://:5000, an \
              address of this host as in {scheme}://127.0.0.1:5000, or a group as in \
              {scheme}://239.1.1.1:5000"
@@ -89,16 +74,14 @@ fn lacks_ipv6(error: &io::Error) -> bool {
 }
 
 /// Opens the socket that media leaves from.
-pub(crate) fn sender(uri: &MediaUri, text: &str) -> Result<UdpSocket, Trouble> {
+pub(crate) fn sender(uri: &MediaUri, text: &str) -> Result<UdpSocket, Error> {
     let Direction::To { host, port } = &uri.direction else {
-        return Err(Trouble::usage(format!(
+        return Err(Error::usage(format!(
             "{text}: names nobody to send to; as an output, expected a host as in udp://host:5000"
         )));
     };
-    let target = resolve(host, *port)?
-        .into_iter()
-        .next()
-        .ok_or_else(|| Trouble::unconnected(format!("{host}: has no address")))?;
+    let target = resolve(host, *port)?.into_iter().next();
+    let target = target.ok_or_else(|| comity_stream::Error::NoAddress { host: host.clone() })?;
     let bind = uri.bind.unwrap_or_default();
     let (target, interface_number) = within(target, bind.address, text)?;
     let any = match target {
@@ -153,7 +136,7 @@ fn within(
     group: SocketAddr,
     interface: Option<IpAddr>,
     text: &str,
-) -> Result<(SocketAddr, u32), Trouble> {
+) -> Result<(SocketAddr, u32), Error> {
     let interface = interface.filter(|address| !address.is_unspecified());
     let (SocketAddr::V6(mut group), Some(interface)) = (group, interface) else {
         return Ok((group, ANY_INTERFACE));
@@ -181,19 +164,19 @@ fn clamped(bytes: u64) -> usize {
     usize::try_from(bytes).unwrap_or(usize::MAX)
 }
 
-fn refused(text: &str, local: SocketAddr, error: &io::Error) -> Trouble {
+fn refused(text: &str, local: SocketAddr, error: &io::Error) -> Error {
     match error.kind() {
-        io::ErrorKind::AddrInUse => Trouble::taken(format!(
+        io::ErrorKind::AddrInUse => Error::taken(format!(
             "{text}: {local} is in use; choose another port, or see who has it with: ss -lunp 'sport = :{}'",
             local.port()
         )),
         io::ErrorKind::AddrNotAvailable => {
-            Trouble::taken(format!("{text}: {local} is not an address of this host"))
+            Error::taken(format!("{text}: {local} is not an address of this host"))
         }
-        io::ErrorKind::PermissionDenied => Trouble::taken(format!(
+        io::ErrorKind::PermissionDenied => Error::taken(format!(
             "{text}: this user may not open {local}; expected a port from 1024 on"
         )),
-        _ => Trouble::failed(format!("{text}: cannot open a socket: {error}")),
+        _ => Error::failed(format!("{text}: cannot open a socket: {error}")),
     }
 }
 
@@ -217,10 +200,12 @@ mod tests {
         let opened = receiver(&media(&text), &text).unwrap();
         assert_eq!(opened.local_addr().unwrap(), free);
         let text = "udp://192.0.2.1:5000";
-        let trouble = receiver(&media(text), text).unwrap_err();
+        let error = receiver(&media(text), text).unwrap_err();
         assert!(
-            trouble.message.ends_with("is not an address of this host"),
-            "{trouble}"
+            error
+                .to_string()
+                .ends_with("is not an address of this host"),
+            "{error}"
         );
     }
 }

@@ -6,9 +6,8 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use comity::{CloseReason, Connection};
+use comity_stream::{Passed, Side, Snapshot, plain};
 use serde_json::{Value, json};
-
-use super::snapshot::{Passed, Side, Snapshot};
 
 /// Tells people, on the standard error, and programs, as a JSON object a line.
 #[derive(Clone, Debug)]
@@ -112,7 +111,7 @@ impl Reporter {
                 0 => String::new(),
                 more => format!(", and {more} more like it since"),
             };
-            telling.line(&format!("warning: turned {address} away{before}: {text}"));
+            telling.line(&format!("warning: rejected {address}{before}: {text}"));
         }
     }
 
@@ -128,7 +127,7 @@ impl Reporter {
 
     pub(crate) fn disconnected(&self, connection: &Connection, end: &CloseReason) {
         let peer = plain(connection.peer_address());
-        let text = format!("the connection with {peer} is over: {end}");
+        let text = format!("the connection with {peer} ended: {end}");
         self.event("disconnected", peer, Some(end.to_string()), &text);
     }
 
@@ -152,10 +151,8 @@ impl Reporter {
         }
         let text = telling.describe(snapshot);
         if telling.is_terminal {
-            // Cut to the screen's width, a line that is written over stays one line.
-            let width = terminal_width();
-            let cut: String = text.chars().take(width).collect();
-            write(&format!("\r\x1b[K{cut}"));
+            // A line that is written over has to stay one line.
+            write(&format!("\r\x1b[K{}", fitting(&text, terminal_width())));
             telling.has_status = true;
         } else if telling.json.is_none() {
             telling.line(&text);
@@ -219,21 +216,26 @@ impl Telling {
         }
     }
 
-    /// `12.0 s  out 3.98 Mb/s  RTT 41 ms  target 5.20 Mb/s  on time 300  late 0  gaps 2`.
+    /// `12.0 s  on time 300  late 0  gaps 2  in 4.01 Mb/s  out 3.98 Mb/s  RTT 41 ms`.
     fn describe(&mut self, snapshot: &Snapshot) -> String {
         let (inward, outward) = (volume(&snapshot.input), volume(&snapshot.output));
         let (time, before_in, before_out) = self.before;
         self.before = (snapshot.elapsed_s, inward, outward);
         let seconds = (snapshot.elapsed_s - time).max(1e-3);
         let rate = |bytes: u64, before: u64| bytes.saturating_sub(before) as f64 * 8e-6 / seconds;
-        let mut text = format!(
-            "{:.1} s  in {:.2} Mb/s  out {:.2} Mb/s",
-            snapshot.elapsed_s,
+        let mut text = format!("{:.1} s", snapshot.elapsed_s);
+        let sides = [&snapshot.input, &snapshot.output];
+        for side in sides {
+            describe_sections(side, &mut text);
+        }
+        let _ = write!(
+            text,
+            "  in {:.2} Mb/s  out {:.2} Mb/s",
             rate(inward, before_in),
             rate(outward, before_out)
         );
-        for side in [&snapshot.input, &snapshot.output] {
-            describe_side(side, &mut text);
+        for side in sides {
+            describe_path(side, &mut text);
         }
         let missing = snapshot.passed.missing();
         let _ = write!(text, "  sections {}", snapshot.passed.sections());
@@ -244,23 +246,9 @@ impl Telling {
     }
 }
 
-fn describe_side(side: &Side, text: &mut String) {
+/// What became of the sections of a side, as far as it knows.
+fn describe_sections(side: &Side, text: &mut String) {
     let Some(totals) = &side.totals else { return };
-    match side.connections.as_slice() {
-        [] => text.push_str("  not connected"),
-        [peer] => {
-            let path = &peer.statistics.path;
-            if let Some(rtt) = path.rtt_ms {
-                let _ = write!(text, "  RTT {rtt:.0} ms");
-            }
-            if let (Some(_), Some(target)) = (&side.unsent, path.target_mbps) {
-                let _ = write!(text, "  target {target:.2} Mb/s");
-            }
-        }
-        many => {
-            let _ = write!(text, "  {} callers", many.len());
-        }
-    }
     if side.unsent.is_none() {
         let _ = write!(text, "  on time {}  late {}", totals.on_time, totals.late);
         if totals.missing_packets > 0 {
@@ -275,6 +263,28 @@ fn describe_side(side: &Side, text: &mut String) {
     );
     if totals.shed > 0 {
         let _ = write!(text, "  shed {}", totals.shed);
+    }
+}
+
+/// The connections of a side.
+fn describe_path(side: &Side, text: &mut String) {
+    if side.totals.is_none() {
+        return;
+    }
+    match side.connections.as_slice() {
+        [] => text.push_str("  not connected"),
+        [peer] => {
+            let path = &peer.statistics.path;
+            if let Some(rtt) = path.rtt_ms {
+                let _ = write!(text, "  RTT {rtt:.0} ms");
+            }
+            if let (Some(_), Some(target)) = (&side.unsent, path.target_mbps) {
+                let _ = write!(text, "  target {target:.2} Mb/s");
+            }
+        }
+        many => {
+            let _ = write!(text, "  {} callers", many.len());
+        }
     }
 }
 
@@ -314,13 +324,13 @@ fn account(snapshot: &Snapshot) -> String {
         );
     }
     for (reason, count) in &passed.gaps {
-        let _ = writeln!(text, "  {reason}: {count}");
+        let _ = writeln!(text, "  {}: {count} ({reason})", reason.word());
     }
     if let Some(totals) = &snapshot.output.totals {
         let _ = writeln!(
             text,
-            "sent: {} sections, of which {} arrived, {} expired, {} given up, {} shed, {} open; {} packets, {} \
-             lost, {} bytes on the wire; {} bytes sent again, {} bytes after their deadline",
+            "sent: {} sections: {} arrived, {} expired, {} dropped, {} shed, {} pending; {} packets, {} lost, \
+             {} bytes on the wire; {} bytes retransmitted, {} bytes after their deadline",
             totals.submitted,
             totals.acknowledged,
             totals.expired,
@@ -333,11 +343,14 @@ fn account(snapshot: &Snapshot) -> String {
             totals.retransmitted_bytes,
             totals.late_bytes,
         );
-        let _ = writeln!(
-            text,
-            "  as the receiver said last: {} on time, {} late, {} missing",
-            totals.peer_on_time, totals.peer_late, totals.peer_gaps,
-        );
+        let reported = [totals.peer_on_time, totals.peer_late, totals.peer_gaps];
+        if reported != [0; 3] {
+            let [on_time, late, missing] = reported;
+            let _ = writeln!(
+                text,
+                "  last receiver report: {on_time} on time, {late} late, {missing} missing"
+            );
+        }
     }
     for side in [&snapshot.input, &snapshot.output] {
         if !side.refused.is_empty() {
@@ -345,7 +358,7 @@ fn account(snapshot: &Snapshot) -> String {
             let reasons: Vec<String> = reasons
                 .map(|(word, count)| format!("{count} {word}"))
                 .collect();
-            let _ = writeln!(text, "calls turned away: {}", reasons.join(", "));
+            let _ = writeln!(text, "rejected calls: {}", reasons.join(", "));
         }
     }
     if let Some(unsent) = snapshot
@@ -355,7 +368,7 @@ fn account(snapshot: &Snapshot) -> String {
     {
         let _ = writeln!(
             text,
-            "not sent: {} without a connection, {} without room, {} without what they need, {} unfit",
+            "not sent: {} without a connection, {} without room, {} that need a missing section, {} empty or too long",
             unsent.unconnected, unsent.no_room, unsent.dependent, unsent.unfit,
         );
     }
@@ -365,9 +378,12 @@ fn account(snapshot: &Snapshot) -> String {
     text
 }
 
-/// An IPv4 address as such, which a socket of both families shows inside of an IPv6 address.
-pub(crate) fn plain(address: SocketAddr) -> SocketAddr {
-    SocketAddr::new(address.ip().to_canonical(), address.port())
+/// As many fields of a status as a line has room for: they stand two spaces apart.
+fn fitting(text: &str, width: usize) -> &str {
+    let ends = text.match_indices("  ").map(|(at, _)| at);
+    let ends = ends.chain([text.len()]);
+    let end = ends.take_while(|end| *end <= width).last().unwrap_or(0);
+    text.get(..end).unwrap_or_default()
 }
 
 /// When even the standard error fails there is nobody to tell.
@@ -389,9 +405,9 @@ fn terminal_width() -> usize {
 
 #[cfg(test)]
 mod tests {
+    use comity_stream::{Count, MissingReason, Totals, Unsent};
+
     use super::*;
-    use crate::commands::stream::output::Unsent;
-    use crate::commands::stream::totals::Totals;
 
     #[test]
     fn a_status_has_rates_since_the_one_before() {
@@ -416,21 +432,36 @@ mod tests {
         snapshot.output.unsent = Some(Unsent::default());
         assert_eq!(
             telling.describe(&snapshot),
-            "3.0 s  in 4.00 Mb/s  out 2.00 Mb/s  not connected  on time 0  late 0  gaps 0  shed 4  sections 0"
+            "3.0 s  on time 0  late 0  gaps 0  shed 4  in 4.00 Mb/s  out 2.00 Mb/s  not connected  sections 0"
         );
         snapshot.elapsed_s = 4.0;
         assert!(
             telling
                 .describe(&snapshot)
-                .starts_with("4.0 s  in 0.00 Mb/s  out 0.00 Mb/s")
+                .contains("  in 0.00 Mb/s  out 0.00 Mb/s")
         );
+    }
+
+    #[test]
+    fn a_status_is_cut_between_its_fields() {
+        let text = "12.0 s  late 0  gaps 2";
+        assert_eq!(fitting(text, 80), text);
+        assert_eq!(fitting(text, 22), text);
+        assert_eq!(fitting(text, 21), "12.0 s  late 0");
+        assert_eq!(fitting(text, 14), "12.0 s  late 0");
+        assert_eq!(fitting(text, 13), "12.0 s");
+        assert_eq!(fitting(text, 3), "");
     }
 
     #[test]
     fn an_account_says_what_became_of_everything() {
         let mut snapshot = Snapshot::default();
-        snapshot.passed.whole.entry("key").or_default().add(10);
-        snapshot.passed.gaps.insert("overdue", 3);
+        let (sections, bytes) = (1, 10);
+        snapshot
+            .passed
+            .whole
+            .insert("key", Count { sections, bytes });
+        snapshot.passed.gaps.insert(MissingReason::Overdue, 3);
         snapshot.input.totals = Some(Totals {
             on_time: 1,
             gaps: 3,
@@ -441,7 +472,7 @@ mod tests {
             account(&snapshot),
             "0.0 s, 1 sections (1 key)\nreceived: 1 on time, 0 late, 3 gaps; 0 packets, 0 lost on the way \
              (0.00 %), 0 bytes on the wire\n  \
-             overdue: 3\nwritten: 188 bytes\n"
+             overdue: 3 (incomplete at its deadline)\nwritten: 188 bytes\n"
         );
     }
 }

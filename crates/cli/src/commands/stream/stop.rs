@@ -22,13 +22,13 @@ impl Stop {
         let handler = move || {
             press.send_modify(|count| *count += 1);
             match *press.borrow() {
-                1 => say("\ninterrupted: finishing what is under way; once more ends it at once"),
+                1 => say("\ninterrupted: finishing in good order; interrupt again to end at once"),
                 _ => std::process::exit(130),
             }
         };
         if let Err(error) = ctrlc::set_handler(handler) {
             say(&format!(
-                "warning: the interrupt key ends the program without an account: {error}"
+                "warning: the interrupt key ends the program without a summary: {error}"
             ));
         }
         Self {
@@ -44,7 +44,7 @@ impl Stop {
     }
 
     /// Returns when it is to stop.
-    pub(crate) async fn wanted(&mut self) {
+    pub(crate) async fn wanted(mut self) {
         let pressed = async {
             if self.presses.wait_for(|count| *count > 0).await.is_err() {
                 // Without the key, nobody can press it.

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::super::account::Account;
 use super::super::clip::Kind;
-use super::super::plot::{Escaped, STYLE, Size};
+use super::super::plot::Escaped;
 use super::super::recording::Recording;
 use super::super::telling::{decimals, grouped, percent, situation, statements};
 use super::figures;
@@ -25,8 +25,7 @@ p{margin:8px 0;max-width:70ch}
 .warn{background:var(--warn-page);color:var(--warn);border-radius:8px;padding:12px 14px}
 figure{margin:28px 0}
 figcaption{color:var(--soft);font-size:.92rem;margin-top:2px}
-svg{width:100%;height:auto;display:block}
-svg.narrow{display:none}
+svg{width:100%;min-width:640px;height:auto;display:block}
 .scroll{overflow-x:auto}
 table{border-collapse:collapse;font-variant-numeric:tabular-nums;margin:8px 0}
 th,td{text-align:right;padding:5px 12px 5px 0;border-bottom:1px solid var(--line);white-space:nowrap}
@@ -35,7 +34,7 @@ th{font-weight:600;color:var(--soft)}
 dl{margin:8px 0}
 dt{font-weight:600;margin-top:10px}
 dd{margin:0;max-width:70ch}
-@media (max-width:640px){main{padding:16px}svg.wide{display:none}svg.narrow{display:block}h1{font-size:1.4rem}}
+@media (max-width:640px){main{padding:16px}h1{font-size:1.4rem}}
 @media print{main{max-width:none}figure{break-inside:avoid}}
 ";
 
@@ -48,7 +47,7 @@ pub(crate) fn page(recording: &Recording, account: &Account) -> String {
         out,
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <title>Comity demo: {0}</title>\n<style>\n{PAGE_STYLE}{STYLE}</style>\n</head>\n<body>\n<main>\n\
+         <title>Comity demo: {0}</title>\n<style>\n{PAGE_STYLE}</style>\n</head>\n<body>\n<main>\n\
          <h1>{0}</h1>\n<p class=\"soft\">Video with deadlines beside greedy TCP-like flows: {1}</p>\n",
         Escaped(&title),
         Escaped(&situation(&recording.setup)),
@@ -58,10 +57,9 @@ pub(crate) fn page(recording: &Recording, account: &Account) -> String {
     for chart in figures::all(recording, account) {
         let _ = write!(
             out,
-            "<figure id=\"{}\">\n{}{}<figcaption>{}</figcaption>\n</figure>\n",
+            "<figure id=\"{}\">\n<div class=\"scroll\">{}</div><figcaption>{}</figcaption>\n</figure>\n",
             chart.id,
-            chart.inline(Size::Wide),
-            chart.inline(Size::Narrow),
+            chart.svg(),
             Escaped(&chart.description)
         );
     }
@@ -105,17 +103,17 @@ fn warning(out: &mut String, recording: &Recording) {
 }
 
 fn numbers(out: &mut String, recording: &Recording, account: &Account) {
-    let (pictures, on_time, usable) = account.total(Kind::is_picture);
+    let (pictures, on_time, decodable) = account.total(Kind::is_picture);
     let video = account.flows.first();
     let share = super::super::account::share;
     let numbers = [
         (percent(share(on_time, pictures)), "of pictures on time"),
         (
-            percent(share(usable, pictures)),
+            percent(share(decodable, pictures)),
             "of pictures decodable in time",
         ),
         (
-            percent(account.usable_of_share()),
+            percent(account.decodable_of_share()),
             "of an equal share of bytes decodable in time",
         ),
         (
@@ -178,10 +176,10 @@ fn kinds(out: &mut String, account: &Account) {
                 percent(count.on_time_share()),
                 grouped(count.late),
                 grouped(count.gaps),
-                grouped(count.usable),
+                grouped(count.decodable),
                 grouped(count.bytes.sent / 1_000),
                 grouped(count.bytes.on_time / 1_000),
-                grouped(count.bytes.usable / 1_000),
+                grouped(count.bytes.decodable / 1_000),
             ]
         })
         .collect();
@@ -267,7 +265,7 @@ fn run(out: &mut String, recording: &Recording) {
         ),
         ("controller", setup.controller.clone()),
         (
-            "left out to fit the target",
+            "shed to fit the target",
             if setup.sheds {
                 "B, then P pictures"
             } else {
@@ -285,7 +283,7 @@ fn run(out: &mut String, recording: &Recording) {
         .map(|(name, value)| vec![name.into(), value])
         .collect();
     out.push_str("<h2>The run</h2>\n");
-    table(out, "What was played", &["", "value"], &rows);
+    table(out, "What was run", &["", "value"], &rows);
 }
 
 #[cfg(test)]
@@ -319,7 +317,7 @@ mod tests {
 
     #[test]
     fn the_page_needs_nothing_else_and_runs_nothing() {
-        let page = built();
+        let page = built().replace("xmlns=\"http://www.w3.org/2000/svg\"", "");
         for outside in [
             "http", "src=", "url(", "@import", "<script", "<link", "<at>",
         ] {
@@ -349,11 +347,7 @@ mod tests {
         ids.dedup();
         assert_eq!(ids.len(), all);
         assert_eq!(page.matches("<figure").count(), 6);
-        assert_eq!(
-            page.matches("role=\"img\"").count(),
-            12,
-            "each for two widths"
-        );
+        assert_eq!(page.matches("role=\"img\"").count(), 6);
     }
 
     #[test]

@@ -8,7 +8,7 @@ use comity_units::{Bytes, PacketNumber, Span, Time};
 
 use super::{Bbr, Bbr3, Bbr3Config, BbrConfig};
 use crate::{
-    Ack, Controller, DeliveryRate, Departure, Loss, LossCause, Pacing, Phase, Sent, Timeout,
+    Ack, Controller, DeliveryRate, Departure, Event, Loss, LossCause, Pacing, Phase, Sent, Timeout,
 };
 
 const MSS: u64 = 1_000;
@@ -47,7 +47,7 @@ impl<C: Controller> Path<C> {
     /// The handshake measures 100 ms, less than any segment will take.
     fn shake_hands(&mut self) {
         self.now = Time::ZERO + RTT;
-        self.flow.on_ack(&Ack {
+        self.flow.on_event(Event::Ack(&Ack {
             now: self.now,
             acked: Bytes::ZERO,
             rtt: Some(RTT),
@@ -57,7 +57,7 @@ impl<C: Controller> Path<C> {
             marked: 0,
             packets: 0,
             sample: None,
-        });
+        }));
     }
 
     /// A segment leaves.
@@ -68,14 +68,14 @@ impl<C: Controller> Path<C> {
             .on_sent(self.now, in_flight, self.flight.is_empty());
         self.flight.push(departure);
         self.number += 1;
-        self.flow.on_sent(&Sent {
+        self.flow.on_event(Event::Sent(&Sent {
             now: self.now,
             payload: Bytes::new(MSS),
             wire: Bytes::new(MSS),
             number: PacketNumber::new(self.number),
             in_flight: Bytes::new(in_flight),
             app_limited: false,
-        });
+        }));
     }
 
     /// When the oldest segment in flight is acknowledged.
@@ -107,7 +107,7 @@ impl<C: Controller> Path<C> {
         let departure = self.flight.remove(0);
         self.rate.on_delivered(self.now, &departure, MSS, false);
         let sample = self.rate.sample(self.now, prior, self.in_flight());
-        self.flow.on_ack(&Ack {
+        self.flow.on_event(Event::Ack(&Ack {
             now: self.now,
             acked: Bytes::new(MSS),
             rtt: sample.rtt,
@@ -117,7 +117,7 @@ impl<C: Controller> Path<C> {
             marked: 0,
             packets: 1,
             sample: Some(sample),
-        });
+        }));
     }
 
     /// Acknowledgements until something is reached; how many.
@@ -134,9 +134,12 @@ impl<C: Controller> Path<C> {
     fn lose(&mut self, segments: usize) {
         for departure in self.flight.drain(..segments) {
             let loss = self.rate.on_lost(&departure, MSS);
-            self.flow.on_packet_lost(self.now, &loss);
+            self.flow.on_event(Event::PacketLost {
+                now: self.now,
+                loss: &loss,
+            });
         }
-        self.flow.on_loss(&Loss {
+        self.flow.on_event(Event::Loss(&Loss {
             now: self.now,
             sent_at: self.now,
             lost: Bytes::new(segments as u64 * MSS),
@@ -144,7 +147,7 @@ impl<C: Controller> Path<C> {
             window: self.flow.decision().window,
             cause: LossCause::Reordering,
             restart: false,
-        });
+        }));
     }
 }
 
@@ -327,13 +330,13 @@ fn a_timeout_leaves_a_segment_and_keeps_the_bandwidth() {
     let mut path = linux();
     path.run_until(20_000, |flow| flow.decision().phase == Phase::Steady);
     let before = path.flow.decision().window;
-    path.flow.on_timeout(&Timeout {
+    path.flow.on_event(Event::Timeout(&Timeout {
         now: path.now,
         in_flight: Bytes::new(path.in_flight()),
         window: before,
         consecutive: 1,
         duplicate_seen: false,
-    });
+    }));
     assert_eq!(path.flow.decision().window, Bytes::new(MSS));
     assert_near(path.flow.capacity().unwrap().as_bps() as f64, 8e6);
     path.step(true);

@@ -9,7 +9,9 @@ use super::filter::MaxFilter;
 use super::output::Output;
 use super::policer::{Policer, Progress, Verdict};
 use super::{FULL_GROWTH, FULL_ROUNDS, MIN_WINDOW, NOMINAL_RTT, ProbeRtt, Rounds, Totals, rate};
-use crate::{Ack, Controller, Decision, Loss, LossCause, Phase, RateSample, Sent, Timeout};
+use crate::{
+    Ack, Controller, Decision, Event, Loss, LossCause, Needs, Phase, RateSample, Sent, Timeout,
+};
 
 /// Settings of [`Bbr`].
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -466,9 +468,7 @@ impl Bbr {
             self.output.begin(window, rtt, HIGH_GAIN);
         }
     }
-}
 
-impl Controller for Bbr {
     fn on_ack(&mut self, ack: &Ack) {
         let Some(sample) = &ack.sample else {
             // A handshake measures a round trip before anything is delivered.
@@ -524,31 +524,47 @@ impl Controller for Bbr {
         self.look_for_policer(timeout.now, true, false);
     }
 
-    fn on_spurious_loss(&mut self, _now: Time) {
+    fn on_spurious_loss(&mut self) {
         self.full.bandwidth = 0.0;
         self.full.rounds = 0;
         self.policer.reset();
+    }
+}
+
+impl Controller for Bbr {
+    fn on_event(&mut self, event: Event<'_>) {
+        match event {
+            Event::Sent(sent) => self.on_sent(sent),
+            Event::Ack(ack) => self.on_ack(ack),
+            Event::Loss(loss) => self.on_loss(loss),
+            Event::Timeout(timeout) => self.on_timeout(timeout),
+            Event::SpuriousLoss { .. } => self.on_spurious_loss(),
+            _ => {}
+        }
     }
 
     fn decision(&self) -> Decision {
         Decision {
             window: Bytes::new((self.window * self.output.mss) as u64).max(self.config.mss),
             pacing: self.output.pacing(),
-            ssthresh: None,
             phase: match self.mode {
                 Mode::Startup => Phase::SlowStart,
                 Mode::ProbeBw if self.pacing_gain() == 1.0 => Phase::Steady,
                 _ => Phase::Probing,
             },
+            ..Decision::default()
+        }
+    }
+
+    fn needs(&self) -> Needs {
+        Needs {
+            rate_samples: true,
+            ..Needs::default()
         }
     }
 
     fn capacity(&self) -> Option<Rate> {
         let bandwidth = self.estimate();
         (bandwidth > 0.0).then(|| Rate::from_bps_f64(bandwidth * 8.0))
-    }
-
-    fn needs_rate_samples(&self) -> bool {
-        true
     }
 }

@@ -14,7 +14,7 @@ use super::filter::MaxFilter;
 use super::output::Output;
 use super::{FULL_GROWTH, FULL_ROUNDS, MIN_WINDOW, NOMINAL_RTT, ProbeRtt, Rounds, Totals, rate};
 use crate::{
-    Ack, Controller, Decision, Loss, LossCause, PacketLoss, Phase, RateSample, Sent, Timeout,
+    Ack, Controller, Decision, Event, Loss, LossCause, Needs, PacketLoss, Phase, RateSample, Sent,
 };
 
 /// Settings of [`Bbr3`].
@@ -459,9 +459,7 @@ impl Bbr3 {
     fn set_pacing(&mut self, gain: f64) {
         self.output.set(self.bandwidth, gain, self.full.is_reached);
     }
-}
 
-impl Controller for Bbr3 {
     fn on_ack(&mut self, ack: &Ack) {
         let Some(sample) = &ack.sample else {
             self.take_first_rtt(ack.rtt);
@@ -521,14 +519,14 @@ impl Controller for Bbr3 {
         }
     }
 
-    fn on_timeout(&mut self, _timeout: &Timeout) {
+    fn on_timeout(&mut self) {
         self.save_window();
         self.save_state();
         self.window = self.output.mss;
         self.is_recovering = true;
     }
 
-    fn on_spurious_loss(&mut self, _now: Time) {
+    fn on_spurious_loss(&mut self) {
         self.restore_window();
         self.limit_window();
         self.full.reset(0.0);
@@ -546,26 +544,43 @@ impl Controller for Bbr3 {
             _ => {}
         }
     }
+}
+
+impl Controller for Bbr3 {
+    fn on_event(&mut self, event: Event<'_>) {
+        match event {
+            Event::Sent(sent) => self.on_sent(sent),
+            Event::PacketLost { now, loss } => self.on_packet_lost(now, loss),
+            Event::Ack(ack) => self.on_ack(ack),
+            Event::Loss(loss) => self.on_loss(loss),
+            Event::Timeout(_) => self.on_timeout(),
+            Event::SpuriousLoss { .. } => self.on_spurious_loss(),
+            _ => {}
+        }
+    }
 
     fn decision(&self) -> Decision {
         Decision {
             window: Bytes::new(self.window as u64).max(self.config.mss),
             pacing: self.output.pacing(),
-            ssthresh: None,
             phase: match self.state {
                 State::Startup => Phase::SlowStart,
                 State::Cruise | State::Refill => Phase::Steady,
                 _ => Phase::Probing,
             },
+            ..Decision::default()
+        }
+    }
+
+    fn needs(&self) -> Needs {
+        Needs {
+            rate_samples: true,
+            ..Needs::default()
         }
     }
 
     fn capacity(&self) -> Option<Rate> {
         let bandwidth = self.max_bandwidth();
         (bandwidth > 0.0).then(|| Rate::from_bps_f64(bandwidth * 8.0))
-    }
-
-    fn needs_rate_samples(&self) -> bool {
-        true
     }
 }

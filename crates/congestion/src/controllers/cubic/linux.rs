@@ -5,7 +5,7 @@ use comity_units::{Bytes, Span, Time};
 use super::super::hystart::LinuxHyStart;
 use super::CubicConfig;
 use crate::rtt::SmoothedRtt;
-use crate::{Ack, Controller, Decision, Loss, Pacing, Phase, Restart, Sent, Timeout};
+use crate::{Ack, Controller, Decision, Event, Idle, Loss, Phase, Sent, Timeout};
 
 /// CUBIC as Linux computes it: windows are whole segments, and a count says how many acknowledged
 /// segments make the window grow by one.
@@ -227,7 +227,7 @@ const fn friendliness(beta: u64) -> u64 {
     8 * (BETA_SCALE + beta) / 3 / rest
 }
 
-impl Controller for LinuxCubic {
+impl LinuxCubic {
     fn on_ack(&mut self, ack: &Ack) {
         if let Some(rtt) = ack.rtt {
             self.on_sample(ack, rtt);
@@ -284,20 +284,34 @@ impl Controller for LinuxCubic {
         self.counted = 0;
     }
 
-    fn on_spurious_loss(&mut self, _now: Time) {
+    fn on_spurious_loss(&mut self) {
         if let Some((window, ssthresh)) = self.before.take() {
             self.window = self.window.max(window);
             self.ssthresh = self.ssthresh.max(ssthresh);
         }
     }
 
-    fn on_restart(&mut self, restart: &Restart) {
-        let halvings = restart.halvings();
+    fn on_idle(&mut self, idle: &Idle) {
+        let halvings = idle.halvings();
         let mss = self.mss.get().max(1);
-        let floor = u32::try_from(restart.initial_window.get() / mss).unwrap_or(u32::MAX);
+        let floor = u32::try_from(idle.initial_window.get() / mss).unwrap_or(u32::MAX);
         self.ssthresh = self.ssthresh.max(self.window / 2 + self.window / 4);
         let halved = self.window.checked_shr(halvings).unwrap_or(0);
         self.window = halved.max(floor.min(self.window));
+    }
+}
+
+impl Controller for LinuxCubic {
+    fn on_event(&mut self, event: Event<'_>) {
+        match event {
+            Event::Sent(sent) => self.on_sent(sent),
+            Event::Ack(ack) => self.on_ack(ack),
+            Event::Loss(loss) => self.on_loss(loss),
+            Event::Timeout(timeout) => self.on_timeout(timeout),
+            Event::SpuriousLoss { .. } => self.on_spurious_loss(),
+            Event::Idle(idle) => self.on_idle(idle),
+            _ => {}
+        }
     }
 
     fn decision(&self) -> Decision {
@@ -307,13 +321,13 @@ impl Controller for LinuxCubic {
         };
         Decision {
             window: bytes(self.window),
-            pacing: Pacing::Unpaced,
             ssthresh: Some(bytes(self.ssthresh)),
             phase: if self.in_slow_start() {
                 Phase::SlowStart
             } else {
                 Phase::CongestionAvoidance
             },
+            ..Decision::default()
         }
     }
 }

@@ -36,8 +36,7 @@
 //! is, and the round that follows it is the first one judged; 6. an application that leaves a sweep
 //! incomplete leaves `n` as it is;
 //! 7. the timeout is that of RFC 6298 with a floor that can be set, doubled for each expiry in a
-//!    row; 8. a transport without packet numbers tells of losses itself, and its acknowledgements
-//!    count for the oldest packets;
+//!    row; 8. `cumulative` has what a transport without packet numbers needs;
 //! 9. the paper's acknowledgement names one packet, so that one that is lost leaves a gap as the
 //!    loss of its packet would; the transport's names all that arrived of late, and the next one
 //!    closes the gap; 10. what the transport sends for itself (a ping, how much room there is) is
@@ -47,6 +46,7 @@
 //!    holds the transport back, and `n` goes on growing meanwhile only as long as sweeps are
 //!    complete (6.).
 
+mod cumulative;
 mod outstanding;
 
 use comity_units::{Bytes, PacketNumber, Rate, Span, Time};
@@ -54,8 +54,8 @@ use comity_units::{Bytes, PacketNumber, Rate, Span, Time};
 use self::outstanding::Outstanding;
 use super::departures::Departures;
 use crate::{
-    Ack, Arrival, Controller, Decision, Loss, Meter, Pacing, Phase, Report, RttConfig,
-    RttEstimator, Sent, Tag, Timeout,
+    Ack, Arrival, Controller, Decision, Event, Loss, LossCause, Meter, Needs, Pacing, Phase,
+    Report, RttConfig, RttEstimator, Sent, Tag,
 };
 
 /// What IFTP is built from.
@@ -114,10 +114,10 @@ pub struct Iftp {
     is_app_limited: bool,
     /// Whether the packet that leaves next carries data.
     is_tagged: bool,
-    /// Whether the transport names the packets that arrive.
-    is_told_numbers: bool,
+    /// Whether the transport names the packets that arrive: see [`cumulative`].
+    has_packet_numbers: bool,
     /// When it named one last: a round that this has ended ends now, and not in the past.
-    told_at: Time,
+    named_at: Time,
 }
 
 /// The packets of one round.
@@ -183,8 +183,8 @@ impl Iftp {
             timeout_at: None,
             is_app_limited: false,
             is_tagged: false,
-            is_told_numbers: false,
-            told_at: Time::ZERO,
+            has_packet_numbers: false,
+            named_at: Time::ZERO,
             config,
         }
     }
@@ -320,12 +320,10 @@ impl Iftp {
             self.react_to_loss(now);
         }
     }
-}
 
-impl Controller for Iftp {
     fn on_packet_acked(&mut self, now: Time, number: PacketNumber) {
-        self.is_told_numbers = true;
-        self.told_at = now;
+        self.has_packet_numbers = true;
+        self.named_at = now;
         self.count(now, number.get());
     }
 
@@ -335,13 +333,8 @@ impl Controller for Iftp {
             self.rtt.on_sample(&self.timer, sent_at, ack.now);
         }
         self.rtt.end_backoff();
-        if !self.is_told_numbers && !ack.in_recovery {
-            for _ in 0..ack.packets {
-                let Some(oldest) = self.outstanding.oldest() else {
-                    break;
-                };
-                self.count(ack.now, oldest);
-            }
+        if !self.has_packet_numbers {
+            self.count_oldest(ack);
         }
         self.timeout_at = self
             .outstanding
@@ -350,36 +343,11 @@ impl Controller for Iftp {
         self.try_end_round(ack.now);
     }
 
-    fn on_loss(&mut self, loss: &Loss) {
-        // With numbers it finds losses by itself, by its own threshold. A mark is told by the
-        // transport alone.
-        if self.recover.is_some() || (self.is_told_numbers && loss.cause != crate::LossCause::Mark)
-        {
-            return;
+    /// A mark, which the transport alone sees. Losses it finds by its own threshold.
+    fn on_mark(&mut self, loss: &Loss) {
+        if self.recover.is_none() && loss.cause == LossCause::Mark {
+            self.react_to_loss(loss.now);
         }
-        if !self.is_told_numbers {
-            self.outstanding.clear();
-            self.timeout_at = None;
-        }
-        self.react_to_loss(loss.now);
-    }
-
-    fn on_recovered(&mut self, _now: Time) {
-        if !self.is_told_numbers {
-            self.recover = None;
-        }
-    }
-
-    fn on_timeout(&mut self, timeout: &Timeout) {
-        // With numbers its own timer has seen the silence that the transport speaks of.
-        if !self.is_told_numbers {
-            self.react_to_timeout(timeout.now);
-        }
-    }
-
-    fn tag(&mut self, _now: Time) -> Tag {
-        self.is_tagged = true;
-        Tag::None
     }
 
     fn on_sent(&mut self, sent: &Sent) {
@@ -400,15 +368,6 @@ impl Controller for Iftp {
         self.try_end_round(sent.now);
     }
 
-    fn wakeup(&self) -> Option<Time> {
-        let ends_at = self.ends_at().map(|at| at.max(self.told_at));
-        self.timeout_at.into_iter().chain(ends_at).min()
-    }
-
-    fn no_feedback_deadline(&self) -> Option<Time> {
-        self.timeout_at
-    }
-
     fn on_wakeup(&mut self, now: Time) {
         if self.timeout_at.is_some_and(|at| at <= now) {
             self.rtt.back_off(&self.timer);
@@ -416,6 +375,25 @@ impl Controller for Iftp {
         } else {
             self.try_end_round(now);
         }
+    }
+}
+
+impl Controller for Iftp {
+    fn on_event(&mut self, event: Event<'_>) {
+        match event {
+            Event::Sent(sent) => self.on_sent(sent),
+            Event::PacketAcked { now, number } => self.on_packet_acked(now, number),
+            Event::Ack(ack) => self.on_ack(ack),
+            Event::Loss(loss) if self.has_packet_numbers => self.on_mark(loss),
+            Event::Wakeup(now) => self.on_wakeup(now),
+            event if !self.has_packet_numbers => self.on_cumulative(event),
+            _ => {}
+        }
+    }
+
+    fn tag(&mut self, _now: Time) -> Tag {
+        self.is_tagged = true;
+        Tag::None
     }
 
     fn decision(&self) -> Decision {
@@ -426,6 +404,7 @@ impl Controller for Iftp {
         } else {
             due
         };
+        let ends_at = self.ends_at().map(|at| at.max(self.named_at));
         Decision {
             window: self.config.max_window,
             pacing: Pacing::At(next),
@@ -435,11 +414,17 @@ impl Controller for Iftp {
                 None if self.packets() < self.ssthresh => Phase::SlowStart,
                 None => Phase::CongestionAvoidance,
             },
+            wakeup: self.timeout_at.into_iter().chain(ends_at).min(),
+            no_feedback_deadline: self.timeout_at,
+            ..Decision::default()
         }
     }
 
-    fn needs_packet_numbers(&self) -> bool {
-        true
+    fn needs(&self) -> Needs {
+        Needs {
+            packet_numbers: true,
+            ..Needs::default()
+        }
     }
 }
 

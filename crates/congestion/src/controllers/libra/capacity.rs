@@ -8,7 +8,7 @@ use alloc::collections::VecDeque;
 
 use comity_units::{Bytes, PacketNumber, Rate, Span, Time, TwoWindows};
 
-use crate::{Answered, Arrived, Sent};
+use crate::{Arrived, InOrderAck, Sent};
 use floors::{Floors, Probe};
 
 /// Estimates the speed of the slowest link by packet pairs.
@@ -135,7 +135,7 @@ struct Group {
     sent_at: Time,
     last_sent_at: Time,
     /// The packet of this group that was acknowledged last.
-    answered: Option<Answered>,
+    answered: Option<InOrderAck>,
 }
 
 impl Group {
@@ -290,8 +290,8 @@ impl Capacity {
     }
 
     /// The arrival of a packet was acknowledged.
-    pub(super) fn on_in_order_ack(&mut self, answered: &Answered) {
-        let answered = &Answered {
+    pub(super) fn on_in_order_ack(&mut self, answered: &InOrderAck) {
+        let answered = &InOrderAck {
             arrived_at: answered
                 .arrived_at
                 .map(|arrived| self.unwrap(answered.now, arrived)),
@@ -391,7 +391,7 @@ struct Pair {
 }
 
 impl Pair {
-    fn of(group: &Group, first: &Answered, second: &Answered) -> Option<Self> {
+    fn of(group: &Group, first: &InOrderAck, second: &InOrderAck) -> Option<Self> {
         let packets = second.number.get().checked_sub(first.number.get())?;
         let answers = second.now.since(first.now)?;
         let stamps = first.arrived_at.zip(second.arrived_at);
@@ -412,11 +412,11 @@ impl Pair {
         let by_stamps = stamps.filter(|(apart, tick)| *apart >= *tick * TELLING);
         let leaving = group.last_sent_at.saturating_since(group.sent_at);
         let is_usable = packets > 0 && !dispersion.is_zero() && leaving * 2 <= dispersion;
-        let delay = |of: &Answered| {
+        let delay = |of: &InOrderAck| {
             let arrived_at = of.arrived_at.filter(|_| by_stamps.is_some());
             nanos_between(group.sent_at, arrived_at.map_or(of.now, |stamp| stamp.at))
         };
-        let place = |of: &Answered| {
+        let place = |of: &InOrderAck| {
             let place = of.number.get().saturating_sub(group.first.get());
             place.cast_signed()
         };

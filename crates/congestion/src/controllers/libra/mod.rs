@@ -67,7 +67,9 @@ mod range;
 use comity_units::{Bytes, Rate, Seed, Span, Time};
 
 use super::Increase;
-use crate::{Ack, Answered, Controller, Decision, Loss, Pacing, Phase, Sent, Timeout};
+use crate::{
+    Ack, Controller, Decision, Event, InOrderAck, Loss, Needs, Pacing, Phase, Sent, Timeout,
+};
 use calendar::Calendar;
 use capacity::Capacity;
 use range::RttRange;
@@ -273,9 +275,7 @@ impl Libra {
         self.calendar.release(now);
         self.held_until = Time::ZERO;
     }
-}
 
-impl Controller for Libra {
     fn on_ack(&mut self, ack: &Ack) {
         if let Some(rtt) = ack.rtt {
             self.take_in(ack.now, rtt);
@@ -316,7 +316,7 @@ impl Controller for Libra {
         self.release(timeout.now);
     }
 
-    fn on_in_order_ack(&mut self, answered: &Answered) {
+    fn on_in_order_ack(&mut self, answered: &InOrderAck) {
         if let Some(capacity) = &mut self.capacity {
             capacity.on_in_order_ack(answered);
         }
@@ -334,12 +334,27 @@ impl Controller for Libra {
         self.hold(sent.now, sent.in_flight);
     }
 
-    fn on_recovered(&mut self, _now: Time) {
+    fn on_recovered(&mut self) {
         self.in_recovery = false;
     }
 
     fn on_deflate(&mut self, amount: Bytes) {
         self.set_window(self.window - super::segments(amount, self.config.mss));
+    }
+}
+
+impl Controller for Libra {
+    fn on_event(&mut self, event: Event<'_>) {
+        match event {
+            Event::Sent(sent) => self.on_sent(sent),
+            Event::InOrderAck(ack) => self.on_in_order_ack(ack),
+            Event::Ack(ack) => self.on_ack(ack),
+            Event::Loss(loss) => self.on_loss(loss),
+            Event::Recovered => self.on_recovered(),
+            Event::Deflated(amount) => self.on_deflate(amount),
+            Event::Timeout(timeout) => self.on_timeout(timeout),
+            _ => {}
+        }
     }
 
     fn decision(&self) -> Decision {
@@ -357,16 +372,20 @@ impl Controller for Libra {
             } else {
                 Phase::CongestionAvoidance
             },
+            ..Decision::default()
+        }
+    }
+
+    fn needs(&self) -> Needs {
+        Needs {
+            in_order_acks: self.capacity.is_some(),
+            ..Needs::default()
         }
     }
 
     /// C: as it was given, or as it is estimated by now, which may be a bound from below.
     fn capacity(&self) -> Option<Rate> {
         self.known_capacity().map(|(rate, _)| rate)
-    }
-
-    fn needs_in_order_acks(&self) -> bool {
-        self.capacity.is_some()
     }
 }
 

@@ -341,7 +341,7 @@ impl Probe {
 
     /// The answer to a packet after so many microseconds.
     fn answer(&mut self, number: u64, micros: u64) {
-        self.law.on_in_order_ack(&Answered {
+        self.law.on_in_order_ack(&InOrderAck {
             now: Time::from_micros(micros),
             number: PacketNumber::new(number),
             arrived_at: None,
@@ -396,7 +396,7 @@ fn of_pairs_that_cross_traffic_disturbed_the_least_delayed_counts() {
             law.on_sent(&sent(left, 2 * pair + of_pair, 1));
         }
         for of_pair in 0..2 {
-            law.on_in_order_ack(&Answered {
+            law.on_in_order_ack(&InOrderAck {
                 now: left + Span::from_micros(first + of_pair * dispersion),
                 number: PacketNumber::new(2 * pair + of_pair),
                 arrived_at: None,
@@ -414,7 +414,7 @@ fn of_pairs_that_cross_traffic_disturbed_the_least_delayed_counts() {
 fn the_clock_of_the_receiver_is_believed_before_compressed_acknowledgements() {
     let mut law = Probe::new(2).law;
     for (number, now, arrived) in [(0, 60_000, 7_000), (1, 60_010, 7_832)] {
-        law.on_in_order_ack(&Answered {
+        law.on_in_order_ack(&InOrderAck {
             now: Time::from_micros(now),
             number: PacketNumber::new(number),
             arrived_at: Some(Arrived {
@@ -452,7 +452,7 @@ fn queues_on_the_way_back_hide_no_good_pair() {
         }
         for of_pair in 0..2 {
             let arrived_at = left + Span::from_micros(forth + of_pair * dispersion);
-            law.on_in_order_ack(&Answered {
+            law.on_in_order_ack(&InOrderAck {
                 now: arrived_at + Span::from_micros(back),
                 number: PacketNumber::new(2 * pair + of_pair),
                 arrived_at: Some(Arrived {
@@ -483,7 +483,7 @@ fn after_groups(groups: &[(u64, [(u64, u64); 2])]) -> Libra {
         }
         for (place, micros) in arrivals {
             let arrived_at = left + Span::from_micros(*micros);
-            law.on_in_order_ack(&Answered {
+            law.on_in_order_ack(&InOrderAck {
                 now: arrived_at + Span::from_millis(10),
                 number: PacketNumber::new(first + place),
                 arrived_at: Some(Arrived {
@@ -533,7 +533,7 @@ fn packets_that_left_apart_tell_nothing() {
         law.on_sent(&sent(Time::from_micros(left), number, number + 1));
     }
     for (number, now) in [(0, 50_000), (1, 50_832)] {
-        law.on_in_order_ack(&Answered {
+        law.on_in_order_ack(&InOrderAck {
             now: Time::from_micros(now),
             number: PacketNumber::new(number),
             arrived_at: None,
@@ -563,7 +563,7 @@ fn a_new_route_is_learnt_after_the_memory() {
             law.on_sent(&sent(left, 10 * second + of_pair, of_pair + 1));
         }
         for of_pair in 0..2 {
-            law.on_in_order_ack(&Answered {
+            law.on_in_order_ack(&InOrderAck {
                 now: left + Span::from_micros(delay + of_pair * dispersion),
                 number: PacketNumber::new(10 * second + of_pair),
                 arrived_at: None,

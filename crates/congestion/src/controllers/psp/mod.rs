@@ -17,55 +17,8 @@
 //! without feedback, is the row `fixed` with a `gap` and `reliability=none`: by default sections
 //! over `fixed` send lost packets again (`reliability=timeline`), which that agent does not.
 //!
-//! For rates far from the paper's 100 Mb/s, where 2 µs are nothing or everything, [`Step::Rate`]
-//! moves the rate itself. With `n` packets per round trip, and `T` the period from start to start:
-//!
-//! ```text
-//! after a loss               T = min(2 · T, 64 · RTT)
-//!   damped, of an increase   T = min(max(T', T · p_sent / p_rcvd) / (1 − d), 2 · T, 64 · RTT),
-//!                            d = min(1/4, RTT' / min RTT · n^(−1/4))
-//! otherwise                  n = n + min(√n, n) / 4,  T = RTT / n
-//! ```
-//!
-//! `T'` is the period before the increase that was made last when the round began, or first while
-//! it lasted, unless a loss was answered since. One increase waits for the other: until a round
-//! that was begun after the last change has been judged, a round without losses changes nothing.
-//! Rounds that were begun before it are judged for losses all the same, because an increase answers
-//! none. `RTT` is the least round trip that was measured so far, not the first one: see below.
-//! `RTT'` is the smoothed one.
-//!
-//! *How decrease and increase belong together.* An increase is an eighth to √n, whatever n is. A
-//! decrease by d is made up for by `8√n · (1 − √(1 − d))` of them, about `4d√n`, and on the way,
-//! which √n goes evenly, `(1 + s + s²) / 3` of the link is used, with `s = √(1 − d)` and next to no
-//! queue. What is not used, about d/2 of n packets for three round trips an increase, is where a
-//! queue drains: `6d²√n` round trips. With one d for all n, a quarter, 87 % of a link are used
-//! however fast it is, √n increases are made from a loss to the next, and the room for a queue
-//! grows with √n. With `n^(−1/4)` 93.5 % are used at 3,700 packets in a round trip and 96.4 % at
-//! 37,000, `4n^(1/4)` increases are made, and the room is six round trips for each n. A greater
-//! power would leave less room the faster the link is. Below 256 packets `n^(−1/4)` is more than a
-//! quarter, half of the rate at 16, and would leave more of the link unused.
-//!
-//! Room is needed where there is a queue, which has to become empty for a late flow to measure the
-//! least round trip. So d grows with the round trip that the queue makes longer, and is a quarter
-//! where that is more than `n^(1/4) / 4` times the least. With `n^(−1/4)` alone a late flow at 100
-//! Mb/s and a queue of 2.7 round trips had 0.25 to 3.0 times what the first one had, with this
-//! controller, as with a quarter for all, 0.37 to 1.9 times (six seeds).
-//!
-//! *How fast.* The report of a round comes a round trip and an eighth after its end, so that
-//! without a queue an increase is made every third round trip, and later by the wait behind a
-//! queue. Half of the rate is made up for by 2.3 √n increases: 7 √n round trips, 35 s from half of
-//! 1 Gb/s with two agents and 84 ms. The larger of two flows grows by the smaller share; where n is
-//! less than one, each increase is a quarter.
-//!
-//! *How much is lost.* What is sent beyond the bottleneck's rate is lost from when the queue is
-//! full until the report of it is there, two to three round trips and the wait behind the queue.
-//! With a queue that holds little of a round trip that is about two increases of each flow, √n/2
-//! packets, for three round trips, once in 12d√n of them: as a share of n packets in each of these,
-//! 1/(8dn), which is 1/(2n) where d is a quarter. A queue of Q packets takes longer to fill, and
-//! the rate goes on growing meanwhile: m flows of n packets are beyond the rate by
-//! `√(m · √n · Q / 6)` packets in a round trip when it is full. Increases that did not wait for
-//! their effect would be made two to three times as often, or as many times more as the queue holds
-//! round trips, and the loss would grow with them.
+//! What the paper does not have stands in `rate_step`: [`Step::Rate`] moves the rate itself, for
+//! networks where 2 µs are nothing or everything.
 //!
 //! # How two agents share
 //! Nothing in the protocol pulls two agents together. Of two that see the same losses a decrease
@@ -76,25 +29,6 @@
 //! spacing, while the other, which loses as much, doubles the one that it has: where a packet takes
 //! milliseconds, and 2 µs are nothing, the older flow may be left with the one packet in a round
 //! trip that section 2.1 grants it.
-//!
-//! With steps of the rate √n brings the ratio of two rates nearer to one, damped or not, as long as
-//! both have rounds of one length. A loss that takes the same share of both keeps the ratio. One
-//! that takes n^(−1/4) takes the smaller share of the larger flow and undoes half of what the
-//! increases since the loss before it have brought together: where d is less than a quarter, two
-//! flows come together half as fast.
-//!
-//! Of two whose rounds differ the one with the longer rounds T comes to less: an increase that goes
-//! with `√n`, once in some T, is `√(x · T) / T²` more of a rate x in a second, which a loss that
-//! takes the same share of both balances at rates as `T⁻³`, and one that takes `(x · T)^(−1/4)` of
-//! each at rates as `T⁻⁵`. Both take the losses for the same, which they are not: at 100 Mb/s a
-//! flow with 94 ms has 1/2.6 of what one with 84 ms has, 1/2.3 with a quarter for all, and one with
-//! 126 or 168 ms has 1/8 with either.
-//!
-//! A late flow measures its first round trip behind the queue that the other keeps. For the rest of
-//! its life rounds of that length would leave it up to nine times behind, damped or not; but what
-//! it measures after a loss, which empties the queue, is as short as what the other had, so that
-//! rounds of the least round trip become equal. `crates/sim/tests/sharing.rs` asks that flows with
-//! rounds of one length become equal.
 //!
 //! Two agents whose packets come exactly as often as the bottleneck carries one need `jitter`: with
 //! none and a sender's link of the bottleneck's rate the older one's packets take each place in the
@@ -123,6 +57,7 @@
 //!    not, a damped loss does not return to the spacing before the increase but leaves 1 − d of the
 //!    rate that it was, so that the queue drains.
 
+mod rate_step;
 mod round_meter;
 
 use alloc::collections::VecDeque;
@@ -132,8 +67,8 @@ use comity_units::{Bytes, Rate, Seed, Span, Time};
 pub use self::round_meter::RoundMeter;
 use super::departures::Departures;
 use crate::{
-    Ack, Controller, Decision, Feedback, Loss, Pacing, Phase, Report, RttConfig, RttEstimator,
-    Sent, Tag, Timeout,
+    Ack, Controller, Decision, Event, Feedback, Pacing, Phase, Report, RttConfig, RttEstimator,
+    Sent, Tag,
 };
 
 /// What the packet-spacing protocol is built from.
@@ -268,42 +203,26 @@ impl Psp {
         Some(rtt?.max(MIN_ROUND))
     }
 
-    /// Answers a loss of all but this share of a round. `round` is a round trip.
+    /// Figure 4 after a loss of all but this share of a round. `round` is a round trip.
     fn on_lost(&mut self, round: Span, lowered_from: Option<Span>, arrived: f64) {
         self.generation += 1;
         self.changes += 1;
         self.decreased_from = None;
         let lowered_from = lowered_from.filter(|_| self.config.is_damped);
-        self.spacing = match (lowered_from, self.config.step) {
-            (Some(before), Step::Fixed { .. }) => before,
-            (None, Step::Fixed { first, .. }) if self.spacing.is_zero() => first.min(round),
-            (None, Step::Fixed { .. }) => (self.spacing * 2).min(round),
-            (before, Step::Rate) => {
-                let transmission = self.calendar.transmission();
-                let period = self.period();
-                let doubled = period * 2;
-                let next = before.map_or(doubled, |before| {
-                    // Less than half comes to the same as half, which doubles the period.
-                    let kept = period.mul_f64(1.0 / arrived.max(0.5));
-                    let left = 1.0 - self.decrease(round);
-                    (before + transmission).max(kept).mul_f64(1.0 / left)
-                });
-                let longest = round * MAX_ROUNDS;
-                next.min(doubled).min(longest).saturating_sub(transmission)
-            }
+        self.spacing = match (self.config.step, lowered_from) {
+            (Step::Rate, _) => self.after_loss_by_rate(round, lowered_from, arrived),
+            (Step::Fixed { .. }, Some(before)) => before,
+            (Step::Fixed { first, .. }, None) if self.spacing.is_zero() => first.min(round),
+            (Step::Fixed { .. }, None) => (self.spacing * 2).min(round),
         };
     }
 
+    /// Figure 4 after a round without losses.
     fn lower(&mut self, round: Span) {
         let before = self.spacing;
         self.spacing = match self.config.step {
             Step::Fixed { step, .. } => before.saturating_sub(step),
-            Step::Rate => {
-                let packets = self.packets(round);
-                let more = packets + libm::sqrt(packets).min(packets) * INCREASE;
-                let period = Span::from_secs_f64(round.as_secs_f64() / more);
-                period.saturating_sub(self.calendar.transmission())
-            }
+            Step::Rate => self.after_round_by_rate(round),
         };
         if self.spacing >= before {
             return;
@@ -320,21 +239,6 @@ impl Psp {
     /// From start to start.
     fn period(&self) -> Span {
         self.spacing + self.calendar.transmission()
-    }
-
-    /// `n`: how many packets a round trip holds.
-    fn packets(&self, round: Span) -> f64 {
-        round.as_secs_f64() / self.period().max(SHORTEST).as_secs_f64()
-    }
-
-    /// `d`: the share of the rate that a damped loss of an increase takes off.
-    fn decrease(&self, round: Span) -> f64 {
-        let longer = match (self.rtt.smoothed(&TIMER), self.rtt.min()) {
-            (Some(now), Some(least)) => now.as_secs_f64() / least.max(SHORTEST).as_secs_f64(),
-            _ => 1.0,
-        };
-        let root = libm::sqrt(libm::sqrt(self.packets(round)));
-        (longer / root).min(MAX_DECREASE)
     }
 
     /// The period with its random part.
@@ -369,9 +273,7 @@ impl Psp {
         self.sent.clear();
         self.current.take()
     }
-}
 
-impl Controller for Psp {
     fn on_ack(&mut self, ack: &Ack) {
         let Some(rtt) = ack.rtt else {
             return;
@@ -383,10 +285,6 @@ impl Controller for Psp {
             self.calendar.set(ack.now);
         }
     }
-
-    fn on_loss(&mut self, _loss: &Loss) {}
-
-    fn on_timeout(&mut self, _timeout: &Timeout) {}
 
     fn on_feedback(&mut self, feedback: &Feedback<'_>) {
         let (Report::Count { round, packets }, Some(length)) = (*feedback.report, self.round())
@@ -419,7 +317,51 @@ impl Controller for Psp {
         }
     }
 
-    fn upcoming_tag(&self, _now: Time) -> Tag {
+    fn on_sent(&mut self, sent: &Sent) {
+        if !core::mem::take(&mut self.is_tagged) {
+            return;
+        }
+        self.calendar.measure(sent.wire);
+        if let Some(current) = &mut self.current {
+            current.is_app_limited |= sent.app_limited;
+        }
+        if self.base.is_none() {
+            self.calendar.set(sent.now + PROBE_INTERVAL);
+            return;
+        }
+        self.departures += 1;
+        self.calendar.on_sent(sent.now, self.interval());
+    }
+
+    fn on_wakeup(&mut self, now: Time) {
+        let Some(length) = self.round() else {
+            return;
+        };
+        if !self.is_unanswered || now < self.silent_at {
+            return;
+        }
+        // What was sent in the meantime is not answered either; the next packet asks again.
+        self.sent.clear();
+        self.current = None;
+        self.is_unanswered = false;
+        self.silent_at = Time::MAX;
+        self.on_lost(length, None, 0.0);
+    }
+}
+
+impl Controller for Psp {
+    fn on_event(&mut self, event: Event<'_>) {
+        match event {
+            Event::Sent(sent) => self.on_sent(sent),
+            Event::Ack(ack) => self.on_ack(ack),
+            Event::Feedback(feedback) => self.on_feedback(feedback),
+            Event::Wakeup(now) => self.on_wakeup(now),
+            Event::PathChange(last) => self.on_path_change(last),
+            _ => {}
+        }
+    }
+
+    fn upcoming_tag(&self) -> Tag {
         Tag::Round {
             round: self.next_round,
             rtt: self.round().unwrap_or(Span::ZERO),
@@ -475,51 +417,16 @@ impl Controller for Psp {
         }
     }
 
-    fn on_sent(&mut self, sent: &Sent) {
-        if !core::mem::take(&mut self.is_tagged) {
-            return;
-        }
-        self.calendar.measure(sent.wire);
-        if let Some(current) = &mut self.current {
-            current.is_app_limited |= sent.app_limited;
-        }
-        if self.base.is_none() {
-            self.calendar.set(sent.now + PROBE_INTERVAL);
-            return;
-        }
-        self.departures += 1;
-        self.calendar.on_sent(sent.now, self.interval());
-    }
-
-    fn wakeup(&self) -> Option<Time> {
-        (self.is_unanswered && !self.silent_at.is_never()).then_some(self.silent_at)
-    }
-
-    fn no_feedback_deadline(&self) -> Option<Time> {
-        self.wakeup()
-    }
-
-    fn on_wakeup(&mut self, now: Time) {
-        let Some(length) = self.round() else {
-            return;
-        };
-        if !self.is_unanswered || now < self.silent_at {
-            return;
-        }
-        // What was sent in the meantime is not answered either; the next packet asks again.
-        self.sent.clear();
-        self.current = None;
-        self.is_unanswered = false;
-        self.silent_at = Time::MAX;
-        self.on_lost(length, None, 0.0);
-    }
-
     fn decision(&self) -> Decision {
+        let silence_over =
+            (self.is_unanswered && !self.silent_at.is_never()).then_some(self.silent_at);
         Decision {
             window: self.config.max_window,
             pacing: Pacing::At(self.calendar.next_at()),
-            ssthresh: None,
             phase: Phase::Steady,
+            wakeup: silence_over,
+            no_feedback_deadline: silence_over,
+            ..Decision::default()
         }
     }
 }
@@ -529,18 +436,6 @@ const PROBE_INTERVAL: Span = Span::from_secs(1);
 
 /// Rounds are no shorter: a report for each would cost more than it tells.
 const MIN_ROUND: Span = Span::from_millis(1);
-
-/// Periods are taken for no shorter where they divide.
-const SHORTEST: Span = Span::from_nanos(1);
-
-/// With a step that goes with the rate, at least one packet leaves in so many round trips.
-const MAX_ROUNDS: u64 = 64;
-
-/// With a step that goes with the rate, √n is multiplied by this.
-const INCREASE: f64 = 0.25;
-
-/// Damped, a loss that is due to an increase takes no more than this share off the rate.
-const MAX_DECREASE: f64 = 0.25;
 
 /// So many round trips without a report are taken for a loss.
 const SILENT_ROUNDS: u64 = 4;

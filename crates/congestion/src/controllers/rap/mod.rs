@@ -4,7 +4,7 @@ mod history;
 
 use comity_units::{Bytes, PacketNumber, Rate, Span, Time};
 
-use crate::{Ack, Controller, Decision, Loss, LossCause, Pacing, Phase, Sent, Timeout};
+use crate::{Ack, Controller, Decision, Event, Loss, LossCause, Needs, Pacing, Phase, Sent};
 use history::History;
 
 /// How a [`Rap`] is set up.
@@ -118,9 +118,7 @@ impl Rap {
             wire: config.mss,
             decision: Decision {
                 window: config.max_window,
-                pacing: Pacing::Unpaced,
-                ssthresh: None,
-                phase: Phase::SlowStart,
+                ..Decision::default()
             },
         };
         law.decide();
@@ -213,9 +211,7 @@ impl Rap {
         self.await_step(now);
         self.decide();
     }
-}
 
-impl Controller for Rap {
     fn on_ack(&mut self, ack: &Ack) {
         self.acked_at = ack.now;
         if let Some(rtt) = ack.rtt {
@@ -227,12 +223,8 @@ impl Controller for Rap {
         self.decide();
     }
 
-    fn on_packet_acked(&mut self, _now: Time, number: PacketNumber) {
+    fn on_packet_acked(&mut self, number: PacketNumber) {
         self.history.on_arrived(number);
-    }
-
-    fn needs_packet_numbers(&self) -> bool {
-        true
     }
 
     /// A mark; what is missing is found by this controller's own rules.
@@ -242,9 +234,6 @@ impl Controller for Rap {
             self.react(loss.now);
         }
     }
-
-    /// The transport's own timer; this controller's has expired long before.
-    fn on_timeout(&mut self, _timeout: &Timeout) {}
 
     fn on_sent(&mut self, sent: &Sent) {
         self.sent = self.sent.saturating_add(1);
@@ -259,11 +248,6 @@ impl Controller for Rap {
         }
     }
 
-    fn wakeup(&self) -> Option<Time> {
-        let times = [self.step_at, self.timeout_at()];
-        times.into_iter().flatten().min()
-    }
-
     fn on_wakeup(&mut self, now: Time) {
         if self.timeout_at().is_some_and(|at| at <= now) {
             self.react(now);
@@ -273,9 +257,33 @@ impl Controller for Rap {
             self.decide();
         }
     }
+}
+
+impl Controller for Rap {
+    fn on_event(&mut self, event: Event<'_>) {
+        match event {
+            Event::Sent(sent) => self.on_sent(sent),
+            Event::PacketAcked { number, .. } => self.on_packet_acked(number),
+            Event::Ack(ack) => self.on_ack(ack),
+            Event::Loss(loss) => self.on_loss(loss),
+            Event::Wakeup(now) => self.on_wakeup(now),
+            _ => {}
+        }
+    }
 
     fn decision(&self) -> Decision {
-        self.decision
+        let times = [self.step_at, self.timeout_at()];
+        Decision {
+            wakeup: times.into_iter().flatten().min(),
+            ..self.decision
+        }
+    }
+
+    fn needs(&self) -> Needs {
+        Needs {
+            packet_numbers: true,
+            ..Needs::default()
+        }
     }
 }
 

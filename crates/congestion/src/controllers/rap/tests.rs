@@ -39,22 +39,25 @@ fn send(law: &mut dyn Controller, now: Time) {
 }
 
 fn send_numbered(law: &mut dyn Controller, now: Time, number: u64) {
-    law.on_sent(&Sent {
+    law.on_event(Event::Sent(&Sent {
         now,
         payload: MSS,
         wire: MSS,
         number: PacketNumber::new(number),
         in_flight: MSS,
         app_limited: false,
-    });
+    }));
 }
 
 /// With nothing left in flight, that of the packet without a number of its own.
 fn acknowledge(law: &mut dyn Controller, now: Time, rtt: Span, in_flight: u64) {
     if in_flight == 0 {
-        law.on_packet_acked(now, PacketNumber::new(0));
+        law.on_event(Event::PacketAcked {
+            now,
+            number: PacketNumber::new(0),
+        });
     }
-    law.on_ack(&Ack {
+    law.on_event(Event::Ack(&Ack {
         now,
         acked: MSS,
         rtt: Some(rtt),
@@ -64,7 +67,7 @@ fn acknowledge(law: &mut dyn Controller, now: Time, rtt: Span, in_flight: u64) {
         marked: 0,
         packets: 1,
         sample: None,
-    });
+    }));
 }
 
 fn loss(now: Time, sent_at: Time) -> Loss {
@@ -81,10 +84,10 @@ fn loss(now: Time, sent_at: Time) -> Loss {
 
 /// A packet that left then was marked.
 fn mark(law: &mut dyn Controller, now: Time, sent_at: Time) {
-    law.on_loss(&Loss {
+    law.on_event(Event::Loss(&Loss {
         cause: LossCause::Mark,
         ..loss(now, sent_at)
-    });
+    }));
 }
 
 /// A flow after its first acknowledgement, at 100 ms.
@@ -92,7 +95,11 @@ fn begun(parameters: &Parameters) -> Box<dyn Controller> {
     let mut law = law(parameters);
     send(&mut *law, at(0));
     near(gap(&*law), 1_000.0);
-    assert_eq!(law.wakeup(), Some(at(2_000)), "the initial timeout");
+    assert_eq!(
+        law.decision().wakeup,
+        Some(at(2_000)),
+        "the initial timeout"
+    );
     acknowledge(&mut *law, at(100), RTT, 0);
     near(gap(&*law), 100.0);
     law
@@ -102,13 +109,13 @@ fn begun(parameters: &Parameters) -> Box<dyn Controller> {
 fn each_round_trip_brings_one_packet_more() {
     let mut law = begun(&Parameters::new());
     for packets in 2..=40 {
-        let due = law.wakeup().unwrap();
+        let due = law.decision().wakeup.unwrap();
         assert_eq!(due, at((packets - 1) * 100 + 100));
         for _ in 0..packets {
             send(&mut *law, due.saturating_sub(Span::from_millis(50)));
             acknowledge(&mut *law, due.saturating_sub(Span::from_millis(1)), RTT, 0);
         }
-        law.on_wakeup(due);
+        law.on_event(Event::Wakeup(due));
         near(gap(&*law), 100.0 / packets as f64);
     }
 }
@@ -118,17 +125,17 @@ fn a_rate_that_is_not_used_does_not_grow() {
     let mut law = begun(&Parameters::new().with("increase", Value::Number(9.0)));
     send(&mut *law, at(110));
     acknowledge(&mut *law, at(199), RTT, 0);
-    law.on_wakeup(at(200));
+    law.on_event(Event::Wakeup(at(200)));
     near(gap(&*law), 10.0);
     for (packets, expected) in [(4, 10.0), (5, 100.0 / 19.0)] {
-        let due = law.wakeup().unwrap();
+        let due = law.decision().wakeup.unwrap();
         for _ in 0..packets {
             send(&mut *law, due.saturating_sub(RTT / 2));
         }
         for _ in 0..packets {
             acknowledge(&mut *law, due.saturating_sub(RTT / 4), RTT, 0);
         }
-        law.on_wakeup(due);
+        law.on_event(Event::Wakeup(due));
         near(gap(&*law), expected);
     }
 }
@@ -144,7 +151,7 @@ fn a_cluster_of_marks_halves_the_rate_once() {
     mark(&mut *law, at(450), at(301));
     near(gap(&*law), 400.0);
     // The next step is a round trip after the reaction.
-    assert_eq!(law.wakeup(), Some(at(550)));
+    assert_eq!(law.decision().wakeup, Some(at(550)));
 }
 
 #[test]
@@ -153,31 +160,38 @@ fn the_timeout_by_hand() {
     for (number, millis) in [(1, 110), (2, 190)] {
         send_numbered(&mut *law, at(millis), number);
     }
-    law.on_packet_acked(at(250), PacketNumber::new(1));
+    law.on_event(Event::PacketAcked {
+        now: at(250),
+        number: PacketNumber::new(1),
+    });
     // δ = 1/2: SRTT = 100 + 20 = 120, Var = 1/2 · 40 = 20: 1.2 · 120 + 4 · 20 = 224 ms after 190.
     acknowledge(&mut *law, at(250), Span::from_millis(140), 1);
-    law.on_wakeup(at(250));
+    law.on_event(Event::Wakeup(at(250)));
     let before = gap(&*law);
     let timed_out = |law: &mut dyn Controller, expected: Time| {
         let before = gap(law);
-        while law.wakeup().unwrap() < expected {
-            law.on_wakeup(law.wakeup().unwrap());
+        while law.decision().wakeup.unwrap() < expected {
+            law.on_event(Event::Wakeup(law.decision().wakeup.unwrap()));
             near(gap(law), before);
         }
-        assert_eq!(law.wakeup(), Some(expected));
-        law.on_wakeup(expected);
+        assert_eq!(law.decision().wakeup, Some(expected));
+        law.on_event(Event::Wakeup(expected));
         near(gap(law), before * 2.0);
     };
     timed_out(&mut *law, at(414));
     // What is in flight is of the same cluster.
     mark(&mut *law, at(420), at(190));
     near(gap(&*law), before * 2.0);
-    law.on_wakeup(at(534));
-    assert_eq!(law.wakeup(), None, "nothing that counts is in flight");
+    law.on_event(Event::Wakeup(at(534)));
+    assert_eq!(
+        law.decision().wakeup,
+        None,
+        "nothing that counts is in flight"
+    );
     send(&mut *law, at(600));
     let due = at(600) + Span::from_millis(224);
-    law.on_wakeup(at(720));
-    assert_eq!(law.wakeup(), Some(due));
+    law.on_event(Event::Wakeup(at(720)));
+    assert_eq!(law.decision().wakeup, Some(due));
 }
 
 /// The transport gives packets up by rules of its own, sooner or later than these.
@@ -188,11 +202,11 @@ fn a_loss_waits_for_three_later_packets_or_the_timeout() {
         for number in 1..=4 {
             send_numbered(&mut *law, at(100 + 10 * number), number);
         }
-        law.on_loss(&Loss {
+        law.on_event(Event::Loss(&Loss {
             cause: LossCause::Delay,
             ..loss(at(150), at(110))
-        });
-        law.on_loss(&loss(at(150), at(110)));
+        }));
+        law.on_event(Event::Loss(&loss(at(150), at(110))));
         near(gap(&*law), 100.0);
         law
     };
@@ -204,30 +218,39 @@ fn a_loss_waits_for_three_later_packets_or_the_timeout() {
         (192, 4, 100.0),
         (193, 3, 200.0),
     ] {
-        law.on_packet_acked(at(now), PacketNumber::new(number));
+        law.on_event(Event::PacketAcked {
+            now: at(now),
+            number: PacketNumber::new(number),
+        });
         acknowledge(&mut *law, at(now), RTT, 0);
         near(gap(&*law), expected);
     }
     // The timeout is 1.2 · 100 ms after it left, whatever arrived behind it.
     let mut law = begun_with_hole();
     for number in [2, 3] {
-        law.on_packet_acked(at(195), PacketNumber::new(number));
+        law.on_event(Event::PacketAcked {
+            now: at(195),
+            number: PacketNumber::new(number),
+        });
         acknowledge(&mut *law, at(195), RTT, 0);
     }
-    law.on_wakeup(at(200));
+    law.on_event(Event::Wakeup(at(200)));
     let before = gap(&*law);
-    assert_eq!(law.wakeup(), Some(at(230)));
-    law.on_wakeup(at(230));
+    assert_eq!(law.decision().wakeup, Some(at(230)));
+    law.on_event(Event::Wakeup(at(230)));
     near(gap(&*law), before * 2.0);
     // Unless it comes after all.
     let mut law = begun_with_hole();
     for number in [2, 3, 1, 4] {
-        law.on_packet_acked(at(195), PacketNumber::new(number));
+        law.on_event(Event::PacketAcked {
+            now: at(195),
+            number: PacketNumber::new(number),
+        });
         acknowledge(&mut *law, at(195), RTT, 0);
     }
-    law.on_wakeup(at(200));
+    law.on_event(Event::Wakeup(at(200)));
     near(gap(&*law), 50.0);
-    assert_eq!(law.wakeup(), Some(at(300)), "nothing is missing");
+    assert_eq!(law.decision().wakeup, Some(at(300)), "nothing is missing");
 }
 
 /// A sample is shorter than the acknowledgement took by the delay that the receiver tells: 250 - 50
@@ -238,16 +261,19 @@ fn what_left_after_the_acknowledged_packet_keeps_its_timeout() {
     for (number, millis) in [(1, 110), (2, 190)] {
         send_numbered(&mut *law, at(millis), number);
     }
-    law.on_packet_acked(at(250), PacketNumber::new(1));
+    law.on_event(Event::PacketAcked {
+        now: at(250),
+        number: PacketNumber::new(1),
+    });
     // SRTT = 100 - 25 = 75, Var = 1/2 · 50 = 25: 1.2 · 75 + 4 · 25 = 190 ms after 190.
     acknowledge(&mut *law, at(250), Span::from_millis(50), 1);
-    let mut due = law.wakeup().unwrap();
+    let mut due = law.decision().wakeup.unwrap();
     while due < at(380) {
-        law.on_wakeup(due);
-        due = law.wakeup().expect("a packet is in flight");
+        law.on_event(Event::Wakeup(due));
+        due = law.decision().wakeup.expect("a packet is in flight");
     }
     let before = gap(&*law);
-    law.on_wakeup(at(380));
+    law.on_event(Event::Wakeup(at(380)));
     assert_eq!(due, at(380));
     near(gap(&*law), before * 2.0);
 }
@@ -263,9 +289,9 @@ fn fine_grain_follows_the_short_term_round_trip() {
 #[test]
 fn a_flow_that_is_idle_is_not_woken() {
     let mut law = begun(&Parameters::new());
-    law.on_wakeup(at(200));
-    assert_eq!(law.wakeup(), None);
+    law.on_event(Event::Wakeup(at(200)));
+    assert_eq!(law.decision().wakeup, None);
     near(gap(&*law), 100.0);
     send(&mut *law, at(5_000));
-    assert_eq!(law.wakeup(), Some(at(5_100)));
+    assert_eq!(law.decision().wakeup, Some(at(5_100)));
 }

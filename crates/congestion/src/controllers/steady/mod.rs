@@ -12,7 +12,7 @@ use comity_units::{Bytes, Rate, Span, Time};
 
 use crate::equation::{loss_event_rate, throughput};
 use crate::{
-    Ack, Controller, Decision, Loss, LossCause, LossIntervals, Pacing, Phase, Sent, Timeout,
+    Ack, Controller, Decision, Event, Loss, LossCause, LossIntervals, Pacing, Phase, Sent, Timeout,
 };
 use climb::Climb;
 use delivered::Delivered;
@@ -174,9 +174,7 @@ impl Steady {
             silences: 0,
             decision: Decision {
                 window: config.max_window,
-                pacing: Pacing::Unpaced,
-                ssthresh: None,
-                phase: Phase::SlowStart,
+                ..Decision::default()
             },
         };
         law.decide();
@@ -351,9 +349,7 @@ impl Steady {
         let patience = (self.round_trip() * 4).max(packets).max(MIN_PATIENCE);
         self.silent_at = (in_flight > Bytes::ZERO).then(|| now + patience);
     }
-}
 
-impl Controller for Steady {
     fn on_ack(&mut self, ack: &Ack) {
         self.acked = self.acked.saturating_add(ack.acked.get());
         // What left before this controller took over is acknowledged too.
@@ -465,10 +461,6 @@ impl Controller for Steady {
         }
     }
 
-    fn wakeup(&self) -> Option<Time> {
-        self.silent_at
-    }
-
     fn on_wakeup(&mut self, now: Time) {
         if self.silent_at.is_some_and(|at| at <= now) {
             self.silences = self.silences.saturating_add(1);
@@ -478,9 +470,26 @@ impl Controller for Steady {
             self.arm(now, self.config.mss);
         }
     }
+}
+
+impl Controller for Steady {
+    fn on_event(&mut self, event: Event<'_>) {
+        match event {
+            Event::Sent(sent) => self.on_sent(sent),
+            Event::Ack(ack) => self.on_ack(ack),
+            Event::Loss(loss) => self.on_loss(loss),
+            Event::Timeout(timeout) => self.on_timeout(timeout),
+            Event::SpuriousLoss { now } => self.on_spurious_loss(now),
+            Event::Wakeup(now) => self.on_wakeup(now),
+            _ => {}
+        }
+    }
 
     fn decision(&self) -> Decision {
-        self.decision
+        Decision {
+            wakeup: self.silent_at,
+            ..self.decision
+        }
     }
 }
 

@@ -353,26 +353,30 @@ fn a_mark_is_not_taken_back() {
 fn silence_halves_the_share_and_a_persistent_congestion_restarts() {
     let (mut law, now) = congested(400);
     let before = share(&law);
-    let silent_at = law.wakeup().unwrap();
+    let silent_at = law.decision().wakeup.unwrap();
     let patience = silent_at.saturating_since(now);
     assert!((FULL * 3..FULL * 4).contains(&patience), "{patience:?}");
     law.on_wakeup(silent_at);
     assert!((share(&law) / before - 0.5).abs() < 0.01);
-    assert!(law.wakeup().unwrap() > silent_at);
+    assert!(law.decision().wakeup.unwrap() > silent_at);
     // Four round trips are 520 ms at the most: five halvings in three seconds, and no overdraft.
-    while let Some(at) = law.wakeup().filter(|at| *at <= now + Span::from_secs(3)) {
+    while let Some(at) = law
+        .decision()
+        .wakeup
+        .filter(|at| *at <= now + Span::from_secs(3))
+    {
         law.on_wakeup(at);
     }
     assert!(share(&law) < before / 31.0, "{} of {before}", share(&law));
     assert_eq!(bucket(&law).2, law.config.initial_window);
     for _ in 0..20 {
-        let at = law.wakeup().unwrap();
+        let at = law.decision().wakeup.unwrap();
         law.on_wakeup(at);
     }
     assert_eq!(share(&law), 0.008, "never below a segment in a second");
     // An answer: two segments in a round trip, and up from there.
     let least = Rate::of(MSS, FULL).as_mbps_f64();
-    let answered = law.wakeup().unwrap();
+    let answered = law.decision().wakeup.unwrap();
     law.on_ack(&ack(answered, FULL));
     assert!(
         share(&law) > 1.9 * least && share(&law) < 4.2 * least,
@@ -401,7 +405,7 @@ fn nothing_in_flight_is_no_silence() {
         in_flight: Bytes::ZERO,
         ..ack(Time::from_secs(1), BASE)
     });
-    assert_eq!(law.wakeup(), None);
+    assert_eq!(law.decision().wakeup, None);
 }
 
 /// Losses of the first second say little of the path: TCP, which halves and climbs, has its rate

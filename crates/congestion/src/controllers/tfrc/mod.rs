@@ -6,7 +6,7 @@ mod received;
 use comity_units::{Bytes, Rate, Span, Time};
 
 use crate::equation::throughput_with_timeout;
-use crate::{Ack, Controller, Decision, Feedback, Loss, Pacing, Phase, Report, Sent, Tag, Timeout};
+use crate::{Ack, Controller, Decision, Event, Feedback, Pacing, Phase, Report, Sent, Tag};
 pub use meter::TfrcMeter;
 use received::ReceivedRates;
 
@@ -172,9 +172,7 @@ impl Tfrc {
             overhead: 0.0,
             decision: Decision {
                 window: config.max_window,
-                pacing: Pacing::Unpaced,
-                ssthresh: None,
-                phase: Phase::SlowStart,
+                ..Decision::default()
             },
         };
         law.decide();
@@ -353,9 +351,7 @@ impl Tfrc {
         self.received.replace(now, limit / 2.0);
         self.rate = self.by_equation.min(limit).max(self.least());
     }
-}
 
-impl Controller for Tfrc {
     fn on_ack(&mut self, ack: &Ack) {
         self.was_used |= !ack.app_limited;
         if self.rtt.is_none()
@@ -366,12 +362,6 @@ impl Controller for Tfrc {
             self.arm(ack.now, self.patience());
         }
     }
-
-    /// The receiver tells of losses, and the transport's own findings change nothing.
-    fn on_loss(&mut self, _loss: &Loss) {}
-
-    /// The timer of silence has its own view of this.
-    fn on_timeout(&mut self, _timeout: &Timeout) {}
 
     fn on_sent(&mut self, sent: &Sent) {
         // The receiver reports packets with numbers. One without, a sign of life or a probe, is no
@@ -405,10 +395,6 @@ impl Controller for Tfrc {
         }
     }
 
-    fn wakeup(&self) -> Option<Time> {
-        self.silent_at
-    }
-
     fn on_wakeup(&mut self, now: Time) {
         if self.silent_at.is_none_or(|at| now < at) {
             return;
@@ -423,23 +409,38 @@ impl Controller for Tfrc {
             self.arm(now, self.patience());
         }
     }
+}
 
-    fn upcoming_tag(&self, _now: Time) -> Tag {
+impl Controller for Tfrc {
+    fn on_event(&mut self, event: Event<'_>) {
+        match event {
+            Event::Sent(sent) => self.on_sent(sent),
+            Event::Ack(ack) => self.on_ack(ack),
+            Event::Feedback(feedback) => self.on_feedback(feedback),
+            Event::Wakeup(now) => self.on_wakeup(now),
+            _ => {}
+        }
+    }
+
+    fn upcoming_tag(&self) -> Tag {
         Tag::Numbered {
             number: self.number,
             rtt: self.rtt.unwrap_or(Span::ZERO),
         }
     }
 
-    fn tag(&mut self, now: Time) -> Tag {
-        let tag = self.upcoming_tag(now);
+    fn tag(&mut self, _now: Time) -> Tag {
+        let tag = self.upcoming_tag();
         self.number = self.number.wrapping_add(1);
         self.is_numbered = true;
         tag
     }
 
     fn decision(&self) -> Decision {
-        self.decision
+        Decision {
+            wakeup: self.silent_at,
+            ..self.decision
+        }
     }
 }
 

@@ -33,18 +33,18 @@ fn rate(law: &dyn Controller) -> f64 {
 
 fn send(law: &mut dyn Controller, now: Time) {
     law.tag(now);
-    law.on_sent(&Sent {
+    law.on_event(Event::Sent(&Sent {
         now,
         payload: MSS,
         wire: MSS,
         number: PacketNumber::new(0),
         in_flight: MSS,
         app_limited: false,
-    });
+    }));
 }
 
 fn acknowledge(law: &mut dyn Controller, now: Time, rtt: Span, app_limited: bool) {
-    law.on_ack(&Ack {
+    law.on_event(Event::Ack(&Ack {
         now,
         acked: MSS,
         rtt: Some(rtt),
@@ -54,21 +54,21 @@ fn acknowledge(law: &mut dyn Controller, now: Time, rtt: Span, app_limited: bool
         marked: 0,
         packets: 1,
         sample: None,
-    });
+    }));
 }
 
 /// A report after `rtt`, of `p` and so many bytes per second, for packets that were held back by
 /// the controller or not.
 fn report(law: &mut dyn Controller, now: Time, rtt: Span, p: f64, received: u64, limited: bool) {
     acknowledge(law, now, rtt, !limited);
-    law.on_feedback(&Feedback {
+    law.on_event(Event::Feedback(&Feedback {
         now,
         report: &Report::LossEvents {
             rate: p,
             received: Rate::from_bps(received * 8),
         },
         rtt: Some(rtt),
-    });
+    }));
 }
 
 fn near(found: f64, expected: f64) {
@@ -90,13 +90,13 @@ fn begun(parameters: &Parameters) -> Box<dyn Controller> {
 fn slow_start_by_hand() {
     let mut law = usual();
     near(rate(&*law), 1_000.0);
-    assert_eq!(law.wakeup(), None, "nothing has been sent");
+    assert_eq!(law.decision().wakeup, None, "nothing has been sent");
     send(&mut *law, at(0));
-    assert_eq!(law.wakeup(), Some(at(2_000)));
+    assert_eq!(law.decision().wakeup, Some(at(2_000)));
     // W_init = min(4000, max(2000, 4380)) = 4000 bytes in 100 ms.
     report(&mut *law, at(100), RTT, 0.0, 0, true);
     near(rate(&*law), 40_000.0);
-    assert_eq!(law.wakeup(), Some(at(500)));
+    assert_eq!(law.decision().wakeup, Some(at(500)));
     // Half a round trip later there is no reason to double.
     report(&mut *law, at(150), RTT, 0.0, 20_000, true);
     near(rate(&*law), 40_000.0);
@@ -173,12 +173,12 @@ fn an_interval_with_little_to_send_does_not_pull_the_rate_down() {
 fn silence_before_any_report_halves_the_rate() {
     let mut law = usual();
     send(&mut *law, at(0));
-    law.on_wakeup(at(1_999));
+    law.on_event(Event::Wakeup(at(1_999)));
     near(rate(&*law), 1_000.0);
-    law.on_wakeup(at(2_000));
+    law.on_event(Event::Wakeup(at(2_000)));
     near(rate(&*law), 500.0);
     // Two packets at that rate take 4 s.
-    assert_eq!(law.wakeup(), Some(at(6_000)));
+    assert_eq!(law.decision().wakeup, Some(at(6_000)));
 }
 
 #[test]
@@ -189,8 +189,8 @@ fn silence_halves_what_ruled() {
         report(&mut *law, at(step * 100), RTT, 0.01, 100_000, true);
     }
     send(&mut *law, at(550));
-    assert_eq!(law.wakeup(), Some(at(900)));
-    law.on_wakeup(at(900));
+    assert_eq!(law.decision().wakeup, Some(at(900)));
+    law.on_event(Event::Wakeup(at(900)));
     near(rate(&*law), 56_166.0);
     // Twice what arrived ruled: 30,000 is half of 60,000.
     let mut law = begun(&Parameters::new());
@@ -199,12 +199,12 @@ fn silence_halves_what_ruled() {
     }
     near(rate(&*law), 60_000.0);
     send(&mut *law, at(750));
-    law.on_wakeup(at(1_100));
+    law.on_event(Event::Wakeup(at(1_100)));
     near(rate(&*law), 30_000.0);
     // Slow start: half.
     let mut law = begun(&Parameters::new());
     send(&mut *law, at(150));
-    law.on_wakeup(at(500));
+    law.on_event(Event::Wakeup(at(500)));
     near(rate(&*law), 20_000.0);
 }
 
@@ -218,15 +218,15 @@ fn an_idle_flow_falls_to_the_initial_rate_and_no_further() {
     // 100,000, 50,000: then what arrived, 25,000, is below the recover rate of 40,000.
     let mut now = at(700);
     let mut rates = alloc::vec::Vec::new();
-    while let Some(due) = law.wakeup() {
+    while let Some(due) = law.decision().wakeup {
         now = due;
-        law.on_wakeup(now);
+        law.on_event(Event::Wakeup(now));
         rates.push(rate(&*law));
     }
     assert_eq!(rates, [100_000.0, 50_000.0, 50_000.0]);
     // The next packet starts the clock again.
     send(&mut *law, now + RTT);
-    assert_eq!(law.wakeup(), Some(now + RTT * 5));
+    assert_eq!(law.decision().wakeup, Some(now + RTT * 5));
 }
 
 /// What leaves without a number is reported by nobody: a flow that says no more than that it is
@@ -246,23 +246,23 @@ fn signs_of_life_neither_end_an_idle_time_nor_count_as_packets() {
         for second in 1..3_600 {
             let now = at(second * 1_000);
             for law in [&mut quiet, &mut alive] {
-                while let Some(due) = law.wakeup().filter(|due| *due <= now) {
-                    law.on_wakeup(due);
+                while let Some(due) = law.decision().wakeup.filter(|due| *due <= now) {
+                    law.on_event(Event::Wakeup(due));
                 }
             }
-            alive.on_sent(&Sent {
+            alive.on_event(Event::Sent(&Sent {
                 now,
                 payload: Bytes::new(5),
                 wire: Bytes::new(62),
                 number: PacketNumber::new(second),
                 in_flight: Bytes::new(5),
                 app_limited: true,
-            });
+            }));
         }
         // Halved until below twice the recover rate of 40,000, or until what arrived is below it.
         near(rate(&*quiet), 50_000.0);
         near(rate(&*alive), 50_000.0);
-        assert_eq!(alive.wakeup(), None);
+        assert_eq!(alive.decision().wakeup, None);
     }
 }
 
@@ -307,14 +307,14 @@ fn what_arrives_limits_to_no_less_than_a_packet_in_a_round_trip_if_told_so() {
 fn headers_take_their_share_of_the_wire() {
     let mut law = begun(&Parameters::new());
     law.tag(at(110));
-    law.on_sent(&Sent {
+    law.on_event(Event::Sent(&Sent {
         now: at(110),
         payload: MSS,
         wire: MSS + Bytes::new(57),
         number: PacketNumber::new(1),
         in_flight: MSS,
         app_limited: false,
-    });
+    }));
     near(rate(&*law), 40_000.0 * 1.057);
 }
 
@@ -332,7 +332,7 @@ fn small_packets_get_the_rate_of_large_ones_less_headers() {
     };
     for number in 0..200 {
         law.tag(at(number));
-        law.on_sent(&packet(at(number)));
+        law.on_event(Event::Sent(&packet(at(number))));
     }
     report(&mut *law, at(300), RTT, 0.0, 0, true);
     for step in 4..8 {

@@ -11,7 +11,7 @@ use crate::{Controller, Pacing};
 pub(super) const ROW: Row = Row {
     name: "fixed",
     summary: "One window and one pacing, whatever happens: for tests and for flows that do not react. With a gap and \
-              reliability = none it is the packet-spacing agent without feedback; by default losses are sent again.",
+              reliability = none it is the packet-spacing agent without feedback; by default losses are retransmitted.",
     source: "none",
     parameters: PARAMETERS,
     meter: None,

@@ -7,9 +7,9 @@ mod iftp;
 mod libra;
 mod psp;
 mod rap;
-mod real;
 mod reno;
 mod steady;
+mod tcp_real;
 mod tfrc;
 mod vegas;
 
@@ -29,7 +29,7 @@ pub const TABLE: &[Row] = &[
     bbr::ROW,
     bbr::ROW3,
     libra::ROW,
-    real::ROW,
+    tcp_real::ROW,
     iftp::ROW,
     psp::ROW,
     rap::ROW,

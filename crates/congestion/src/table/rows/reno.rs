@@ -2,12 +2,10 @@
 
 use alloc::boxed::Box;
 
-use comity_units::Bytes;
-
 use super::super::{Domain, Parameter, ParameterError, Parameters, Row, Setup, Value};
 use super::{DECREASE_BASES, DECREASE_BASIS, choice, flag};
 use crate::Controller;
-use crate::controllers::{Increase, Limited, Reno, RenoConfig, Rounding};
+use crate::controllers::{Increase, Reno, RenoConfig, Rounding};
 
 pub(super) const ROW: Row = Row {
     name: "reno",
@@ -67,10 +65,11 @@ fn build(setup: &Setup, parameters: &Parameters) -> Result<Box<dyn Controller>, 
     let per_byte = Increase::PerByte {
         limit: parameters.number(&LIMIT)? as u8,
     };
-    let law = Reno::new(RenoConfig {
+    let controller = Reno::new(RenoConfig {
         mss: setup.mss,
         initial_window: setup.initial_window,
         initial_ssthresh: setup.initial_ssthresh,
+        max_window: setup.max_window,
         increase: parameters.choice(
             &INCREASE,
             &[
@@ -91,9 +90,5 @@ fn build(setup: &Setup, parameters: &Parameters) -> Result<Box<dyn Controller>, 
         grow_when_limited: parameters.flag(&GROW_WHEN_LIMITED)?,
         undo: parameters.flag(&UNDO)?,
     });
-    Ok(if setup.max_window == Bytes::MAX {
-        Box::new(law)
-    } else {
-        Box::new(Limited::new(law, setup.max_window))
-    })
+    Ok(Box::new(controller))
 }

@@ -13,7 +13,8 @@ use crate::engine::tokens::{Bucket, TokenSource};
 use crate::frames::{Encoder, LARGEST_FRAME};
 use crate::network::{CbrSpacing, DatagramSpec, FlowError, FlowSpec, Reader, TcpSpec, Workload};
 
-/// What a TCP source has to send, over its first link and with so much delay on the way back.
+/// What a TCP source has to send, over its first link and with so much delay in the reverse
+/// direction.
 pub(in crate::engine) fn tcp_workload(
     spec: &FlowSpec,
     tcp: &TcpSpec,

@@ -13,7 +13,7 @@ use super::super::problem::{ProblemKind, Unfit};
 use super::super::schema::{At, Context};
 use super::super::tables::ScenarioTable;
 use super::super::tables::flow::{
-    CbrTable, DelayedAckTable, FlowTable, HeadersTable, ReaderTable, RecoveryName, RttTable,
+    CbrTable, DelayedAckTable, FlowTable, HeadersTable, ReaderTable, RecoveryName, RtoTable,
     TcpTable, TransportTable, WorkloadTable,
 };
 use super::graph::{Graph, Taken};
@@ -139,7 +139,7 @@ fn report_faults(
             FlowError::PlaybackOfSections | FlowError::ReadInterval => "reader",
             FlowError::Controller(_) | FlowError::NotForTcp => "controller",
             FlowError::NoPayload | FlowError::DatagramSize => "packet",
-            FlowError::WindowBelowSegment => "window",
+            FlowError::WindowBelowSegment => "rwnd",
             FlowError::BufferBelowSection => "buffer",
             FlowError::SectionSize => "section",
             FlowError::ReportInterval => "timeline",
@@ -439,8 +439,8 @@ impl Packets {
                 .unwrap_or(USUAL_PACKET)
                 .saturating_sub(Bytes::new(weight.into())),
         };
-        let receive_buffer = match (table.window, rest.window) {
-            (Some(window), _) => size(window, payload),
+        let receive_buffer = match (table.rwnd, rest.rwnd) {
+            (Some(rwnd), _) => size(rwnd, payload),
             (None, Some(packets)) => payload * packets.into(),
             (None, None) => rest.config.receive_buffer,
         };
@@ -459,7 +459,7 @@ fn tcp_spec(table: &TcpTable, cx: &mut Context<'_>) -> Option<TcpSpec> {
     let base = rest.config;
     let packets = Packets::of(table, cx);
     let recovery = recovery(table, &rest, cx);
-    let rtt = rtt(table.rtt.as_ref(), &base, cx);
+    let rtt = rtt(table.rto.as_ref(), &base, cx);
     let by_sack = matches!(
         recovery.kind,
         RecoveryKind::Sack { .. } | RecoveryKind::Rack { .. }
@@ -475,7 +475,7 @@ fn tcp_spec(table: &TcpTable, cx: &mut Context<'_>) -> Option<TcpSpec> {
     let packets = packets?;
     let window_scaling = table.window_scaling.unwrap_or(base.window_scaling);
     if !window_scaling && packets.receive_buffer > Bytes::new(UNSCALED_WINDOW) {
-        cx.report_at(written, "window", unfit(Unfit::WindowNeedsScaling));
+        cx.report_at(written, "rwnd", unfit(Unfit::WindowNeedsScaling));
     }
     let config = tcp::Config {
         mss: packets.mss,
@@ -562,7 +562,7 @@ fn blamed(error: &comity_congestion::table::ParameterError, written: &At) -> &'s
             "mss" => "packet",
             "initial_window" => "initial_window",
             "initial_ssthresh" => "ssthresh",
-            "max_window" => "window",
+            "max_window" => "rwnd",
             _ => "parameters",
         },
         _ => "parameters",
@@ -668,7 +668,7 @@ fn delayed_ack(table: &TcpTable, base: &tcp::Config) -> Option<tcp::DelayedAck> 
 }
 
 fn rtt(
-    table: Option<&RttTable>,
+    table: Option<&RtoTable>,
     base: &tcp::Config,
     cx: &mut Context<'_>,
 ) -> comity_congestion::RttConfig {

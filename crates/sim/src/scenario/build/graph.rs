@@ -75,7 +75,7 @@ impl Graph {
         Ok(())
     }
 
-    /// Adds a link and the way back, which is called the same with `.reverse` behind it.
+    /// Adds a link and the reverse direction, which is called the same with `.reverse` behind it.
     pub(super) fn add_duplex(
         &mut self,
         name: &str,

@@ -19,34 +19,34 @@ pub(in crate::scenario) fn duplex(
     library: &Library,
     cx: &mut Context<'_>,
 ) -> Option<(LinkConfig, LinkConfig)> {
-    let forth = one_way(&table.forth, None, library, cx);
-    let back = match &table.reverse {
-        None => forth.as_ref().map(inherited),
-        Some(reverse) => one_way(reverse, forth.as_ref(), library, cx),
+    let forward = one_way(&table.forward, None, library, cx);
+    let reverse = match &table.reverse {
+        None => forward.as_ref().map(inherited),
+        Some(reverse) => one_way(reverse, forward.as_ref(), library, cx),
     };
-    Some((forth?, back?))
+    Some((forward?, reverse?))
 }
 
-/// What the way back takes over from the way forth.
-fn inherited(forth: &LinkConfig) -> LinkConfig {
+/// What the reverse direction takes over from the forward direction.
+fn inherited(forward: &LinkConfig) -> LinkConfig {
     LinkConfig {
         losses: Vec::new(),
         jitter: Jitter::None,
         duplication: 0.0,
-        ..forth.clone()
+        ..forward.clone()
     }
 }
 
-/// One way of a link; what it does not say is as in `forth`.
+/// One way of a link; what it does not say is as in `forward`.
 fn one_way(
     table: &LinkTable,
-    forth: Option<&LinkConfig>,
+    forward: Option<&LinkConfig>,
     library: &Library,
     cx: &mut Context<'_>,
 ) -> Option<LinkConfig> {
     let written = &table.written;
     let unfit = |reason| ProblemKind::Unfit { reason };
-    let rate = match (&table.rate, &table.trace, forth) {
+    let rate = match (&table.rate, &table.trace, forward) {
         (Some(_), Some(_), _) => {
             cx.report_at(written, "trace", ProblemKind::Excludes { other: "rate" });
             None
@@ -66,13 +66,13 @@ fn one_way(
                 None
             }
         },
-        (None, None, Some(forth)) => Some(forth.rate.clone()),
+        (None, None, Some(forward)) => Some(forward.rate.clone()),
         (None, None, None) => {
             cx.report_at(written, "rate", unfit(Unfit::NoRate));
             None
         }
     };
-    let delay = match (&table.delay, forth) {
+    let delay = match (&table.delay, forward) {
         (Some(DelayValue::Constant(delay)), _) => Some(DelayProfile::Constant(*delay)),
         (Some(DelayValue::Steps(steps)), _) => Some(DelayProfile::Steps(
             steps
@@ -80,21 +80,21 @@ fn one_way(
                 .map(|step| (Time::ZERO + step.at, step.delay))
                 .collect(),
         )),
-        (None, Some(forth)) => Some(forth.delay.clone()),
+        (None, Some(forward)) => Some(forward.delay.clone()),
         (None, None) => {
             cx.report_at(written, "delay", unfit(Unfit::NoDelay));
             None
         }
     };
-    let queue = match (&table.queue, forth) {
+    let queue = match (&table.queue, forward) {
         (Some(table), _) => queue(table),
-        (None, Some(forth)) => forth.queue.clone(),
+        (None, Some(forward)) => forward.queue.clone(),
         (None, None) => Queue::DropTail(Limit::Unlimited),
     };
     let config = LinkConfig {
         rate: rate?,
         delay: delay?,
-        mtu: table.mtu.or(forth.and_then(|forth| forth.mtu)),
+        mtu: table.mtu.or(forward.and_then(|forward| forward.mtu)),
         queue,
         losses: table.losses.iter().flatten().map(loss).collect(),
         jitter: table

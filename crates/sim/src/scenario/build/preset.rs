@@ -13,7 +13,7 @@ pub(super) struct PresetRest {
     pub(super) config: tcp::Config,
     pub(super) headers: Headers,
     pub(super) is_ns2: bool,
-    pub(super) window: Option<u32>,
+    pub(super) rwnd: Option<u32>,
     pub(super) initial_window: u32,
     pub(super) ssthresh: Option<Bytes>,
     pub(super) controller: &'static str,
@@ -72,7 +72,7 @@ impl Preset {
                 config: tcp::Config::MODERN,
                 headers: Headers::Real,
                 is_ns2: false,
-                window: None,
+                rwnd: None,
                 initial_window: 10,
                 ssthresh: Some(Bytes::MAX),
                 controller: "cubic",
@@ -89,7 +89,7 @@ impl Preset {
                 config: tcp::Config::NS2_2_35,
                 headers: NS2_HEADERS,
                 is_ns2: true,
-                window: Some(20),
+                rwnd: Some(20),
                 initial_window: 2,
                 ssthresh: None,
                 controller: "reno",
@@ -115,7 +115,7 @@ impl Preset {
         }
     }
 
-    /// What it sets, by the keys of a flow; those of `rtt` with that before them.
+    /// What it sets, by the keys of a flow; those of `rto` with that before them.
     pub(in crate::scenario) fn settings(self) -> Vec<(&'static str, String)> {
         let rest = self.rest();
         let config = rest.config;
@@ -142,9 +142,8 @@ impl Preset {
                 },
             ),
             (
-                "window",
-                rest.window
-                    .map_or(config.receive_buffer.to_string(), packets),
+                "rwnd",
+                rest.rwnd.map_or(config.receive_buffer.to_string(), packets),
             ),
             ("initial_window", packets(rest.initial_window)),
             (
@@ -211,19 +210,19 @@ impl Preset {
             ("time_wait", config.time_wait.to_string()),
         ];
         settings.extend([
-            ("rtt.tick", rtt.tick.to_string()),
-            ("rtt.phase", rtt.phase.to_string()),
-            ("rtt.granularity", rtt.granularity.to_string()),
-            ("rtt.initial_timeout", rtt.initial_timeout.to_string()),
-            ("rtt.min_timeout", rtt.min_timeout.to_string()),
-            ("rtt.max_timeout", rtt.max_timeout.to_string()),
-            ("rtt.max_doublings", rtt.max_doublings.to_string()),
+            ("rto.tick", rtt.tick.to_string()),
+            ("rto.phase", rtt.phase.to_string()),
+            ("rto.granularity", rtt.granularity.to_string()),
+            ("rto.initial_timeout", rtt.initial_timeout.to_string()),
+            ("rto.min_timeout", rtt.min_timeout.to_string()),
+            ("rto.max_timeout", rtt.max_timeout.to_string()),
+            ("rto.max_doublings", rtt.max_doublings.to_string()),
             (
-                "rtt.floor_before_backoff",
+                "rto.floor_before_backoff",
                 rtt.floor_before_backoff.to_string(),
             ),
             (
-                "rtt.forget_after_backoff",
+                "rto.forget_after_backoff",
                 rtt.forget_after_backoff.to_string(),
             ),
         ]);

@@ -174,7 +174,7 @@ pub(super) const FUNCTIONS: &[FunctionRow] = &[
         1,
         Stage::Measure,
         "stddev(list)",
-        "The standard stddev, over n.",
+        "The standard deviation, over n.",
     ),
     row(
         "friendliness",
@@ -270,7 +270,7 @@ pub(super) const FUNCTIONS: &[FunctionRow] = &[
         1,
         Stage::Measure,
         "variation(list)",
-        "The coefficient of variation: standard stddev over mean.",
+        "The coefficient of variation: standard deviation over mean.",
     ),
     row(
         "worst",

@@ -5,7 +5,7 @@ use super::expression::{Claimed, Expression, Relation, Statement};
 use super::fault::{Fault, Faulty};
 use super::grid::{Aligned, Grid, Names, Samples, align, evaluate, look};
 use super::interval::{Interval, Weights, intervals};
-use super::play::Measured;
+use super::run::Measured;
 use super::{Book, Check, Claim, Expected, Form};
 
 /// What came out for one claim.

@@ -20,7 +20,8 @@ use super::tables::{
     CheckTable, ClaimTable, ClaimsFile, Numbers, OnlyTable, PaperTable, PaperValue, QuickTable,
 };
 use super::{
-    Book, Check, Claim, Expected, Form, LoadError, Measure, Play, Pooled, judge, measure, parser,
+    Book, Check, Claim, Expected, Form, LoadError, Measure, Pooled, Selection, judge, measure,
+    parser,
 };
 use crate::results::AxisValue;
 
@@ -119,7 +120,7 @@ impl Book {
 }
 
 /// The keys of a run, whether the claim has one or several.
-struct PlayKeys<'t> {
+struct RunKeys<'t> {
     name: &'t str,
     scenario: &'t (String, Place),
     set: Option<&'t Vec<String>>,
@@ -184,7 +185,7 @@ impl Reader<'_, '_> {
                 .push(Problem::new(Some(*place), &path, kind));
         }
         self.alternatives(table);
-        let plays = self.plays(table);
+        let selections = self.selections(table);
         let mut claim = Claim {
             system: system.into(),
             id: id.clone(),
@@ -200,7 +201,7 @@ impl Reader<'_, '_> {
                 .flatten()
                 .map(|test| (test.file.clone(), test.name.clone()))
                 .collect(),
-            plays,
+            selections,
             measures: Vec::new(),
             values: Vec::new(),
             papers: Vec::new(),
@@ -239,25 +240,25 @@ impl Reader<'_, '_> {
         if table.check.is_some() && table.missing.is_some() {
             self.problem(at, "missing", excludes("check"));
         }
-        if table.play.is_some() {
+        if table.run.is_some() {
             for key in ["scenario", "set", "only", "quick"] {
                 if at.has(key) {
-                    self.problem(at, key, excludes("play"));
+                    self.problem(at, key, excludes("run"));
                 }
             }
         }
         if table.check.is_some() && table.measure.is_none() {
             self.problem(at, "check", needs("measure"));
         }
-        if table.measure.is_some() && table.play.is_none() && table.scenario.is_none() {
+        if table.measure.is_some() && table.run.is_none() && table.scenario.is_none() {
             self.problem(at, "measure", needs("scenario"));
         }
     }
 
-    fn plays(&mut self, table: &ClaimTable) -> Vec<Play> {
-        let mut keys: Vec<(&At, PlayKeys<'_>)> = Vec::new();
+    fn selections(&mut self, table: &ClaimTable) -> Vec<Selection> {
+        let mut keys: Vec<(&At, RunKeys<'_>)> = Vec::new();
         if let Some(scenario) = &table.scenario {
-            let one = PlayKeys {
+            let one = RunKeys {
                 name: "",
                 scenario,
                 set: table.set.as_ref(),
@@ -266,34 +267,34 @@ impl Reader<'_, '_> {
             };
             keys.push((&table.written, one));
         }
-        for play in table.play.iter().flatten() {
-            let (name, place) = &play.name;
+        for selection in table.run.iter().flatten() {
+            let (name, place) = &selection.name;
             if keys.iter().any(|(_, other)| other.name == name) {
                 let kind = ProblemKind::Duplicate {
-                    what: "play",
+                    what: "run",
                     name: name.clone(),
                     first: None,
                 };
-                let path = play.written.path_of("name");
+                let path = selection.written.path_of("name");
                 self.cx
                     .problems
                     .push(Problem::new(Some(*place), &path, kind));
             }
-            let one = PlayKeys {
+            let one = RunKeys {
                 name,
-                scenario: &play.scenario,
-                set: play.set.as_ref(),
-                only: play.only.as_ref(),
-                quick: play.quick.as_ref(),
+                scenario: &selection.scenario,
+                set: selection.set.as_ref(),
+                only: selection.only.as_ref(),
+                quick: selection.quick.as_ref(),
             };
-            keys.push((&play.written, one));
+            keys.push((&selection.written, one));
         }
         keys.iter()
-            .filter_map(|(at, keys)| self.play(at, keys))
+            .filter_map(|(at, keys)| self.selection(at, keys))
             .collect()
     }
 
-    fn play(&mut self, at: &At, keys: &PlayKeys<'_>) -> Option<Play> {
+    fn selection(&mut self, at: &At, keys: &RunKeys<'_>) -> Option<Selection> {
         let quick = keys.quick.filter(|_| self.form == Form::Quick);
         let set: Vec<String> = keys
             .set
@@ -325,7 +326,7 @@ impl Reader<'_, '_> {
         for table in only.flatten() {
             self.only(table, &axes, &mut runs)?;
         }
-        Some(Play {
+        Some(Selection {
             name: keys.name.into(),
             scenario,
             runs: runs.iter().map(|run| run.number).collect(),
@@ -463,14 +464,21 @@ impl Reader<'_, '_> {
     fn measures(&mut self, table: &ClaimTable, claim: &mut Claim) {
         for written in table.measure.iter().flatten() {
             let at = &written.written;
-            let play = match &written.play {
+            let selection = match &written.run {
                 None => 0,
-                Some((name, _)) => match claim.plays.iter().position(|play| play.name == *name) {
-                    Some(play) => play,
+                Some((name, _)) => match claim
+                    .selections
+                    .iter()
+                    .position(|selection| selection.name == *name)
+                {
+                    Some(selection) => selection,
                     None => {
-                        let names = claim.plays.iter().map(|play| play.name.as_str());
-                        let fault = unknown("play", name, names);
-                        self.fault(at, "play", fault);
+                        let names = claim
+                            .selections
+                            .iter()
+                            .map(|selection| selection.name.as_str());
+                        let fault = unknown("run", name, names);
+                        self.fault(at, "run", fault);
                         continue;
                     }
                 },
@@ -483,13 +491,14 @@ impl Reader<'_, '_> {
                 self.taken(at, &written.name);
                 continue;
             }
-            let Some(outline) = self.outline(&written.name.0, claim.plays.get(play)) else {
+            let Some(outline) = self.outline(&written.name.0, claim.selections.get(selection))
+            else {
                 continue;
             };
             let pooled = claim
-                .plays
-                .get(play)
-                .and_then(|play| self.book.scenarios.get(play.scenario));
+                .selections
+                .get(selection)
+                .and_then(|selection| self.book.scenarios.get(selection.scenario));
             let Some(pooled) = pooled else { continue };
             let read = parser::expression(&written.is.0).and_then(|expression| {
                 measure::check(&expression, &pooled.there).map(|()| expression)
@@ -497,7 +506,7 @@ impl Reader<'_, '_> {
             match read {
                 Ok(expression) => claim.measures.push(Measure {
                     expression,
-                    play,
+                    selection,
                     outline,
                 }),
                 Err(faulty) => self.faulty(at, "is", &written.is, faulty),
@@ -518,15 +527,15 @@ impl Reader<'_, '_> {
     }
 
     /// The points of a measure, with a value for every seed that stands for the one to come.
-    fn outline(&mut self, name: &str, play: Option<&Play>) -> Option<Samples> {
-        let play = play?;
-        let scenario = &self.book.scenarios.get(play.scenario)?.scenario;
+    fn outline(&mut self, name: &str, selection: Option<&Selection>) -> Option<Samples> {
+        let selection = selection?;
+        let scenario = &self.book.scenarios.get(selection.scenario)?.scenario;
         let mut seeds: Vec<u64> = Vec::new();
         let mut points: Vec<(usize, Vec<Coordinate>, usize)> = Vec::new();
         for run in scenario
             .runs()
             .iter()
-            .filter(|run| play.runs.contains(&run.number))
+            .filter(|run| selection.runs.contains(&run.number))
         {
             match points.last_mut().filter(|(point, ..)| *point == run.point) {
                 Some((.., count)) => *count += 1,

@@ -482,7 +482,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_found_before_anything_is_played() {
+    fn mistakes_are_found_before_anything_is_run() {
         let mut there = There {
             flows: ["a", "b", "a-0"].map(String::from).into(),
             links: ["bottleneck".into()].into(),

@@ -3,9 +3,9 @@
 //! A folder of experiments has a folder for each system, and in it scenarios and a `claims.toml`:
 //! for each claim the scenarios to run, the numbers to take from every run (measures), what to
 //! calculate from their means over the seeds (values), and what has to hold (checks).
-//! [`Book::load`] reads them all and finds every mistake before anything is run, [`Book::run`]
-//! runs what some claims need, and [`Book::judge`] says what came out. `docs/claims.md` explains
-//! the format to those who write in it.
+//! [`Book::load`] reads them all and finds every mistake before anything is run, [`Book::run`] runs
+//! what some claims need, and [`Book::judge`] says what came out. `docs/reference/claims.md`
+//! explains the format to those who write in it.
 //!
 //! ```text
 //! claims.toml --load--> Book --run--> Measured --judge--> ClaimReport
@@ -23,8 +23,8 @@ mod judge;
 mod load;
 mod measure;
 mod parser;
-mod play;
 pub mod reference;
+mod run;
 mod tables;
 
 use std::collections::BTreeSet;
@@ -40,7 +40,7 @@ pub use expression::Stage;
 pub use fault::Fault;
 pub use interval::Interval;
 pub use judge::{Bound, CheckReport, ClaimReport, Outcome, Row};
-pub use play::{Measured, PlayError, Told};
+pub use run::{Measured, RunError, Told};
 
 /// How thoroughly claims are looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,7 +96,7 @@ pub struct Claim {
     pub missing: Option<String>,
     /// The tests that hold it or a part of it: file and function.
     pub tests: Vec<(String, String)>,
-    plays: Vec<Play>,
+    selections: Vec<Selection>,
     measures: Vec<Measure>,
     values: Vec<(String, Expression)>,
     papers: Vec<(String, Grid)>,
@@ -105,7 +105,7 @@ pub struct Claim {
 
 /// Some runs of a scenario.
 #[derive(Debug)]
-struct Play {
+struct Selection {
     name: String,
     /// Which of the book's scenarios.
     scenario: usize,
@@ -117,7 +117,7 @@ struct Play {
 struct Measure {
     expression: Expression,
     /// Which of the claim's runs.
-    play: usize,
+    selection: usize,
     /// Its points, with values that stand for those to come.
     outline: Samples,
 }
@@ -165,11 +165,15 @@ impl Book {
 
     /// The files of a claim's scenarios, and how many runs of them it looks at.
     pub fn needs(&self, claim: &Claim) -> (BTreeSet<PathBuf>, usize) {
-        let runs = claim.plays.iter().map(|play| play.runs.len()).sum();
-        let pooled = claim
-            .plays
+        let runs = claim
+            .selections
             .iter()
-            .filter_map(|play| self.scenarios.get(play.scenario));
+            .map(|selection| selection.runs.len())
+            .sum();
+        let pooled = claim
+            .selections
+            .iter()
+            .filter_map(|selection| self.scenarios.get(selection.scenario));
         (pooled.map(|pooled| pooled.file.clone()).collect(), runs)
     }
 }

@@ -7,7 +7,7 @@ use super::super::schema::Table as _;
 use super::expression::{FUNCTIONS, Stage};
 use super::tables::ClaimsFile;
 
-/// The reference as Markdown, to be put behind what `docs/claims.md` says by hand.
+/// The reference as Markdown, to be put behind what `docs/reference/claims.md` says by hand.
 pub fn markdown() -> String {
     let mut text =
         String::from("\n## Functions\n\n| call | in | what it gives |\n| --- | --- | --- |\n");

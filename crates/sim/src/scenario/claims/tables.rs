@@ -42,7 +42,7 @@ table! {
         /// The scenario that is run, from the folder of this file.
         scenario: Option<(String, Place)> = Optional(
             Placed(Text("the path of a scenario")),
-            "given in `play`, or nothing is played",
+            "given in `run`, or nothing is run",
         );
         /// Values that replace those of the scenario, as `comity sim run --set` has them.
         set: Option<Vec<String>> = Optional(many(Text("path=value")), "as in the scenario");
@@ -51,7 +51,7 @@ table! {
         /// What is different in the quick form.
         quick: Option<QuickTable> = Optional(Nested::<QuickTable>::KIND, "the quick form is the full one");
         /// Several scenarios instead of the one.
-        play: Option<Vec<PlayTable>> = Optional(many(Nested::<PlayTable>::KIND), "`scenario` is the only one");
+        run: Option<Vec<RunTable>> = Optional(many(Nested::<RunTable>::KIND), "`scenario` is the only one");
         /// Numbers that the paper gives, as `paper.NAME` in values and checks.
         paper: Option<Vec<PaperTable>> = Optional(many(Nested::<PaperTable>::KIND), "none have a name");
         /// What is taken from every run.
@@ -69,7 +69,7 @@ table! {
 
 table! {
     /// A scenario among several.
-    struct PlayTable ("a play") {
+    struct RunTable ("a run") {
         /// What measures call it.
         name: (String, Place) = Required(Placed(Name("a short name")));
         /// The scenario that is run, from the folder of this file.
@@ -146,7 +146,7 @@ table! {
         /// How it is calculated from the results of one run.
         is: (String, Place) = Required(Placed(Text("an expression")));
         /// From the runs of which run.
-        play: Option<(String, Place)> = Optional(Placed(Name("the name of a play")), "the first");
+        run: Option<(String, Place)> = Optional(Placed(Name("the name of a run")), "the first");
     }
 }
 

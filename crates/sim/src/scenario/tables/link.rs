@@ -15,13 +15,13 @@ pub(in crate::scenario) const MAX_LINKS: u32 = 100_000;
 table! {
     /// A pair of one-way links between two nodes.
     struct DuplexTable ("a link") {
-        /// The way forth.
-        forth: LinkTable = Keys::<LinkTable>::OF;
-        /// The way back. What is not given here is as on the way forth, except that losses, jitter
-        /// and duplication are never taken over.
+        /// The forward direction.
+        forward: LinkTable = Keys::<LinkTable>::OF;
+        /// The reverse direction. What is not given here is as in the forward direction, except
+        /// that losses, jitter and duplication are never taken over.
         reverse: Option<LinkTable> = Optional(
             Nested::<LinkTable>::KIND,
-            "rate, delay, mtu and queue as on the way forth, no losses, jitter or duplication",
+            "rate, delay, mtu and queue as in the forward direction, no losses, jitter or duplication",
         );
     }
 }

@@ -108,7 +108,7 @@ impl From<SeedRange> for Seeds {
 table! {
     /// An axis of the sweep: a key, and the values that it takes.
     struct SweepTable ("[[sweep]]") {
-        /// The path of the key that is varied, such as `flow.tcp.window` or
+        /// The path of the key that is varied, such as `flow.tcp.rwnd` or
         /// `topology.bottleneck.queue`, or a list of paths that all take the value. An item of a
         /// list is known by its `name`, its `group` or its number from 0; `*` stands for all of
         /// them.

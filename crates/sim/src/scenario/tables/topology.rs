@@ -47,7 +47,7 @@ table! {
     /// Many hosts on either side of one link, the nodes `left` and `right`. A flow that does not
     /// say where it goes goes from a host of its own on the left to one on the right.
     struct DumbbellTable ("a dumbbell") {
-        /// The link from `left` to `right`, called `bottleneck`; the way back is
+        /// The link from `left` to `right`, called `bottleneck`; the reverse direction is
         /// `bottleneck.reverse`.
         bottleneck: DuplexTable = Required(Nested::<DuplexTable>::KIND);
         /// The link between a source's host and its router, or `"none"`: the source sits on the
@@ -66,7 +66,7 @@ table! {
     struct ParkingLotTable ("a parking lot") {
         /// How many links there are.
         links: u32 = Required(LINKS);
-        /// What each of them is like; the way back is `link-1.reverse` and so on.
+        /// What each of them is like; the reverse direction is `link-1.reverse` and so on.
         link: DuplexTable = Required(Nested::<DuplexTable>::KIND);
         /// Links that are different.
         different: Option<Vec<DifferentTable>> = Optional(
@@ -115,14 +115,14 @@ table! {
 table! {
     /// A link of a graph.
     struct GraphLinkTable ("[[topology.link]]") {
-        /// What it is called; its random numbers depend on the name. The way back of a duplex link
-        /// is called the same with `.reverse` behind it.
+        /// What it is called; its random numbers depend on the name. The reverse direction of a
+        /// duplex link is called the same with `.reverse` behind it.
         name: Option<String> = Optional(Name("the name of the link"), "the nodes: `a-b`");
         /// The node where packets enter.
         from: String = Required(Name("the name of a node"));
         /// The node where they come out.
         to: String = Required(Name("the name of a node"));
-        /// Whether there is a way back too.
+        /// Whether there is a reverse direction too.
         duplex: bool = Default(Flag, "true");
         /// What it is like.
         link: DuplexTable = Keys::<DuplexTable>::OF;

@@ -1,6 +1,6 @@
-//! What an acknowledgement means, and the answer to a loss.
+//! The processing of an acknowledgement, and the answer to a loss.
 
-use comity_congestion::{Ack, Loss, LossCause};
+use comity_congestion::{Ack, Event, Loss, LossCause};
 use comity_units::{Bytes, Time};
 
 use super::{Kind, Sender};
@@ -9,8 +9,8 @@ impl Sender {
     pub(in super::super) fn on_ack(&mut self, number: u32, blocks: &[(u32, u32)]) {
         self.burst = 0;
         let has_news = self.update_scoreboard(number, blocks);
-        // "The sender's window is moved by the amount of data that is ACKed": one that only follows
-        // a jump moves nothing.
+        // "The sender's window is moved by the amount of data that is ACKed": an acknowledgement
+        // that only follows a jump moves nothing.
         let mut acked = self.sent.range(self.last_ack..number.max(self.last_ack));
         let moves = acked.next().is_some();
         let is_old = number < self.last_ack;
@@ -25,8 +25,7 @@ impl Sender {
             }
             self.tell_given_up();
         }
-        // A section of which everything is acknowledged is done, also where the rest of it was
-        // discarded.
+        // A section is complete when all of it is acknowledged or discarded.
         let reached = self.not_discarded(self.last_ack);
         while moves
             && self
@@ -77,7 +76,7 @@ impl Sender {
         self.sacked = self.sacked.split_off(&number);
         self.again.retain(|&outstanding| outstanding >= number);
         if acked > 0 {
-            self.law.on_ack(&Ack {
+            self.law.on_event(Event::Ack(&Ack {
                 now: Time::from_millis(self.now),
                 acked: Bytes::new(acked),
                 rtt: None,
@@ -87,14 +86,15 @@ impl Sender {
                 marked: 0,
                 packets: acked as u32,
                 sample: None,
-            });
+            }));
         }
         acked
     }
 
-    /// On the third one in a row the window closes to one packet, half of what is in flight is the
-    /// slow start threshold (both as the controller has it), and everything is retransmitted: once
-    /// in a window, that is, after something was acknowledged that was sent behind the loss before.
+    /// The third duplicate in a row closes the window to one packet and sets the slow start
+    /// threshold to half of the packets in flight (both by the controller). Everything is
+    /// retransmitted. This happens once in a window: a packet sent after the previous loss must
+    /// have been acknowledged.
     fn on_tahoe_duplicate(&mut self) {
         if !self.is_third_duplicate() {
             return;
@@ -108,11 +108,11 @@ impl Sender {
         self.go_back(lost);
     }
 
-    /// Counts a duplicate: whether it is the third in a row, and of something that was sent behind
-    /// the loss before.
+    /// Counts a duplicate; returns whether it is the third in a row, for a packet sent after the
+    /// previous loss.
     pub(super) fn is_third_duplicate(&mut self) -> bool {
         self.duplicates += 1;
-        // Nothing but the SYN, which has the number 0, is covered before the first recovery.
+        // Before the first recovery, only the SYN, with the number 0, is covered.
         let is_first = self.recovery_point == 0;
         let mut beyond = self.sent.range(self.recovery_point..);
         let covers_more = beyond.next().is_some_and(|&it| it < self.last_ack);
@@ -121,7 +121,7 @@ impl Sender {
 
     pub(super) fn tell_law_of_loss(&mut self) {
         let in_flight = Bytes::new(self.window.len() as u64);
-        self.law.on_loss(&Loss {
+        self.law.on_event(Event::Loss(&Loss {
             now: Time::from_millis(self.now),
             sent_at: Time::ZERO,
             lost: Bytes::new(1),
@@ -129,7 +129,7 @@ impl Sender {
             window: Bytes::new(self.congestion_window() as u64),
             cause: LossCause::Reordering,
             restart: self.kind == Kind::Tahoe,
-        });
+        }));
     }
 
     /// Three duplicates (RFC 5681, section 3.2).
@@ -140,9 +140,9 @@ impl Sender {
         self.answer(lost);
     }
 
-    /// Section 5.5: what is current is retransmitted, and in the place of what is obsolete the
-    /// lowest packet that is current and not acknowledged, which is not the same twice in one
-    /// recovery that knows of several losses.
+    /// Section 5.5: retransmits a current packet. An obsolete one is replaced by the lowest current
+    /// packet that is not acknowledged. A recovery that knows of several losses never chooses the
+    /// same packet twice.
     pub(super) fn answer(&mut self, lost: u32) {
         if let Some(recovery) = &mut self.recovery {
             recovery.high_rxt = recovery.high_rxt.max(lost);
@@ -167,7 +167,7 @@ impl Sender {
             None if self.next < self.given() => {
                 self.replacements += 1;
                 self.chosen = self.next;
-                // It takes the place of the lost one, where a timeout has not freed that.
+                // It takes the place of the lost one, unless a timeout has freed that.
                 self.window.remove(&lost);
                 self.transmit_new();
             }

@@ -1,19 +1,19 @@
-//! The fast recovery of RFC 6582, section 3.2, in its words.
+//! The fast recovery of RFC 6582, section 3.2, literally.
 
 use std::collections::BTreeSet;
 
 use super::Sender;
 
-/// What a NewReno recovery remembers.
+/// The state of a NewReno recovery.
 #[derive(Clone, Debug)]
 pub(super) struct FastRecovery {
-    /// By how much the window is inflated.
+    /// The inflation of the window.
     pub(super) inflation: i64,
     /// Whether a partial acknowledgement has reset the retransmission timer.
     has_reset_timer: bool,
-    /// Whether an acknowledgement has led over obsolete data.
+    /// Whether an acknowledgement has passed obsolete data.
     has_led_over_obsolete: bool,
-    /// What was lost and retransmitted as it was.
+    /// Packets that were lost and retransmitted unchanged.
     sent_again: BTreeSet<u32>,
     /// The duplicates since an acknowledgement that repaired nothing; `None` while the lowest hole
     /// is known.
@@ -50,20 +50,20 @@ impl Sender {
         }
     }
 
-    /// Step 5: whether an acknowledgement that leads from a number to another is partial.
+    /// Step 5: whether an acknowledgement up to a number is partial.
     pub(super) fn is_partial_for_new_reno(&self, to: u32) -> bool {
         let point = self.recovery_point;
         let mut left = self.sent.range(to..);
         self.fast_recovery.is_some() && left.next().is_some_and(|&it| it < point)
     }
 
-    /// Whether a partial acknowledgement that leads on from a number answers what this recovery
-    /// retransmitted.
+    /// Whether a partial acknowledgement that advances from a number answers a retransmission of
+    /// this recovery.
     pub(super) fn is_repair(&mut self, from: u32) -> bool {
         let lowest = self.sent.range(from..).next().copied();
         let lowest_current = self.lowest_current;
         match (&mut self.fast_recovery, lowest) {
-            // The receiver passes over nothing whose loss was not answered.
+            // The receiver passes over nothing before its loss was answered.
             _ if !self.is_blind => true,
             (Some(recovery), Some(lowest)) => {
                 let is_obsolete = lowest < lowest_current;
@@ -75,7 +75,7 @@ impl Sender {
         }
     }
 
-    /// Step 5: a partial acknowledgement of so many packets was taken in.
+    /// Step 5: handles a partial acknowledgement of this many packets.
     pub(super) fn on_partial(&mut self, acked: i64, is_repair: bool) {
         let Some(recovery) = &mut self.fast_recovery else {
             return;

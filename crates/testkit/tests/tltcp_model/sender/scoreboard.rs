@@ -1,11 +1,11 @@
-//! The loss recovery of RFC 6675, with its words.
+//! The loss recovery of RFC 6675, with its names.
 
 use super::Sender;
 
-/// What an RFC 6675 recovery remembers.
+/// The state of an RFC 6675 recovery.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Recovery {
-    /// The number after the highest that was sent when it began.
+    /// The number after the highest one sent at its beginning.
     pub(super) point: u32,
     pub(super) high_rxt: u32,
     /// `None` once the rescue is done.
@@ -13,7 +13,7 @@ pub(super) struct Recovery {
 }
 
 impl Sender {
-    /// `Update()`; whether it said anything new.
+    /// `Update()`; returns whether any of it was new.
     pub(super) fn update_scoreboard(&mut self, number: u32, blocks: &[(u32, u32)]) -> bool {
         let mut has_news = false;
         for &(start, end) in blocks {
@@ -29,14 +29,14 @@ impl Sender {
         self.sacked.range(number + 1..).count() > 2
     }
 
-    /// Section 5 for an acknowledgement that moves nothing and says something new.
+    /// Section 5 for an acknowledgement that does not advance but reports new data.
     pub(super) fn on_duplicate(&mut self) {
         if self.is_after_timeout || self.recovery.is_some() {
             return;
         }
         self.duplicates += 1;
         let lost = self.lowest_outstanding().expect("something is missing");
-        // The lowest may have arrived, where the receiver does not know of the hole in front of it.
+        // The lowest packet may have arrived, if the receiver does not know of the hole before it.
         let mut missing = self.sent.range(lost..);
         let missing = missing.find(|it| !self.sacked.contains(it));
         let is_told = self.duplicates >= 3 || missing.is_some_and(|&it| self.is_lost(it));
@@ -57,8 +57,8 @@ impl Sender {
         self.answer(lost);
     }
 
-    /// `SetPipe()`. What another packet took the place of was retransmitted as that one, which
-    /// counts for itself.
+    /// `SetPipe()`. A replaced packet was retransmitted as its replacement, which counts for
+    /// itself.
     fn pipe(&self, high_rxt: u32) -> usize {
         let outstanding = self.sent.range(self.last_ack..);
         let missing = outstanding.filter(|it| !self.sacked.contains(it));
@@ -93,7 +93,7 @@ impl Sender {
         }
     }
 
-    /// Rule 4, where the last packet did not arrive and is worth something.
+    /// Rule 4, if the last packet did not arrive and is current.
     fn rescue(&mut self, recovery: Recovery) -> bool {
         let last = *self.sent.last().expect("a recovery is of something");
         let high_ack = self.sent.range(..self.last_ack).next_back().copied();

@@ -7,21 +7,21 @@ use comity_units::SeqNo;
 
 use crate::tcp::segment::Wave;
 
-/// Why bytes are not a TCP segment. Places are counted in bytes from the start of the header.
+/// An invalid TCP segment. Positions are counted in bytes from the start of the header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DecodeError {
-    /// The checksum does not fit the segment and its addresses.
+    /// The checksum does not match the segment and its addresses.
     Checksum {
-        /// What stands in the header.
+        /// The checksum in the header.
         found: u16,
-        /// What the rest of the segment asks for.
+        /// The checksum that the rest of the segment requires.
         expected: u16,
     },
-    /// The header claims to be longer than the bytes at hand.
+    /// The header claims to be longer than the input.
     DataOffsetBeyondBuffer {
-        /// The length of the header as it claims.
+        /// The claimed length of the header.
         header: usize,
-        /// The bytes at hand.
+        /// The length of the input.
         available: usize,
     },
     /// The header claims to be shorter than its fixed part.
@@ -29,57 +29,57 @@ pub enum DecodeError {
         /// The length of the header in 32-bit words.
         words: u8,
     },
-    /// An option that may stand once stands twice.
+    /// An option appears twice that may appear once.
     DuplicateOption {
         /// The kind of the option.
         kind: u8,
-        /// Where the second one begins.
+        /// The position of the second one.
         place: usize,
     },
-    /// There are fewer bytes than the fixed part of a header has.
+    /// The input is shorter than the fixed part of a header.
     HeaderTruncated {
         /// The bytes at hand.
         available: usize,
     },
     /// A wave level is zero.
     Level {
-        /// Where the option begins.
+        /// The position of the option.
         place: usize,
     },
     /// An option reaches beyond the end of the header.
     OptionBeyondHeader {
         /// The kind of the option.
         kind: u8,
-        /// Its length as it claims.
+        /// Its claimed length.
         length: u8,
-        /// Where it begins.
+        /// Its position.
         place: usize,
         /// The bytes from there to the end of the header.
         available: usize,
     },
-    /// The header ends behind the kind of an option that has a length.
+    /// The header ends after the kind of an option that has a length.
     OptionLengthMissing {
         /// The kind of the option.
         kind: u8,
-        /// Where it begins.
+        /// Its position.
         place: usize,
     },
     /// An option claims to be shorter than its own kind and length.
     OptionTooShort {
         /// The kind of the option.
         kind: u8,
-        /// Its length as it claims: 0 or 1.
+        /// Its claimed length: 0 or 1.
         length: u8,
-        /// Where it begins.
+        /// Its position.
         place: usize,
     },
-    /// An option has a length that its kind does not have.
+    /// The length of an option does not match its kind.
     OptionWrongLength {
         /// The kind of the option.
         kind: u8,
-        /// Its length as it claims.
+        /// Its claimed length.
         length: u8,
-        /// Where it begins.
+        /// Its position.
         place: usize,
     },
     /// A SACK block is empty, or ends before it begins.
@@ -88,7 +88,7 @@ pub enum DecodeError {
         start: SeqNo,
         /// The right edge.
         end: SeqNo,
-        /// Where the option begins.
+        /// The position of the option.
         place: usize,
     },
     /// The segment is longer than IP can carry without jumbograms.
@@ -96,13 +96,13 @@ pub enum DecodeError {
         /// Its length in bytes.
         length: usize,
     },
-    /// A segment has no place in the wave that it names.
+    /// The position of a segment lies outside its wave.
     Wave {
         /// The segments of the wave.
         segments: u16,
-        /// The place of this one.
+        /// The position of this segment.
         position: u16,
-        /// Where the option begins.
+        /// The position of the option.
         place: usize,
     },
     /// The void of a `seq_update` is empty, or ends before it begins.
@@ -111,7 +111,7 @@ pub enum DecodeError {
         start: SeqNo,
         /// The number after the last.
         end: SeqNo,
-        /// Where the option begins.
+        /// The position of the option.
         place: usize,
     },
 }
@@ -129,7 +129,7 @@ impl fmt::Display for DecodeError {
             }
             Self::DataOffsetBeyondBuffer { header, available } => write!(
                 f,
-                "TCP header, byte 12: a header of {header} bytes, expected at most the {available} at hand"
+                "TCP header, byte 12: a header of {header} bytes, expected at most the {available} available"
             ),
             Self::DataOffsetTooSmall { words } => {
                 write!(
@@ -226,7 +226,7 @@ pub enum EncodeError {
     },
     /// The options take more than 40 bytes.
     OptionsTooLong {
-        /// What they take, padding included.
+        /// Their length, padding included.
         length: usize,
     },
     /// A SACK block is empty, or ends before it begins.
@@ -241,9 +241,9 @@ pub enum EncodeError {
         /// Their length in bytes.
         length: u64,
     },
-    /// A segment has no place in the wave that it names.
+    /// The position of a segment lies outside its wave.
     Wave {
-        /// The wave, and the place in it.
+        /// The wave, and the position in it.
         wave: Wave,
     },
     /// The void of a `seq_update` ends before it begins.
@@ -253,7 +253,7 @@ pub enum EncodeError {
         /// The number after the last.
         end: SeqNo,
     },
-    /// The window scale is larger than a peer would believe.
+    /// The window scale is larger than a peer accepts.
     WindowScale {
         /// The shift.
         shift: u8,

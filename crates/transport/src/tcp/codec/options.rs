@@ -9,7 +9,7 @@ use super::{DecodeError, EncodeError, MAX_HEADER, MAX_WINDOW_SCALE, MIN_HEADER, 
 use crate::tcp::segment::{Options, SackBlock, SackBlocks, Segment, Timestamps, Wave};
 use crate::tcp::timeline::SeqUpdate;
 
-/// Ends the list; what follows is padding.
+/// Ends the list; padding follows.
 const END: u8 = 0;
 /// One byte of padding.
 const NOP: u8 = 1;
@@ -18,9 +18,9 @@ pub(super) const WINDOW_SCALE: u8 = 3;
 pub(super) const SACK_PERMITTED: u8 = 4;
 pub(super) const SACK: u8 = 5;
 pub(super) const TIMESTAMPS: u8 = 8;
-/// Both options of TCP-Real, told apart by their length.
+/// Both options of TCP-Real, which differ in their length.
 pub(super) const REAL: u8 = 254;
-/// Shared by experiments, which an identifier behind the length tells apart (RFC 6994).
+/// Shared by experiments, which an identifier after the length distinguishes (RFC 6994).
 pub(super) const EXPERIMENT: u8 = 253;
 /// The experiment identifier of TLTCP's `seq_update`: "TL".
 pub(super) const SEQ_UPDATE: u16 = 0x544C;
@@ -36,17 +36,16 @@ const SPACE: usize = MAX_HEADER - MIN_HEADER;
 const SACK_PREFIX: usize = 4;
 const SACK_BLOCK: usize = 8;
 
-/// The header that [`encode`](super::encode) writes for a segment, in bytes: a multiple of four.
+/// The length in bytes of the header that [`encode`](super::encode) writes: a multiple of four.
 ///
-/// Above [`MAX_HEADER`] when the options do not fit; `encode` then refuses the segment.
+/// Above [`MAX_HEADER`] if the options do not fit; `encode` then refuses the segment.
 pub fn encoded_length(segment: &Segment) -> usize {
     MIN_HEADER + length(&segment.options)
 }
 
-/// The header of a segment with data once the handshake is over, in bytes: without SACK blocks and
-/// voids, which come and go.
+/// The header length in bytes of a data segment after the handshake, without SACK blocks and voids.
 ///
-/// The three say which options it carries: [`Options::timestamps`], [`Options::wave`],
+/// The arguments select its options: [`Options::timestamps`], [`Options::wave`],
 /// [`Options::seq_update`].
 pub const fn data_header_length(timestamps: bool, wave: bool, seq_update: bool) -> usize {
     let timestamps = if timestamps { TIMESTAMPS_SPACE } else { 0 };
@@ -55,14 +54,13 @@ pub const fn data_header_length(timestamps: bool, wave: bool, seq_update: bool) 
     MIN_HEADER + timestamps + wave + seq_update
 }
 
-/// How many SACK blocks fit beside the other options of a segment, whatever blocks it holds
-/// already.
+/// How many SACK blocks fit beside the other options, ignoring the blocks already present.
 pub fn sack_room(options: &Options) -> usize {
     let free = SPACE.saturating_sub(length_without_sack(options));
     (free.saturating_sub(SACK_PREFIX) / SACK_BLOCK).min(SackBlocks::CAPACITY)
 }
 
-/// The space that options take in a header, padded to a multiple of four bytes.
+/// The length of the options in a header, padded to a multiple of four bytes.
 pub(in crate::tcp) fn length(options: &Options) -> usize {
     let sack = match options.sack.len() {
         0 => 0,
@@ -71,7 +69,7 @@ pub(in crate::tcp) fn length(options: &Options) -> usize {
     length_without_sack(options) + sack
 }
 
-/// At most 48: the sum of all groups but SACK, which [`check`] holds against the space there is.
+/// At most 48: the sum of all groups but SACK. [`check`] compares it with the available space.
 fn length_without_sack(options: &Options) -> usize {
     let mss = if options.mss.is_some() { 4 } else { 0 };
     let timestamps = match (options.timestamps.is_some(), options.sack_permitted) {
@@ -94,7 +92,7 @@ fn length_without_sack(options: &Options) -> usize {
     mss + timestamps + window_scale + level + wave + seq_update
 }
 
-/// Whether the options are such that [`read`] would give them back.
+/// Checks that [`read`] would return the same options.
 pub(super) fn check(options: &Options) -> Result<(), EncodeError> {
     if let Some(shift) = options.window_scale
         && shift > MAX_WINDOW_SCALE
@@ -186,7 +184,7 @@ pub(super) fn write(options: &Options, out: &mut Out<'_>) {
     }
 }
 
-/// What the option space of a header holds.
+/// The contents of the option space of a header.
 #[derive(Default)]
 pub(super) struct Read {
     pub(super) known: Options,
@@ -307,8 +305,7 @@ const fn is_in_wave(wave: Wave) -> bool {
     1 <= wave.position && wave.position <= wave.segments.get()
 }
 
-/// The value of `seq_update` behind its identifier, or `None` when its length is that of neither
-/// form.
+/// The value of `seq_update` after its identifier, or `None` if it has the length of neither form.
 fn seq_update(value: &[u8], place: usize) -> Result<Option<SeqUpdate>, DecodeError> {
     let (numbers, []) = value.get(2..).unwrap_or(&[]).as_chunks::<4>() else {
         return Ok(None);
@@ -331,7 +328,7 @@ fn seq_update(value: &[u8], place: usize) -> Result<Option<SeqUpdate>, DecodeErr
     }
 }
 
-/// The blocks of a SACK option, or `None` when its length is not that of one to four blocks.
+/// The blocks of a SACK option, or `None` if its length does not match one to four blocks.
 fn sack_blocks(value: &[u8], place: usize) -> Result<Option<SackBlocks>, DecodeError> {
     let (blocks, remainder) = value.as_chunks::<SACK_BLOCK>();
     if blocks.is_empty() || !remainder.is_empty() {

@@ -1,4 +1,4 @@
-//! What a host can ask a connection.
+//! The state of a connection, for its host.
 
 use comity_congestion::{Controller, RttEstimator};
 
@@ -29,17 +29,17 @@ impl Connection {
         self.gave_up
     }
 
-    /// The settings in force; after the handshake, what both ends agreed on.
+    /// The settings in force; after the handshake, those that both ends agreed on.
     pub fn config(&self) -> &Config {
         &self.config
     }
 
-    /// Whether everything given so far, and the FIN if one was asked for, is acknowledged.
+    /// Whether all data submitted so far is acknowledged, and the FIN if the stream is closed.
     pub fn is_all_acknowledged(&self) -> bool {
         self.sender.stream.una >= self.sender.stream.stream_end()
     }
 
-    /// Payload of ours that the peer acknowledged.
+    /// Payload bytes that the peer acknowledged.
     pub fn acknowledged(&self) -> u64 {
         self.sender
             .stream
@@ -48,7 +48,7 @@ impl Connection {
             .saturating_sub(1)
     }
 
-    /// Payload given by the application and not sent for the first time yet.
+    /// Payload bytes submitted but not yet sent for the first time.
     pub fn unsent(&self) -> u64 {
         self.sender
             .stream
@@ -56,12 +56,12 @@ impl Connection {
             .saturating_sub(self.sender.stream.max.max(1))
     }
 
-    /// Payload handed over in order since the beginning.
+    /// Payload bytes delivered in order since the beginning.
     pub const fn delivered(&self) -> u64 {
         self.receiver.delivered
     }
 
-    /// What is outstanding, SYN and FIN included.
+    /// Outstanding bytes, SYN and FIN included.
     pub fn in_flight(&self) -> u64 {
         self.sender.stream.in_flight()
     }
@@ -71,7 +71,7 @@ impl Connection {
         self.sender.congestion_window()
     }
 
-    /// The window of the peer in bytes, as last heard.
+    /// The peer's latest window in bytes.
     pub fn peer_window(&self) -> u64 {
         self.sender.stream.peer_window
     }
@@ -91,19 +91,19 @@ impl Connection {
         self.sender.rtt()
     }
 
-    /// The memory that the connection holds on the heap, in bytes, without its shared settings.
+    /// The connection's heap memory in bytes, without its shared settings.
     pub fn heap_memory(&self) -> usize {
         let meter = self.meter().map_or(0, size_of_val);
         self.sender.heap_memory() + self.receiver.heap_memory() + meter
     }
 
-    /// Counters of the time-line of our stream; `None` where it has none.
+    /// Counters of the time-line of this end's stream; `None` without a time-line.
     pub fn timeline_statistics(&self) -> Option<TimelineStatistics> {
         let line = self.sender.stream.line.as_ref()?;
         Some(line.statistics)
     }
 
-    /// What is missing in the peer's time-lined stream; zeros where nothing is.
+    /// Gaps in the peer's time-lined stream; zeros if it has none.
     pub fn gap_statistics(&self) -> GapStatistics {
         self.receiver.gap_statistics()
     }

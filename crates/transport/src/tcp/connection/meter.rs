@@ -1,4 +1,4 @@
-//! The halves of a controller that has two: tags on what is sent, reports on what is acknowledged.
+//! Controllers with two halves: tags on data segments, reports on acknowledgements.
 
 use alloc::boxed::Box;
 use core::num::NonZeroU16;
@@ -10,8 +10,8 @@ use super::super::segment::{IP_HEADER, Options, Segment};
 use super::Connection;
 
 impl Connection {
-    /// The same end with the receiver's half of the peer's controller. It is heard where
-    /// [`Config::metered`](super::Config::metered) is set.
+    /// Adds the receiver's half of the peer's controller, which needs
+    /// [`Config::metered`](super::Config::metered).
     #[must_use]
     pub fn with_meter(self, meter: Box<dyn Meter>) -> Self {
         Self {
@@ -25,11 +25,11 @@ impl Connection {
         self.meter.as_deref()
     }
 
-    /// Takes in the options of a segment that was accepted: its payload begins at `start`.
+    /// Processes the options of an accepted segment whose payload begins at `start`.
     #[inline(never)]
     pub(super) fn exchange_measurements(&mut self, now: Time, start: u64, segment: &Segment) {
-        // An acknowledgement that was overtaken has an old report. In front of a jump both ends of
-        // it are the same place.
+        // A reordered acknowledgement has an old report. Before a jump both of its ends map to the
+        // same place.
         let stream = &self.sender.stream;
         let acknowledged = self.acknowledged_wire(segment);
         let is_current = acknowledged.is_some_and(|wire| stream.offset(wire) == stream.una);
@@ -60,7 +60,7 @@ impl Connection {
         }
     }
 
-    /// Adds what this end has to tell the other half.
+    /// Adds the options that carry this end's tags and reports.
     #[inline(never)]
     pub(super) fn add_measurements(&mut self, now: Time, has_payload: bool, options: &mut Options) {
         options.wave = self.sender.wave().filter(|_| has_payload);
@@ -71,7 +71,7 @@ impl Connection {
         }
     }
 
-    /// When the meter wants to speak by itself; [`Time::MAX`] for never.
+    /// When the meter wants to send a report of its own; [`Time::MAX`] for never.
     #[inline]
     pub(super) fn meter_wakeup(&self) -> Time {
         match &self.meter {

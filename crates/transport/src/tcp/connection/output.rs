@@ -1,4 +1,4 @@
-//! What a connection sends: segments made from what its two halves decide.
+//! The output of a connection: segments built from the decisions of its two halves.
 
 use comity_units::{SeqNo, Time};
 
@@ -14,7 +14,7 @@ impl Connection {
     /// The next segment to send now, if any.
     #[inline]
     pub fn poll_transmit(&mut self, now: Time) -> Option<Segment> {
-        // Most calls find nothing: the one after the last segment.
+        // The short path: most calls find nothing to send.
         let is_idle =
             self.state == State::Established && !self.receiver.ack_now && self.sender.is_idle();
         if is_idle {
@@ -109,7 +109,8 @@ impl Connection {
     }
 
     fn pure_ack(&mut self, now: Time) -> Segment {
-        // Not `next`, which goes back after a timeout: an old number would be answered as a probe.
+        // Not `next`, which moves back after a timeout: the peer would answer an old number as a
+        // probe.
         let max = self.sender.stream.max;
         let mut segment = self.segment(now, max, 0, Flags::ACK);
         if self.sender.stream.line.is_some() {
@@ -118,8 +119,8 @@ impl Connection {
         segment
     }
 
-    /// A segment that begins at the offset `start` and acknowledges what arrived, whatever else it
-    /// carries.
+    /// A segment that begins at the offset `start`. Every segment acknowledges the data that
+    /// arrived.
     #[inline(always)]
     fn segment(&mut self, now: Time, start: u64, payload: u32, flags: Flags) -> Segment {
         let sequence = self.config.initial_sequence + self.sender.stream.wire(start) as u32;
@@ -148,8 +149,8 @@ impl Connection {
         segment
     }
 
-    /// Says where a time-lined stream stands, on a segment that begins at the offset `start`. An
-    /// end that gave no section says nothing of its stream.
+    /// Adds the position of a time-lined stream to a segment at the offset `start`. An end without
+    /// sections adds nothing.
     #[inline(never)]
     fn add_update(&self, start: u64, options: &mut Options) {
         let stream = &self.sender.stream;
@@ -158,14 +159,14 @@ impl Connection {
             && line.statistics.sections > 0
         {
             options.seq_update = Some(line.update(stream.una, start, initial));
-            // What leaves no room for all blocks leaves out the oldest.
+            // If not all blocks fit, the oldest are dropped.
             if !options.sack.is_empty() {
                 options.sack.truncate(sack_room(options));
             }
         }
     }
 
-    /// The options of a segment that is no SYN.
+    /// The options of a segment other than a SYN.
     fn add_options(&mut self, now: Time, options: &mut Options) {
         options.timestamps = self.config.timestamps.then(|| Timestamps {
             value: timestamp(now, self.config.timestamp_tick),
@@ -173,7 +174,7 @@ impl Connection {
         });
         if self.config.sack && self.receiver.has_blocks() {
             // Timestamps leave room for three blocks (RFC 2018, section 3); ns-2 sends three as
-            // well. Beside the options of a meter there is room for fewer.
+            // well. The options of a meter leave room for fewer.
             let room = if self.config.metered {
                 sack_room(options)
             } else {

@@ -1,9 +1,9 @@
-//! What an acknowledgement means: for the stream, the recovery, the controller and the timers.
+//! The effect of an acknowledgement on the stream, the recovery, the controller and the timers.
 
 use comity_congestion::recovery::{
     Advance, Duplicate, PipeRule, Reaction, Recovery, RecoveryKind, Reduce, Resend,
 };
-use comity_congestion::{Ack, Answered, Loss, LossCause};
+use comity_congestion::{Ack, Event, InOrderAck, Loss, LossCause};
 use comity_units::{Bytes, Span, Time};
 
 use super::super::config::Config;
@@ -38,7 +38,7 @@ impl Transfer {
                 self.end_persistence();
             }
         } else if ack.offset == stream.una && order.is_ge() {
-            // One from before a jump that is acknowledged is at the same place and yet old.
+            // An acknowledgement from before an acknowledged jump is at the same place but old.
             let window_changed = ack.window != stream.peer_window;
             if ack.window > stream.peer_window {
                 stream.set_peer_window(ack.window);
@@ -60,9 +60,9 @@ impl Transfer {
         }
     }
 
-    /// Whether an acknowledgement that does not advance counts as a duplicate: for RFC 6675,
-    /// section 2, when it says something new about what arrived, whatever else it carries, and for
-    /// RFC 5681, section 2, when it says nothing else.
+    /// Whether an acknowledgement that does not advance counts as a duplicate. By RFC 6675, section
+    /// 2, it does if it reports new data as arrived, whatever else it carries. By RFC 5681, section
+    /// 2, it does if it carries nothing else.
     pub(super) fn is_repetition(
         &self,
         ack: &Acknowledgement<'_>,
@@ -78,7 +78,7 @@ impl Transfer {
             && (!config.sack || news || self.scoreboard.is_none())
     }
 
-    /// Updates the scoreboard; whether anything was new.
+    /// Updates the scoreboard; returns whether anything was new.
     pub(super) fn take_in_sacks(&mut self, stream: &Stream, ack: &Acknowledgement<'_>) -> bool {
         if ack.sacked.is_empty() {
             return false;
@@ -87,7 +87,7 @@ impl Transfer {
         let board = self.scoreboard.get_or_insert_default();
         let mut news = false;
         for &(start, end) in ack.sacked {
-            // Blocks outside of what is outstanding are old, duplicates (RFC 2883), or lies.
+            // Blocks outside the outstanding data are old, duplicates (RFC 2883), or false.
             if una <= start && start < end && end <= max {
                 news |= board.insert(start, end);
             }
@@ -103,8 +103,8 @@ impl Transfer {
         config: &Config,
     ) {
         let advance = ack.offset - stream.una;
-        // The flow used what it was allowed if another segment would not have fitted, or had to
-        // wait its turn.
+        // The flow used its allowance if another segment would not have fitted, or had to wait for
+        // the pacer.
         let app_limited = stream.in_flight() + u64::from(config.mss) <= self.window
             && !self.is_held_by_pacer(stream, now);
         let reading = match (&mut self.answers, ack.peer_clock) {
@@ -113,9 +113,8 @@ impl Transfer {
         };
         let answered = match &mut self.answers {
             None => None,
-            // What repairs or duplicates brought about was not brought about by the newest. As long
-            // as it is not known whether the receiver tells when it came, neither is how to measure
-            // it.
+            // An acknowledgement caused by a repair or a duplicate does not measure the newest
+            // packet. The measure is also unknown as long as the receiver's clock is.
             Some(answers) => answers
                 .on_advance(ack.offset)
                 .filter(|_| self.is_quiet && reading != Reading::Unknown),
@@ -146,7 +145,7 @@ impl Transfer {
             self.is_quiet = self.recovery.is_quiet();
             reaction
         };
-        // The SYN takes a number but is no data: it opens no window.
+        // The SYN consumes a number but is no data: it opens no window.
         let was_syn = stream.una == 0;
         stream.una = ack.offset;
         stream.next = stream.next.max(stream.una);
@@ -156,7 +155,7 @@ impl Transfer {
         self.duplicate_seen = false;
         if let Some(board) = &mut self.scoreboard {
             board.advance(stream.una);
-            // ns-2 forgets what was reported when the acknowledgement moves outside of a recovery.
+            // ns-2 forgets SACK reports when the acknowledgement moves outside of a recovery.
             if !reaction.partial && !self.recovery.is_recovering() && !goes_by_scoreboard(config) {
                 board.clear();
             }
@@ -174,7 +173,7 @@ impl Transfer {
             self.restart_timer(stream, now);
         }
         if reaction.partial {
-            // What was retransmitted has left the pipe, and so has what it stood for.
+            // The retransmission has left the pipe, and so has the packet that it replaced.
             self.count_down_pipe(1 + i64::from(is_repair));
         }
         self.resend(stream, reaction.resend);
@@ -183,19 +182,19 @@ impl Transfer {
         }
 
         if !was_syn {
-            // A jump says nothing of the packet that it leads over.
+            // A jump says nothing about the packet that it passes over.
             if let Some(number) = answered.filter(|_| jump.is_none()) {
-                self.controller.on_in_order_ack(&Answered {
+                self.controller.on_event(Event::InOrderAck(&InOrderAck {
                     now,
                     number,
                     arrived_at: match reading {
                         Reading::At(stamp) => Some(stamp),
                         _ => None,
                     },
-                });
+                }));
             }
             if acked > 0 && self.delivery.is_none() {
-                self.controller.on_ack(&Ack {
+                self.controller.on_event(Event::Ack(&Ack {
                     now,
                     acked: Bytes::new(acked),
                     rtt,
@@ -205,13 +204,14 @@ impl Transfer {
                     marked: 0,
                     packets: (acked / u64::from(config.mss)).max(1) as u32,
                     sample: None,
-                });
+                }));
             }
             if reaction.deflate > 0 {
-                self.controller.on_deflate(Bytes::new(reaction.deflate));
+                self.controller
+                    .on_event(Event::Deflated(Bytes::new(reaction.deflate)));
             }
             if reaction.recovered {
-                self.controller.on_recovered(now);
+                self.controller.on_event(Event::Recovered);
             }
             self.obey();
         } else {
@@ -259,7 +259,7 @@ impl Transfer {
             line.begin_recovery();
         }
         self.reduced_until = stream.max;
-        self.controller.on_loss(&Loss {
+        self.controller.on_event(Event::Loss(&Loss {
             now,
             sent_at: now.saturating_sub(self.clock.rtt.smoothed(&config.rtt).unwrap_or(Span::ZERO)),
             lost: Bytes::new(u64::from(config.mss).min(stream.in_flight())),
@@ -267,7 +267,7 @@ impl Transfer {
             window: Bytes::new(window),
             cause: LossCause::Reordering,
             restart: reaction.reduce == Reduce::Restart,
-        });
+        }));
         self.obey();
         self.may_release = false;
         if reaction.restart_timer {
@@ -295,7 +295,7 @@ impl Transfer {
     }
 }
 
-/// Whether losses are found as RFC 6675 says: by the scoreboard.
+/// Whether the scoreboard detects losses (RFC 6675).
 pub(super) fn goes_by_scoreboard(config: &Config) -> bool {
     config.recovery.kind
         == RecoveryKind::Sack {

@@ -1,11 +1,12 @@
-//! Which packet an acknowledgement answers, for controllers that ask.
+//! The packet that triggered an acknowledgement, for controllers that need it.
 
 use alloc::collections::VecDeque;
 
 use comity_congestion::Arrived;
 use comity_units::{PacketNumber, Span, Time};
 
-/// A record of each segment in flight: acknowledgements name offsets, and controllers know packets.
+/// A record of each segment in flight, which maps acknowledged offsets to the packet numbers of
+/// controllers.
 #[derive(Debug, Default)]
 pub(super) struct Answers {
     /// In ascending order.
@@ -13,16 +14,18 @@ pub(super) struct Answers {
     pub(super) peer_clock: PeerClock,
 }
 
-/// The peer's clock by its timestamps. An acknowledgement leaves when the packet that it answers
-/// has come, so that it tells when that was, whatever queue it meets on its way back.
+/// The peer's clock, read from its timestamps. An acknowledgement leaves when the packet that
+/// triggers it arrives. Its timestamp therefore gives that time, whatever the queueing delay in the
+/// reverse direction.
 ///
-/// RFC 7323 has clocks of anything between a millisecond and a second for a tick, and current hosts
-/// those of a millisecond or a microsecond. These two are told apart by how many ticks went by
-/// here: microseconds within a factor of 30, halfway to milliseconds, and milliseconds within a
-/// factor of two. A queue that grows on the way back makes that much of a difference only for
-/// moments, during which nothing is answered: what the clock told would not be used, and
-/// acknowledgements behind such a queue are compressed. Ticks that made no sense for two seconds
-/// are taken for none.
+/// RFC 7323 allows ticks between a millisecond and a second; current hosts tick in milliseconds or
+/// microseconds. The number of ticks per elapsed time tells the two apart: microseconds within a
+/// factor of 30, halfway to milliseconds, and milliseconds within a factor of two.
+///
+/// A growing queue in the reverse direction distorts the count that much only for moments, in which
+/// no packet is reported. The peer's clock would not help then, because acknowledgements behind
+/// such a queue are compressed. Ticks that match neither clock for two seconds are ignored for
+/// good.
 #[derive(Debug, Default)]
 pub(super) struct PeerClock {
     /// When the first timestamp came.
@@ -32,25 +35,25 @@ pub(super) struct PeerClock {
     ticks: u64,
 }
 
-/// What a timestamp tells of an arrival.
+/// The information of a timestamp about an arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reading {
-    /// Too little was heard to know what a tick is.
+    /// Too few timestamps arrived to identify the tick.
     Unknown,
-    /// Nothing: there is no clock, or it ticks in something else.
+    /// No information: the peer has no clock, or an unknown tick.
     Nothing,
     /// The time on the peer's clock.
     At(Arrived),
 }
 
 impl PeerClock {
-    /// Takes in the timestamp of an acknowledgement that came at `now`.
+    /// Processes the timestamp of an acknowledgement that arrived at `now`.
     pub(super) fn read(&mut self, now: Time, value: u32) -> Reading {
         let began_at = *self.began_at.get_or_insert_with(|| {
             self.last = value;
             now
         });
-        // A timestamp that is behind the newest was overtaken.
+        // An acknowledgement with a timestamp behind the newest was reordered.
         let ahead = value.wrapping_sub(self.last).cast_signed();
         let Some(ticks) = self.ticks.checked_add_signed(ahead.into()) else {
             return Reading::Unknown;
@@ -80,11 +83,11 @@ impl PeerClock {
     }
 }
 
-/// A clock of milliseconds has ten ticks in it.
+/// A clock of milliseconds ticks ten times in this span.
 const MIN_WATCHED: Span = Span::from_millis(10);
 
-/// A queue of one second that filled on the way back is half of the time by then, which is as much
-/// as may be missing from a clock of milliseconds.
+/// By then, a reverse queue of one second is half of the elapsed time, the maximum that a clock of
+/// milliseconds may lack.
 const LONGEST_WATCHED: Span = Span::from_secs(2);
 
 #[derive(Clone, Copy, Debug)]
@@ -92,12 +95,13 @@ struct Record {
     /// The offset after the segment.
     end: u64,
     number: PacketNumber,
-    /// Whether any of it was retransmitted: its acknowledgement may answer either.
+    /// Whether any of it was retransmitted, which makes its acknowledgement ambiguous.
     is_repeated: bool,
 }
 
 impl Answers {
-    /// A segment of offsets from `start` to `end` leaves; `max` is the end of what was sent before.
+    /// Records a segment with the offsets from `start` to `end`; `max` is the end of the data sent
+    /// earlier.
     pub(super) fn on_sent(&mut self, start: u64, end: u64, max: u64, number: PacketNumber) {
         if start < max {
             let first = self.sent.partition_point(|record| record.end <= start);
@@ -117,8 +121,8 @@ impl Answers {
         }
     }
 
-    /// Everything before `offset` is acknowledged. Returns the newest packet of it, unless a part
-    /// was sent twice or the acknowledgement ends within a segment.
+    /// Handles the acknowledgement of everything before `offset`. Returns the newest packet in it,
+    /// unless a part was retransmitted or the acknowledgement ends within a segment.
     pub(super) fn on_advance(&mut self, offset: u64) -> Option<PacketNumber> {
         let mut newest = None;
         let mut is_clean = true;
@@ -132,7 +136,7 @@ impl Answers {
             .map(|record| record.number)
     }
 
-    /// The memory held on the heap.
+    /// The heap memory in bytes.
     pub(super) fn heap_memory(&self) -> usize {
         self.sent.capacity() * size_of::<Record>()
     }
@@ -157,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_of_what_is_acknowledged_is_answered() {
+    fn an_acknowledgement_reports_its_newest_packet() {
         let mut answers = flight(6);
         assert_eq!(answers.on_advance(11), Some(number(1)));
         assert_eq!(answers.on_advance(31), Some(number(3)));
@@ -167,9 +171,9 @@ mod tests {
         assert_eq!(answers.on_advance(61), Some(number(6)));
     }
 
-    /// Packets 20 ms apart at the receiver, acknowledgements 30 ms apart here, by clocks of several
-    /// ticks: only those of microseconds and of milliseconds are believed, over their wrap, and
-    /// once they were watched. The others are given up.
+    /// Packets arrive 20 ms apart, acknowledgements 30 ms apart, with clocks of several ticks. Only
+    /// those of microseconds and of milliseconds are accepted, over their wrap, after a time of
+    /// observation. The others are rejected for good.
     #[test]
     fn only_known_clocks_tell_when_packets_arrived() {
         let clocks = [
@@ -208,10 +212,10 @@ mod tests {
         }
     }
 
-    /// By a clock of milliseconds, behind 120 ms of queue that fill within 150: nothing is known
-    /// until they are less than half of the time.
+    /// A clock of milliseconds behind a queue that grows by 120 ms within 150 ms: the tick stays
+    /// unknown until the queue is less than half of the time.
     #[test]
-    fn a_queue_that_fills_on_the_way_back_makes_no_other_clock() {
+    fn a_growing_reverse_queue_does_not_change_the_clock() {
         let mut clock = PeerClock::default();
         let mut read = |millis, ticks| clock.read(Time::from_millis(millis), ticks);
         assert_eq!(read(1_000, 7), Reading::Unknown);
@@ -225,13 +229,13 @@ mod tests {
     }
 
     #[test]
-    fn what_was_sent_twice_answers_for_nothing() {
+    fn retransmitted_data_reports_no_packet() {
         let mut answers = flight(6);
         answers.on_sent(11, 21, 61, number(7));
         assert_eq!(answers.on_advance(11), Some(number(1)));
         assert_eq!(answers.on_advance(31), None);
         assert_eq!(answers.on_advance(41), Some(number(4)));
-        // A segment that repeats the end and goes on behind it.
+        // A segment that overlaps the end and extends beyond it.
         answers.on_sent(51, 71, 61, number(8));
         assert_eq!(answers.on_advance(51), Some(number(5)));
         assert_eq!(answers.on_advance(71), None);

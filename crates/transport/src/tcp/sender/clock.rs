@@ -1,4 +1,4 @@
-//! How long a round trip takes, and the timeout that follows.
+//! Round-trip times, and the retransmission timeout.
 
 use core::num::NonZeroU64;
 
@@ -14,7 +14,7 @@ pub(super) struct Clock {
     pub(super) rtt: RttEstimator,
     /// The retransmission timeout in force.
     pub(super) timeout: Span,
-    /// The segment whose round trip is being timed: the offset after it, and when it left.
+    /// The timed segment: the offset after it, and its departure time.
     timed: Option<(NonZeroU64, Time)>,
     /// The last acknowledgement gave a sample.
     was_sampled: bool,
@@ -31,7 +31,8 @@ impl Clock {
         }
     }
 
-    /// A segment up to `end` leaves for the first time: it is timed if no other is.
+    /// Records a segment up to `end` that leaves for the first time. It is timed if no other
+    /// segment is.
     #[inline]
     pub(super) fn on_sent(&mut self, now: Time, end: u64) {
         if self.timed.is_none() {
@@ -39,7 +40,7 @@ impl Clock {
         }
     }
 
-    /// Times nothing that is on its way: which copy an acknowledgement answers is not known (Karn).
+    /// Stops timing: an acknowledgement of retransmitted data is ambiguous (Karn).
     pub(super) const fn forget(&mut self) {
         self.timed = None;
     }
@@ -52,25 +53,24 @@ impl Clock {
         }
     }
 
-    /// An acknowledgement arrived, of which nothing was said yet.
+    /// Resets the state for a new acknowledgement.
     pub(super) const fn begin_acknowledgement(&mut self) {
         self.was_sampled = false;
     }
 
-    /// The sample that the last acknowledgement gave.
+    /// The sample of the last acknowledgement.
     pub(super) fn last_sample(&self) -> Option<Span> {
         self.rtt.latest().filter(|_| self.was_sampled)
     }
 
-    /// Whether an acknowledgement leads from obsolete to current data, so that a jump may have
-    /// caused it and not the arrival of what it covers: it says nothing of what was sent before
-    /// that jump, the time of which this gives.
+    /// Whether an acknowledgement passes from obsolete to current data. A jump may then have caused
+    /// it, and it says nothing about data sent before that jump. Returns the time of the jump.
     pub(super) fn may_be_jump(stream: &Stream, ack: &Acknowledgement<'_>) -> Option<Time> {
         let line = stream.line.as_ref()?;
         (line.is_obsolete(stream.una) && !line.is_obsolete(ack.offset)).then_some(line.moved_at)
     }
 
-    /// Takes a round-trip sample if an acknowledgement that advances gives one.
+    /// Takes a round-trip sample if an acknowledgement that advances provides one.
     pub(super) fn sample(
         &mut self,
         now: Time,
@@ -107,7 +107,7 @@ impl Clock {
         Some(now.saturating_since(sent_at))
     }
 
-    /// Takes in a round trip that was measured by the record of the segment; returns it.
+    /// Adds a round trip measured by the record of the segment; returns it.
     pub(super) fn take(&mut self, now: Time, rtt: Span, config: &Config) -> Span {
         self.rtt.end_backoff();
         self.rtt

@@ -1,10 +1,10 @@
-//! The record of what is in the network, for controllers that measure the delivery rate.
+//! The record of segments in flight, for controllers that measure the delivery rate.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 use comity_congestion::recovery::Recovery;
-use comity_congestion::{Ack, DeliveryRate, Departure, PacketLoss, RateSample};
+use comity_congestion::{Ack, DeliveryRate, Departure, Event, PacketLoss, RateSample};
 use comity_units::{Bytes, Span, Time};
 
 use super::super::config::Config;
@@ -12,25 +12,25 @@ use super::flight::Flight;
 use super::stream::{Acknowledgement, Stream};
 use super::transfer::Transfer;
 
-/// Every segment that is outstanding, and whether it is in the network, has arrived or is lost.
+/// Every outstanding segment and its state: in the network, delivered or lost.
 ///
-/// Without selective acknowledgements a segment counts as delivered only when the cumulative
-/// acknowledgement covers it.
+/// Without selective acknowledgements, only the cumulative acknowledgement delivers a segment.
 #[derive(Debug)]
 pub(super) struct Delivery {
     rate: DeliveryRate,
-    /// In ascending order of offsets, without gaps between them but for what a time-line discarded.
+    /// In ascending order of offsets. The only gaps between them are data that a time-line
+    /// discarded.
     segments: VecDeque<Record>,
     /// Bytes that are neither delivered nor lost.
     in_flight: u64,
-    /// Bytes that are lost and have not left again.
+    /// Bytes that are lost and not retransmitted since.
     lost: u64,
-    /// Segments up to this offset were looked at for their first loss.
+    /// Segments up to this offset were checked for their first loss.
     judged: u64,
     /// A recovery from a timeout lasts until this offset is acknowledged.
     repaired_at: u64,
     min_rtt: Span,
-    /// Losses that the controller has not heard of.
+    /// Losses not yet reported to the controller.
     losses: Vec<PacketLoss>,
 }
 
@@ -70,7 +70,7 @@ impl Delivery {
         }
     }
 
-    /// `[start, end)` leaves; `max` is the end of what was sent before.
+    /// Records that `[start, end)` leaves; `max` is the end of the data sent earlier.
     pub(super) fn on_sent(&mut self, now: Time, start: u64, end: u64, max: u64) {
         let is_first = self.segments.is_empty();
         if start < max {
@@ -108,7 +108,7 @@ impl Delivery {
         self.segments.partition_point(|record| record.end <= offset)
     }
 
-    /// Everything before `una` has arrived, and what lies in the ranges `sacked`.
+    /// Records the arrival of everything before `una` and of the ranges `sacked`.
     fn on_arrival(&mut self, now: Time, una: u64, sacked: &[(u64, u64)]) {
         let covered = self.first_ending_after(una);
         for at in 0..covered {
@@ -145,7 +145,7 @@ impl Delivery {
         self.rate.on_delivered(now, &departure, length, is_repeated);
     }
 
-    /// Whatever was sent once, lies below `offset` and has not arrived is lost.
+    /// Marks as lost every segment below `offset` that was sent once and has not arrived.
     fn on_lost_below(&mut self, offset: u64) {
         for at in self.first_ending_after(self.judged)..self.first_ending_after(offset) {
             if self
@@ -159,13 +159,13 @@ impl Delivery {
         self.judged = self.judged.max(offset);
     }
 
-    /// The segment that holds `offset` is lost.
+    /// Marks the segment that holds `offset` as lost.
     fn on_lost_at(&mut self, offset: u64) {
         self.lose(self.first_ending_after(offset));
     }
 
-    /// The retransmission timer expired with `max` as the end of what was sent: all of it is lost
-    /// that has not arrived.
+    /// Handles an expiry of the retransmission timer, with `max` as the end of the data sent:
+    /// everything undelivered is lost.
     fn on_timeout(&mut self, max: u64) {
         for at in 0..self.segments.len() {
             self.lose(at);
@@ -195,7 +195,7 @@ impl Delivery {
         }
     }
 
-    /// The memory held on the heap.
+    /// The heap memory in bytes.
     pub(super) fn heap_memory(&self) -> usize {
         self.segments.capacity() * size_of::<Record>()
             + self.losses.capacity() * size_of::<PacketLoss>()
@@ -203,8 +203,8 @@ impl Delivery {
 }
 
 impl Transfer {
-    /// Tells a controller that measures the delivery rate what an acknowledgement brought, when
-    /// everything else is done with it.
+    /// Reports the deliveries of an acknowledgement to a controller that measures the delivery
+    /// rate, after all other processing.
     pub(super) fn report_delivery(
         &mut self,
         flight: Option<&Flight>,
@@ -230,12 +230,13 @@ impl Transfer {
         }
         let sample = delivery.sample(now, prior_in_flight);
         for loss in core::mem::take(&mut delivery.losses) {
-            self.controller.on_packet_lost(now, &loss);
+            self.controller
+                .on_event(Event::PacketLost { now, loss: &loss });
         }
         if sample.newly_delivered > Bytes::ZERO || sample.newly_lost > Bytes::ZERO {
             let mss = u64::from(config.mss);
             let is_repairing = stream.una < delivery.repaired_at;
-            self.controller.on_ack(&Ack {
+            self.controller.on_event(Event::Ack(&Ack {
                 now,
                 acked: sample.newly_delivered,
                 rtt: sample.rtt,
@@ -245,25 +246,26 @@ impl Transfer {
                 marked: 0,
                 packets: sample.newly_delivered.get().div_ceil(mss) as u32,
                 sample: Some(sample),
-            });
+            }));
             self.obey();
         }
         self.check_app_limited(stream, config);
     }
 
-    /// The retransmission timer expired: everything is lost that has not arrived.
+    /// Handles an expiry of the retransmission timer: everything undelivered is lost.
     pub(super) fn lose_everything(&mut self, stream: &Stream, now: Time) {
         if let Some(delivery) = &mut self.delivery {
             delivery.on_timeout(stream.max);
             for loss in core::mem::take(&mut delivery.losses) {
-                self.controller.on_packet_lost(now, &loss);
+                self.controller
+                    .on_event(Event::PacketLost { now, loss: &loss });
             }
         }
     }
 
-    /// Samples are marked from here on if the application leaves room in the window: it has given
-    /// less than a segment, and nothing that is lost waits to leave again. A sender that waits for
-    /// its pacer or for the peer's window is not limited by its application.
+    /// Marks samples as application-limited if the application leaves room in the window: less than
+    /// a segment is unsent, and nothing lost awaits retransmission. A sender that waits for its
+    /// pacer or for the peer's window is not limited by its application.
     pub(super) fn check_app_limited(&mut self, stream: &Stream, config: &Config) {
         if let Some(delivery) = &mut self.delivery
             && stream.stream_end().saturating_sub(stream.max) < u64::from(config.mss)
@@ -274,10 +276,10 @@ impl Transfer {
         }
     }
 
-    /// Tells a controller that measures the delivery rate how long the handshake took.
+    /// Reports the duration of the handshake to a controller that measures the delivery rate.
     pub(super) fn report_handshake(&mut self, now: Time, rtt: Option<Span>) {
         if self.delivery.is_some() {
-            self.controller.on_ack(&Ack {
+            self.controller.on_event(Event::Ack(&Ack {
                 now,
                 acked: Bytes::ZERO,
                 rtt,
@@ -287,7 +289,7 @@ impl Transfer {
                 marked: 0,
                 packets: 0,
                 sample: None,
-            });
+            }));
             self.obey();
         }
     }
@@ -339,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_lost_leaves_the_network_and_comes_back_when_it_is_sent_again() {
+    fn a_lost_segment_leaves_the_network_until_its_retransmission() {
         let mut delivery = ten();
         delivery.on_arrival(at(40), 1, &[(1 + 3 * MSS, 1 + 7 * MSS)]);
         delivery.on_lost_below(1 + 3 * MSS);
@@ -349,15 +351,15 @@ mod tests {
         assert_eq!(delivery.lost, 3 * MSS);
         delivery.on_sent(at(41), 1, 1 + MSS, 1 + 10 * MSS);
         assert_eq!((delivery.in_flight, delivery.lost), (4 * MSS, 2 * MSS));
-        // The scoreboard says so as long as the hole is there: what left again is not lost again by
-        // that.
+        // The scoreboard reports the hole as long as it exists; that does not make the
+        // retransmission lost.
         delivery.on_lost_below(1 + 3 * MSS);
         assert_eq!(delivery.in_flight, 4 * MSS);
         delivery.on_arrival(at(81), 1 + MSS, &[]);
         let sample = delivery.sample(at(81), 4 * MSS);
-        assert_eq!(sample.rtt, None, "which of both arrived is not known");
-        assert_eq!(sample.lost, Bytes::ZERO, "none since it left again");
-        // A timeout takes everything for lost, what left again with it.
+        assert_eq!(sample.rtt, None, "either copy may have arrived");
+        assert_eq!(sample.lost, Bytes::ZERO, "none since its retransmission");
+        // A timeout marks everything as lost, retransmissions included.
         delivery.on_sent(at(82), 1 + MSS, 1 + 2 * MSS, 1 + 10 * MSS);
         delivery.on_timeout(1 + 10 * MSS);
         assert_eq!((delivery.in_flight, delivery.lost), (0, 5 * MSS));

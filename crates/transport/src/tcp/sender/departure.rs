@@ -1,7 +1,7 @@
-//! What leaves, in which order of precedence, and the account of it.
+//! The order of precedence of departing segments, and their accounting.
 
 use comity_congestion::recovery::{PipeRule, Recovery};
-use comity_congestion::{Pacing, Sent};
+use comity_congestion::{Event, Pacing, Sent};
 use comity_units::{Bytes, PacketNumber, Rate, Time};
 
 use super::super::codec::data_header_length;
@@ -12,7 +12,7 @@ use super::transfer::Transfer;
 use super::window::Glance;
 
 impl Transfer {
-    /// What to send now, if anything. A zero-length answer without a FIN is a window probe.
+    /// The next segment to send now, if any. One without length and FIN is a window probe.
     #[inline]
     pub(super) fn poll(
         &mut self,
@@ -34,7 +34,7 @@ impl Transfer {
         }
     }
 
-    /// What to send now, whatever the state.
+    /// The next segment to send now, in any state.
     #[inline(never)]
     pub(super) fn poll_with_care(
         &mut self,
@@ -103,8 +103,8 @@ impl Transfer {
         self.sent(stream, now, outgoing, config)
     }
 
-    /// Accounts for a segment that leaves. One without payload and FIN is a probe or a notice: no
-    /// packet of the flow, of which the controller and the pacer hear nothing.
+    /// Updates the state for a segment that leaves. A segment without payload and FIN is a probe or
+    /// a notice. It is no packet of the flow, and neither the controller nor the pacer counts it.
     #[inline]
     pub(super) fn sent(
         &mut self,
@@ -159,15 +159,15 @@ impl Transfer {
             pace.pacer
                 .on_sent(now, wire, pace.pacing, Rate::MAX, Bytes::ZERO);
         }
-        self.controller.on_sent(&Sent {
+        self.controller.on_event(Event::Sent(&Sent {
             now,
             payload: Bytes::new(u64::from(outgoing.length)),
             wire,
             number: PacketNumber::new(self.statistics.segments),
             in_flight: Bytes::new(stream.in_flight()),
             app_limited: stream.max >= stream.stream_end(),
-        });
-        // A controller that paces may set its calendar or its wake-up by what leaves.
+        }));
+        // A controller that paces may set its calendar or its wake-up by departures.
         if self
             .pace
             .as_ref()
@@ -179,7 +179,7 @@ impl Transfer {
         Some(outgoing)
     }
 
-    /// The size on the wire of a segment that leaves, without what it may say of the way back: SACK
+    /// The wire size of a departing segment, without options about the reverse direction: SACK
     /// blocks and the level of a wave.
     fn wire_size(&self, stream: &Stream, outgoing: Outgoing, config: &Config) -> Bytes {
         let header = data_header_length(
@@ -190,12 +190,12 @@ impl Transfer {
         Bytes::new(u64::from(IP_HEADER + outgoing.length) + header as u64)
     }
 
-    /// Accounts for a SYN that leaves.
+    /// Updates the state for a SYN that leaves.
     pub(super) fn on_syn_sent(&mut self, stream: &mut Stream, now: Time) {
         self.statistics.segments += 1;
         if stream.max > 0 {
             self.statistics.retransmitted += 1;
-            // Karn: whichever SYN is acknowledged, it is not known which.
+            // Karn: the acknowledgement of a SYN may refer to any of its transmissions.
             self.clock.forget();
         } else {
             self.clock.on_sent(now, 1);

@@ -1,7 +1,8 @@
-//! Explicit congestion notification: how a sender marks its packets and answers the echo of a mark.
+//! Explicit congestion notification: how a sender marks its packets and reacts to the echo of a
+//! mark.
 
 use comity_congestion::recovery::Recovery;
-use comity_congestion::{Loss, LossCause};
+use comity_congestion::{Event, Loss, LossCause};
 use comity_units::{Bytes, Time};
 
 use super::super::config::Config;
@@ -11,19 +12,19 @@ use super::stream::{Acknowledgement, Outgoing, Stream};
 use super::transfer::Transfer;
 use crate::datagram::Ecn;
 
-/// What segments say of marks.
+/// The ECN state of departing segments.
 #[derive(Debug, Default)]
 pub(super) struct Marks {
-    /// The window was reduced for a mark, and the next new data says so.
+    /// The window was reduced for a mark, and the next new data reports it (CWR).
     owes_notice: bool,
-    /// The segment that left last carries new data, and says that the window was reduced.
+    /// The last segment carries new data, and reports the reduction.
     is_capable: bool,
     is_notice: bool,
 }
 
 impl Marks {
-    /// Takes note of a segment that leaves. New data alone is sent as capable of marks: neither
-    /// what is retransmitted nor what has no payload (RFC 3168, sections 6.1.4 and 6.1.5).
+    /// Records a departing segment. Only new data is sent as ECN-capable, neither retransmissions
+    /// nor segments without payload (RFC 3168, sections 6.1.4 and 6.1.5).
     pub(super) const fn on_sent(&mut self, is_new: bool) {
         self.is_capable = is_new;
         self.is_notice = is_new && self.owes_notice;
@@ -74,13 +75,13 @@ impl Transfer {
         if let Some(flight) = flight {
             self.reduce(flight, stream, &loss, config);
         } else {
-            self.controller.on_loss(&loss);
+            self.controller.on_event(Event::Loss(&loss));
             self.obey();
             self.reduced_until = stream.max;
         }
     }
 
-    /// Takes note of what a segment that leaves says of marks; `max` is where new data began.
+    /// Records the ECN state of a departing segment; `max` is where new data began.
     #[inline]
     pub(super) fn mark(&mut self, outgoing: Outgoing, max: u64, config: &Config) {
         if config.ecn {

@@ -1,11 +1,11 @@
-//! A record of each segment in flight, for recoveries that go by time.
+//! A record of each segment in flight, for time-based recoveries.
 
 use alloc::collections::VecDeque;
 
 use comity_congestion::recovery::{Delivered, Prr, RackClock, Verdict};
 use comity_units::{Span, Time};
 
-/// What left and was not acknowledged cumulatively: when, and what is known of it.
+/// The segments above the cumulative acknowledgement: when each left, and its state.
 ///
 /// ```text
 /// pipe = outstanding − delivered out of order − lost + retransmitted and not acknowledged
@@ -16,23 +16,23 @@ use comity_units::{Span, Time};
 pub(super) struct Flight {
     /// In the order of the stream, without gaps.
     segments: VecDeque<Flown>,
-    /// `(start, number)` of each transmission, oldest first. One whose segment is gone, delivered
-    /// or was retransmitted since is dropped when it comes to the front.
+    /// `(start, number)` of each transmission, oldest first. An entry is outdated if its segment
+    /// was delivered, removed or retransmitted since; it is dropped when it reaches the front.
     order: VecDeque<(u64, u64)>,
-    /// Transmissions so far.
+    /// The number of transmissions.
     sent: u64,
-    /// Bytes delivered ahead of their turn, and in how many segments.
+    /// Bytes delivered out of order, and the number of their segments.
     delivered: u64,
     delivered_segments: u32,
-    /// Bytes taken for lost, and those of them that were not retransmitted yet.
+    /// Bytes marked lost, and those of them not yet retransmitted.
     lost: u64,
     pending: u64,
     /// Bytes retransmitted whose answer is outstanding.
     resent: u64,
     pub(super) clock: RackClock,
-    /// When a segment that may have been overtaken counts as lost; [`Time::MAX`] for never.
+    /// When a segment that may have been reordered counts as lost; [`Time::MAX`] for never.
     pub(super) reorder_at: Time,
-    /// The first lost segment is to leave again whatever the window.
+    /// The first lost segment must be retransmitted whatever the window.
     pub(super) is_forced: bool,
     pub(super) probe: Probe,
     pub(super) usage: Usage,
@@ -50,7 +50,7 @@ struct Flown {
     sent_at: Time,
     is_delivered: bool,
     is_lost: bool,
-    /// It was retransmitted since it counted as lost, or as a probe.
+    /// It was retransmitted since it was marked lost, or as a probe.
     is_resent: bool,
     /// It was ever retransmitted.
     was_resent: bool,
@@ -59,22 +59,22 @@ struct Flown {
 /// The tail loss probe (RFC 8985, section 7).
 #[derive(Debug)]
 pub(super) struct Probe {
-    /// When it leaves; [`Time::MAX`] while none is due.
+    /// When it is due; [`Time::MAX`] for never.
     pub(super) at: Time,
     pub(super) is_due: bool,
-    /// One is on its way: the offset whose acknowledgement answers it, and whether it repeats old
-    /// data.
+    /// The outstanding probe: the offset whose acknowledgement answers it, and whether it
+    /// retransmits old data.
     pub(super) end: Option<(u64, bool)>,
 }
 
 /// How much of the window the flow used (Linux's `tcp_cwnd_validate`).
 #[derive(Debug, Default)]
 pub(super) struct Usage {
-    /// Up to here the numbers below hold.
+    /// The numbers below hold up to this offset.
     end: u64,
     /// The window was full.
     is_full: bool,
-    /// The most that was outstanding while it was not.
+    /// The maximum outstanding while the window did not limit the flow.
     most: u64,
 }
 
@@ -82,30 +82,30 @@ pub(super) struct Usage {
 #[derive(Debug)]
 pub(super) struct Reduction {
     prr: Prr,
-    /// What may be in flight.
+    /// The maximum number of bytes in flight.
     window: u64,
 }
 
-/// The last reduction, as long as it may turn out to have been without reason.
+/// The last reduction, as long as it may prove unnecessary.
 #[derive(Debug)]
 pub(super) struct Episode {
-    /// Where the acknowledgement stood when it began.
+    /// The acknowledgement when it began.
     pub(super) began_at: u64,
     /// When it first sent something again.
     pub(super) resent_at: Option<Time>,
-    /// Segments retransmitted of which no duplicate was reported.
+    /// Retransmitted segments without a reported duplicate.
     pub(super) unexplained: u32,
 }
 
-/// What an acknowledgement delivered.
+/// The deliveries of an acknowledgement.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Acked {
     pub(super) bytes: u64,
     pub(super) segments: u32,
-    /// The shortest and the longest round trip of the segments that were sent once.
+    /// The shortest and the longest round trip of the segments sent once.
     pub(super) rtt: Option<Span>,
     pub(super) longest_rtt: Option<Span>,
-    /// Whether a segment that had been retransmitted was acknowledged cumulatively.
+    /// Whether the cumulative acknowledgement passed a retransmitted segment.
     pub(super) passes_resent: bool,
 }
 
@@ -139,35 +139,35 @@ impl Flight {
             + self.order.capacity() * size_of::<(u64, u64)>()
     }
 
-    /// Everything in flight was sent once and nothing is known to be missing: what is outstanding
-    /// is in flight.
+    /// Whether every segment in flight was sent once and none is known to be missing: all
+    /// outstanding bytes are in flight.
     pub(super) fn is_quiet(&self) -> bool {
         self.delivered | self.lost | self.resent == 0
             && !(self.is_forced | self.probe.is_due)
             && self.reduction.is_none()
     }
 
-    /// Whether something leaves whatever limits there are.
+    /// Whether something must leave whatever the limits.
     pub(super) const fn is_urgent(&self) -> bool {
         self.is_forced || self.probe.is_due
     }
 
-    /// Whether anything was delivered ahead of its turn or is taken for lost.
+    /// Whether anything was delivered out of order or is marked lost.
     pub(super) const fn has_disorder(&self) -> bool {
         self.delivered | self.lost != 0
     }
 
-    /// Whether anything is taken for lost, retransmitted or not.
+    /// Whether anything is marked lost, retransmitted or not.
     pub(super) const fn has_lost(&self) -> bool {
         self.lost > 0
     }
 
-    /// How many segments were delivered ahead of their turn.
+    /// The number of segments delivered out of order.
     pub(super) const fn delivered_segments(&self) -> u32 {
         self.delivered_segments
     }
 
-    /// Whether something was retransmitted and is not acknowledged.
+    /// Whether a retransmission is unacknowledged.
     pub(super) const fn has_resent(&self) -> bool {
         self.resent > 0
     }
@@ -176,12 +176,12 @@ impl Flight {
         self.sent
     }
 
-    /// The bytes that are thought to be in the network, of `outstanding`.
+    /// The estimated number of bytes in the network, out of `outstanding`.
     pub(super) const fn pipe(&self, outstanding: u64) -> u64 {
         (outstanding + self.resent).saturating_sub(self.delivered + self.lost)
     }
 
-    /// When the first segment outstanding left last.
+    /// When the first outstanding segment last left.
     pub(super) fn first_sent_at(&self) -> Option<Time> {
         self.segments.front().map(|segment| segment.sent_at)
     }
@@ -193,7 +193,7 @@ impl Flight {
             .map(|segment| (segment.start, segment.end))
     }
 
-    /// The starts of the segments that are lost and were not retransmitted.
+    /// The starts of the lost segments that are not yet retransmitted.
     pub(super) fn lost(&self) -> impl Iterator<Item = u64> + '_ {
         let segments = if self.pending > 0 {
             self.segments.len()
@@ -214,7 +214,7 @@ impl Flight {
             .map(|segment| (segment.start, segment.end))
     }
 
-    /// The first lost segment that was not retransmitted.
+    /// The first lost segment that is not yet retransmitted.
     pub(super) fn next_lost(&self) -> Option<(u64, u64)> {
         if self.pending == 0 {
             return None;
@@ -225,7 +225,7 @@ impl Flight {
             .map(|segment| (segment.start, segment.end))
     }
 
-    /// `[start, end)` leaves: new data at the end, or a segment that is recorded.
+    /// Records that `[start, end)` leaves: new data at the end, or a recorded segment.
     pub(super) fn on_sent(&mut self, now: Time, start: u64, end: u64) {
         self.sent += 1;
         let number = self.sent;
@@ -268,13 +268,13 @@ impl Flight {
         }
     }
 
-    /// The place of the first segment that ends after `offset`.
+    /// The index of the first segment that ends after `offset`.
     fn index_of(&self, offset: u64) -> usize {
         self.segments
             .partition_point(|segment| segment.end <= offset)
     }
 
-    /// Everything below `una` and in `blocks` has arrived.
+    /// Records the arrival of everything below `una` and in `blocks`.
     pub(super) fn on_delivered(
         &mut self,
         now: Time,
@@ -285,7 +285,7 @@ impl Flight {
         let mut delivery = Acked::default();
         while let Some(first) = self.segments.front_mut() {
             if first.end > una {
-                // A part of a segment is acknowledged where the peer's window cut it.
+                // The acknowledgement covers part of a segment if the peer's window cut it.
                 let passed = una.saturating_sub(first.start);
                 if passed > 0 {
                     first.start = una;
@@ -312,7 +312,7 @@ impl Flight {
         }
         let mut below = una;
         for _ in blocks {
-            // Ascending, because the clock is told so; an acknowledgement has four at the most.
+            // The clock needs ascending order; an acknowledgement has at most four blocks.
             let next = blocks.iter().filter(|block| block.0 >= below).min();
             let Some(&(start, end)) = next else { break };
             below = end.max(start + 1);
@@ -351,7 +351,7 @@ impl Flight {
         }
     }
 
-    /// A segment that is delivered is neither lost nor retransmitted.
+    /// A delivered segment is neither lost nor retransmitted.
     fn forget(&mut self, segment: &Flown) {
         let length = segment.end - segment.start;
         if segment.is_lost {
@@ -378,8 +378,8 @@ impl Flight {
         self.clock.on_delivered(&delivered, now, min_rtt);
     }
 
-    /// Takes for lost what the clock says, with this reordering window; how many bytes that is, and
-    /// when the newest of them had left. Sets when to look again.
+    /// Marks as lost the segments that are overdue by the given reordering window. Returns their
+    /// bytes, and when the newest of them had left. Sets the time of the next check.
     pub(super) fn find_lost(&mut self, now: Time, window: Span) -> Option<(u64, Time)> {
         let mut found: Option<(u64, Time)> = None;
         let mut longest = Span::ZERO;
@@ -427,9 +427,9 @@ impl Flight {
         found
     }
 
-    /// The retransmission timer expired: what may still be on its way by the clock is kept, all
-    /// else is lost. A peer whose acknowledgement stops at what it had acknowledged selectively
-    /// reneged (RFC 2018, section 8).
+    /// Handles an expiry of the retransmission timer: segments that are not overdue stay in flight,
+    /// all others are lost. A peer has reneged if its acknowledgement stops at selectively
+    /// acknowledged data (RFC 2018, section 8).
     pub(super) fn on_timeout(&mut self, now: Time) {
         let reneged = self
             .segments
@@ -489,14 +489,14 @@ impl Flight {
         self.episode = None;
     }
 
-    /// What may be in flight: the controller's `window`, or less or more while it shrinks.
+    /// The maximum in flight: the controller's `window`, or another value during a reduction.
     pub(super) fn window(&self, window: u64) -> u64 {
         self.reduction
             .as_ref()
             .map_or(window, |reduction| reduction.window)
     }
 
-    /// Begins to shrink from a window of `before` to `target`.
+    /// Begins a reduction from a window of `before` to `target`.
     pub(super) fn begin_reduction(&mut self, before: u64, target: u64) {
         self.reduction = Some(Reduction {
             prr: Prr::new(before, target),
@@ -504,7 +504,7 @@ impl Flight {
         });
     }
 
-    /// Moves the reduction on, if there is one.
+    /// Advances the reduction, if one is active.
     pub(super) fn reduce(&mut self, delivered: u64, pipe: u64, is_safe: bool, mss: u32) {
         if let Some(reduction) = &mut self.reduction
             && delivered > 0
@@ -515,7 +515,7 @@ impl Flight {
 }
 
 impl Usage {
-    /// A segment left; `outstanding` is what is under way with it, up to `end` from `una` on.
+    /// Records a departure; `outstanding` bytes are now in flight, from `una` up to `end`.
     pub(super) fn on_sent(&mut self, una: u64, end: u64, outstanding: u64, is_full: bool) {
         if una >= self.end || is_full || !self.is_full && outstanding > self.most {
             *self = Self {
@@ -526,8 +526,7 @@ impl Usage {
         }
     }
 
-    /// Whether the window is all that limits the flow. A slow start counts as limited up to twice
-    /// what was used.
+    /// Whether only the window limits the flow. A slow start counts as limited up to twice its use.
     pub(super) const fn is_limited(&self, window: u64, in_slow_start: bool) -> bool {
         self.is_full || in_slow_start && window < 2 * self.most
     }

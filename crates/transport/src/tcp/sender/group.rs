@@ -1,4 +1,4 @@
-//! How many segments leave as one: what a host hands to its network interface at once.
+//! Groups of segments that a host hands to its network interface at once.
 
 use comity_congestion::Pacing;
 use comity_units::Span;
@@ -9,41 +9,41 @@ use super::super::segment::IP_HEADER;
 use super::stream::Stream;
 use super::transfer::Transfer;
 
-/// New segments that leave together. The network interface makes them from one large one, and only
-/// the last has the PSH flag; one that leaves alone has none.
+/// New segments that leave together. The network interface splits one large segment into them, and
+/// only the last has the PSH flag. A segment that leaves alone has none.
 ///
 /// ```text
 /// size = min( max(rate · 1 s / 1024, 2 · MSS), 64 KiB, cwnd / 2 )     whole segments, at least one
 /// rate = 2 · cwnd / SRTT below half of the slow-start threshold, 1.2 · cwnd / SRTT elsewhere
 /// ```
 ///
-/// A controller that paces in bursts says how large they are.
+/// A controller that paces in bursts sets their size.
 ///
 /// Source: Linux 6, `net/ipv4/tcp_output.c` (`tcp_tso_autosize`, `tcp_cwnd_test` and
 /// `__tcp_transmit_skb`).
 ///
-/// Differs from Linux in: 1. segments that leave again are alone; 2. round trips below 16 ms do not
-/// make groups larger; 3. a group does not wait for an acknowledgement that would let it be larger.
+/// Differs from Linux in: 1. retransmitted segments are alone; 2. round trips below 16 ms do not
+/// make groups larger; 3. a group does not wait for an acknowledgement that would let it grow.
 #[derive(Debug, Default)]
 pub(super) struct Group {
-    /// How many left, and how many may.
+    /// How many segments left, and how many may leave.
     length: u64,
     size: u64,
-    /// The segment that left last was the last of several.
+    /// The last segment ended a group of several.
     pub(super) is_over: bool,
 }
 
-/// How much a host hands over at once.
+/// The most bytes that a host hands over at once.
 const MOST: u64 = 64 << 10;
 
 impl Group {
-    /// What leaves next begins another.
+    /// Ends the group: the next segment begins another.
     pub(super) const fn end(&mut self) {
         self.length = 0;
     }
 
-    /// A new segment left. `size` is asked where it begins a group; another `follows` if there is
-    /// room for it.
+    /// Records that a new segment left. `size` runs only at the beginning of a group; another
+    /// segment `follows` if the group has room.
     pub(super) fn on_sent(&mut self, size: impl FnOnce() -> u64, follows: bool) {
         if self.length == 0 {
             self.size = size();
@@ -93,7 +93,7 @@ impl Transfer {
         (bytes.min(MOST).min(self.window / 2) / mss).max(1)
     }
 
-    /// Accounts for a segment that left, new or again.
+    /// Records that a segment left, new or retransmitted.
     pub(super) fn note_group(&mut self, stream: &Stream, is_new: bool, config: &Config) {
         let Some(flight) = self.flight.as_ref().filter(|_| config.segmentation_offload) else {
             return;

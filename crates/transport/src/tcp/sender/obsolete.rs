@@ -1,4 +1,4 @@
-//! What a time-lined sender does where TCP would send obsolete data again.
+//! How a time-lined sender replaces the retransmission of obsolete data.
 
 use comity_units::Time;
 
@@ -7,7 +7,8 @@ use super::stream::{Outgoing, Stream};
 use super::transfer::Transfer;
 
 impl Transfer {
-    /// The lifetime timer expired, or a deadline passed before the timer was looked at.
+    /// Handles an expiry of the lifetime timer, or of a deadline that passed before the timer was
+    /// read.
     pub(super) fn on_lifetime(&mut self, stream: &mut Stream, now: Time, config: &Config) {
         let standing = stream.standing();
         if let Some(line) = &mut stream.line {
@@ -17,7 +18,7 @@ impl Transfer {
         self.notify(stream, now, config);
     }
 
-    /// Passes over unsent data whose time is over.
+    /// Passes over unsent data that has expired.
     pub(super) fn discard_stale(&mut self, stream: &mut Stream, now: Time, config: &Config) {
         if stream
             .line
@@ -26,7 +27,7 @@ impl Transfer {
         {
             self.on_lifetime(stream, now, config);
         }
-        // What is behind may be over as well while the now oldest data is current.
+        // Later data may have expired as well while the new oldest data is current.
         let standing = stream.standing();
         if let Some(line) = &mut stream.line {
             stream.end = line.discard_stale(now, standing);
@@ -34,15 +35,15 @@ impl Transfer {
         self.notify(stream, now, config);
     }
 
-    /// Takes everything outstanding for lost: sends again from the lowest place that is worth it.
+    /// Marks everything outstanding as lost: retransmits from the lowest current place.
     pub(super) fn go_back(&mut self, stream: &mut Stream) {
         stream.next = stream.lowest_current();
         if let Some(line) = &mut stream.line
             && line.is_obsolete(stream.una)
         {
             line.give_up_obsolete(stream.una);
-            // Where nothing current is missing, windows need not open for the answer, and sending
-            // goes on behind it.
+            // If no current data is missing, windows need not open for the retransmission, and
+            // sending continues behind it.
             let missing = match &self.scoreboard {
                 Some(board) => board.missing(stream.next).0,
                 None => stream.next,
@@ -54,10 +55,10 @@ impl Transfer {
         }
     }
 
-    /// The answer to the loss of `[start, end)`, of which one segment is meant, where that is
-    /// obsolete: the lowest unacknowledged current packet, sent before (a pseudo-retransmission) or
-    /// not; without any, a segment that carries `seq_update` alone. `None` where it is not
-    /// obsolete.
+    /// The packet to send in response to the loss of the obsolete range `[start, end)`, which was
+    /// one segment. It is the lowest unacknowledged current packet, either sent before (a
+    /// pseudo-retransmission) or new. Without any, it is a segment that carries `seq_update` alone.
+    /// `None` if the range is not obsolete.
     pub(super) fn answer_obsolete(
         &mut self,
         stream: &mut Stream,
@@ -92,7 +93,7 @@ impl Transfer {
         let fresh = stream.segment_at(stream.max, stream.stream_end(), config);
         let peer_edge = self.peer_edge(stream);
         let line = stream.line.as_mut()?;
-        // With the answer the peer learns that the lost is missing.
+        // This packet reports the lost data as missing to the peer.
         let made_up = lost_end - start - line.count_free(start, lost_end);
         if !fresh.is_empty() && fresh.end_of_data() <= peer_edge.saturating_add(made_up) {
             line.on_replacement((start, lost_end), fresh.end());

@@ -1,5 +1,4 @@
-//! What a sender does when only the peer can make something happen: probes of a closed window, and
-//! notices of a jump.
+//! Probes of a closed window and notices of a jump, for a sender that only the peer can unblock.
 
 use comity_units::{Span, Time};
 
@@ -10,11 +9,11 @@ use super::transfer::Transfer;
 /// The persist timer (RFC 9293, section 3.8.6.1).
 #[derive(Debug)]
 pub(super) struct Persistence {
-    /// When it expires; [`Time::MAX`] while it does not run.
+    /// When it expires; [`Time::MAX`] while it is off.
     pub(super) at: Time,
     /// How often its time was doubled.
     exponent: u8,
-    /// A probe or a notice is to leave now.
+    /// A probe or a notice is due now.
     pub(super) is_due: bool,
 }
 
@@ -38,7 +37,7 @@ impl Persistence {
         self.at = now + (timeout * (1 << self.exponent)).min(longest);
     }
 
-    /// It expired: what it waits for is asked again, ever more rarely.
+    /// Handles an expiry: doubles the interval to the next one.
     pub(super) fn on_expiry(&mut self) {
         self.is_due = true;
         self.exponent = (self.exponent + 1).min(6);
@@ -47,8 +46,8 @@ impl Persistence {
 }
 
 impl Transfer {
-    /// Sees to it that something happens when only the peer's window holds data back and nothing is
-    /// on its way whose answer could open it.
+    /// Starts the timer if only the peer's window holds data back and nothing outstanding could
+    /// cause the peer to open it.
     pub(super) fn persist(&mut self, stream: &Stream, now: Time, config: &Config) {
         if self.waits(stream) && self.persistence.is_off() {
             let timeout = self.clock.rtt.timeout(&config.rtt);
@@ -56,7 +55,7 @@ impl Transfer {
         }
     }
 
-    /// Whether only a probe will make something happen.
+    /// Whether only a probe can make progress.
     fn waits(&self, stream: &Stream) -> bool {
         let waits_for_window =
             stream.next < stream.stream_end() && self.window >= stream.peer_window;
@@ -69,8 +68,8 @@ impl Transfer {
         self.persistence.end();
     }
 
-    /// An acknowledgement of a time-lined stream was taken in; `is_news` when it confirmed more
-    /// than any before.
+    /// Handles an acknowledgement of a time-lined stream; `is_news` if it confirmed more than any
+    /// before.
     #[inline]
     pub(super) fn review_persistence(
         &mut self,
@@ -79,14 +78,14 @@ impl Transfer {
         is_news: bool,
         config: &Config,
     ) {
-        // An answer: what is still to be told is a younger jump, and waits for nothing.
+        // The peer responded: a remaining notice concerns a later jump and is sent at once.
         if !self.persistence.is_off() && (!self.waits(stream) || is_news && stream.needs_notice()) {
             self.persistence.end();
         }
         self.notify(stream, now, config);
     }
 
-    /// Has a segment without payload sent when nothing else could tell the peer of a jump.
+    /// Sends a segment without payload if no other segment could report a jump to the peer.
     #[inline]
     pub(super) fn notify(&mut self, stream: &Stream, now: Time, config: &Config) {
         if self.persistence.is_off() && stream.needs_notice() {
@@ -95,9 +94,9 @@ impl Transfer {
         }
     }
 
-    /// What leaves when the persist timer expires: what fits into the window, however little (the
-    /// override timeout of RFC 9293, section 3.8.6.2.1), and into a closed one nothing but a
-    /// question.
+    /// The segment to send when the persist timer expires: any data that fits into the window,
+    /// however little (the override timeout of RFC 9293, section 3.8.6.2.1), or a probe without
+    /// data into a closed one.
     pub(super) fn probe_segment(
         &mut self,
         stream: &mut Stream,
@@ -121,7 +120,7 @@ impl Transfer {
                 config,
             );
         }
-        // An old number, so that it is answered.
+        // An old number makes the peer acknowledge it.
         let question = Outgoing::nothing_at(stream.una.saturating_sub(1));
         if stream.needs_notice()
             && let Some(line) = &mut stream.line

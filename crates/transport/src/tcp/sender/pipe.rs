@@ -1,4 +1,4 @@
-//! What may be sent while a SACK recovery runs: the pipe decides instead of the window.
+//! The sending rules of a SACK recovery: the pipe decides instead of the window.
 
 use comity_units::Time;
 
@@ -8,8 +8,9 @@ use super::stream::{Outgoing, Stream};
 use super::transfer::Transfer;
 
 impl Transfer {
-    /// On the way back from a timeout, moves `next` over what arrived. Returns how many bytes below
-    /// `next` the peer holds, which are not in the network, and where the bytes that it misses end.
+    /// During the recovery from a timeout, moves `next` over data that arrived. Returns how many
+    /// bytes below `next` the peer holds, which are not in the network, and the end of the bytes
+    /// that it misses.
     pub(super) fn pass_over_arrived(&self, stream: &mut Stream, config: &Config) -> (u64, u64) {
         let Some(board) = &self.scoreboard else {
             return (0, u64::MAX);
@@ -43,8 +44,7 @@ impl Transfer {
         let Some(board) = &self.scoreboard else {
             return self.next_in_window(stream, now, config);
         };
-        // What another packet took the place of was retransmitted as that one, which counts for
-        // itself.
+        // A replaced packet was retransmitted as its replacement, which counts for itself.
         let replaced = stream.line.as_ref().map_or(0, |line| {
             let (una, end) = (stream.una, board.retransmitted);
             let arrived =
@@ -75,9 +75,9 @@ impl Transfer {
         if let Some((start, end)) = hole {
             return Some(self.resend_hole(stream, start, end, config));
         }
-        // Rule 4: once, the last segment outstanding, to have its acknowledgement drive the
-        // recovery. Only when it is not acknowledged; the RFC would also repeat once more what was
-        // retransmitted just now.
+        // Rule 4: once, the last outstanding segment, because its acknowledgement drives the
+        // recovery. It applies only while that segment is unacknowledged; the RFC would also
+        // retransmit the last retransmission.
         if may_rescue && board.highest().is_none_or(|highest| highest < stream.max) {
             let start = stream
                 .max
@@ -94,8 +94,7 @@ impl Transfer {
         None
     }
 
-    /// Holes first, then new data, while fewer segments are counted in the pipe than the window
-    /// holds.
+    /// Holes first, then new data, while the counted pipe has fewer segments than the window.
     pub(super) fn next_by_counter(
         &mut self,
         stream: &mut Stream,

@@ -1,8 +1,7 @@
-//! Sending under a recovery that goes by time: RACK, tail loss probes, proportional rate reduction,
-//! undo.
+//! Sending under a time-based recovery: RACK, tail loss probes, proportional rate reduction, undo.
 
 use comity_congestion::recovery::{Advance, Duplicate, Recovery, RecoveryKind, Reduce};
-use comity_congestion::{Ack, Answered, Loss, LossCause};
+use comity_congestion::{Ack, Event, InOrderAck, Loss, LossCause};
 use comity_units::{Bytes, Span, Time};
 
 use super::super::config::Config;
@@ -11,10 +10,10 @@ use super::flight::{Acked, Episode, Flight};
 use super::stream::{Acknowledgement, Outgoing, Stream};
 use super::transfer::Transfer;
 
-/// What a probe waits for beyond two round trips, for timers that are not exact.
+/// The slack of a probe beyond two round trips, for inexact timers.
 const PROBE_SLACK: Span = Span::from_millis(2);
 
-/// An acknowledgement, and what came of it.
+/// An acknowledgement and its effects.
 struct News<'a> {
     now: Time,
     ack: &'a Acknowledgement<'a>,
@@ -36,7 +35,7 @@ fn settings(config: &Config) -> (bool, bool, bool) {
 }
 
 impl Transfer {
-    /// What [`Transfer::on_acknowledgement`] does for the other recoveries.
+    /// The counterpart of [`Transfer::on_acknowledgement`] for the other recoveries.
     pub(super) fn on_acknowledgement_by_time(
         &mut self,
         flight: &mut Flight,
@@ -93,7 +92,7 @@ impl Transfer {
             if reaction.recovered {
                 flight.reduction = None;
                 flight.clock.on_recovered();
-                self.controller.on_recovered(now);
+                self.controller.on_event(Event::Recovered);
             } else if stream.una > self.reduced_until && !self.recovery.is_recovering() {
                 flight.reduction = None;
             }
@@ -109,13 +108,13 @@ impl Transfer {
             self.report_delivery(Some(flight), stream, now, ack, config);
         } else if delivery.bytes > 0 {
             if let Some((number, arrived_at)) = answered {
-                self.controller.on_in_order_ack(&Answered {
+                self.controller.on_event(Event::InOrderAck(&InOrderAck {
                     now,
                     number,
                     arrived_at,
-                });
+                }));
             }
-            self.controller.on_ack(&Ack {
+            self.controller.on_event(Event::Ack(&Ack {
                 now,
                 acked: Bytes::new(delivery.bytes),
                 rtt: delivery.rtt,
@@ -125,7 +124,7 @@ impl Transfer {
                 marked: 0,
                 packets: delivery.segments.max(1),
                 sample: None,
-            });
+            }));
             self.obey();
         }
         let is_measured_later = |at: Time| {
@@ -139,7 +138,7 @@ impl Transfer {
         self.is_quiet = self.recovery.is_quiet() && flight.is_quiet();
     }
 
-    /// The packet that an acknowledgement answers, for controllers that ask.
+    /// The packet that triggered an acknowledgement, for controllers that need it.
     fn answered(
         &mut self,
         now: Time,
@@ -163,7 +162,8 @@ impl Transfer {
         is_quiet.then_some((number, arrived_at))
     }
 
-    /// Measures the round trip of what was delivered, or by the timestamp where that is not clear.
+    /// Measures the round trip of the delivered segments, or uses the timestamp if that is
+    /// ambiguous.
     fn sample(&mut self, news: &News<'_>, config: &Config) -> Option<Span> {
         self.clock.begin_acknowledgement();
         let rtt = match news.delivery.longest_rtt {
@@ -178,8 +178,8 @@ impl Transfer {
         rtt
     }
 
-    /// Looks for segments that the clock says are lost, and reacts to the first of a window.
-    /// Whether it found any.
+    /// Looks for segments that are overdue, and reacts to the first loss of a window. Returns
+    /// whether it found any.
     fn find_lost(
         &mut self,
         flight: &mut Flight,
@@ -192,7 +192,7 @@ impl Transfer {
         let smoothed = self.clock.rtt.smoothed(&config.rtt);
         let window = flight.clock.window(at_once, self.clock.rtt.min(), smoothed);
         let found = flight.find_lost(now, window);
-        // What was lost behind the end of a recovery that is over begins the next one.
+        // Losses beyond the end of a finished recovery begin the next one.
         let is_left = !self.recovery.is_recovering() && flight.has_lost();
         let Some((lost, sent_at)) = found.or(is_left.then_some((0, now))) else {
             return false;
@@ -209,7 +209,7 @@ impl Transfer {
         self.statistics.fast_retransmits += 1;
         flight.probe.at = Time::MAX;
         flight.probe.end = None;
-        // A mark of this window has reduced it already (RFC 3168, section 6.1.2).
+        // A mark has already reduced this window (RFC 3168, section 6.1.2).
         if flight.reduction.is_none() {
             self.reduce(
                 flight,
@@ -226,9 +226,9 @@ impl Transfer {
                 config,
             );
         }
-        // Without a proportional reduction the pipe may be above the window for long (RFC 6675,
-        // section 5, step 4.3). A controller that measures the delivery rate has made room itself,
-        // and where all is retransmitted, nothing is due.
+        // Without a proportional reduction, the pipe may exceed the window for long (RFC 6675,
+        // section 5, step 4.3). A controller that measures the delivery rate has already made room.
+        // If all losses are retransmitted, nothing is due.
         let is_due = flight.reduction.is_none() && self.delivery.is_none();
         flight.is_forced |= is_due && flight.next_lost().is_some();
         flight.episode = Some(Episode {
@@ -240,7 +240,7 @@ impl Transfer {
         found.is_some()
     }
 
-    /// Tells the controller of a loss or a mark, and shrinks to the window that it decides on.
+    /// Reports a loss or a mark to the controller, and reduces to its new window.
     pub(super) fn reduce(
         &mut self,
         flight: &mut Flight,
@@ -249,22 +249,23 @@ impl Transfer {
         config: &Config,
     ) {
         let before = self.window;
-        self.controller.on_loss(loss);
+        self.controller.on_event(Event::Loss(loss));
         self.obey();
         self.reduced_until = stream.max;
         let (_, proportional, _) = settings(config);
-        // A controller that measures the delivery rate sets what may be in flight itself.
+        // A controller that measures the delivery rate sets the limit in flight itself.
         if proportional && self.window < before && self.delivery.is_none() {
             flight.begin_reduction(before, self.window);
         }
     }
 
-    /// Takes a reduction back when the peer's answers say that what was retransmitted had not been
-    /// lost.
+    /// Undoes a reduction if the peer's acknowledgements show that the retransmitted data had not
+    /// been lost.
     ///
-    /// By timestamps (RFC 3522): an acknowledgement passes a segment that was retransmitted and
-    /// echoes a time before that, and nothing retransmitted is outstanding, unless the timer
-    /// expired. By duplicate SACKs (RFC 3708): all that was retransmitted arrived twice.
+    /// With timestamps (RFC 3522), three conditions hold: an acknowledgement passes a retransmitted
+    /// segment, it echoes a time before the retransmission, and no retransmission is outstanding
+    /// unless the timer expired. With duplicate SACKs (RFC 3708), every retransmission arrived
+    /// twice.
     fn undo(&mut self, flight: &mut Flight, stream: &Stream, news: &News<'_>, config: &Config) {
         let &News {
             now,
@@ -287,7 +288,7 @@ impl Transfer {
         let Some(resent_at) = episode.resent_at else {
             return;
         };
-        // Echoed times are known to a tick either way.
+        // Echoed times are exact to one tick either way.
         let margin = config.timestamp_tick * 2;
         let echoes_earlier = ack
             .echoed
@@ -300,13 +301,14 @@ impl Transfer {
         if by_time || by_duplicates {
             self.recovery.on_spurious();
             flight.absolve();
-            self.controller.on_spurious_loss(now);
+            self.controller.on_event(Event::SpuriousLoss { now });
             self.reduced_until = stream.una;
             self.obey();
         }
     }
 
-    /// Whether the answer to a probe says that it repaired a loss (RFC 8985, section 7.4).
+    /// Whether the acknowledgement of a probe shows that the probe repaired a loss (RFC 8985,
+    /// section 7.4).
     fn on_probe_answered(
         &mut self,
         flight: &mut Flight,
@@ -341,18 +343,19 @@ impl Transfer {
             };
             self.statistics.fast_retransmits += 1;
             self.reduced_until = stream.max;
-            self.controller.on_loss(&loss);
+            self.controller.on_event(Event::Loss(&loss));
             self.obey();
         } else if !is_old || ack.duplicate.is_some() || is_repeated {
             flight.probe.end = None;
         }
     }
 
-    /// Arms the timer of the probe in place of the retransmission timer, where a probe may be sent.
+    /// Starts the probe timer in place of the retransmission timer, if a probe is allowed.
     ///
     /// ```text
-    /// PTO = min(2 · SRTT + 2 ms, time to the retransmission timeout); one segment alone waits 200 ms more, for a
-    /// receiver that holds its acknowledgement back
+    /// PTO = min(2 · SRTT + 2 ms, time to the retransmission timeout); a single segment adds 200 ms
+    /// for a
+    /// receiver that delays its acknowledgement
     /// ```
     pub(super) fn schedule_probe(
         &mut self,
@@ -386,7 +389,7 @@ impl Transfer {
         stream.rto_at = Time::MAX;
     }
 
-    /// The timers of the recovery, as far as they are due.
+    /// Handles the timers of the recovery that are due.
     pub(super) fn on_recovery_timer(
         &mut self,
         flight: &mut Flight,
@@ -404,15 +407,15 @@ impl Transfer {
         if flight.probe.at <= now {
             self.burst = 0;
             flight.probe.at = Time::MAX;
-            // What was delivered ahead of its turn since says more than a probe would.
+            // An out-of-order delivery since then reports more than a probe would.
             flight.probe.is_due = !flight.has_disorder();
             self.restart_timer(stream, now);
         }
         self.is_quiet = self.recovery.is_quiet() && flight.is_quiet();
     }
 
-    /// What to send: a probe, the first segment that is lost, others and new data as the window
-    /// lets them.
+    /// The next segment to send: a probe, the first lost segment, then other losses and new data as
+    /// the window allows.
     pub(super) fn next_by_time(
         &mut self,
         flight: &mut Flight,
@@ -459,7 +462,7 @@ impl Transfer {
         Some(stream.segment_at(start, end, config))
     }
 
-    /// Accounts for a segment that leaves.
+    /// Updates the state for a segment that leaves.
     pub(super) fn on_sent_by_time(
         &mut self,
         flight: &mut Flight,
@@ -478,7 +481,7 @@ impl Transfer {
             return;
         };
         if !flight.probe.at.is_never() {
-            // The probe stood for the timeout of the first segment.
+            // The probe took the place of the first segment's timeout.
             stream.rto_at = (first + self.clock.timeout).max(now);
             self.schedule_probe(flight, stream, now, config);
         } else if outstanding == outgoing.end() - outgoing.start {

@@ -1,4 +1,4 @@
-//! What every end of a connection knows of its own stream.
+//! The state that every end of a connection keeps of its own stream.
 
 use alloc::boxed::Box;
 
@@ -8,7 +8,7 @@ use comity_units::{SeqNo, Span, Time};
 use super::super::config::Config;
 use super::super::timeline::{Line, Standing};
 
-/// What is to be sent next, in stream offsets.
+/// The next data to send, in stream offsets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::tcp) struct Outgoing {
     /// The offset of the first byte.
@@ -23,28 +23,28 @@ pub(in crate::tcp) struct Outgoing {
 #[derive(Clone, Copy, Debug)]
 pub(in crate::tcp) struct Acknowledgement<'a> {
     pub(in crate::tcp) offset: u64,
-    /// The same, counted from our first number on the wire.
+    /// The same, as a distance from the first number on the wire.
     pub(in crate::tcp) wire: u64,
     /// The peer's window in bytes.
     pub(in crate::tcp) window: u64,
     /// The selectively acknowledged ranges.
     pub(in crate::tcp) sacked: &'a [(u64, u64)],
-    /// When the segment that it answers was sent, by the timestamp it echoes.
+    /// When the segment that triggered it was sent, from the echoed timestamp.
     pub(in crate::tcp) echoed: Option<Time>,
-    /// The range that the peer reports to have got twice (RFC 2883).
+    /// The range that the peer reports as a duplicate (RFC 2883).
     pub(in crate::tcp) duplicate: Option<(u64, u64)>,
-    /// Whether the peer echoes a mark of the network (ECE).
+    /// Whether the peer echoes a congestion mark (ECE).
     pub(in crate::tcp) has_echo: bool,
     /// The peer's clock when the segment left it: its timestamp.
     pub(in crate::tcp) peer_clock: Option<u32>,
-    /// Whether the segment carries nothing else: only such repeat an acknowledgement.
+    /// Whether the segment carries nothing else; only then can it be a duplicate acknowledgement.
     pub(in crate::tcp) is_pure: bool,
 }
 
-/// How far our stream has come, and when to send again what is outstanding.
+/// The progress of this end's stream, and when to retransmit outstanding data.
 ///
-/// Offsets are positions in our stream, unwrapped to 64 bits: 0 is the SYN, data begins at 1, and
-/// the FIN stands behind the last byte.
+/// Offsets are positions in the stream, unwrapped to 64 bits: 0 is the SYN, data begins at 1, and
+/// the FIN follows the last byte.
 #[derive(Debug)]
 pub(in crate::tcp) struct Stream {
     /// The first offset not acknowledged.
@@ -53,20 +53,19 @@ pub(in crate::tcp) struct Stream {
     pub(in crate::tcp) next: u64,
     /// The offset after the highest ever sent.
     pub(in crate::tcp) max: u64,
-    /// The offset after the last byte that the application gave.
+    /// The offset after the last byte that the application submitted.
     pub(in crate::tcp) end: u64,
-    /// The peer's window in bytes, and the largest it ever was.
+    /// The peer's window in bytes, and its maximum so far.
     pub(in crate::tcp) peer_window: u64,
     pub(super) peer_window_max: u64,
     pub(super) rto_at: Time,
     /// Consecutive expiries of the retransmission or the persist timer without a sign of life.
     pub(in crate::tcp) expiries: u32,
-    /// How often the timeout was doubled, at an end that only receives; others ask their estimator.
+    /// How often the timeout was doubled, at an end that only receives; others use their estimator.
     doublings: u8,
-    /// The application has closed: a FIN stands at `end`.
+    /// The application has closed the stream: a FIN is at `end`.
     pub(in crate::tcp) fin: bool,
-    /// The deadlines, where the stream is time-lined. Offsets are then places, of which discarded
-    /// bytes take none.
+    /// The deadlines of a time-lined stream. Offsets are then places; discarded bytes have none.
     pub(in crate::tcp) line: Option<Box<Line>>,
 }
 
@@ -87,7 +86,7 @@ impl Stream {
         }
     }
 
-    /// Begins with the peer's first window, the handshake being over or not wanted.
+    /// Starts with the peer's first window, after the handshake or without one.
     pub(in crate::tcp) fn establish(&mut self, una: u64, peer_window: u64) {
         self.una = una;
         self.next = self.next.max(una);
@@ -101,8 +100,7 @@ impl Stream {
         self.peer_window_max = self.peer_window_max.max(window);
     }
 
-    /// The lowest acknowledgement that a segment still on its way can carry (RFC 5961, section
-    /// 5.2).
+    /// The lowest acknowledgement that a segment still in flight can carry (RFC 5961, section 5.2).
     pub(in crate::tcp) fn oldest_acceptable(&self) -> u64 {
         self.una.saturating_sub(self.peer_window_max)
     }
@@ -113,7 +111,7 @@ impl Stream {
         config.initial_sequence + self.wire(self.una) as u32
     }
 
-    /// How far `offset` is from the first number of the stream.
+    /// The distance of `offset` from the first number of the stream.
     #[inline]
     pub(in crate::tcp) fn wire(&self, offset: u64) -> u64 {
         match &self.line {
@@ -122,7 +120,7 @@ impl Stream {
         }
     }
 
-    /// The offset that is so far from the first number of the stream.
+    /// The offset at this distance from the first number of the stream.
     #[inline]
     pub(in crate::tcp) fn offset(&self, wire: u64) -> u64 {
         match &self.line {
@@ -131,7 +129,7 @@ impl Stream {
         }
     }
 
-    /// The offset that the congestion window is counted from.
+    /// The offset at which the congestion window begins.
     #[inline]
     pub(in crate::tcp) fn base(&self) -> u64 {
         match &self.line {
@@ -140,8 +138,7 @@ impl Stream {
         }
     }
 
-    /// The offset after the last byte that the peer's window takes, if nothing of what was given up
-    /// arrived.
+    /// The offset after the last byte in the peer's window, if no byte that was given up arrived.
     #[inline]
     pub(in crate::tcp) fn peer_edge(&self) -> u64 {
         let base = match &self.line {
@@ -151,7 +148,7 @@ impl Stream {
         base.saturating_add(self.peer_window)
     }
 
-    /// The offset that sending begins again with when everything outstanding is taken for lost.
+    /// The offset at which sending restarts when everything outstanding is marked lost.
     #[inline]
     pub(super) fn lowest_current(&self) -> u64 {
         match &self.line {
@@ -169,7 +166,7 @@ impl Stream {
         }
     }
 
-    /// Whether a jump is all that the peer has still to be told.
+    /// Whether a jump is the only information that the peer still lacks.
     #[inline]
     pub(super) fn needs_notice(&self) -> bool {
         self.una == self.max
@@ -181,22 +178,22 @@ impl Stream {
                 .is_some_and(|line| line.is_unconfirmed(self.una))
     }
 
-    /// What is outstanding.
+    /// The number of outstanding bytes.
     pub(in crate::tcp) fn in_flight(&self) -> u64 {
         self.max - self.base()
     }
 
-    /// The offset after everything that there is to send, the FIN included.
+    /// The offset after the end of the stream, the FIN included.
     pub(in crate::tcp) fn stream_end(&self) -> u64 {
         self.end.saturating_add(u64::from(self.fin))
     }
 
-    /// The SYN or a FIN is on its way or something else is outstanding.
+    /// Whether the SYN, the FIN or any data is outstanding.
     pub(super) fn has_outstanding(&self) -> bool {
         self.una < self.max
     }
 
-    /// The segment that begins at `start`, up to `limit`: a full one, or what there is.
+    /// The segment at `start`, at most up to `limit`: a full one, or the rest of the data.
     #[inline]
     pub(super) fn segment_at(&self, start: u64, limit: u64, config: &Config) -> Outgoing {
         if self.line.is_some() {
@@ -208,8 +205,8 @@ impl Stream {
         Outgoing { start, length, fin }
     }
 
-    /// The same where the stream has sections: it ends with its section, and has a FIN only right
-    /// behind its data and so not behind a jump.
+    /// The same for a stream of sections: the segment ends with its section, and has a FIN only
+    /// right behind its data, not behind a jump.
     #[inline(never)]
     fn segment_of_section(&self, start: u64, limit: u64, config: &Config) -> Outgoing {
         let section_end = match &self.line {
@@ -224,15 +221,15 @@ impl Stream {
         Outgoing { start, length, fin }
     }
 
-    /// A repeated acknowledgement from a peer that is not given up: one that answers probes (RFC
-    /// 9293, section 3.8.6.1), or that has nothing to acknowledge.
+    /// Handles a duplicate acknowledgement as a sign of life. The peer answers probes (RFC 9293,
+    /// section 3.8.6.1) or has nothing to acknowledge, so the connection stays alive.
     pub(super) fn take_sign_of_life(&mut self, ack: &Acknowledgement<'_>) {
         if ack.window == 0 || !self.has_outstanding() {
             self.expiries = 0;
         }
     }
 
-    /// Arms the retransmission timer for what is outstanding.
+    /// Starts the retransmission timer for the outstanding data.
     pub(super) fn restart_timer(&mut self, now: Time, timeout: Span) {
         self.rto_at = if self.has_outstanding() {
             now + timeout
@@ -242,10 +239,10 @@ impl Stream {
     }
 }
 
-/// The whole of sending for an end that has no data to send: its SYN and its FIN.
+/// The sending half of an end without data: its SYN and its FIN.
 ///
-/// It takes no round-trip samples, so its timeout is always the first one of RFC 6298 (section
-/// 2.1), doubled with every expiry (5.5) until an acknowledgement arrives.
+/// It takes no round-trip samples. Its timeout is the initial one of RFC 6298 (section 2.1),
+/// doubled with every expiry (5.5) until an acknowledgement arrives.
 impl Stream {
     pub(super) fn on_acknowledgement(
         &mut self,
@@ -307,7 +304,7 @@ impl Stream {
 }
 
 impl Outgoing {
-    /// A segment that only says where we stand.
+    /// A segment that only reports the position.
     pub(super) const fn nothing_at(start: u64) -> Self {
         Self {
             start,

@@ -1,7 +1,7 @@
-//! What happens when nothing arrives: the timers of a sender, of which a host sees the earliest.
+//! The timers of a sender; a host sees the earliest.
 
 use comity_congestion::recovery::Recovery;
-use comity_congestion::{Timeout, TimeoutRepair};
+use comity_congestion::{Event, Timeout, TimeoutRepair};
 use comity_units::{Bytes, Time};
 
 use super::super::config::Config;
@@ -15,7 +15,7 @@ impl Transfer {
         stream.restart_timer(now, self.clock.timeout);
     }
 
-    /// The earliest time at which [`Sender::on_timer`] has something to do.
+    /// When [`Sender::on_timer`] is next due.
     pub(super) fn next_timer(&self, stream: &Stream) -> Time {
         let mut next = stream.rto_at.min(self.persistence.at);
         if let Some(flight) = &self.flight {
@@ -28,7 +28,7 @@ impl Transfer {
         }
         match &self.pace {
             None => next,
-            // A packet that only the pacing holds back leaves when that lets it.
+            // A packet that only the pacer holds back leaves when the pacer allows.
             Some(pace) if self.held_by_pacer => next.min(pace.wakeup).min(pace.release_at()),
             Some(pace) => next.min(pace.wakeup),
         }
@@ -36,7 +36,7 @@ impl Transfer {
 
     pub(super) fn on_timer(&mut self, stream: &mut Stream, now: Time, config: &Config) {
         if self.pace.as_ref().is_some_and(|pace| pace.wakeup <= now) {
-            self.controller.on_wakeup(now);
+            self.controller.on_event(Event::Wakeup(now));
             self.obey();
         }
         if let Some(line) = &stream.line
@@ -52,7 +52,7 @@ impl Transfer {
             self.flight = Some(flight);
         }
         if self.persistence.at <= now {
-            // RFC 9293, 3.8.6.1: probe a closed window, ever more rarely.
+            // RFC 9293, 3.8.6.1: probe a closed window at growing intervals.
             self.burst = 0;
             stream.expiries += 1;
             self.persistence.on_expiry();
@@ -64,20 +64,20 @@ impl Transfer {
         self.burst = 0;
         self.statistics.timeouts += 1;
         stream.expiries += 1;
-        // A lost SYN says nothing about a window that has not been used yet.
+        // A lost SYN says nothing about a window that is still unused.
         let repair = if stream.una > 0 {
             let timeout = Timeout {
                 now,
                 in_flight: Bytes::new(stream.in_flight()),
-                // The timeout ends what a recovery may have added.
+                // The timeout removes the inflation of a recovery.
                 window: Bytes::new(self.window.min(stream.peer_window)),
                 consecutive: stream.expiries,
                 duplicate_seen: self.duplicate_seen,
             };
             self.lose_everything(stream, now);
-            self.controller.on_timeout(&timeout);
+            self.controller.on_event(Event::Timeout(&timeout));
             self.obey();
-            self.controller.timeout_repair(&timeout)
+            self.controller.decision().timeout_repair
         } else {
             TimeoutRepair::GoBackN
         };
@@ -103,7 +103,7 @@ impl Transfer {
                     unexplained: 0,
                 });
             }
-            // A SYN is retransmitted as the first of everything.
+            // A SYN is retransmitted before anything else.
             Some(_) => self.go_back(stream),
             None => self.resend(stream, resend),
         }

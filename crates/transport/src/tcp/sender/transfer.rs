@@ -1,12 +1,12 @@
-//! Sending data: the parts of a sender that has some, and what its controller decides.
+//! Sending data: the parts of a sender with data, and the decisions of its controller.
 //!
-//! The other modules beside this one say what a sender does, each for one occasion.
+//! Each sibling module handles one occasion.
 
 use alloc::boxed::Box;
 use core::num::NonZeroU16;
 
 use comity_congestion::recovery::{AnyRecovery, Recovery, RecoveryConfig};
-use comity_congestion::{Controller, Feedback, Pacing, Phase, Report, Restart, Tag};
+use comity_congestion::{Controller, Event, Feedback, Idle, Pacing, Phase, Report, Tag};
 use comity_units::{Bytes, Span, Time};
 
 use super::super::config::Config;
@@ -25,16 +25,16 @@ use crate::Pacer;
 /// Counters of the sending half.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SenderStatistics {
-    /// Segments with payload, SYN or FIN sent, repeated ones included; no probes and no notices of
-    /// a jump.
+    /// Segments sent with payload, SYN or FIN, retransmissions included; no probes and no notices
+    /// of a jump.
     pub segments: u64,
-    /// Segments that were sent for the second time or more.
+    /// Retransmitted segments.
     pub retransmitted: u64,
     /// Expiries of the retransmission timer.
     pub timeouts: u32,
     /// Entries into fast retransmit.
     pub fast_retransmits: u32,
-    /// Reductions of the window for marks of the network.
+    /// Window reductions caused by congestion marks.
     pub marks: u32,
     /// Round-trip samples taken.
     pub rtt_samples: u64,
@@ -42,57 +42,58 @@ pub struct SenderStatistics {
     pub rtt_sum: Span,
 }
 
-/// What an end that has data to send keeps beside its [`Stream`].
+/// The state of an end with data to send, beside its [`Stream`].
 #[derive(Debug)]
 pub(super) struct Transfer {
     /// The controller's decision, read after every event.
     pub(super) window: u64,
-    /// Present once the controller has asked to pace or to be woken.
+    /// Present once the controller requests pacing or a wake-up.
     pub(super) pace: Option<Box<Pace>>,
     pub(super) clock: Clock,
     pub(super) persistence: Persistence,
-    /// Whether limited transmit releases one segment, and by how many it went beyond the window
-    /// since the last advance.
+    /// Whether limited transmit releases one segment, and how many it sent beyond the window since
+    /// the last advance.
     pub(super) may_release: bool,
     pub(super) released: u32,
     /// Segments sent since the last event, for the burst limits.
     pub(super) burst: u32,
     pub(super) group: Group,
     pub(super) resend_first: bool,
-    /// Since the last event the pacer alone held a segment back.
+    /// Since the last event, the pacer alone held a segment back.
     pub(super) held_by_pacer: bool,
     /// Since the last advance, and the last expiry of the retransmission timer.
     pub(super) duplicate_seen: bool,
-    /// The controller has a half at the receiver and is asked for a tag for each segment.
+    /// The controller has a half at the receiver and provides a tag for each segment.
     pub(super) is_metered: bool,
-    /// The level of the last report, if the controller has not left it since; zero for none.
+    /// The level of the last report, if the controller has kept it since; zero for none.
     pub(super) told_level: u16,
-    /// The tag of the segment that left last.
+    /// The tag of the last segment.
     pub(super) wave: Option<Wave>,
-    /// The recovery has nothing to say: no duplicates were seen and nothing is being mended, so
-    /// that the windows alone decide what may be sent.
+    /// The recovery is idle: no duplicates arrived and no repair is in progress. The windows alone
+    /// decide what to send.
     pub(super) is_quiet: bool,
     pub(super) recovery: AnyRecovery,
     pub(super) controller: Box<dyn Controller>,
     pub(super) scoreboard: Option<Box<Scoreboard>>,
-    /// In place of the scoreboard, present where the recovery goes by time.
+    /// Replaces the scoreboard in a time-based recovery.
     pub(super) flight: Option<Box<Flight>>,
     /// Whether the controller is in slow start.
     pub(super) in_slow_start: bool,
-    /// What was sent when the window was reduced last: another mark of it is no news.
+    /// The end of the data sent at the last reduction: another mark on it causes no further
+    /// reduction.
     pub(super) reduced_until: u64,
     pub(super) marks: Marks,
-    /// When data left last, and the window at the beginning: what a restart goes by.
+    /// The last departure of data and the initial window, for a restart after idle time.
     sent_at: Time,
     initial_window: u64,
-    /// Present when the controller asks for answers.
+    /// Present if the controller needs to know the packet that triggered an acknowledgement.
     pub(super) answers: Option<Box<Answers>>,
-    /// Present when the controller asks for samples of the delivery rate.
+    /// Present if the controller needs samples of the delivery rate.
     pub(super) delivery: Option<Box<Delivery>>,
     pub(super) statistics: SenderStatistics,
 }
 
-/// What a controller decides beside its window.
+/// The controller's decision beside its window.
 #[derive(Debug, Default)]
 pub(super) struct Pace {
     pub(super) pacing: Pacing,
@@ -126,9 +127,10 @@ impl Transfer {
             wave: None,
             is_quiet: true,
             recovery: AnyRecovery::new(config.recovery),
-            answers: controller.needs_in_order_acks().then(Box::default),
+            answers: controller.needs().in_order_acks.then(Box::default),
             delivery: controller
-                .needs_rate_samples()
+                .needs()
+                .rate_samples
                 .then(|| Box::new(Delivery::new())),
             controller,
             scoreboard: None,
@@ -151,11 +153,10 @@ impl Transfer {
         let decision = self.controller.decision();
         self.window = decision.window.get();
         self.in_slow_start = decision.phase == Phase::SlowStart;
-        let wakeup = self.controller.wakeup();
-        if self.pace.is_some() || wakeup.is_some() || decision.pacing != Pacing::Unpaced {
+        if self.pace.is_some() || decision.wakeup.is_some() || decision.pacing != Pacing::Unpaced {
             let pace = self.pace.get_or_insert_default();
             pace.pacing = decision.pacing;
-            pace.wakeup = wakeup.unwrap_or(Time::MAX);
+            pace.wakeup = decision.wakeup.unwrap_or(Time::MAX);
         }
     }
 
@@ -168,20 +169,20 @@ impl Transfer {
         };
     }
 
-    /// Data is about to leave after a pause: what the window says of the path may be out of date.
+    /// Prepares for data after a pause: the window may be outdated.
     #[inline]
     pub(super) fn restart_after_idle(&mut self, stream: &Stream, now: Time, config: &Config) {
         if !config.restart_after_idle || stream.has_outstanding() || self.sent_at.is_never() {
             return;
         }
-        let idle = now.saturating_since(self.sent_at);
-        if idle > self.clock.timeout && stream.next < stream.stream_end() {
-            self.controller.on_restart(&Restart {
+        let pause = now.saturating_since(self.sent_at);
+        if pause > self.clock.timeout && stream.next < stream.stream_end() {
+            self.controller.on_event(Event::Idle(&Idle {
                 now,
-                idle,
+                pause,
                 timeout: self.clock.timeout,
                 initial_window: Bytes::new(self.initial_window),
-            });
+            }));
             self.obey();
             self.sent_at = now;
         }
@@ -197,7 +198,7 @@ impl Transfer {
         self.recovery.is_recovering()
     }
 
-    /// The memory held on the heap, without the controller's own.
+    /// The heap memory in bytes, without the controller's own.
     pub(super) fn heap_memory(&self) -> usize {
         let board = self
             .scoreboard
@@ -225,8 +226,9 @@ impl Transfer {
         self.held_by_pacer = false;
     }
 
-    /// As [`Transfer::begin_event`] for a timer, of which most say nothing of the path: neither a
-    /// deadline nor a delayed acknowledgement makes room for what a limit on bursts held back.
+    /// Like [`Transfer::begin_event`], but for a timer. Most timers reveal nothing about the path:
+    /// neither a deadline nor a delayed acknowledgement makes room for segments that a burst limit
+    /// held back.
     pub(super) fn begin_timer(&mut self, now: Time) {
         self.group.end();
         if let Some(pace) = &self.pace
@@ -237,24 +239,23 @@ impl Transfer {
         self.held_by_pacer = false;
     }
 
-    /// The receiver's half reported with the acknowledgement that was taken in last.
+    /// Processes the report of the receiver's half on the current acknowledgement.
     pub(super) fn on_report(&mut self, now: Time, report: &Report) {
-        // A level stands on every acknowledgement, and hardly ever changes.
+        // Every acknowledgement carries a level, which rarely changes.
         if let Report::Wave { level } = *report
             && core::mem::replace(&mut self.told_level, level) == level
         {
             return;
         }
-        self.controller.on_feedback(&Feedback {
+        self.controller.on_event(Event::Feedback(&Feedback {
             now,
             report,
             rtt: self.clock.last_sample(),
-        });
+        }));
         self.obey();
     }
 
-    /// Asks the controller what the receiver should know of the segment that leaves. This transport
-    /// has room for waves only.
+    /// Requests the controller's tag for a departing segment. This transport carries waves only.
     pub(super) fn take_tag(
         &mut self,
         stream: &Stream,
@@ -267,7 +268,7 @@ impl Transfer {
             return;
         }
         if self.runs_dry(stream, config) {
-            self.controller.on_app_limited(now);
+            self.controller.on_event(Event::AppLimited);
         }
         self.wave = match self.controller.tag(now) {
             Tag::Wave {
@@ -283,8 +284,8 @@ impl Transfer {
         };
     }
 
-    /// Whether nothing follows a segment that leaves for want of data, or because the peer's window
-    /// is closing: a window that is only smaller than the controller's moves on with every
+    /// Whether no segment follows a departing one, for want of data or because the peer's window is
+    /// closing. A peer window that is only smaller than the controller's moves on with every
     /// acknowledgement.
     fn runs_dry(&self, stream: &Stream, config: &Config) -> bool {
         let left = stream.stream_end().saturating_sub(stream.next);

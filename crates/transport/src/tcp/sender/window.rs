@@ -1,4 +1,4 @@
-//! What the windows say, which is all there is to say for most segments.
+//! Sending by the windows alone, which decide most segments.
 
 use comity_congestion::recovery::Recovery;
 use comity_units::Time;
@@ -7,13 +7,13 @@ use super::super::config::Config;
 use super::stream::{Outgoing, Stream};
 use super::transfer::Transfer;
 
-/// What a glance at the windows shows.
+/// The result of reading the windows.
 pub(super) enum Glance {
-    /// There is nothing to send, or no room for it.
+    /// Nothing to send, or no room for it.
     Nothing,
     /// This leaves.
     Segment(Outgoing),
-    /// More than the windows has to be asked.
+    /// The windows alone cannot decide.
     Unclear,
 }
 
@@ -27,13 +27,13 @@ impl Transfer {
         }
     }
 
-    /// The window in force: congestion window with inflation, cut by the peer's.
+    /// The effective window: the inflated congestion window, limited by the peer's.
     pub(super) fn usable_window(&self, stream: &Stream) -> u64 {
         self.inflated_window().min(stream.peer_window)
     }
 
-    /// The offset after the last byte that the peer's window takes. What was given up and arrived
-    /// after all takes room there.
+    /// The offset after the last byte in the peer's window. Data that was given up but arrived uses
+    /// room there.
     #[inline]
     pub(super) fn peer_edge(&self, stream: &Stream) -> u64 {
         let edge = stream.peer_edge();
@@ -47,13 +47,13 @@ impl Transfer {
         }
     }
 
-    /// How much the peer's window takes from `start` on.
+    /// The room in the peer's window from `start` on.
     pub(super) fn room_at(&self, stream: &Stream, start: u64) -> u64 {
         self.peer_edge(stream).saturating_sub(start)
     }
 
-    /// The offset after the last byte that both windows take, when the peer holds `arrived` of what
-    /// is outstanding.
+    /// The offset after the last byte that both windows admit, if the peer holds `arrived` of the
+    /// outstanding bytes.
     fn edge(&self, stream: &Stream, arrived: u64) -> u64 {
         let window = self.inflated_window().saturating_add(arrived);
         stream
@@ -62,25 +62,24 @@ impl Transfer {
             .min(self.peer_edge(stream))
     }
 
-    /// The offset up to which limited transmit may go: RFC 3042 counts from the window as it is
-    /// when the segment leaves, which the report that came with the duplicate may have made
-    /// smaller.
+    /// The limit of limited transmit. RFC 3042 counts from the window at departure, which the
+    /// report on the duplicate may have reduced.
     fn released_edge(&self, stream: &Stream, config: &Config) -> u64 {
         let allowance = u64::from(self.released) * u64::from(config.mss);
         let edge = stream.base().saturating_add(self.window);
         edge.saturating_add(allowance).min(self.peer_edge(stream))
     }
 
-    /// Whether the window might let something pass: on the way back from a timeout, that takes a
-    /// look at what arrived.
+    /// Whether the window might admit a segment. The recovery from a timeout also has to check what
+    /// arrived.
     pub(super) fn window_is_open(&self, stream: &Stream) -> bool {
         (stream.next < stream.stream_end() && stream.next < self.edge(stream, 0))
             || self.resend_first
             || stream.next < stream.max
     }
 
-    /// Whether something could leave if the pacer let it. A recovery that counts a pipe may send
-    /// whatever the window says.
+    /// Whether only the pacer holds a segment back. A recovery that counts a pipe may send whatever
+    /// the window.
     pub(super) fn is_held_by_pacer(&self, stream: &Stream, now: Time) -> bool {
         self.pace
             .as_ref()
@@ -88,7 +87,7 @@ impl Transfer {
             && (self.window_is_open(stream) || self.is_recovering())
     }
 
-    /// Whether everything was sent and nothing is to be retransmitted.
+    /// Whether all data was sent and nothing awaits retransmission.
     #[inline]
     pub(super) fn is_idle(&self, stream: &Stream) -> bool {
         stream.next >= stream.stream_end()
@@ -96,8 +95,8 @@ impl Transfer {
             && !(self.resend_first | self.persistence.is_due)
     }
 
-    /// Reads the windows where nothing else has a say. It does not change anything, and
-    /// [`Transfer::poll_with_care`] would not either where it says "nothing".
+    /// Reads the windows if nothing else matters. It changes nothing. If it returns
+    /// [`Glance::Nothing`], [`Transfer::poll_with_care`] would not change anything either.
     #[inline]
     pub(super) fn glance(&self, stream: &Stream, now: Time, config: &Config) -> Glance {
         let windows_decide = self.is_quiet
@@ -124,8 +123,7 @@ impl Transfer {
                 return Glance::Segment(outgoing);
             }
         }
-        // A part of a segment may fit into the peer's window, and a window that stays closed is to
-        // be probed.
+        // Part of a segment may fit into the peer's window, and a closed window needs probes.
         let room = peer_edge.saturating_sub(stream.next);
         let is_partial = room > 0 && room >= stream.peer_window_max / 2;
         let is_held = self.window < stream.peer_window;
@@ -135,8 +133,7 @@ impl Transfer {
         Glance::Unclear
     }
 
-    /// Whether [`Transfer::poll_with_care`] might have something: a quick look that is right
-    /// whenever it says no.
+    /// Whether [`Transfer::poll_with_care`] might return a segment. `false` is always right.
     #[inline]
     pub(super) fn may_have_something(&self, stream: &Stream) -> bool {
         self.window_is_open(stream)
@@ -145,7 +142,7 @@ impl Transfer {
             || stream.next < stream.stream_end() && stream.peer_window < self.window
     }
 
-    /// The next segment that the window lets pass, new or on the way back from a timeout.
+    /// The next segment that the window admits, new or retransmitted after a timeout.
     pub(super) fn next_in_window(
         &mut self,
         stream: &mut Stream,
@@ -166,8 +163,8 @@ impl Transfer {
             self.may_release = false;
             return Some(outgoing);
         }
-        // What was sent before has fitted, and leaves again however little it is: new data alone is
-        // held back until it is worth a segment, and nothing else may be under way whose answer
+        // Data sent before has fitted, and is retransmitted however little it is. Only new data
+        // waits for a full segment. Otherwise nothing might be outstanding whose acknowledgement
         // would open the window.
         let again = stream.segment_at(stream.next, stream.max.min(limit), config);
         if !again.is_empty() && again.end_of_data() <= edge {
@@ -176,7 +173,7 @@ impl Transfer {
         self.partial_into_peer_window(stream, now, outgoing, config)
     }
 
-    /// New data, as far as a congestion window of `window` and the peer's let it pass.
+    /// New data, as far as a congestion window of `window` and the peer's window admit it.
     pub(super) fn next_within(
         &mut self,
         stream: &Stream,
@@ -195,10 +192,11 @@ impl Transfer {
         self.partial_into_peer_window(stream, now, outgoing, config)
     }
 
-    /// A segment cut down to the peer's window, where that is worth it or nothing else would move.
+    /// A segment cut to the peer's window, if it is large enough or nothing else would make
+    /// progress.
     ///
-    /// RFC 9293, 3.8.6.2.1: to avoid the silly window syndrome, less than a full segment leaves
-    /// only when it is at least half of the largest window that the peer ever offered.
+    /// RFC 9293, 3.8.6.2.1: to avoid the silly window syndrome, a partial segment leaves only if it
+    /// is at least half of the peer's largest window so far.
     fn partial_into_peer_window(
         &mut self,
         stream: &Stream,

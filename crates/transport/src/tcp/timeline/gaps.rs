@@ -1,4 +1,4 @@
-//! The receiver's side of a time-lined stream: what will not come.
+//! The receiver's side of a time-lined stream: the gaps.
 
 use super::super::ranges::Ranges;
 use super::{GapStatistics, Piece};
@@ -7,9 +7,9 @@ use super::{GapStatistics, Piece};
 #[derive(Debug)]
 pub(in crate::tcp) struct Gaps {
     ranges: Ranges,
-    /// Where the application stands.
+    /// The application's position.
     taken: u64,
-    /// Where the last gap ends that lies below the expected number.
+    /// The end of the last gap below the expected number.
     passed_to: u64,
     /// Bytes of gaps beyond the expected number.
     pub(in crate::tcp) ahead: u64,
@@ -17,7 +17,7 @@ pub(in crate::tcp) struct Gaps {
 }
 
 impl Gaps {
-    /// None yet, of an application that stands at the wire offset `taken`.
+    /// Creates an empty list for an application at the wire offset `taken`.
     pub(in crate::tcp) const fn new(taken: u64) -> Self {
         Self {
             ranges: Ranges::new(),
@@ -32,14 +32,14 @@ impl Gaps {
         }
     }
 
-    /// Records `[start, end)`, of which nothing had arrived and nothing was recorded.
+    /// Records `[start, end)`, in which nothing arrived and nothing was recorded.
     pub(in crate::tcp) fn record(&mut self, start: u64, end: u64) {
         self.ahead += end - start;
         self.ranges.insert(start, end, ());
     }
 
-    /// The expected number moved from `before` to `next`. Returns how many bytes of gaps lie
-    /// between.
+    /// Handles a move of the expected number from `before` to `next`. Returns the bytes of gaps
+    /// between them.
     pub(in crate::tcp) fn pass(&mut self, before: u64, next: u64) -> u64 {
         let mut bytes = 0;
         for &(from, to, ()) in self.ranges.ending_after(before) {
@@ -47,8 +47,8 @@ impl Gaps {
                 break;
             }
             let (from, to) = (from.max(before), to.min(next));
-            // A gap that goes on from the one below was counted with it, whether that has been read
-            // or not.
+            // A gap that continues an earlier one was counted with it, whether it has been read or
+            // not.
             self.statistics.gaps += u64::from(from != self.passed_to);
             self.passed_to = to;
             bytes += to - from;
@@ -58,14 +58,14 @@ impl Gaps {
         bytes
     }
 
-    /// Whether a gap below the expected number `next` is the next that the application finds.
+    /// Whether the application's next piece is a gap below the expected number `next`.
     pub(in crate::tcp) fn has_next(&self, next: u64) -> bool {
         let first = self.ranges.as_slice().first();
         first.is_some_and(|&(start, end, ())| start <= self.taken && self.taken < end.min(next))
     }
 
-    /// What the application finds next, up to `limit` bytes of data, below the expected number
-    /// `next`, when `unread` bytes wait for it.
+    /// The application's next piece below the expected number `next`: a gap, or up to `limit` of
+    /// the `unread` bytes of data.
     pub(in crate::tcp) fn read(&mut self, limit: u64, next: u64, unread: u64) -> Option<Piece> {
         let offset = self.taken - 1;
         match self.ranges.as_slice().first().copied() {

@@ -1,5 +1,5 @@
-//! The sender's side of a time-lined stream: the list of deadlines, the jumps, and what obsolete
-//! data holds.
+//! The sender's side of a time-lined stream: the list of deadlines, the jumps, and the room of
+//! obsolete data.
 
 use alloc::collections::VecDeque;
 use core::cmp::Ordering;
@@ -11,7 +11,7 @@ use super::{
     DeadlineClock, MAX_REACH, SectionError, SeqUpdate, TimelineConfig, TimelineStatistics,
 };
 
-/// How many jumps below the acknowledgement are kept.
+/// How many jumps below the acknowledgement the list keeps.
 const KEPT_JUMPS: usize = 4;
 
 /// A section that is not obsolete, in wire offsets.
@@ -26,24 +26,24 @@ struct Section {
 /// Bytes that were discarded before they were sent.
 #[derive(Clone, Copy, Debug)]
 struct Jump {
-    /// The place at which it lies, which belongs to the byte behind it.
+    /// The place of the jump, which belongs to the byte behind it.
     at: u64,
-    /// The wire offsets of the first discarded byte and of the byte behind the last.
+    /// The wire offsets of the first discarded byte and of the byte after the last.
     from: u64,
     to: u64,
 }
 
-/// Places between two jumps, which numbers follow without a hole.
+/// Places between two jumps, where numbers follow without a hole.
 #[derive(Clone, Copy, Debug)]
 struct Stretch {
-    /// Its first place, and the wire offset of that.
+    /// Its first place, and the wire offset of that place.
     at: u64,
     wire: u64,
     /// The place of the next jump; `u64::MAX` for none.
     end: u64,
 }
 
-/// Where the stream stands, in places.
+/// The position of the stream, in places.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::tcp) struct Standing {
     pub(in crate::tcp) una: u64,
@@ -52,7 +52,7 @@ pub(in crate::tcp) struct Standing {
     pub(in crate::tcp) end: u64,
 }
 
-/// What became of the stream when the lifetime timer expired, in places.
+/// The effects of an expiry of the lifetime timer on the stream, in places.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::tcp) struct Moved {
     pub(in crate::tcp) next: u64,
@@ -62,42 +62,42 @@ pub(in crate::tcp) struct Moved {
 /// The time-line list, and the translation between places and wire offsets.
 ///
 /// Invariants: sections ascend and do not overlap; jumps ascend in `at` and in wire offsets, with
-/// sent bytes between any two; `floor ≤ obsolete ≤ max` of the stream; nothing from `obsolete` on
-/// is obsolete, nor free; all that is sent next or retransmitted in order lies behind what is free.
+/// sent bytes between any two; `floor ≤ obsolete ≤ max` of the stream; no place from `obsolete` on
+/// is obsolete or free; all data to be sent next or retransmitted in order lies behind the free
+/// places.
 #[derive(Debug)]
 pub(in crate::tcp) struct Line {
     config: TimelineConfig,
     sections: VecDeque<Section>,
     jumps: VecDeque<Jump>,
-    /// A copy of the last jump; of no length at the place 0 before the first.
+    /// A copy of the last jump; an empty one at the place 0 before the first.
     last: Jump,
-    /// The stretch that the acknowledgement has come to. With the one behind the last jump, in
-    /// which new data is sent, these are the places that nearly every segment asks for; the list is
-    /// searched for others.
+    /// The stretch of the acknowledgement. Nearly every segment lies in it or in the stretch behind
+    /// the last jump, where new data is sent; other places need a search of the list.
     here: Stretch,
-    /// By how much wire offsets are ahead of places below the first jump.
+    /// How far wire offsets are ahead of places below the first jump.
     base_skip: u64,
-    /// The wire offset after the last byte given.
+    /// The wire offset after the last submitted byte.
     wire_end: u64,
     /// The highest wire offset that the peer acknowledged.
     confirmed: u64,
     /// Every place below is obsolete or acknowledged.
     obsolete: u64,
-    /// Every place below is given up towards the peer. With the blind spot this is `obsolete`.
+    /// Every place below is given up and reported to the peer as such. With the blind spot this is
+    /// `obsolete`.
     floor: u64,
-    /// Outstanding obsolete places that hold nothing any more: another packet took the place, or a
-    /// timeout took them for lost, and they are not retransmitted.
+    /// Outstanding obsolete places without content: another packet took the place, or a timeout
+    /// marked them lost. They are not retransmitted.
     free: Ranges,
     /// The place after the last packet of this recovery that answered a loss of obsolete data.
     repeated: u64,
-    /// The place after the last packet of this recovery that was retransmitted as it was.
+    /// The place after the last packet that this recovery retransmitted unchanged.
     resent: u64,
-    /// In this recovery an acknowledgement has led over obsolete data: the receiver may have
-    /// jumped.
+    /// In this recovery an acknowledgement has passed obsolete data: the receiver may have jumped.
     has_passed: bool,
     /// When the window was moved last.
     pub(in crate::tcp) moved_at: Time,
-    /// What is taken off a deadline.
+    /// The margin subtracted from a deadline.
     margin: Span,
     /// When the lifetime timer expires.
     lifetime: Time,
@@ -141,7 +141,7 @@ impl Line {
 
     // ---------------------------------------------------------------- translation
 
-    /// The wire offset of a place. The place of a jump is that of the byte behind it.
+    /// The wire offset of a place. The place of a jump maps to the byte behind it.
     #[inline]
     pub(in crate::tcp) fn wire(&self, place: u64) -> u64 {
         if self.last.at <= place {
@@ -159,7 +159,7 @@ impl Line {
         stretch.wire + (place - stretch.at)
     }
 
-    /// The stretch that a place lies in.
+    /// The stretch that contains a place.
     fn stretch_of(&self, place: u64) -> Stretch {
         let (passed, ahead) = self.around(|jump| jump.at <= place);
         let (at, wire) = match passed {
@@ -178,7 +178,7 @@ impl Line {
         self.around(|jump| jump.at <= place).0
     }
 
-    /// The last jump that is passed, and the first that is not.
+    /// The last passed jump, and the first that is not passed.
     fn around(&self, is_passed: impl Fn(&Jump) -> bool) -> (Option<&Jump>, Option<&Jump>) {
         let after = self.jumps.partition_point(is_passed);
         let passed = after.checked_sub(1).and_then(|last| self.jumps.get(last));
@@ -205,7 +205,7 @@ impl Line {
         ahead.map_or(place, |next| place.min(next.at))
     }
 
-    /// The place after the section that `place` lies in.
+    /// The place after the section that contains `place`.
     pub(in crate::tcp) fn section_end(&self, place: u64) -> u64 {
         let wire = self.wire(place);
         if let Some(first) = self.sections.front()
@@ -222,7 +222,7 @@ impl Line {
 
     // ---------------------------------------------------------------- application
 
-    /// Takes a section of `bytes` bytes.
+    /// Adds a section of `bytes` bytes.
     pub(in crate::tcp) fn add(&mut self, bytes: u64, deadline: Time) -> Result<(), SectionError> {
         if bytes == 0 {
             return Ok(());
@@ -254,7 +254,7 @@ impl Line {
         Ok(())
     }
 
-    /// Forgets what lies from the place `end` on.
+    /// Removes everything from the place `end` on.
     pub(in crate::tcp) fn truncate(&mut self, end: u64) {
         self.wire_end = self.wire(end);
         let wire_end = self.wire_end;
@@ -273,7 +273,7 @@ impl Line {
 
     // ---------------------------------------------------------------- the lifetime timer
 
-    /// Takes half a round trip off the deadlines that are meant at the receiver.
+    /// Subtracts half a round trip from the deadlines that refer to the receiver.
     pub(in crate::tcp) fn on_round_trip(&mut self, smoothed: impl FnOnce() -> Option<Span>) {
         if self.config.clock == DeadlineClock::Receiver {
             self.margin = smoothed().unwrap_or(Span::ZERO) / 2;
@@ -287,7 +287,7 @@ impl Line {
         self.lifetime
     }
 
-    /// The list begins with another section, or the margin is another.
+    /// Updates the timer after a new first section or a new margin.
     fn renew_lifetime(&mut self) {
         let first = self.sections.front();
         self.lifetime = first.map_or(Time::MAX, |section| self.expiry(section));
@@ -300,8 +300,9 @@ impl Line {
         section.deadline.saturating_sub(self.margin)
     }
 
-    /// The lifetime timer expired (figure 1): takes expired sections off the list, keeps what is
-    /// outstanding of them in mind, and moves the window to the lowest number that is not obsolete.
+    /// Handles an expiry of the lifetime timer (figure 1): removes expired sections from the list,
+    /// remembers their outstanding bytes, and moves the window to the lowest number that is not
+    /// obsolete.
     pub(in crate::tcp) fn on_lifetime(&mut self, now: Time, stream: Standing) -> Moved {
         let mut end = stream.end;
         let old = self.obsolete.max(stream.una);
@@ -338,8 +339,8 @@ impl Line {
         Moved { next, end }
     }
 
-    /// Passes over what would be sent next and is worth nothing any more, while older data is
-    /// current. Returns the place after the last byte that there is to send.
+    /// Passes over expired data that would be sent next, while older data is current. Returns the
+    /// place after the last byte to send.
     pub(in crate::tcp) fn discard_stale(&mut self, now: Time, stream: Standing) -> u64 {
         let mut end = stream.end;
         if self.is_in_order && now < self.lifetime {
@@ -382,8 +383,8 @@ impl Line {
         self.find_here(una);
     }
 
-    /// The acknowledgement stands at the place `una`, or there is another jump. Of those that are
-    /// passed, some are kept for acknowledgements that come late.
+    /// Finds the stretch of the acknowledgement after it moved to the place `una` or after another
+    /// jump. Keeps some passed jumps for late acknowledgements.
     fn find_here(&mut self, una: u64) {
         while self
             .jumps
@@ -396,7 +397,7 @@ impl Line {
         self.here = self.stretch_of(una);
     }
 
-    /// Whether all that there is to send is current, so that the windows alone decide.
+    /// Whether all data to send is current; the windows alone then decide.
     #[inline]
     pub(in crate::tcp) fn is_quiet(&self, now: Time) -> bool {
         self.is_in_order && now < self.lifetime
@@ -404,9 +405,9 @@ impl Line {
 
     // ---------------------------------------------------------------- the logical window
 
-    /// The place that the congestion window is counted from: the oldest outstanding one, moved up
-    /// by the free ones behind it, so that as many places are outstanding as lie between it and the
-    /// highest that was sent.
+    /// The place at which the congestion window begins: the oldest outstanding one, moved up by the
+    /// free ones behind it. As many places are then outstanding as lie between it and the highest
+    /// sent.
     #[inline]
     pub(in crate::tcp) fn base(&self, una: u64) -> u64 {
         if self.free.as_slice().is_empty() {
@@ -416,8 +417,8 @@ impl Line {
         }
     }
 
-    /// The place that the peer's window is counted from. The peer makes up only for what it was
-    /// told will not come.
+    /// The place at which the peer's window begins. The peer compensates only for bytes reported as
+    /// missing.
     #[inline]
     pub(in crate::tcp) fn peer_base(&self, una: u64) -> u64 {
         if self.free.as_slice().is_empty() {
@@ -427,14 +428,14 @@ impl Line {
         }
     }
 
-    /// How many of the places in `[start, end)` are free.
+    /// How many places in `[start, end)` are free.
     #[inline(never)]
     pub(in crate::tcp) fn count_free(&self, start: u64, end: u64) -> u64 {
         self.free.covered(start..end.max(start))
     }
 
-    /// How many of the free places in `[start, end)` are so according to `acknowledged_below`,
-    /// which counts them up to a place: what was taken for lost may have arrived after all.
+    /// How many free places in `[start, end)` arrived according to `acknowledged_below`, which
+    /// counts up to a place: data marked lost may have arrived after all.
     pub(in crate::tcp) fn count_free_arrived(
         &self,
         start: u64,
@@ -449,8 +450,7 @@ impl Line {
             .sum()
     }
 
-    /// The same below the place up to which the peer was told what will not come: for these it does
-    /// not make up.
+    /// The same below the last place reported as missing: the peer does not compensate for those.
     pub(in crate::tcp) fn count_not_missing(
         &self,
         una: u64,
@@ -459,8 +459,8 @@ impl Line {
         self.count_free_arrived(una, self.floor, acknowledged_below)
     }
 
-    /// Gives free places up towards the peer once nothing lies before them that may still arrive:
-    /// nothing else would tell it of those whose loss was answered with a timeout.
+    /// Reports free places as given up once no place before them may still arrive. Nothing else
+    /// would report those whose loss a timeout answered.
     fn give_up_free(&mut self, una: u64) {
         while let Some(&(from, to, ())) = self.free.ending_after(una.max(self.floor)).first()
             && from <= una.max(self.floor)
@@ -469,7 +469,7 @@ impl Line {
         }
     }
 
-    /// The place that sending begins again with when everything outstanding is taken for lost.
+    /// The place at which sending restarts when everything outstanding is marked lost.
     #[inline]
     pub(in crate::tcp) fn lowest_current(&self, una: u64) -> u64 {
         una.max(self.obsolete)
@@ -481,7 +481,7 @@ impl Line {
         place < self.obsolete
     }
 
-    /// Everything outstanding is taken for lost: obsolete data is given up.
+    /// Gives up obsolete data when everything outstanding is marked lost.
     pub(in crate::tcp) fn give_up_obsolete(&mut self, una: u64) {
         self.floor = self.obsolete;
         self.repeated = 0;
@@ -495,15 +495,15 @@ impl Line {
         self.has_passed = false;
     }
 
-    /// In a recovery, what was lost up to `end` left again.
+    /// Records that this recovery retransmitted lost data up to `end`.
     pub(in crate::tcp) fn on_resent(&mut self, end: u64) {
         self.resent = end;
     }
 
-    /// In a recovery, an acknowledgement leads on from `una`. Whether it answers what this recovery
-    /// sent: what is obsolete is not retransmitted, and behind it the packets that were in flight
-    /// are acknowledged one by one. Without the blind spot the receiver passes over nothing whose
-    /// loss was not answered, so that whatever leads on is led on by an answer.
+    /// Whether an acknowledgement that moves from `una` answers a transmission of this recovery.
+    /// Obsolete data is not retransmitted, and behind it the packets in flight are acknowledged one
+    /// by one. Without the blind spot, the receiver passes over nothing before the loss was
+    /// answered. Every advance is then an answer.
     pub(in crate::tcp) fn is_repair(&mut self, una: u64) -> bool {
         if !self.config.blind_spot {
             return true;
@@ -513,14 +513,14 @@ impl Line {
         !is_passed && (!self.has_passed || una < self.resent)
     }
 
-    /// An obsolete packet up to `lost_end` was lost, and this is the answer.
+    /// Records the answer to the loss of an obsolete packet up to `lost_end`.
     pub(in crate::tcp) fn on_obsolete_loss(&mut self, una: u64, lost_end: u64) {
         self.floor = self.floor.max(lost_end.min(self.obsolete));
         self.give_up_free(una);
     }
 
-    /// The lowest current place to send in its stead; with a scoreboard, the lowest that was not
-    /// chosen before in this recovery.
+    /// The lowest current place to send instead; with a scoreboard, the lowest not yet chosen in
+    /// this recovery.
     pub(in crate::tcp) fn substitute(&self, by_scoreboard: bool) -> u64 {
         if by_scoreboard {
             self.obsolete.max(self.repeated)
@@ -529,7 +529,7 @@ impl Line {
         }
     }
 
-    /// `length` bytes at the place `start` leave again.
+    /// Records the retransmission of `length` bytes at the place `start`.
     #[inline(never)]
     pub(in crate::tcp) fn on_repeated(&mut self, now: Time, start: u64, length: u64) {
         let wire = self.wire(start);
@@ -546,7 +546,7 @@ impl Line {
         self.statistics.pseudo_retransmissions += 1;
     }
 
-    /// The answer, up to `end`, had not been sent before: it takes the place of what was lost of
+    /// Records that the answer, up to `end`, is new data: it takes the place of the lost bytes of
     /// `[start, lost_end)`.
     pub(in crate::tcp) fn on_replacement(&mut self, (start, lost_end): (u64, u64), end: u64) {
         self.repeated = end;
@@ -554,16 +554,17 @@ impl Line {
         self.statistics.replacements += 1;
     }
 
-    /// The peer acknowledged up to a wire offset. How that compares with the most that it ever did.
+    /// Handles an acknowledgement up to a wire offset. Returns how it compares with the highest one
+    /// so far.
     pub(in crate::tcp) fn on_confirmed(&mut self, wire: u64) -> Ordering {
         let order = wire.cmp(&self.confirmed);
         self.confirmed = self.confirmed.max(wire);
         order
     }
 
-    /// The acknowledgement moved on to the place `una`. Returns how many of the places that it
-    /// passed were free: what took the place of a lost packet is acknowledged on its own, and what
-    /// was given up is not acknowledged.
+    /// Handles the advance of the acknowledgement to the place `una`. Returns how many of the
+    /// passed places were free: a packet that took a lost packet's place is acknowledged on its
+    /// own, and data that was given up is not acknowledged.
     pub(in crate::tcp) fn on_advance(&mut self, una: u64) -> u64 {
         let mut free = 0;
         if !self.free.as_slice().is_empty() {
@@ -575,7 +576,7 @@ impl Line {
             self.find_here(una);
         }
         let confirmed = self.wire(una);
-        // A section that lies ahead of a jump at `una` is done as well.
+        // A section before a jump at `una` is complete as well.
         while self
             .sections
             .front()
@@ -589,10 +590,10 @@ impl Line {
 
     // ---------------------------------------------------------------- the option
 
-    /// The lowest number that may still be sent, as far as the peer may know it: where the first
-    /// section begins that is not obsolete, or what an acknowledged byte is followed by. However
-    /// long ago the last jump, never so far behind what was acknowledged that it could be taken for
-    /// one ahead.
+    /// The lowest number that may still be sent, as far as the peer may know it: the start of the
+    /// first section that is not obsolete, or the byte after an acknowledged one. It never falls so
+    /// far behind the acknowledgement, however old the last jump, that the peer could take it for a
+    /// number ahead.
     #[inline]
     fn expected(&self, una: u64) -> u64 {
         let nearest = self.wire(una).saturating_sub(MAX_REACH).max(1);
@@ -604,12 +605,12 @@ impl Line {
         landing.max(self.wire(self.floor)).max(nearest)
     }
 
-    /// Whether the peer does not know yet how far the stream has jumped.
+    /// Whether the peer may not know the latest jump yet.
     pub(in crate::tcp) fn is_unconfirmed(&self, una: u64) -> bool {
         self.confirmed < self.expected(una)
     }
 
-    /// What a segment carries that begins at the place `start`.
+    /// The update carried by a segment at the place `start`.
     pub(in crate::tcp) fn update(&self, una: u64, start: u64, initial: SeqNo) -> SeqUpdate {
         let expected = self.expected(una);
         let number = |wire: u64| initial + wire as u32;

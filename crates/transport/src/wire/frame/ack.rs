@@ -23,12 +23,12 @@ pub struct AckRange {
 /// Why ranges cannot be acknowledged in one frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AckRangesError {
-    /// There is no range.
+    /// The list is empty.
     Empty,
-    /// The range at this place does not lie below the one before it with a gap between them, or its
-    /// ends are exchanged.
+    /// The range at this index is not below the one before it with a gap between them, or its ends
+    /// are swapped.
     NotDescending {
-        /// Its place in the list.
+        /// Its index in the list.
         index: usize,
         /// The range.
         range: AckRange,
@@ -71,7 +71,7 @@ enum Ranges<'a> {
     Wire {
         largest: u64,
         count: usize,
-        /// The first range and the pairs behind it, all of which have been read once.
+        /// The first range and the pairs after it, already validated.
         bytes: &'a [u8],
     },
 }
@@ -80,7 +80,7 @@ impl<'a> AckRanges<'a> {
     /// Ranges to be written.
     ///
     /// # Errors
-    /// [`AckRangesError`] for what no ACK frame can say.
+    /// [`AckRangesError`] for ranges that no ACK frame can express.
     pub fn new(ranges: &'a [AckRange]) -> Result<Self, AckRangesError> {
         if ranges.is_empty() {
             return Err(AckRangesError::Empty);
@@ -99,7 +99,7 @@ impl<'a> AckRanges<'a> {
         Ok(Self(Ranges::List(ranges)))
     }
 
-    /// How many there are.
+    /// The number of ranges.
     #[must_use]
     #[expect(clippy::len_without_is_empty, reason = "they are never empty")]
     pub const fn len(&self) -> usize {
@@ -120,7 +120,7 @@ impl<'a> AckRanges<'a> {
         }
     }
 
-    /// The newest of them, `count` at most and one at least.
+    /// Only the newest ranges, at most `count` and at least one.
     #[must_use]
     pub fn newest(self, count: usize) -> Self {
         let keep = count.clamp(1, self.len());
@@ -176,7 +176,7 @@ impl<'a> IntoIterator for AckRanges<'a> {
     }
 }
 
-/// Goes through [`AckRanges`].
+/// Iterates over [`AckRanges`].
 #[derive(Clone, Debug)]
 pub struct AckRangesIter<'a>(Remaining<'a>);
 
@@ -184,7 +184,7 @@ pub struct AckRangesIter<'a>(Remaining<'a>);
 enum Remaining<'a> {
     List(slice::Iter<'a, AckRange>),
     Wire {
-        /// The lowest number of the range before, if there was one.
+        /// The lowest number of the previous range, if one exists.
         above: Option<u64>,
         largest: u64,
         count: usize,
@@ -222,14 +222,14 @@ impl Iterator for AckRangesIter<'_> {
 
 impl FusedIterator for AckRangesIter<'_> {}
 
-/// Takes a varint off the front.
+/// Reads a varint from the front.
 fn take(bytes: &mut &[u8]) -> Option<u64> {
     let (value, size) = varint::decode(bytes)?;
     *bytes = bytes.get(size..)?;
     Some(value)
 }
 
-/// How many packets arrived with each ECN mark, since the connection began (RFC 3168, RFC 9000,
+/// How many packets arrived with each ECN mark since the connection began (RFC 3168, RFC 9000,
 /// section 19.3.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct EcnCounts {
@@ -253,21 +253,21 @@ pub struct EcnCounts {
 /// before, each further one is `s - gap - 2 - range` to `s - gap - 2`.
 ///
 /// Source: RFC 9000, section 19.3. Differs from the source in: 1. the delay is in microseconds,
-/// without an exponent; 2. there is the arrival; 3. at most [`MAX_ACK_RANGES`] ranges.
+/// without an exponent; 2. the frame has an arrival; 3. at most [`MAX_ACK_RANGES`] ranges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ack<'a> {
     /// The packets.
     pub ranges: AckRanges<'a>,
-    /// How long the acknowledgement of the largest was held back.
+    /// The delay of the acknowledgement since the largest packet arrived.
     pub delay: Span,
-    /// When the largest arrived, on the clock of who writes this: for one-way delays.
+    /// When the largest arrived, on the clock of the acknowledging end: for one-way delays.
     pub arrival: Stamp,
-    /// What became of the ECN marks, where they can be seen.
+    /// The ECN counts, if the endpoint can read the marks.
     pub ecn: Option<EcnCounts>,
 }
 
 impl<'a> Ack<'a> {
-    /// The same without the oldest ranges, so that it fits into `room` bytes; `None` when not even
+    /// The same without the oldest ranges, so that it fits into `room` bytes; `None` if not even
     /// the newest range fits.
     #[must_use]
     pub fn fitting(self, room: usize) -> Option<Self> {
@@ -328,7 +328,7 @@ impl<'a> Ack<'a> {
         let bytes = input.rest();
         let mut lowest = largest - input.varint_in("range", 0..=largest)?;
         for pair in 0..pairs {
-            // Below 2 there is no room for a gap and a range.
+            // Below 2, no gap and range fit.
             let Some(most) = lowest.checked_sub(2) else {
                 let problem = Problem::OutOfRange {
                     value: pairs,

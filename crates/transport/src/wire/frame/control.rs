@@ -1,4 +1,4 @@
-//! What is said about streams, sections and the connection.
+//! Frames about streams, sections and the connection.
 
 use super::super::cursor::{Reader, Sink, Writer};
 use super::super::limits::{MAX_OPEN_SECTIONS, MAX_REASON, MAX_SECTION_ID};
@@ -14,7 +14,7 @@ use super::{CLOSE, CREDIT, DROP, END, FLOOR};
 pub struct Floor {
     /// The stream.
     pub stream: u16,
-    /// The lowest section that is not obsolete; one above the last when all are.
+    /// The lowest section that is not obsolete; one above the last if all are.
     pub floor: u64,
 }
 
@@ -39,18 +39,18 @@ fn read_stream(input: &mut Reader<'_>) -> Result<u16, DecodeError> {
         .map(|stream| stream as u16)
 }
 
-/// Why a sender gives a section up.
+/// Why a sender drops a section.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Reason {
     /// Its deadline passed.
     Expired,
     /// It could not have arrived in time.
     Infeasible,
-    /// A section that it needs was dropped.
+    /// A section that it depends on was dropped.
     Dependency,
-    /// It was shed, as the least important, for want of rate.
+    /// It was shed as the least important, because the rate was too low.
     Shed,
-    /// The application took it back.
+    /// The application withdrew it.
     Cancelled,
 }
 
@@ -76,7 +76,7 @@ impl Reason {
     }
 }
 
-/// The sender will send nothing more of a section.
+/// The sender will send no more data of a section.
 ///
 /// ```text
 /// 0x09  stream : varint, section : varint, reason : u8
@@ -117,22 +117,21 @@ impl Dropped {
     }
 }
 
-/// How much the peer may have in flight.
+/// The limit of data in flight to the sender of this frame.
 ///
-/// Like TCP's receive window it is relative: sections that are given up on the way take nothing of
-/// it for good, and neither end has to account for what the other never saw. The one with the
-/// highest packet number holds.
+/// It is relative, as TCP's receive window. Sections that are given up in flight release their
+/// share, and neither end has to account for data that the other never saw. The frame with the
+/// highest packet number applies.
 ///
 /// ```text
 /// 0x0a  bytes : varint, sections : varint
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Credit {
-    /// What the receiver had room for, beyond what it had received, when it wrote the frame. So
-    /// many section bytes, those that are retransmitted counted too, may be in flight: sent, and
-    /// neither acknowledged nor declared lost.
+    /// The receiver's room beyond the data received so far. At most this many section bytes may be
+    /// in flight, retransmissions included: sent, and neither acknowledged nor declared lost.
     pub bytes: u64,
-    /// So many sections may be open at once: begun, and neither complete, dropped nor below the
+    /// The maximum number of open sections: begun, and neither complete, dropped nor below the
     /// floor.
     pub sections: u32,
 }
@@ -161,7 +160,7 @@ impl Credit {
 pub struct End {
     /// The stream.
     pub stream: u16,
-    /// How many sections it had: one above the last.
+    /// The number of sections: one above the last.
     pub sections: u64,
 }
 
@@ -189,12 +188,12 @@ impl End {
 pub struct Close<'a> {
     /// Why, for the program.
     pub code: CloseCode,
-    /// Why, for people. At most [`MAX_REASON`] bytes.
+    /// The reason in words for people. At most [`MAX_REASON`] bytes.
     pub reason: &'a str,
 }
 
 impl<'a> Close<'a> {
-    /// With as much of `reason` as fits.
+    /// Creates a frame with as much of `reason` as fits.
     #[must_use]
     pub fn new(code: CloseCode, reason: &'a str) -> Self {
         let fits = (0..=reason.len().min(MAX_REASON))

@@ -1,4 +1,4 @@
-//! What the receiver's half of a controller and the receiver itself tell the sender.
+//! Feedback to the sender from the receiver's half of a controller and from the receiver itself.
 
 use comity_congestion::{Report, Tag};
 use comity_units::{Rate, Span};
@@ -15,8 +15,8 @@ const NUMBERED: u8 = 3;
 const LOSS_EVENTS: u8 = 2;
 const COUNT: u8 = 3;
 
-/// The bits of 1.0. Floating-point numbers from 0 to 1 have the order of their bits, and nothing
-/// else lies below.
+/// The bits of 1.0. Floating-point numbers from 0 to 1 have the order of their bits, and no other
+/// value lies below.
 const ONE: u64 = 1.0_f64.to_bits();
 
 /// ```text
@@ -27,7 +27,7 @@ const ONE: u64 = 1.0_f64.to_bits();
 pub(super) fn write_tag<S: Sink>(tag: &Tag, out: &mut Writer<'_, S>) -> Result<(), EncodeError> {
     out.u8(TAG);
     match *tag {
-        // A packet without a tag has no such frame.
+        // A packet without a tag has no Tag frame.
         Tag::None => return Err(out.error("kind", Problem::Unknown { value: 0 })),
         Tag::Wave {
             wave,
@@ -96,7 +96,7 @@ pub(super) fn write_report<S: Sink>(
 ) -> Result<(), EncodeError> {
     out.u8(FEEDBACK);
     match *report {
-        // A meter that has nothing to say causes no such frame.
+        // A meter without a report has no Feedback frame.
         Report::None => return Err(out.error("kind", Problem::Unknown { value: 0 })),
         Report::Wave { level } => {
             out.u8(WAVE);
@@ -143,7 +143,8 @@ pub(super) fn read_report(input: &mut Reader<'_>) -> Result<Report, DecodeError>
     })
 }
 
-/// What the receiver sees. Counters run since the connection began, so a lost report costs nothing.
+/// The receiver's statistics. Counters run since the connection began, so a lost report costs
+/// nothing.
 ///
 /// ```text
 /// 0x0d  complete, on time, late, with gaps, bytes, packets, duplicates : varint each,
@@ -152,32 +153,31 @@ pub(super) fn read_report(input: &mut Reader<'_>) -> Result<Report, DecodeError>
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct ReceiverReport {
-    /// Sections that arrived whole.
+    /// Sections that arrived completely.
     pub complete: u64,
-    /// Sections that arrived whole by their deadline.
+    /// Sections that arrived completely by their deadline.
     pub on_time: u64,
-    /// Sections that arrived whole after their deadline.
+    /// Sections that arrived completely after their deadline.
     pub late: u64,
     /// Sections that were reported with gaps.
     pub with_gaps: u64,
-    /// Bytes of sections that arrived, each counted once.
+    /// Section bytes received, without duplicates.
     pub bytes: u64,
-    /// Packets that arrived, each counted once.
+    /// Packets received, without duplicates.
     pub packets: u64,
-    /// Packets that arrived again, or brought nothing that was not there.
+    /// Duplicate packets, and packets without new data.
     pub duplicates: u64,
     /// The one-way delay of the latest packet in microseconds, up to a constant of the receiver's
-    /// choice: the clocks have different epochs, so only differences are measured. This
-    /// implementation adds half of the least round trip to what the packet took longer than the
-    /// fastest of the recent past.
+    /// choice. The clocks have different epochs, so only differences are measured. This
+    /// implementation adds half of the minimum round trip to the packet's delay beyond the fastest
+    /// recent one.
     pub one_way_latest_us: i64,
-    /// The least one-way delay in the recent past, likewise.
+    /// The minimum one-way delay in the recent past, with the same constant.
     pub one_way_least_us: i64,
-    /// How much the one-way delay differs between packets that follow each other (RFC 3550, section
-    /// 6.4.1).
+    /// The variation of the one-way delay between consecutive packets (RFC 3550, section 6.4.1).
     pub jitter: Span,
-    /// Bytes of sections that wait at the receiver, for the rest of their section or for their
-    /// playout.
+    /// Section bytes in the receiver's buffer, which wait for the rest of their section or for
+    /// their playout.
     pub buffered: u64,
     /// How much faster the receiver's clock runs than the sender's, in parts per billion.
     pub drift_ppb: i64,
@@ -226,5 +226,5 @@ impl ReceiverReport {
     }
 }
 
-// From 0 to zigzag(n) = 2n stand exactly the numbers from -n to n.
+// The values from 0 to zigzag(n) = 2n encode exactly the numbers from -n to n.
 const _: () = assert!(zigzag(MAX_DELAY) <= varint::MAX);

@@ -1,31 +1,30 @@
-//! What stands inside the protection: a departure, then frames.
+//! The protected part of a packet: a departure, then frames.
 //!
 //! ```text
 //! payload = departure : u32 (microseconds), frame, frame, ...
 //! frame   = type : u8, fields
 //! ```
 //!
-//! [`decode`] reads the departure and gives an iterator over the frames, which borrow from the
-//! payload. [`Frame::encode`] appends one frame, [`Frame::size`] tells beforehand how many bytes it
-//! will take. [`SectionHeader::fitting`] tells how much section data fits into what is left of a
-//! packet.
+//! [`decode`] reads the departure and returns an iterator over the frames, which borrow from the
+//! payload. [`Frame::encode`] appends one frame, and [`Frame::size`] returns its size in advance.
+//! [`SectionHeader::fitting`] returns how much section data fits into the rest of a packet.
 //!
-//! | type | frame | what it says |
+//! | type | frame | content |
 //! |---|---|---|
 //! | 0x00 | Padding | nothing |
 //! | 0x01 | Ping | please acknowledge |
-//! | 0x02, 0x03 | [`Ack`] | which packets arrived; 0x03 with ECN counts |
+//! | 0x02, 0x03 | [`Ack`] | the packets that arrived; 0x03 with ECN counts |
 //! | 0x08 | [`Floor`] | all sections below are obsolete |
-//! | 0x09 | [`Dropped`] | the rest of a section will not come |
+//! | 0x09 | [`Dropped`] | the rest of a section will not arrive |
 //! | 0x0a | [`Credit`] | how much the peer may begin |
 //! | 0x0b | [`Tag`] | the controller's mark on this packet |
-//! | 0x0c | [`Report`] | what the meter tells the controller |
-//! | 0x0d | [`ReceiverReport`] | what the receiver sees |
+//! | 0x0c | [`Report`] | the meter's report to the controller |
+//! | 0x0d | [`ReceiverReport`] | the receiver's statistics |
 //! | 0x0e, 0x0f | PathChallenge, PathResponse | whether a path works both ways |
 //! | 0x10 | [`Close`] | the connection ends |
 //! | 0x11 | [`End`] | a stream has no more sections |
 //! | 0x12 | Blocked | the peer's credit holds sections back |
-//! | 0x20 to 0x2f | [`Section`] | bytes of a section; each bit of the type is told at [`SectionHeader`] |
+//! | 0x20 to 0x2f | [`Section`] | bytes of a section; [`SectionHeader`] explains each bit of the type |
 
 mod ack;
 mod control;
@@ -51,7 +50,7 @@ pub use section::{BegunHeader, Content, Data, Framing, Section, SectionHeader};
 pub enum FrameKind {
     /// Zero bytes.
     Padding,
-    /// Asks for an acknowledgement.
+    /// Requests an acknowledgement.
     Ping,
     /// Which packets arrived.
     Ack,
@@ -59,17 +58,17 @@ pub enum FrameKind {
     Section,
     /// All sections below it are obsolete.
     Floor,
-    /// The rest of a section will not come.
+    /// The rest of a section will not arrive.
     Dropped,
-    /// How much the peer may have in flight.
+    /// The limit of data in flight.
     Credit,
     /// The controller's mark on a packet.
     Tag,
-    /// What the meter tells the controller.
+    /// The meter's report to the controller.
     Feedback,
-    /// What the receiver sees.
+    /// The receiver's statistics.
     ReceiverReport,
-    /// Asks for the same bytes back.
+    /// Requests the same bytes in a response.
     PathChallenge,
     /// The bytes of a PathChallenge.
     PathResponse,
@@ -82,10 +81,10 @@ pub enum FrameKind {
 }
 
 impl FrameKind {
-    /// Whether a packet with such a frame is to be acknowledged.
+    /// Whether a packet with this frame requires an acknowledgement.
     ///
-    /// The others are not, or two peers that have nothing to say would acknowledge each other's
-    /// acknowledgements for ever.
+    /// Other frames do not, because two idle peers would acknowledge each other's acknowledgements
+    /// for ever.
     #[must_use]
     pub const fn is_ack_eliciting(self) -> bool {
         match self {
@@ -148,16 +147,15 @@ const BLOCKED: u8 = 0x12;
 const SECTION: u8 = 0x20;
 const SECTION_LAST: u8 = 0x2f;
 
-/// One frame. What it borrows is the payload that it was read from, or what is to be written.
+/// One frame. It borrows from the payload it was read from, or from the data to be written.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Frame<'a> {
-    /// Zero bytes, as many as stand together: reading never gives two of these in a row, nor an
-    /// empty one.
+    /// Consecutive zero bytes: reading never returns two of these in a row, nor an empty one.
     Padding {
         /// How many.
         length: usize,
     },
-    /// Asks for an acknowledgement.
+    /// Requests an acknowledgement.
     Ping,
     /// Which packets arrived.
     Ack(Ack<'a>),
@@ -165,17 +163,17 @@ pub enum Frame<'a> {
     Section(Section<'a>),
     /// All sections below it are obsolete.
     Floor(Floor),
-    /// The rest of a section will not come.
+    /// The rest of a section will not arrive.
     Dropped(Dropped),
-    /// How much the peer may have in flight.
+    /// The limit of data in flight.
     Credit(Credit),
     /// The controller's mark on this packet.
     Tag(Tag),
-    /// What the meter tells the controller.
+    /// The meter's report to the controller.
     Feedback(Report),
-    /// What the receiver sees.
+    /// The receiver's statistics.
     ReceiverReport(ReceiverReport),
-    /// Asks for the same bytes back.
+    /// Requests the same bytes in a response.
     PathChallenge([u8; 8]),
     /// The bytes of a PathChallenge.
     PathResponse([u8; 8]),
@@ -183,7 +181,7 @@ pub enum Frame<'a> {
     Close(Close<'a>),
     /// A stream has no more sections.
     End(End),
-    /// The peer's credit holds sections back: please state it.
+    /// The peer's credit holds sections back and should be stated again.
     Blocked,
 }
 
@@ -210,20 +208,19 @@ impl<'a> Frame<'a> {
         }
     }
 
-    /// How many bytes it takes on the wire, [elided](Data::Elided) section data included.
+    /// The size on the wire, [elided](Data::Elided) section data included.
     ///
-    /// Says nothing about a frame that [`Frame::encode`] refuses.
+    /// Meaningless for a frame that [`Frame::encode`] refuses.
     #[must_use]
     pub fn size(&self) -> usize {
         measured(|count| self.write(count))
     }
 
-    /// Appends the frame. A section that is [framed](Framing::ToEnd) by the end of the payload has
-    /// to be the last.
+    /// Appends the frame. A section [framed](Framing::ToEnd) by the end of the payload must be the
+    /// last frame.
     ///
     /// # Errors
-    /// [`EncodeError`] when a value lies outside of what [`decode`] accepts; nothing is appended
-    /// then.
+    /// [`EncodeError`] if [`decode`] would refuse a value; nothing is appended then.
     pub fn encode(&self, out: &mut Vec<u8>) -> Result<(), EncodeError> {
         appended(out, |out| self.write(out))
     }
@@ -335,12 +332,12 @@ const FRAME_TYPE: &str = "frame type";
 /// How many bytes `write` writes.
 fn measured(write: impl FnOnce(&mut Count) -> Result<(), EncodeError>) -> usize {
     let mut count = Count::default();
-    // What is refused is refused again, and said, when it is to be written.
+    // A refused frame returns the error when it is written.
     let _ = write(&mut count);
     count.0
 }
 
-/// Lets `write` append to `out`, and takes back what it appended if it fails.
+/// Lets `write` append to `out`, and removes the appended bytes if it fails.
 fn appended(
     out: &mut Vec<u8>,
     write: impl FnOnce(&mut Vec<u8>) -> Result<(), EncodeError>,
@@ -353,12 +350,12 @@ fn appended(
     result
 }
 
-/// Appends what stands in front of the frames: when the packet departs, on the sender's clock.
+/// Appends the field before the frames: the departure of the packet, on the sender's clock.
 pub fn encode_departure(departure: Stamp, out: &mut Vec<u8>) {
     out.extend_from_slice(&departure.as_micros().to_be_bytes());
 }
 
-/// A protected payload as it was read.
+/// A decoded payload after removal of the protection.
 #[derive(Clone, Debug)]
 pub struct Payload<'a> {
     /// When the packet departed, on the sender's clock.
@@ -367,13 +364,13 @@ pub struct Payload<'a> {
     pub frames: Frames<'a>,
 }
 
-/// Reads the departure of a payload; the frames are read by the iterator that comes with it.
+/// Reads the departure of a payload; the returned iterator reads the frames.
 ///
 /// * `content`: whether the bytes of sections follow their lengths.
 ///
 /// # Errors
-/// [`DecodeError`] when the departure is not whole, or no frame follows it. Errors in frames are
-/// what the iterator gives. Never panics.
+/// [`DecodeError`] if the departure is truncated, or no frame follows it. The iterator returns
+/// errors in frames. Never panics.
 pub fn decode(payload: &[u8], content: Content) -> Result<Payload<'_>, DecodeError> {
     let mut input = Reader::new(payload, Part::Payload);
     let departure = Stamp::from_micros(input.u32("departure")?);
@@ -390,7 +387,7 @@ pub fn decode(payload: &[u8], content: Content) -> Result<Payload<'_>, DecodeErr
     Ok(Payload { departure, frames })
 }
 
-/// The frames of a payload, in order. After an error nothing follows.
+/// The frames of a payload, in order. An error ends the iteration.
 #[derive(Clone, Debug)]
 pub struct Frames<'a> {
     input: Reader<'a>,

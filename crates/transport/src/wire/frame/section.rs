@@ -9,12 +9,12 @@ use super::super::limits::{DEFAULT_IMPORTANCE, MAX_SECTION, MAX_SECTION_ID, MAX_
 use super::super::{DecodeError, EncodeError, Part, Problem, varint};
 use super::{FrameKind, SECTION};
 
-/// The frame has a length; without it the data reach to the end of the payload.
+/// The frame has a length; without it the data extends to the end of the payload.
 const HAS_LENGTH: u8 = 1;
 /// The bytes were sent before.
 const IS_RETRANSMISSION: u8 = 2;
-/// The frame has importance and needs; without them the section has [`DEFAULT_IMPORTANCE`] and
-/// needs none.
+/// The frame has importance and dependency; without them the section has [`DEFAULT_IMPORTANCE`] and
+/// no dependency.
 const HAS_IMPORTANCE: u8 = 4;
 /// The deadline counts milliseconds instead of microseconds.
 const IN_MILLISECONDS: u8 = 8;
@@ -25,12 +25,12 @@ pub enum Content {
     /// They do, as on every network.
     #[default]
     Present,
-    /// They are counted only, as in the simulator. Every section frame has its length then, also
-    /// one whose data would reach to the end of the payload.
+    /// They are only counted, as in the simulator. Every section frame then has its length, even if
+    /// its data would extend to the end of the payload.
     Elided,
 }
 
-/// The bytes of a section, or how many they would be.
+/// The bytes of a section, or their number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Data<'a> {
     /// The bytes.
@@ -40,7 +40,7 @@ pub enum Data<'a> {
 }
 
 impl Data<'_> {
-    /// How many bytes there are or would be.
+    /// The number of bytes.
     #[must_use]
     pub const fn len(&self) -> usize {
         match self {
@@ -49,26 +49,26 @@ impl Data<'_> {
         }
     }
 
-    /// Whether there are none.
+    /// Whether it has no bytes.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.len() == 0
     }
 }
 
-/// How a reader knows where the data of a section frame end.
+/// How a section frame marks the end of its data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Framing {
     /// The frame has their length.
     Length,
-    /// They reach to the end of the payload, so the frame is the last one.
+    /// The data extends to the end of the payload, so the frame is the last one.
     ToEnd,
 }
 
 impl Framing {
-    /// How many bytes a frame with `length` bytes of data takes on a network beyond those that it
-    /// has with its data elided. These are the data, less the length that a frame at the end has
-    /// only in the simulator, so that a simulated packet counts as large as the real one.
+    /// The size on a network of a frame with `length` bytes of data, beyond its size with elided
+    /// data. This is the data, minus the length that only the simulator adds to a frame at the end.
+    /// A simulated packet therefore counts as large as the real one.
     #[must_use]
     pub fn elided(self, length: u32) -> usize {
         let field = match self {
@@ -79,10 +79,10 @@ impl Framing {
     }
 }
 
-/// What a section frame says about its data.
+/// The fields of a section frame beside its data.
 ///
 /// ```text
-/// type : u8            0x20, +1 with a length, +2 for bytes that were sent before,
+/// type : u8 0x20, +1 with a length, +2 for retransmitted bytes,
 ///                      +4 with importance and needs, +8 with a deadline in milliseconds
 /// stream : varint      at most 65,535
 /// section : varint     at most MAX_SECTION_ID
@@ -93,13 +93,13 @@ impl Framing {
 /// deadline : varint    0 = none, else 1 + [us] or [ms] after the source time;
 ///                      1 + [us] at most MAX_TIME_US
 /// importance : u8      only with importance and needs, else DEFAULT_IMPORTANCE
-/// needs : varint       likewise; 0 = none, else how far below this section the one lies that it needs
+/// needs : varint likewise; 0 = none, else the distance down to the section that it depends on
 /// length : varint      only with a length
 /// data                 at least one byte, within the section
 /// ```
 ///
-/// Times are written in whole microseconds of the sender's clock, rounded down. A writer uses the
-/// shortest form that says the same, a reader takes any.
+/// Times are whole microseconds of the sender's clock, rounded down. A writer uses the shortest
+/// equivalent form; a reader accepts any.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SectionHeader {
     /// The stream.
@@ -108,36 +108,37 @@ pub struct SectionHeader {
     pub section: u64,
     /// All sections of the stream below this one are obsolete for the sender. At most `section`.
     pub floor: u64,
-    /// Where the data begin in the section. Below `total`.
+    /// The offset of the data in the section. Below `total`.
     pub offset: u32,
-    /// The length of the whole section in bytes, at least 1: an empty section would be delivered
-    /// without anything to acknowledge or to miss.
+    /// The length of the whole section in bytes, at least 1: nothing of an empty section could be
+    /// acknowledged or lost.
     pub total: u32,
     /// When the media were captured, on the sender's clock.
     pub source_time: Time,
-    /// By when the section must have arrived, on the sender's clock; [`Time::MAX`] when it may be
-    /// late. Not before `source_time`.
+    /// When the section must arrive, on the sender's clock; [`Time::MAX`] without a deadline. Not
+    /// before `source_time`.
     pub deadline: Time,
-    /// Higher matters more; [`DEFAULT_IMPORTANCE`] takes no room, if the section needs none.
+    /// A higher value is more important. [`DEFAULT_IMPORTANCE`] is not encoded if the section has
+    /// no dependency.
     pub importance: u8,
-    /// An earlier section of the stream without which this one is worthless.
+    /// An earlier section of the stream that this one depends on.
     pub needs: Option<u64>,
     /// Whether these bytes were sent before.
     pub is_retransmission: bool,
 }
 
 impl SectionHeader {
-    /// How many bytes the frame takes on the wire without its data.
+    /// The size of the frame on the wire without its data.
     ///
-    /// * `length`: how many bytes of data the frame will have.
+    /// * `length`: the number of data bytes in the frame.
     ///
-    /// Says nothing about a header that [`encode`](Self::encode) refuses.
+    /// Meaningless for a header that [`encode`](Self::encode) refuses.
     #[must_use]
     pub fn size(&self, length: u32, framing: Framing) -> usize {
         self.begin().map_or(0, |begun| begun.size(length, framing))
     }
 
-    /// How many bytes of the section, from `offset` on, fit into `room` bytes together with this
+    /// How many bytes of the section, from `offset`, fit into `room` bytes together with this
     /// header.
     ///
     /// `None` when not even one does.
@@ -146,12 +147,11 @@ impl SectionHeader {
         self.begin().ok()?.fitting(room, framing)
     }
 
-    /// Appends the frame up to its data, which the caller appends: `length` bytes of the section
-    /// from `offset` on, or nothing when `content` is elided.
+    /// Appends the frame without its data. The caller appends the data: `length` bytes of the
+    /// section from `offset`, or nothing if `content` is elided.
     ///
     /// # Errors
-    /// [`EncodeError`] when a value lies outside of what [`decode`](super::decode) accepts; nothing
-    /// is appended then.
+    /// [`EncodeError`] if [`decode`](super::decode) would refuse a value; nothing is appended then.
     pub fn encode(
         &self,
         length: u32,
@@ -162,7 +162,7 @@ impl SectionHeader {
         self.begin()?.encode(length, framing, content, out)
     }
 
-    /// Writes all but the length of the data.
+    /// Writes everything except the length of the data.
     ///
     /// # Errors
     /// As [`encode`](Self::encode), but for the length.
@@ -237,7 +237,7 @@ impl SectionHeader {
         }
     }
 
-    /// How many bytes of data the frame may have.
+    /// The allowed numbers of data bytes.
     fn lengths(&self) -> core::ops::RangeInclusive<u64> {
         1..=u64::from(self.total.saturating_sub(self.offset))
     }
@@ -283,12 +283,12 @@ impl SectionHeader {
     }
 }
 
-/// A header that is written but for the length of the data behind it: how many of them fit depends
-/// on how long it is.
+/// A header written without the length of its data: the number of fitting bytes depends on the
+/// header's size.
 #[derive(Clone, Copy, Debug)]
 pub struct BegunHeader {
     fields: Fields,
-    /// How many bytes of data the frame may have.
+    /// The maximum number of data bytes.
     left: u32,
 }
 
@@ -309,7 +309,7 @@ impl BegunHeader {
         let room = u32::try_from(room.checked_sub(self.fields.length)?).unwrap_or(u32::MAX);
         let length = match framing {
             Framing::ToEnd => self.left.min(room),
-            // The length takes room itself, and the more the longer the data are.
+            // The length field needs room itself, and more for longer data.
             Framing::Length => [1, 2, 4]
                 .into_iter()
                 .filter_map(|size| {
@@ -321,7 +321,7 @@ impl BegunHeader {
         (length >= 1).then_some(length)
     }
 
-    /// The same header, whether or not the data were sent before; it is as long.
+    /// The same header with another retransmission flag; its size stays the same.
     #[must_use]
     pub fn retransmitted(mut self, is_retransmission: bool) -> Self {
         self.fields.set(IS_RETRANSMISSION, is_retransmission);
@@ -331,7 +331,7 @@ impl BegunHeader {
     /// As [`SectionHeader::encode`].
     ///
     /// # Errors
-    /// [`EncodeError`] when there are not so many bytes of data; nothing is appended then.
+    /// [`EncodeError`] if fewer bytes of data are available; nothing is appended then.
     pub fn encode(
         self,
         length: u32,
@@ -360,8 +360,8 @@ impl BegunHeader {
     }
 }
 
-/// The fields of a header, kept in place: they cost less there than in a vector, which may have to
-/// grow for each.
+/// The fields of a header, stored in place. This is cheaper than a vector, which may have to grow
+/// for each.
 #[derive(Clone, Copy, Debug)]
 struct Fields {
     bytes: [u8; MAX_FIELDS + 8],
@@ -403,7 +403,7 @@ impl Sink for Fields {
         }
     }
 
-    /// Writes eight bytes whatever the size, which is cheaper. The next field stands over the rest.
+    /// Writes eight bytes whatever the size, which is cheaper. The next field overwrites the rest.
     fn varint(&mut self, value: u64) {
         let (bytes, size) = varint::aligned(value);
         let place = self.bytes.get_mut(self.length..);
@@ -423,9 +423,9 @@ const PART: Part = Part::Frame(FrameKind::Section);
 /// Bytes of a section.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Section<'a> {
-    /// What is said about them.
+    /// The other fields of the frame.
     pub header: SectionHeader,
-    /// How a reader knows where they end.
+    /// How the frame marks the end of the data.
     pub framing: Framing,
     /// The bytes.
     pub data: Data<'a>,

@@ -119,12 +119,12 @@ fn packets_that_do_not_fit_are_found() {
     );
     assert_eq!(
         found.remedy.as_deref(),
-        Some("sudo ip link set dev eth0 mtu 1500")
+        Some("ip route get 192.0.2.1; ip link show")
     );
     for (bytes, verdict) in [(1_228, Verdict::CouldBeBetter), (1_227, Verdict::Bad)] {
         assert_eq!(mtu(bytes).verdict, verdict, "{bytes}");
     }
-    assert!(mtu(1_227).found.contains("none is made"));
+    assert!(mtu(1_227).found.contains("no connection is made"));
     let mut facts = healthy();
     facts.mtu = Some(Mtu::of_ipv4(1_480));
     let findings = judge(&facts);

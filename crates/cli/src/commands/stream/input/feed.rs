@@ -10,12 +10,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use comity_media::rtp::Reorder;
+use comity_stream::Notice;
 use comity_units::Time;
 use tokio::sync::mpsc;
 
-use super::super::media_unit::Remark;
-use super::super::now;
-use super::super::trouble::Trouble;
+use super::super::clock::now;
+use super::super::error::Error;
 use super::notice;
 
 /// How much is read at once from a file or a pipe, in bytes.
@@ -35,9 +35,9 @@ const LAST_LOOK: Duration = Duration::from_millis(100);
 pub(crate) enum Piece {
     Bytes(Vec<u8>),
     /// Something that is wrong with the source and does not end it.
-    Notice(Remark),
+    Notice(Notice),
     End,
-    Failed(Trouble),
+    Failed(Error),
 }
 
 /// What comes of the thread.
@@ -79,14 +79,12 @@ impl From<mpsc::Receiver<Piece>> for Feed {
 }
 
 /// Opens a file; whether it is one that is there as a whole, and not a pipe or a device.
-pub(crate) fn file(path: &Path) -> Result<(Feed, bool), Trouble> {
-    let file = File::open(path).map_err(|error| Trouble::open(path, &error))?;
-    let metadata = file
-        .metadata()
-        .map_err(|error| Trouble::open(path, &error))?;
+pub(crate) fn file(path: &Path) -> Result<(Feed, bool), Error> {
+    let file = File::open(path).map_err(|error| Error::open(path, &error))?;
+    let metadata = file.metadata().map_err(|error| Error::open(path, &error))?;
     if metadata.is_dir() {
-        return Err(Trouble::unopened(format!(
-            "cannot read {}: it is a folder; expected a file of media",
+        return Err(Error::unopened(format!(
+            "cannot read {}: it is a folder; expected a media file",
             path.display()
         )));
     }
@@ -98,18 +96,18 @@ pub(crate) fn file(path: &Path) -> Result<(Feed, bool), Trouble> {
     Ok((spawn(name, file)?, metadata.is_file()))
 }
 
-fn empty(name: &str) -> Trouble {
-    Trouble::unopened(format!(
+fn empty(name: &str) -> Error {
+    Error::unopened(format!(
         "{name}: is empty; expected media, such as a transport stream"
     ))
 }
 
 /// Reads the standard input.
-pub(crate) fn pipe() -> Result<Feed, Trouble> {
+pub(crate) fn pipe() -> Result<Feed, Error> {
     spawn("the standard input".into(), io::stdin())
 }
 
-fn spawn(name: String, mut source: impl Read + Send + 'static) -> Result<Feed, Trouble> {
+fn spawn(name: String, mut source: impl Read + Send + 'static) -> Result<Feed, Error> {
     let (pieces, feed) = mpsc::channel(WAITING);
     thread(move || {
         let mut piece = vec![0; PIECE];
@@ -123,8 +121,8 @@ fn spawn(name: String, mut source: impl Read + Send + 'static) -> Result<Feed, T
                     Piece::Bytes(piece.get(..length).unwrap_or_default().to_vec())
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                Err(error) => Piece::Failed(Trouble::failed(format!(
-                    "cannot read on from {name}: {error}"
+                Err(error) => Piece::Failed(Error::failed(format!(
+                    "cannot read the rest of {name}: {error}"
                 ))),
             };
             let is_last = !matches!(read, Piece::Bytes(_));
@@ -147,7 +145,7 @@ enum Received<'a> {
 }
 
 /// Reads datagrams of bare media.
-pub(crate) fn datagrams(socket: UdpSocket) -> Result<Feed, Trouble> {
+pub(crate) fn datagrams(socket: UdpSocket) -> Result<Feed, Error> {
     receive(socket, |received, pieces| match received {
         Received::Datagram(bytes) => pieces.blocking_send(Piece::Bytes(bytes.to_vec())).is_ok(),
         Received::Nothing | Received::End => !pieces.is_closed(),
@@ -155,7 +153,7 @@ pub(crate) fn datagrams(socket: UdpSocket) -> Result<Feed, Trouble> {
 }
 
 /// Reads datagrams of RTP, in order.
-pub(crate) fn rtp(socket: UdpSocket) -> Result<Feed, Trouble> {
+pub(crate) fn rtp(socket: UdpSocket) -> Result<Feed, Error> {
     let mut reorder = Reorder::default();
     let began = now();
     let elapsed = move || Time::ZERO + now().saturating_duration_since(began).into();
@@ -169,9 +167,9 @@ pub(crate) fn rtp(socket: UdpSocket) -> Result<Feed, Trouble> {
                     && said != Some(error)
                 {
                     said = Some(error);
-                    let notice = Remark {
+                    let notice = Notice {
                         kind: "rtp",
-                        text: format!("{error}; such packets are left out"),
+                        text: format!("{error}; such packets are dropped"),
                     };
                     if pieces.blocking_send(Piece::Notice(notice)).is_err() {
                         return false;
@@ -200,10 +198,10 @@ pub(crate) fn rtp(socket: UdpSocket) -> Result<Feed, Trouble> {
 fn receive(
     socket: UdpSocket,
     mut take: impl FnMut(Received<'_>, &mpsc::Sender<Piece>) -> bool + Send + 'static,
-) -> Result<Feed, Trouble> {
+) -> Result<Feed, Error> {
     socket
         .set_read_timeout(Some(GLANCE))
-        .map_err(|error| Trouble::failed(format!("cannot set up the socket: {error}")))?;
+        .map_err(|error| Error::failed(format!("cannot set up the socket: {error}")))?;
     let (pieces, feed) = mpsc::channel(WAITING);
     let is_cut = Arc::new(AtomicBool::new(false));
     let cut = Arc::clone(&is_cut);
@@ -232,10 +230,9 @@ fn receive(
                     }
                     io::ErrorKind::Interrupted | io::ErrorKind::ConnectionRefused => true,
                     _ => {
-                        let trouble =
-                            Trouble::failed(format!("cannot read on from the socket: {error}"));
+                        let error = Error::failed(format!("cannot read from the socket: {error}"));
                         // It fails when nobody wants it any more.
-                        let _ = pieces.blocking_send(Piece::Failed(trouble));
+                        let _ = pieces.blocking_send(Piece::Failed(error));
                         false
                     }
                 },
@@ -263,10 +260,10 @@ fn end(
     false
 }
 
-fn thread(work: impl FnOnce() + Send + 'static) -> Result<(), Trouble> {
+fn thread(work: impl FnOnce() + Send + 'static) -> Result<(), Error> {
     std::thread::Builder::new()
         .name("input".into())
         .spawn(work)
         .map(drop)
-        .map_err(|error| Trouble::failed(format!("cannot start a thread: {error}")))
+        .map_err(|error| Error::failed(format!("cannot start a thread: {error}")))
 }

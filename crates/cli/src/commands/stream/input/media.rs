@@ -1,17 +1,22 @@
 //! Bytes of media as sections with their times.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use comity::{Importance, SectionId, StreamId};
+
+use comity_frames::Frame;
 use comity_media::{
     DeadlineRule, Event, MediaSection, MissingUnit, ReadError, Reader, ReaderConfig, SourceClock,
 };
+use comity_stream::{Counters, Due, MediaUnit, Missing, MissingReason, Notice, Source, SourceItem};
 use comity_units::{Span, Time};
 use tokio::time::sleep_until;
 
-use super::super::media_unit::{Due, MediaUnit, Missing, Passage, Remark};
-use super::super::now;
-use super::super::trouble::Trouble;
+use super::super::clock::now;
+use super::super::error::Error;
 use super::feed::{Feed, Piece};
 use super::notice;
 
@@ -26,8 +31,10 @@ pub(crate) struct MediaInput {
     is_dry: bool,
     pace: Pace,
     waiting: Waiting,
+    /// Whether it waits until somebody reads it.
+    is_patient: bool,
     /// Bytes read.
-    pub(crate) bytes: u64,
+    bytes: Arc<AtomicU64>,
 }
 
 #[derive(Debug)]
@@ -59,12 +66,12 @@ const READ_AHEAD_EACH: usize = 512;
 /// back. No more is read while they take [`READ_AHEAD`].
 #[derive(Debug, Default)]
 struct Waiting {
-    passages: BTreeMap<(Instant, u64), Waits>,
+    items: BTreeMap<(Instant, u64), Waits>,
     /// What they take.
     bytes: usize,
     has_told_full: bool,
     count: u64,
-    latest: BTreeMap<u16, Instant>,
+    latest: BTreeMap<StreamId, Instant>,
     furthest: Option<Instant>,
     furthest_picture: Option<Instant>,
 }
@@ -81,29 +88,29 @@ impl Waits {
     fn bytes(&self) -> usize {
         READ_AHEAD_EACH
             + match self {
-                Self::Section(passing) => passing.payload.len(),
+                Self::Section(unit) => unit.payload.len(),
                 Self::Missing(_) => 0,
             }
     }
 }
 
-impl From<Waits> for Passage {
+impl From<Waits> for SourceItem {
     fn from(waits: Waits) -> Self {
         match waits {
-            Waits::Section(passing) => Self::Section(passing),
-            Waits::Missing(missing) => Self::Gap(missing),
+            Waits::Section(unit) => Self::Unit(unit),
+            Waits::Missing(missing) => Self::Missing(missing),
         }
     }
 }
 
 impl Waiting {
-    fn add(&mut self, passing: MediaUnit) {
-        let latest = self.place(passing.stream, passing.source_time);
-        let is_picture = |section: &MediaSection| section.frame.is_picture();
-        if passing.media.as_ref().is_some_and(is_picture) {
+    fn add(&mut self, unit: MediaUnit) {
+        let latest = self.place(unit.stream, unit.source_time);
+        let is_picture = |frame: &Frame| frame.frame_type.is_picture();
+        if unit.frame.as_ref().is_some_and(is_picture) {
             self.furthest_picture = self.furthest_picture.max(Some(latest));
         }
-        self.insert(latest, Waits::Section(passing));
+        self.insert(latest, Waits::Section(unit));
     }
 
     fn miss(&mut self, source_time: Instant, missing: Missing) {
@@ -112,7 +119,7 @@ impl Waiting {
     }
 
     /// When what a stream has at this time is due: no earlier than what it had before.
-    fn place(&mut self, stream: u16, source_time: Instant) -> Instant {
+    fn place(&mut self, stream: StreamId, source_time: Instant) -> Instant {
         let latest = self.latest.entry(stream).or_insert(source_time);
         *latest = source_time.max(*latest);
         self.furthest = self.furthest.max(Some(*latest));
@@ -121,7 +128,7 @@ impl Waiting {
 
     fn insert(&mut self, due: Instant, waits: Waits) {
         self.bytes += waits.bytes();
-        self.passages.insert((due, self.count), waits);
+        self.items.insert((due, self.count), waits);
         self.count += 1;
     }
 
@@ -131,11 +138,11 @@ impl Waiting {
 
     /// When the first one is due.
     fn due(&self) -> Option<Instant> {
-        self.passages.first_key_value().map(|(&(due, _), _)| due)
+        self.items.first_key_value().map(|(&(due, _), _)| due)
     }
 
-    fn take(&mut self) -> Option<Passage> {
-        let (_, waits) = self.passages.pop_first()?;
+    fn take(&mut self) -> Option<SourceItem> {
+        let (_, waits) = self.items.pop_first()?;
         self.bytes -= waits.bytes();
         Some(waits.into())
     }
@@ -170,7 +177,13 @@ impl MediaInput {
 
     /// What is stored, to be read `speed` times as fast as it runs.
     pub(crate) fn stored(feed: Feed, speed: f64, config: ReaderConfig) -> Self {
-        Self::new(feed, config, Pace::Stored { start: None, speed })
+        Self::new(feed, config, Pace::Stored { start: None, speed }).patient()
+    }
+
+    /// It waits until somebody reads it, so that nothing is lost before there is a connection.
+    pub(crate) const fn patient(mut self) -> Self {
+        self.is_patient = true;
+        self
     }
 
     fn new(feed: Feed, config: ReaderConfig, pace: Pace) -> Self {
@@ -182,19 +195,20 @@ impl MediaInput {
             is_dry: false,
             pace,
             waiting: Waiting::default(),
-            bytes: 0,
+            is_patient: false,
+            bytes: Arc::default(),
         }
     }
 
     /// The next section, when it is due; `None` when the source has ended. A call that is dropped
     /// before it is ready loses nothing.
-    pub(crate) async fn next(&mut self) -> Result<Option<Passage>, Trouble> {
+    async fn read(&mut self) -> Result<Option<SourceItem>, Error> {
         loop {
             if self.waiting.is_full()
                 && self.is_stored()
                 && !core::mem::replace(&mut self.waiting.has_told_full, true)
             {
-                return Ok(Some(Passage::Notice(notice::full(READ_AHEAD))));
+                return Ok(Some(SourceItem::Notice(notice::full(READ_AHEAD))));
             }
             if self.has_read_enough()
                 && let Some(due) = self.waiting.due()
@@ -206,9 +220,9 @@ impl MediaInput {
             }
             match self.reader.poll() {
                 Some(Event::Section(section)) => {
-                    let mut passing = self.pace.lay(section);
-                    passing.source_time = passing.source_time.max(self.least());
-                    self.waiting.add(passing);
+                    let mut unit = self.pace.lay(section);
+                    unit.source_time = unit.source_time.max(self.least());
+                    self.waiting.add(unit);
                     continue;
                 }
                 Some(Event::Missing(unit)) => {
@@ -217,7 +231,7 @@ impl MediaInput {
                     continue;
                 }
                 Some(Event::Notice(notice)) => {
-                    return Ok(Some(Passage::Notice(self.said(&notice))));
+                    return Ok(Some(SourceItem::Notice(self.said(&notice))));
                 }
                 None if self.has_ended && self.waiting.due().is_none() => return Ok(None),
                 None if self.has_ended => {
@@ -228,19 +242,19 @@ impl MediaInput {
             }
             match self.feed.next().await {
                 Some(Piece::Bytes(bytes)) => self.take(&bytes)?,
-                Some(Piece::Notice(notice)) => return Ok(Some(Passage::Notice(notice))),
-                Some(Piece::Failed(trouble)) => {
+                Some(Piece::Notice(notice)) => return Ok(Some(SourceItem::Notice(notice))),
+                Some(Piece::Failed(error)) => {
                     // What was read before it still counts.
                     self.finish()?;
-                    return Err(trouble);
+                    return Err(error);
                 }
                 Some(Piece::End) | None => self.finish()?,
             }
         }
     }
 
-    fn take(&mut self, bytes: &[u8]) -> Result<(), Trouble> {
-        self.bytes += bytes.len() as u64;
+    fn take(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        self.bytes.fetch_add(bytes.len() as u64, Ordering::Relaxed);
         let read = match self.pace {
             Pace::Stored { .. } => self.reader.push(bytes),
             Pace::Live { epoch, .. } => {
@@ -253,7 +267,7 @@ impl MediaInput {
         read.map_err(unreadable)
     }
 
-    fn finish(&mut self) -> Result<(), Trouble> {
+    fn finish(&mut self) -> Result<(), Error> {
         self.has_ended = true;
         self.reader.finish().map_err(unreadable)
     }
@@ -271,7 +285,7 @@ impl MediaInput {
         furthest.checked_sub(lookahead).unwrap_or(furthest)
     }
 
-    fn said(&self, notice: &comity_media::Notice) -> Remark {
+    fn said(&self, notice: &comity_media::Notice) -> Notice {
         let stored_at = self.is_stored().then_some(self.config.assumed_rate);
         notice::said(notice, stored_at)
     }
@@ -294,9 +308,19 @@ impl MediaInput {
         }
     }
 
+    const fn is_stored(&self) -> bool {
+        matches!(self.pace, Pace::Stored { .. })
+    }
+}
+
+impl Source for MediaInput {
+    async fn next(&mut self) -> Result<Option<SourceItem>, comity_stream::Error> {
+        Ok(self.read().await?)
+    }
+
     /// Takes what a live source has given so far, what its socket holds included, for all that it
     /// gives: what is held then comes out at once. Of a file, the rest is left.
-    pub(crate) fn cut(&mut self) {
+    fn cut(&mut self) {
         if self.has_ended || !self.is_stored() && self.feed.cut() {
             return;
         }
@@ -315,13 +339,23 @@ impl MediaInput {
         let _ = self.reader.finish();
     }
 
-    const fn is_stored(&self) -> bool {
-        matches!(self.pace, Pace::Stored { .. })
+    fn refuse(&mut self, _reason: &str) {
+        self.cut();
+    }
+
+    async fn close(&mut self, _reason: Option<&str>) {}
+
+    fn is_patient(&self) -> bool {
+        self.is_patient
+    }
+
+    fn counters(&self) -> Counters {
+        Counters::of_bytes(self.bytes.clone())
     }
 }
 
-fn unreadable(error: ReadError) -> Trouble {
-    Trouble::failed(format!("cannot read on from the input: {error}"))
+fn unreadable(error: ReadError) -> Error {
+    Error::failed(format!("cannot read the rest of the input: {error}"))
 }
 
 impl Pace {
@@ -350,10 +384,10 @@ impl Pace {
             Self::Live { .. } => now(),
         };
         let missing = Missing {
-            stream: unit.stream,
-            number: unit.number,
+            stream: StreamId(unit.stream),
+            id: SectionId(unit.number),
             kind: None,
-            reason: "source",
+            reason: MissingReason::Source,
             length: None,
             missing_bytes: None,
             source_time: Some(source_time),
@@ -370,14 +404,14 @@ impl Pace {
             Self::Live { .. } => deadline,
         };
         MediaUnit {
-            stream: section.stream,
-            number: section.number,
-            importance: section.importance.0,
+            stream: StreamId(section.stream),
+            id: SectionId(section.number),
+            importance: Importance(section.importance.0),
             source_time,
             due: Due::AfterLatency(deadline),
-            needs: section.needs,
-            payload: section.payload.clone(),
-            media: Some(section),
+            needs: section.needs.map(SectionId),
+            frame: Some(section.to_frame()),
+            payload: section.payload,
         }
     }
 }
@@ -399,21 +433,21 @@ mod tests {
         reader.push(video).unwrap();
         reader.finish().unwrap();
         let picture = std::iter::from_fn(|| reader.poll()).find_map(|event| match event {
-            Event::Section(section) if section.frame.is_picture() => Some(section),
+            Event::Section(section) if section.frame.is_picture() => Some(section.to_frame()),
             _ => None,
         });
         assert!(picture.is_some());
         let mut waiting = Waiting::default();
-        let mut add = |stream, millis, media| {
+        let mut add = |stream, millis, frame| {
             waiting.add(MediaUnit {
-                stream,
-                number: 0,
-                importance: 0,
+                stream: StreamId(stream),
+                id: SectionId(0),
+                importance: Importance(0),
                 source_time: at(millis),
                 due: Due::Never,
                 needs: None,
                 payload: Bytes::new(),
-                media,
+                frame,
             });
             (
                 waiting.reaches(at(1_000)),
@@ -441,21 +475,21 @@ mod tests {
             (1, 3, 120),
         ] {
             waiting.add(MediaUnit {
-                stream,
-                number,
-                importance: 0,
+                stream: StreamId(stream),
+                id: SectionId(number),
+                importance: Importance(0),
                 source_time: start + Duration::from_millis(at),
                 due: Due::Never,
                 needs: None,
                 payload: Bytes::new(),
-                media: None,
+                frame: None,
             });
         }
         let missing = Missing {
-            stream: 2,
-            number: 2,
+            stream: StreamId(2),
+            id: SectionId(2),
             kind: None,
-            reason: "source",
+            reason: MissingReason::Source,
             length: None,
             missing_bytes: None,
             source_time: None,
@@ -466,9 +500,9 @@ mod tests {
         assert!(!waiting.reaches(start + Duration::from_millis(121)));
         let order: Vec<(u16, u64)> = std::iter::from_fn(|| waiting.take())
             .map(|passage| match passage {
-                Passage::Section(passing) => (passing.stream, passing.number),
-                Passage::Gap(missing) => (missing.stream, 10 + missing.number),
-                Passage::Notice(remark) => panic!("{remark:?}"),
+                SourceItem::Unit(unit) => (unit.stream.0, unit.id.0),
+                SourceItem::Missing(missing) => (missing.stream.0, 10 + missing.id.0),
+                SourceItem::Notice(notice) => panic!("{notice:?}"),
             })
             .collect();
         // One that is missing has its place among them.
@@ -518,8 +552,8 @@ mod tests {
             .build();
         let times: Vec<(u16, u64, Instant)> = runtime.unwrap().block_on(async {
             let mut times = Vec::new();
-            while let Some(Passage::Section(passing)) = input.next().await.unwrap() {
-                times.push((passing.stream, passing.number, passing.source_time));
+            while let Some(SourceItem::Unit(unit)) = input.next().await.unwrap() {
+                times.push((unit.stream.0, unit.id.0, unit.source_time));
             }
             times
         });
@@ -565,9 +599,9 @@ mod tests {
             let mut kinds = Vec::new();
             for _ in 0..100 {
                 match input.next().await.unwrap().unwrap() {
-                    Passage::Notice(remark) => kinds.push(remark.kind),
-                    Passage::Section(_) => {}
-                    Passage::Gap(missing) => panic!("{missing:?}"),
+                    SourceItem::Notice(notice) => kinds.push(notice.kind),
+                    SourceItem::Unit(_) => {}
+                    SourceItem::Missing(missing) => panic!("{missing:?}"),
                 }
             }
             assert_eq!(kinds, ["format", "full"]);

@@ -1,24 +1,23 @@
 //! Where media comes from.
 
-mod connected;
 mod feed;
 mod media;
 mod notice;
 
 use std::net::UdpSocket;
+use std::time::Duration;
 
+use comity::Deliver;
 use comity_media::{DeadlineRule, ReaderConfig};
+use comity_stream::{Counters, Receiver, Source, SourceItem};
 use comity_units::Rate;
 
-use super::line::{Line, LineOptions};
-use super::media_unit::Passage;
+use super::connect::Connecting;
+use super::error::Error;
 use super::sockets;
 use super::status::Reporter;
-use super::trouble::Trouble;
-use super::uri::{MediaUri, Uri};
-use super::without_secrets;
+use super::uri::{MediaUri, Uri, without_secrets};
 use crate::args::Sending;
-pub(crate) use connected::ConnectedInput;
 use media::MediaInput;
 
 /// What the command line says of reading media.
@@ -66,20 +65,18 @@ impl Reading {
         }
     }
 
-    /// What is live gives the pace itself, and groups that are due together have to be there before
-    /// they are due.
-    fn check_live(self, text: &str) -> Result<(), Trouble> {
+    /// A live source sets the pace itself, and gives pictures one by one.
+    fn check_live(self, text: &str) -> Result<(), Error> {
+        let text = without_secrets(text);
         if self.speed.is_some() {
-            return Err(Trouble::usage(format!(
-                "--speed: is for a file, and {} gives the pace itself; expected it with a file, or no --speed",
-                without_secrets(text)
+            return Err(Error::usage(format!(
+                "--speed: is for a file, and {text} sets the pace itself; expected it with a file, or no --speed"
             )));
         }
         match self.deadlines {
-            DeadlineRule::Group => Err(Trouble::usage(format!(
-                "--deadlines: is group, for which a whole group of pictures has to be there before it is due, and {} \
-                 gives them one by one; expected it with a file, or --deadlines each",
-                without_secrets(text)
+            DeadlineRule::Group => Err(Error::usage(format!(
+                "--deadlines: is group, which needs a whole group of pictures before it is due, and {text} gives \
+                 them one by one; expected it with a file, or --deadlines each"
             ))),
             DeadlineRule::Each => Ok(()),
         }
@@ -92,7 +89,15 @@ pub(crate) enum Input {
     /// Files, pipes and datagrams.
     Media(Box<MediaInput>),
     /// Sections of another Comity.
-    Connected(Box<ConnectedInput>),
+    Connected(Box<Receiver>),
+}
+
+/// What comes over a connection is for another one.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PassedOn {
+    pub(crate) is_so: bool,
+    /// How much later it is due there.
+    pub(crate) add_latency: Duration,
 }
 
 impl Input {
@@ -101,88 +106,80 @@ impl Input {
         uri: &Uri,
         text: &str,
         reading: Reading,
-        options: &LineOptions,
-        reporter: &Reporter,
-    ) -> Result<Self, Trouble> {
+        passed_on: PassedOn,
+        connecting: &Connecting<'_>,
+    ) -> Result<Self, Error> {
         if !matches!(uri, Uri::File(_)) {
             reading.check_live(text)?;
         }
         let config = reading.config();
-        let live = |feed| Self::Media(Box::new(MediaInput::live(feed, config)));
-        Ok(match uri {
-            Uri::Pipe => live(feed::pipe()?),
+        let live = |feed| MediaInput::live(feed, config);
+        let input = match uri {
+            Uri::Pipe => live(feed::pipe()?).patient(),
             Uri::File(path) => match feed::file(path)? {
-                (feed, true) => {
-                    let input = MediaInput::stored(feed, reading.speed.unwrap_or(1.0), config);
-                    Self::Media(Box::new(input))
-                }
+                (feed, true) => MediaInput::stored(feed, reading.speed.unwrap_or(1.0), config),
                 (feed, false) => {
                     reading.check_live(text)?;
-                    live(feed)
+                    live(feed).patient()
                 }
             },
-            Uri::Udp(uri) => live(feed::datagrams(receiver(uri, text, reporter)?)?),
-            Uri::Rtp(uri) => live(feed::rtp(receiver(uri, text, reporter)?)?),
+            Uri::Udp(uri) => live(feed::datagrams(receiver(uri, text, connecting.reporter)?)?),
+            Uri::Rtp(uri) => live(feed::rtp(receiver(uri, text, connecting.reporter)?)?),
             Uri::Comity(uri) => {
-                let line = Line::open(uri, options, reporter.clone())?;
-                let input = ConnectedInput::new(line, options.add_latency, reporter.clone());
-                Self::Connected(Box::new(input))
+                let deliver = passed_on.is_so.then_some(Deliver::Early);
+                let dialer = connecting.dialer(uri, deliver, false)?;
+                let receiver = Receiver::new(dialer, passed_on.add_latency);
+                return Ok(Self::Connected(Box::new(receiver)));
             }
-        })
-    }
-
-    /// What comes next; `None` when nothing will. A call that is dropped before it is ready loses
-    /// nothing.
-    pub(crate) async fn next(&mut self) -> Result<Option<Passage>, Trouble> {
-        match self {
-            Self::Media(input) => input.next().await,
-            Self::Connected(input) => input.next().await,
-        }
-    }
-
-    /// Lets only that come which has been received already.
-    pub(crate) fn cut(&mut self) {
-        match self {
-            Self::Media(input) => input.cut(),
-            Self::Connected(input) => input.cut(),
-        }
-    }
-
-    /// Ends the input since nothing more can be taken; what has been received already still comes.
-    pub(crate) fn refuse(&mut self, trouble: &Trouble) {
-        match self {
-            Self::Media(input) => input.cut(),
-            Self::Connected(input) => input.refuse(trouble),
-        }
-    }
-
-    /// Whether it called, and nobody has answered.
-    pub(crate) fn called_in_vain(&self) -> bool {
-        match self {
-            Self::Media(_) => false,
-            Self::Connected(input) => input.called_in_vain(),
-        }
-    }
-
-    /// Ends the input, and says why where something went wrong.
-    pub(crate) async fn close(&mut self, trouble: Option<&Trouble>) {
-        match self {
-            Self::Media(_) => {}
-            Self::Connected(input) => input.close(trouble).await,
-        }
-    }
-
-    /// Whether it waits until somebody reads it, so that nothing of it is lost before there is a
-    /// connection.
-    pub(crate) fn is_patient(uri: &Uri) -> bool {
-        matches!(uri, Uri::Pipe | Uri::File(_))
+        };
+        Ok(Self::Media(Box::new(input)))
     }
 }
 
-fn receiver(uri: &MediaUri, text: &str, reporter: &Reporter) -> Result<UdpSocket, Trouble> {
+/// Does the same with either kind of input.
+macro_rules! either {
+    ($input:ident, $name:ident => $done:expr) => {
+        match $input {
+            Self::Media($name) => $done,
+            Self::Connected($name) => $done,
+        }
+    };
+}
+
+impl Source for Input {
+    async fn next(&mut self) -> Result<Option<SourceItem>, comity_stream::Error> {
+        either!(self, input => input.next().await)
+    }
+
+    fn cut(&mut self) {
+        either!(self, input => input.cut());
+    }
+
+    fn refuse(&mut self, reason: &str) {
+        either!(self, input => input.refuse(reason));
+    }
+
+    async fn close(&mut self, reason: Option<&str>) {
+        either!(self, input => input.close(reason).await);
+    }
+
+    fn is_patient(&self) -> bool {
+        either!(self, input => input.is_patient())
+    }
+
+    fn is_unanswered(&self) -> bool {
+        either!(self, input => input.is_unanswered())
+    }
+
+    fn counters(&self) -> Counters {
+        either!(self, input => input.counters())
+    }
+}
+
+fn receiver(uri: &MediaUri, text: &str, reporter: &Reporter) -> Result<UdpSocket, Error> {
     let socket = sockets::receiver(uri, text)?;
     let local = socket.local_addr();
-    let local = local.map_err(|error| Trouble::failed(format!("{text}: {error}")))?;
+    let local = local.map_err(|error| Error::failed(format!("{text}: {error}")))?;
     reporter.listening(local);
     Ok(socket)
 }

@@ -1,60 +1,59 @@
 //! What is said of an input's media.
 
-use comity_media::{Notice, PACKET};
+use comity_media::{self as media, PACKET};
+use comity_stream::Notice;
 use comity_units::Rate;
 
-use super::super::media_unit::Remark;
-
 /// That no more is read ahead than this many bytes.
-pub(super) fn full(bytes: usize) -> Remark {
-    Remark {
+pub(super) fn full(bytes: usize) -> Notice {
+    Notice {
         kind: "full",
         text: format!(
-            "{} MiB of the input had to be read ahead, since its times stand still, jump or are far apart: no more \
-             than that is held, and what its streams have at one time may not leave together",
+            "{} MiB of the input are read ahead, which is the maximum: its times stand still, jump or are far \
+             apart. Its streams may leave at different times",
             bytes >> 20
         ),
     }
 }
 
 /// That packets of a source with RTP are missing, before those that came.
-pub(super) fn rtp_loss(packets: u64) -> Remark {
-    Remark {
+pub(super) fn rtp_loss(packets: u64) -> Notice {
+    Notice {
         kind: "rtp loss",
-        text: format!("{packets} packets of RTP are missing at the source"),
+        text: format!("{packets} RTP packets are missing at the source"),
     }
 }
 
 /// What a notice means for who sends the source. A stored one that does not tell its times is taken
 /// to have the rate `stored_at`.
-pub(super) fn said(notice: &Notice, stored_at: Option<Rate>) -> Remark {
-    Remark {
+pub(super) fn said(notice: &media::Notice, stored_at: Option<Rate>) -> Notice {
+    Notice {
         kind: kind(notice),
         text: text(notice, stored_at),
     }
 }
 
-const fn kind(notice: &Notice) -> &'static str {
+const fn kind(notice: &media::Notice) -> &'static str {
     match notice {
-        Notice::UnknownFormat | Notice::PacketsApart { .. } => "format",
-        Notice::UnsupportedCodec { .. } => "codec",
-        Notice::Scrambled { .. } => "scrambled",
-        Notice::Unreferenced { .. } => "unreferenced",
+        media::Notice::UnknownFormat | media::Notice::PacketsApart { .. } => "format",
+        media::Notice::UnsupportedCodec { .. } => "codec",
+        media::Notice::Scrambled { .. } => "scrambled",
+        media::Notice::Unreferenced { .. } => "unreferenced",
         // Told however many there were of the other kind.
-        Notice::UnreferencedInAll { .. } => "unreferenced in all",
-        Notice::Discontinuity { .. } => "discontinuity",
-        Notice::LostSync { .. }
-        | Notice::Damaged { .. }
-        | Notice::Break { .. }
-        | Notice::NoFrames { .. }
-        | Notice::Oversized { .. } => "damage",
+        media::Notice::UnreferencedInAll { .. } => "unreferenced in all",
+        media::Notice::Discontinuity { .. } => "discontinuity",
+        media::Notice::LostSync { .. }
+        | media::Notice::Damaged { .. }
+        | media::Notice::Break { .. }
+        | media::Notice::NoFrames { .. }
+        | media::Notice::Oversized { .. } => "damage",
         _ => "other",
     }
 }
 
-fn text(notice: &Notice, stored_at: Option<Rate>) -> String {
+fn text(notice: &media::Notice, stored_at: Option<Rate>) -> String {
     match *notice {
-        Notice::UnknownFormat => format!(
+        media::Notice::UnknownFormat => format!(
             "unknown container; sent as raw bytes, {}. If ffmpeg can read it: \
              ffmpeg -i INPUT -c copy -f mpegts - | comity send - ..",
             match stored_at {
@@ -62,49 +61,49 @@ fn text(notice: &Notice, stored_at: Option<Rate>) -> String {
                 None => "as they arrive".into(),
             }
         ),
-        Notice::UnsupportedCodec { pid, stream_type } => format!(
-            "PID {pid} has the stream type {stream_type:#04x}, which is not known: it is sent whole, without \
-             frame types"
+        media::Notice::UnsupportedCodec { pid, stream_type } => format!(
+            "PID {pid} has the unknown stream type {stream_type:#04x}: its packets are sent whole, without frame \
+             types"
         ),
-        Notice::Scrambled { pid } => {
+        media::Notice::Scrambled { pid } => {
             format!("PID {pid} is scrambled: its packets are sent as they are, in slices")
         }
-        Notice::Unreferenced { pid } => {
-            format!("PID {pid} belongs to no program: its packets are left out")
+        media::Notice::Unreferenced { pid } => {
+            format!("PID {pid} belongs to no program: its packets are skipped")
         }
-        Notice::UnreferencedInAll { streams, bytes } => {
+        media::Notice::UnreferencedInAll { streams, bytes } => {
             let of = match streams {
                 1 => "one stream that belongs".into(),
                 _ => format!("{streams} streams that belong"),
             };
             format!("{bytes} bytes were left out, in packets of {of} to no program")
         }
-        Notice::Untimed { bytes } => format!(
+        media::Notice::Untimed { bytes } => format!(
             "no time stamps (PTS) and no clock references (PCR) in {bytes} bytes: all of it was sent at once. \
              ffmpeg can make some: ffmpeg -re -i INPUT -c copy -f mpegts - | comity send - .."
         ),
-        Notice::PacketsApart { bytes } => format!(
-            "the packets of the transport stream stand {bytes} bytes apart: the {} beside each are left out",
+        media::Notice::PacketsApart { bytes } => format!(
+            "the transport stream has packets of {bytes} bytes: {} bytes of each are skipped",
             bytes.saturating_sub(PACKET as u64)
         ),
-        Notice::LostSync { skipped } => {
-            format!("the transport stream lost its rhythm: {skipped} bytes were left out")
+        media::Notice::LostSync { skipped } => {
+            format!("the transport stream lost sync: {skipped} bytes were skipped")
         }
-        Notice::Damaged { pid } => {
+        media::Notice::Damaged { pid } => {
             format!(
-                "PID {pid}: part of an access unit is missing at the source; all of it is left out"
+                "PID {pid}: part of an access unit is missing at the source; the rest of it is dropped"
             )
         }
-        Notice::Break { pid } => format!(
-            "PID {pid}: packets are missing at the source between access units, or it was spliced there; no unit is cut"
+        media::Notice::Break { pid } => format!(
+            "PID {pid}: packets are missing at the source between access units, or it was spliced there; every unit is whole"
         ),
-        Notice::NoFrames { pid } => format!(
-            "PID {pid}: sound that is in no frame of AAC or MPEG audio is sent as it comes, in whole PES packets"
+        media::Notice::NoFrames { pid } => format!(
+            "PID {pid}: audio outside of frames of AAC or MPEG audio is sent as it comes, in whole PES packets"
         ),
-        Notice::Oversized { pid, bytes } => {
-            format!("PID {pid}: an access unit of more than {bytes} bytes is left out")
+        media::Notice::Oversized { pid, bytes } => {
+            format!("PID {pid}: an access unit of more than {bytes} bytes is dropped")
         }
-        Notice::Discontinuity { pid } => {
+        media::Notice::Discontinuity { pid } => {
             format!("PID {pid}: the times of the source jumped")
         }
         _ => format!("{notice:?}"),

@@ -10,6 +10,8 @@ pub(crate) const LONGEST: usize = 8 * LONGEST_LINE;
 pub(crate) enum Request {
     /// `GET /metrics`, with or without a query.
     Metrics,
+    /// `GET /`
+    Root,
     /// `GET` of something else.
     Elsewhere,
     /// Another method, or none.
@@ -46,6 +48,7 @@ impl Incoming {
         let path = target.split(|byte| *byte == b'?').next();
         match (method, path) {
             (Some(b"GET"), Some(b"/metrics")) => Request::Metrics,
+            (Some(b"GET"), Some(b"/")) => Request::Root,
             (Some(b"GET"), _) => Request::Elsewhere,
             _ => Request::Method,
         }

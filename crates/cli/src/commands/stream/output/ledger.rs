@@ -4,13 +4,13 @@ use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::super::media_unit::Missing;
+use comity_stream::Missing;
 
 /// What the thread that writes has written.
 #[derive(Debug, Default)]
 pub(super) struct Taken {
     pieces: AtomicU64,
-    bytes: AtomicU64,
+    bytes: Arc<AtomicU64>,
 }
 
 impl Taken {
@@ -25,8 +25,9 @@ impl Taken {
         self.pieces.load(Ordering::Acquire)
     }
 
-    pub(super) fn bytes(&self) -> u64 {
-        self.bytes.load(Ordering::Relaxed)
+    /// The bytes of whole pieces.
+    pub(super) fn bytes(&self) -> Arc<AtomicU64> {
+        self.bytes.clone()
     }
 }
 
@@ -104,14 +105,17 @@ impl Ledger {
 
 #[cfg(test)]
 mod tests {
+    use comity::{SectionId, StreamId};
+    use comity_stream::MissingReason;
+
     use super::*;
 
     fn section(number: u64) -> Missing {
         Missing {
-            stream: 1,
-            number,
+            stream: StreamId(1),
+            id: SectionId(number),
             kind: None,
-            reason: "unwritten",
+            reason: MissingReason::Unwritten,
             length: Some(1),
             missing_bytes: Some(1),
             source_time: None,
@@ -138,7 +142,7 @@ mod tests {
         ledger.give();
         written.add(188);
         let numbers = |sections: Vec<Missing>| -> Vec<u64> {
-            sections.iter().map(|section| section.number).collect()
+            sections.iter().map(|section| section.id.0).collect()
         };
         assert_eq!(numbers(ledger.take()), [4, 5, 1]);
         assert_eq!(numbers(ledger.take()), [] as [u64; 0]);
@@ -166,6 +170,6 @@ mod tests {
         }
         let kept = ledger.take();
         assert_eq!(kept.len(), MAX_SILENT);
-        assert_eq!(kept[0].number, MAX_SILENT as u64);
+        assert_eq!(kept[0].id.0, MAX_SILENT as u64);
     }
 }

@@ -1,8 +1,7 @@
 //! Sections as a stream of bytes again: files, pipes and datagrams.
 //!
-//! What a slow disk or reader has not taken yet waits in the connection's receive buffer, which
-//! `rcvbuf` bounds and of which the sender knows: [`Room`] is how little of it may wait here,
-//! behind the connection.
+//! A slow disk or reader exerts back-pressure: unread data stays in the connection's receive
+//! buffer, up to `rcvbuf`. [`Room`] is how little of it may wait here, behind the connection.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::fs::OpenOptions;
@@ -15,13 +14,13 @@ use std::sync::Arc;
 use comity::session::Randomness;
 use comity_media::rtp::Packetiser;
 use comity_media::{Header, PACKET, TsWriter, WriterConfig};
+use comity_stream::{Counters, MediaUnit, Missing, MissingReason, Sink, Written};
 use comity_units::Bytes;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
+use tokio::sync::{Semaphore, mpsc, oneshot};
 
-use super::super::media_unit::{MediaUnit, Missing};
-use super::super::trouble::Trouble;
+use super::super::error::Error;
 use super::ledger::Ledger;
-use super::target::{Datagrams, Recording, Target, write_all};
+use super::target::{Datagrams, Piece, Recording, Target, write_all};
 
 /// How many pieces may wait for a slow disk or reader, however short they are.
 const WAITING: usize = 256;
@@ -44,13 +43,6 @@ impl Room {
     }
 }
 
-/// A piece that waits, with the room that it takes until it has been written.
-#[derive(Debug)]
-pub(super) struct Piece {
-    pub(super) bytes: Vec<u8>,
-    _room: OwnedSemaphorePermit,
-}
-
 /// Writes what arrives, whole sections only.
 #[derive(Debug)]
 pub(crate) struct MediaOutput {
@@ -59,7 +51,7 @@ pub(crate) struct MediaOutput {
     /// Whether only transport packets can be written: RTP says what it carries.
     packets_only: bool,
     /// Why what was taken cannot be written; told by the next [`flush`](Self::flush).
-    unfit: Option<Trouble>,
+    unfit: Option<Error>,
     name: String,
     pieces: Option<mpsc::Sender<Piece>>,
     /// What the thread has not been given yet.
@@ -82,31 +74,21 @@ enum Form {
     Plain,
 }
 
-/// What became of a section.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Written {
-    Yes,
-    /// Its header does not read: nothing of it was written.
-    Malformed,
-    /// Nobody reads the pipe any more.
-    ReaderGone,
-}
-
 impl MediaOutput {
     /// A file, which is emptied when the first bytes are there, and not before.
-    pub(crate) fn file(path: &Path, room: Room) -> Result<Self, Trouble> {
+    pub(crate) fn file(path: &Path, room: Room) -> Result<Self, Error> {
         let mut options = OpenOptions::new();
         let file = options
             .write(true)
             .create(true)
             .truncate(false)
             .open(path)
-            .map_err(|error| Trouble::open(path, &error))?;
+            .map_err(|error| Error::open(path, &error))?;
         Self::new(path.display().to_string(), Recording::new(file), room)
     }
 
     /// The standard output.
-    pub(crate) fn pipe(room: Room) -> Result<Self, Trouble> {
+    pub(crate) fn pipe(room: Room) -> Result<Self, Error> {
         Self::new("the standard output".into(), io::stdout(), room)
     }
 
@@ -117,7 +99,7 @@ impl MediaOutput {
         payload: u32,
         as_rtp: bool,
         room: Room,
-    ) -> Result<Self, Trouble> {
+    ) -> Result<Self, Error> {
         let mut randomness = Randomness::system();
         let packetiser = as_rtp.then(|| {
             let [a, b, c, d, e, f]: [u8; 6] = randomness.bytes();
@@ -132,11 +114,7 @@ impl MediaOutput {
         })
     }
 
-    fn new(
-        name: String,
-        target: impl Target + Send + 'static,
-        room: Room,
-    ) -> Result<Self, Trouble> {
+    fn new(name: String, target: impl Target + Send + 'static, room: Room) -> Result<Self, Error> {
         let (pieces, waiting) = mpsc::channel(WAITING);
         let (tell, written) = oneshot::channel();
         let ledger = Ledger::default();
@@ -145,7 +123,7 @@ impl MediaOutput {
             .name("output".into())
             // Nobody may be left to hear how it went.
             .spawn(move || drop(tell.send(write_all(target, waiting, &count))))
-            .map_err(|error| Trouble::failed(format!("cannot start a thread: {error}")))?;
+            .map_err(|error| Error::failed(format!("cannot start a thread: {error}")))?;
         Ok(Self {
             writer: TsWriter::new(WriterConfig::default()),
             form: Form::Unknown,
@@ -161,55 +139,6 @@ impl MediaOutput {
         })
     }
 
-    /// Takes a section to be written by [`flush`](Self::flush), and never fails: what is wrong with
-    /// the disk or the reader is told there.
-    pub(crate) fn write(&mut self, passing: &MediaUnit) -> Written {
-        let mut piece = Vec::new();
-        if self.form == Form::Plain {
-            piece.extend(&passing.payload);
-        } else {
-            match (self.form, self.writer.write(&passing.payload, &mut piece)) {
-                (_, Ok(())) => self.form = Form::Media,
-                (Form::Media, Err(_)) => return Written::Malformed,
-                (_, Err(_)) => {
-                    self.form = Form::Plain;
-                    piece.extend(&passing.payload);
-                }
-            }
-        }
-        let section = Missing::unwritten(passing);
-        self.ledger.add(pid_of(&passing.payload), section);
-        if self.packets_only && !is_packets(&piece) {
-            self.unfit.get_or_insert_with(|| not_packets(&self.name));
-            return Written::Yes;
-        }
-        let has_come = !piece.is_empty() || !self.writer.is_holding();
-        if has_come {
-            self.ledger.assign(&self.writer.held_streams());
-        }
-        self.give(piece);
-        Written::Yes
-    }
-
-    /// What was given and is not written, when the thread that writes has failed; once.
-    pub(crate) fn take_unwritten(&mut self) -> Vec<Missing> {
-        match self.has_failed() {
-            true => self.ledger.take(),
-            false => Vec::new(),
-        }
-    }
-
-    /// Whether it was not possible to write on.
-    pub(crate) const fn has_failed(&self) -> bool {
-        self.ledger.has_failed
-    }
-
-    /// Bytes written, of whole pieces: not those that wait, nor those of a piece that did not find
-    /// room.
-    pub(crate) fn bytes(&self) -> u64 {
-        self.ledger.written.bytes()
-    }
-
     fn give(&mut self, piece: Vec<u8>) {
         if piece.is_empty() {
             self.ledger.keep();
@@ -221,10 +150,10 @@ impl MediaOutput {
 
     /// Gives on what was taken; waits while the disk or the reader is behind. A call that is
     /// dropped before it is ready loses nothing: the next one goes on with it.
-    pub(crate) async fn flush(&mut self) -> Result<Written, Trouble> {
-        if let Some(trouble) = self.unfit.take() {
+    async fn flush_waiting(&mut self) -> Result<Written, Error> {
+        if let Some(error) = self.unfit.take() {
             self.ledger.has_failed = true;
-            return Err(trouble);
+            return Err(error);
         }
         while let Some(piece) = self.waiting.front() {
             // What it takes of the memory is more than what it holds, where it grew.
@@ -247,7 +176,7 @@ impl MediaOutput {
     }
 
     /// Returns when the thread that writes has ended, which it does early only for a reason.
-    pub(crate) async fn ended(&mut self) -> Result<Written, Trouble> {
+    async fn ended(&mut self) -> Result<Written, Error> {
         let Some(written) = &mut self.written else {
             return pending().await;
         };
@@ -262,23 +191,23 @@ impl MediaOutput {
             }
             Ok(Err(error)) => {
                 self.ledger.has_failed = true;
-                Err(Trouble::write(&self.name, &error))
+                Err(Error::write(&self.name, &error))
             }
             Err(_) => {
                 self.ledger.has_failed = true;
-                Err(Trouble::failed("the thread that writes is gone"))
+                Err(Error::failed("the thread that writes is gone"))
             }
         }
     }
 
     /// Writes what is held and waits until all is written.
-    pub(crate) async fn finish(&mut self) -> Result<(), Trouble> {
+    async fn finish_writing(&mut self) -> Result<(), Error> {
         let mut rest = Vec::new();
         self.writer.finish(&mut rest);
         self.ledger.assign(&BTreeSet::new());
         if self.pieces.is_some() {
             self.give(rest);
-            self.flush().await?;
+            self.flush_waiting().await?;
         }
         self.pieces = None;
         if self.written.is_some() {
@@ -288,13 +217,81 @@ impl MediaOutput {
     }
 }
 
+impl Sink for MediaOutput {
+    /// Returns when nobody reads the output any more; it ends otherwise only in
+    /// [`finish`](Self::finish).
+    async fn tend(&mut self) -> Result<Written, comity_stream::Error> {
+        match self.ended().await? {
+            Written::ReaderGone => Ok(Written::ReaderGone),
+            _ => pending().await,
+        }
+    }
+
+    /// Takes a section to be written by [`flush`](Self::flush), and never fails: what is wrong with
+    /// the disk or the reader is told there.
+    fn write(&mut self, unit: &MediaUnit) -> Written {
+        let mut piece = Vec::new();
+        if self.form == Form::Plain {
+            piece.extend(&unit.payload);
+        } else {
+            match (self.form, self.writer.write(&unit.payload, &mut piece)) {
+                (_, Ok(())) => self.form = Form::Media,
+                (Form::Media, Err(_)) => return Written::Malformed,
+                (_, Err(_)) => {
+                    self.form = Form::Plain;
+                    piece.extend(&unit.payload);
+                }
+            }
+        }
+        let section = unit.missing(MissingReason::Unwritten);
+        self.ledger.add(pid_of(&unit.payload), section);
+        if self.packets_only && !is_packets(&piece) {
+            self.unfit.get_or_insert_with(|| not_packets(&self.name));
+            return Written::Yes;
+        }
+        let has_come = !piece.is_empty() || !self.writer.is_holding();
+        if has_come {
+            self.ledger.assign(&self.writer.held_streams());
+        }
+        self.give(piece);
+        Written::Yes
+    }
+
+    /// What was given and is not written, when the thread that writes has failed; once.
+    fn take_unwritten(&mut self) -> Vec<Missing> {
+        match self.has_failed() {
+            true => self.ledger.take(),
+            false => Vec::new(),
+        }
+    }
+
+    /// Whether it was not possible to write on.
+    fn has_failed(&self) -> bool {
+        self.ledger.has_failed
+    }
+
+    async fn flush(&mut self) -> Result<Written, comity_stream::Error> {
+        Ok(self.flush_waiting().await?)
+    }
+
+    async fn finish(&mut self) -> Result<(), comity_stream::Error> {
+        Ok(self.finish_writing().await?)
+    }
+
+    /// Bytes written, of whole pieces: not those that wait, nor those of a piece that did not find
+    /// room.
+    fn counters(&self) -> Counters {
+        Counters::of_bytes(self.ledger.written.bytes())
+    }
+}
+
 fn is_packets(bytes: &[u8]) -> bool {
     let (packets, rest) = bytes.as_chunks::<PACKET>();
     rest.is_empty() && packets.iter().all(|packet| packet[0] == 0x47)
 }
 
-fn not_packets(name: &str) -> Trouble {
-    Trouble::failed(format!(
+fn not_packets(name: &str) -> Error {
+    Error::failed(format!(
         "{name}: what comes is no transport stream, and RTP carries nothing else here (payload type 33); expected one, as \
          from ffmpeg -i INPUT -c copy -f mpegts -, or another output: udp://, a file and - take any bytes"
     ))
@@ -319,8 +316,10 @@ mod tests {
 
     use tokio::task::unconstrained;
 
-    use super::super::super::media_unit::Due;
-    use super::super::super::now;
+    use comity::{Importance, SectionId, StreamId};
+    use comity_stream::Due;
+
+    use super::super::super::clock::now;
     use super::*;
 
     /// Takes a piece whenever it is let, and says how long it was.
@@ -346,14 +345,14 @@ mod tests {
     /// A section of another application, which is written as it is.
     fn section(length: usize) -> MediaUnit {
         MediaUnit {
-            stream: 1,
-            number: 0,
-            importance: 0,
+            stream: StreamId(1),
+            id: SectionId(0),
+            importance: Importance(0),
             source_time: now(),
             due: Due::Never,
             needs: None,
             payload: Payload::from(vec![0xff; length]),
-            media: None,
+            frame: None,
         }
     }
 
@@ -369,6 +368,10 @@ mod tests {
             }
         }
         unreachable!("it takes any number of them")
+    }
+
+    fn written(output: &MediaOutput) -> u64 {
+        output.counters().side().bytes.unwrap()
     }
 
     async fn flushes(output: &mut MediaOutput) {
@@ -396,7 +399,7 @@ mod tests {
             drop(let_it);
             assert!(output.flush().await.is_err());
             assert_eq!(output.take_unwritten().len(), 4);
-            assert_eq!(output.bytes(), 3_000_000);
+            assert_eq!(written(&output), 3_000_000);
         });
     }
 
@@ -407,13 +410,13 @@ mod tests {
             // The first one takes all the room; the waits of the other two are given up.
             assert_eq!(taken_at_once(&mut output, 900), 1);
             assert_eq!(taken_at_once(&mut output, 700), 0);
-            assert_eq!(output.bytes(), 0, "nothing is written yet");
+            assert_eq!(written(&output), 0, "nothing is written yet");
             for () in [(); 3] {
                 let_it.send(()).unwrap();
             }
             let finished = output.finish().await;
-            assert_eq!(finished.map_err(|trouble| trouble.message), Ok(()));
-            assert_eq!(output.bytes(), 900 + 900 + 700);
+            assert_eq!(finished.map_err(|error| error.to_string()), Ok(()));
+            assert_eq!(written(&output), 900 + 900 + 700);
             assert_eq!(taken.into_iter().collect::<Vec<_>>(), [900, 900, 700]);
             assert!(output.take_unwritten().is_empty());
         });
@@ -429,7 +432,7 @@ mod tests {
                 let_it.send(()).unwrap();
             }
             assert_eq!(
-                output.finish().await.map_err(|trouble| trouble.message),
+                output.finish().await.map_err(|error| error.to_string()),
                 Ok(())
             );
             assert_eq!(taken.into_iter().collect::<Vec<_>>(), [5_000, 5_000, 1]);

@@ -6,11 +6,17 @@ use std::net::UdpSocket;
 use std::time::Instant;
 
 use comity_media::rtp::Packetiser;
-use tokio::sync::mpsc;
+use tokio::sync::{OwnedSemaphorePermit, mpsc};
 
-use super::super::now;
+use super::super::clock::now;
 use super::ledger::Taken;
-use super::media::Piece;
+
+/// A piece that waits, with the room that it takes until it has been written.
+#[derive(Debug)]
+pub(super) struct Piece {
+    pub(super) bytes: Vec<u8>,
+    pub(super) _room: OwnedSemaphorePermit,
+}
 
 /// Something that takes bytes.
 pub(crate) trait Target {
@@ -24,7 +30,7 @@ pub(crate) trait Target {
 }
 
 /// Writes until nothing more comes, or until it fails; counts the pieces that were taken whole.
-pub(crate) fn write_all(
+pub(super) fn write_all(
     mut target: impl Target,
     mut waiting: mpsc::Receiver<Piece>,
     taken: &Taken,

@@ -24,9 +24,9 @@ pub(crate) struct MediaUri {
     pub(crate) type_of_service: u8,
     /// How many routers they pass at most; `None` for what the system has.
     pub(crate) time_to_live: Option<u8>,
-    /// What the socket is asked to hold that the network has not taken yet.
+    /// The size of the send buffer that is requested for the socket.
     pub(crate) send_buffer: Bytes,
-    /// What the socket is asked to hold that has not been read yet.
+    /// The size of the receive buffer that is requested for the socket.
     pub(crate) receive_buffer: Bytes,
 }
 
@@ -89,13 +89,13 @@ pub(crate) static KEYS: [Key; 6] = [
         "sndbuf",
         bytes(4_096, 1 << 30),
         "2MiB",
-        "What the socket is asked to hold that the network has not taken yet.",
+        "The size of the send buffer that is requested for the socket.",
     ),
     Key::new(
         "rcvbuf",
         bytes(4_096, 1 << 30),
         "8MiB",
-        "What the socket is asked to hold that has not been read yet.",
+        "The size of the receive buffer that is requested for the socket.",
     )
     .or(&["buffer_size"]),
 ];

@@ -129,6 +129,11 @@ impl fmt::Display for Uri {
     }
 }
 
+/// A URI without its settings, which may contain a passphrase.
+pub(crate) fn without_secrets(text: &str) -> &str {
+    text.split('?').next().unwrap_or_default()
+}
+
 /// RFC 3986, section 3.1; of a single letter it would be a drive.
 fn is_scheme(text: &str) -> bool {
     text.len() > 1

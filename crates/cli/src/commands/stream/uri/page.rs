@@ -1,4 +1,5 @@
-//! The page `docs/uri.md`, from the tables of keys. To write it anew after a change of one:
+//! The page `docs/reference/settings.md`, from the tables of keys. To write it anew after a change
+//! of one:
 //!
 //! ```text
 //! COMITY_UPDATE=1 cargo test -p comity-cli --bin comity uri::page
@@ -12,7 +13,10 @@ use comity_congestion::table::Domain;
 
 use super::media::KEYS;
 
-const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/uri.md");
+const PAGE: &str = concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/../../docs/reference/settings.md"
+);
 
 fn values(kind: &Kind, expected: String) -> String {
     match kind {
@@ -51,8 +55,8 @@ fn table(page: &mut String, title: &str, keys: &[Key]) -> std::fmt::Result {
 fn page() -> Result<String, std::fmt::Error> {
     let mut page = String::from(
         "# URIs and settings\n\n\
-         Generated from the tables in `crates/comity/src/config/settings.rs`, `crates/comity/src/uri/mod.rs` and\n\
-         `crates/cli/src/commands/stream/uri/media.rs`;\n\
+         Generated from the tables in `crates/comity/src/config/settings.rs`,\n\
+         `crates/comity/src/uri/mod.rs` and `crates/cli/src/commands/stream/uri/media.rs`;\n\
          `COMITY_UPDATE=1 cargo test -p comity-cli --bin comity uri::page` writes it anew.\n\n\
          | URI | what it is |\n\
          | --- | --- |\n\
@@ -103,6 +107,6 @@ fn the_page_is_up_to_date() {
     let written = std::fs::read_to_string(PAGE).unwrap_or_default();
     assert!(
         written == page,
-        "docs/uri.md is not what the tables say; write it anew with COMITY_UPDATE=1"
+        "docs/reference/settings.md is not what the tables say; write it anew with COMITY_UPDATE=1"
     );
 }

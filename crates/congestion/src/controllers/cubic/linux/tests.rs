@@ -158,23 +158,23 @@ fn a_pause_moves_the_epoch() {
 fn a_spurious_loss_and_a_spurious_timeout_are_undone_once() {
     let mut cubic = flow(100, 120);
     cubic.on_loss(&loss(0));
-    cubic.on_spurious_loss(Time::from_millis(1));
+    cubic.on_spurious_loss();
     assert_eq!((cubic.window(), cubic.ssthresh), (100, 120));
     cubic.on_timeout(&timeout(1));
     cubic.on_timeout(&timeout(2));
-    cubic.on_spurious_loss(Time::from_secs(2));
+    cubic.on_spurious_loss();
     assert_eq!((cubic.window(), cubic.ssthresh), (100, 120));
     cubic.on_loss(&loss(9));
-    cubic.on_spurious_loss(Time::from_secs(3));
-    cubic.on_spurious_loss(Time::from_secs(3));
+    cubic.on_spurious_loss();
+    cubic.on_spurious_loss();
     assert_eq!(cubic.window(), 100);
 }
 
 #[test]
 fn a_restart_halves_for_each_timeout_after_the_first() {
-    let restart = |idle_ms| Restart {
+    let restart = |idle_ms| Idle {
         now: Time::from_secs(9),
-        idle: Span::from_millis(idle_ms),
+        pause: Span::from_millis(idle_ms),
         timeout: Span::from_millis(200),
         initial_window: MSS * 10,
     };
@@ -187,7 +187,7 @@ fn a_restart_halves_for_each_timeout_after_the_first() {
         (5_000, 10),
     ] {
         let mut cubic = flow(100, 80);
-        cubic.on_restart(&restart(idle));
+        cubic.on_event(Event::Idle(&restart(idle)));
         assert_eq!(
             (cubic.window(), cubic.ssthresh),
             (window, 80),
@@ -195,6 +195,6 @@ fn a_restart_halves_for_each_timeout_after_the_first() {
         );
     }
     let mut cubic = flow(5, 80);
-    cubic.on_restart(&restart(5_000));
+    cubic.on_event(Event::Idle(&restart(5_000)));
     assert_eq!(cubic.window(), 5, "a window below the first stays");
 }

@@ -132,7 +132,7 @@ proptest! {
                     at: sent_at + arrival + Span::from_secs(ahead),
                     tick: Span::from_micros(1),
                 });
-                capacity.on_in_order_ack(&Answered { now, number, arrived_at });
+                capacity.on_in_order_ack(&InOrderAck { now, number, arrived_at });
             }
             let first = (sample.delay + BACK).as_secs_f64();
             kept.push(Kept {
@@ -192,7 +192,7 @@ fn stamps_that_wrap_make_no_pair_better() {
         }
         for place in 0..2 {
             let arrival = sent_at + delay + place * apart;
-            capacity.on_in_order_ack(&Answered {
+            capacity.on_in_order_ack(&InOrderAck {
                 now: Time::from_micros(arrival + 20_000),
                 number: PacketNumber::new(2 * pair + place),
                 arrived_at: Some(Arrived {
@@ -228,7 +228,7 @@ fn stamps_are_unwrapped_over_long_pauses() {
                     told.as_nanos() / 1_000 + at - late,
                 )
             });
-        capacity.on_in_order_ack(&Answered {
+        capacity.on_in_order_ack(&InOrderAck {
             now: Time::from_micros(now),
             number: PacketNumber::new(0),
             arrived_at: Some(Arrived {

@@ -7,7 +7,7 @@ use super::*;
 const MIN: Option<Span> = Some(Span::from_millis(20));
 const WINDOW: Span = Span::from_millis(5);
 
-/// What RFC 8985 says of each segment, looked up one by one.
+/// RFC 8985 literally, one segment after another.
 #[derive(Clone, Debug)]
 struct Literal {
     start: u64,
@@ -90,7 +90,7 @@ enum Step {
     Probe,
     /// Selectively acknowledges the segments with the bits of the mask.
     Select(u16),
-    /// Acknowledges so many segments cumulatively.
+    /// Acknowledges this many segments cumulatively.
     Advance(usize),
     Timeout,
     Absolve,
@@ -110,8 +110,8 @@ fn steps() -> impl Strategy<Value = Vec<(u64, Step)>> {
 }
 
 proptest! {
-    /// The sums that are kept say what the segments say, whatever happens; nothing of what is
-    /// outstanding is counted twice or forgotten.
+    /// The running sums agree with the segments after any steps; no outstanding byte is counted
+    /// twice or missed.
     #[test]
     fn the_record_agrees_with_a_table(steps in steps()) {
         let mut flight = Flight::new();
@@ -235,14 +235,14 @@ fn a_part_of_a_segment_leaves_the_rest_in_flight() {
 }
 
 #[test]
-fn a_slow_start_counts_as_limited_up_to_twice_what_it_used() {
+fn a_slow_start_counts_as_limited_up_to_twice_its_use() {
     let mut usage = Usage::default();
     usage.on_sent(1, 1_001, 1_000, false);
     assert!(!usage.is_limited(1_500, false));
     assert!(usage.is_limited(1_999, true) && !usage.is_limited(2_000, true));
     usage.on_sent(1, 1_501, 1_500, true);
     assert!(usage.is_limited(9_000, false));
-    // The next window begins with the acknowledgement of what was sent.
+    // The next window begins with the acknowledgement of the data sent.
     usage.on_sent(1_400, 1_601, 100, false);
     assert!(usage.is_limited(9_000, false));
     usage.on_sent(1_501, 1_701, 100, false);

@@ -1,0 +1,128 @@
+//! From a `comity://` URI and the options of the command line to a dialer.
+
+use std::env;
+use std::path::Path;
+
+use comity::uri::{Credentials, Uri};
+use comity::{Config, ConfigBuilder, ConfigError, Deliver, Qlog};
+use comity_stream::{Dialer, Observer, Reconnect, Redial};
+
+use super::error::Error;
+use super::status::Reporter;
+use crate::args;
+use crate::commands::keygen::exposure;
+
+/// The environment variable for a passphrase, which other users of the host do not see.
+const PASSPHRASE: &str = "COMITY_PASSPHRASE";
+
+/// What the command line says of connections.
+#[derive(Debug)]
+pub(crate) struct Connecting<'a> {
+    /// No protection where the URI names none.
+    pub(crate) insecure: bool,
+    pub(crate) reconnect: args::Reconnect,
+    /// Where connections write what they see.
+    pub(crate) qlog: Option<Qlog>,
+    pub(crate) reporter: &'a Reporter,
+    pub(crate) observer: Observer,
+}
+
+impl From<args::Reconnect> for Redial {
+    fn from(when: args::Reconnect) -> Self {
+        match when {
+            args::Reconnect::Always => Reconnect::Always,
+            args::Reconnect::Lost => Reconnect::Lost,
+            args::Reconnect::No => Reconnect::No,
+        }
+        .into()
+    }
+}
+
+impl Connecting<'_> {
+    /// Opens what `uri` names; `deliver` is for one that receives, and `serves_many` for a listener
+    /// that serves several callers at a time.
+    pub(crate) fn dialer(
+        &self,
+        uri: &Uri,
+        deliver: Option<Deliver>,
+        serves_many: bool,
+    ) -> Result<Dialer, Error> {
+        let config = self.config(uri, deliver, serves_many)?;
+        let dialer = Dialer::open(
+            &uri.role,
+            config,
+            self.reconnect.into(),
+            self.observer.clone(),
+        )?;
+        if let Some(address) = dialer.local_address() {
+            self.reporter.listening(address);
+        }
+        Ok(dialer)
+    }
+
+    fn config(
+        &self,
+        uri: &Uri,
+        deliver: Option<Deliver>,
+        serves_many: bool,
+    ) -> Result<Config, Error> {
+        self.warn_of_exposure(&uri.credentials);
+        let mut builder = self.builder(uri)?;
+        if let Some(deliver) = deliver {
+            builder = builder.deliver(deliver);
+        }
+        if !serves_many {
+            // A second caller hears that the listener is busy, and keeps what it has to send.
+            builder = builder.max_served(1);
+        }
+        if let Some(qlog) = &self.qlog {
+            builder = builder.qlog(qlog.clone());
+        }
+        let config = builder.build().map_err(of_config)?;
+        if let Some(warning) = config.warning() {
+            let warning = warning.strip_prefix("insecure: ").unwrap_or(warning);
+            self.reporter.warn(&format!("INSECURE: {warning}"));
+        }
+        Ok(config)
+    }
+
+    fn warn_of_exposure(&self, credentials: &Credentials) {
+        let key: &Path = match credentials {
+            Credentials::CallerKey { key, .. } | Credentials::ListenerKey { key, .. } => key,
+            _ => return,
+        };
+        if !self.insecure
+            && let Some(warning) = exposure(key)
+        {
+            self.reporter.warn(&warning);
+        }
+    }
+
+    fn builder(&self, uri: &Uri) -> Result<ConfigBuilder, Error> {
+        let builder = || uri.builder().map_err(of_config);
+        match (&uri.credentials, self.insecure) {
+            (Credentials::Insecure, _) => builder(),
+            (Credentials::Missing, true) => builder().map(ConfigBuilder::insecure),
+            (_, true) => Err(Error::usage(
+                "--insecure and the passphrase or key of the URI exclude each other; leave one of them out",
+            )),
+            (Credentials::Missing, false) => match env::var(PASSPHRASE) {
+                Ok(passphrase) => builder().map(|builder| builder.passphrase(passphrase)),
+                Err(_) => Err(Error::usage(format!(
+                    "{}: has no credentials; give both ends the same passphrase=.. (or {PASSPHRASE} in the \
+                     environment), or keys from comity keygen as key=.. and peerkey=..; --insecure does without",
+                    uri.role
+                ))),
+            },
+            (_, false) => builder(),
+        }
+    }
+}
+
+fn of_config(error: ConfigError) -> Error {
+    match error {
+        ConfigError::Open { path, reason } => Error::open(&path, &reason),
+        ConfigError::KeyFile { .. } => Error::Usage(error.to_string()),
+        error => Error::Usage(format!("comity://: {error}")),
+    }
+}

@@ -1,0 +1,204 @@
+//! What ends a verb before its time.
+
+use std::io;
+use std::path::Path;
+
+use comity::session::CallError;
+use comity::{BindError, ConnectError};
+
+use crate::commands::Failure;
+use crate::commands::mtu::Mtu;
+
+/// What went wrong, in words that say what to do next. The variants are those of the exit code.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Error {
+    /// Something was not read or written.
+    #[error("{0}")]
+    Failed(String),
+    /// The command line, a URI or a key file is wrong.
+    #[error("{0}")]
+    Usage(String),
+    /// A file cannot be used as it is.
+    #[error("{0}")]
+    Unopened(String),
+    /// An address to listen on is taken, or not one of this host.
+    #[error("{0}")]
+    Taken(String),
+    /// A connection, or the want of one.
+    #[error("{0}{hint}", hint = hint(.0))]
+    Stream(comity_stream::Error),
+}
+
+impl From<comity_stream::Error> for Error {
+    fn from(error: comity_stream::Error) -> Self {
+        match error {
+            comity_stream::Error::Host(error) => match error.downcast() {
+                Ok(own) => *own,
+                Err(other) => Self::Failed(other.to_string()),
+            },
+            error => Self::Stream(error),
+        }
+    }
+}
+
+impl From<Error> for comity_stream::Error {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::Stream(error) => error,
+            error => Self::host(error),
+        }
+    }
+}
+
+impl Error {
+    pub(crate) fn failed(message: impl Into<String>) -> Self {
+        Self::Failed(message.into())
+    }
+
+    pub(crate) fn usage(message: impl Into<String>) -> Self {
+        Self::Usage(message.into())
+    }
+
+    pub(crate) fn unopened(message: impl Into<String>) -> Self {
+        Self::Unopened(message.into())
+    }
+
+    pub(crate) fn taken(message: impl Into<String>) -> Self {
+        Self::Taken(message.into())
+    }
+
+    /// A file cannot be opened: its name is wrong, or its kind.
+    pub(crate) fn open(path: &Path, error: &io::Error) -> Self {
+        let folder = path
+            .parent()
+            .filter(|folder| !folder.as_os_str().is_empty());
+        let hint = match (error.kind(), folder) {
+            (io::ErrorKind::NotFound, Some(folder)) if !folder.exists() => {
+                format!("; there is no folder {}", folder.display())
+            }
+            (io::ErrorKind::NotFound, _) => "; check its name".into(),
+            (io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem, _) => {
+                "; this user lacks the permission: see ls -ld of it and of its folder, or choose another place"
+                    .into()
+            }
+            (io::ErrorKind::IsADirectory, _) => "; name a file in it".into(),
+            _ => String::new(),
+        };
+        Self::Unopened(format!("cannot open {}: {error}{hint}", path.display()))
+    }
+
+    /// Something was not written.
+    pub(crate) fn write(place: &str, error: &io::Error) -> Self {
+        let hint = match error.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+                ". Make room, or write to another disk"
+            }
+            _ => "",
+        };
+        Self::Failed(format!(
+            "cannot write to {place}: {error}; what was written is kept{hint}"
+        ))
+    }
+
+    /// The code that the command ends with.
+    pub(crate) fn failure(&self) -> Failure {
+        use comity_stream::Error as Stream;
+        match self {
+            Self::Failed(_) => Failure::Failed,
+            Self::Usage(_) => Failure::Usage,
+            Self::Unopened(_) => Failure::Unopened,
+            Self::Taken(_) => Failure::Taken,
+            Self::Stream(Stream::Bind(error)) => of_bind(error),
+            Self::Stream(Stream::Call { error, .. }) => match error {
+                ConnectError::Bind(error) => of_bind(error),
+                ConnectError::Config(_) => Failure::Usage,
+                ConnectError::Call(
+                    CallError::Passphrase { .. }
+                    | CallError::StaticKey { .. }
+                    | CallError::Pattern { .. },
+                ) => Failure::Refused,
+                _ => Failure::Unconnected,
+            },
+            Self::Stream(error) if error.is_unconnected() => Failure::Unconnected,
+            Self::Stream(_) => Failure::Failed,
+        }
+    }
+}
+
+fn of_bind(error: &BindError) -> Failure {
+    match error {
+        BindError::InUse { .. } | BindError::NotHere { .. } | BindError::NotPermitted { .. } => {
+            Failure::Taken
+        }
+        BindError::Config(_) => Failure::Usage,
+        _ => Failure::Failed,
+    }
+}
+
+/// What to do about an error of the library, as it goes on behind its message.
+pub(crate) fn hint(error: &comity_stream::Error) -> String {
+    use comity_stream::Error as Stream;
+    match error {
+        Stream::Bind(error) => bind_hint(error),
+        Stream::LookUp { .. } => "; check the name, or use the address".into(),
+        Stream::Lost(_) => "; use --reconnect lost to retry".into(),
+        Stream::Call { address, error } => match error {
+            ConnectError::Bind(error) => bind_hint(error),
+            ConnectError::Unreachable { .. } => {
+                "; check host and port, and that the listener is running. --reconnect always keeps calling".into()
+            }
+            ConnectError::Call(error) => {
+                let narrow = match error {
+                    CallError::NoAnswer { .. } => Mtu::towards(*address).and_then(Mtu::too_small),
+                    _ => None,
+                };
+                let hint = call_hint(error);
+                match narrow {
+                    None => hint.into(),
+                    Some(mtu) => format!(
+                        "{hint}. The route takes packets of {} bytes, and those that begin a connection have {first}: \
+                         see ip route get {address}, then set the MTU of its interface to {first} or more",
+                        mtu.bytes,
+                        address = address.ip(),
+                        first = mtu.first(),
+                    ),
+                }
+            }
+            _ => String::new(),
+        },
+        _ => String::new(),
+    }
+}
+
+fn bind_hint(error: &BindError) -> String {
+    match error {
+        BindError::InUse { address } => format!(
+            "; choose another, or see who has it with: ss -lunp 'sport = :{}'",
+            address.port()
+        ),
+        BindError::NotHere { .. } => {
+            "; leave the host out to listen on all of its addresses, or see them with: ip addr"
+                .into()
+        }
+        _ => String::new(),
+    }
+}
+
+const fn call_hint(error: &CallError) -> &'static str {
+    match error {
+        CallError::NoAnswer { .. } => {
+            "; is the listener running, and does a firewall let UDP through? --reconnect always keeps calling"
+        }
+        CallError::Passphrase { .. } => "; give both ends the same passphrase=..",
+        CallError::StaticKey { .. } => {
+            "; put this key on the listener's allow=.. list, and the listener's into peerkey=.."
+        }
+        CallError::Busy { .. } => {
+            ": it serves another caller. --reconnect always keeps calling until that one is done"
+        }
+        CallError::Pattern { .. } => {
+            "; both ends need the same kind: a passphrase, keys, or --insecure"
+        }
+        _ => "",
+    }
+}

@@ -1,0 +1,106 @@
+//! What a relay tells, in words for people and in the list of gaps.
+
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use comity::PathSize;
+use comity::session::RefusedCaller;
+use comity::sizes::UDP_IPV6;
+use comity_stream::{Event, Notice, Observer, plain};
+
+use super::clock::now;
+use super::error::hint;
+use super::gaps::SharedGaps;
+use super::status::Reporter;
+
+/// How many notices of one kind are told one by one.
+const MAX_NOTICES: u64 = 20;
+
+/// What is told of the source in this time is said to be of all of it.
+const AT_THE_BEGINNING: Duration = Duration::from_millis(500);
+
+/// Tells `reporter` of events, and lists missing sections in `gaps`.
+pub(crate) fn observer(reporter: Reporter, gaps: SharedGaps, began: Instant) -> Observer {
+    Observer::new(move |event| {
+        match event {
+        Event::Connected(connection) => reporter.connected(connection),
+        Event::Disconnected(connection, end) => reporter.disconnected(connection, end),
+        Event::Redialling {
+            was_connected,
+            error,
+        } => {
+            let awaited = match was_connected {
+                true => "no new connection yet",
+                false => "no connection yet",
+            };
+            reporter.note(&format!("{awaited}, still calling: {error}{}", hint(error)));
+        }
+        Event::Refused {
+            from,
+            word,
+            why,
+            more,
+        } => reporter.refused(plain(*from), word, &refusal(*why), *more),
+        Event::PathSize(peer, size) => tell_size(&reporter, *peer, *size),
+        Event::LeftBehind { peer, max_bytes } => reporter.warn(&format!(
+            "{peer} is more than {max_bytes} bytes behind another receiver; it is disconnected, so that the others \
+             need not wait. It may call again; a larger sndbuf keeps more for it"
+        )),
+        Event::Unconfirmed(peer) => reporter.warn(&format!(
+            "{peer} did not confirm the end in time; what it had not received is lost"
+        )),
+        Event::Missing(missing) => gaps.add(missing, &reporter),
+        Event::Notice(notice, count) => tell_notice(&reporter, notice, *count, began),
+        Event::Undrained(error) => reporter.warn(&format!("{error}{}", hint(error))),
+        _ => {}
+    }
+    })
+}
+
+fn tell_size(reporter: &Reporter, peer: SocketAddr, PathSize { datagram, max }: PathSize) {
+    match datagram < max {
+        true => reporter.warn(&format!(
+            "the path to {peer} carries no datagrams of {max} bytes, but such of {datagram}: packets are no \
+             larger from now on; mtu={} in the URI says so from the beginning",
+            datagram + UDP_IPV6
+        )),
+        false => reporter.note(&format!(
+            "the path to {peer} carries datagrams of {max} bytes again"
+        )),
+    }
+}
+
+fn tell_notice(reporter: &Reporter, notice: &Notice, count: u64, began: Instant) {
+    let elapsed = now().saturating_duration_since(began);
+    let text = match elapsed >= AT_THE_BEGINNING {
+        true => format!("at {:.1} s: {}", elapsed.as_secs_f64(), notice.text),
+        false => notice.text.clone(),
+    };
+    match count {
+        ..MAX_NOTICES => reporter.warn(&text),
+        MAX_NOTICES => reporter.warn(&format!(
+            "{text}; further ones of its kind are counted, and not told"
+        )),
+        _ => {}
+    }
+}
+
+/// Why a caller was refused, and what to do about it.
+fn refusal(why: Option<&RefusedCaller>) -> String {
+    match why {
+        None => "too many callers wait".into(),
+        Some(RefusedCaller::Unproven) => {
+            "it has another passphrase or key; both ends need the same passphrase=.., or keys that know each other".into()
+        }
+        Some(RefusedCaller::UnknownKey(key)) => {
+            format!("its key {key} is not on the allow=.. list; add it there to let it in")
+        }
+        Some(why @ RefusedCaller::Pattern(_)) => {
+            format!("{why}; both ends need the same kind: a passphrase, keys, or --insecure")
+        }
+        Some(RefusedCaller::Busy) => {
+            "another caller is served; it may call again when that one is done".into()
+        }
+        Some(why) => why.to_string(),
+    }
+}

@@ -1,0 +1,14 @@
+//! The tests of the crate's public interface, in one program: it links once, and its tests run
+//! beside one another.
+
+mod common;
+#[path = "endpoint/main.rs"]
+mod endpoint;
+mod many;
+mod marking;
+mod moving;
+#[path = "session/main.rs"]
+mod session;
+mod trace;
+mod transport;
+mod uri;

@@ -1,0 +1,207 @@
+//! The receiver's half of TCP-Real.
+
+use comity_units::{Span, Time};
+
+use super::{LevelRounding, NEW_BEGINNING, Opening, TcpRealConfig};
+use crate::{Arrival, Meter, Report, Tag};
+
+/// Measures the rate of every wave and decides the level of the next.
+///
+/// ```text
+/// rate  = segments of the wave, lost ones included / (arrival of its last − arrival of its first)
+/// ratio = rate / rate of the wave before                                          (section 2.2)
+/// level = level · (preserve + adjust · ratio), from 1 to the highest              (figure 1)
+///
+///   preserve, adjust       level > threshold    level ≤ threshold
+///   ratio < 1              0.618, 0.382         0.382, 0.618
+///   ratio ≥ 1              0.382, 0.618         0.5,   0.5
+/// ```
+///
+/// The wave-decision timer is set at the first arrival of a wave to twice the time that the wave
+/// should take, its segments over the rate before. When it has expired, the next arrival, whatever
+/// it is, ends the wave, and the threshold is half of the level. No clock is needed for that:
+/// nothing happens before an arrival.
+///
+/// Source: section 2.2 and figure 1 of the paper; see the [module](crate::controllers::tcp_real)
+/// for what it leaves out.
+#[derive(Clone, Debug)]
+pub struct WaveMeter {
+    config: TcpRealConfig,
+    /// The last decision; `None` before the first wave was measured.
+    level: Option<f64>,
+    threshold: f64,
+    is_opening: bool,
+    /// Segments per second in the last wave that was measured.
+    rate: Option<f64>,
+    /// The wave that is collected, or was last.
+    wave: Option<Wave>,
+    /// The newest wave of which anything arrived.
+    newest: u16,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Wave {
+    number: u16,
+    segments: u16,
+    first: Time,
+    is_measured: bool,
+}
+
+impl WaveMeter {
+    /// A receiver to which nothing has come.
+    pub fn new(config: TcpRealConfig) -> Self {
+        Self {
+            level: None,
+            threshold: config.first_threshold(),
+            is_opening: config.opening == Opening::SlowStart,
+            rate: None,
+            wave: None,
+            newest: 0,
+            config,
+        }
+    }
+
+    /// The level that was decided, with its fraction; `None` before the first wave was measured.
+    pub const fn level(&self) -> Option<f64> {
+        self.level
+    }
+
+    /// The level above which figure 1 takes its other weights.
+    pub const fn threshold(&self) -> f64 {
+        self.threshold
+    }
+
+    /// When the wave-decision timer of a wave expires: never, if there was no rate before it.
+    fn decision_at(&self, wave: Wave) -> Time {
+        self.rate.map_or(Time::MAX, |rate| {
+            wave.first + Span::from_secs_f64(2.0 * f64::from(wave.segments) / rate)
+        })
+    }
+
+    /// Ends the wave with the arrival at `now`.
+    fn measure(&mut self, wave: Wave, now: Time, is_expired: bool) {
+        self.wave = Some(Wave {
+            is_measured: true,
+            ..wave
+        });
+        let of_wave = f64::from(wave.segments) / 2.0;
+        let level = self
+            .level
+            .filter(|_| !self.config.has_level_of_wave)
+            .unwrap_or(of_wave);
+        if is_expired {
+            self.threshold = level / 2.0;
+            self.is_opening = false;
+        }
+        let took = now.saturating_since(wave.first).as_secs_f64();
+        let rate = (took > 0.0).then(|| f64::from(wave.segments) / took);
+        let next = if self.is_opening {
+            self.doubled(level, of_wave)
+        } else {
+            self.by_figure_1(level, rate)
+        };
+        self.level = Some(self.rounded(next));
+        if !is_expired || self.config.compares_with_timeouts {
+            self.rate = rate.or(self.rate);
+        }
+    }
+
+    /// Slow Start: twice the level of the wave, up to the threshold. Waves that left before the
+    /// last decision came to the sender change nothing.
+    fn doubled(&mut self, level: f64, of_wave: f64) -> f64 {
+        let next = (2.0 * of_wave).min(self.threshold).max(level);
+        self.is_opening = next < self.threshold;
+        next
+    }
+
+    fn by_figure_1(&self, level: f64, rate: Option<f64>) -> f64 {
+        match (rate, self.rate) {
+            (Some(current), Some(previous)) => {
+                level * factor(current / previous, level > self.threshold)
+            }
+            (_, None) if self.config.opening == Opening::Jump => f64::from(self.config.highest()),
+            _ => level,
+        }
+    }
+
+    fn rounded(&self, level: f64) -> f64 {
+        let level = match self.config.rounding {
+            LevelRounding::Kept => level,
+            LevelRounding::Nearest => libm::round(level),
+            LevelRounding::Up => libm::ceil(level),
+            LevelRounding::Down => libm::floor(level),
+        };
+        level.clamp(1.0, f64::from(self.config.highest()))
+    }
+}
+
+/// Figure 1: what a level is multiplied by when the rate became `ratio` times what it was.
+fn factor(ratio: f64, is_above_threshold: bool) -> f64 {
+    let (preserve, adjust) = match (ratio < 1.0, is_above_threshold) {
+        (true, true) => (0.618, 0.382),
+        (true, false) | (false, true) => (0.382, 0.618),
+        (false, false) => (0.5, 0.5),
+    };
+    preserve + adjust * ratio
+}
+
+/// No more waves than this are lost in a row: what is further ahead has not been counted from here.
+const MAX_SKIPPED: i16 = (NEW_BEGINNING / 2).cast_signed();
+
+impl Meter for WaveMeter {
+    fn on_arrival(&mut self, arrival: &Arrival) {
+        let Tag::Wave {
+            wave: number,
+            segments,
+            position,
+        } = arrival.tag
+        else {
+            return;
+        };
+        let now = arrival.now;
+        let ahead_of = |other: u16| number.wrapping_sub(other) as i16;
+        let is_beginning = ahead_of(self.newest) > MAX_SKIPPED;
+        if is_beginning && self.wave.is_some() {
+            // Another path: nothing measured holds.
+            *self = Self::new(self.config);
+        }
+        let ahead = self.wave.map_or(1, |wave| ahead_of(wave.number));
+        let is_first = self.wave.is_none() || ahead_of(self.newest) > 0;
+        if is_first {
+            self.newest = number;
+        }
+        if let Some(mut wave) = self.wave.filter(|wave| !wave.is_measured) {
+            let is_expired = now > self.decision_at(wave);
+            let is_last = ahead == 0 && position == segments;
+            if is_last {
+                wave.segments = segments;
+            } else if ahead == 0 {
+                wave.segments = wave.segments.max(segments);
+            }
+            self.wave = Some(wave);
+            let is_overtaken = ahead > 1 && self.rate.is_some();
+            if is_expired || is_last || is_overtaken {
+                self.measure(wave, now, is_expired);
+            }
+        }
+        let is_collecting = self.wave.is_some_and(|wave| !wave.is_measured);
+        // Without a rate there is no timer, and a wave whose last segment is lost would be waited
+        // for for ever.
+        if is_first && (!is_collecting || self.rate.is_none()) {
+            self.wave = Some(Wave {
+                number,
+                segments,
+                first: now,
+                // One segment, or the last one alone, has no length in time.
+                is_measured: position >= segments,
+            });
+        }
+    }
+
+    fn report(&mut self, _now: Time) -> Report {
+        self.level.map_or(Report::None, |level| Report::Wave {
+            // Levels begin at 1 and end where the setting does, a u16.
+            level: libm::round(level) as u16,
+        })
+    }
+}

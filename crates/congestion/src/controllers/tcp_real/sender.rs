@@ -1,0 +1,161 @@
+//! The sender's half of TCP-Real.
+
+use comity_units::{Bytes, Time};
+
+use super::{NEW_BEGINNING, TcpRealConfig, TimeoutReduction};
+use crate::{
+    Controller, Decision, Event, Feedback, Pacing, Phase, Report, Tag, Timeout, TimeoutRepair,
+};
+
+/// Sends waves of two segments per level, and takes the level from the receiver.
+///
+/// ```text
+/// report of level i:                       window = 2 · i segments
+/// timeout, no duplicate since arming:      window = 2 segments
+/// timeout after a duplicate, fast retransmit, acknowledgement:  nothing
+/// ```
+///
+/// With [`TimeoutReduction::Always`] a timeout after a duplicate is one as without.
+///
+/// Every data segment, repeated ones included, has the next place in the wave. A wave is as long as
+/// the window when it begins, and becomes longer with the window while it is being sent. It ends
+/// with the last segment before a pause of the source.
+///
+/// Source: sections 2.1 and 2.2 of the paper; see the [module](crate::controllers::tcp_real) for
+/// what it leaves out.
+#[derive(Clone, Debug)]
+pub struct TcpReal {
+    config: TcpRealConfig,
+    level: u16,
+    /// Set by the receiver's reports, cleared by a timeout.
+    is_reported: bool,
+    wave: u16,
+    segments: u16,
+    /// How many segments of the wave were sent.
+    position: u16,
+    /// The next segment is the last of its wave, whatever its place.
+    ends: bool,
+    /// That of the last timeout.
+    timeout_repair: TimeoutRepair,
+}
+
+impl TcpReal {
+    /// A flow that has not sent yet.
+    pub fn new(config: TcpRealConfig) -> Self {
+        Self {
+            level: config.level_of(config.initial_window.min(config.max_window)),
+            is_reported: false,
+            wave: 0,
+            segments: 0,
+            position: 0,
+            ends: false,
+            timeout_repair: TimeoutRepair::GoBackN,
+            config,
+        }
+    }
+
+    /// The level in force.
+    pub const fn level(&self) -> u16 {
+        self.level
+    }
+
+    fn window(&self) -> Bytes {
+        self.config.window_of(self.level)
+    }
+
+    fn is_reduced_by(&self, timeout: &Timeout) -> bool {
+        match self.config.timeout_reduction {
+            TimeoutReduction::WithoutDuplicates => !timeout.duplicate_seen,
+            TimeoutReduction::Always => true,
+        }
+    }
+
+    /// The window in segments.
+    fn length(&self) -> u16 {
+        let segments = self.window().get() / self.config.mss.get().max(1);
+        u16::try_from(segments).unwrap_or(u16::MAX).max(1)
+    }
+
+    fn on_timeout(&mut self, timeout: &Timeout) {
+        if !self.is_reduced_by(timeout) {
+            self.timeout_repair = self.config.timeout_repair;
+            return;
+        }
+        self.timeout_repair = TimeoutRepair::GoBackN;
+        self.level = 1;
+        self.is_reported = false;
+        self.position = self.segments;
+    }
+
+    fn on_feedback(&mut self, feedback: &Feedback<'_>) {
+        if let Report::Wave { level } = *feedback.report {
+            self.level = level.clamp(1, self.config.highest());
+            self.is_reported = true;
+        }
+    }
+
+    fn on_app_limited(&mut self) {
+        self.ends = true;
+    }
+
+    fn on_path_change(&mut self, last: Tag) {
+        if let Tag::Wave { wave, .. } = last {
+            self.wave = wave.wrapping_add(NEW_BEGINNING);
+        }
+    }
+}
+
+impl Controller for TcpReal {
+    fn on_event(&mut self, event: Event<'_>) {
+        match event {
+            Event::Timeout(timeout) => self.on_timeout(timeout),
+            Event::Feedback(feedback) => self.on_feedback(feedback),
+            Event::AppLimited => self.on_app_limited(),
+            Event::PathChange(last) => self.on_path_change(last),
+            _ => {}
+        }
+    }
+
+    fn upcoming_tag(&self) -> Tag {
+        Tag::Wave {
+            wave: self.wave,
+            segments: 1,
+            position: 1,
+        }
+    }
+
+    fn tag(&mut self, _now: Time) -> Tag {
+        if self.position >= self.segments {
+            self.wave = self.wave.wrapping_add(1);
+            self.segments = self.length();
+            self.position = 0;
+        } else if !self.config.has_fixed_waves {
+            self.segments = self.segments.max(self.length());
+        }
+        self.position += 1;
+        if core::mem::take(&mut self.ends) {
+            self.segments = self.position;
+        }
+        Tag::Wave {
+            wave: self.wave,
+            segments: self.segments,
+            position: self.position,
+        }
+    }
+
+    fn decision(&self) -> Decision {
+        Decision {
+            window: self.window(),
+            // At once, and not "unpaced": a transport that spreads windows over the round trip
+            // would have the receiver measure the window instead of the path.
+            pacing: Pacing::At(Time::ZERO),
+            phase: if self.is_reported {
+                Phase::CongestionAvoidance
+            } else {
+                Phase::SlowStart
+            },
+            timeout_repair: self.timeout_repair,
+            ..Decision::default()
+        }
+    }
+}

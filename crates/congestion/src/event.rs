@@ -1,0 +1,234 @@
+//! What a transport tells a controller.
+
+use comity_units::{Bytes, PacketNumber, Span, Time};
+
+use crate::{PacketLoss, RateSample, Report, Tag};
+
+/// What happened to a flow. A transport reports each event when it happens and then reads the
+/// [decision](crate::Controller::decision).
+///
+/// One acknowledgement can cause several events. They come in this order: [`Event::PacketLost`],
+/// [`Event::Loss`], [`Event::PacketAcked`], [`Event::InOrderAck`], [`Event::Recovered`],
+/// [`Event::Ack`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Event<'a> {
+    /// A packet left. Reported for every packet that counts against the window.
+    Sent(&'a Sent),
+    /// New data was acknowledged.
+    Ack(&'a Ack),
+    /// The arrival of one packet was acknowledged, at once and in order.
+    ///
+    /// Only for controllers with [`Needs::in_order_acks`](crate::Needs::in_order_acks).
+    InOrderAck(&'a InOrderAck),
+    /// An acknowledgement that names packets one by one names `number`.
+    ///
+    /// Only for controllers with [`Needs::packet_numbers`](crate::Needs::packet_numbers), and only
+    /// where the transport has packet numbers.
+    PacketAcked {
+        /// When the acknowledgement arrived.
+        now: Time,
+        /// The packet, as [`Sent::number`] named it.
+        number: PacketNumber,
+    },
+    /// One packet was declared lost, in an episode or outside of one.
+    ///
+    /// Only for controllers with [`Needs::rate_samples`](crate::Needs::rate_samples).
+    PacketLost {
+        /// When the loss was declared.
+        now: Time,
+        /// What is known of the packet.
+        loss: &'a PacketLoss,
+    },
+    /// Losses were declared, together, outside of any earlier loss episode.
+    ///
+    /// Reported once per episode: once per fast recovery on the byte-sequence transport, and once
+    /// per congestion event on the packet-number transport (losses of packets sent before the last
+    /// reaction belong to the same event).
+    Loss(&'a Loss),
+    /// The fast recovery that the last [`Loss`] began is over, and everything sent before it is
+    /// acknowledged. Only where the transport has such a phase.
+    Recovered,
+    /// A partial acknowledgement covered this much more than fast recovery had inflated the window
+    /// by, and the recovery takes it from the congestion window for good. Only ns-2's NewReno does;
+    /// controllers that need not reproduce it ignore the event, as RFC 6582 does.
+    Deflated(Bytes),
+    /// The retransmission timer expired (byte sequence) or persistent congestion was found
+    /// (packets).
+    Timeout(&'a Timeout),
+    /// The losses of the last [`Loss`] or [`Timeout`] did not happen: packets declared lost arrived
+    /// late. Controllers that can undo their reaction do so (RFC 9438, section 4.9.2).
+    ///
+    /// Only where the transport can tell: by an acknowledgement of a packet declared lost, by
+    /// D-SACK (RFC 3708) or by timestamps (RFC 3522).
+    SpuriousLoss {
+        /// When that was found.
+        now: Time,
+    },
+    /// The receiver's half reported: TCP-Real's wave level, TFRC's loss-event rate and receive
+    /// rate, packet spacing's counts.
+    Feedback(&'a Feedback<'a>),
+    /// The time of [`Decision::wakeup`](crate::Decision::wakeup) has come.
+    Wakeup(Time),
+    /// The flow sends again after it was idle for longer than its retransmission timeout:
+    /// controllers whose window has become stale reduce it (RFC 5681, section 4.1). Reported right
+    /// before the first packet leaves.
+    Idle(&'a Idle),
+    /// The next packet is the last one for now: the source has no more, or the peer no room.
+    /// Reported right before the [tag](crate::Controller::tag) of that packet.
+    AppLimited,
+    /// This controller replaces one of the same kind that drove the flow on another path, and whose
+    /// last tag was this one. The receiver's half stays, and learns from the tags that its
+    /// measurements are void. Reported before anything else, where the transport can change its
+    /// path.
+    PathChange(Tag),
+}
+
+/// The arrival of one packet brought an acknowledgement about: it is the newest of those that the
+/// acknowledgement covers for the first time, which lie without a gap behind those acknowledged
+/// before, and none of them was sent twice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InOrderAck {
+    /// When the acknowledgement arrived.
+    pub now: Time,
+    /// The packet, as [`Sent::number`] named it.
+    pub number: PacketNumber,
+    /// When it arrived, where the receiver says so.
+    pub arrived_at: Option<Arrived>,
+}
+
+/// When a packet arrived, on the clock of the receiver: only differences mean something, and they
+/// are right within one tick either way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Arrived {
+    /// The time, in whole ticks.
+    pub at: Time,
+    /// How finely that clock tells: a microsecond on the packet-number transport.
+    pub tick: Span,
+}
+
+/// New data was acknowledged.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Ack {
+    /// When the acknowledgement arrived.
+    pub now: Time,
+    /// Payload newly acknowledged, cumulatively or selectively.
+    pub acked: Bytes,
+    /// The round-trip time measured with this acknowledgement, when Karn's rule allows one.
+    pub rtt: Option<Span>,
+    /// Payload still in flight after this acknowledgement.
+    pub in_flight: Bytes,
+    /// Whether the flow had less to send than it was allowed: growing then is not justified by
+    /// evidence.
+    pub app_limited: bool,
+    /// Whether the flow is in a fast recovery (the acknowledgement repairs, it does not clock new
+    /// data).
+    pub in_recovery: bool,
+    /// How many of the newly acknowledged packets arrived with a congestion-experienced mark.
+    pub marked: u32,
+    /// How many packets this acknowledgement newly covers; 1 when the receiver answers every
+    /// packet.
+    pub packets: u32,
+    /// The delivery rate over the flight of the newest acknowledged packet, and the account of
+    /// losses, for controllers that [need](crate::Needs::rate_samples) it.
+    pub sample: Option<RateSample>,
+}
+
+/// Losses were declared together.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Loss {
+    /// When the loss was declared.
+    pub now: Time,
+    /// When the newest lost packet had been sent; tells a new episode from an old one.
+    pub sent_at: Time,
+    /// Payload declared lost.
+    pub lost: Bytes,
+    /// Payload in flight when the loss was found, the lost part included: RFC 5681's FlightSize.
+    pub in_flight: Bytes,
+    /// The window that was in force: the smaller of congestion window (with any fast-recovery
+    /// inflation) and receiver window. ns-2 and the papers of its time halve this, not the flight.
+    pub window: Bytes,
+    /// How the loss was found.
+    pub cause: LossCause,
+    /// Whether the recovery begins again from one segment instead of half a window: Tahoe.
+    pub restart: bool,
+}
+
+/// How a loss was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum LossCause {
+    /// Later packets were acknowledged: duplicate or selective acknowledgements, or packet
+    /// threshold.
+    Reordering,
+    /// A packet was outstanding for too long while later ones were acknowledged (RFC 9002, 6.1.2).
+    Delay,
+    /// The network marked a packet instead of dropping it (RFC 3168).
+    Mark,
+}
+
+/// The retransmission timer expired.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Timeout {
+    /// When the timer expired.
+    pub now: Time,
+    /// Payload that was in flight.
+    pub in_flight: Bytes,
+    /// The window that was in force, as in [`Loss::window`].
+    pub window: Bytes,
+    /// How many times in a row the timer has now expired; 1 for the first.
+    pub consecutive: u32,
+    /// Whether any duplicate acknowledgement arrived since the acknowledgement last advanced or the
+    /// timer last expired. TCP-Real keeps its window on a timeout when one did (its section 2.2:
+    /// the bit beside the retransmission timer).
+    pub duplicate_seen: bool,
+}
+
+/// The flow sends again after a pause in which everything was acknowledged.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Idle {
+    /// When the pause ends.
+    pub now: Time,
+    /// How long nothing was sent.
+    pub pause: Span,
+    /// The retransmission timeout; shorter than `pause`.
+    pub timeout: Span,
+    /// The window before the first acknowledgement, below which no restart goes.
+    pub initial_window: Bytes,
+}
+
+impl Idle {
+    /// How often a window halves that halves with every timeout of the pause, the first of them
+    /// left out, as in Linux.
+    pub fn halvings(&self) -> u32 {
+        let timeout = self.timeout.as_nanos().max(1);
+        u32::try_from(self.pause.as_nanos().saturating_sub(1) / timeout).unwrap_or(u32::MAX)
+    }
+}
+
+/// A packet left.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Sent {
+    /// When it left.
+    pub now: Time,
+    /// Its payload.
+    pub payload: Bytes,
+    /// Its size on the wire, for controllers that speak of transmission times (IFTP's τ).
+    pub wire: Bytes,
+    /// Its number: counts packets of this flow, retransmissions included.
+    pub number: PacketNumber,
+    /// Payload in flight, this packet included.
+    pub in_flight: Bytes,
+    /// Whether the flow has nothing more to send right now.
+    pub app_limited: bool,
+}
+
+/// The receiver's half reported.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Feedback<'a> {
+    /// When the report arrived.
+    pub now: Time,
+    /// What it says.
+    pub report: &'a Report,
+    /// The round-trip time measured with the packet that carried it, if one was.
+    pub rtt: Option<Span>,
+}

@@ -1,0 +1,152 @@
+//! The row of TCP-Real.
+
+use alloc::boxed::Box;
+
+use super::super::{Domain, Parameter, ParameterError, Parameters, Row, Setup, Value};
+use super::{choice, flag};
+use crate::controllers::tcp_real::{
+    LevelRounding, Opening, TcpReal, TcpRealConfig, TimeoutReduction, WaveMeter,
+};
+use crate::{Controller, Meter, TimeoutRepair};
+
+pub(super) const ROW: Row = Row {
+    name: "real",
+    summary: "TCP-Real: the receiver sets the window by how fast whole windows arrive, so that losses which \
+              slow nothing down cost no window. Flows keep the shares that they began with.",
+    source: "Zhang and Tsaoussidis, NOSSDAV 2001, section 2.2 and figure 1",
+    parameters: PARAMETERS,
+    meter: Some(build_meter),
+    build,
+};
+
+const MAX_LEVEL: Parameter = Parameter {
+    name: "max_level",
+    summary: "The highest level; a level is two segments of window.",
+    default: Value::Number(24.0),
+    domain: Domain::Whole {
+        min: 1,
+        max: 10_000,
+        unit: "levels",
+    },
+};
+const OPENING: Parameter = choice(
+    "opening",
+    "How a connection finds its first level: doubling up to the first threshold (slow_start), by figure 1 \
+     alone (figure), or by figure 1 after a rate of zero, which gives the highest level (jump).",
+    "slow_start",
+    &["slow_start", "figure", "jump"],
+);
+const THRESHOLD_SHARE: Parameter = Parameter {
+    name: "threshold_share",
+    summary: "The first threshold as a share of the highest level, or of the initial slow-start threshold if \
+              that is less.",
+    default: Value::Number(0.5),
+    domain: Domain::Number {
+        min: 0.0,
+        max: 1.0,
+        unit: "",
+    },
+};
+const FRACTIONS: Parameter = choice(
+    "fractions",
+    "Whether the receiver keeps fractions of a level and rounds its reports only (kept), or keeps the \
+     nearest, the next higher (up) or the next lower (down) level.",
+    "kept",
+    &["kept", "nearest", "up", "down"],
+);
+const COMPARE_WITH_TIMEOUTS: Parameter = flag(
+    "compare_with_timeouts",
+    "Whether the rate of a wave that the wave-decision timer ended is the one that the next wave is compared \
+     with, as any other.",
+    true,
+);
+const LEVEL_OF_WAVE: Parameter = flag(
+    "level_of_wave",
+    "Whether the current level of figure 1 is that of the wave that was measured, instead of the last decision.",
+    false,
+);
+const FIXED_WAVES: Parameter = flag(
+    "fixed_waves",
+    "Whether a wave keeps the length that the window had when it began, instead of growing with the window.",
+    false,
+);
+const TIMEOUT_REDUCTION: Parameter = choice(
+    "timeout_reduction",
+    "Which timeouts reduce the window to two segments: those without a duplicate acknowledgement since the last advance or \
+     timeout (without_duplicates, section 2.2), or all (always, section 2.1 and footnote 3).",
+    "without_duplicates",
+    &["without_duplicates", "always"],
+);
+const TIMEOUT_REPAIR: Parameter = choice(
+    "timeout_repair",
+    "What TCP sends again after a timeout that keeps the window: everything from the first loss on, as the window \
+     allows (go_back_n), or the first segment alone, while the rest counts as outstanding (first_segment). Datagrams have no \
+     such timeout.",
+    "go_back_n",
+    &["go_back_n", "first_segment"],
+);
+const PARAMETERS: &[Parameter] = &[
+    MAX_LEVEL,
+    OPENING,
+    THRESHOLD_SHARE,
+    FRACTIONS,
+    COMPARE_WITH_TIMEOUTS,
+    LEVEL_OF_WAVE,
+    FIXED_WAVES,
+    TIMEOUT_REDUCTION,
+    TIMEOUT_REPAIR,
+];
+
+fn config(setup: &Setup, parameters: &Parameters) -> Result<TcpRealConfig, ParameterError> {
+    Ok(TcpRealConfig {
+        mss: setup.mss,
+        initial_window: setup.initial_window,
+        initial_ssthresh: setup.initial_ssthresh,
+        max_window: setup.max_window,
+        // The domain of the level ends at 10,000.
+        max_level: parameters.number(&MAX_LEVEL)? as u16,
+        opening: parameters.choice(
+            &OPENING,
+            &[
+                ("slow_start", Opening::SlowStart),
+                ("figure", Opening::Figure),
+                ("jump", Opening::Jump),
+            ],
+        )?,
+        threshold_share: parameters.number(&THRESHOLD_SHARE)?,
+        rounding: parameters.choice(
+            &FRACTIONS,
+            &[
+                ("kept", LevelRounding::Kept),
+                ("nearest", LevelRounding::Nearest),
+                ("up", LevelRounding::Up),
+                ("down", LevelRounding::Down),
+            ],
+        )?,
+        compares_with_timeouts: parameters.flag(&COMPARE_WITH_TIMEOUTS)?,
+        has_level_of_wave: parameters.flag(&LEVEL_OF_WAVE)?,
+        has_fixed_waves: parameters.flag(&FIXED_WAVES)?,
+        timeout_reduction: parameters.choice(
+            &TIMEOUT_REDUCTION,
+            &[
+                ("without_duplicates", TimeoutReduction::WithoutDuplicates),
+                ("always", TimeoutReduction::Always),
+            ],
+        )?,
+        timeout_repair: parameters.choice(
+            &TIMEOUT_REPAIR,
+            &[
+                ("go_back_n", TimeoutRepair::GoBackN),
+                ("first_segment", TimeoutRepair::FirstSegment),
+            ],
+        )?,
+    })
+}
+
+fn build(setup: &Setup, parameters: &Parameters) -> Result<Box<dyn Controller>, ParameterError> {
+    Ok(Box::new(TcpReal::new(config(setup, parameters)?)))
+}
+
+fn build_meter(setup: &Setup, parameters: &Parameters) -> Result<Box<dyn Meter>, ParameterError> {
+    Ok(Box::new(WaveMeter::new(config(setup, parameters)?)))
+}

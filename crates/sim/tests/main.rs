@@ -1,0 +1,34 @@
+//! The tests of the crate's public interface, in one program: it links once, and its tests run
+//! beside one another.
+
+mod applications;
+mod aqm;
+mod bbr;
+mod claims;
+mod closed_forms;
+mod common;
+mod directions;
+mod fairness_against_ns2;
+mod libra;
+mod linux_tcp;
+mod ns2_drops;
+mod ns2_networks;
+mod parameters;
+#[path = "properties/main.rs"]
+mod properties;
+mod psp_scale;
+mod results;
+mod results_of_runs;
+mod scale;
+mod scenario_files;
+mod scenario_never_panics;
+mod scenario_problems;
+mod scenario_reference;
+mod sections;
+mod series;
+mod sharing;
+mod standstill;
+mod tcp_real;
+mod tfrc;
+mod tltcp;
+mod trace_pcapng;

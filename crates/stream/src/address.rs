@@ -1,0 +1,30 @@
+//! Addresses of peers.
+
+use std::net::{SocketAddr, ToSocketAddrs};
+
+use comity::uri::Host;
+
+use crate::error::Error;
+
+/// An IPv4 address as such, which a socket of both families shows inside of an IPv6 address.
+pub fn plain(address: SocketAddr) -> SocketAddr {
+    SocketAddr::new(address.ip().to_canonical(), address.port())
+}
+
+/// All addresses of a host, at least one.
+///
+/// # Errors
+///
+/// [`Error::LookUp`] and [`Error::NoAddress`].
+pub fn resolve(host: &Host, port: u16) -> Result<Vec<SocketAddr>, Error> {
+    let found = match host {
+        Host::Ip(ip) => return Ok(vec![(*ip, port).into()]),
+        Host::Name(name) => (name.as_str(), port).to_socket_addrs(),
+    };
+    let host = host.clone();
+    match found.map(Iterator::collect::<Vec<_>>) {
+        Ok(addresses) if !addresses.is_empty() => Ok(addresses),
+        Ok(_) => Err(Error::NoAddress { host }),
+        Err(reason) => Err(Error::LookUp { host, reason }),
+    }
+}

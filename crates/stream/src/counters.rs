@@ -1,0 +1,146 @@
+//! What one end of a relay counts, readable at any moment.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use comity::Connection;
+
+use crate::address::plain;
+use crate::refusals::Refusals;
+use crate::statistics::{PeerStatistics, Side, Totals, Unsent};
+
+/// The counters of a source or a sink. Clones share them; reading them never waits.
+#[derive(Clone, Debug)]
+pub struct Counters(Kind);
+
+#[derive(Clone, Debug)]
+enum Kind {
+    Bytes(Arc<AtomicU64>),
+    Connections(Arc<Mutex<Account>>),
+}
+
+impl Counters {
+    /// Those of a host's own source or sink: the bytes of media that it read or wrote.
+    pub const fn of_bytes(bytes: Arc<AtomicU64>) -> Self {
+        Self(Kind::Bytes(bytes))
+    }
+
+    pub(crate) fn of_connections(account: &SharedAccount) -> Self {
+        Self(Kind::Connections(account.0.clone()))
+    }
+
+    /// The open connections.
+    pub fn connections(&self) -> Vec<Connection> {
+        match &self.0 {
+            Kind::Bytes(_) => Vec::new(),
+            Kind::Connections(account) => {
+                let account = lock(account);
+                let open = account.open.iter();
+                open.map(|(_, connection)| connection.clone()).collect()
+            }
+        }
+    }
+
+    /// What was counted up to now.
+    pub fn side(&self) -> Side {
+        match &self.0 {
+            Kind::Bytes(bytes) => Side {
+                bytes: Some(bytes.load(Ordering::Relaxed)),
+                ..Side::default()
+            },
+            Kind::Connections(account) => lock(account).side(),
+        }
+    }
+}
+
+/// Tells the connections of one end apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ConnectionId(u64);
+
+/// What the connections of one end count.
+#[derive(Debug)]
+pub(crate) struct Account {
+    open: Vec<(ConnectionId, Connection)>,
+    next: u64,
+    /// What the closed connections counted.
+    closed: Totals,
+    /// `None` unless this end sends.
+    unsent: Option<Unsent>,
+    refusals: Refusals,
+}
+
+impl Account {
+    fn side(&self) -> Side {
+        let mut totals = self.closed;
+        let mut connections = Vec::new();
+        for (_, connection) in &self.open {
+            let statistics = connection.stats();
+            totals.add(&statistics);
+            connections.push(PeerStatistics {
+                peer: plain(connection.peer_address()).to_string(),
+                latency_ms: connection.latency().as_secs_f64() * 1e3,
+                statistics,
+            });
+        }
+        Side {
+            bytes: None,
+            connections,
+            totals: Some(totals),
+            refused: self.refusals.counts(),
+            unsent: self.unsent,
+        }
+    }
+}
+
+/// An [`Account`] with its lock, as the source or the sink holds it. Dropping it drops the
+/// connections, so that a [`Counters`] that is left over keeps none open.
+#[derive(Debug)]
+pub(crate) struct SharedAccount(Arc<Mutex<Account>>);
+
+impl Drop for SharedAccount {
+    fn drop(&mut self) {
+        let mut account = lock(&self.0);
+        for (_, connection) in std::mem::take(&mut account.open) {
+            account.closed.add(&connection.stats());
+        }
+    }
+}
+
+impl SharedAccount {
+    pub(crate) fn new(refusals: Refusals, sends: bool) -> Self {
+        Self(Arc::new(Mutex::new(Account {
+            open: Vec::new(),
+            next: 0,
+            closed: Totals::default(),
+            unsent: sends.then(Unsent::default),
+            refusals,
+        })))
+    }
+
+    pub(crate) fn open(&self, connection: Connection) -> ConnectionId {
+        let mut account = lock(&self.0);
+        let id = ConnectionId(account.next);
+        account.next += 1;
+        account.open.push((id, connection));
+        id
+    }
+
+    /// Moves a connection to those that are over, with what it counted at last.
+    pub(crate) fn close(&self, id: ConnectionId) {
+        let mut account = lock(&self.0);
+        if let Some(at) = account.open.iter().position(|(open, _)| *open == id) {
+            let (_, connection) = account.open.remove(at);
+            account.closed.add(&connection.stats());
+        }
+    }
+
+    pub(crate) fn count_unsent(&self, unsent: Unsent) {
+        if let Some(counted) = &mut lock(&self.0).unsent {
+            counted.add(unsent);
+        }
+    }
+}
+
+pub(crate) fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
+}

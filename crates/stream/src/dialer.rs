@@ -1,0 +1,392 @@
+//! Where connections come from: calls, repeated as a policy says, or a listener.
+
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use comity::uri::{Host, Local, Role};
+use comity::{BindError, CloseReason, Config, ConnectError, Connection, Endpoint};
+use tokio::task::JoinHandle;
+
+use crate::address::{plain, resolve};
+use crate::clock::now;
+use crate::error::Error;
+use crate::event::{Event, Observer};
+use crate::refusals::Refusals;
+
+/// Whether, and how fast, a caller calls again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Redial {
+    /// After which failures.
+    pub when: Reconnect,
+    /// The pause before the second call; each is twice the one before.
+    pub first_pause: Duration,
+    /// The longest pause.
+    pub max_pause: Duration,
+}
+
+/// After which failures a caller calls again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Reconnect {
+    /// When the first call fails, when the connection is lost, and when a sender is done: a
+    /// receiver waits for the next one.
+    Always,
+    /// When the connection is lost.
+    #[default]
+    Lost,
+    /// Never. A listener ends too when its connection is lost.
+    No,
+}
+
+impl Default for Redial {
+    fn default() -> Self {
+        Reconnect::default().into()
+    }
+}
+
+impl From<Reconnect> for Redial {
+    fn from(when: Reconnect) -> Self {
+        Self {
+            when,
+            first_pause: Duration::from_millis(250),
+            max_pause: Duration::from_secs(5),
+        }
+    }
+}
+
+impl Redial {
+    /// The pause before the next call: longer each time while connections end soon after they were
+    /// made. `last` is when the last connection was made, and the pause before that call.
+    fn pause(&self, last: Option<(Instant, Duration)>, now: Instant) -> Duration {
+        match last {
+            Some((made, before)) if now.saturating_duration_since(made) < self.max_pause => {
+                (2 * before).clamp(self.first_pause.min(self.max_pause), self.max_pause)
+            }
+            _ => Duration::ZERO,
+        }
+    }
+}
+
+/// A source of connections, one after the other.
+#[derive(Debug)]
+pub struct Dialer {
+    role: Opened,
+    config: Config,
+    /// The endpoint of the last connection.
+    endpoint: Option<Endpoint>,
+    pending: Option<JoinHandle<Result<(Connection, Endpoint), Error>>>,
+    redial: Redial,
+    was_connected: bool,
+    /// When the last connection was made, and the pause before the call that made it.
+    last: Option<(Instant, Duration)>,
+    refusals: Refusals,
+    observer: Observer,
+}
+
+#[derive(Debug)]
+enum Opened {
+    Caller(Arc<Target>),
+    Listener(Endpoint),
+}
+
+/// Whom to call, and how.
+#[derive(Debug)]
+struct Target {
+    host: Host,
+    port: u16,
+    bind: Option<Local>,
+    config: Config,
+}
+
+/// What follows the end of a connection.
+#[derive(Debug)]
+pub(crate) enum Lost {
+    /// The dialer makes another one.
+    AnotherWillCome,
+    /// That was the last one.
+    ForGood(Error),
+}
+
+impl Dialer {
+    /// Opens the socket of a listener; a caller calls when a connection is wanted. Needs a tokio
+    /// runtime with time.
+    ///
+    /// `reconnect=no` in `config` overrides `redial`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Bind`], [`Error::LookUp`] or [`Error::NoAddress`] of a listener.
+    pub fn open(
+        role: &Role,
+        config: Config,
+        redial: Redial,
+        observer: Observer,
+    ) -> Result<Self, Error> {
+        let refusals = Refusals::default();
+        let opened = match role {
+            Role::Caller { host, port, bind } => Opened::Caller(Arc::new(Target {
+                host: host.clone(),
+                port: *port,
+                bind: *bind,
+                config: config.clone(),
+            })),
+            Role::Listener { host, port } => {
+                let endpoint = listen(host.as_ref(), *port, config.clone())?;
+                let watch = refusals.clone().watch(endpoint.events(), observer.clone());
+                tokio::spawn(watch);
+                Opened::Listener(endpoint)
+            }
+        };
+        let redial = match config.settings().reconnect {
+            true => redial,
+            false => Reconnect::No.into(),
+        };
+        Ok(Self {
+            role: opened,
+            config,
+            endpoint: None,
+            pending: None,
+            redial,
+            was_connected: false,
+            last: None,
+            refusals,
+            observer,
+        })
+    }
+
+    /// The next connection. A call that is dropped before it is ready loses nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Call`], [`Error::LookUp`] or [`Error::NoAddress`] if the policy is not to call
+    /// again; [`Error::EndpointClosed`] of a listener.
+    pub async fn connection(&mut self) -> Result<Connection, Error> {
+        let pending = match &mut self.pending {
+            Some(pending) => pending,
+            none => {
+                let task = match &self.role {
+                    Opened::Caller(target) => {
+                        let calls = Calls {
+                            target: target.clone(),
+                            redial: self.redial,
+                            was_connected: self.was_connected,
+                            observer: self.observer.clone(),
+                        };
+                        let pause = self.redial.pause(self.last, now());
+                        if let Some((_, before)) = &mut self.last {
+                            *before = pause;
+                        }
+                        tokio::spawn(async move {
+                            tokio::time::sleep(pause).await;
+                            calls.run().await
+                        })
+                    }
+                    Opened::Listener(endpoint) => {
+                        let endpoint = endpoint.clone();
+                        tokio::spawn(async move {
+                            let accepted = endpoint.accept().await;
+                            accepted
+                                .map(|connection| (connection, endpoint))
+                                .ok_or(Error::EndpointClosed)
+                        })
+                    }
+                };
+                none.insert(task)
+            }
+        };
+        let made = pending.await;
+        self.pending = None;
+        let (connection, endpoint) = made??;
+        self.endpoint = Some(endpoint);
+        self.was_connected = true;
+        let pause = self.last.map_or(Duration::ZERO, |(_, pause)| pause);
+        self.last = Some((now(), pause));
+        self.report_sizes(&connection);
+        Ok(connection)
+    }
+
+    /// Reports what the path is found to carry.
+    fn report_sizes(&self, connection: &Connection) {
+        let mut sizes = connection.path_sizes();
+        let peer = plain(connection.peer_address());
+        let observer = self.observer.clone();
+        // It ends with the connection.
+        tokio::spawn(async move {
+            while let Some(size) = sizes.next().await {
+                observer.on_event(&Event::PathSize(peer, size));
+            }
+        });
+    }
+
+    /// Waits until the peers have had the chance to hear that their connections are over.
+    pub async fn close(&mut self) {
+        if let Some(pending) = self.pending.take() {
+            pending.abort();
+        }
+        if let Some(endpoint) = self.endpoint.take() {
+            endpoint.close().await;
+        }
+    }
+
+    /// What follows a connection that has ended so.
+    pub(crate) fn on_lost(&self, end: &CloseReason) -> Lost {
+        match self.redial.when {
+            Reconnect::No => Lost::ForGood(Error::Lost(end.clone())),
+            Reconnect::Always | Reconnect::Lost => Lost::AnotherWillCome,
+        }
+    }
+
+    /// Whether a receiver waits for another sender after one that was done.
+    pub(crate) fn outlasts_senders(&self) -> bool {
+        self.redial.when == Reconnect::Always
+    }
+
+    /// Whether there was ever a connection.
+    pub const fn was_connected(&self) -> bool {
+        self.was_connected
+    }
+
+    /// Whether it calls, and nobody has answered.
+    pub const fn is_unanswered(&self) -> bool {
+        !self.listens() && !self.was_connected
+    }
+
+    /// Whether it listens.
+    pub const fn listens(&self) -> bool {
+        matches!(self.role, Opened::Listener(_))
+    }
+
+    /// Where it listens; `None` of a caller.
+    pub fn local_address(&self) -> Option<SocketAddr> {
+        match &self.role {
+            Opened::Listener(endpoint) => Some(endpoint.local_address()),
+            Opened::Caller(_) => None,
+        }
+    }
+
+    /// The configuration of its connections.
+    pub const fn config(&self) -> &Config {
+        &self.config
+    }
+
+    pub(crate) const fn refusals(&self) -> &Refusals {
+        &self.refusals
+    }
+
+    pub(crate) const fn observer(&self) -> &Observer {
+        &self.observer
+    }
+}
+
+impl Drop for Dialer {
+    fn drop(&mut self) {
+        if let Some(pending) = &self.pending {
+            pending.abort();
+        }
+    }
+}
+
+/// A series of calls.
+struct Calls {
+    target: Arc<Target>,
+    redial: Redial,
+    was_connected: bool,
+    observer: Observer,
+}
+
+impl Calls {
+    /// Calls until somebody answers, or until the policy or the failure says to stop.
+    async fn run(self) -> Result<(Connection, Endpoint), Error> {
+        let keeps_calling = self.was_connected || self.redial.when == Reconnect::Always;
+        let mut pause = self.redial.first_pause;
+        let mut is_first = true;
+        loop {
+            let error = match attempt(&self.target).await {
+                Ok(made) => return Ok(made),
+                Err(error) => error,
+            };
+            if !keeps_calling || !error.may_pass() {
+                return Err(error);
+            }
+            if std::mem::take(&mut is_first) {
+                self.observer.on_event(&Event::Redialling {
+                    was_connected: self.was_connected,
+                    error: &error,
+                });
+            }
+            tokio::time::sleep(pause).await;
+            pause = (2 * pause).min(self.redial.max_pause);
+        }
+    }
+}
+
+/// Calls each address of the host once; the error is that of the last one.
+async fn attempt(target: &Arc<Target>) -> Result<(Connection, Endpoint), Error> {
+    let looked_up = {
+        let target = target.clone();
+        tokio::task::spawn_blocking(move || resolve(&target.host, target.port)).await
+    };
+    let mut failure = Error::NoAddress {
+        host: target.host.clone(),
+    };
+    for address in looked_up?? {
+        match call_at(target, address).await {
+            Ok(made) => return Ok(made),
+            Err(error) => failure = Error::Call { address, error },
+        }
+    }
+    Err(failure)
+}
+
+async fn call_at(
+    target: &Target,
+    address: SocketAddr,
+) -> Result<(Connection, Endpoint), ConnectError> {
+    let bind = target.bind.unwrap_or_default();
+    let any = match address {
+        SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+        SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+    };
+    let local = SocketAddr::new(bind.address.unwrap_or(any), bind.port);
+    let endpoint = Endpoint::for_calls(local, target.config.clone())?;
+    let connection = endpoint.connect(address).await?;
+    Ok((connection, endpoint))
+}
+
+fn listen(host: Option<&Host>, port: u16, config: Config) -> Result<Endpoint, Error> {
+    let Some(host) = host else {
+        // One socket for both families, where the host has both.
+        let both = SocketAddr::new(Ipv6Addr::UNSPECIFIED.into(), port);
+        return Ok(match Endpoint::bind(both, config.clone()) {
+            Err(BindError::System { .. } | BindError::NotHere { .. }) => {
+                Endpoint::bind((Ipv4Addr::UNSPECIFIED, port).into(), config)
+            }
+            bound => bound,
+        }?);
+    };
+    let address = resolve(host, port)?.into_iter().next();
+    let address = address.ok_or_else(|| Error::NoAddress { host: host.clone() })?;
+    Ok(Endpoint::bind(address, config)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_are_spaced_while_connections_do_not_last() {
+        let redial = Redial::default();
+        let made = now();
+        let soon = made + Duration::from_millis(10);
+        assert_eq!(redial.pause(None, soon), Duration::ZERO);
+        let mut before = Duration::ZERO;
+        let mut pauses = Vec::new();
+        for _ in 0..7 {
+            before = redial.pause(Some((made, before)), soon);
+            pauses.push(before.as_millis());
+        }
+        assert_eq!(pauses, [250, 500, 1_000, 2_000, 4_000, 5_000, 5_000]);
+        let later = made + redial.max_pause;
+        assert_eq!(redial.pause(Some((made, before)), later), Duration::ZERO);
+    }
+}

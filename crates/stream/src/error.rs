@@ -1,0 +1,104 @@
+//! Why nothing more is relayed.
+
+use std::io;
+use std::net::SocketAddr;
+
+use comity::session::CallError;
+use comity::uri::Host;
+use comity::{BindError, CloseReason, ConnectError};
+
+/// Why a relay, a dialer, or one of a relay's ends gave up.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A socket to listen on cannot be opened.
+    #[error(transparent)]
+    Bind(#[from] BindError),
+    /// A host has no address.
+    #[error("{host}: has no address")]
+    NoAddress {
+        /// The host.
+        host: Host,
+    },
+    /// The address of a host cannot be looked up.
+    #[error("{host}: cannot be looked up: {reason}")]
+    LookUp {
+        /// The host.
+        host: Host,
+        /// What the system says.
+        reason: io::Error,
+    },
+    /// A call failed.
+    #[error("{error}")]
+    Call {
+        /// The address that was called.
+        address: SocketAddr,
+        /// Why it failed.
+        error: ConnectError,
+    },
+    /// A connection was lost, and the policy is not to redial.
+    #[error("the connection was lost: {0}")]
+    Lost(CloseReason),
+    /// A connection was lost while the last sections were on their way.
+    #[error("the connection to {peer} was lost before everything had arrived: {end}")]
+    Unfinished {
+        /// The receiver.
+        peer: SocketAddr,
+        /// Why the connection ended.
+        end: CloseReason,
+    },
+    /// The source ended while a lost connection was being redialled.
+    #[error("the connection was lost, and not made again before the input ended")]
+    NotRedialled,
+    /// The source ended before anybody was connected.
+    #[error("the input ended before there was a connection")]
+    NeverConnected,
+    /// The relay was stopped before anybody had answered its call.
+    #[error("stopped before anybody had answered the call")]
+    Unanswered,
+    /// The endpoint of a listener was closed.
+    #[error("the endpoint was closed")]
+    EndpointClosed,
+    /// A task of the runtime failed.
+    #[error("a task ended early: {0}")]
+    Task(#[from] tokio::task::JoinError),
+    /// A source or a sink of the host failed.
+    #[error(transparent)]
+    Host(Box<dyn std::error::Error + Send + Sync>),
+}
+
+impl Error {
+    /// The error of a host's own source or sink.
+    pub fn host(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
+        Self::Host(error.into())
+    }
+
+    /// Whether another call could succeed.
+    pub fn may_pass(&self) -> bool {
+        match self {
+            Self::NoAddress { .. } | Self::LookUp { .. } => true,
+            Self::Call { error, .. } => match error {
+                ConnectError::Call(error) => {
+                    matches!(error, CallError::NoAnswer { .. } | CallError::Busy { .. })
+                }
+                ConnectError::Unreachable { .. } | ConnectError::Closed(_) => true,
+                _ => false,
+            },
+            _ => false,
+        }
+    }
+
+    /// Whether there was no connection, or it was lost.
+    pub const fn is_unconnected(&self) -> bool {
+        matches!(
+            self,
+            Self::NoAddress { .. }
+                | Self::LookUp { .. }
+                | Self::Lost(_)
+                | Self::Unfinished { .. }
+                | Self::NotRedialled
+                | Self::NeverConnected
+                | Self::Unanswered
+        )
+    }
+}

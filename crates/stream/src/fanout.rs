@@ -1,0 +1,321 @@
+//! A sink that sends to one peer after the other, or to all that call.
+
+use std::future::pending;
+use std::time::Duration;
+
+use comity::{CloseCode, CloseReason, Connection, Reliability};
+use tokio::task::JoinSet;
+
+use crate::address::plain;
+use crate::clock::now;
+use crate::counters::{ConnectionId, Counters, SharedAccount};
+use crate::dialer::{Dialer, Lost};
+use crate::error::Error;
+use crate::event::Event;
+use crate::missing::{Missing, MissingReason};
+use crate::relay::{Sink, Written};
+use crate::subscriber::{Settled, Subscriber, Unreached, room};
+use crate::unit::MediaUnit;
+
+/// How a [`Fanout`] sends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FanoutOptions {
+    /// How many callers get a copy at a time; at least one. A dialer that calls has one peer.
+    pub max_subscribers: usize,
+    /// Whether frames are shed while the path carries less than the source.
+    pub sheds: bool,
+    /// Which sections are reported as missing.
+    pub reports: Reports,
+}
+
+impl Default for FanoutOptions {
+    fn default() -> Self {
+        Self {
+            max_subscribers: 1,
+            sheds: true,
+            reports: Reports::Unsent,
+        }
+    }
+}
+
+/// Which sections a [`Fanout`] reports as missing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reports {
+    /// None.
+    Nothing,
+    /// Those that a connection did not get.
+    Unsent,
+    /// Those that did not arrive, too: the fate of every section is followed.
+    Unarrived,
+}
+
+/// A sink that sends to one peer after the other, or to all that call.
+///
+/// Where sections have deadlines, a section that finds no room with a peer is dropped for that
+/// peer.
+///
+/// With [`Reliability::Full`] it waits for room, and the source waits until the peer that is
+/// furthest ahead has everything: the fastest peer sets the pace. For a slower one, sections are
+/// kept here, as many bytes as its send buffer holds once more. A peer that is further behind is
+/// disconnected with a reason, and may call again. So a peer that stalls holds up no other, and
+/// takes no more memory than that.
+#[derive(Debug)]
+pub struct Fanout {
+    dialer: Dialer,
+    reliability: Reliability,
+    sheds: bool,
+    reports: Reports,
+    /// The most bytes that wait for room with one peer while another has had them.
+    max_behind: u64,
+    max_subscribers: usize,
+    subscribers: Vec<Subscriber>,
+    /// Those that were too far behind, until their connections are over.
+    left: Vec<Subscriber>,
+    ends: JoinSet<(ConnectionId, CloseReason)>,
+    account: SharedAccount,
+    unreached: Unreached,
+}
+
+impl Fanout {
+    /// Sends over the connections of `dialer`, whose configuration says how reliably.
+    pub fn new(dialer: Dialer, options: FanoutOptions) -> Self {
+        let settings = dialer.config().settings();
+        let reliability = settings.effective_reliability();
+        Self {
+            max_subscribers: match dialer.listens() {
+                true => options.max_subscribers.max(1),
+                false => 1,
+            },
+            reliability,
+            sheds: options.sheds && reliability != Reliability::Full,
+            reports: options.reports,
+            max_behind: settings.send_buffer,
+            subscribers: Vec::new(),
+            left: Vec::new(),
+            ends: JoinSet::new(),
+            account: SharedAccount::new(dialer.refusals().clone(), true),
+            unreached: Unreached {
+                lists: options.reports != Reports::Nothing,
+                ..Unreached::default()
+            },
+            dialer,
+        }
+    }
+
+    fn on_connection(&mut self, connection: Connection) {
+        let id = self.account.open(connection.clone());
+        self.dialer
+            .observer()
+            .on_event(&Event::Connected(&connection));
+        let watched = connection.clone();
+        self.ends.spawn(async move { (id, watched.closed().await) });
+        let follows = self.reports == Reports::Unarrived;
+        let subscriber = Subscriber::new((id, connection), follows, self.sheds);
+        self.subscribers.push(subscriber);
+    }
+
+    fn on_end(&mut self, id: ConnectionId, end: &CloseReason) -> Result<(), Error> {
+        let both = [&mut self.subscribers, &mut self.left];
+        let found = both.into_iter().find_map(|subscribers| {
+            let at = subscribers
+                .iter()
+                .position(|subscriber| subscriber.id == id)?;
+            Some(subscribers.remove(at))
+        });
+        let Some(mut subscriber) = found else {
+            return Ok(());
+        };
+        subscriber.drop_backlog(&mut self.unreached);
+        self.close_fates(&mut subscriber);
+        self.account.close(id);
+        self.count_unsent();
+        let disconnected = Event::Disconnected(&subscriber.connection, end);
+        self.dialer.observer().on_event(&disconnected);
+        match self.dialer.on_lost(end) {
+            // One of many callers may go when it wants.
+            Lost::ForGood(error) if self.max_subscribers == 1 => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    fn close_fates(&mut self, subscriber: &mut Subscriber) {
+        if let Some(fates) = subscriber.fates.take() {
+            fates.close(&mut self.unreached.missing);
+        }
+    }
+
+    fn count_unsent(&mut self) {
+        let unsent = std::mem::take(&mut self.unreached.unsent);
+        self.account.count_unsent(unsent);
+    }
+
+    fn flush_backlogs(&mut self) {
+        for subscriber in &mut self.subscribers {
+            subscriber.flush(&mut self.unreached);
+        }
+        self.leave_behind();
+    }
+
+    /// Disconnects the peers that are too far behind the first.
+    fn leave_behind(&mut self) {
+        let max_bytes = self.max_behind;
+        let is_behind = |subscriber: &Subscriber| subscriber.behind() > max_bytes;
+        while self.has_room()
+            && let Some(at) = self.subscribers.iter().position(is_behind)
+        {
+            let mut subscriber = self.subscribers.remove(at);
+            let peer = plain(subscriber.connection.peer_address());
+            let event = Event::LeftBehind { peer, max_bytes };
+            self.dialer.observer().on_event(&event);
+            subscriber
+                .connection
+                .close(CloseCode::APPLICATION, "too far behind other receivers");
+            subscriber.drop_backlog(&mut self.unreached);
+            self.left.push(subscriber);
+        }
+        self.count_unsent();
+    }
+
+    /// How long a peer may take to confirm the end: until all deadlines have passed, and without
+    /// limit if some section has none.
+    fn patience(&self, settled: Settled) -> Duration {
+        match (self.reliability, settled) {
+            (Reliability::Full, _) | (_, Settled::Never) => Duration::MAX,
+            (_, Settled::At(moment)) => {
+                let linger = self.dialer.config().settings().linger;
+                moment.saturating_duration_since(now()) + linger
+            }
+        }
+    }
+}
+
+/// Sends what is left to a peer, and ends its connection; an error if the peer did not confirm in
+/// time.
+async fn finish(
+    subscriber: &mut Subscriber,
+    unreached: &mut Unreached,
+    patience: Duration,
+) -> Result<Result<(), CloseReason>, tokio::time::error::Elapsed> {
+    subscriber.flush_all(unreached).await;
+    let connection = &subscriber.connection;
+    let finished = tokio::time::timeout(patience, connection.finish()).await;
+    if finished.is_err() {
+        // Nothing follows: a receiver that waited for another connection would wait for ever.
+        connection.close(CloseCode::DONE, "not confirmed in time");
+        connection.closed().await;
+    }
+    finished
+}
+
+impl Sink for Fanout {
+    fn was_ready(&self) -> bool {
+        self.is_ready() || self.dialer.was_connected()
+    }
+
+    fn is_ready(&self) -> bool {
+        !self.subscribers.is_empty()
+    }
+
+    fn is_unanswered(&self) -> bool {
+        self.dialer.is_unanswered()
+    }
+
+    /// Whether some peer has everything so far, or nobody is connected.
+    fn has_room(&self) -> bool {
+        let mut subscribers = self.subscribers.iter();
+        self.subscribers.is_empty() || subscribers.any(|subscriber| subscriber.behind() == 0)
+    }
+
+    async fn tend(&mut self) -> Result<Written, Error> {
+        let may_connect = self.subscribers.len() < self.max_subscribers;
+        let ended = tokio::select! {
+            Some(ended) = self.ends.join_next() => ended,
+            connection = self.dialer.connection(), if may_connect => {
+                self.on_connection(connection?);
+                return Ok(Written::Yes);
+            }
+            () = room(&self.subscribers) => {
+                self.flush_backlogs();
+                return Ok(Written::Yes);
+            }
+            else => pending().await,
+        };
+        let (id, end) = ended?;
+        self.on_end(id, &end).map(|()| Written::Yes)
+    }
+
+    fn write(&mut self, unit: &MediaUnit) -> Written {
+        if self.subscribers.is_empty() {
+            self.unreached.enter(unit, MissingReason::Unconnected);
+        }
+        for subscriber in &mut self.subscribers {
+            match self.reliability {
+                Reliability::Full => subscriber.queue(unit, &mut self.unreached),
+                _ => subscriber.submit(unit, &mut self.unreached),
+            }
+        }
+        self.leave_behind();
+        Written::Yes
+    }
+
+    fn skip(&mut self, missing: &Missing) {
+        for subscriber in &mut self.subscribers {
+            subscriber.skip(missing.stream, missing.id);
+        }
+    }
+
+    fn take_missing(&mut self) -> Vec<Missing> {
+        let both = self.subscribers.iter_mut().chain(&mut self.left);
+        for fates in both.filter_map(|subscriber| subscriber.fates.as_mut()) {
+            fates.settle(&mut self.unreached.missing);
+        }
+        std::mem::take(&mut self.unreached.missing)
+    }
+
+    async fn finish(&mut self) -> Result<(), Error> {
+        self.ends.abort_all();
+        for mut subscriber in std::mem::take(&mut self.left) {
+            self.close_fates(&mut subscriber);
+            self.account.close(subscriber.id);
+        }
+        if self.subscribers.is_empty() {
+            return Err(match self.dialer.was_connected() {
+                true => Error::NotRedialled,
+                false => Error::NeverConnected,
+            });
+        }
+        let mut finishing = JoinSet::new();
+        for mut subscriber in std::mem::take(&mut self.subscribers) {
+            let patience = self.patience(subscriber.settled);
+            let mut unreached = Unreached {
+                lists: self.unreached.lists,
+                ..Unreached::default()
+            };
+            finishing.spawn(async move {
+                let finished = finish(&mut subscriber, &mut unreached, patience).await;
+                (subscriber, finished, unreached)
+            });
+        }
+        let mut done = Ok(());
+        while let Some(finished) = finishing.join_next().await {
+            let (mut subscriber, finished, unreached) = finished?;
+            self.account.count_unsent(unreached.unsent);
+            self.unreached.missing.extend(unreached.missing);
+            self.close_fates(&mut subscriber);
+            self.account.close(subscriber.id);
+            let peer = plain(subscriber.connection.peer_address());
+            match finished {
+                Ok(Ok(())) => {}
+                Ok(Err(end)) if end.is_clean() => {}
+                Ok(Err(end)) => done = Err(Error::Unfinished { peer, end }),
+                Err(_) => self.dialer.observer().on_event(&Event::Unconfirmed(peer)),
+            }
+        }
+        self.dialer.close().await;
+        done
+    }
+
+    fn counters(&self) -> Counters {
+        Counters::of_connections(&self.account)
+    }
+}

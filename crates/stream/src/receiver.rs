@@ -1,0 +1,185 @@
+//! A source that receives from one connection after the other.
+
+use std::time::{Duration, Instant};
+
+use comity::{CloseCode, Connection, Item};
+
+use crate::clock::now;
+use crate::counters::{ConnectionId, Counters, SharedAccount};
+use crate::dialer::{Dialer, Lost};
+use crate::error::Error;
+use crate::event::Event;
+use crate::missing::Missing;
+use crate::relay::Source;
+use crate::unit::{Due, MediaUnit, SourceItem, kind_of};
+
+/// What the delivery of a section may take beyond the latency.
+const MARGIN: Duration = Duration::from_millis(20);
+
+/// How long the delivery of what had arrived may take after the end of a connection.
+const HANDED_OVER: Duration = Duration::from_secs(1);
+
+/// As many bytes of a section are enough to read its media header.
+const HEADER: u32 = 32;
+
+/// A source that receives from one connection after the other.
+#[derive(Debug)]
+pub struct Receiver {
+    dialer: Dialer,
+    add_latency: Duration,
+    connection: Option<(ConnectionId, Connection)>,
+    account: SharedAccount,
+    /// Until when the sections that had arrived at the cut are waited for.
+    cut: Option<Instant>,
+}
+
+impl Receiver {
+    /// Receives from the connections of `dialer`, and adds `add_latency` to the deadlines: the time
+    /// that the way from here on may take.
+    ///
+    /// A receiver that passes sections on needs
+    /// [`Deliver::Early`](comity::Deliver::Early) in its configuration; otherwise it delivers them
+    /// at their deadline.
+    pub fn new(dialer: Dialer, add_latency: Duration) -> Self {
+        let account = SharedAccount::new(dialer.refusals().clone(), false);
+        Self {
+            dialer,
+            add_latency,
+            connection: None,
+            account,
+            cut: None,
+        }
+    }
+
+    fn item(&self, item: Item) -> SourceItem {
+        source_item(item, self.add_latency)
+    }
+
+    /// What had arrived at the cut.
+    async fn next_until(&mut self, until: Instant) -> Option<SourceItem> {
+        let (_, connection) = self.connection.clone()?;
+        let item = match tokio::time::timeout_at(until.into(), connection.recv()).await {
+            Ok(item) => item,
+            Err(_) => {
+                // The rest comes at once, with incomplete sections as gaps.
+                connection.close(CloseCode::DONE, "");
+                connection.recv().await
+            }
+        };
+        Some(self.item(item?))
+    }
+}
+
+impl Source for Receiver {
+    async fn next(&mut self) -> Result<Option<SourceItem>, Error> {
+        if let Some(until) = self.cut {
+            return Ok(self.next_until(until).await);
+        }
+        loop {
+            let (id, connection) = match &self.connection {
+                Some(open) => open.clone(),
+                None => {
+                    let connection = self.dialer.connection().await?;
+                    let id = self.account.open(connection.clone());
+                    let connected = Event::Connected(&connection);
+                    self.dialer.observer().on_event(&connected);
+                    self.connection.insert((id, connection)).clone()
+                }
+            };
+            if let Some(item) = connection.recv().await {
+                return Ok(Some(self.item(item)));
+            }
+            let end = connection.closed().await;
+            self.account.close(id);
+            self.connection = None;
+            let disconnected = Event::Disconnected(&connection, &end);
+            self.dialer.observer().on_event(&disconnected);
+            if end.is_clean() && !self.dialer.outlasts_senders() {
+                return Ok(None);
+            }
+            match self.dialer.on_lost(&end) {
+                Lost::AnotherWillCome => {}
+                Lost::ForGood(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Delivers only what has arrived, within the latency. The connection acknowledges nothing
+    /// more, so that the sender does not count it as arrived.
+    fn cut(&mut self) {
+        let mut latency = Duration::ZERO;
+        if let Some((_, connection)) = &self.connection {
+            connection.stop_receiving();
+            latency = connection.latency();
+        }
+        self.cut = now().checked_add(latency + MARGIN);
+    }
+
+    fn refuse(&mut self, reason: &str) {
+        if let Some((_, connection)) = &self.connection {
+            connection.close(CloseCode::APPLICATION, reason);
+        }
+        self.cut = now().checked_add(HANDED_OVER);
+    }
+
+    async fn close(&mut self, reason: Option<&str>) {
+        if let Some((id, connection)) = self.connection.take() {
+            match reason {
+                Some(reason) => connection.close(CloseCode::APPLICATION, reason),
+                None => connection.close(CloseCode::DONE, ""),
+            }
+            connection.closed().await;
+            self.account.close(id);
+        }
+        self.dialer.close().await;
+    }
+
+    fn is_unanswered(&self) -> bool {
+        self.dialer.is_unanswered()
+    }
+
+    fn counters(&self) -> Counters {
+        Counters::of_connections(&self.account)
+    }
+}
+
+fn source_item(item: Item, add_latency: Duration) -> SourceItem {
+    match item {
+        Item::Section(section) => SourceItem::Unit(MediaUnit {
+            stream: section.stream,
+            id: section.id,
+            importance: section.about.importance,
+            source_time: section.about.source_time,
+            due: section
+                .about
+                .deadline
+                .and_then(|deadline| deadline.checked_add(add_latency))
+                .map_or(Due::Never, Due::At),
+            needs: section.about.needs,
+            payload: section.payload,
+            frame: None,
+        }),
+        Item::Gap(gap) => {
+            let partial = gap.partial.as_ref();
+            SourceItem::Missing(Missing {
+                stream: gap.stream,
+                id: gap.id,
+                kind: partial
+                    .filter(|partial| {
+                        let first = partial.missing.first();
+                        first.is_none_or(|first| first.start > HEADER)
+                    })
+                    .and_then(|partial| kind_of(&partial.payload)),
+                reason: gap.reason.into(),
+                length: partial.map(|partial| partial.about.length.into()),
+                missing_bytes: partial.map(|partial| {
+                    let missing = partial.missing.iter();
+                    missing
+                        .map(|range| u64::from(range.end - range.start))
+                        .sum()
+                }),
+                source_time: partial.map(|partial| partial.about.source_time),
+            })
+        }
+    }
+}

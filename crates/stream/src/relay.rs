@@ -1,0 +1,462 @@
+//! From a source to a sink, until one of them ends.
+
+use std::future::{Future, pending};
+use std::pin::{Pin, pin};
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+
+use comity::Connection;
+use tokio::time::sleep_until;
+
+use crate::clock::now;
+use crate::counters::{Counters, lock};
+use crate::error::Error;
+use crate::event::{Event, Observer};
+use crate::missing::{Missing, MissingReason};
+use crate::statistics::{Passed, Snapshot, Totals};
+use crate::unit::{Due, MediaUnit, Notice, SourceItem};
+
+/// Where sections come from: a [`Receiver`](crate::Receiver), or a host's own reader of media.
+pub trait Source: Send {
+    /// The next item; `None` when nothing more will come. A call that is dropped before it is ready
+    /// loses nothing.
+    ///
+    /// # Errors
+    ///
+    /// Whatever ends the source early; [`Error::Host`] for what the host's own source says.
+    fn next(&mut self) -> impl Future<Output = Result<Option<SourceItem>, Error>> + Send;
+
+    /// Ends the source in good order: [`next`](Self::next) gives only what has arrived already.
+    fn cut(&mut self);
+
+    /// Ends the source because the sink failed, with the reason for the other end:
+    /// [`next`](Self::next) gives what has arrived already, at once.
+    fn refuse(&mut self, reason: &str);
+
+    /// Closes the source, with the reason for the other end if something went wrong.
+    fn close(&mut self, reason: Option<&str>) -> impl Future<Output = ()> + Send;
+
+    /// Whether it waits until somebody reads it, so that nothing of it is lost before there is a
+    /// connection.
+    fn is_patient(&self) -> bool {
+        false
+    }
+
+    /// Whether it called, and nobody has answered.
+    fn is_unanswered(&self) -> bool {
+        false
+    }
+
+    /// What it counts.
+    fn counters(&self) -> Counters;
+}
+
+/// Where sections go: a [`Fanout`](crate::Fanout), or a host's own writer of media.
+pub trait Sink: Send {
+    /// Whether it goes anywhere now.
+    fn is_ready(&self) -> bool {
+        true
+    }
+
+    /// Whether it goes anywhere, or once did.
+    fn was_ready(&self) -> bool {
+        true
+    }
+
+    /// Whether it called, and nobody has answered.
+    fn is_unanswered(&self) -> bool {
+        false
+    }
+
+    /// Whether more may be written. That changes only in [`tend`](Self::tend).
+    fn has_room(&self) -> bool {
+        true
+    }
+
+    /// Looks after the sink; returns when something has changed. A call that is dropped before it
+    /// is ready loses nothing.
+    ///
+    /// # Errors
+    ///
+    /// Whatever ends the sink early.
+    fn tend(&mut self) -> impl Future<Output = Result<Written, Error>> + Send;
+
+    /// Takes a section, which [`flush`](Self::flush) writes.
+    fn write(&mut self, unit: &MediaUnit) -> Written;
+
+    /// Writes what was taken, as far as that waits for a disk or a reader. A call that is dropped
+    /// before it is ready loses nothing.
+    ///
+    /// # Errors
+    ///
+    /// Whatever ends the sink early.
+    fn flush(&mut self) -> impl Future<Output = Result<Written, Error>> + Send {
+        async { Ok(Written::Yes) }
+    }
+
+    /// Says that a section is missing, where somebody can be told.
+    fn skip(&mut self, _missing: &Missing) {}
+
+    /// The sections that became known to be missing behind the sink since the last call.
+    fn take_missing(&mut self) -> Vec<Missing> {
+        Vec::new()
+    }
+
+    /// The sections that were taken and could not be written, since the last call.
+    fn take_unwritten(&mut self) -> Vec<Missing> {
+        Vec::new()
+    }
+
+    /// Whether nothing more can be written.
+    fn has_failed(&self) -> bool {
+        false
+    }
+
+    /// Waits until everything has gone where it was to go, and closes the sink.
+    ///
+    /// # Errors
+    ///
+    /// If something did not.
+    fn finish(&mut self) -> impl Future<Output = Result<(), Error>> + Send;
+
+    /// What it counts.
+    fn counters(&self) -> Counters;
+}
+
+/// What became of a section at a [`Sink`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Written {
+    /// It was taken.
+    Yes,
+    /// Its media header is invalid: nothing of it was written.
+    Malformed,
+    /// Nobody reads the output any more.
+    ReaderGone,
+}
+
+/// Why a relay has ended, without an error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// The source ended.
+    Done,
+    /// The host stopped it.
+    Stopped,
+    /// Nobody reads the output any more.
+    ReaderGone,
+}
+
+/// Passes sections from a source to a sink.
+///
+/// Its memory is bounded: it holds one section at most. The rest waits in the source, in its
+/// connection's receive buffer for one, and so holds the sender back.
+#[derive(Debug)]
+pub struct Relay<I, O> {
+    source: I,
+    sink: O,
+    observer: Observer,
+    monitor: Monitor,
+    /// A section with a deadline of its own that waits for a connection. Nothing behind it is read
+    /// meanwhile.
+    held: Option<MediaUnit>,
+}
+
+/// Takes snapshots of a relay from anywhere, at any moment, without waiting.
+#[derive(Clone, Debug)]
+pub struct Monitor {
+    began: Instant,
+    source: Counters,
+    sink: Counters,
+    passed: Arc<Mutex<Passed>>,
+}
+
+impl Monitor {
+    /// The statistics up to now.
+    pub fn snapshot(&self) -> Snapshot {
+        let elapsed = now().saturating_duration_since(self.began);
+        Snapshot {
+            elapsed_s: elapsed.as_millis() as f64 / 1e3,
+            input: self.source.side(),
+            output: self.sink.side(),
+            passed: lock(&self.passed).clone(),
+        }
+    }
+
+    /// When the relay began: times of gap entries count from it.
+    pub const fn began(&self) -> Instant {
+        self.began
+    }
+
+    /// The open connections of the source.
+    pub fn source_connections(&self) -> Vec<Connection> {
+        self.source.connections()
+    }
+
+    /// The sums over the connections of the sink; `None` for a sink of media.
+    pub fn sink_totals(&self) -> Option<Totals> {
+        self.sink.side().totals
+    }
+
+    /// The open connections of the sink.
+    pub fn sink_connections(&self) -> Vec<Connection> {
+        self.sink.connections()
+    }
+}
+
+enum Step {
+    Stop,
+    Tended(Result<Written, Error>),
+    Item(Result<Option<SourceItem>, Error>),
+    /// The section that waits for a connection has become worthless.
+    Overdue,
+}
+
+type Stop<'a, F> = Pin<&'a mut F>;
+
+/// Waits until the deadline; for none, for ever.
+async fn until(due: Option<Due>) {
+    match due {
+        Some(Due::At(moment)) => sleep_until(moment.into()).await,
+        _ => pending().await,
+    }
+}
+
+impl<I: Source, O: Sink> Relay<I, O> {
+    /// A relay from `source` to `sink`, whose `observer` hears of missing sections and notices.
+    pub fn new(source: I, sink: O, observer: Observer) -> Self {
+        let monitor = Monitor {
+            began: now(),
+            source: source.counters(),
+            sink: sink.counters(),
+            passed: Arc::default(),
+        };
+        Self {
+            source,
+            sink,
+            observer,
+            monitor,
+            held: None,
+        }
+    }
+
+    /// A handle that takes snapshots while the relay runs, and after it.
+    pub fn monitor(&self) -> Monitor {
+        self.monitor.clone()
+    }
+
+    /// Relays until the source ends, the sink fails or `stop` is ready. Then it passes on what has
+    /// arrived, reports what is missing, and closes both.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`]: the first thing that went wrong. A connection that is lost after `stop` is none,
+    /// but a call that nobody has answered by then is.
+    pub async fn run(mut self, stop: impl Future<Output = ()>) -> Result<Ending, Error> {
+        let mut ending = self.pass(pin!(stop)).await;
+        if matches!(ending, Ok(Ending::Stopped)) && self.has_begun() {
+            self.source.cut();
+            if let Err(error) = self.drain().await {
+                ending = Err(error);
+            }
+        }
+        if let Err(error) = &ending
+            && !self.sink.has_failed()
+            && self.has_begun()
+        {
+            // What came before the error is passed on, or reported as not sent.
+            self.source.refuse(&error.to_string());
+            if let Err(error) = self.drain().await {
+                self.observer.on_event(&Event::Undrained(&error));
+            }
+        }
+        let finished = match &ending {
+            Ok(Ending::ReaderGone) => Ok(()),
+            Ok(Ending::Stopped) if !self.sink.was_ready() => Ok(()),
+            _ => self.sink.finish().await,
+        };
+        self.report_missing();
+        let reason = match (&ending, &finished) {
+            (Err(error), _) | (_, Err(error)) => Some(error.to_string()),
+            _ => None,
+        };
+        if self.sink.has_failed() {
+            match &reason {
+                Some(reason) => self.source.refuse(reason),
+                None => self.source.cut(),
+            }
+            self.report_unwritten().await;
+        }
+        self.source.close(reason.as_deref()).await;
+        let is_unanswered = self.source.is_unanswered() || self.sink.is_unanswered();
+        match (ending?, finished) {
+            (Ending::Stopped, _) if is_unanswered => Err(Error::Unanswered),
+            // Whoever stops it knows that not everything may have arrived.
+            (Ending::Stopped, Err(error)) if error.is_unconnected() => Ok(Ending::Stopped),
+            (ending, finished) => finished.map(|()| ending),
+        }
+    }
+
+    /// Whether anything may have been read: a patient source holds everything until there is
+    /// somebody to send to.
+    fn has_begun(&self) -> bool {
+        !self.source.is_patient() || self.sink.was_ready()
+    }
+
+    async fn pass<F: Future<Output = ()>>(
+        &mut self,
+        mut stop: Stop<'_, F>,
+    ) -> Result<Ending, Error> {
+        loop {
+            if self.sink.is_ready()
+                && let Some(unit) = self.held.take()
+                && let Some(ending) = self
+                    .take_or_stop(SourceItem::Unit(unit), stop.as_mut())
+                    .await?
+            {
+                return Ok(ending);
+            }
+            let is_open = self.held.is_none() && self.has_begun() && self.sink.has_room();
+            let overdue = self.held.as_ref().map(|held| held.due);
+            let step = tokio::select! {
+                biased;
+                () = stop.as_mut() => Step::Stop,
+                tended = self.sink.tend() => Step::Tended(tended),
+                () = until(overdue), if overdue.is_some() => Step::Overdue,
+                item = self.source.next(), if is_open => Step::Item(item),
+            };
+            let item = match step {
+                Step::Stop => return Ok(Ending::Stopped),
+                Step::Tended(tended) => match tended? {
+                    Written::ReaderGone => return Ok(Ending::ReaderGone),
+                    _ => {
+                        self.report_missing();
+                        continue;
+                    }
+                },
+                Step::Item(item) => match item? {
+                    None => return Ok(Ending::Done),
+                    Some(SourceItem::Unit(unit)) if unit.may_wait() && !self.sink.is_ready() => {
+                        self.held = Some(unit);
+                        continue;
+                    }
+                    Some(item) => item,
+                },
+                Step::Overdue => match self.held.take() {
+                    Some(unit) => SourceItem::Unit(unit),
+                    None => continue,
+                },
+            };
+            if let Some(ending) = self.take_or_stop(item, stop.as_mut()).await? {
+                return Ok(ending);
+            }
+        }
+    }
+
+    /// Takes an item; why the relay ends, if it does. What waits for room meanwhile stays with the
+    /// sink.
+    async fn take_or_stop<F: Future<Output = ()>>(
+        &mut self,
+        item: SourceItem,
+        stop: Stop<'_, F>,
+    ) -> Result<Option<Ending>, Error> {
+        tokio::select! {
+            biased;
+            written = self.take(item) => Ok(match written? {
+                Written::ReaderGone => Some(Ending::ReaderGone),
+                _ => None,
+            }),
+            () = stop => Ok(Some(Ending::Stopped)),
+        }
+    }
+
+    /// Passes on what was received before the end.
+    async fn drain(&mut self) -> Result<(), Error> {
+        if self.sink.flush().await? == Written::ReaderGone {
+            return Ok(());
+        }
+        if let Some(unit) = self.held.take() {
+            self.take(SourceItem::Unit(unit)).await?;
+        }
+        loop {
+            while !self.sink.has_room() {
+                self.sink.tend().await?;
+            }
+            let Some(item) = self.source.next().await? else {
+                return Ok(());
+            };
+            if self.take(item).await? == Written::ReaderGone {
+                return Ok(());
+            }
+        }
+    }
+
+    async fn take(&mut self, item: SourceItem) -> Result<Written, Error> {
+        match item {
+            SourceItem::Notice(notice) => {
+                self.notice(&notice);
+                Ok(Written::Yes)
+            }
+            SourceItem::Missing(missing) => {
+                self.sink.skip(&missing);
+                self.miss(&missing);
+                Ok(Written::Yes)
+            }
+            SourceItem::Unit(unit) => {
+                let written = self.sink.write(&unit);
+                if written == Written::Malformed {
+                    self.miss(&Missing {
+                        kind: None,
+                        missing_bytes: Some(0),
+                        ..unit.missing(MissingReason::Malformed)
+                    });
+                    return Ok(written);
+                }
+                // A section that is not written in the end is subtracted again.
+                self.passed(|passed| passed.add(&unit));
+                self.report_missing();
+                self.sink.flush().await
+            }
+        }
+    }
+
+    fn passed(&self, change: impl FnOnce(&mut Passed)) {
+        change(&mut lock(&self.monitor.passed));
+    }
+
+    fn notice(&self, notice: &Notice) {
+        let mut count = 0;
+        self.passed(|passed| {
+            let counted = passed.notices.entry(notice.kind).or_default();
+            *counted += 1;
+            count = *counted;
+        });
+        self.observer.on_event(&Event::Notice(notice, count));
+    }
+
+    /// Counts and reports a section that is not passed on.
+    fn miss(&self, missing: &Missing) {
+        self.passed(|passed| *passed.gaps.entry(missing.reason).or_default() += 1);
+        self.observer.on_event(&Event::Missing(missing));
+    }
+
+    /// Reports what was passed on and did not arrive, as far as the sink knows.
+    fn report_missing(&mut self) {
+        for missing in self.sink.take_missing() {
+            self.observer.on_event(&Event::Missing(&missing));
+        }
+    }
+
+    /// Reports what a failed sink had taken, and what has been received besides.
+    async fn report_unwritten(&mut self) {
+        for missing in self.sink.take_unwritten() {
+            self.passed(|passed| passed.subtract(&missing));
+            self.miss(&missing);
+        }
+        while let Ok(Some(item)) = self.source.next().await {
+            match item {
+                SourceItem::Unit(unit) => self.miss(&unit.missing(MissingReason::Unwritten)),
+                SourceItem::Missing(missing) => self.miss(&missing),
+                SourceItem::Notice(_) => {}
+            }
+        }
+    }
+}

@@ -1,0 +1,351 @@
+//! One of the receivers that a fan-out sends to.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::future::{Future, pending, poll_fn};
+use std::task::Poll;
+use std::time::{Duration, Instant};
+
+use comity::{Connection, Reason, SectionId, SendError, StreamId, TargetBitrate, TrySendError};
+use comity_frames::{Shedder, ShedderConfig, Verdict};
+
+use crate::clock::now;
+use crate::counters::ConnectionId;
+use crate::fates::Fates;
+use crate::missing::{Missing, MissingReason};
+use crate::statistics::Unsent;
+use crate::unit::MediaUnit;
+
+/// How many numbers of a stream are remembered: no section lies further behind one that needs it.
+const REMEMBERED: usize = 1_024;
+
+/// A connection, and what was submitted to it.
+#[derive(Debug)]
+pub(crate) struct Subscriber {
+    pub(crate) id: ConnectionId,
+    pub(crate) connection: Connection,
+    target: TargetBitrate,
+    shedder: Option<Shedder>,
+    streams: BTreeMap<StreamId, Numbers>,
+    pub(crate) fates: Option<Fates>,
+    /// When all that was submitted is settled.
+    pub(crate) settled: Settled,
+    backlog: VecDeque<Waiting>,
+    /// The bytes of the sections in the backlog.
+    backlog_bytes: u64,
+}
+
+/// What waits for room in the send buffer.
+#[derive(Debug)]
+enum Waiting {
+    Section(MediaUnit),
+    Missing(StreamId, SectionId),
+}
+
+impl Waiting {
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Section(unit) => unit.payload.len(),
+            Self::Missing(..) => 0,
+        }
+    }
+}
+
+/// When the fates of sections are known at the latest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Settled {
+    At(Instant),
+    /// They have no deadline.
+    Never,
+}
+
+/// The numbers that sections of a stream have in the connection, by those that they have at the
+/// source.
+#[derive(Debug, Default)]
+struct Numbers {
+    /// The first one that was offered at all.
+    first: Option<SectionId>,
+    submitted: BTreeMap<SectionId, SectionId>,
+}
+
+impl Numbers {
+    /// The number of `needs` in the connection; an error if it could have been submitted and was
+    /// not.
+    fn needed(&self, needs: Option<SectionId>) -> Result<Option<SectionId>, NotSubmitted> {
+        let Some(needs) = needs else { return Ok(None) };
+        match (self.submitted.get(&needs), self.oldest()) {
+            (Some(&id), _) => Ok(Some(id)),
+            // It was before this connection, or is too long ago: the receiver may have it.
+            (None, oldest) if oldest.is_none_or(|oldest| needs < oldest) => Ok(None),
+            (None, _) => Err(NotSubmitted),
+        }
+    }
+
+    fn oldest(&self) -> Option<SectionId> {
+        match self.submitted.len() < REMEMBERED {
+            true => self.first,
+            false => self.submitted.first_key_value().map(|(&number, _)| number),
+        }
+    }
+
+    fn see(&mut self, number: SectionId) {
+        self.first.get_or_insert(number);
+    }
+
+    fn submit(&mut self, number: SectionId, id: SectionId) {
+        self.submitted.insert(number, id);
+        if self.submitted.len() > REMEMBERED {
+            self.submitted.pop_first();
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct NotSubmitted;
+
+/// Why a section was not submitted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Refusal {
+    /// The send buffer has no room now.
+    NoRoom,
+    Dependent,
+    /// It was shed, or what it needs was. The connection counts it, as it counts all that it skips.
+    Shed(Reason),
+    Unconnected,
+    Unfit,
+}
+
+/// Counts and lists the sections that a connection did not get.
+#[derive(Debug, Default)]
+pub(crate) struct Unreached {
+    pub(crate) unsent: Unsent,
+    pub(crate) missing: Vec<Missing>,
+    /// Whether the sections are listed, too.
+    pub(crate) lists: bool,
+}
+
+impl Unreached {
+    pub(crate) fn enter(&mut self, unit: &MediaUnit, reason: MissingReason) {
+        self.unsent.count(reason);
+        self.list(unit, reason);
+    }
+
+    fn list(&mut self, unit: &MediaUnit, reason: MissingReason) {
+        if self.lists {
+            self.missing.push(unit.missing(reason));
+        }
+    }
+
+    fn refuse(&mut self, unit: &MediaUnit, refusal: Refusal) {
+        match refusal {
+            Refusal::Shed(Reason::Shed) => self.list(unit, MissingReason::Shed),
+            Refusal::Shed(_) => self.list(unit, MissingReason::Dependency),
+            Refusal::NoRoom => self.enter(unit, MissingReason::NoRoom),
+            Refusal::Dependent => self.enter(unit, MissingReason::Dependency),
+            Refusal::Unconnected => self.enter(unit, MissingReason::Unconnected),
+            Refusal::Unfit => self.enter(unit, MissingReason::Unfit),
+        }
+    }
+}
+
+impl Subscriber {
+    /// Follows the fates of sections with `follows`, and sheds frames with `sheds`.
+    pub(crate) fn new(
+        (id, connection): (ConnectionId, Connection),
+        follows: bool,
+        sheds: bool,
+    ) -> Self {
+        Self {
+            id,
+            target: connection.target_bitrate(),
+            fates: follows.then(|| Fates::new(&connection)),
+            connection,
+            shedder: sheds.then(|| Shedder::new(ShedderConfig::default())),
+            streams: BTreeMap::new(),
+            settled: Settled::At(now()),
+            backlog: VecDeque::new(),
+            backlog_bytes: 0,
+        }
+    }
+
+    /// Submits a section, or drops it if there is no room.
+    pub(crate) fn submit(&mut self, unit: &MediaUnit, unreached: &mut Unreached) {
+        if let Err(refusal) = self.offer(unit) {
+            if refusal == Refusal::NoRoom {
+                self.announce(unit.stream, unit.id, Reason::Cancelled);
+            }
+            unreached.refuse(unit, refusal);
+        }
+    }
+
+    /// Submits a section, or keeps it until there is room.
+    pub(crate) fn queue(&mut self, unit: &MediaUnit, unreached: &mut Unreached) {
+        self.flush(unreached);
+        let offered = match self.backlog.is_empty() {
+            true => self.offer(unit),
+            false => Err(Refusal::NoRoom),
+        };
+        match offered {
+            Ok(()) => {}
+            Err(Refusal::NoRoom) => self.wait(Waiting::Section(unit.clone())),
+            Err(refusal) => unreached.refuse(unit, refusal),
+        }
+    }
+
+    /// Tells the receiver, in its turn, that a section is missing.
+    pub(crate) fn skip(&mut self, stream: StreamId, id: SectionId) {
+        match self.backlog.is_empty() {
+            true => self.announce(stream, id, Reason::Cancelled),
+            false => self.wait(Waiting::Missing(stream, id)),
+        }
+    }
+
+    fn wait(&mut self, waiting: Waiting) {
+        self.backlog_bytes += waiting.bytes() as u64;
+        self.backlog.push_back(waiting);
+    }
+
+    /// Submits what waits, as far as there is room.
+    pub(crate) fn flush(&mut self, unreached: &mut Unreached) {
+        while let Some(waiting) = self.backlog.pop_front() {
+            match &waiting {
+                Waiting::Missing(stream, id) => self.announce(*stream, *id, Reason::Cancelled),
+                Waiting::Section(unit) => match self.offer(unit) {
+                    Err(Refusal::NoRoom) => {
+                        self.backlog.push_front(waiting);
+                        return;
+                    }
+                    Err(refusal) => unreached.refuse(unit, refusal),
+                    Ok(()) => {}
+                },
+            }
+            self.backlog_bytes -= waiting.bytes() as u64;
+        }
+    }
+
+    /// The bytes that wait for room.
+    pub(crate) const fn behind(&self) -> u64 {
+        self.backlog_bytes
+    }
+
+    /// Drops what waits for room.
+    pub(crate) fn drop_backlog(&mut self, unreached: &mut Unreached) {
+        self.backlog_bytes = 0;
+        for waiting in self.backlog.drain(..) {
+            if let Waiting::Section(unit) = waiting {
+                unreached.enter(&unit, MissingReason::NoRoom);
+            }
+        }
+    }
+
+    /// Submits all that waits for room, however long that takes.
+    pub(crate) async fn flush_all(&mut self, unreached: &mut Unreached) {
+        self.flush(unreached);
+        while !self.backlog.is_empty() {
+            room([&*self]).await;
+            self.flush(unreached);
+        }
+    }
+
+    /// Uses up a number, so that the receiver can name the section that it does not get.
+    fn announce(&mut self, stream: StreamId, number: SectionId, reason: Reason) {
+        let numbers = self.streams.entry(stream).or_default();
+        numbers.see(number);
+        // A connection that is over takes no numbers, and its end is reported elsewhere.
+        if let Ok(id) = self.connection.skip(stream, reason) {
+            numbers.submit(number, id);
+        }
+    }
+
+    fn offer(&mut self, unit: &MediaUnit) -> Result<(), Refusal> {
+        let numbers = self.streams.entry(unit.stream).or_default();
+        numbers.see(unit.id);
+        let Ok(needs) = numbers.needed(unit.needs) else {
+            self.announce(unit.stream, unit.id, Reason::Dependency);
+            return Err(Refusal::Dependent);
+        };
+        if let (Some(frame), Some(shedder)) = (&unit.frame, &mut self.shedder) {
+            let reason = match shedder.offer_at(self.target.offer(), frame) {
+                Verdict::Keep => None,
+                Verdict::Shed => Some(Reason::Shed),
+                Verdict::Dependent => Some(Reason::Dependency),
+            };
+            if let Some(reason) = reason {
+                self.announce(unit.stream, unit.id, reason);
+                return Err(Refusal::Shed(reason));
+            }
+        }
+        let section = unit.section(needs, self.connection.latency());
+        let due = section.deadline.unwrap_or(Duration::MAX);
+        let id = self
+            .connection
+            .try_send(section)
+            .map_err(|error| match error {
+                TrySendError::Full { .. } => Refusal::NoRoom,
+                // Its end is reported elsewhere.
+                TrySendError::Refused(SendError::Closed(_) | SendError::Finishing) => {
+                    Refusal::Unconnected
+                }
+                _ => Refusal::Unfit,
+            })?;
+        numbers.submit(unit.id, id);
+        let settled = match unit.source_time.checked_add(due) {
+            Some(moment) => Settled::At(moment),
+            None => Settled::Never,
+        };
+        self.settled = self.settled.max(settled);
+        if let Some(fates) = &mut self.fates {
+            fates.follow(id, unit);
+        }
+        Ok(())
+    }
+}
+
+/// Waits until one of the subscribers with a backlog has room for its next section, or cannot get
+/// it any more. A call that is dropped before it is ready loses nothing.
+pub(crate) async fn room<'a>(subscribers: impl IntoIterator<Item = &'a Subscriber>) {
+    let mut rooms: Vec<_> = subscribers
+        .into_iter()
+        .filter_map(|subscriber| {
+            let next = subscriber.backlog.front()?;
+            Some(Box::pin(subscriber.connection.room(next.bytes())))
+        })
+        .collect();
+    if rooms.is_empty() {
+        return pending().await;
+    }
+    poll_fn(|context| {
+        match rooms
+            .iter_mut()
+            .any(|room| room.as_mut().poll(context).is_ready())
+        {
+            true => Poll::Ready(()),
+            false => Poll::Pending,
+        }
+    })
+    .await;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn needs_are_numbers_of_this_connection() {
+        let needed = |numbers: &Numbers, number| numbers.needed(Some(SectionId(number)));
+        let mut numbers = Numbers::default();
+        assert_eq!(numbers.needed(None), Ok(None));
+        numbers.see(SectionId(100));
+        assert_eq!(needed(&numbers, 99), Ok(None), "from before");
+        numbers.submit(SectionId(100), SectionId(0));
+        numbers.see(SectionId(101));
+        numbers.submit(SectionId(102), SectionId(1));
+        assert_eq!(needed(&numbers, 100), Ok(Some(SectionId(0))));
+        assert_eq!(needed(&numbers, 102), Ok(Some(SectionId(1))));
+        assert_eq!(needed(&numbers, 101), Err(NotSubmitted));
+        for number in 103..103 + REMEMBERED as u64 {
+            numbers.submit(SectionId(number), SectionId(number - 101));
+        }
+        assert_eq!(numbers.submitted.len(), REMEMBERED);
+        assert_eq!(needed(&numbers, 101), Ok(None), "forgotten by now");
+    }
+}

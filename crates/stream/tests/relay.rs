@@ -1,0 +1,407 @@
+//! Relays between connections over loopback sockets.
+
+use std::future::pending;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use comity::session::PresharedKey;
+use comity::uri::{Host, Role};
+use comity::{
+    CloseCode, CloseReason, Config, ConfigBuilder, Connection, Deliver, Endpoint, GapReason, Item,
+    Reason, Reliability, Section, SectionId, StreamId, connect,
+};
+use comity_stream::{
+    Dialer, Ending, Error, Event, Fanout, FanoutOptions, Missing, MissingReason, Monitor, Observer,
+    Receiver, Reconnect, Redial, Relay, Reports, Source as _, SourceItem,
+};
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinHandle;
+
+fn options() -> ConfigBuilder {
+    Config::builder()
+        .preshared_key(PresharedKey::new([7; 32]))
+        .latency(Duration::from_secs(5))
+        .deliver(Deliver::Early)
+}
+
+/// What would hang before it fails.
+async fn soon<T>(what: impl Future<Output = T>) -> T {
+    tokio::time::timeout(Duration::from_secs(30), what)
+        .await
+        .expect("somebody waits for ever")
+}
+
+fn listener(config: &Config, observer: Observer) -> (Dialer, SocketAddr) {
+    let role = Role::Listener {
+        host: Some(Host::Ip([127, 0, 0, 1].into())),
+        port: 0,
+    };
+    let dialer = Dialer::open(&role, config.clone(), Reconnect::No.into(), observer).unwrap();
+    let address = dialer.local_address().unwrap();
+    (dialer, address)
+}
+
+fn caller(address: SocketAddr, config: &Config, redial: Redial, observer: Observer) -> Dialer {
+    let role = Role::Caller {
+        host: Host::Ip(address.ip()),
+        port: address.port(),
+        bind: None,
+    };
+    Dialer::open(&role, config.clone(), redial, observer).unwrap()
+}
+
+/// A relay that listens at both ends, what it says, and how to stop it.
+struct Running {
+    monitor: Monitor,
+    /// Where to send to, and where to receive from.
+    addresses: [SocketAddr; 2],
+    missing: Arc<Mutex<Vec<Missing>>>,
+    words: mpsc::UnboundedReceiver<&'static str>,
+    stop: oneshot::Sender<()>,
+    relay: JoinHandle<Result<Ending, Error>>,
+}
+
+impl Running {
+    fn new(config: &Config, options: FanoutOptions) -> Self {
+        let missing = Arc::new(Mutex::new(Vec::new()));
+        let (tell, words) = mpsc::unbounded_channel();
+        let listed = missing.clone();
+        let observer = Observer::new(move |event| {
+            let word = match event {
+                Event::Missing(missing) => {
+                    listed.lock().unwrap().push((*missing).clone());
+                    "missing"
+                }
+                Event::Connected(_) => "connected",
+                Event::Disconnected(..) => "disconnected",
+                Event::LeftBehind { .. } => "left behind",
+                _ => return,
+            };
+            let _ = tell.send(word);
+        });
+        let (input, from) = listener(config, observer.clone());
+        let (output, to) = listener(config, observer.clone());
+        let source = Receiver::new(input, Duration::ZERO);
+        let relay = Relay::new(source, Fanout::new(output, options), observer);
+        let (stop, stopped) = oneshot::channel();
+        let stopped = async {
+            if stopped.await.is_err() {
+                pending().await
+            }
+        };
+        Self {
+            monitor: relay.monitor(),
+            addresses: [from, to],
+            missing,
+            words,
+            stop,
+            relay: tokio::spawn(relay.run(stopped)),
+        }
+    }
+
+    /// Waits until the relay has said `word` so many times more.
+    async fn hears(&mut self, word: &str, times: usize) {
+        for _ in 0..times {
+            while soon(self.words.recv()).await.expect("the relay is gone") != word {}
+        }
+    }
+}
+
+/// The numbers of whole sections, and the reasons of gaps, until the end.
+async fn receive_all(receiver: &Connection) -> Vec<Result<Vec<u8>, GapReason>> {
+    let mut items = Vec::new();
+    while let Some(item) = soon(receiver.recv()).await {
+        items.push(match item {
+            Item::Section(section) => Ok(section.payload.to_vec()),
+            Item::Gap(gap) => Err(gap.reason),
+        });
+    }
+    items
+}
+
+#[tokio::test]
+async fn one_input_goes_to_many_outputs_with_its_gaps() {
+    let config = options().build().unwrap();
+    let copies = FanoutOptions {
+        max_subscribers: 3,
+        ..FanoutOptions::default()
+    };
+    let mut running = Running::new(&config, copies);
+    let [from, to] = running.addresses;
+    let mut receivers = Vec::new();
+    for _ in 0..3 {
+        receivers.push(soon(connect(to, config.clone())).await.unwrap());
+    }
+    running.hears("connected", 3).await;
+    let sender = soon(connect(from, config)).await.unwrap();
+    soon(sender.send(Section::new(vec![0; 3_000])))
+        .await
+        .unwrap();
+    sender.skip(StreamId(0), Reason::Shed).unwrap();
+    let last = Section::new(vec![2; 3_000]).needs(SectionId(0));
+    soon(sender.send(last)).await.unwrap();
+    let finish = async { soon(sender.finish()).await.unwrap() };
+    let [one, two, three] = &receivers[..] else {
+        panic!("three of them")
+    };
+    let (one, two, three, ()) = tokio::join!(
+        receive_all(one),
+        receive_all(two),
+        receive_all(three),
+        finish
+    );
+    // A relay did not shed: for those behind it, what it did not get was withdrawn.
+    let expected = [
+        Ok(vec![0; 3_000]),
+        Err(GapReason::Dropped(Reason::Cancelled)),
+        Ok(vec![2; 3_000]),
+    ];
+    for items in [one, two, three] {
+        assert_eq!(items, expected);
+    }
+    assert_eq!(soon(running.relay).await.unwrap().unwrap(), Ending::Done);
+    let missing = running.missing.lock().unwrap();
+    let [gap] = &missing[..] else {
+        panic!("{missing:?}")
+    };
+    assert_eq!(
+        (gap.stream, gap.id, gap.reason),
+        (StreamId(0), SectionId(1), MissingReason::Shed)
+    );
+    let snapshot = running.monitor.snapshot();
+    assert_eq!(
+        (snapshot.passed.sections(), snapshot.passed.missing()),
+        (2, 1)
+    );
+    let (input, output) = (
+        snapshot.input.totals.unwrap(),
+        snapshot.output.totals.unwrap(),
+    );
+    assert_eq!((input.connections, input.on_time, input.gaps), (1, 2, 1));
+    // Each receiver has two sections and a number that was skipped.
+    assert_eq!((output.connections, output.submitted), (3, 9));
+    assert_eq!(output.acknowledged, 6);
+    assert!(snapshot.output.connections.is_empty(), "all are over");
+}
+
+#[tokio::test]
+async fn a_receiver_that_stalls_is_left_and_holds_up_nobody() {
+    let config = options()
+        .reliability(Reliability::Full)
+        .send_buffer(100_000)
+        .receive_buffer(100_000)
+        .build()
+        .unwrap();
+    let copies = FanoutOptions {
+        max_subscribers: 2,
+        ..FanoutOptions::default()
+    };
+    let mut running = Running::new(&config, copies);
+    let [from, to] = running.addresses;
+    let reader = soon(connect(to, config.clone())).await.unwrap();
+    let stalled = soon(connect(to, config.clone())).await.unwrap();
+    running.hears("connected", 2).await;
+    let sender = soon(connect(from, config)).await.unwrap();
+    let send = async {
+        for number in 0..100_u8 {
+            let section = Section::new(vec![number; 10_000]);
+            soon(sender.send(section)).await.unwrap();
+        }
+        soon(sender.finish()).await.unwrap();
+    };
+    let (items, ()) = tokio::join!(receive_all(&reader), send);
+    // The reader has all of a megabyte; the stalled one can have held a few buffers of it.
+    assert_eq!(items.len(), 100);
+    assert!(items.iter().all(Result::is_ok));
+    running.hears("left behind", 1).await;
+    assert_eq!(soon(running.relay).await.unwrap().unwrap(), Ending::Done);
+    let reason = soon(stalled.closed()).await.to_string();
+    assert!(reason.contains("too far behind"), "{reason}");
+    let unsent = running.monitor.snapshot().output.unsent.unwrap();
+    assert!((1..100).contains(&unsent.no_room), "{unsent:?}");
+    let missing = running.missing.lock().unwrap();
+    assert_eq!(missing.len() as u64, unsent.no_room);
+    assert!(
+        missing
+            .iter()
+            .all(|gap| gap.reason == MissingReason::NoRoom)
+    );
+}
+
+#[tokio::test]
+async fn what_did_not_arrive_is_listed_by_its_fate() {
+    let config = options().build().unwrap();
+    let followed = FanoutOptions {
+        reports: Reports::Unarrived,
+        ..FanoutOptions::default()
+    };
+    let mut running = Running::new(&config, followed);
+    let [from, to] = running.addresses;
+    let receiver = soon(connect(to, config.clone())).await.unwrap();
+    running.hears("connected", 1).await;
+    let sender = soon(connect(from, config)).await.unwrap();
+    running.hears("connected", 1).await;
+    // Nothing is acknowledged any more.
+    receiver.stop_receiving();
+    let section = Section::new(vec![1; 3_000]).deadline(Duration::from_secs(1));
+    soon(sender.send(section)).await.unwrap();
+    soon(sender.finish()).await.unwrap();
+    assert_eq!(soon(running.relay).await.unwrap().unwrap(), Ending::Done);
+    let snapshot = running.monitor.snapshot();
+    assert_eq!(
+        (snapshot.passed.sections(), snapshot.passed.missing()),
+        (1, 0)
+    );
+    let missing = running.missing.lock().unwrap();
+    let [gap] = &missing[..] else {
+        panic!("{missing:?}")
+    };
+    assert_eq!((gap.id, gap.reason), (SectionId(0), MissingReason::Expired));
+    assert_eq!((gap.length, gap.missing_bytes), (Some(3_000), Some(3_000)));
+}
+
+#[tokio::test]
+async fn a_relay_that_is_stopped_passes_on_what_has_arrived() {
+    // What had arrived is waited for as long as the latency.
+    let config = options().latency(Duration::from_secs(1)).build().unwrap();
+    let mut running = Running::new(&config, FanoutOptions::default());
+    let [from, to] = running.addresses;
+    let receiver = soon(connect(to, config.clone())).await.unwrap();
+    running.hears("connected", 1).await;
+    let sender = soon(connect(from, config)).await.unwrap();
+    soon(sender.send(Section::new(vec![1; 3_000])))
+        .await
+        .unwrap();
+    while sender.stats().sent.sections.acknowledged == 0 {
+        tokio::task::yield_now().await;
+    }
+    running.stop.send(()).unwrap();
+    assert_eq!(receive_all(&receiver).await, [Ok(vec![1; 3_000])]);
+    assert_eq!(soon(running.relay).await.unwrap().unwrap(), Ending::Stopped);
+    assert!(soon(sender.closed()).await.is_clean());
+    assert!(running.missing.lock().unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn a_lost_connection_is_dialled_again_as_the_policy_says() {
+    let config = options().build().unwrap();
+    let endpoint = Endpoint::bind(([127, 0, 0, 1], 0).into(), config.clone()).unwrap();
+    let address = endpoint.local_address();
+    let dialer = |when| caller(address, &config, quick(when), Observer::default());
+    let mut receiver = Receiver::new(dialer(Reconnect::Lost), Duration::ZERO);
+    let accept = async || {
+        let connection = soon(endpoint.accept()).await.unwrap();
+        soon(connection.send(Section::new("hello"))).await.unwrap();
+        connection
+    };
+    for _ in 0..3 {
+        let (item, connection) = tokio::join!(soon(receiver.next()), accept());
+        assert!(matches!(item.unwrap(), Some(SourceItem::Unit(_))));
+        connection.close(CloseCode::APPLICATION, "try again");
+    }
+    let (item, connection) = tokio::join!(soon(receiver.next()), accept());
+    assert!(matches!(item.unwrap(), Some(SourceItem::Unit(_))));
+    // One that is done is not called again.
+    let (item, finished) = tokio::join!(soon(receiver.next()), soon(connection.finish()));
+    assert!(item.unwrap().is_none());
+    finished.unwrap();
+    let side = receiver.counters().side();
+    assert_eq!(side.totals.unwrap().connections, 4);
+
+    let mut receiver = Receiver::new(dialer(Reconnect::No), Duration::ZERO);
+    let (item, connection) = tokio::join!(soon(receiver.next()), accept());
+    assert!(matches!(item.unwrap(), Some(SourceItem::Unit(_))));
+    connection.close(CloseCode::APPLICATION, "go away");
+    let error = soon(receiver.next()).await.unwrap_err();
+    assert!(matches!(&error, Error::Lost(reason) if reason.to_string().contains("go away")));
+}
+
+#[tokio::test]
+async fn a_receiver_that_always_reconnects_outlasts_its_senders() {
+    let config = options().build().unwrap();
+    let endpoint = Endpoint::bind(([127, 0, 0, 1], 0).into(), config.clone()).unwrap();
+    let address = endpoint.local_address();
+    let dialer = caller(
+        address,
+        &config,
+        quick(Reconnect::Always),
+        Observer::default(),
+    );
+    let mut receiver = Receiver::new(dialer, Duration::ZERO);
+    for _ in 0..2 {
+        let send = async {
+            let connection = soon(endpoint.accept()).await.unwrap();
+            soon(connection.send(Section::new("hello"))).await.unwrap();
+            soon(connection.finish()).await.unwrap();
+        };
+        let (item, ()) = tokio::join!(soon(receiver.next()), send);
+        assert!(matches!(item.unwrap(), Some(SourceItem::Unit(_))));
+    }
+}
+
+/// A policy with pauses that no test notices.
+fn quick(when: Reconnect) -> Redial {
+    Redial {
+        first_pause: Duration::from_millis(1),
+        max_pause: Duration::from_millis(2),
+        ..when.into()
+    }
+}
+
+#[tokio::test]
+async fn a_first_call_is_repeated_only_where_the_policy_says_so() {
+    let config = options()
+        .connect_timeout(Duration::from_millis(300))
+        .build()
+        .unwrap();
+    // Nobody listens there yet.
+    let free = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let address = free.local_addr().unwrap();
+    drop(free);
+    let mut once = caller(
+        address,
+        &config,
+        quick(Reconnect::Lost),
+        Observer::default(),
+    );
+    let error = soon(once.connection()).await.unwrap_err();
+    assert!(matches!(&error, Error::Call { address: called, .. } if *called == address));
+    assert!(error.may_pass());
+    let (tell, mut told) = mpsc::unbounded_channel();
+    let observer = Observer::new(move |event| {
+        if let Event::Redialling { was_connected, .. } = event {
+            tell.send(*was_connected).unwrap();
+        }
+    });
+    let mut always = caller(address, &config, quick(Reconnect::Always), observer);
+    tokio::select! {
+        connection = always.connection() => panic!("{connection:?}"),
+        was_connected = soon(told.recv()) => assert_eq!(was_connected, Some(false)),
+    }
+    let endpoint = Endpoint::bind(address, config).unwrap();
+    let (connection, accepted) = tokio::join!(soon(always.connection()), soon(endpoint.accept()));
+    assert!(connection.is_ok() && accepted.is_some());
+}
+
+#[tokio::test]
+async fn a_dropped_relay_closes_its_connections_though_a_monitor_is_kept() {
+    let config = options().build().unwrap();
+    let mut running = Running::new(&config, FanoutOptions::default());
+    let [from, to] = running.addresses;
+    let receiver = soon(connect(to, config.clone())).await.unwrap();
+    let sender = soon(connect(from, config)).await.unwrap();
+    running.hears("connected", 2).await;
+    let before: Instant = running.monitor.began();
+    assert_eq!(running.monitor.source_connections().len(), 1);
+    assert_eq!(running.monitor.sink_connections().len(), 1);
+    running.relay.abort();
+    for connection in [&sender, &receiver] {
+        let reason = soon(connection.closed()).await;
+        assert!(matches!(reason, CloseReason::Peer { .. }), "{reason}");
+    }
+    let snapshot = running.monitor.snapshot();
+    assert!(snapshot.elapsed_s >= 0.0 && running.monitor.began() == before);
+    assert_eq!(snapshot.input.totals.unwrap().connections, 1);
+    assert!(snapshot.input.connections.is_empty());
+}

@@ -1,0 +1,18 @@
+//! The tests of the crate's public interface, in one program: it links once, and its tests run
+//! beside one another.
+
+#[path = "codec/main.rs"]
+mod codec;
+mod datagram_account;
+mod datagram_calendar;
+mod datagram_fates;
+mod datagram_iftp;
+mod datagram_overhead;
+mod datagram_psp;
+mod datagram_reports;
+mod pair;
+mod timeline;
+mod timeline_account;
+mod timeline_rules;
+#[path = "wire/main.rs"]
+mod wire;
