@@ -11,7 +11,7 @@ use crate::timeline::ranges::Ranges;
 use crate::timeline::section::{Meta, Reason, Reliability, SectionId, StreamId};
 use crate::timeline::tokens::Borrowing;
 
-/// Which section of which stream.
+/// A section, by its stream and its number.
 pub(super) type Key = (StreamId, SectionId);
 
 /// How far a section has come.
