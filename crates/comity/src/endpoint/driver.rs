@@ -750,7 +750,7 @@ fn offer(
         return close(CloseCode::SHUTDOWN, "");
     };
     let offered = Connection::new(driver.shared.clone(), handle);
-    // What is not taken is dropped here, which closes it too: the first reason counts.
+    // A refused connection is dropped here, which closes it too: the first reason counts.
     match accepting.try_send(offered) {
         Ok(()) => {}
         // Nobody accepts connections any more.

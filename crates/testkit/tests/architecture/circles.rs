@@ -14,7 +14,7 @@ const CIRCLES: &[(&str, usize, usize)] = &[
     ("cli", 5, 13),
     ("congestion", 4, 25),
     ("media", 4, 15),
-    ("transport", 5, 26),
+    ("transport", 4, 22),
 ];
 
 /// A module by its path below the crate; the crate itself is the empty one.

@@ -28,8 +28,11 @@ const PUBLIC: [&str; 6] = [
     "uri/mod.rs",
 ];
 
-/// What a file imports, by name, and whether for others; and the names in its public signatures.
-fn read(text: &str) -> (BTreeMap<String, (Vec<String>, bool)>, BTreeSet<String>) {
+/// Imported names, with their paths, and whether they are imported for others.
+type Imports = BTreeMap<String, (Vec<String>, bool)>;
+
+/// What a file imports, and the names in its public signatures.
+fn read(text: &str) -> (Imports, BTreeSet<String>) {
     let tokens = tokens(text);
     let mut cursor = Cursor::new(&tokens);
     let (mut imports, mut names) = (BTreeMap::new(), BTreeSet::new());

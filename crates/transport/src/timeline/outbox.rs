@@ -1,11 +1,14 @@
 //! The sender's half: what to send next, and what to give up.
 
 mod accounts;
+mod admission;
 mod check;
 mod claims;
 mod copies;
+mod credit;
 mod entry;
 mod intake;
+mod look_ahead;
 mod queue;
 
 use core::fmt;

@@ -8,8 +8,11 @@ use comity_units::{Span, Time};
 use super::{ByteAccounts, Fate};
 use crate::timeline::feasible::Work;
 use crate::timeline::ranges::Ranges;
-use crate::timeline::section::{Meta, Reason, Reliability, SectionId};
+use crate::timeline::section::{Meta, Reason, Reliability, SectionId, StreamId};
 use crate::timeline::tokens::Borrowing;
+
+/// A section, by its stream and its number.
+pub(super) type Key = (StreamId, SectionId);
 
 /// How far a section has come.
 ///

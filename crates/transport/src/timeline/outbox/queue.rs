@@ -7,7 +7,7 @@ use comity_units::Time;
 
 use super::check::FeasibilityCheck;
 use super::claims::{Claim, Claims};
-use super::entry::{Entry, Stage, Urgency};
+use super::entry::{Entry, Key, Stage, Urgency};
 use super::intake::Intake;
 use super::{
     Accounts, Chunk, Config, Fate, IntakeError, Notice, Outcome, PathEstimate, SubmitError,
@@ -17,8 +17,6 @@ use crate::timeline::section::{
     DropPolicy, Meta, Outgoing, Payload, Reason, Reliability, SectionId, StreamId,
 };
 use crate::timeline::tokens::{Borrowing, Importances};
-
-pub(super) type Key = (StreamId, SectionId);
 
 /// The sender's half of the timeline.
 ///

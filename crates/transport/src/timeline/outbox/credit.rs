@@ -1,0 +1,54 @@
+//! Which sections may be begun with the credit of the peer.
+
+use super::Outbox;
+use super::entry::{Key, Urgency};
+use crate::timeline::section::{Payload, SectionId};
+
+impl<P: Payload> Outbox<P> {
+    /// The lengths of all sections, in bytes, of which something was acknowledged since the
+    /// beginning.
+    pub const fn answered(&self) -> u64 {
+        self.claims.answered
+    }
+
+    /// Whether something may leave with this credit
+    /// ([`PathEstimate::credit`](super::PathEstimate::credit)).
+    pub fn has_credit(&self, credit: u64) -> bool {
+        !self.begun.is_empty()
+            || !self.repeats.is_empty()
+            || !self.copies.is_empty()
+            || self.to_begin(credit).next().is_some()
+    }
+
+    /// The sections that may be begun with this credit, each alone, most urgent first. What is less
+    /// urgent than one that may not is not among them, so that what is long has its turn.
+    pub(super) fn to_begin(&self, credit: u64) -> impl Iterator<Item = (Urgency, Key)> {
+        let fresh = self.fresh.iter();
+        fresh.map_while(move |&(urgency, key)| Some((urgency, self.in_place_of(key, credit)?)))
+    }
+
+    /// The section to begin where `key` is to be begun; `None` when the credit does not allow it.
+    ///
+    /// What has no deadline is given away only when all before it in its stream was. Where the peer
+    /// has not room for all that waits, such sections are begun in the order of their stream: else
+    /// one that nothing but its predecessors could free might take their room.
+    fn in_place_of(&self, key: Key, credit: u64) -> Option<Key> {
+        if self.claims.sections >= self.intake.max_open() {
+            return None;
+        }
+        let left = credit.saturating_sub(self.claims.open);
+        let entry = self.entries.get(&key)?;
+        let is_scarce = left < self.accounts.bytes.queued;
+        let expires = self.enforces() && !entry.meta.deadline.is_never();
+        let (key, entry) = match is_scarce && !expires {
+            false => (key, entry),
+            true => {
+                let stream = (key.0, SectionId(0))..=key;
+                let mut before = self.entries.range(stream);
+                let (first, entry) = before.find(|(_, entry)| entry.waits_to_begin())?;
+                (*first, entry)
+            }
+        };
+        (u64::from(entry.meta.length) <= left).then_some(key)
+    }
+}
