@@ -74,7 +74,7 @@ pub(crate) enum Mark {
     /// A dot of this radius at each point.
     Dots(Vec<(f64, f64)>, u32),
     /// A line of this width through the points, with a hole at every one that is not finite.
-    Line(Vec<(f64, f64)>, u32),
+    Curve(Vec<(f64, f64)>, u32),
 }
 
 impl Mark {
@@ -82,7 +82,7 @@ impl Mark {
     pub(crate) fn points(&self) -> impl Iterator<Item = (f64, f64)> + '_ {
         let (points, bars): (&[_], &[_]) = match self {
             Self::Bars(bars) => (&[], bars),
-            Self::Crosses(points) | Self::Dots(points, _) | Self::Line(points, _) => (points, &[]),
+            Self::Crosses(points) | Self::Dots(points, _) | Self::Curve(points, _) => (points, &[]),
         };
         let all = points.iter().chain(bars.iter().map(|[_, upper]| upper));
         all.copied().filter(|(x, y)| x.is_finite() && y.is_finite())
@@ -248,7 +248,7 @@ impl Chart {
                 points.retain(|point| taken.insert(plot.backend_coord(point)));
                 plot.draw_series(points.into_iter().map(dot)).map(drop)
             }
-            Mark::Line(points, width) => {
+            Mark::Curve(points, width) => {
                 let parts = points.split(|(x, y)| !(x.is_finite() && y.is_finite()));
                 let line = |part: &[(f64, f64)]| {
                     let points: Vec<_> = part.iter().copied().map(at).collect();
@@ -279,7 +279,7 @@ impl Chart {
                 }
                 Mark::Crosses(_) => area.draw(&Cross::new((9, y), 3, colour.stroke_width(2))),
                 Mark::Dots(..) => area.draw(&Circle::new((9, y), 4, colour.filled())),
-                Mark::Line(_, width) => area.draw(&PathElement::new(
+                Mark::Curve(_, width) => area.draw(&PathElement::new(
                     [(0, y), (18, y)],
                     colour.stroke_width(*width),
                 )),
@@ -322,7 +322,7 @@ mod tests {
                 most: 4.0,
             },
             layers: vec![
-                Layer::new("a & b", Colour::Series(0), Mark::Line(line, 2)),
+                Layer::new("a & b", Colour::Series(0), Mark::Curve(line, 2)),
                 Layer::new(
                     "dots",
                     Colour::Series(1),
@@ -334,7 +334,7 @@ mod tests {
                     Colour::Series(2),
                     Mark::Bars(vec![[(0.0, 0.0), (1.0, 2.0)]]),
                 ),
-                Layer::new("nothing", Colour::Series(3), Mark::Line(Vec::new(), 2)),
+                Layer::new("nothing", Colour::Series(3), Mark::Curve(Vec::new(), 2)),
             ],
             rules: vec![Rule {
                 y: 3.0,

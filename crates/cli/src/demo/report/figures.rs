@@ -185,10 +185,10 @@ pub(crate) fn rates(recording: &Recording) -> Chart {
         let points = rate_points(flow, recording.length_s);
         // The video stands out; the others share four colours.
         match place {
-            0 => Layer::new(&flow.name, VIDEO, Mark::Line(points, 2)),
+            0 => Layer::new(&flow.name, VIDEO, Mark::Curve(points, 2)),
             other => {
                 let colour = Colour::Series(1 + ((other - 1) % 4) as u8);
-                Layer::new(&flow.name, colour, Mark::Line(points, 1))
+                Layer::new(&flow.name, colour, Mark::Curve(points, 1))
             }
         }
     };
@@ -228,7 +228,7 @@ pub(crate) fn queue(recording: &Recording) -> Chart {
         Layer::new(
             "longest wait within 50 ms",
             Colour::Series(1),
-            Mark::Line(delays, 2),
+            Mark::Curve(delays, 2),
         ),
         Layer::new(
             format!("packets dropped ({})", grouped(dropped)),
@@ -274,9 +274,9 @@ pub(crate) fn decision(recording: &Recording) -> Chart {
             Layer::new(
                 "slow-start threshold",
                 Colour::Series(3),
-                Mark::Line(ssthresh, 1),
+                Mark::Curve(ssthresh, 1),
             ),
-            Layer::new("window", VIDEO, Mark::Line(window, 2)),
+            Layer::new("window", VIDEO, Mark::Curve(window, 2)),
             after_losses,
         ];
         let title = "What the video\u{2019}s controller decided: its window";
@@ -314,8 +314,8 @@ pub(crate) fn decision(recording: &Recording) -> Chart {
         ),
         "rate (Mb/s)",
         vec![
-            Layer::new("burst", GREY, Mark::Line(peak, 1)),
-            Layer::new("rate", VIDEO, Mark::Line(rate, 2)),
+            Layer::new("burst", GREY, Mark::Curve(peak, 1)),
+            Layer::new("rate", VIDEO, Mark::Curve(rate, 2)),
             after_losses,
         ],
         vec![Rule {
@@ -339,7 +339,7 @@ pub(crate) fn tokens(recording: &Recording) -> Option<Chart> {
     );
     let layers = vec![
         in_flight(&samples),
-        Layer::new("tokens", VIDEO, Mark::Line(tokens, 2)),
+        Layer::new("tokens", VIDEO, Mark::Curve(tokens, 2)),
     ];
     // Otherwise it is the axis.
     let rules = (least < 0.0).then_some(Rule {
@@ -372,7 +372,7 @@ fn kilobytes(samples: &[Sample], bytes: impl Fn(&Sample) -> Option<f64>) -> Vec<
 
 fn in_flight(samples: &[Sample]) -> Layer {
     let points = kilobytes(samples, |sample| Some(sample.in_flight_bytes as f64));
-    Layer::new("in flight", GREY, Mark::Line(points, 1))
+    Layer::new("in flight", GREY, Mark::Curve(points, 1))
 }
 
 /// A cross on a line through the samples wherever losses were reported.
@@ -404,8 +404,8 @@ pub(crate) fn target(recording: &Recording) -> Chart {
         ),
         "rate (Mb/s)",
         vec![
-            Layer::new("arrived", GREY, Mark::Line(arrived.unwrap_or_default(), 1)),
-            Layer::new("target", VIDEO, Mark::Line(targets, 2)),
+            Layer::new("arrived", GREY, Mark::Curve(arrived.unwrap_or_default(), 1)),
+            Layer::new("target", VIDEO, Mark::Curve(targets, 2)),
         ],
         vec![Rule {
             y: demand,
@@ -518,7 +518,7 @@ mod tests {
     #[test]
     fn rates_are_those_of_the_last_second() {
         let chart = rates(&recording());
-        let Some(Mark::Line(points, 1)) = chart.layers.get(1).map(|layer| &layer.mark) else {
+        let Some(Mark::Curve(points, 1)) = chart.layers.get(1).map(|layer| &layer.mark) else {
             panic!("{chart:?}");
         };
         assert!(points.len() > 90);
@@ -576,12 +576,12 @@ mod tests {
     fn a_controller_without_a_window_is_drawn_by_its_rate() {
         let recording = without_a_window();
         let chart = decision(&recording);
-        let Mark::Line(rate, 2) = named(&chart, "rate") else {
+        let Mark::Curve(rate, 2) = named(&chart, "rate") else {
             panic!("{chart:?}");
         };
         assert_eq!(rate.len(), 101);
         assert_eq!((rate[0], rate[100]), ((0.0, 2.0), (10.0, 3.0)));
-        let Mark::Line(peak, 1) = named(&chart, "burst") else {
+        let Mark::Curve(peak, 1) = named(&chart, "burst") else {
             panic!("{chart:?}");
         };
         assert!(peak.len() == 101 && peak.iter().all(|(_, peak)| *peak == 6.0));
@@ -601,7 +601,7 @@ mod tests {
     fn tokens_can_be_borrowed() {
         let recording = without_a_window();
         let chart = tokens(&recording).unwrap_or_else(|| panic!("it has a bucket"));
-        let Mark::Line(left, 2) = named(&chart, "tokens") else {
+        let Mark::Curve(left, 2) = named(&chart, "tokens") else {
             panic!("{chart:?}");
         };
         assert_eq!((left[0], left[100]), ((0.0, 30.0), (10.0, -12.0)));
