@@ -1,7 +1,7 @@
 //! BBR in networks where its behaviour is known.
 
 use comity_sim::report::RunReport;
-use comity_sim::scenario::{NoFiles, Reading, Scenario, run as simulate};
+use comity_sim::scenario::{NoFiles, Reading, Scenario, simulate};
 
 /// Greedy flows with these controllers over one bottleneck, with bins of 100 ms; measured after
 /// `warmup`.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::Cursor;
 
 use comity_sim::network::Network;
-use comity_sim::scenario::{NoFiles, Reading, Run, RunSettings, Scenario, run as simulate};
+use comity_sim::scenario::{NoFiles, Reading, Run, RunSettings, Scenario, simulate};
 use comity_sim::trace::Tracer;
 use comity_sim::{RunOptions, run, run_observed};
 use comity_units::Span;

@@ -6,7 +6,7 @@ mod architecture;
 mod conformance;
 mod datagram;
 mod datagram_clocks;
-mod datagram_laws;
+mod datagram_controllers;
 mod datagram_streams;
 mod tcp_calendar;
 mod tcp_close;

@@ -30,6 +30,7 @@
 mod column;
 mod compare;
 mod error;
+mod flows_and_links;
 mod json;
 mod parquet;
 mod pick;
@@ -37,7 +38,6 @@ mod place;
 mod separated;
 mod set;
 mod tables;
-mod things;
 mod variation;
 
 use std::path::Path;

@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use comity_units::{Seed, Span};
 
 use super::column::{Cell, Table, Values, Visitor};
-use super::things::Things;
+use super::flows_and_links::Things;
 use crate::report::{Cost, RunReport, Series};
 
 /// Some columns of one table.

@@ -4,8 +4,8 @@ use comity_units::Span;
 
 use super::column::{Columns, Table, Values, Visitor};
 use super::error::WriteError;
+use super::flows_and_links::{Row, Things};
 use super::set::{CompletedRun, ENGINE_VERSION, ScenarioInfo, hash};
-use super::things::{Row, Things};
 use super::variation::{Variation, variations};
 use crate::metrics;
 use crate::report::{FlowReport, RunReport};

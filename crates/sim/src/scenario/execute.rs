@@ -63,7 +63,7 @@ impl std::error::Error for Interrupted {}
 ///
 /// # Errors
 /// What the engine says about the network. A scenario that reads describes one that can be run.
-pub fn run(
+pub fn simulate(
     network: &Network,
     run: &Run,
     settings: &RunSettings,
@@ -84,7 +84,7 @@ pub fn run(
 /// Runs `runs` of `scenario` with `simulate` and hands each outcome to `on_outcome`, in the order
 /// of `runs` whatever the number of threads.
 ///
-/// `simulate` is called on several threads; [`run()`] is the one that simulates. `on_finished` is
+/// `simulate` is called on several threads; [`simulate()`] is the one that simulates. `on_finished` is
 /// called after every run, in the order in which they end, with how many have; `on_outcome` and
 /// `on_finished` are called on the caller's thread. Each network is made when its turn comes and
 /// dropped after it.

@@ -69,7 +69,7 @@ use rayon::prelude::*;
 
 pub use build::{Limits, linux_parameters};
 pub use duplex::{Setting, read_duplex};
-pub use execute::{Execution, Interrupted, Outcome, execute, run};
+pub use execute::{Execution, Interrupted, Outcome, execute, simulate};
 pub use problem::{Problem, ProblemKind, Problems, RangeFault, Unfit};
 pub use schema::{Files, Folder, NoFiles};
 pub use settings::RunSettings;

@@ -11,7 +11,7 @@ use std::path::Path;
 /// The crates that still have circles: how many, and how many modules are part of one. Other crates
 /// have none. Write less here whenever it becomes less; it may not become more.
 const CIRCLES: &[(&str, usize, usize)] = &[
-    ("cli", 5, 13),
+    ("cli", 4, 11),
     ("congestion", 4, 25),
     ("media", 4, 15),
     ("transport", 4, 22),

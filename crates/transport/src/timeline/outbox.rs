@@ -2,11 +2,11 @@
 
 mod accounts;
 mod admission;
-mod check;
 mod claims;
 mod copies;
 mod credit;
 mod entry;
+mod feasibility_check;
 mod intake;
 mod look_ahead;
 mod queue;

@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 
 use comity_sim::report::RunReport;
 use comity_sim::results::{self, CompletedRun, ResultSet, ScenarioInfo};
-use comity_sim::scenario::{Execution, Interrupted, Run, Scenario, execute, run as simulate};
+use comity_sim::scenario::{Execution, Interrupted, Run, Scenario, execute, simulate};
 
 use super::super::progress::{OnInterrupt, Teller, follow, now};
 use super::super::{Failure, complain, print, say};

@@ -17,7 +17,7 @@ mod gaps;
 mod input;
 mod metrics;
 mod output;
-mod places;
+mod overwrite;
 mod session;
 mod sockets;
 mod status;
@@ -136,11 +136,11 @@ fn run(
         check_sending(sending, (to, &output))?;
     }
     check_connecting(args, &[&input, &output])?;
-    places::check(&input, &output, args.gaps.as_deref())?;
+    overwrite::check(&input, &output, args.gaps.as_deref())?;
     if let Uri::File(path) = &output
         && !overwrite
     {
-        places::check_new(path)?;
+        overwrite::check_new(path)?;
     }
     let json = args.json.then_some(match output {
         Uri::Pipe => Channel::Error,

@@ -5,7 +5,7 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
-use super::super::{Execution, Interrupted, Run, RunSettings, execute, run as simulate};
+use super::super::{Execution, Interrupted, Run, RunSettings, execute, simulate};
 use super::grid::Samples;
 use super::measure::{Needed, Results, measure};
 use super::{Book, Claim, Measure, Pooled};

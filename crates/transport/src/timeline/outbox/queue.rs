@@ -5,9 +5,9 @@ use alloc::vec::Vec;
 
 use comity_units::Time;
 
-use super::check::FeasibilityCheck;
 use super::claims::{Claim, Claims};
 use super::entry::{Entry, Key, Stage, Urgency};
+use super::feasibility_check::FeasibilityCheck;
 use super::intake::Intake;
 use super::{
     Accounts, Chunk, Config, Fate, IntakeError, Notice, Outcome, PathEstimate, SubmitError,
