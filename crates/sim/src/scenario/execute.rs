@@ -84,8 +84,8 @@ pub fn simulate(
 /// Runs `runs` of `scenario` with `simulate` and hands each outcome to `on_outcome`, in the order
 /// of `runs` whatever the number of threads.
 ///
-/// `simulate` is called on several threads; [`simulate()`] is the one that simulates. `on_finished` is
-/// called after every run, in the order in which they end, with how many have; `on_outcome` and
+/// `simulate` is called on several threads; [`simulate()`] is the one that simulates. `on_finished`
+/// is called after every run, in the order in which they end, with how many have; `on_outcome` and
 /// `on_finished` are called on the caller's thread. Each network is made when its turn comes and
 /// dropped after it.
 ///
