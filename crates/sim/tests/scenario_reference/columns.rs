@@ -60,7 +60,7 @@ const DISTRIBUTIONS: [(&str, &str); 3] = [
         "the time between two arrivals at the destination, measured; datagrams and sections only",
     ),
     (
-        "wait",
+        "queueing_delay",
         "the queueing delay: from the arrival of a packet to the start of its service, measured",
     ),
 ];
