@@ -24,7 +24,7 @@ const PIECE: usize = 64 << 10;
 /// sections.
 const OVERHEAD: u64 = WITH_SECTIONS as u64 + 33;
 /// That of it which a datagram with sections has.
-pub(crate) const WITH_SECTIONS: u32 = (UDP_IPV4 + SEALING) as u32 + 20;
+pub(crate) const WITH_SECTIONS: u32 = UDP_IPV4 + SEALING + 20;
 /// Bytes of sections in a full datagram of 1,452 bytes.
 pub(crate) const PER_DATAGRAM: u32 = 1_400;
 
