@@ -396,7 +396,7 @@ mod tests {
         assert_eq!(key(&ALICE_PUBLIC[..77]), CredentialError::KeyLength(63));
         assert_eq!(
             key(&spoiled).to_string(),
-            "a key with 'g' as character 19, expected a hexadecimal digit"
+            "a key with 'g' as character 19; expected a hexadecimal digit"
         );
         let marked = |digits: &str| key(&format!("comity-public-{digits}"));
         assert_eq!(marked(&"0".repeat(64)), CredentialError::KeyLowOrder);
@@ -476,7 +476,7 @@ mod tests {
     fn passphrases_are_stretched_within_their_bounds() {
         assert_eq!(
             Passphrase::stretch("too short").unwrap_err().to_string(),
-            "a passphrase of 9 bytes, expected at least 10"
+            "a passphrase of 9 bytes; expected at least 10"
         );
         let long = "x".repeat(257);
         assert_eq!(
