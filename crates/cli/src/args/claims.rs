@@ -7,9 +7,9 @@ use clap::Args;
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "A claim is a statement with numbers that a paper makes about its system. A claim has one or more checks. The \
-output has four columns for each check: the paper's value, the measured value with its 95 % interval over the seeds, \
-the bound, and the verdict.
+    after_help = "A claim is a statement with numbers that a paper makes about its system. A claim has one or more checks. For \
+each check, the output shows the paper's value, the measured value with its 95 % interval over the seeds, the \
+bound, and the verdict.
 
 The verdict is `holds` or `fails` if the interval lies on one side of the bound, and `holds?` or `fails?` if the \
 interval includes the bound. A check that is known to fail is printed as failing, with the reason. A claim holds in \
