@@ -57,13 +57,13 @@ pub(crate) enum Command {
     /// Send video with deadlines beside greedy flows through an emulated bottleneck, and report
     /// what happened
     Demo(Demo),
-    /// Send media to another host, every frame with a deadline
+    /// Send media to another host; every frame has a deadline
     #[command(arg_required_else_help = true)]
     Send(Send),
-    /// Receive media, and write what arrived as a stream that every player reads
+    /// Receive media and write it as a stream that every player can read
     #[command(arg_required_else_help = true)]
     Recv(Recv),
-    /// Pass media on from anywhere to anywhere, without encoding it again
+    /// Forward media from an input to an output without encoding it again
     #[command(arg_required_else_help = true)]
     Relay(Relay),
     /// Simulate networks that scenario files describe
@@ -72,36 +72,35 @@ pub(crate) enum Command {
     /// Run scenarios on real packets, beside the TCP of the Linux kernel and other programs
     #[command(subcommand, arg_required_else_help = true)]
     Lab(Lab),
-    /// Say which claims of the papers hold, by running the experiments that show them
+    /// Run the experiments of the papers and report which claims hold
     Claims(Claims),
-    /// Put the links of the simulator between real programs: a UDP proxy that needs no privileges
+    /// Emulate a network between real programs, as a UDP proxy that needs no privileges
     #[command(arg_required_else_help = true)]
     Emulate(Box<Emulate>),
-    /// Make a key, or print the public half of one
+    /// Make a secret key, or print the public key of one
     Keygen(Keygen),
-    /// Print every controller, system and application by its name, with its source, parameters and
-    /// defaults
+    /// List controllers, systems and applications, with sources, parameters and defaults
     List(Catalogue),
-    /// Look at this host: what would slow Comity down, and the command that mends it
+    /// Check this host for whatever slows Comity down, and print the commands that fix it
     Doctor(Doctor),
-    /// Print the completions for a shell
+    /// Print the completion script of a shell
     Completions {
         /// The shell
         shell: Shell,
     },
     /// Write the manual pages
     Man {
-        /// The folder to write them to, made if it is not there
+        /// The folder to write to; created if it does not exist
         dir: PathBuf,
     },
 }
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "The secret (comity-secret-..) goes to FILE, which only its owner can read. The
-public key (comity-public-..) is printed. A listener accepts the public keys
-in a file, one on a line (allow=FILE in its URI). Callers name the public key
-of the listener (peerkey=KEY).
+    after_help = "The command writes the secret key (comity-secret-..) to FILE, which only its
+owner can read. It prints the public key (comity-public-..). A listener
+accepts the public keys in a file, one per line (allow=FILE in its URI). A
+caller names the listener's public key (peerkey=KEY in its URI).
 
 Exit codes:
   0    done
@@ -114,15 +113,15 @@ Examples:
   comity keygen listener.key --json | jq -r .public"
 )]
 pub(crate) struct Keygen {
-    /// Where the secret is written
+    /// The file to write the secret key to
     #[arg(required_unless_present = "public", value_parser = named_file())]
     pub(crate) file: Option<PathBuf>,
 
-    /// Print the public key of the secret in this file instead
+    /// Print the public key of the secret key in this file instead
     #[arg(long, value_name = "FILE", conflicts_with_all = ["file", "force"], value_parser = named_file())]
     pub(crate) public: Option<PathBuf>,
 
-    /// Replace FILE, whose secret is lost then
+    /// Replace FILE; the secret key in it is lost
     #[arg(long)]
     pub(crate) force: bool,
 
@@ -133,12 +132,12 @@ pub(crate) struct Keygen {
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Controllers are for cc= in URIs and for `controller` in scenarios; the rest is for the keys of scenarios \
-that stand with each.
+    after_help = "Use the name of a controller in cc= of a URI, or in `controller` of a scenario. For each system and \
+application, the list names the scenario keys that select it.
 
 Exit codes:
   0    done
-  2    there is no such name
+  2    the name is unknown
 
 Examples:
   comity list
@@ -146,7 +145,7 @@ Examples:
   comity list --json | jq -r '.controllers[].name'"
 )]
 pub(crate) struct Catalogue {
-    /// What to tell of in detail
+    /// The controller, system or application to describe in detail
     pub(crate) name: Option<String>,
 
     /// Print one JSON document
@@ -156,8 +155,8 @@ pub(crate) struct Catalogue {
 
 #[derive(Debug, Args)]
 #[command(after_help = "Exit codes:
-  0    nothing is bad
-  1    something is
+  0    no check is bad
+  1    at least one check is bad
   2    the command line is wrong
 
 Examples:
@@ -165,8 +164,7 @@ Examples:
   comity doctor --listen 9000
   comity doctor --json | jq '.checks[] | select(.verdict != \"good\")'")]
 pub(crate) struct Doctor {
-    /// Also try whether this UDP port can be listened on and is reached from this host; may be
-    /// given many times
+    /// Also check that this UDP port is free and reachable from this host; may be repeated
     #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) listen: Vec<u16>,
 
@@ -177,13 +175,13 @@ pub(crate) struct Doctor {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Sim {
-    /// Run every run of a scenario and print what the flows got
+    /// Run a scenario and print per-group results
     Run(Run),
     /// List the scenarios below a folder
     List(List),
-    /// Print the reference of scenario files
+    /// Print the reference of all scenario keys
     Schema(Schema),
-    /// Run one run and write down what happens in it
+    /// Run one run of a scenario and write its packets and events to files
     Trace(Trace),
 }
 
@@ -232,7 +230,7 @@ pub(crate) struct Reading {
     /// The scenario file
     pub(crate) file: PathBuf,
 
-    /// Replace a value of the file, as path=value; may be given many times
+    /// Replace a value of the file, such as flow.tcp.count=4; may be repeated
     #[arg(long, value_name = "KEY=VALUE")]
     pub(crate) set: Vec<String>,
 }
@@ -256,7 +254,7 @@ pub(crate) struct Run {
     #[command(flatten)]
     pub(crate) printing: Printing,
 
-    /// How many runs to run at a time [default: one on each processor]
+    /// How many runs to run in parallel [default: one per processor]
     #[arg(long, short, value_name = "N", value_parser = jobs)]
     pub(crate) jobs: Option<NonZeroUsize>,
 }
@@ -266,7 +264,7 @@ pub(crate) struct Run {
   comity sim list
   comity sim list experiments/reference --json")]
 pub(crate) struct List {
-    /// The folder [default: experiments where there is one, else the present folder]
+    /// The folder [default: experiments if it exists, otherwise the current folder]
     pub(crate) dir: Option<PathBuf>,
 
     /// Print one JSON document instead of a table
@@ -298,24 +296,24 @@ pub(crate) struct Trace {
     #[arg(long, value_name = "K", default_value_t = 0)]
     pub(crate) run: usize,
 
-    /// A link to look at; may be given many times [default: all but those of hosts]
+    /// A link to trace; may be repeated [default: all except the links of hosts]
     #[arg(long, value_name = "NAME")]
     pub(crate) link: Vec<String>,
 
-    /// A flow to look at; may be given many times [default: all]
+    /// A flow to trace; may be repeated [default: all]
     #[arg(long, value_name = "NAME")]
     pub(crate) flow: Vec<String>,
 
-    /// Write the packets on the links, for Wireshark; - for the standard output
+    /// Write the packets on the links, for Wireshark; - is standard output
     #[arg(long, value_name = "FILE")]
     pub(crate) pcapng: Option<PathBuf>,
 
-    /// Write what the sender of a flow knows and does, for qvis; with several flows the name of
-    /// each is put before the ending
+    /// Write a qlog trace of the sender of a flow, for qvis. With several flows, each flow has its
+    /// own file, with the name of the flow before the extension
     #[arg(long, value_name = "FILE")]
     pub(crate) qlog: Option<PathBuf>,
 
-    /// Write a table of all events; - for the standard output
+    /// Write a table of all events; - is standard output
     #[arg(long, value_name = "FILE")]
     pub(crate) csv: Option<PathBuf>,
 }
@@ -328,20 +326,21 @@ macro_rules! link_options {
         #[derive(Clone, Debug, Default, Args)]
         #[command(next_help_heading = $heading)]
         pub(crate) struct $name {
-            /// How fast packets are sent, such as 8Mbps [default: unlimited]
+            /// The rate of the link, such as 8Mbps [default: unlimited]
             #[arg(long = $rate, id = $rate, value_name = "RATE", conflicts_with = $trace)]
             pub(crate) rate: Option<String>,
 
-            /// How long a packet travels, such as 20ms [default: 0s]
+            /// The one-way propagation delay, such as 20ms [default: 0s]
             #[arg(long = $delay, id = $delay, value_name = "TIME")]
             pub(crate) delay: Option<String>,
 
-            /// The largest packet in bytes, headers of IP and UDP included, such as 1400: larger
-            /// ones are dropped, as by a router that must not fragment them [default: any size]
+            /// The maximum packet size in bytes, with the headers of IP and UDP, such as 1400. The
+            /// link drops larger packets, as a router that must not fragment [default: any size]
             #[arg(long = $mtu, id = $mtu, value_name = "BYTES", value_parser = packet_size)]
             pub(crate) mtu: Option<Bytes>,
 
-            /// How much waits, such as 60, 90kB or "{ kind = 'fq_codel' }" [default: unlimited]
+            /// The size of the queue, such as 60 (packets), 90kB or "{ kind = 'fq_codel' }"
+            /// [default: unlimited]
             #[arg(long = $queue, id = $queue, value_name = "SIZE")]
             pub(crate) queue: Option<String>,
 
@@ -349,13 +348,14 @@ macro_rules! link_options {
             #[arg(long = $loss, id = $loss, value_name = "SHARE", value_parser = share)]
             pub(crate) loss: Option<f64>,
 
-            /// Lose everything for a while, such as 5s+3s for three seconds, five seconds after the
-            /// start; may be given several times
+            /// Lose all packets for a time: 5s+3s begins 5 s after the start and lasts 3 s; may be
+            /// repeated
             #[arg(long = $outage, id = $outage, value_name = "AT+TIME", value_parser = outage)]
             pub(crate) outages: Vec<Outage>,
 
-            /// Extra delay of single packets, such as 2ms for up to that much, in order; or "{ kind
-            /// = 'uniform', max = '20ms', reorder = true }", where packets overtake each other
+            /// A random extra delay of each packet, up to a maximum such as 2ms; packets stay in
+            /// order. With "{ kind = 'uniform', max = '20ms', reorder = true }" they overtake
+            /// each other
             #[arg(long = $jitter, id = $jitter, value_name = "TIME")]
             pub(crate) jitter: Option<String>,
 
@@ -363,8 +363,8 @@ macro_rules! link_options {
             #[arg(long = $duplication, id = $duplication, value_name = "SHARE", value_parser = share)]
             pub(crate) duplication: Option<f64>,
 
-            /// A file with the rate over time: mahimahi's format, or lines such as "20s, 1.5Mbps"
-            /// where its name ends in .csv or .steps
+            /// A file with the rate over time, in mahimahi's format. If its name ends in .csv or
+            /// .steps, it has lines such as "20s, 1.5Mbps"
             #[arg(long = $trace, id = $trace, value_name = "FILE")]
             pub(crate) trace: Option<PathBuf>,
         }
@@ -389,15 +389,15 @@ link_options!(
 
 #[derive(Debug, Args)]
 #[command(after_help = "Exit codes:
-  0    it ran, and kept up
-  1    it could not run on
-  2    the command line or the file is invalid, or the target is out of reach
-  3    it ran and could not keep up: measurements through it are wrong
-  5    the address to listen on is in use, or not one of this host
+  0    the emulator ran and kept up
+  1    the emulator failed while it ran
+  2    the command line or the file is invalid, or the target is unreachable
+  3    the emulator could not keep up: discard measurements made through it
+  5    the address to listen on is in use, or does not belong to this host
 
-It runs until it is interrupted, or for --duration. All callers share the two
-links. The size on the wire is the payload and --overhead: a rate means what
-it means in the simulator.
+The emulator runs until it is interrupted, or for --duration. All callers
+share the two links. A packet's size on the wire is its payload plus
+--overhead, so that rates mean the same as in the simulator.
 
 Examples:
   comity emulate --listen :9000 --to host:9001 --rate 8Mbps --delay 20ms
@@ -418,12 +418,12 @@ pub(crate) struct Emulate {
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) listen: String,
 
-    /// Where packets go, as host:port
+    /// The target to forward packets to, as host:port
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) to: String,
 
-    /// A file with the keys of a link in a scenario, and those of the reverse link in its table
-    /// `reverse`; options replace its values
+    /// A TOML file with the keys of a scenario's link. Its table `reverse` has the keys of the
+    /// reverse link. Options replace its values
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
 
@@ -435,16 +435,15 @@ pub(crate) struct Emulate {
     #[arg(long, value_name = "TIME", value_parser = quantity::<Span>)]
     pub(crate) duration: Option<Span>,
 
-    /// What each packet has on the wire beside its payload [default: the headers of IP and UDP, 28B
-    /// or 48B]
+    /// The size of each packet's headers on the wire [default: those of IP and UDP, 28B or 48B]
     #[arg(long, value_name = "SIZE", value_parser = quantity::<Bytes>)]
     pub(crate) overhead: Option<Bytes>,
 
-    /// Print one JSON document a line: when it listens, every --statsfreq, and at the end
+    /// Print one JSON document per line: at the start, every --statsfreq, and at the end
     #[arg(long)]
     pub(crate) json: bool,
 
-    /// Tell how it is doing every so often, such as 1s
+    /// Print statistics at this interval, such as 1s
     #[arg(long, value_name = "TIME", value_parser = quantity::<Span>)]
     pub(crate) statsfreq: Option<Span>,
 
@@ -457,26 +456,26 @@ pub(crate) struct Emulate {
     #[command(flatten)]
     pub(crate) down: WayDown,
 
-    /// For how long before a release the processor is kept busy
+    /// How long the emulator busy-waits before it forwards a packet
     #[arg(long, value_name = "TIME", default_value = "60us", value_parser = quantity::<Span>,
           help_heading = "Limits")]
     pub(crate) spin: Span,
 
-    /// A release this long after its time is late; more than 1% of them are an overload
+    /// A packet forwarded this long after its time is late; more than 1% late is an overload
     #[arg(long, value_name = "TIME", default_value = "1ms", value_parser = quantity::<Span>,
           help_heading = "Limits")]
     pub(crate) late: Span,
 
-    /// The most callers at a time
+    /// The maximum number of callers at a time
     #[arg(long, value_name = "N", default_value_t = 512, help_heading = "Limits")]
     pub(crate) callers: usize,
 
-    /// Forget a caller after so long without packets
+    /// Forget a caller after this time without packets
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = quantity::<Span>,
           help_heading = "Limits")]
     pub(crate) idle: Span,
 
-    /// The most memory for the packets of one way
+    /// The maximum memory for the packets of each direction
     #[arg(long, value_name = "SIZE", default_value = "256MiB", value_parser = quantity::<Bytes>,
           help_heading = "Limits")]
     pub(crate) memory: Bytes,
@@ -490,7 +489,9 @@ fn quantity<T: FromStr<Err = ParseError>>(text: &str) -> Result<T, String> {
 /// The path of a file, where the standard streams cannot stand in for one.
 fn named_file() -> impl TypedValueParser<Value = PathBuf> {
     PathBufValueParser::new().try_map(|path| match path.as_os_str() == "-" {
-        true => Err("this cannot go through a standard stream; expected the path of a file, and ./- for one of this name"),
+        true => Err(
+            "- is a standard stream; expected the path of a file, or ./- for a file with this name",
+        ),
         false => Ok(path),
     })
 }
@@ -526,14 +527,16 @@ pub(crate) struct Outage {
 /// Reads `5s+3s`.
 fn outage(text: &str) -> Result<Outage, String> {
     let (at, lasts) = text.split_once('+').ok_or_else(|| {
-        format!("{text:?} is no outage; expected its beginning and its length, such as 5s+3s")
+        format!("{text:?} is not an outage; expected its start and its length, such as 5s+3s")
     })?;
     let outage = Outage {
         at: quantity(at)?,
         lasts: quantity(lasts)?,
     };
     if outage.lasts.is_zero() {
-        return Err(format!("{text:?} lasts no time; expected more than that"));
+        return Err(format!(
+            "{text:?} has a length of zero; expected a longer time, as in 5s+3s"
+        ));
     }
     Ok(outage)
 }
@@ -549,7 +552,7 @@ fn share(text: &str) -> Result<f64, String> {
         .map(|number: f64| number / whole)
         .ok()
         .filter(|share| (0.0..=1.0).contains(share))
-        .ok_or_else(|| format!("{text:?} is no share; expected 0% to 100%, or 0 to 1"))
+        .ok_or_else(|| format!("{text:?} is not a share; expected 0% to 100%, or 0 to 1"))
 }
 
 /// Where results are stored, and how.
@@ -566,8 +569,8 @@ impl Out {
             None => Format::Parquet,
             Some("parquet") => {
                 return Err(
-                    "results are several tables, in Parquet a folder with a file for each; \
-                     expected a name without ending, .csv or .json"
+                    "Parquet results are a folder with a file for each table; expected a name \
+                     without extension, or with .csv or .json"
                         .into(),
                 );
             }
@@ -575,7 +578,7 @@ impl Out {
             Some("json") => Format::Json,
             Some(ending) => {
                 return Err(format!(
-                    "no results are stored as .{ending}; expected .csv, .json or a name without ending (Parquet)"
+                    "cannot store results as .{ending}; expected .csv, .json or no extension (Parquet)"
                 ));
             }
         };
@@ -603,7 +606,7 @@ fn seeds(text: &str) -> Result<Seeds, String> {
     let number = |text: &str| {
         text.trim()
             .parse::<u64>()
-            .map_err(|_| format!("{text:?} is no seed; expected numbers such as 1-5 or 1,2,7"))
+            .map_err(|_| format!("{text:?} is not a seed; expected numbers such as 1-5 or 1,2,7"))
     };
     let mut seeds = Vec::new();
     for part in text.split(',') {
@@ -612,10 +615,14 @@ fn seeds(text: &str) -> Result<Seeds, String> {
             None => (number(part)?, number(part)?),
         };
         if last < first {
-            return Err(format!("{part:?} goes backwards; expected as in 1-5"));
+            return Err(format!(
+                "{part:?} goes backwards; expected the smaller seed first, as in 1-5"
+            ));
         }
         if last - first >= MOST {
-            return Err(format!("{part:?} has more than {MOST} seeds"));
+            return Err(format!(
+                "{part:?} has more than {MOST} seeds; expected fewer"
+            ));
         }
         seeds.extend(first..=last);
     }
@@ -623,7 +630,7 @@ fn seeds(text: &str) -> Result<Seeds, String> {
     sorted.sort_unstable();
     if let Some(pair) = sorted.windows(2).find(|pair| pair[0] == pair[1]) {
         return Err(format!(
-            "{} is given twice, and runs of one seed are the same run",
+            "seed {} is listed twice; list it once, because runs with the same seed are identical",
             pair[0]
         ));
     }

@@ -97,8 +97,8 @@ fn what_cannot_be_played_is_refused_with_the_reason() {
             &["--rate", "0bps", "--no-report"][..],
             "expected a rate above zero",
         ),
-        (&["--duration", "0s"][..], "not between 1s and 600s"),
-        (&["--loss", "200%"][..], "is no share"),
+        (&["--duration", "0s"][..], "expected 1s to 600s"),
+        (&["--loss", "200%"][..], "is not a share"),
         (&["--latency", "0ms"][..], "latency"),
         (&["--copies", "17"][..], "17"),
     ] {

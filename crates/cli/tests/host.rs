@@ -60,7 +60,7 @@ fn a_key_is_made_kept_and_read_again() {
     assert_eq!(out, "");
     assert_eq!(
         said,
-        format!("error: {file} is there already; --force replaces it\n")
+        format!("error: {file} already exists; --force replaces it\n")
     );
     assert_eq!(
         fs::read_to_string(&path).unwrap(),
@@ -91,7 +91,7 @@ fn what_is_no_key_or_no_place_for_one_is_named() {
     }
     let (_, said) = ends(1, &["keygen", "--public", file]);
     assert!(
-        said.contains("holds no key: a key of 3 characters beside its mark, expected comity-public- or comity-secret-"),
+        said.contains("holds no key: a key of 3 characters after its prefix; expected comity-public- or comity-secret-"),
         "{said}"
     );
     #[cfg(unix)]
@@ -103,7 +103,7 @@ fn what_is_no_key_or_no_place_for_one_is_named() {
     // A public key is no secret, whatever the file is called, and digits alone may be either.
     let (public, _) = ends(0, &["keygen", folder.path().join("own").to_str().unwrap()]);
     for (text, part) in [
-        (public.as_str(), "a public key, which anybody may know"),
+        (public.as_str(), "a public key; expected a secret one"),
         (
             &public["comity-public-".len()..],
             "--force` makes a new one",

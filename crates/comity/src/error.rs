@@ -49,11 +49,11 @@ pub enum ConfigError {
     },
     /// Neither a passphrase nor a key was given, and nobody asked for an insecure connection.
     #[error(
-        "credentials: none given, expected a passphrase, a pre-shared key, a static key, or insecure in so many words"
+        "credentials: none set; expected a passphrase, a pre-shared key or a static key, or an explicit insecure"
     )]
     NoCredentials,
     /// More than one kind of credentials was given.
-    #[error("credentials: both {first} and {second} were given, expected one of them")]
+    #[error("credentials: both {first} and {second} are set; expected only one of them")]
     TwoCredentials {
         /// The one.
         first: &'static str,
@@ -64,7 +64,7 @@ pub enum ConfigError {
     #[error(transparent)]
     Credential(#[from] CredentialError),
     /// A static key needs the listener's public key to call, or a list of callers to listen.
-    #[error("static key: {missing} was not given, and is needed to {purpose}")]
+    #[error("static key: {missing} is missing; it is needed to {purpose}")]
     StaticKeyIncomplete {
         /// What is missing.
         missing: &'static str,
@@ -83,7 +83,7 @@ pub enum ConfigError {
         reason: ParameterError,
     },
     /// Texts are too long for the packet that carries them.
-    #[error("{what}: have {length} bytes, expected at most {max}")]
+    #[error("{what}: {length} bytes; expected at most {max}")]
     Length {
         /// What they are.
         what: &'static str,
@@ -99,19 +99,19 @@ pub enum ConfigError {
 #[non_exhaustive]
 pub enum BindError {
     /// Another program has the port.
-    #[error("{address}: is in use, expected a port that no other program listens on")]
+    #[error("{address} is in use; expected a port that no other program listens on")]
     InUse {
         /// Where the endpoint was to be.
         address: SocketAddr,
     },
     /// The address is none of this host's.
-    #[error("{address}: is not an address of this host")]
+    #[error("{address} is not an address of this host")]
     NotHere {
         /// Where the endpoint was to be.
         address: SocketAddr,
     },
     /// The port is reserved for privileged programs.
-    #[error("{address}: this user may not open it, expected a port from 1024 on")]
+    #[error("{address}: this user may not open this port; expected 1024 or above")]
     NotPermitted {
         /// Where the endpoint was to be.
         address: SocketAddr,
@@ -153,7 +153,7 @@ pub enum ConnectError {
     #[error(transparent)]
     Config(#[from] ConfigError),
     /// The connection was closed before it could be used.
-    #[error("closed at once: {0}")]
+    #[error("the connection was closed before it was established: {0}")]
     Closed(CloseReason),
     /// The endpoint was closed meanwhile.
     #[error("the endpoint was closed")]
@@ -165,14 +165,14 @@ pub enum ConnectError {
 #[non_exhaustive]
 pub enum SendError {
     /// It has no bytes.
-    #[error("{stream}: a section of 0 bytes was submitted, expected at least 1")]
+    #[error("{stream}: a section of 0 bytes was submitted; expected at least 1")]
     Empty {
         /// The stream it was meant for.
         stream: StreamId,
     },
     /// It has more bytes than a section can have, than may ever wait to be sent, or than the peer
     /// can hold.
-    #[error("{stream}: a section of {length} bytes was submitted, expected at most {max}")]
+    #[error("{stream}: a section of {length} bytes was submitted; expected at most {max}")]
     TooLong {
         /// The stream it was meant for.
         stream: StreamId,
@@ -188,7 +188,7 @@ pub enum SendError {
         stream: StreamId,
     },
     /// It needs itself or a later section.
-    #[error("{stream}, {section}: needs {needs}, expected an earlier section")]
+    #[error("{stream}, {section}: depends on {needs}; expected an earlier section")]
     NeedsLater {
         /// The stream it was meant for.
         stream: StreamId,
@@ -198,7 +198,7 @@ pub enum SendError {
         needs: SectionId,
     },
     /// There are as many streams as there may be.
-    #[error("{stream}: expected at most {max} streams in a connection")]
+    #[error("{stream}: too many streams; expected at most {max} in a connection")]
     TooManyStreams {
         /// The stream that was one too many.
         stream: StreamId,
@@ -206,7 +206,7 @@ pub enum SendError {
         max: usize,
     },
     /// The connection is being finished: nothing more is accepted.
-    #[error("the connection is being finished")]
+    #[error("the connection is finishing; open another one to send more")]
     Finishing,
     /// The connection is closed.
     #[error("the connection is closed: {0}")]
@@ -219,7 +219,7 @@ pub enum SendError {
 pub enum TrySendError {
     /// The send buffer has no room now.
     #[error(
-        "send buffer: holds {held_bytes} bytes in {held_sections} sections, no room for {length} bytes more"
+        "send buffer: {held_bytes} bytes in {held_sections} sections leave no room for {length} more bytes; wait until it drains"
     )]
     Full {
         /// What waits, in bytes.
@@ -239,13 +239,13 @@ pub enum TrySendError {
 #[non_exhaustive]
 pub enum StreamError {
     /// The stream is finished already.
-    #[error("{stream}: is finished already")]
+    #[error("{stream} is already finished")]
     Finished {
         /// The stream.
         stream: StreamId,
     },
     /// The connection has as many streams as it can have.
-    #[error("{stream}: expected at most {max} streams in a connection")]
+    #[error("{stream}: too many streams; expected at most {max} in a connection")]
     TooManyStreams {
         /// The stream that was one too many.
         stream: StreamId,
@@ -253,7 +253,7 @@ pub enum StreamError {
         max: usize,
     },
     /// The connection is being finished: nothing more is accepted.
-    #[error("the connection is being finished")]
+    #[error("the connection is finishing; open another one to send more")]
     Finishing,
     /// The connection is closed.
     #[error("the connection is closed: {0}")]
@@ -276,7 +276,7 @@ impl From<StreamError> for SendError {
 #[non_exhaustive]
 pub enum CloseReason {
     /// Nothing came from the peer any more.
-    #[error("nothing came from the peer for {} ms", .after.as_millis())]
+    #[error("no packet from the peer for {} ms", .after.as_millis())]
     Idle {
         /// For how long.
         after: Duration,

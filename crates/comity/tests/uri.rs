@@ -214,15 +214,15 @@ fn mistakes_are_answered_with_place_value_and_expectation() {
         ),
         (
             "comity://h:1/live",
-            "after the port stands \"/live\"; expected nothing but \"?key=value\"",
+            "\"/live\" follows the port; expected nothing or \"?key=value\" there",
         ),
         (
             "comity://h:1?streamid=#x",
-            "\"#\" ends a URI; expected \"%23\" where the character itself is meant",
+            "\"#\" ends a URI; expected \"%23\" for the character itself",
         ),
         (
             "comity://:1?mode=caller",
-            "mode: is caller; expected a host to call, as in comity://host:9000",
+            "mode: is caller, but the URI has no host; expected one, as in comity://host:9000",
         ),
         (
             "comity://h:1?mode=rendezvous",
@@ -270,17 +270,17 @@ fn mistakes_are_answered_with_place_value_and_expectation() {
         ),
         (
             "comity://h:1?cc=cubik",
-            "cc: there is no controller \"cubik\"; did you mean \"cubic\"? `comity list` tells of each",
+            "cc: there is no controller \"cubik\"; did you mean \"cubic\"? `comity list` describes each",
         ),
         (
             "comity://h:1?cc=tcp-real",
-            "cc: there is no controller \"tcp-real\": TCP-Real is the controller \"real\"; `comity list` tells of each",
+            "cc: there is no controller \"tcp-real\": TCP-Real is the controller \"real\"; `comity list` describes each",
         ),
         (
             "comity://h:1?cc=tltcp",
-            "cc: there is no controller \"tltcp\": Time-lined TCP is a time-line over any controller, such as reno: over \
-             packets it is reliability=timeline with drop=expired, over TCP in a scenario timeline = { .. } \
-             (experiments/tltcp); `comity list` tells of each",
+            "cc: there is no controller \"tltcp\": Time-lined TCP is a time-line over any controller, such as reno. Over \
+             packets, set reliability=timeline and drop=expired; over TCP in a scenario, set timeline = { .. } \
+             (experiments/tltcp); `comity list` describes each",
         ),
         (
             "comity://h:1?cc=cubic&cc.bata=1",
@@ -296,7 +296,7 @@ fn mistakes_are_answered_with_place_value_and_expectation() {
         ),
         (
             "comity://h:1?passphrase=short",
-            "passphrase: a passphrase of 5 bytes, expected at least 10",
+            "passphrase: a passphrase of 5 bytes; expected at least 10",
         ),
         ("comity://h:1?key=f", "key= of a caller also needs peerkey="),
         ("comity://:1?allow=f", "allow= also needs key="),
@@ -314,16 +314,16 @@ fn mistakes_are_answered_with_place_value_and_expectation() {
         ),
         (
             "comity://h:1?latency=200000",
-            "latency: is \"200000\" without a unit, which is in milliseconds here and in microseconds for ffmpeg; \
-             expected 200ms if those were meant, or a number with its unit",
+            "latency: \"200000\" has no unit. Comity reads milliseconds, ffmpeg microseconds; \
+             expected 200ms for the meaning of ffmpeg, or a number with a unit",
         ),
         (
             "comity://h:1?allow=f",
-            "allow: belongs to a listener; this URI is a caller's",
+            "allow: is a key of a listener, and this URI is of a caller; leave it out",
         ),
         (
             "comity://:1?reconnect=0",
-            "reconnect: belongs to a caller; this URI is a listener's",
+            "reconnect: is a key of a caller, and this URI is of a listener; leave it out",
         ),
         (
             "comity://h:1?insecure&passphrase=0123456789",
@@ -347,11 +347,11 @@ fn mistakes_are_answered_with_place_value_and_expectation() {
         ),
         (
             "comity://h:1?latency=1s&latency=2s",
-            "latency: stands there twice",
+            "latency: appears twice; leave one of them out",
         ),
         (
             "comity://h:1?payload=1200&payloadsize=1200",
-            "payload: stands there twice",
+            "payload: appears twice; leave one of them out",
         ),
         (
             "comity://h:1?streamid=50%",

@@ -205,7 +205,7 @@ pub fn run(network: &Network, task: &Task) -> Result<String, Error> {
     else {
         return Err(Error::Flow {
             flow: flow.name.clone(),
-            reason: "it is no flow of sections".into(),
+            reason: "it is not a flow of sections".into(),
         });
     };
     let refuse = |reason: String| Error::Flow {

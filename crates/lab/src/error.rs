@@ -23,7 +23,7 @@ pub enum Error {
         reason: String,
     },
     /// There is no link of this name to capture at.
-    #[error("there is no link {name:?} to capture at; there are: {known}")]
+    #[error("there is no link {name:?} to capture at; expected one of: {known}")]
     UnknownLink {
         /// The name.
         name: String,
@@ -31,7 +31,7 @@ pub enum Error {
         known: String,
     },
     /// A link or a file is captured at or into twice.
-    #[error("link {link:?} into {}: expected each link and each file once", .file.display())]
+    #[error("cannot capture link {link:?} into {}: expected each link and each file only once", .file.display())]
     Capture {
         /// The link.
         link: String,

@@ -172,7 +172,7 @@ impl Start<'_> {
         let Some(endpoint) = self.settings.endpoint else {
             return Err(Error::Flow {
                 flow: flow.name.clone(),
-                reason: "nobody runs its endpoints".into(),
+                reason: "no program runs its endpoints".into(),
             });
         };
         let qlog = |folder: &PathBuf| folder.join(format!("{}.{}.sqlog", flow.name, role.name()));

@@ -10,7 +10,7 @@ const IPV4: &str = "/proc/sys/net/ipv4";
 pub fn missing() -> Vec<String> {
     let mut missing = Vec::new();
     if !rustix::process::geteuid().is_root() {
-        missing.push("it makes network namespaces, which takes root: run it with sudo".into());
+        missing.push("network namespaces need root: run it with sudo".into());
     }
     if let Err(reason) = OpenOptions::new()
         .read(true)
@@ -18,7 +18,7 @@ pub fn missing() -> Vec<String> {
         .open("/dev/net/tun")
     {
         missing.push(format!(
-            "it cannot open /dev/net/tun ({reason}): load the module `tun`, or allow the device in the container"
+            "/dev/net/tun cannot be opened ({reason}): load the module `tun`, or allow the device in the container"
         ));
     }
     for (tool, package) in [("ip", "iproute2"), ("setpriv", "util-linux")] {
@@ -29,7 +29,7 @@ pub fn missing() -> Vec<String> {
             .stderr(Stdio::null())
             .status();
         if version.is_err() {
-            missing.push(format!("there is no `{tool}`: install {package}"));
+            missing.push(format!("`{tool}` is missing: install {package}"));
         }
     }
     missing

@@ -62,7 +62,7 @@ fn prepare(network: &Network, seed: Seed, settings: &Settings<'_>) -> Result<Pre
     }
     if network.flows.len() > MAX_FLOWS {
         return Err(Error::Missing(vec![format!(
-            "the scenario has {} flows, and a lab has room for {MAX_FLOWS}",
+            "the scenario has {} flows; expected at most {MAX_FLOWS}",
             network.flows.len()
         )]));
     }

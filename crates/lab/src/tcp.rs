@@ -57,7 +57,7 @@ pub(crate) fn kernel_settings(flow: &FlowSpec, tcp: &TcpSpec) -> Result<KernelSe
     let known = controllers();
     if !known.contains(&tcp.controller) {
         return Err(refuse(format!(
-            "the kernel has no controller {:?}; it offers {}",
+            "the kernel has no congestion controller {:?}; expected one of {}",
             tcp.controller,
             known.join(", ")
         )));
@@ -68,8 +68,9 @@ pub(crate) fn kernel_settings(flow: &FlowSpec, tcp: &TcpSpec) -> Result<KernelSe
         )));
     }
     let options = if tcp.config.timestamps { TIMESTAMPS } else { 0 };
-    let mtu = u16::try_from(tcp.config.mss + HEADERS + options)
-        .map_err(|_| refuse("its segments are larger than IP packets".into()))?;
+    let mtu = u16::try_from(tcp.config.mss + HEADERS + options).map_err(|_| {
+        refuse("its segments are larger than IP packets; choose smaller ones".into())
+    })?;
     let flag = |on: bool| String::from(if on { "1" } else { "0" });
     let mut settings = vec![
         // Nothing that an earlier connection learnt shall matter.

@@ -241,7 +241,7 @@ fn tcp_refuses_a_controller_for_sections() {
     builder.flow("tcp", (a, b), TransportSpec::Tcp(tcp), Workload::Greedy);
     let error = run(&builder.network, Seed::new(1), &RunOptions::default()).unwrap_err();
     assert!(
-        error.to_string().contains("drives sections only"),
+        error.to_string().contains("works only with sections"),
         "{error}"
     );
 }

@@ -15,13 +15,13 @@ pub enum Error {
     #[error(transparent)]
     Bind(#[from] BindError),
     /// A host has no address.
-    #[error("{host}: has no address")]
+    #[error("{host} has no IP address")]
     NoAddress {
         /// The host.
         host: Host,
     },
     /// The address of a host cannot be looked up.
-    #[error("{host}: cannot be looked up: {reason}")]
+    #[error("cannot look up {host}: {reason}")]
     LookUp {
         /// The host.
         host: Host,
@@ -40,7 +40,7 @@ pub enum Error {
     #[error("the connection was lost: {0}")]
     Lost(CloseReason),
     /// A connection was lost while the last sections were on their way.
-    #[error("the connection to {peer} was lost before everything had arrived: {end}")]
+    #[error("the connection to {peer} was lost before all sections had arrived: {end}")]
     Unfinished {
         /// The receiver.
         peer: SocketAddr,
@@ -48,13 +48,13 @@ pub enum Error {
         end: CloseReason,
     },
     /// The source ended while a lost connection was being redialled.
-    #[error("the connection was lost, and not made again before the input ended")]
+    #[error("the connection was lost and not re-established before the input ended")]
     NotRedialled,
     /// The source ended before anybody was connected.
-    #[error("the input ended before there was a connection")]
+    #[error("the input ended before a connection was established")]
     NeverConnected,
     /// The relay was stopped before anybody had answered its call.
-    #[error("stopped before anybody had answered the call")]
+    #[error("stopped before a listener answered the call")]
     Unanswered,
     /// The endpoint of a listener was closed.
     #[error("the endpoint was closed")]

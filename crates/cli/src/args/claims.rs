@@ -7,17 +7,19 @@ use clap::Args;
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "A claim is something that a paper says in numbers about its system. For each check of a claim the paper's \
-value is printed, the value here with its 95 % interval over the seeds, what it has to be, and whether it is: \
-`holds` and `fails` where the interval lies on one side of the bound, `holds?` and `fails?` where it reaches \
-across. A check that is known to fail is printed as failing, with the reason. A claim of which a part is not judged \
-or fails holds in part. docs/reference/claims.md explains more.
+    after_help = "A claim is a statement with numbers that a paper makes about its system. A claim has one or more checks. For \
+each check, the output shows the paper's value, the measured value with its 95 % interval over the seeds, the \
+bound, and the verdict.
+
+The verdict is `holds` or `fails` if the interval lies on one side of the bound, and `holds?` or `fails?` if the \
+interval includes the bound. A check that is known to fail is printed as failing, with the reason. A claim holds in \
+part if one of its checks fails or is not judged. docs/reference/claims.md explains more.
 
 Exit codes:
-  0    every check that is expected to hold does
-  1    one does not, or a run failed
+  0    every check that is expected to hold holds
+  1    one of them does not hold, or a run failed
   2    the command line, a file of claims or a scenario is wrong
-  130  interrupted; what was judged by then is printed
+  130  interrupted; the checks that were judged by then are printed
 
 Examples:
   comity claims
@@ -26,15 +28,15 @@ Examples:
   comity claims --full --jobs 8 --json > claims.json"
 )]
 pub(crate) struct Claims {
-    /// The claims, or systems with all their claims [default: all]
+    /// The claims to check; a system stands for all of its claims [default: all]
     #[arg(value_name = "ID or SYSTEM")]
     pub(crate) names: Vec<String>,
 
-    /// The full form, with all seeds and points and runs of full length, instead of the quick one
+    /// Run all seeds and points at full length, instead of the quick form
     #[arg(long)]
     pub(crate) full: bool,
 
-    /// The folder with a folder for each system, in which claims.toml and the scenarios are
+    /// The folder with one subfolder per system, which holds claims.toml and the scenarios
     #[arg(long, value_name = "FOLDER", default_value = "experiments")]
     pub(crate) dir: PathBuf,
 
@@ -42,7 +44,7 @@ pub(crate) struct Claims {
     #[arg(long)]
     pub(crate) list: bool,
 
-    /// How many runs to run at a time [default: one on each processor]
+    /// How many runs to run in parallel [default: one per processor]
     #[arg(long, short, value_name = "N", value_parser = super::jobs)]
     pub(crate) jobs: Option<NonZeroUsize>,
 

@@ -11,17 +11,17 @@ use super::{quantity, share};
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "It needs no privileges, no network and no media tools: a small clip is part of the program. Several copies \
-of it are sent side by side over encrypted UDP, on this host, through an emulated bottleneck, which greedy \
-flows of the same library fill as well. By default the bottleneck is as fast as it has to be for the video to \
-need three quarters of an equal share. With --clip the video is your own: one copy of it, as the encoder's bursts are.
+    after_help = "The demo needs no privileges, no network and no media tools: the program contains a small clip. It sends \
+several copies of the clip side by side over encrypted UDP, on this host, through an emulated bottleneck. Greedy flows \
+of the same library compete for the bottleneck. By default, the rate of the bottleneck is such that the video needs \
+three quarters of an equal share. With --clip, the video is one copy of your own file, with the bursts of its encoder.
 
 Exit codes:
   0    done
-  1    it could not be done, or the report could not be written
+  1    the demo failed, or the report could not be written
   2    the command line is wrong
-  3    done, but this machine was too busy to emulate the bottleneck exactly: the numbers are not to be trusted
-  130  interrupted; the account is of what was sent until then
+  3    done, but this machine was too busy to emulate the bottleneck exactly: do not trust the numbers
+  130  interrupted; the results cover the time until then
 
 Examples:
   comity demo
@@ -32,15 +32,15 @@ Examples:
   comity demo --json --no-report | jq .pictures"
 )]
 pub(crate) struct Demo {
-    /// How fast the bottleneck is, such as 8Mbps [default: the video needs 75% of an equal share]
+    /// The rate of the bottleneck, such as 8Mbps [default: the video needs 75% of an equal share]
     #[arg(long, value_name = "RATE", value_parser = rate)]
     pub(crate) rate: Option<Rate>,
 
-    /// How long packets travel, each way
+    /// The propagation delay of each direction
     #[arg(long, value_name = "TIME", default_value = "20ms", value_parser = quantity::<Span>)]
     pub(crate) delay: Span,
 
-    /// How many packets wait at the bottleneck at most
+    /// The size of the bottleneck's queue, in packets
     #[arg(long, value_name = "PACKETS", default_value_t = 60, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub(crate) queue: u32,
 
@@ -48,7 +48,7 @@ pub(crate) struct Demo {
     #[arg(long, value_name = "SHARE", default_value = "0", value_parser = share)]
     pub(crate) loss: f64,
 
-    /// How many greedy flows compete
+    /// The number of competing greedy flows
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u16).range(0..=32))]
     pub(crate) flows: u16,
 
@@ -56,21 +56,21 @@ pub(crate) struct Demo {
     #[arg(long, value_name = "NAME", default_value = "reno", value_parser = controller)]
     pub(crate) rivals: String,
 
-    /// A video of yours instead of the clip that is part of the program: a transport stream, or
-    /// MPEG-1 or MPEG-2 video
+    /// A video file to send instead of the built-in clip: a transport stream, or MPEG-1 or MPEG-2
+    /// video
     #[arg(long, value_name = "FILE")]
     pub(crate) clip: Option<PathBuf>,
 
-    /// How many copies of the clip make up the video [default: 4, of about half a megabit per
-    /// second each; 1 with --clip]
+    /// How many copies of the clip make up the video [default: 4, about 0.5 Mb/s each; 1 with
+    /// --clip]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=16))]
     pub(crate) copies: Option<u16>,
 
-    /// How long each section of the video may take from its source time to its arrival
+    /// The time from a section's source time to its deadline at the receiver
     #[arg(long, value_name = "TIME", default_value = "400ms", value_parser = quantity::<Span>)]
     pub(crate) latency: Span,
 
-    /// How long the video is; the clip is repeated as often as it takes
+    /// The length of the video; the clip repeats as often as needed
     #[arg(long, value_name = "TIME", default_value = "20s", value_parser = duration)]
     pub(crate) duration: Span,
 
@@ -86,7 +86,7 @@ pub(crate) struct Demo {
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
 
-    /// Where the report is written
+    /// The file to write the report to
     #[arg(long, value_name = "FILE", default_value = "comity-demo.html")]
     pub(crate) report: PathBuf,
 
@@ -98,7 +98,7 @@ pub(crate) struct Demo {
     #[arg(long, value_name = "FILE")]
     pub(crate) picture: Option<PathBuf>,
 
-    /// Print one JSON document instead of the account in words
+    /// Print one JSON document instead of text
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -107,7 +107,7 @@ pub(crate) struct Demo {
 fn rate(text: &str) -> Result<Rate, String> {
     match quantity(text)? {
         Rate::ZERO => Err(format!(
-            "at {text} nothing ever arrives; expected a rate above zero"
+            "{text} carries no packets; expected a rate above zero"
         )),
         rate => Ok(rate),
     }
@@ -126,7 +126,7 @@ fn duration(text: &str) -> Result<Span, String> {
     if (Span::from_secs(1)..=Span::from_secs(600)).contains(&span) {
         Ok(span)
     } else {
-        Err(format!("{span} is not between 1s and 600s"))
+        Err(format!("{span} is out of range; expected 1s to 600s"))
     }
 }
 

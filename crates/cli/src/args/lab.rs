@@ -11,9 +11,9 @@ use super::{Printing, Reading};
 pub(crate) enum Lab {
     /// Run a scenario on real packets and print per-group results
     Run(Box<LabRun>),
-    /// Say whether a lab can run on this host, and what is missing
+    /// Check whether the lab can run on this host, and list what is missing
     Check,
-    /// Remove what a lab left behind that was killed
+    /// Remove the network namespaces that a killed lab left behind
     Clean,
     /// Run one end of a flow of sections, for `lab run`
     #[command(hide = true)]
@@ -22,16 +22,17 @@ pub(crate) enum Lab {
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Each end of a flow is a network namespace; a router between them has the links of the scenario. \
-Flows with transport = \"tcp\" are kernel TCP, flows of sections are Comity endpoints, and transport = \"command\" runs \
-any program. Needs Linux, root, /dev/net/tun and iproute2 (`comity lab check`). A run takes as long as its duration.
+    after_help = "Each end of a flow runs in its own network namespace. A router between the namespaces emulates the links of \
+the scenario. Flows with transport = \"tcp\" use kernel TCP; flows of sections use Comity endpoints; \
+transport = \"command\" runs any program. The lab needs Linux, root, /dev/net/tun and iproute2; `comity lab check` \
+checks for them. A run takes as long as its duration.
 
 Exit codes:
   0    all runs were done
   1    a run failed, parts are missing, or results could not be stored
-  2    the command line or the scenario is wrong, or asks for what the lab does not have
-  3    a run was done, but its results are not to be trusted: the router was late or lost packets,
-       or a program failed
+  2    the command line or the scenario is wrong, or the lab lacks a feature of the scenario
+  3    a run was done, but do not trust its results: the router was late or lost packets, or a
+       program failed
   130  interrupted; nothing was stored
 
 Examples:
@@ -47,18 +48,18 @@ pub(crate) struct LabRun {
     #[command(flatten)]
     pub(crate) printing: Printing,
 
-    /// Write the packets that a link is offered to a file; may be given many times. Of several runs
-    /// each has a file of its own, such as bottleneck.run-3.pcapng
+    /// Write the packets offered to a link into a file; may be repeated. With several runs, each
+    /// run has its own file, such as bottleneck.run-3.pcapng
     #[arg(long, value_name = "LINK=FILE", value_parser = link_and_file)]
     pub(crate) pcapng: Vec<(String, PathBuf)>,
 
-    /// Write what Comity's endpoints saw and decided into this folder, as qlog; of several runs
-    /// each into a folder of its own in there, such as run-3
+    /// Write qlog traces of Comity's endpoints into this folder. With several runs, each run has
+    /// its own subfolder, such as run-3
     #[arg(long, value_name = "DIR")]
     pub(crate) qlog: Option<PathBuf>,
 
-    /// Write what programs print into this folder, a file for each of their outputs; of several
-    /// runs each into a folder of its own in there
+    /// Write the outputs of programs into this folder, one file for each output. With several
+    /// runs, each run has its own subfolder
     #[arg(long, value_name = "DIR")]
     pub(crate) logs: Option<PathBuf>,
 }

@@ -13,26 +13,27 @@ use super::{named_file, own_address, quantity};
 macro_rules! endings {
     ($examples:literal) => {
         concat!(
-            "Places:
+            "Inputs and outputs:
   -                      standard input or output
-  clip.ts                a file; inputs are read at their own pace
-  udp://:5000            from everybody who sends to the port
-  udp://@239.1.1.1:5000  from a multicast group
-  udp://host:5000        to a host or a group; rtp:// alike, with RTP
+  clip.ts                a file; an input file is read at its own pace
+  udp://:5000            receives from every sender to this port
+  udp://@239.1.1.1:5000  receives from a multicast group
+  udp://host:5000        sends to a host or a group
+  rtp://..               the same as udp://, with RTP
   comity://host:9000?..  calls; comity://:9000?.. listens
                          Keys: latency, passphrase, cc, ..
 
 Exit codes:
-  0    the input ended, or you stopped it; what was due was delivered
-  1    reading or writing failed, such as on a full disk; what was written
-       is kept
+  0    the input ended, or you stopped it; everything due was delivered
+  1    reading or writing failed, such as on a full disk; the data written
+       so far is kept
   2    the command line, a URI or a key file is invalid
-  3    no connection was made, or it was lost and not made again
-  4    the other end refused: wrong passphrase, unknown key, or another kind
-       of protection
-  5    an address to listen on is in use, or not one of this host
+  3    no connection was made, or it was lost and not re-established
+  4    the other end refused: wrong passphrase, unknown key, or a
+       different kind of protection
+  5    an address to listen on is in use, or does not belong to this host
   6    a file cannot be opened, the input is empty, or the output exists
-  130  interrupted a second time: ended at once
+  130  interrupted a second time; the program stopped at once
 
 ",
             $examples
@@ -50,11 +51,11 @@ Exit codes:
   comity send film.m1v 'comity://host:9000?latency=2s' --deadlines group
   comity send clip.ts comity://127.0.0.1:9000 --insecure --json"))]
 pub(crate) struct Send {
-    /// Where the media comes from: -, a file, udp:// or rtp://
+    /// The input: -, a file, udp:// or rtp://
     #[arg(value_name = "INPUT")]
     pub(crate) input: String,
 
-    /// Where it goes: comity://host:port calls, comity://:port waits for callers
+    /// The output: comity://host:port calls, comity://:port waits for callers
     #[arg(value_name = "URI")]
     pub(crate) output: String,
 
@@ -72,11 +73,11 @@ pub(crate) struct Send {
   comity recv comity://:9000 - | ffplay -
   comity recv comity://camera.example:9000 udp://239.1.1.1:5000"))]
 pub(crate) struct Recv {
-    /// Where the media comes from: comity://:port waits for a caller, comity://host:port calls
+    /// The input: comity://:port waits for a caller, comity://host:port calls
     #[arg(value_name = "URI")]
     pub(crate) input: String,
 
-    /// Where it goes: -, a file, udp:// or rtp://
+    /// The output: -, a file, udp:// or rtp://
     #[arg(value_name = "OUTPUT")]
     pub(crate) output: String,
 
@@ -89,10 +90,10 @@ pub(crate) struct Recv {
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = endings!("From comity:// to comity://, sections keep their importance, their needs and
-their deadlines. The latency of the first sender covers the whole way, unless
---add-latency adds to it. While no connection leads on, a section waits for
-one until its deadline.
+#[command(after_help = endings!("From comity:// to comity://, sections keep their importance, their
+dependencies and their deadlines. The first sender's latency covers all hops,
+unless --add-latency adds to it. While the output has no connection, a section
+waits until its deadline.
 
 Examples:
   export COMITY_PASSPHRASE='correct horse battery'
@@ -100,16 +101,16 @@ Examples:
   comity relay rtp://@239.1.1.1:5000 film.ts --overwrite
   comity relay udp://:5000 comity://:9000 --all"))]
 pub(crate) struct Relay {
-    /// Where the media comes from: -, a file, udp://, rtp:// or comity://
+    /// The input: -, a file, udp://, rtp:// or comity://
     #[arg(value_name = "IN")]
     pub(crate) input: String,
 
-    /// Where it goes
+    /// The output: -, a file, udp://, rtp:// or comity://
     #[arg(value_name = "OUT")]
     pub(crate) output: String,
 
-    /// From comity:// to comity://, add this time to the deadlines, such as 200ms, for the way from
-    /// here on
+    /// From comity:// to comity://, add this time to every deadline, such as 200ms, for the hops
+    /// after this relay
     #[arg(long, value_name = "TIME", value_parser = quantity::<Span>)]
     pub(crate) add_latency: Option<Span>,
 
@@ -127,26 +128,27 @@ pub(crate) struct Relay {
 /// What is said of reading media and of sending it: of no use to `recv`.
 #[derive(Debug, Args)]
 pub(crate) struct Sending {
-    /// Which deadline pictures get: each its own, or all of a group that of its first one, as in
-    /// time-lined TCP. A group needs a file
+    /// How pictures get their deadlines: one deadline per picture, or one per group of pictures, as
+    /// in time-lined TCP. `group` needs an input file
     #[arg(long, value_name = "RULE", value_enum, default_value_t = Deadlines::Each)]
     pub(crate) deadlines: Deadlines,
 
-    /// Send a copy to every caller, instead of serving one after the other. The output must listen.
-    /// With reliability=full, a caller that is more than sndbuf behind the fastest is disconnected
+    /// Send a copy to every caller, instead of serving one caller at a time. The output must
+    /// listen. With reliability=full, a caller is disconnected if it is more than sndbuf behind the
+    /// fastest caller
     #[arg(long)]
     pub(crate) all: bool,
 
-    /// Never drop pictures to fit the path. By default, while a path carries less than the source,
-    /// the sender drops pictures that no other needs, then P pictures
+    /// Never drop pictures to fit the path. By default, if the path carries less than the source
+    /// produces, the sender drops pictures that no other picture needs, then P pictures
     #[arg(long)]
     pub(crate) no_shed: bool,
 
-    /// Read an input file this many times as fast as it runs [default: 1]
+    /// Read an input file at this multiple of its own pace [default: 1]
     #[arg(long, value_name = "FACTOR", value_parser = speed)]
     pub(crate) speed: Option<f64>,
 
-    /// The rate at which an input file of an unknown container is read
+    /// The rate to read an input file at if its container is unknown
     #[arg(long, value_name = "RATE", default_value = "4Mbps", value_parser = assumed_rate)]
     pub(crate) input_rate: Rate,
 }
@@ -154,13 +156,13 @@ pub(crate) struct Sending {
 /// What the three verbs have in common.
 #[derive(Debug, Args)]
 pub(crate) struct Common {
-    /// Use comity:// without a passphrase or a key: everybody on the path can read, change and
+    /// Use comity:// without a passphrase or a key: anybody on the path can read, change and
     /// forge packets
     #[arg(long)]
     pub(crate) insecure: bool,
 
-    /// When a caller calls again, with growing pauses. A listener waits for the next caller in the
-    /// same cases
+    /// When a caller reconnects, with growing pauses. In the same cases, a listener waits for the
+    /// next caller
     #[arg(long, value_name = "WHEN", value_enum, default_value_t = Reconnect::Lost)]
     pub(crate) reconnect: Reconnect,
 
@@ -168,17 +170,17 @@ pub(crate) struct Common {
     #[arg(long, value_name = "TIME", value_parser = quantity::<Span>)]
     pub(crate) duration: Option<Span>,
 
-    /// Write a list of the sections that did not arrive whole, one JSON object a line. A sender
-    /// lists those that it knows of
+    /// Write a list of the sections that did not arrive complete, one JSON object per line. A
+    /// sender lists those that it knows of
     #[arg(long, value_name = "FILE", value_parser = named_file())]
     pub(crate) gaps: Option<PathBuf>,
 
-    /// Print JSON, one object a line: events, statistics every --statsfreq, and a summary at the
+    /// Print JSON, one object per line: events, statistics every --statsfreq, and a summary at the
     /// end. It goes to standard error if the media goes to standard output
     #[arg(long)]
     pub(crate) json: bool,
 
-    /// How often statistics are printed [default: 1s with --json, 10s without a terminal]
+    /// The interval between statistics [default: 1s with --json, 10s without a terminal]
     #[arg(long, value_name = "TIME", value_parser = quantity::<Span>)]
     pub(crate) statsfreq: Option<Span>,
 
@@ -186,8 +188,8 @@ pub(crate) struct Common {
     #[arg(long, value_name = "ADDRESS", value_parser = own_address)]
     pub(crate) metrics_bind: Option<SocketAddr>,
 
-    /// Write a qlog trace of each connection, for qvis: the first to FILE (end it in .sqlog), the
-    /// next to FILE-2 and so on
+    /// Write a qlog trace of each connection, for qvis. The first goes to FILE (end its name in
+    /// .sqlog), the next to FILE-2, and so on
     #[arg(long, value_name = "FILE", value_parser = named_file())]
     pub(crate) qlog: Option<PathBuf>,
 
@@ -203,10 +205,10 @@ pub(crate) struct Common {
 /// Which deadline the pictures of a group get.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Deadlines {
-    /// Each picture when it is to be decoded
+    /// Each picture is due when it is to be decoded
     Each,
-    /// All pictures of a group when its first one is to be shown; they are sent together, from its
-    /// time on
+    /// All pictures of a group are due when the first one is to be shown. The sender sends them
+    /// together, from the time of the first one
     Group,
 }
 
@@ -222,8 +224,8 @@ impl From<Deadlines> for DeadlineRule {
 /// Whether a connection is made again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Reconnect {
-    /// When the first call fails, when the connection is lost, and, to receive, when the sender is
-    /// done
+    /// When the first call fails or the connection is lost. A receiver also reconnects when the
+    /// sender is done
     Always,
     /// When the connection is lost
     Lost,

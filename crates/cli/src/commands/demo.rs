@@ -125,7 +125,7 @@ fn interrupt() -> Arc<AtomicBool> {
     });
     if let Err(error) = handler {
         say(&format!(
-            "warning: the interrupt key ends the program without an account: {error}"
+            "warning: Ctrl-C ends the program without an account: {error}"
         ));
     }
     is_stopped

@@ -53,7 +53,7 @@ pub(crate) fn emulate(args: &args::Emulate) -> Result<(), Failure> {
     };
     if let Err(error) = ctrlc::set_handler(interrupt) {
         say(&format!(
-            "warning: the interrupt key ends the program without a report: {error}"
+            "warning: Ctrl-C ends the program without a report: {error}"
         ));
     }
     let emulator = Emulator::bind(config).map_err(|error| refuse(&error))?;
@@ -91,7 +91,7 @@ pub(crate) fn emulate(args: &args::Emulate) -> Result<(), Failure> {
 fn refuse(error: &Error) -> Failure {
     let hint = match error {
         Error::Listen { address, reason } if reason.kind() == ErrorKind::AddrInUse => format!(
-            "; choose another, or see who has it with: ss -lunp 'sport = :{}'",
+            "; choose another, or find its owner with: ss -lunp 'sport = :{}'",
             address.port()
         ),
         _ => String::new(),
@@ -295,7 +295,7 @@ fn finish(args: &args::Emulate, report: &Report) -> Result<(), Failure> {
     }
     if statistics.refused > 0 {
         say(&format!(
-            "warning: {} times nobody listened at {}",
+            "warning: nobody listened {} times at {}",
             statistics.refused, args.to
         ));
     }

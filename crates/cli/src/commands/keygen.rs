@@ -40,7 +40,7 @@ fn read(file: &Path) -> Result<StaticKey, Failure> {
         .read_to_string(&mut text)
         .map_err(|error| match error.kind() {
             io::ErrorKind::InvalidData => {
-                complain(&format!("{} holds no key: it is no text", file.display()))
+                complain(&format!("{} holds no key: it is not text", file.display()))
             }
             _ => unreadable(error),
         })?;
@@ -81,7 +81,7 @@ fn make(file: &Path, force: bool) -> Result<StaticKey, Failure> {
     match written {
         Ok(()) => Ok(key),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists && !force => Err(complain(
-            &format!("{} is there already; --force replaces it", file.display()),
+            &format!("{} already exists; --force replaces it", file.display()),
         )),
         Err(error) => Err(complain(&format!(
             "cannot write {}: {error}{}",

@@ -33,7 +33,7 @@ fn interrupt_key(tell: impl Fn() -> bool + Send + 'static) -> &'static AtomicBoo
     });
     if let Err(error) = handler {
         say(&format!(
-            "warning: the interrupt key ends the program at once: {error}"
+            "warning: Ctrl-C ends the program at once: {error}"
         ));
     }
     &CANCEL

@@ -149,7 +149,7 @@ pub(crate) enum NoClip {
     },
     /// It holds nothing that the account could be about.
     #[error(
-        "{}: has no pictures; expected a transport stream with H.264, H.265 or MPEG-2 video, or MPEG-1 or MPEG-2 video as such",
+        "{}: has no pictures; expected a transport stream with H.264, H.265 or MPEG-2 video, or an MPEG-1 or MPEG-2 elementary stream",
         .0.display()
     )]
     NoPictures(PathBuf),

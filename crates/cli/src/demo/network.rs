@@ -75,10 +75,10 @@ pub(crate) enum DemoError {
     #[error("the receiver ended before all flows had connected")]
     NoReceiver,
     /// The video's connection ended on the way.
-    #[error("the connection of the video ended: {0}")]
+    #[error("the video's connection ended: {0}")]
     Ended(CloseReason),
     /// A section was not taken.
-    #[error("the connection of the video did not take a section: {0}")]
+    #[error("the video's connection refused a section: {0}")]
     Refused(SendError),
 }
 

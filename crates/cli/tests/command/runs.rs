@@ -341,19 +341,19 @@ fn mistakes_end_with_2_and_say_what_is_wrong() {
         ),
         (
             vec!["sim", "run", &file, "--seeds", "1-3,2"],
-            "2 is given twice",
+            "seed 2 is listed twice",
         ),
         (
             vec!["sim", "run", &file, "--set", "scenario.seeds=[4,4]"],
-            "a seed is given twice",
+            "a seed is listed twice",
         ),
         (
             vec!["sim", "run", &file, "--out", "results.xml"],
-            "no results are stored as .xml; expected .csv, .json or a name without ending (Parquet)",
+            "cannot store results as .xml; expected .csv, .json or no extension (Parquet)",
         ),
         (
             vec!["sim", "trace", &file, "--csv", "-", "--pcapng", "-"],
-            "the standard output (-) can take one trace only",
+            "expected only one trace for standard output (-)",
         ),
         (vec!["sim", "run"], "required arguments were not provided"),
         (

@@ -34,7 +34,7 @@ fn what_the_lab_cannot_do_is_said_before_the_first_run() {
     let cases: &[(&[&str], &[&str])] = &[
         (
             &["--set", "flow.tcp.controller=real"],
-            &["flow \"tcp-0\"", "\"real\"", "it offers", "cubic"],
+            &["flow \"tcp-0\"", "\"real\"", "expected one of", "cubic"],
         ),
         (
             &["--set", "flow.tcp.timeline={ deadline = '1s' }"],
@@ -61,11 +61,14 @@ fn what_the_lab_cannot_do_is_said_before_the_first_run() {
         ),
         (
             &["--pcapng", "nowhere=x.pcapng"],
-            &["\"nowhere\"", "there are: ", "bottleneck"],
+            &["\"nowhere\"", "expected one of: ", "bottleneck"],
         ),
         (
             &["--pcapng", "bottleneck=x", "--pcapng", "bottleneck=y"],
-            &["\"bottleneck\"", "expected each link and each file once"],
+            &[
+                "\"bottleneck\"",
+                "expected each link and each file only once",
+            ],
         ),
         (&["--pcapng", "bottleneck"], &["expected LINK=FILE"]),
     ];
@@ -108,7 +111,7 @@ fn without_root_the_lab_says_what_is_missing() {
         let text = said(&output);
         assert_eq!(output.status.code(), Some(1), "{args:?}: {text}");
         assert!(
-            text.contains("takes root: run it with sudo"),
+            text.contains("need root: run it with sudo"),
             "{args:?}: {text}"
         );
     }

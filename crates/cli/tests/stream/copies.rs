@@ -256,7 +256,7 @@ pub(super) fn options_of_senders_are_refused_where_they_do_nothing() {
         ),
         (
             &["relay", listener, &file, "--all"],
-            "has no callers to get copies; expected comity://:port",
+            "has no callers; expected comity://:port",
         ),
         (
             &["relay", listener, &file, "--no-shed"],

@@ -47,12 +47,12 @@ pub(super) fn mistakes_are_named_with_what_to_do() {
         (
             UNOPENED,
             &["recv", here, &kept, "--gaps", &missing],
-            &["cannot open", "there is no folder", &nowhere],
+            &["cannot open", "make its folder first", &nowhere],
         ),
         (
             UNOPENED,
             &["recv", &listener, &missing],
-            &["cannot open", "there is no folder", &nowhere],
+            &["cannot open", "make its folder first", &nowhere],
         ),
         (
             USAGE,
@@ -196,7 +196,7 @@ pub(super) fn a_second_caller_is_told_that_another_one_is_served() {
     patient.interrupt();
     let (_, said) = patient.end(3);
     assert!(
-        said.contains("stopped before anybody had answered"),
+        said.contains("stopped before a listener answered"),
         "{said}"
     );
     let (sent, _) = first.end(0);
@@ -246,7 +246,7 @@ pub(super) fn connections_that_cannot_be_made_say_why() {
     }
     receiver.interrupt();
     let (told, said) = receiver.end(0);
-    assert!(said.contains("it has another passphrase or key"), "{said}");
+    assert!(said.contains("its passphrase or key is wrong"), "{said}");
     assert!(told["input"]["refused"]["unproven"].as_u64().unwrap() >= 1);
     let said = ends(
         3,
@@ -265,7 +265,7 @@ pub(super) fn connections_that_cannot_be_made_say_why() {
         let args = [&args[..], &["--duration", "300ms"]].concat();
         let said = ends(3, &args);
         assert!(
-            said.contains("stopped before anybody had answered"),
+            said.contains("stopped before a listener answered"),
             "{said}"
         );
     }
@@ -286,7 +286,7 @@ pub(super) fn a_secret_key_is_neither_public_nor_open_to_others() {
     assert!(said.contains("a.pub: holds no key: a public key"), "{said}");
     let said = listen(&secret, &secret);
     assert!(
-        said.contains("a.key:1: a secret key, expected a public"),
+        said.contains("a.key:1: a secret key; expected a public"),
         "{said}"
     );
     assert!(!said.contains("others can read"), "{said}");
@@ -496,7 +496,7 @@ pub(super) fn a_full_disk_is_told_to_both_ends() {
     );
     let (end, said) = receiver.end(1);
     assert!(
-        said.contains("what was written is kept") && said.contains("Make room"),
+        said.contains("the data written so far is kept") && said.contains("Make room"),
         "{said}"
     );
     // Nothing is in it, so everything is in the list, tables as well.
@@ -538,7 +538,7 @@ pub(super) fn what_finds_no_room_on_the_disk_is_in_the_list_of_gaps() {
     );
     assert!(said.contains("cannot write to"), "{said}");
     let (end, said) = receiver.end(1);
-    assert!(said.contains("what was written is kept"), "{said}");
+    assert!(said.contains("the data written so far is kept"), "{said}");
 
     // The file has whole sections, those at the beginning of each stream, and the list has all
     // others that arrived.

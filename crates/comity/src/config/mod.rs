@@ -47,7 +47,7 @@ const MAX_TEXT: usize = 576;
 /// let mistake = Config::builder().insecure().controller("cubik").build().unwrap_err();
 /// assert_eq!(
 ///     mistake.to_string(),
-///     r#"cc: there is no controller "cubik"; did you mean "cubic"? `comity list` tells of each"#
+///     r#"cc: there is no controller "cubik"; did you mean "cubic"? `comity list` describes each"#
 /// );
 ///
 /// // The same from a URI, with whom to call.
@@ -145,7 +145,7 @@ impl Config {
             },
             Credentials::Static { allow: None, .. } => {
                 return Err(ConfigError::StaticKeyIncomplete {
-                    missing: "whom to accept",
+                    missing: "the list of accepted keys",
                     purpose: "listen",
                 });
             }

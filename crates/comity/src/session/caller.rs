@@ -67,7 +67,7 @@ impl CallerConfig {
 pub enum CallError {
     /// Nothing came back, or nothing that could be from the listener.
     #[error(
-        "{address}: no answer within {within}, expected a listener there and a way for UDP in both directions"
+        "{address}: no answer within {within}; expected a listener there, and UDP to pass in both directions"
     )]
     NoAnswer {
         /// Who was called.
@@ -84,7 +84,7 @@ pub enum CallError {
     /// The listener does not accept this caller's key, or has another key than the one it is known
     /// by.
     #[error(
-        "{address}: refused, expected the key {own} on the listener's list and the listener to own {listener}"
+        "{address}: refused the call; expected {own} on the listener's list, and {listener} as its key"
     )]
     StaticKey {
         /// Who was called.
@@ -95,14 +95,14 @@ pub enum CallError {
         listener: PublicKey,
     },
     /// The listener does not take unprotected connections as they were sent.
-    #[error("{address}: refused the first message, which had no protection")]
+    #[error("{address}: refused the first message, which was unprotected")]
     Refused {
         /// Who was called.
         address: SocketAddr,
     },
     /// The listener wants to be proved to otherwise.
     #[error(
-        "{address}: was called with {ours}, expected {theirs}",
+        "{address}: was called with {ours}; expected {theirs}",
         ours = described(*ours),
         theirs = described(*theirs)
     )]
@@ -115,9 +115,7 @@ pub enum CallError {
         theirs: Pattern,
     },
     /// The listener speaks other versions.
-    #[error(
-        "{address}: does not speak version {VERSION} of the protocol, expected version {theirs}"
-    )]
+    #[error("{address}: does not support protocol version {VERSION}; expected version {theirs}")]
     Version {
         /// Who was called.
         address: SocketAddr,
@@ -125,19 +123,19 @@ pub enum CallError {
         theirs: u32,
     },
     /// The listener has as many connections as it takes.
-    #[error("{address}: has as many connections as it takes")]
+    #[error("{address}: has reached its limit of connections")]
     Busy {
         /// Who was called.
         address: SocketAddr,
     },
     /// One end does not understand or accept the other's transport parameters.
-    #[error("{address}: transport parameters were not accepted")]
+    #[error("{address}: one end did not accept the other's transport parameters")]
     Parameters {
         /// Who was called.
         address: SocketAddr,
     },
     /// The parameters in the configuration are too long.
-    #[error("parameters: have {0} bytes, expected at most {MAX_PARAMETERS}")]
+    #[error("parameters: {0} bytes; expected at most {MAX_PARAMETERS}")]
     ParametersLong(usize),
 }
 

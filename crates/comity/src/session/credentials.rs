@@ -17,18 +17,18 @@ use super::Randomness;
 #[non_exhaustive]
 pub enum CredentialError {
     /// A passphrase of fewer than 10 bytes.
-    #[error("a passphrase of {0} bytes, expected at least {least}", least = Passphrase::LEAST)]
+    #[error("a passphrase of {0} bytes; expected at least {least}", least = Passphrase::LEAST)]
     PassphraseShort(usize),
     /// A passphrase of more than 256 bytes.
-    #[error("a passphrase of {0} bytes, expected at most {most}", most = Passphrase::MOST)]
+    #[error("a passphrase of {0} bytes; expected at most {most}", most = Passphrase::MOST)]
     PassphraseLong(usize),
     /// A key in text that does not have 64 digits, its mark aside.
     #[error(
-        "a key of {0} characters beside its mark, expected comity-public- or comity-secret- and 64 hexadecimal digits"
+        "a key of {0} characters after its prefix; expected comity-public- or comity-secret- and 64 hexadecimal digits"
     )]
     KeyLength(usize),
     /// A key in text with a character that is no hexadecimal digit.
-    #[error("a key with {found:?} as character {at}, expected a hexadecimal digit")]
+    #[error("a key with {found:?} as character {at}; expected a hexadecimal digit")]
     KeyDigit {
         /// Which character, counted from 1.
         at: usize,
@@ -37,7 +37,7 @@ pub enum CredentialError {
     },
     /// A key in text that does not say whether it is secret or public.
     #[error(
-        "a key that does not say whether it is secret or public, expected {mark} and 64 hexadecimal digits; \
+        "a key without the prefix that marks it as secret or public; expected {mark} and 64 hexadecimal digits; \
          `comity keygen FILE --force` makes a new one"
     )]
     KeyUnmarked {
@@ -46,17 +46,15 @@ pub enum CredentialError {
     },
     /// A secret key where a public one belongs.
     #[error(
-        "a secret key, expected a public one, as `comity keygen --public FILE` prints it; whoever else has seen this \
-         secret can pass for its owner"
+        "a secret key; expected a public one, as `comity keygen --public FILE` prints it. Anybody who has seen this \
+         secret key can impersonate its owner"
     )]
     KeySecret,
     /// A public key where a secret one belongs.
-    #[error(
-        "a public key, which anybody may know, expected a secret one, as `comity keygen FILE` writes it"
-    )]
+    #[error("a public key; expected a secret one, as `comity keygen FILE` writes it")]
     KeyPublic,
     /// A public key that every secret gives the same result with.
-    #[error("a key that is a point of low order, expected the public key of a secret")]
+    #[error("a key that is a point of low order; expected the public key of a secret key")]
     KeyLowOrder,
 }
 
@@ -398,7 +396,7 @@ mod tests {
         assert_eq!(key(&ALICE_PUBLIC[..77]), CredentialError::KeyLength(63));
         assert_eq!(
             key(&spoiled).to_string(),
-            "a key with 'g' as character 19, expected a hexadecimal digit"
+            "a key with 'g' as character 19; expected a hexadecimal digit"
         );
         let marked = |digits: &str| key(&format!("comity-public-{digits}"));
         assert_eq!(marked(&"0".repeat(64)), CredentialError::KeyLowOrder);
@@ -478,7 +476,7 @@ mod tests {
     fn passphrases_are_stretched_within_their_bounds() {
         assert_eq!(
             Passphrase::stretch("too short").unwrap_err().to_string(),
-            "a passphrase of 9 bytes, expected at least 10"
+            "a passphrase of 9 bytes; expected at least 10"
         );
         let long = "x".repeat(257);
         assert_eq!(

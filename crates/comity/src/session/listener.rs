@@ -94,10 +94,10 @@ impl ListenerConfig {
 #[non_exhaustive]
 pub enum ListenerConfigError {
     /// The parameters are too long.
-    #[error("parameters: have {0} bytes, expected at most {MAX_PARAMETERS}")]
+    #[error("parameters: {0} bytes; expected at most {MAX_PARAMETERS}")]
     ParametersLong(usize),
     /// No connection could ever be opened.
-    #[error("{0}: is 0, expected at least 1")]
+    #[error("{0}: is 0; expected at least 1")]
     Zero(&'static str),
 }
 
@@ -107,25 +107,25 @@ pub enum ListenerConfigError {
 #[non_exhaustive]
 pub enum RefusedCaller {
     /// The passphrase is another one, the listener was called by another key, or it was noise.
-    #[error("the first message does not prove the passphrase or the key that is expected here")]
+    #[error("the caller did not prove that it has the passphrase or key of this listener")]
     Unproven,
     /// The key is not on the list.
-    #[error("the key {0} is not on the list")]
+    #[error("the key {0} is not on the list of accepted keys")]
     UnknownKey(PublicKey),
     /// The caller proves itself otherwise.
-    #[error("the caller comes with {}", described(*.0))]
+    #[error("the caller uses {}", described(*.0))]
     Pattern(Pattern),
     /// The first message is genuine, and not one of this protocol.
-    #[error("the first message is genuine and malformed")]
+    #[error("the first message is authentic but malformed")]
     Malformed,
     /// Somebody made the caller leave out a version.
-    #[error("the caller was made to leave out a version")]
+    #[error("downgrade: somebody removed a version from the caller's first message")]
     Downgrade,
     /// There are as many connections as are taken.
-    #[error("there are as many connections as are taken")]
+    #[error("the listener has reached its limit of connections")]
     Busy,
     /// The caller's transport parameters were not accepted.
-    #[error("the transport parameters were not accepted")]
+    #[error("the caller's transport parameters were not accepted")]
     Parameters,
 }
 

@@ -71,7 +71,7 @@ pub trait Protocol {
 
 /// The peer's transport parameters are none that this end can work with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[error("transport parameters: the peer's are not understood or not acceptable")]
+#[error("the peer's transport parameters are invalid or not acceptable")]
 pub struct BadParameters;
 
 /// Makes the transport of a new connection from the role of this end, the bytes that sealing adds

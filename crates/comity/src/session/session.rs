@@ -55,13 +55,13 @@ pub enum Closed {
     #[error("closed by the transport")]
     ByProtocol,
     /// The peer has not followed to the next key, and the current one is used up.
-    #[error("keys: the peer did not follow a key update before the last key was used up")]
+    #[error("keys: the current key is used up, and the peer did not follow the key update")]
     KeyUsedUp,
     /// Somebody has sent so many forged packets that one might pass.
     #[error("keys: too many forged packets")]
     TooManyForged,
     /// The peer asked for two keys at once.
-    #[error("keys: the peer asked for a key before it had seen the last one in use")]
+    #[error("keys: the peer requested a key update before it had seen the last one in use")]
     UpdateTooEarly,
 }
 

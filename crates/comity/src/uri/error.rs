@@ -23,7 +23,7 @@ pub enum UriError {
         expected: String,
     },
     /// A key is there that the other way of connecting has.
-    #[error("{key}: belongs to a {belongs}; this URI is a {mode}'s")]
+    #[error("{key}: is a key of a {belongs}, and this URI is of a {mode}; leave it out")]
     BelongsToOtherMode {
         /// The key.
         key: &'static str,
@@ -52,7 +52,7 @@ pub enum UriError {
         error: CredentialError,
     },
     /// A `#` begins a part that these URIs do not have.
-    #[error("\"#\" ends a URI; expected \"%23\" where the character itself is meant")]
+    #[error("\"#\" ends a URI; expected \"%23\" for the character itself")]
     Fragment,
     /// A key needs another one.
     #[error("{because} also needs {key}=")]
@@ -64,8 +64,8 @@ pub enum UriError {
     },
     /// A time that is one in the microseconds of ffmpeg.
     #[error(
-        "{key}: is {found:?} without a unit, which is in milliseconds here and in microseconds for \
-         ffmpeg; expected {span} if those were meant, or a number with its unit"
+        "{key}: {found:?} has no unit. Comity reads milliseconds, ffmpeg microseconds; \
+         expected {span} for the meaning of ffmpeg, or a number with a unit"
     )]
     Microseconds {
         /// The key.
@@ -76,13 +76,13 @@ pub enum UriError {
         span: Span,
     },
     /// A caller has nobody to call.
-    #[error("mode: is caller; expected a host to call, as in comity://host:9000")]
+    #[error("mode: is caller, but the URI has no host; expected one, as in comity://host:9000")]
     NobodyToCall,
     /// A parameter of the congestion controller.
     #[error("cc: {0}")]
     Parameter(#[from] ParameterError),
     /// A path stands where none can.
-    #[error("after the port stands {0:?}; expected nothing but \"?key=value\"")]
+    #[error("{0:?} follows the port; expected nothing or \"?key=value\" there")]
     Path(String),
     /// The percent-encoding of a key or of its value does not read.
     #[error("{place}: {error}")]
@@ -93,7 +93,7 @@ pub enum UriError {
         error: PercentError,
     },
     /// A key stands there twice.
-    #[error("{0}: stands there twice")]
+    #[error("{0}: appears twice; leave one of them out")]
     Repeated(String),
     /// The text is no URI of this scheme.
     #[error("is {found:?}; {}", did_you_mean_address(.found))]

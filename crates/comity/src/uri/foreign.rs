@@ -6,50 +6,50 @@ pub(super) fn hint(name: &str) -> Option<&'static str> {
     Some(match name {
         "pbkeylen" | "enforcedencryption" | "aes-type" | "cryptomode" | "kmrefreshrate"
         | "kmpreannounce" => {
-            "everything is encrypted, always and in one way, by \"passphrase\" or \"key\"; leave it out"
+            "every connection is encrypted with \"passphrase\" or \"key\", always in the same way; leave it out"
         }
-        "secret" | "password" => "the secret that both ends share is \"passphrase\"",
+        "secret" | "password" => "set the shared secret of both ends with \"passphrase\"",
         "transtype" | "messageapi" | "profile" => {
-            "media with deadlines is all that there is; leave it out, or see \"reliability\" for files"
+            "every connection carries media with deadlines; leave it out, or see \"reliability\" for files"
         }
         "timeout" | "rw_timeout" | "rcvtimeo" | "sndtimeo" | "peeridletimeout"
         | "session-timeout" => {
-            "how long nothing may arrive is \"peeridletimeo\", and how long a call may take \"conntimeo\""
+            "set the idle timeout with \"peeridletimeo\", and the timeout of a call with \"conntimeo\""
         }
         "connect_timeout" | "connect-timeout" | "conntimeout" => {
-            "how long a call may take is \"conntimeo\""
+            "set the timeout of a call with \"conntimeo\""
         }
         "packetfilter" | "fec" | "filter" => {
-            "lost packets are sent again, within \"latency\", and not coded against; leave it out"
+            "lost packets are retransmitted within \"latency\", without FEC; leave it out"
         }
         "rcvlatency" | "peerlatency" | "tsbpddelay" | "buffer" | "buffer-min" | "buffer-max" => {
-            "how long everything may take is \"latency\", the larger one of both ends"
+            "set the time from source to player with \"latency\"; the larger value of both ends applies"
         }
         "tsbpdmode" | "tsbpd" => {
-            "when the receiver hands over is \"deliver\": paced, as with TSBPD, or early"
+            "set the delivery of the receiver with \"deliver\": paced, as with TSBPD, or early"
         }
         "inputbw" | "mininputbw" | "oheadbw" | "bandwidth" | "return-bandwidth" => {
-            "the rate is the congestion controller's, \"cc\"; \"maxbw\" bounds it"
+            "the congestion controller, \"cc\", sets the rate; \"maxbw\" bounds it"
         }
-        "congestion" | "smoother" => "the congestion controller is \"cc\"",
+        "congestion" | "smoother" => "choose the congestion controller with \"cc\"",
         "nakreport" | "lossmaxttl" | "retransmitalgo" | "snddropdelay" | "drifttracer"
         | "reorder-buffer" | "weight" => "it needs no setting here; leave it out",
         "cname" | "srp_user" | "user" | "username" => {
-            "what the caller says of itself is \"streamid\"; who may call is \"allow\""
+            "a caller names its stream with \"streamid\"; a listener names the accepted callers with \"allow\""
         }
         "groupconnect" | "grouptype" | "groupminstabletimeo" => {
             "a connection has one path; there are no groups"
         }
         "fc" | "rcvsyn" | "sndsyn" => {
-            "what waits at each end is bounded by \"sndbuf\" and \"rcvbuf\""
+            "set the buffer sizes of the two ends with \"sndbuf\" and \"rcvbuf\""
         }
-        "miface" | "localaddr" | "localport" => "the local address and port are \"bind\"",
+        "miface" | "localaddr" | "localport" => "set the local address and port with \"bind\"",
         "pkt_size" => {
-            "it says how SRT and UDP cut a transport stream, 1316 bytes being seven of its packets; here packets are as \
-             large as the path carries, up to \"payload\", and media is cut again behind the receiver; leave it out"
+            "SRT and UDP put seven packets of a transport stream, 1316 bytes, into a datagram. Here, datagrams are as \
+             large as the path carries, up to \"payload\", and the receiver packs the stream again; leave it out"
         }
         "buffer_size" | "fifo_size" | "send_buffer_size" | "recv_buffer_size" => {
-            "what waits at each end is bounded by \"sndbuf\" and \"rcvbuf\""
+            "set the buffer sizes of the two ends with \"sndbuf\" and \"rcvbuf\""
         }
         _ => return None,
     })

@@ -21,7 +21,7 @@ impl fmt::Display for PercentError {
                 f,
                 "byte {at} is a \"%\" without two hexadecimal digits; a percent sign itself is written \"%25\""
             ),
-            Self::Utf8 => f.write_str("what \"%\" stands for is no UTF-8"),
+            Self::Utf8 => f.write_str("the \"%\" sequences do not decode to UTF-8"),
         }
     }
 }

@@ -208,7 +208,7 @@ async fn a_full_listener_is_told() {
     assert!(
         error
             .to_string()
-            .contains("as many connections as it takes"),
+            .contains("reached its limit of connections"),
         "{error}"
     );
     drop(accepted);
@@ -335,7 +335,7 @@ async fn a_peer_that_falls_silent_is_given_up() {
     assert!(caller.recv().await.is_none());
     assert_eq!(
         caller.closed().await.to_string(),
-        "nothing came from the peer for 300 ms"
+        "no packet from the peer for 300 ms"
     );
     drop(listener);
 }
@@ -510,7 +510,7 @@ async fn options_that_are_none_say_why() {
     let two = options().insecure().build().unwrap_err();
     assert_eq!(
         two.to_string(),
-        "credentials: both a pre-shared key and insecure were given, expected one of them"
+        "credentials: both a pre-shared key and insecure are set; expected only one of them"
     );
     let latency = options().latency(Duration::ZERO).build().unwrap_err();
     assert_eq!(
@@ -524,7 +524,7 @@ async fn options_that_are_none_say_why() {
     let listen = Endpoint::bind(loopback(), one_way).unwrap_err();
     assert_eq!(
         listen.to_string(),
-        "static key: whom to accept was not given, and is needed to listen"
+        "static key: the list of accepted keys is missing; it is needed to listen"
     );
 }
 

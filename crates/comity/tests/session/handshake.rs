@@ -199,7 +199,7 @@ fn without_an_answer_it_backs_off_and_gives_up_in_time() {
     let error = world.failure(0).unwrap();
     assert_eq!(
         error.to_string(),
-        "192.0.2.1:5000: no answer within 10s, expected a listener there and a way for UDP in both directions"
+        "192.0.2.1:5000: no answer within 10s; expected a listener there, and UDP to pass in both directions"
     );
     assert!(world.callers[0].1.is_over());
     world.run_for(Span::from_secs(60));
@@ -315,7 +315,7 @@ fn each_reason_has_its_own_error() {
     };
     assert_eq!(
         error.to_string(),
-        "192.0.2.1:5000: was called with no protection, expected a passphrase"
+        "192.0.2.1:5000: was called with no protection; expected a passphrase"
     );
 }
 

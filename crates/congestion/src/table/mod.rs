@@ -14,7 +14,7 @@
 //! assert_eq!(controller.decision().window, Bytes::new(12_000));
 //!
 //! let mistake = table::find("cubik").unwrap_err();
-//! assert_eq!(mistake.to_string(), "there is no controller \"cubik\"; did you mean \"cubic\"? `comity list` tells of each");
+//! assert_eq!(mistake.to_string(), "there is no controller \"cubik\"; did you mean \"cubic\"? `comity list` describes each");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
@@ -237,16 +237,19 @@ impl fmt::Display for UnknownController {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "there is no controller {:?}", self.name)?;
         if let Some(other) = self.other {
-            return write!(f, ": {}; `comity list` tells of each", other.instead);
+            return write!(f, ": {}; `comity list` describes each", other.instead);
         }
         match self.nearest {
             Some(nearest) => {
-                write!(f, "; did you mean {nearest:?}? `comity list` tells of each")
+                write!(
+                    f,
+                    "; did you mean {nearest:?}? `comity list` describes each"
+                )
             }
             None => {
                 f.write_str("; there are ")?;
                 parameters::write_list(f, TABLE.iter().map(|row| row.name))?;
-                f.write_str("; `comity list` tells of each")
+                f.write_str("; `comity list` describes each")
             }
         }
     }
@@ -266,7 +269,7 @@ mod tests {
     #[test]
     fn names_of_systems_lead_to_what_to_write() {
         for (name, says) in [
-            ("tltcp", "reliability=timeline with drop=expired"),
+            ("tltcp", "reliability=timeline and drop=expired"),
             ("tcp-real", "the controller \"real\""),
             ("bbrv1", "the controller \"bbr\""),
             ("bbr-v3", "the controller \"bbr3\""),
@@ -278,7 +281,7 @@ mod tests {
         ] {
             let error = find(name).unwrap_err().to_string();
             assert!(error.contains(says), "{error}");
-            assert!(error.ends_with("`comity list` tells of each"), "{error}");
+            assert!(error.ends_with("`comity list` describes each"), "{error}");
         }
     }
 
@@ -435,12 +438,12 @@ mod tests {
         );
         assert_eq!(
             find("cubci").unwrap_err().to_string(),
-            "there is no controller \"cubci\"; did you mean \"cubic\"? `comity list` tells of each"
+            "there is no controller \"cubci\"; did you mean \"cubic\"? `comity list` describes each"
         );
         assert_eq!(
             find("westwood").unwrap_err().to_string(),
             "there is no controller \"westwood\"; there are \"reno\", \"vegas\", \"cubic\", \"bbr\", \"bbr3\", \"libra\", \"real\", \"iftp\", \"psp\", \"rap\", \"tfrc\", \"steady\" and \"fixed\"; \
-             `comity list` tells of each"
+             `comity list` describes each"
         );
     }
 

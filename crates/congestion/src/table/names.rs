@@ -21,9 +21,9 @@ const NAMES: &[(&[&str], OtherName)] = &[
         ],
         OtherName {
             controller: None,
-            instead: "Time-lined TCP is a time-line over any controller, such as reno: over packets it is \
-                      reliability=timeline with drop=expired, over TCP in a scenario timeline = { .. } \
-                      (experiments/tltcp)",
+            instead: "Time-lined TCP is a time-line over any controller, such as reno. Over packets, set \
+                      reliability=timeline and drop=expired; over TCP in a scenario, set \
+                      timeline = { .. } (experiments/tltcp)",
         },
     ),
     (

@@ -85,17 +85,17 @@ impl fmt::Display for ReadError {
         match self {
             Self::NoPacket { at, found } => write!(
                 out,
-                "transport stream, byte {at}: found {found:#04x} and no packet in the {SEARCHED} bytes from there, \
-                 expected 0x47 at the beginning of each packet"
+                "transport stream, byte {at}: found {found:#04x} and no packet in the next {SEARCHED} bytes; \
+                 expected the sync byte 0x47 at the beginning of each packet"
             ),
             Self::NoTime { at } => write!(
                 out,
-                "transport stream, byte {at}: found no time stamp (PTS) and no clock reference (PCR) that goes on in the \
-                 {STILL} bytes of its streams up to there, expected one every 700 ms"
+                "transport stream, byte {at}: found no time stamp (PTS) and no advancing clock reference (PCR) in the \
+                 last {STILL} bytes of its streams; expected one every 700 ms"
             ),
             Self::NoPicture { at, bytes } => write!(
                 out,
-                "MPEG video, byte {at}: found no end of a picture in the {bytes} bytes from there, expected one"
+                "MPEG video, byte {at}: found no end of a picture in the next {bytes} bytes; expected one"
             ),
         }
     }

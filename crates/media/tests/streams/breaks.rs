@@ -151,8 +151,8 @@ fn a_stream_without_packets_for_too_long_is_refused() {
     };
     assert_eq!(
         error.to_string(),
-        "transport stream, byte 282000: found 0x6e and no packet in the 1048576 bytes from there, expected 0x47 at \
-         the beginning of each packet"
+        "transport stream, byte 282000: found 0x6e and no packet in the next 1048576 bytes; \
+         expected the sync byte 0x47 at the beginning of each packet"
     );
 }
 

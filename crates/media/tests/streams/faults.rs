@@ -320,7 +320,7 @@ fn video_that_breaks_off_is_refused() {
     assert_eq!(part(outcome.0), (before.to_vec(), vec![]));
     assert_eq!(
         ReadError::NoPicture { at: 5, bytes }.to_string(),
-        "MPEG video, byte 5: found no end of a picture in the 100000 bytes from there, expected one"
+        "MPEG video, byte 5: found no end of a picture in the next 100000 bytes; expected one"
     );
 }
 

@@ -166,8 +166,8 @@ fn a_source_without_advancing_times_is_refused() {
     }
     assert_eq!(
         ReadError::NoTime { at: 188 }.to_string(),
-        "transport stream, byte 188: found no time stamp (PTS) and no clock reference (PCR) that goes on in the \
-         8388608 bytes of its streams up to there, expected one every 700 ms"
+        "transport stream, byte 188: found no time stamp (PTS) and no advancing clock reference (PCR) in the \
+         last 8388608 bytes of its streams; expected one every 700 ms"
     );
 }
 

@@ -144,10 +144,10 @@ impl fmt::Display for NetworkError {
                 packet,
             } => write!(
                 f,
-                "the queue of the link {link:?} holds {limit}, and the packets of the flow {flow:?} \
-                 have {packet}: none would get through"
+                "the queue of the link {link:?} holds {limit}, but the flow {flow:?} has packets of \
+                 {packet}; choose a larger queue or smaller packets"
             ),
-            Self::Warmup => f.write_str("the warm-up has to end before the run does"),
+            Self::Warmup => f.write_str("the warm-up must be shorter than the run"),
         }
     }
 }
@@ -169,37 +169,37 @@ impl fmt::Display for FlowError {
                 "transport = \"command\" runs only in the lab: `comity lab run`"
             }
             Self::Standstill => {
-                "the source always has more to send, and no link there or back has a rate or a delay, \
-                 so that time would stand still"
+                "the source is greedy, and no link in either direction has a rate or a delay, so that \
+                 time would stand still; give a link a rate or a delay"
             }
             Self::NotForTcp => {
-                "the controller drives sections only; expected another one, or \
+                "the controller works only with sections; expected another one, or \
                  transport = \"sections\""
             }
-            Self::NoPayload => "the headers leave no room for payload",
-            Self::WindowBelowSegment => "the window has to hold at least one segment",
-            Self::BufferBelowSection => "the buffer has to hold at least one section",
+            Self::NoPayload => "the headers leave no room for payload; choose larger packets",
+            Self::WindowBelowSegment => "the window must hold at least one segment",
+            Self::BufferBelowSection => "the buffer must hold at least one section",
             Self::SectionSize => "sections have 1 byte to 16 MiB",
             Self::DatagramSize => "datagrams have 1 byte to 4 GB",
             Self::UnclockedDatagrams => {
-                "datagrams have no feedback that could clock a greedy source or a file: give a \
+                "datagrams have no feedback, which a greedy source or a file needs; expected a \
                  workload such as { kind = \"cbr\", rate = \"1Mbps\" }"
             }
             Self::FramesWithoutSections => {
-                "frames are sent with transport = \"sections\" or over TCP with a `timeline`"
+                "frames need transport = \"sections\", or TCP with a `timeline`"
             }
             Self::WorkloadOfSections => {
-                "sections have the workloads greedy, cbr with a rate or an interval, on_off, poisson, \
+                "sections support the workloads greedy, cbr with a rate or an interval, on_off, poisson, \
                  video and frames"
             }
             Self::PlaybackOfSections => {
-                "a time-lined stream is read as it arrives; playback knows neither sections nor gaps"
+                "a time-lined stream is read as it arrives, not by playback; leave `reader` out"
             }
-            Self::ReadInterval => "the reader reads at no interval",
-            Self::ReportInterval => "the reader reports at no interval",
-            Self::RefillInterval => "the token bucket is filled at no interval",
-            Self::NoRate => "the workload has a rate of zero",
-            Self::NoSpacing => "the packets are no time apart",
+            Self::ReadInterval => "the reader's interval is zero; expected a longer one",
+            Self::ReportInterval => "the reader's report interval is zero; expected a longer one",
+            Self::RefillInterval => "the token bucket's interval is zero; expected a longer one",
+            Self::NoRate => "the rate of the workload is zero; expected a higher one",
+            Self::NoSpacing => "the time between packets is zero; expected a longer one",
             Self::NeverOn => "the source is never on",
         })
     }

@@ -136,6 +136,6 @@ pub(super) fn known_as(word: &str) -> Option<String> {
     let name = application.name;
     let keys = keys.join(", ");
     Some(format!(
-        "\"{name}\" is an application, which a flow is by {keys}; `comity list {name}` tells of it"
+        "\"{name}\" is an application; give the flow {keys}; `comity list {name}` describes it"
     ))
 }

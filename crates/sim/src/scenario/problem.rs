@@ -272,7 +272,7 @@ pub enum ProblemKind {
 pub enum RangeFault {
     /// Neither `step` nor `factor`, or both.
     StepOrFactor,
-    /// `to` lies before `from`.
+    /// `to` is below `from`; exchange them.
     Reversed,
     /// A step of zero or less.
     Step,
@@ -289,16 +289,18 @@ pub enum RangeFault {
 impl fmt::Display for RangeFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::StepOrFactor => "a range has either `step` or `factor`",
-            Self::Reversed => "`to` lies before `from`",
-            Self::Step => "`step` has to be above zero",
-            Self::Factor => "`factor` has to be above 1",
-            Self::FactorFromZero => "with `factor`, `from` has to be above zero",
+            Self::StepOrFactor => "a range needs exactly one of `step` and `factor`",
+            Self::Reversed => "`to` is below `from`; exchange them",
+            Self::Step => "`step` must be above zero",
+            Self::Factor => "`factor` must be above 1",
+            Self::FactorFromZero => "with `factor`, `from` must be above zero",
             Self::MixedUnits => {
-                "`from`, `to` and `step` have to be of one kind: integers, numbers, \
+                "`from`, `to` and `step` must have the same type: integers, numbers, \
                  or quantities with the unit of the swept key"
             }
-            Self::TooMany => "the range has more values than a sweep may have runs",
+            Self::TooMany => {
+                "the range has more values than a sweep may have runs; choose a larger step"
+            }
         })
     }
 }
@@ -354,37 +356,37 @@ pub enum Unfit {
 impl fmt::Display for Unfit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::RepeatedSeed => "a seed is given twice, and runs of one seed are the same run",
+            Self::RepeatedSeed => "a seed is listed twice; list it once, because runs with the same seed are identical",
             Self::RepeatedPoint => {
-                "this value was there before, and runs of one point and seed are the same run"
+                "the sweep has this value twice; list it once, because the runs would be identical"
             }
-            Self::BinsTooShort => "the run would have more than 100,000,000 values over time",
+            Self::BinsTooShort => "the run would have more than 100,000,000 values over time; choose longer bins",
             Self::WorkloadOfCommand => {
-                "a command sends what it likes; expected no workload, or another transport"
+                "a command generates its own traffic; expected no workload, or another transport"
             }
             Self::SackRecoveryWithoutSack => {
                 "recovery \"sack\" and \"rack\" need the option: leave `sack` out or set it to true"
             }
             Self::WindowNeedsScaling => "a window above 65,535 bytes needs window_scaling = true",
-            Self::StopBeforeStart => "the flow would stop before it starts",
-            Self::TimeoutFloorAboveCeiling => "min_timeout lies above max_timeout",
-            Self::EndsMissing => "only a dumbbell knows by itself where flows go",
-            Self::KeyOfNewReno => "only recovery = \"newreno\" has this variant",
+            Self::StopBeforeStart => "the flow would stop before it starts; choose a later stop",
+            Self::TimeoutFloorAboveCeiling => "min_timeout is above max_timeout",
+            Self::EndsMissing => "only a dumbbell has default ends for flows; expected the name of a node",
+            Self::KeyOfNewReno => "only recovery = \"newreno\" has this variant; leave it out",
             Self::NoRate => "a link needs a `rate` or a `trace`",
-            Self::NoDelay => "a link needs a `delay`, \"0s\" if it has none",
+            Self::NoDelay => "a link needs a `delay`; write \"0s\" for none",
             Self::SpacingNotOne => {
                 "constant rate needs exactly one of `rate`, `interval` and `gap`"
             }
-            Self::ReadBeyondWindow => "one read asks for more than the receive buffer can hold",
+            Self::ReadBeyondWindow => "one read is larger than the receive buffer; expected fewer bytes, or a larger buffer",
             Self::NameWithoutIndex => {
-                "several flows need names of their own: put {i} into the name"
+                "several flows need different names; put {i} into the name"
             }
-            Self::IndexBelowZero => "the expansion goes below zero",
-            Self::StartAfterEnd => "the flow would start when the run is over",
-            Self::PipeWithoutSack => "only recovery = \"sack\" counts a pipe",
-            Self::KeyOfRack => "only recovery = \"rack\" has this variant",
-            Self::RackWithTimeline => "a time-line goes with every recovery but \"rack\"",
-            Self::RefillBeyondDepth => "more falls at once than the bucket can hold",
+            Self::IndexBelowZero => "the name of the first flow would have a number below zero; use {i} or {i+1}",
+            Self::StartAfterEnd => "the flow would start after the end of the run; choose an earlier start",
+            Self::PipeWithoutSack => "only recovery = \"sack\" counts a pipe; leave it out",
+            Self::KeyOfRack => "only recovery = \"rack\" has this variant; leave it out",
+            Self::RackWithTimeline => "a time-line works with every recovery except \"rack\"; choose another one",
+            Self::RefillBeyondDepth => "`refill` is larger than the `depth` of the bucket",
         })
     }
 }
@@ -439,7 +441,7 @@ impl Problem {
                 format!("`{path}`: the flow \"{flow}\" goes from \"{node}\" to itself")
             }
             ProblemKind::Unreachable { flow, from, to } => format!(
-                "`{path}`: no links lead from \"{from}\" to \"{to}\", the flow \"{flow}\" needs both ways"
+                "`{path}`: no links lead from \"{from}\" to \"{to}\"; the flow \"{flow}\" needs links in both directions"
             ),
             ProblemKind::Excludes { other } => {
                 format!("`{path}` cannot be given together with `{other}`")
@@ -467,9 +469,11 @@ impl Problem {
                 }
             }
             ProblemKind::PathIntoValue { part, value } => {
-                format!("`{path}` goes into `{part}`, which is the plain value {value}")
+                format!("`{path}` is a key in `{part}`, but that is the plain value {value}")
             }
-            ProblemKind::NotSwept => format!("`{path}` belongs to all runs and cannot be swept"),
+            ProblemKind::NotSwept => {
+                format!("`{path}` is the same for all runs and cannot be swept")
+            }
             ProblemKind::Expression { fault } => format!("`{path}`: {fault}"),
             ProblemKind::BadOverride { text } => format!("{text:?} is not of the form key=value"),
             ProblemKind::UnevenZip {
@@ -570,12 +574,12 @@ impl Problem {
                     .into(),
             ),
             ProblemKind::TooManyRuns { .. } => notes.push(
-                "sweep fewer values, or raise `scenario.max_runs` if this is meant".into(),
+                "sweep fewer values, or raise `scenario.max_runs`".into(),
             ),
             _ => {}
         }
         if let Some(point) = &self.point {
-            notes.push(format!("met at {point}"));
+            notes.push(format!("at the point {point}"));
         }
         notes
     }

@@ -68,9 +68,9 @@ pub(super) fn summary(form: Form, counts: &Counts, wall_seconds: f64) -> String 
     add(counts.fail, "fail unexpectedly");
     add(
         counts.not_judged,
-        "are shown only, or judged in the other form",
+        "are only shown, or are judged in the other form",
     );
-    add(counts.by_tests, "are held by tests alone");
+    add(counts.by_tests, "are checked only by tests");
     add(counts.missing, "are not reproduced yet");
     let _ = writeln!(
         text,
@@ -89,7 +89,7 @@ pub(super) fn summary(form: Form, counts: &Counts, wall_seconds: f64) -> String 
     if counts.hold_unexpectedly > 0 {
         let _ = writeln!(
             text,
-            "{} known to fail and held: look whether `expected` is out of date",
+            "{} known to fail and held: check whether `expected` is out of date",
             match counts.hold_unexpectedly {
                 1 => "1 check was".into(),
                 count => format!("{count} checks were"),

@@ -107,7 +107,7 @@ fn buffer(check: &str, name: &str, limit: Option<u64>) -> Finding {
                 Verdict::Bad
             },
             format!(
-                "{limit} bytes of the {ASKED} that are asked for: {} ms of 100 Mb/s",
+                "{limit} of the {ASKED} requested bytes: {} ms of 100 Mb/s",
                 lasts(limit)
             ),
         ),
@@ -230,7 +230,7 @@ fn timers(lateness: &[Span]) -> Finding {
     };
     let micros = |span: Span| span.as_nanos().div_ceil(1_000);
     let found = format!(
-        "{} us late in the middle of {} waits, {} us at the 99th percentile",
+        "{} us late at the median of {} waits, {} us at the 99th percentile",
         micros(median),
         lateness.len(),
         micros(late)
@@ -245,7 +245,7 @@ fn processors(count: Option<usize>) -> Finding {
         None => Finding::unknown(CHECK),
         Some(1) => Finding::new(
             CHECK,
-            "1, which media and network share",
+            "1, shared by media and network",
             Verdict::CouldBeBetter,
         )
         .mend("taskset --cpu-list --pid 0-$(($(nproc --all) - 1)) $$"),
@@ -334,14 +334,14 @@ fn mtu(mtu: Option<Mtu>) -> Finding {
         bytes if bytes >= full => (format!("{bytes} bytes"), Verdict::Good),
         bytes if bytes >= first => (
             format!(
-                "{bytes} bytes; full packets have {full}. Connections find the size by themselves; mtu={bytes} in the URI \
+                "{bytes} bytes; full packets have {full}. Connections discover the size by themselves; mtu={bytes} in the URI \
                  spares them the search"
             ),
             Verdict::CouldBeBetter,
         ),
         _ => (
             format!(
-                "{bytes} bytes; the first packets of a connection have {first}: no connection is made"
+                "{bytes} bytes; the first packets of a connection have {first}: no connection is possible"
             ),
             Verdict::Bad,
         ),
@@ -382,7 +382,7 @@ fn port(port: &Port) -> Finding {
     match &port.reached {
         Err(reason) => Finding::new(
             &check,
-            format!("cannot be listened on: {reason}"),
+            format!("cannot listen on it: {reason}"),
             Verdict::Bad,
         )
         .mend(format!(

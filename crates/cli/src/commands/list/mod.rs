@@ -55,14 +55,14 @@ pub(crate) fn list(args: &args::Catalogue) -> Result<(), Failure> {
 
 fn unknown(name: &str, systems: &[System]) -> String {
     if let Some(other) = other_name(name) {
-        return format!("there is no {name:?} to tell of: {}", other.instead);
+        return format!("there is no entry {name:?}: {}", other.instead);
     }
     let names = TABLE.iter().map(|row| row.name);
     let names = names.chain(systems.iter().map(|system| system.name));
     let names = names.chain(APPLICATIONS.iter().map(|application| application.name));
     match nearest(name, names) {
-        Some(nearest) => format!("there is no {name:?} to tell of; did you mean {nearest:?}?"),
-        None => format!("there is no {name:?} to tell of; `comity list` prints all names"),
+        Some(nearest) => format!("there is no entry {name:?}; did you mean {nearest:?}?"),
+        None => format!("there is no entry {name:?}; `comity list` prints all names"),
     }
 }
 
@@ -77,7 +77,7 @@ fn transports(row: &Row) -> &'static str {
 
 fn receiver(row: &Row) -> &'static str {
     if row.has_meter() {
-        "has a half of its own"
+        "measures for the sender"
     } else {
         "acknowledges only"
     }
@@ -86,8 +86,8 @@ fn receiver(row: &Row) -> &'static str {
 /// What becomes of lost bytes of sections where `reliability` is not given.
 fn losses(row: &Row) -> &'static str {
     match row.repeats_losses() {
-        true => "sent again until the deadline (reliability timeline)",
-        false => "not sent again, as in its paper (reliability none)",
+        true => "retransmitted until the deadline (reliability timeline)",
+        false => "not retransmitted, as in its paper (reliability none)",
     }
 }
 

@@ -61,7 +61,7 @@ pub(super) fn overview(systems: &[System], length: usize) -> String {
         "Applications of the papers, made of the keys of a flow",
         APPLICATIONS.iter().map(of_application).collect(),
     );
-    let more = "`comity list NAME` tells what each parameter does and which values it takes.";
+    let more = "`comity list NAME` describes each parameter and its values.";
     wrap(&mut text, "", 0, length, &words(more));
     text
 }

@@ -92,17 +92,17 @@ impl Kind {
     /// What stands above them in the list.
     pub(super) const fn heading(self) -> &'static str {
         match self {
-            Self::Deliver => "When the receiver hands sections over (deliver)",
-            Self::Drop => "When the sender gives sections up (drop)",
+            Self::Deliver => "When the receiver delivers sections (deliver)",
+            Self::Drop => "When the sender drops sections (drop)",
             Self::Preset => "Presets of TCP (preset)",
-            Self::Reader => "How the receiving application takes data (reader.kind)",
+            Self::Reader => "How the receiving application reads data (reader.kind)",
             Self::Recovery => {
-                "How TCP finds and repairs losses (recovery); any controller for TCP goes with any of them"
+                "How TCP detects and repairs losses (recovery); each works with every controller for TCP"
             }
-            Self::Reliability => "How long lost bytes of sections are sent again (reliability)",
+            Self::Reliability => "How long lost bytes of sections are retransmitted (reliability)",
             Self::System => "Systems that are more than a controller",
             Self::Transport => "Transports (transport)",
-            Self::Workload => "What there is to send (workload.kind)",
+            Self::Workload => "What the source sends (workload.kind)",
         }
     }
 }

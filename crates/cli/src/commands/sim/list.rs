@@ -63,7 +63,7 @@ pub(crate) fn list(args: &args::List) -> Result<(), Failure> {
                 file,
                 "-".into(),
                 "-".into(),
-                format!("does not read: {}", plural(problems.count(), "problem")),
+                format!("invalid: {}", plural(problems.count(), "problem")),
             ]),
         }
     }

@@ -43,14 +43,14 @@ pub(crate) fn trace(args: &args::Trace) -> Result<(), Failure> {
     };
     if args.qlog.is_some() && flows.len() > MAX_LOGS {
         complain(&format!(
-            "{} would each get a log, and at most {MAX_LOGS} can; choose some with --flow",
+            "{} would each have a qlog file; expected at most {MAX_LOGS}; choose flows with --flow",
             plural(flows.len(), "flow")
         ));
         return Err(Failure::Usage);
     }
     let outputs = Outputs::new(args, &network, &flows);
     if outputs.all().filter(|target| target.is_standard()).count() > 1 {
-        complain(&"the standard output (-) can take one trace only");
+        complain(&"expected only one trace for standard output (-)");
         return Err(Failure::Usage);
     }
     discard_when_interrupted(&outputs);

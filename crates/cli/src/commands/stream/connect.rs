@@ -110,7 +110,7 @@ impl Connecting<'_> {
                 Ok(passphrase) => builder().map(|builder| builder.passphrase(passphrase)),
                 Err(_) => Err(Error::usage(format!(
                     "{}: has no credentials; give both ends the same passphrase=.. (or {PASSPHRASE} in the \
-                     environment), or keys from comity keygen as key=.. and peerkey=..; --insecure does without",
+                     environment), or keys from comity keygen as key=.. and peerkey=..; --insecure needs neither",
                     uri.role
                 ))),
             },

@@ -74,11 +74,11 @@ impl Error {
             .filter(|folder| !folder.as_os_str().is_empty());
         let hint = match (error.kind(), folder) {
             (io::ErrorKind::NotFound, Some(folder)) if !folder.exists() => {
-                format!("; there is no folder {}", folder.display())
+                format!("; make its folder first: mkdir -p {}", folder.display())
             }
             (io::ErrorKind::NotFound, _) => "; check its name".into(),
             (io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem, _) => {
-                "; this user lacks the permission: see ls -ld of it and of its folder, or choose another place"
+                "; this user lacks permission: check the file and its folder with ls -ld, or choose another path"
                     .into()
             }
             (io::ErrorKind::IsADirectory, _) => "; name a file in it".into(),
@@ -96,7 +96,7 @@ impl Error {
             _ => "",
         };
         Self::Failed(format!(
-            "cannot write to {place}: {error}; what was written is kept{hint}"
+            "cannot write to {place}: {error}; the data written so far is kept{hint}"
         ))
     }
 
@@ -140,7 +140,7 @@ pub(crate) fn hint(error: &comity_stream::Error) -> String {
     use comity_stream::Error as Stream;
     match error {
         Stream::Bind(error) => bind_hint(error),
-        Stream::LookUp { .. } => "; check the name, or use the address".into(),
+        Stream::LookUp { .. } | Stream::NoAddress { .. } => "; check the name, or use the address".into(),
         Stream::Lost(_) => "; use --reconnect lost to retry".into(),
         Stream::Call { address, error } => match &**error {
             ConnectError::Bind(error) => bind_hint(error),
@@ -156,8 +156,8 @@ pub(crate) fn hint(error: &comity_stream::Error) -> String {
                 match narrow {
                     None => hint.into(),
                     Some(mtu) => format!(
-                        "{hint}. The route takes packets of {} bytes, and those that begin a connection have {first}: \
-                         see ip route get {address}, then set the MTU of its interface to {first} or more",
+                        "{hint}. The route carries packets of {} bytes, but the first packets of a connection have {first}: \
+                         find the interface with ip route get {address}, and set its MTU to {first} or more",
                         mtu.bytes,
                         address = address.ip(),
                         first = mtu.first(),
@@ -173,12 +173,11 @@ pub(crate) fn hint(error: &comity_stream::Error) -> String {
 fn bind_hint(error: &BindError) -> String {
     match error {
         BindError::InUse { address } => format!(
-            "; choose another, or see who has it with: ss -lunp 'sport = :{}'",
+            "; choose another, or find its owner with: ss -lunp 'sport = :{}'",
             address.port()
         ),
         BindError::NotHere { .. } => {
-            "; leave the host out to listen on all of its addresses, or see them with: ip addr"
-                .into()
+            "; leave the host out to listen on all addresses, or list them with: ip addr".into()
         }
         _ => String::new(),
     }
@@ -191,10 +190,10 @@ const fn call_hint(error: &CallError) -> &'static str {
         }
         CallError::Passphrase { .. } => "; give both ends the same passphrase=..",
         CallError::StaticKey { .. } => {
-            "; put this key on the listener's allow=.. list, and the listener's into peerkey=.."
+            "; put this key on the listener's allow=.. list, and the listener's key into peerkey=.."
         }
         CallError::Busy { .. } => {
-            ": it serves another caller. --reconnect always keeps calling until that one is done"
+            "; it serves another caller. --reconnect always keeps calling until that caller is done"
         }
         CallError::Pattern { .. } => {
             "; both ends need the same kind: a passphrase, keys, or --insecure"

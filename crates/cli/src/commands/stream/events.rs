@@ -43,11 +43,11 @@ pub(crate) fn observer(reporter: Reporter, gaps: SharedGaps, began: Instant) -> 
         } => reporter.refused(plain(*from), word, &refusal(*why), *more),
         Event::PathSize(peer, size) => tell_size(&reporter, *peer, *size),
         Event::LeftBehind { peer, max_bytes } => reporter.warn(&format!(
-            "{peer} is more than {max_bytes} bytes behind another receiver; it is disconnected, so that the others \
-             need not wait. It may call again; a larger sndbuf keeps more for it"
+            "{peer} is more than {max_bytes} bytes behind another receiver; it was disconnected, so that the others \
+             need not wait. It may call again; a larger sndbuf tolerates a longer backlog"
         )),
         Event::Unconfirmed(peer) => reporter.warn(&format!(
-            "{peer} did not confirm the end in time; what it had not received is lost"
+            "{peer} did not confirm the end in time; the sections that it had not received are lost"
         )),
         Event::Missing(missing) => gaps.add(missing, &reporter),
         Event::Notice(notice, count) => tell_notice(&reporter, notice, *count, began),
@@ -60,8 +60,8 @@ pub(crate) fn observer(reporter: Reporter, gaps: SharedGaps, began: Instant) -> 
 fn tell_size(reporter: &Reporter, peer: SocketAddr, PathSize { datagram, max }: PathSize) {
     match datagram < max {
         true => reporter.warn(&format!(
-            "the path to {peer} carries no datagrams of {max} bytes, but such of {datagram}: packets are no \
-             larger from now on; mtu={} in the URI says so from the beginning",
+            "the path to {peer} carries datagrams of {datagram} bytes, but not of {max}: from now on, packets \
+             are not larger. mtu={} in the URI starts with this size",
             datagram + UDP_IPV6
         )),
         false => reporter.note(&format!(
@@ -79,7 +79,7 @@ fn tell_notice(reporter: &Reporter, notice: &Notice, count: u64, began: Instant)
     match count {
         ..MAX_NOTICES => reporter.warn(&text),
         MAX_NOTICES => reporter.warn(&format!(
-            "{text}; further ones of its kind are counted, and not told"
+            "{text}; more notices of this kind are counted but not printed"
         )),
         _ => {}
     }
@@ -88,9 +88,9 @@ fn tell_notice(reporter: &Reporter, notice: &Notice, count: u64, began: Instant)
 /// Why a caller was refused, and what to do about it.
 fn refusal(why: Option<&RefusedCaller>) -> String {
     match why {
-        None => "too many callers wait".into(),
+        None => "too many callers are waiting".into(),
         Some(RefusedCaller::Unproven) => {
-            "it has another passphrase or key; both ends need the same passphrase=.., or keys that know each other".into()
+            "its passphrase or key is wrong; both ends need the same passphrase=.., or each other's public keys".into()
         }
         Some(RefusedCaller::UnknownKey(key)) => {
             format!("its key {key} is not on the allow=.. list; add it there to let it in")
@@ -99,7 +99,7 @@ fn refusal(why: Option<&RefusedCaller>) -> String {
             format!("{why}; both ends need the same kind: a passphrase, keys, or --insecure")
         }
         Some(RefusedCaller::Busy) => {
-            "another caller is served; it may call again when that one is done".into()
+            "this listener serves another caller; call again when that caller is done".into()
         }
         Some(why) => why.to_string(),
     }

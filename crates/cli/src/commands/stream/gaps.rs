@@ -102,7 +102,7 @@ impl SharedGaps {
         let Some(list) = &mut gaps.list else { return };
         if let Err(error) = list.add(missing) {
             reporter.warn(&format!(
-                "--gaps: {error}; further missing sections are counted, and not listed"
+                "--gaps: {error}; further missing sections are counted but not listed"
             ));
             gaps.list = None;
             gaps.error = Some(error);

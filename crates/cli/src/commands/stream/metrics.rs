@@ -47,7 +47,7 @@ impl Metrics {
             let message = format!("--metrics-bind {address}: {error}");
             match error.kind() {
                 io::ErrorKind::AddrInUse | io::ErrorKind::AddrNotAvailable => Error::taken(
-                    format!("{message}; choose another, or see who has it with: ss -ltnp"),
+                    format!("{message}; choose another, or find its owner with: ss -ltnp"),
                 ),
                 _ => Error::failed(message),
             }

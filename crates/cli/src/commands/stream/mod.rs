@@ -281,25 +281,25 @@ fn check(verb: Verb, (from, input): (&str, &Uri), (to, output): (&str, &Uri)) ->
             "URI",
             to,
             "comity://host:port",
-            "relay passes media on to other places",
+            "relay forwards media to other outputs",
         ),
         Verb::Send if is_connected(input) => wrong(
             "INPUT",
             from,
             "-, a file, udp:// or rtp://",
-            "relay passes on what comity:// brings",
+            "relay forwards media from comity://",
         ),
         Verb::Recv if !is_connected(input) => wrong(
             "URI",
             from,
             "comity://:port or comity://host:port",
-            "relay reads other places",
+            "relay reads other inputs",
         ),
         Verb::Recv if is_connected(output) => wrong(
             "OUTPUT",
             to,
             "-, a file, udp:// or rtp://",
-            "relay passes on to comity://",
+            "relay forwards to comity://",
         ),
         _ => Ok(()),
     }
@@ -316,7 +316,7 @@ fn check_connecting(args: &args::Common, ends: &[&Uri]) -> Result<(), Error> {
     let is_connected = |end: &&Uri| matches!(end, Uri::Comity(_));
     match given {
         Some((option, _)) if !ends.iter().any(is_connected) => Err(Error::usage(format!(
-            "{option}: is for connections; expected comity:// as one of the two places, or no {option}"
+            "{option}: applies to connections; expected comity:// as the input or the output, or no {option}"
         ))),
         _ => Ok(()),
     }
@@ -337,12 +337,12 @@ fn check_sending(sending: &args::Sending, (to, output): (&str, &Uri)) -> Result<
     match role {
         Some(Role::Caller { .. }) if sending.all => refuse(
             "--all",
-            "calls one receiver, and nobody else gets a copy",
+            "calls one receiver, so that nobody else can get a copy",
             "comity://:port, which waits for callers",
         ),
         None if sending.all => refuse(
             "--all",
-            "has no callers to get copies",
+            "has no callers",
             "comity://:port, which waits for them",
         ),
         None if sending.no_shed => refuse(

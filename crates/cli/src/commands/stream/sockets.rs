@@ -77,7 +77,7 @@ fn lacks_ipv6(error: &io::Error) -> bool {
 pub(crate) fn sender(uri: &MediaUri, text: &str) -> Result<UdpSocket, Error> {
     let Direction::To { host, port } = &uri.direction else {
         return Err(Error::usage(format!(
-            "{text}: names nobody to send to; as an output, expected a host as in udp://host:5000"
+            "{text}: has no host to send to; as an output, expected one as in udp://host:5000"
         )));
     };
     let target = resolve(host, *port)?.into_iter().next();
@@ -167,14 +167,14 @@ fn clamped(bytes: u64) -> usize {
 fn refused(text: &str, local: SocketAddr, error: &io::Error) -> Error {
     match error.kind() {
         io::ErrorKind::AddrInUse => Error::taken(format!(
-            "{text}: {local} is in use; choose another port, or see who has it with: ss -lunp 'sport = :{}'",
+            "{text}: {local} is in use; choose another port, or find its owner with: ss -lunp 'sport = :{}'",
             local.port()
         )),
         io::ErrorKind::AddrNotAvailable => {
             Error::taken(format!("{text}: {local} is not an address of this host"))
         }
         io::ErrorKind::PermissionDenied => Error::taken(format!(
-            "{text}: this user may not open {local}; expected a port from 1024 on"
+            "{text}: this user may not open {local}; expected port 1024 or above"
         )),
         _ => Error::failed(format!("{text}: cannot open a socket: {error}")),
     }

@@ -28,7 +28,7 @@ impl Stop {
         };
         if let Err(error) = ctrlc::set_handler(handler) {
             say(&format!(
-                "warning: the interrupt key ends the program without a summary: {error}"
+                "warning: Ctrl-C ends the program without a summary: {error}"
             ));
         }
         Self {

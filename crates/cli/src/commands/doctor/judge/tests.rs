@@ -81,7 +81,7 @@ fn buffers_are_held_against_what_an_endpoint_asks_for() {
     assert_eq!(found.check, "receive buffer");
     assert_eq!(
         found.found,
-        "212992 bytes of the 4194304 that are asked for: 17 ms of 100 Mb/s"
+        "212992 of the 4194304 requested bytes: 17 ms of 100 Mb/s"
     );
     assert_eq!(found.verdict, Verdict::CouldBeBetter);
     assert_eq!(
@@ -124,7 +124,7 @@ fn packets_that_do_not_fit_are_found() {
     for (bytes, verdict) in [(1_228, Verdict::CouldBeBetter), (1_227, Verdict::Bad)] {
         assert_eq!(mtu(bytes).verdict, verdict, "{bytes}");
     }
-    assert!(mtu(1_227).found.contains("no connection is made"));
+    assert!(mtu(1_227).found.contains("no connection is possible"));
     let mut facts = healthy();
     facts.mtu = Some(Mtu::of_ipv4(1_480));
     let findings = judge(&facts);
@@ -196,7 +196,7 @@ fn slow_clocks_and_late_timers_are_found() {
     let found = timers(Span::from_micros(501));
     assert_eq!(
         found.found,
-        "50 us late in the middle of 100 waits, 501 us at the 99th percentile"
+        "50 us late at the median of 100 waits, 501 us at the 99th percentile"
     );
     assert_eq!(found.verdict, Verdict::CouldBeBetter);
     assert_eq!(timers(Span::from_micros(5_001)).verdict, Verdict::Bad);

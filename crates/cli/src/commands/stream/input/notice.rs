@@ -62,7 +62,7 @@ fn text(notice: &media::Notice, stored_at: Option<Rate>) -> String {
             }
         ),
         media::Notice::UnsupportedCodec { pid, stream_type } => format!(
-            "PID {pid} has the unknown stream type {stream_type:#04x}: its packets are sent whole, without frame \
+            "PID {pid} has the unknown stream type {stream_type:#04x}: its packets are sent whole, and without frame \
              types"
         ),
         media::Notice::Scrambled { pid } => {
@@ -76,11 +76,11 @@ fn text(notice: &media::Notice, stored_at: Option<Rate>) -> String {
                 1 => "one stream that belongs".into(),
                 _ => format!("{streams} streams that belong"),
             };
-            format!("{bytes} bytes were left out, in packets of {of} to no program")
+            format!("{bytes} bytes were skipped, in packets of {of} to no program")
         }
         media::Notice::Untimed { bytes } => format!(
             "no time stamps (PTS) and no clock references (PCR) in {bytes} bytes: all of it was sent at once. \
-             ffmpeg can make some: ffmpeg -re -i INPUT -c copy -f mpegts - | comity send - .."
+             ffmpeg can add them: ffmpeg -re -i INPUT -c copy -f mpegts - | comity send - .."
         ),
         media::Notice::PacketsApart { bytes } => format!(
             "the transport stream has packets of {bytes} bytes: {} bytes of each are skipped",

@@ -292,7 +292,7 @@ fn is_packets(bytes: &[u8]) -> bool {
 
 fn not_packets(name: &str) -> Error {
     Error::failed(format!(
-        "{name}: what comes is no transport stream, and RTP carries nothing else here (payload type 33); expected one, as \
+        "{name}: the media is no transport stream, the only format that RTP carries here (payload type 33); expected one, as \
          from ffmpeg -i INPUT -c copy -f mpegts -, or another output: udp://, a file and - take any bytes"
     ))
 }

@@ -31,20 +31,18 @@ pub(super) fn bridge(scheme: &str) -> Option<String> {
 /// What to do for someone who gives `udp://` or `rtp://` a key of ffmpeg or of a connection.
 pub(super) fn hint(name: &str) -> Option<&'static str> {
     Some(match name {
-        "fifo_size" => {
-            "what has arrived and was not read waits in the socket: its size is \"rcvbuf\""
-        }
+        "fifo_size" => "unread datagrams wait in the socket: set its size with \"rcvbuf\"",
         "overrun_nonfatal" => {
-            "what does not fit into \"rcvbuf\" is lost and counted, and nothing ends; leave it out"
+            "datagrams beyond \"rcvbuf\" are lost and counted, and the program goes on; leave it out"
         }
-        "localaddr" | "localport" | "local_port" => "the local address and port are \"bind\"",
-        "reuse" | "reuse_socket" => "several programs may always listen to one group; leave it out",
+        "localaddr" | "localport" | "local_port" => "set the local address and port with \"bind\"",
+        "reuse" | "reuse_socket" => "several programs can always listen to one group; leave it out",
         "connect" | "broadcast" | "sources" | "block" | "timeout" | "write_to_file" => {
-            "it has no counterpart here; leave it out"
+            "Comity has no such setting; leave it out"
         }
         "bitrate" | "burst_bits" => "packets leave when their media is due; leave it out",
         name if keys().iter().any(|key| key.is_called(name)) => {
-            "it belongs to comity://; datagrams without a connection do without"
+            "it is a key of comity://, for connections only; leave it out"
         }
         _ => return None,
     })

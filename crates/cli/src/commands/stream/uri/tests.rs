@@ -117,17 +117,17 @@ fn mistakes_are_answered_with_place_value_and_expectation() {
         ),
         (
             "udp://h:1?latency=1s",
-            "there is no key \"latency\" for udp://: it belongs to comity://; datagrams without a connection do \
-             without",
+            "there is no key \"latency\" for udp://: it is a key of comity://, for connections only; \
+             leave it out",
         ),
         (
             "udp://:1?fifo_size=100000",
-            "there is no key \"fifo_size\" for udp://: what has arrived and was not read waits in the socket: its \
-             size is \"rcvbuf\"",
+            "there is no key \"fifo_size\" for udp://: unread datagrams wait in the socket: set \
+             its size with \"rcvbuf\"",
         ),
         (
             "udp://:1?localaddr=192.0.2.1",
-            "there is no key \"localaddr\" for udp://: the local address and port are \"bind\"",
+            "there is no key \"localaddr\" for udp://: set the local address and port with \"bind\"",
         ),
         (
             "file:///a?ttl=1",
