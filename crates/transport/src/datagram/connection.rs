@@ -215,8 +215,10 @@ impl<P: Payload> Connection<P> {
         now: Time,
         section: Outgoing<P>,
     ) -> Result<SectionId, outbox::SubmitError> {
-        if self.state == State::Open {
-            // A section is judged by what is known now, not by what was when the last one left.
+        let length = section.payload.len().into();
+        if self.state == State::Open && self.outbox.fits_peer(section.stream, length) {
+            // A section is judged by the present estimate, not by that of the last departure. One
+            // that the peer cannot hold changes nothing, however often a source submits it.
             self.fill_account(now);
             self.account.on_queue_changed();
             let estimate = self.estimate(now);

@@ -76,6 +76,17 @@ impl<P: Payload> Outbox<P> {
             || self.check_room(length, span).is_ok()
     }
 
+    /// Whether the peer can hold one more section of `length` bytes in this stream.
+    pub fn fits_peer(&self, stream: StreamId, length: u64) -> bool {
+        let span = self.streams.get(&stream).map_or(0, |known| known.span());
+        length <= self.max_length() && span < self.max_span()
+    }
+
+    /// How many sections of a stream may be apart: the smaller of this end's limit and the peer's.
+    fn max_span(&self) -> u64 {
+        self.intake.max_open.min(self.config.max_sections as u64)
+    }
+
     /// The longest section that can be sent, in bytes.
     fn max_length(&self) -> u64 {
         self.intake.max_length.min(self.config.max_bytes)
@@ -87,7 +98,7 @@ impl<P: Payload> Outbox<P> {
         if self.held().0 as u64 >= limit {
             return Err(SubmitError::TooManySections { limit });
         }
-        let limit = limit.min(self.intake.max_open);
+        let limit = self.max_span();
         if span >= limit {
             return Err(SubmitError::TooManySections { limit });
         }
