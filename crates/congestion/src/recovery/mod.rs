@@ -45,7 +45,7 @@ pub trait Recovery: Debug {
     fn on_advance(&mut self, event: &Advance) -> Reaction;
 
     /// The retransmission timer expired, with data up to `max` outstanding, and the controller
-    /// wants this repair ([`crate::Controller::timeout_repair`]). Returns what is retransmitted.
+    /// wants this repair ([`crate::Decision::timeout_repair`]). Returns what is retransmitted.
     /// Duplicates for data below `max` begin no recovery, if the recovery is
     /// [bugfix](RecoveryConfig::bugfix): a hole that the repair leaves waits for the timer.
     fn on_timeout(&mut self, max: u64, repair: TimeoutRepair) -> Resend;
@@ -124,7 +124,7 @@ pub struct Reaction {
     pub partial: bool,
     /// The recovery is over with this event.
     pub recovered: bool,
-    /// Bytes that the congestion window loses for good ([`crate::Controller::on_deflate`]).
+    /// Bytes that the congestion window loses for good ([`crate::Event::Deflated`]).
     pub deflate: u64,
 }
 

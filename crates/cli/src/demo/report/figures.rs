@@ -154,7 +154,7 @@ pub(crate) fn timeline(recording: &Recording, account: &Account) -> Chart {
             grouped(late),
             grouped(gaps)
         ),
-        x: time_axis("when it came into being (s)", recording),
+        x: time_axis("source time (s)", recording),
         y: Axis {
             name: "time left at completion (ms)",
             least: floor - row * rows.len() as f64,
