@@ -1,6 +1,7 @@
 //! The `comity` command.
 
 mod args;
+mod clock;
 mod commands;
 mod demo;
 

@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 
 use super::{Failure, complain, has_colours, print, say};
 use crate::args;
+use crate::clock::now;
 
 /// How long the emulator may have been dead before it is noticed.
 const GLANCE: Duration = Duration::from_millis(200);
@@ -102,12 +103,6 @@ fn refuse(error: &Error) -> Failure {
         Error::Listen { .. } => Failure::Taken,
         _ => Failure::Usage,
     }
-}
-
-/// The clock on the wall, for how often something is told.
-#[allow(clippy::disallowed_methods, reason = "this is a real-time host")]
-fn now() -> Instant {
-    Instant::now()
 }
 
 /// Both links, from the file and the options.

@@ -9,15 +9,10 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::{Failure, say};
+use crate::clock::now;
 
 /// After how long progress is shown.
 const PATIENCE: Duration = Duration::from_secs(2);
-
-/// The clock on the wall, for progress and for how long it all took; results do not depend on it.
-#[allow(clippy::disallowed_methods, reason = "this is for people only")]
-pub(crate) fn now() -> Instant {
-    Instant::now()
-}
 
 /// Calls `tell` when the interrupt key is pressed; what is returned becomes true then. When the key
 /// is pressed again, or `tell` says that nobody listens, the program ends.

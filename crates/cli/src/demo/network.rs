@@ -33,6 +33,7 @@ use super::clip::Planned;
 use super::recording::{
     Exactness, Fate, Flow, QueuePoint, Recording, Sample, SenderCount, Sent, Setup,
 };
+use crate::clock::now;
 
 /// How often the statistics are asked for.
 const SAMPLING: Duration = Duration::from_millis(100);
@@ -97,12 +98,6 @@ pub(crate) struct Progress {
     pub(crate) queueing_ms: f64,
     /// What arrived of each flow in the last second.
     pub(crate) rates_mbps: Vec<f64>,
-}
-
-/// Wall-clock time.
-#[allow(clippy::disallowed_methods, reason = "it runs in real time")]
-fn now() -> Instant {
-    Instant::now()
 }
 
 /// A flow: both ends of its connection.

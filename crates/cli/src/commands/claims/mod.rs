@@ -9,10 +9,11 @@ use comity_sim::claims::{
     Book, Claim, ClaimReport, Form, LoadError, Measured, Outcome, RunError, Told,
 };
 
-use super::progress::{OnInterrupt, follow, now};
+use super::progress::{OnInterrupt, follow};
 use super::sim::refuse;
 use super::{Failure, complain, print, say};
 use crate::args;
+use crate::clock::now;
 
 /// What came out, counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

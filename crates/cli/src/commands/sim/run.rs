@@ -9,11 +9,12 @@ use comity_sim::report::RunReport;
 use comity_sim::results::{self, CompletedRun, ResultSet, ScenarioInfo};
 use comity_sim::scenario::{Execution, Interrupted, Run, Scenario, execute, simulate};
 
-use super::super::progress::{OnInterrupt, Teller, follow, now};
+use super::super::progress::{OnInterrupt, Teller, follow};
 use super::super::{Failure, complain, print, say};
 use super::load;
 use super::summary::Summary;
 use crate::args;
+use crate::clock::now;
 
 /// Up to how many runs the longest go first. Among many the last ones matter little, and reports
 /// that are done before their turn would pile up.

@@ -8,10 +8,10 @@ use comity::session::RefusedCaller;
 use comity::sizes::UDP_IPV6;
 use comity_stream::{Event, Notice, Observer, plain};
 
-use super::clock::now;
 use super::error::hint;
 use super::gaps::SharedGaps;
 use super::status::Reporter;
+use crate::clock::now;
 
 /// How many notices of one kind are told one by one.
 const MAX_NOTICES: u64 = 20;

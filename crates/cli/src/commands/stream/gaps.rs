@@ -8,9 +8,9 @@ use std::time::Instant;
 
 use comity_stream::Missing;
 
-use super::clock::now;
 use super::error::Error;
 use super::status::Reporter;
+use crate::clock::now;
 
 /// Writes the list to a file, each line when it is known.
 #[derive(Debug)]

@@ -9,7 +9,6 @@
 //! Files and sockets are read and written by threads of their own; everything else is one task.
 
 mod advice;
-mod clock;
 mod connect;
 mod error;
 mod events;
@@ -35,7 +34,7 @@ use comity_units::Bytes;
 
 use super::{Failure, say};
 use crate::args::{self, Reconnect};
-use clock::now;
+use crate::clock::now;
 use connect::Connecting;
 use error::Error;
 use gaps::{GapList, SharedGaps};

@@ -14,9 +14,9 @@ use comity_stream::Notice;
 use comity_units::Time;
 use tokio::sync::mpsc;
 
-use super::super::clock::now;
 use super::super::error::Error;
 use super::notice;
+use crate::clock::now;
 
 /// How much is read at once from a file or a pipe, in bytes.
 const PIECE: usize = 64 << 10;

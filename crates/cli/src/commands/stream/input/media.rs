@@ -15,10 +15,10 @@ use comity_stream::{Counters, Due, MediaUnit, Missing, MissingReason, Notice, So
 use comity_units::{Span, Time};
 use tokio::time::sleep_until;
 
-use super::super::clock::now;
 use super::super::error::Error;
 use super::feed::{Feed, Piece};
 use super::notice;
+use crate::clock::now;
 
 /// Reads media from a [`Feed`]: a file at its own pace, what is live as it comes.
 #[derive(Debug)]

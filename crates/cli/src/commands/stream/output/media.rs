@@ -319,8 +319,8 @@ mod tests {
     use comity::{Importance, SectionId, StreamId};
     use comity_stream::Due;
 
-    use super::super::super::clock::now;
     use super::*;
+    use crate::clock::now;
 
     /// Takes a piece whenever it is let, and says how long it was.
     struct Slow {

@@ -8,8 +8,8 @@ use std::time::Instant;
 use comity_media::rtp::Packetiser;
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 
-use super::super::clock::now;
 use super::ledger::Taken;
+use crate::clock::now;
 
 /// A piece that waits, with the room that it takes until it has been written.
 #[derive(Debug)]
