@@ -8,6 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
+use super::files;
+
 /// The crates that still have circles: how many, and how many modules are part of one. Other crates
 /// have none. Write less here whenever it becomes less; it may not become more.
 const CIRCLES: &[(&str, usize, usize)] = &[
@@ -308,29 +310,19 @@ fn read(modules: &mut Modules, name: &[String], tokens: &[String]) {
 
 /// The modules of a crate.
 fn modules(source: &Path) -> Modules {
-    fn walk(modules: &mut Modules, folder: &Path, name: &[String]) {
-        for entry in fs::read_dir(folder).expect("a folder of sources can be read") {
-            let path = entry.expect("its entries can be read").path();
-            let stem = path
-                .file_stem()
-                .map(|stem| stem.to_string_lossy().into_owned());
-            let stem = stem.expect("an entry has a name");
-            let mut child = name.to_vec();
-            if path.is_dir() {
-                child.push(stem);
-                walk(modules, &path, &child);
-            } else if path.extension().is_some_and(|extension| extension == "rs") {
-                let is_root = name.is_empty() && (stem == "lib" || stem == "main");
-                if !is_root && stem != "mod" {
-                    child.push(stem);
-                }
-                let text = fs::read_to_string(&path).expect("a source is text");
-                read(modules, &child, &tokens(&text));
-            }
-        }
-    }
     let mut modules = Modules::new();
-    walk(&mut modules, source, &[]);
+    for path in files(source, &["rs"]) {
+        let below = path.strip_prefix(source).expect("it is below its folder");
+        let parts = below.with_extension("");
+        let parts = parts.iter().map(|part| part.to_string_lossy().into_owned());
+        let mut name: Vec<String> = parts.collect();
+        let is_root = matches!(&*name, [only] if only == "lib" || only == "main");
+        if is_root || name.last().is_some_and(|last| last == "mod") {
+            name.pop();
+        }
+        let text = fs::read_to_string(&path).expect("a source is text");
+        read(&mut modules, &name, &tokens(&text));
+    }
     modules
 }
 

@@ -4,30 +4,13 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use super::files;
+
 /// Files that may name a document.
 const NAMES_DOCUMENTS: [&str; 5] = ["md", "rs", "toml", "py", "sh"];
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
-}
-
-/// The files under `folder` whose extension is one of `extensions`.
-fn files(folder: &Path, extensions: &[&str], found: &mut Vec<PathBuf>) {
-    for entry in fs::read_dir(folder).expect("the folder can be read") {
-        let path = entry.expect("the entry can be read").path();
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        if path.is_dir() {
-            if name != "target" && !name.starts_with('.') {
-                files(&path, extensions, found);
-            }
-        } else if path
-            .extension()
-            .is_some_and(|extension| extensions.iter().any(|known| extension == *known))
-            || name == "Makefile"
-        {
-            found.push(path);
-        }
-    }
 }
 
 /// The lines outside of fenced blocks.
@@ -55,23 +38,29 @@ fn anchors(page: &str) -> BTreeSet<String> {
         .collect()
 }
 
-/// The targets of the links `[text](target)` of a page; a link may go over two lines.
+/// Text and target of each link `[text](target)`; a link may go over two lines.
+pub(super) fn links(text: &str) -> Vec<(&str, String)> {
+    text.match_indices("](")
+        .map(|(at, _)| {
+            let label = text[..at].rsplit('[').next().unwrap_or_default();
+            let target = text[at + 2..].split(')').next().unwrap_or_default();
+            (label, target.split_whitespace().collect())
+        })
+        .collect()
+}
+
+/// The targets of the links of a page.
 fn targets(page: &str) -> Vec<String> {
     let text: Vec<&str> = prose(page).collect();
     let text = text.join("\n");
-    text.match_indices("](")
-        .filter_map(|(at, _)| text[at + 2..].split(')').next())
-        .map(|target| target.split_whitespace().collect())
-        .collect()
+    links(&text).into_iter().map(|(_, target)| target).collect()
 }
 
 #[test]
 fn links_of_the_documents_lead_to_files_and_headings() {
-    let mut pages = Vec::new();
-    files(&root(), &["md"], &mut pages);
     let mut links = 0;
     let mut dead = Vec::new();
-    for page in pages {
+    for page in files(&root(), &["md"]) {
         let text = fs::read_to_string(&page).expect("the page can be read");
         for target in targets(&text) {
             if target.contains("://") || target.starts_with("mailto:") {
@@ -98,8 +87,8 @@ fn links_of_the_documents_lead_to_files_and_headings() {
 
 #[test]
 fn documents_that_code_and_scenarios_name_exist() {
-    let mut sources = Vec::new();
-    files(&root(), &NAMES_DOCUMENTS, &mut sources);
+    let mut sources = files(&root(), &NAMES_DOCUMENTS);
+    sources.push(root().join("Makefile"));
     let mut names = 0;
     let mut dead = Vec::new();
     for source in sources {

@@ -6,9 +6,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::circles::{Cursor, tokens};
+use super::files;
 
 /// Crates whose types users of the library do not have by themselves.
 const BEHIND: [&str; 4] = [
@@ -72,17 +73,6 @@ fn ends(path: &[String]) -> Option<(String, String)> {
     Some((path.first()?.clone(), path.last()?.clone()))
 }
 
-fn files(folder: &Path, found: &mut Vec<PathBuf>) {
-    for entry in fs::read_dir(folder).expect("a folder of sources can be read") {
-        let path = entry.expect("its entries can be read").path();
-        if path.is_dir() {
-            files(&path, found);
-        } else {
-            found.push(path);
-        }
-    }
-}
-
 #[test]
 fn types_in_public_signatures_can_be_named() {
     let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../comity/src"));
@@ -93,9 +83,8 @@ fn types_in_public_signatures_can_be_named() {
         let public = imports.into_values().filter(|(_, is_public)| *is_public);
         nameable.extend(public.filter_map(|(path, _)| ends(&path)));
     }
-    let (mut sources, mut looked_at, mut wrong) = (Vec::new(), 0, String::new());
-    files(root, &mut sources);
-    for path in sources {
+    let (mut looked_at, mut wrong) = (0, String::new());
+    for path in files(root, &["rs"]) {
         let (imports, names) = read(&text(&path));
         let file = path.strip_prefix(root).unwrap_or(&path).to_string_lossy();
         for name in names {

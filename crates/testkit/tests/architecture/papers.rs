@@ -4,6 +4,8 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use super::links::links;
+
 /// Each paper, and how many figures, equations and tables it has.
 const PAPERS: &[(&str, usize, usize, usize)] = &[
     ("TLTCP", 13, 0, 1),
@@ -19,19 +21,6 @@ fn docs() -> PathBuf {
 
 fn page() -> String {
     std::fs::read_to_string(docs().join("papers.md")).expect("docs/papers.md")
-}
-
-/// Text and target of each link of a line.
-fn links(line: &str) -> Vec<(&str, &str)> {
-    let mut found = Vec::new();
-    let mut rest = line;
-    while let Some((before, after)) = rest.split_once("](") {
-        let text = before.rsplit('[').next().unwrap_or_default();
-        let (target, behind) = after.split_once(')').unwrap_or((after, ""));
-        found.push((text, target));
-        rest = behind;
-    }
-    found
 }
 
 /// Whether a file defines the last part of a path: an item, a variant, a field, or the module that
@@ -69,7 +58,7 @@ fn every_link_leads_to_what_it_names() {
     for (number, line) in page().lines().enumerate() {
         for (text, target) in links(line) {
             let place = format!("docs/papers.md:{}: {text}", number + 1);
-            let path = docs().join(target);
+            let path = docs().join(&target);
             let file = std::fs::read_to_string(&path);
             let file = file.unwrap_or_else(|error| panic!("{place}: {target}: {error}"));
             count += 1;
