@@ -17,15 +17,7 @@ const PAGE: &str = concat!(
 
 #[test]
 fn the_page_is_up_to_date() {
-    let page = reference::markdown();
-    if std::env::var_os("COMITY_UPDATE").is_some() {
-        std::fs::write(PAGE, &page).unwrap();
-    }
-    let written = std::fs::read_to_string(PAGE).unwrap_or_default();
-    assert!(
-        written == page,
-        "docs/reference/scenario.md is out of date; update it with COMITY_UPDATE=1"
-    );
+    comity_testkit::page::assert_up_to_date(PAGE, &reference::markdown());
 }
 
 /// Every reference has a definition, and every definition is an object with a description.

@@ -4,5 +4,6 @@ pub mod conformance;
 pub mod datagram;
 pub mod memory;
 pub mod meters;
+pub mod page;
 pub mod paths;
 pub mod tcp;

@@ -64,12 +64,5 @@ fn the_page_is_up_to_date() {
     );
     tables(&mut page, "comity", &Cli::command()).unwrap();
     assert!(page.matches("\n## ").count() > 8, "{page}");
-    if std::env::var_os("COMITY_UPDATE").is_some() {
-        std::fs::write(PAGE, &page).unwrap();
-    }
-    let written = std::fs::read_to_string(PAGE).unwrap_or_default();
-    assert!(
-        written == page,
-        "docs/reference/exit-codes.md is not what the help says; write it anew with COMITY_UPDATE=1"
-    );
+    comity_testkit::page::assert_up_to_date(PAGE, &page);
 }

@@ -171,13 +171,5 @@ fn page() -> String {
 
 #[test]
 fn the_columns_on_the_page_are_those_of_the_results() {
-    let page = page();
-    if std::env::var_os("COMITY_UPDATE").is_some() {
-        std::fs::write(PAGE, &page).unwrap();
-    }
-    let written = std::fs::read_to_string(PAGE).unwrap_or_default();
-    assert!(
-        written == page,
-        "docs/reference/columns.md is not what the tables say; write it anew with COMITY_UPDATE=1"
-    );
+    comity_testkit::page::assert_up_to_date(PAGE, &page());
 }

@@ -100,13 +100,5 @@ fn page() -> Result<String, std::fmt::Error> {
 
 #[test]
 fn the_page_is_up_to_date() {
-    let page = page().unwrap();
-    if std::env::var_os("COMITY_UPDATE").is_some() {
-        std::fs::write(PAGE, &page).unwrap();
-    }
-    let written = std::fs::read_to_string(PAGE).unwrap_or_default();
-    assert!(
-        written == page,
-        "docs/reference/settings.md is not what the tables say; write it anew with COMITY_UPDATE=1"
-    );
+    comity_testkit::page::assert_up_to_date(PAGE, &page().unwrap());
 }
