@@ -23,9 +23,8 @@ use comity_units::{Bytes, Span, Time};
 /// 4.1 of draft-ietf-ccwg-bbr.
 ///
 /// Differs from the source in: 1. the newest packet is known by the order of departures, not by its
-/// time;
-/// 2. samples over less than the least round trip are kept here, because some readers want them:
-/// [`RateSample::without_rate_below`] takes them out.
+/// time; 2. samples over less than the least round trip are kept here, because some readers want
+/// them: [`RateSample::without_rate_below`] takes them out.
 #[derive(Clone, Debug)]
 pub struct DeliveryRate {
     departures: u64,

@@ -20,10 +20,9 @@
 //! that ends an idle time also averages in its empty queue, hence m + 1. 3. the first packet after
 //! the average crosses the minimum is admitted and counts as the first since a drop. 4. no packet
 //! is dropped early while at most one packet (or byte) waits. 5. a full queue resets the count, as
-//! a drop does.
-//! 6. `wait`. 7. in byte mode the count is `⌊bytes / mean⌋`, and the probability is scaled by the
-//!    size of the packet after the count is applied, not before. Unlike ns-2, m is computed in
-//!    integers: an idle time of exactly m packets is m, where a double may say m − 1.
+//! a drop does. 6. `wait`. 7. in byte mode the count is `⌊bytes / mean⌋`, and the probability is
+//! scaled by the size of the packet after the count is applied, not before. Unlike ns-2, m is
+//! computed in integers: an idle time of exactly m packets is m, where a double may say m − 1.
 
 use comity_units::{Rate, Seed, Span};
 

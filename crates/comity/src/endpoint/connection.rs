@@ -40,7 +40,7 @@ impl Connection {
         Self(Arc::new(Inner { shared, handle }))
     }
 
-    // ------------------------------------------------------------------------------------------------ sending
+    // ---------------------------------------------------------------- sending
 
     /// Submits a section; waits while the send buffer is full.
     ///
@@ -255,7 +255,7 @@ impl Connection {
         self.act(|transport, _| transport.cancel(stream, section))
     }
 
-    // ---------------------------------------------------------------------------------------------- receiving
+    // ---------------------------------------------------------------- receiving
 
     /// The next section or gap, waiting for it; `None` when the connection is over and all was
     /// received.
@@ -412,7 +412,7 @@ impl Connection {
         self.act(|transport, now| transport.take_sections(now));
     }
 
-    // ----------------------------------------------------------------------------------------------- watching
+    // ---------------------------------------------------------------- watching
 
     /// What happens to the connection from now on. Events that nobody asks for are not kept: at
     /// most 1,024 wait.
@@ -510,7 +510,7 @@ impl Connection {
         self.0.handle.shared.clock.instant_or_origin(opened_at)
     }
 
-    // ------------------------------------------------------------------------------------------------- ending
+    // ---------------------------------------------------------------- ending
 
     /// Ends all streams, waits until every section has its outcome and the peer knows, and closes.
     ///

@@ -28,7 +28,7 @@ pub(super) type SharedTransport = Arc<Mutex<Transport>>;
 pub(crate) struct Inbound {
     pub(crate) items: VecDeque<Item>,
     pub(crate) bytes: usize,
-    /// Nothing comes after what is there.
+    /// The items in the queue are the last ones.
     pub(crate) is_over: bool,
     /// The driver holds sections back because this is full.
     pub(crate) is_stalled: bool,

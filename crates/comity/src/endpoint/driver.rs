@@ -164,7 +164,7 @@ impl Driver {
         !self.connections.is_empty() || self.callers.len() > 0 || half_open > 0
     }
 
-    // ---- requests
+    // ---------------------------------------------------------------- requests
 
     fn take_requests(&mut self) {
         if self.shared.take_request() {
@@ -271,7 +271,7 @@ impl Driver {
         }
     }
 
-    // ---- connections
+    // ---------------------------------------------------------------- connections
 
     /// Serves connections to which something happened, as long as the system takes their packets.
     fn serve_ready(&mut self) {
@@ -412,7 +412,7 @@ impl Driver {
         }
     }
 
-    // ---- socket
+    // ---------------------------------------------------------------- socket
 
     /// Hands waiting datagrams to the system; `false` when it has no room now.
     fn flush(&mut self) -> bool {

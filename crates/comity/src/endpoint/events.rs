@@ -138,12 +138,13 @@ impl TargetBitrate {
         self.0.borrow().target.map(|target| target.rate)
     }
 
-    /// Up to which rate it is worth giving sections some of which may be left out, for who sheds
-    /// frames: no less than [`current`](Self::current), and no more than the path was seen to
-    /// carry. What the congestion controller allows beside others goes up and down by more than
-    /// half of it within seconds. What does not fit when it is less, the connection leaves out
-    /// itself, the least important first; what was never given is missing when it is more. `None`
-    /// before anything is known of the path.
+    /// The rate up to which a sender that sheds frames should submit sections. `None` before
+    /// anything is known of the path.
+    ///
+    /// It is at least [`current`](Self::current), and at most what the path was seen to carry. The
+    /// share of a connection beside other flows changes by more than half within seconds. When the
+    /// share is smaller, the connection drops the least important sections itself. When it is
+    /// larger, only submitted sections can use it.
     pub fn offer(&self) -> Option<Rate> {
         self.0.borrow().target.map(|target| target.offer)
     }

@@ -79,9 +79,8 @@ impl CubicConfig {
 /// that it cannot fall on an acknowledgement; 3. the flight of a loss counts at most as `cwnd`,
 /// because RFC 5681 (section 3.2, step 2) excludes what limited transmit sent; 4. a spurious loss
 /// is undone (section 4.9.2), a spurious timeout is not (section 4.9.1 leaves that to RFC 4015,
-/// whose answer needs the flight before the timeout restored by the transport);
-/// 5. slow start stops exactly at the threshold, and an acknowledgement of more than a window
-///    counts as one.
+/// whose answer needs the flight before the timeout restored by the transport); 5. slow start stops
+/// exactly at the threshold, and an acknowledgement of more than a window counts as one.
 #[derive(Clone, Debug)]
 pub struct Cubic {
     mss: Bytes,

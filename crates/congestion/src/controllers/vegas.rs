@@ -72,13 +72,12 @@ impl VegasConfig {
 /// Differs from the source in: 1. Vegas' own loss detection (a fine-grained timer checked on the
 /// first duplicate acknowledgement and on the two acknowledgements after a retransmission) is a
 /// matter of the transport's recovery and no part of the controller; the controller sees the loss
-/// when the recovery declares it;
-/// 2. therefore the deeper cut for a segment that is lost again (1/2 in ns-2) does not happen; 3.
-///    the window is a real number, where ns-2 cuts a loss to whole segments; 4. `expected` is
-///    computed from what was in flight before the acknowledgement, but at most from the window, so
-///    that stretched acknowledgements do not count as a larger window; 5. a flow that its
-///    application limits does not grow, where ns-2 asks whether the flight is within two segments
-///    of the window; 6. losses and timeouts begin a new round.
+/// when the recovery declares it; 2. therefore the deeper cut for a segment that is lost again (1/2
+/// in ns-2) does not happen; 3. the window is a real number, where ns-2 cuts a loss to whole
+/// segments; 4. `expected` is computed from what was in flight before the acknowledgement, but at
+/// most from the window, so that stretched acknowledgements do not count as a larger window; 5. a
+/// flow that its application limits does not grow, where ns-2 asks whether the flight is within two
+/// segments of the window; 6. losses and timeouts begin a new round.
 #[derive(Clone, Debug)]
 pub struct Vegas {
     config: VegasConfig,

@@ -14,7 +14,10 @@
 //! assert_eq!(controller.decision().window, Bytes::new(12_000));
 //!
 //! let mistake = table::find("cubik").unwrap_err();
-//! assert_eq!(mistake.to_string(), "there is no controller \"cubik\"; did you mean \"cubic\"? `comity list` describes each");
+//! assert_eq!(
+//!     mistake.to_string(),
+//!     r#"there is no controller "cubik"; did you mean "cubic"? `comity list` describes each"#
+//! );
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 

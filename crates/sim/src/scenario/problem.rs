@@ -377,7 +377,9 @@ impl fmt::Display for Unfit {
             Self::SpacingNotOne => {
                 "constant rate needs exactly one of `rate`, `interval` and `gap`"
             }
-            Self::ReadBeyondWindow => "one read is larger than the receive buffer; expected fewer bytes, or a larger buffer",
+            Self::ReadBeyondWindow => {
+                "one read is larger than the receive buffer; expected fewer bytes, or a larger buffer"
+            }
             Self::NameWithoutIndex => {
                 "several flows need different names; put {i} into the name"
             }

@@ -13,9 +13,8 @@ use crate::wire::{CloseCode, DecodeError};
 pub struct Target {
     /// What an encoder should be set to: it all arrives, as far as can be told.
     pub rate: Rate,
-    /// Up to which rate it is worth giving sections some of which may be left out. What does not
-    /// fit of them, the connection leaves out, the least important first; more would only wait for
-    /// that. No less than `rate`.
+    /// The rate up to which a sender that sheds should submit sections. The connection drops the
+    /// least important sections that do not fit. No less than `rate`.
     pub offer: Rate,
 }
 

@@ -57,8 +57,8 @@
 //! Differs from the source in: 1. the urgent pointer is ignored and written as zero (RFC 6093
 //! advises against it); 2. the four reserved bits are ignored and written as zero; 3. a duplicate
 //! option, or a SACK block that is empty or reversed, makes the segment invalid, where the RFCs are
-//! silent: two readers must not be able to choose different meanings;
-//! 4. segments over 65,535 bytes (RFC 2675) are refused.
+//! silent: two readers must not be able to choose different meanings; 4. segments over 65,535 bytes
+//! (RFC 2675) are refused.
 //!
 //! # Options of TCP-Real
 //!

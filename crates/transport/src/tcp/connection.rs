@@ -38,16 +38,15 @@ use super::timeline::{Piece, SectionError, SeqUpdate};
 /// rate reduction, RFC 3168 for marks, RFC 3042 for limited transmit.
 ///
 /// Differs from RFC 9293 in: 1. no urgent data; 2. no Nagle algorithm, because media applications
-/// write data when it is due;
-/// 3. timestamps tick as [`Config::timestamp_tick`] sets, by default once per microsecond; 4. a
-///    window probe carries the last acknowledged number and no payload, as with current hosts; 5. a
-///    SYN carries no data; 6. a segment whose bytes are all old triggers an acknowledgement, and
-///    its own acknowledgement still counts, but not as a duplicate; 7. at an unchanged
-///    acknowledgement number the peer's window only grows. This is the rule of `SND.WL1` and
-///    `SND.WL2` for peers that never shrink their window, and it needs no memory of segments; 8.
-///    the limit to retransmissions (R2) is a number of expiries and not a time, is off unless
-///    [`Config::give_up_after`] sets it, and has no earlier warning (R1);
-/// 9. a reset ends a listening end, because it represents one connection and not a port.
+/// write data when it is due; 3. timestamps tick as [`Config::timestamp_tick`] sets, by default
+/// once per microsecond; 4. a window probe carries the last acknowledged number and no payload, as
+/// with current hosts; 5. a SYN carries no data; 6. a segment whose bytes are all old triggers an
+/// acknowledgement, and its own acknowledgement still counts, but not as a duplicate; 7. at an
+/// unchanged acknowledgement number the peer's window only grows. This is the rule of `SND.WL1` and
+/// `SND.WL2` for peers that never shrink their window, and it needs no memory of segments; 8. the
+/// limit to retransmissions (R2) is a number of expiries and not a time, is off unless
+/// [`Config::give_up_after`] sets it, and has no earlier warning (R1); 9. a reset ends a listening
+/// end, because it represents one connection and not a port.
 ///
 /// Differs from RFC 5681 in: 1. a lost SYN does not reduce the initial window to one segment, as in
 /// ns-2; 2. a flow that was idle for longer than the retransmission timeout halves its window for

@@ -163,8 +163,8 @@ fn words(text: &str) -> Vec<String> {
     text.split_whitespace().map(str::to_owned).collect()
 }
 
-/// Adds pieces with a space between them, from the column `indent` on, to the left of which stands
-/// `name` at first. A piece that is longer than a line is broken at its spaces.
+/// Adds pieces with a space between them, from the column `indent` on. The first line begins with
+/// `name`. A piece that is longer than a line is broken at its spaces.
 fn wrap(text: &mut String, name: &str, indent: usize, length: usize, pieces: &[String]) {
     let width = length.saturating_sub(indent);
     let mut line = format!("{name:indent$}");

@@ -77,13 +77,12 @@ impl BbrConfig {
 /// congestion-based congestion control", ACM Queue 14 (2016).
 ///
 /// Differs from the source in: 1. real numbers instead of fixed-point ones and of clock ticks of a
-/// millisecond or more;
-/// 2. amounts are bytes over the segment size, so that a packet that is not full counts for what it
-///    is; 3. losses that a timer finds count with the next acknowledgement; 4. samples that
-///    ProbeRTT is to blame for are recognised here, where Linux marks them at the socket; 5. a
-///    burst is 1/1024 s of the rate, two segments at least, whether or not the transport sends it
-///    at once: three of them are added to the window all the same; 6. a least round trip under 16
-///    ms does not make bursts larger.
+/// millisecond or more; 2. amounts are bytes over the segment size, so that a packet that is not
+/// full counts for what it is; 3. losses that a timer finds count with the next acknowledgement; 4.
+/// samples that ProbeRTT is to blame for are recognised here, where Linux marks them at the
+/// socket; 5. a burst is 1/1024 s of the rate, two segments at least, whether or not the transport
+/// sends it at once: three of them are added to the window all the same; 6. a least round trip
+/// under 16 ms does not make bursts larger.
 #[derive(Clone, Debug)]
 pub struct Bbr {
     config: BbrConfig,

@@ -34,17 +34,15 @@
 //! and the gap is that of the whole number; 4. the halved round begins when the loss is found, as
 //! TCP's does, not at the end of the round that it cuts short; 5. in the loss phase `n` stays as it
 //! is, and the round that follows it is the first one judged; 6. an application that leaves a sweep
-//! incomplete leaves `n` as it is;
-//! 7. the timeout is that of RFC 6298 with a floor that can be set, doubled for each expiry in a
-//!    row; 8. `cumulative` has what a transport without packet numbers needs;
-//! 9. the paper's acknowledgement names one packet, so that one that is lost leaves a gap as the
-//!    loss of its packet would; the transport's names all that arrived of late, and the next one
-//!    closes the gap; 10. what the transport sends for itself (a ping, how much room there is) is
-//!    no packet of a sweep, and its probe for a lost tail leaves with the timeout, as the one
-//!    packet of the round that begins then; 11. `Wmax`, the receiver's maximum, is told to the
-//!    sender's controller once ([`IftpConfig::max_packets`]): room that the receiver gives later
-//!    holds the transport back, and `n` goes on growing meanwhile only as long as sweeps are
-//!    complete (6.).
+//! incomplete leaves `n` as it is; 7. the timeout is that of RFC 6298 with a floor that can be set,
+//! doubled for each expiry in a row; 8. `cumulative` has what a transport without packet numbers
+//! needs; 9. the paper's acknowledgement names one packet, so that one that is lost leaves a gap as
+//! the loss of its packet would; the transport's names all that arrived of late, and the next one
+//! closes the gap; 10. what the transport sends for itself (a ping, how much room there is) is no
+//! packet of a sweep, and its probe for a lost tail leaves with the timeout, as the one packet of
+//! the round that begins then; 11. `Wmax`, the receiver's maximum, is told to the sender's
+//! controller once ([`IftpConfig::max_packets`]): room that the receiver gives later holds the
+//! transport back, and `n` goes on growing meanwhile only as long as sweeps are complete (6.).
 
 mod cumulative;
 mod outstanding;

@@ -85,15 +85,14 @@ use floors::{Floors, Probe};
 ///
 /// Source: Kapoor, Chen, Lao, Gerla and Sanadidi, CapProbe, SIGCOMM 2004. Differs from the source
 /// in: 1. it probes with data instead of packets of its own, and measures the dispersion by
-/// acknowledgements where it has to;
-/// 2. the answer is that of the least sum so far, at any time, instead of the first pair whose sum
-///    is that of the least delays of either packet: where there are only round trips that test,
-///    made with the floors of all places and an eighth of tolerance, decides whether it is an
-///    estimate or a bound, and what a packet waits behind its own group is taken off; 3. sums that
-///    differ by less than a sixteenth of the dispersion, or than two ticks, count as equal, and the
-///    dispersions of such are averaged; 4. pairs are forgotten after one to two lengths of a
-///    memory, and the pauses between pairs in them. The bound is that of the differences of least
-///    delays (Chan, Luo and others, CoNEXT 2009, have it for pairs of packets).
+/// acknowledgements where it has to; 2. the answer is that of the least sum so far, at any time,
+/// instead of the first pair whose sum is that of the least delays of either packet: where there
+/// are only round trips that test, made with the floors of all places and an eighth of tolerance,
+/// decides whether it is an estimate or a bound, and what a packet waits behind its own group is
+/// taken off; 3. sums that differ by less than a sixteenth of the dispersion, or than two ticks,
+/// count as equal, and the dispersions of such are averaged; 4. pairs are forgotten after one to
+/// two lengths of a memory, and the pauses between pairs in them. The bound is that of the
+/// differences of least delays (Chan, Luo and others, CoNEXT 2009, have it for pairs of packets).
 #[derive(Clone, Debug)]
 pub(super) struct Capacity {
     memory: Span,

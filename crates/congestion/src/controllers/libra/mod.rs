@@ -44,21 +44,20 @@
 //! Differs from the paper in: 1. where all round trips were equal, or none was measured, β = 0/0 is
 //! 0 and a loss takes what it takes at RTT = 0: B / 2A of the window, half of it with the
 //! defaults; 2. slow start, which figure 2 leaves to TCP, is NewReno's: one segment for each
-//! acknowledged one while the window is below the threshold;
-//! 3. an acknowledgement is worth no more than that in congestion avoidance either, which only
-//!    matters to windows below `α · RTT² / (RTT + A)`; 4. window and threshold have floors of one
-//!    and two segments, and a second timeout in a row leaves the threshold as it is (RFC 5681); 5.
-//!    the window does not grow while a recovery goes on or the application sends less than it
-//!    allows; 6. RTT_min and RTT_max are forgotten after one to two lengths of `memory`
-//!    (`RttRange`); 7. receivers that answer every f-th packet get groups of f + 1 packets instead
-//!    of pairs while the capacity is being estimated, since pairs would tell nothing; 8. a pair
-//!    waits until the window has room for both, as long as two pairs are in flight whose answers
-//!    will make room; 9. until there is an estimate of the capacity the window grows by one segment
-//!    in a round trip, and by no more than that while the estimate is a bound; 10. the exceptions
-//!    from the calendar that are said above: slow start, the first round trip and what is lost; 11.
-//!    an acknowledgement counts once or for as many segments as it covers (`increase`), where the
-//!    paper's receivers answer each; 12. where the recovery asks for it, as Tahoe's does, a loss
-//!    makes the window one segment and the reduced one the threshold.
+//! acknowledged one while the window is below the threshold; 3. an acknowledgement is worth no more
+//! than that in congestion avoidance either, which only matters to windows below
+//! `α · RTT² / (RTT + A)`; 4. window and threshold have floors of one and two segments, and a
+//! second timeout in a row leaves the threshold as it is (RFC 5681); 5. the window does not grow
+//! while a recovery goes on or the application sends less than it allows; 6. RTT_min and RTT_max
+//! are forgotten after one to two lengths of `memory` (`RttRange`); 7. receivers that answer every
+//! f-th packet get groups of f + 1 packets instead of pairs while the capacity is being estimated,
+//! since pairs would tell nothing; 8. a pair waits until the window has room for both, as long as
+//! two pairs are in flight whose answers will make room; 9. until there is an estimate of the
+//! capacity the window grows by one segment in a round trip, and by no more than that while the
+//! estimate is a bound; 10. the exceptions from the calendar that are said above: slow start, the
+//! first round trip and what is lost; 11. an acknowledgement counts once or for as many segments as
+//! it covers (`increase`), where the paper's receivers answer each; 12. where the recovery asks for
+//! it, as Tahoe's does, a loss makes the window one segment and the reduced one the threshold.
 
 mod calendar;
 mod capacity;

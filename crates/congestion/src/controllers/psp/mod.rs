@@ -47,15 +47,14 @@
 //! so far; 7. intervals can vary at random (`jitter`): senders whose periods are exactly equal lock
 //! phases at a full queue; 8. the receiver reports a round an eighth of a round trip after the next
 //! one begins, or two round trips after it began, so that packets that overtake each other are
-//! counted;
-//! 9. rounds of which nothing arrived are reported with the first one after them; 10. the
-//!    transport's probe for a lost tail leaves when that silence is over, beside the calendar, and
-//!    counts in its round; 11. a spacing is never less than nothing, where figure 4 goes on
-//!    subtracting, and the first one no more than a round trip; 12. which decrease a loss is due
-//!    to, of which the paper says nothing: the round began with less than the one before it, or the
-//!    spacing was lowered first while it lasted; 13. with steps of the rate, which the paper has
-//!    not, a damped loss does not return to the spacing before the increase but leaves 1 − d of the
-//!    rate that it was, so that the queue drains.
+//! counted; 9. rounds without any arrival are reported with the first one after them; 10. the
+//! transport's probe for a lost tail leaves when that silence is over, beside the calendar, and
+//! counts in its round; 11. a spacing is never less than nothing, where figure 4 goes on
+//! subtracting, and the first one no more than a round trip; 12. which decrease a loss is due to,
+//! which the paper leaves open: the round began with less than the one before it, or the
+//! spacing was lowered first while it lasted; 13. with steps of the rate, which the paper has not,
+//! a damped loss does not return to the spacing before the increase but leaves 1 − d of the rate
+//! that it was, so that the queue drains.
 
 mod rate_step;
 mod round_meter;

@@ -9,10 +9,10 @@ use crate::{Arrival, Meter, Report, Tag};
 /// Counts the packets of each round and reports every round once it is over, one after the other.
 ///
 /// A round is over an eighth of a round trip after a packet of a later one arrived, or two round
-/// trips after its own first packet did. Rounds between two of which something arrived were lost as
-/// a whole, and are reported with no packets: at a packet in a round trip no other report would
-/// tell of losses. A packet with a round trip of zero asks for an answer at once: the sender
-/// measures with it.
+/// trips after its own first packet did. Rounds without any arrival, between two
+/// with some, were lost as a whole. They are reported with no packets: at one packet in a round
+/// trip no other report would show losses. The receiver answers a packet with a round trip of zero
+/// at once: the sender measures with it.
 #[derive(Clone, Debug, Default)]
 pub struct RoundMeter {
     /// Rounds that are not reported yet, in their order; the last is the current one.

@@ -90,9 +90,9 @@ pub struct SteadyConfig {
 /// history is kept by the sender, from acknowledgements; 2. the share is an average that may be
 /// saved up and overdrawn, not a ceiling of each instant; 3. losses that no queue explains are left
 /// out; 4. the least rate is a segment a second, not one in 64 seconds; 5. no damping of
-/// oscillations (section 4.5) and no history discounting;
-/// 6. an interval does not grow while the source uses less than half of the rate that it allows, in
-///    place of the rules for a loss after such a time (section 4.3); 7. episodes of others count.
+/// oscillations (section 4.5) and no history discounting; 6. an interval does not grow while the
+/// source uses less than half of the rate that it allows, in place of the rules for a loss after
+/// such a time (section 4.3); 7. episodes of others count.
 #[derive(Clone, Debug)]
 pub struct Steady {
     config: SteadyConfig,

@@ -92,10 +92,10 @@ impl TfrcConfig {
 /// headers weigh comes off, packets leave 10 ms apart at the least, and the receiver counts single
 /// losses in short intervals.
 ///
-/// ns-2 2.35 differs from RFC 5348, of which it is an ancestor: it takes `t_RTO` from a coarse
-/// clock, grows by one packet in a round trip (`gradual`), lets what arrives limit the rate to no
-/// less than one (`min_limit`), halves after 2 R of silence (`patience`), takes one later packet
-/// for proof of a loss (`duplicate_threshold`), opens a loss event only where its sender has had a
+/// ns-2 2.35 is older than RFC 5348 and differs from it: it takes `t_RTO` from a coarse clock,
+/// grows by one packet in a round trip (`gradual`), lets what arrives limit the rate to no less
+/// than one (`min_limit`), halves after 2 R of silence (`patience`), takes one later packet for
+/// proof of a loss (`duplicate_threshold`), opens a loss event only where its sender has had a
 /// report since the last one, so that a hole is one event however long it lasts (twice the rate at
 /// less than a packet in a round trip), keeps 0.95 of the round-trip time (`rtt_memory`), discounts
 /// the past to no less than a half as RFC 3448 did (`min_discount`), and raises the rate of slow
@@ -107,14 +107,13 @@ impl TfrcConfig {
 /// travel in [`Tag::Numbered`]; 2. whether an interval was data-limited is what the transport says
 /// of the packets acknowledged in it, not the two times of section 8.2.1; 3. `s` is the full
 /// packet, not a mean; sizes on the wire are those of late, so that the pacer spaces packets by
-/// payload;
-/// 4. the first window is no larger than what the flow was set up with; 5. an idle flow that
-///    silence does not slow down is not woken until it sends again; 6. the transport lets a packet,
-///    or what a millisecond lets out, leave early (`t_gran` of section 4.6); 7. of the two ways in
-///    which section 4.3 lets the sender learn of a loss event in a data-limited interval it has the
-///    one, that `p` rises: reports hold what section 3.2.2 names and no event of its own, so that
-///    one that ends an interval longer than the mean, and leaves `p` as it was, does not count
-///    there.
+/// payload; 4. the first window is no larger than what the flow was set up with; 5. an idle flow
+/// that silence does not slow down is not woken until it sends again; 6. the transport lets a
+/// packet, or what a millisecond lets out, leave early (`t_gran` of section 4.6); 7. of the two
+/// ways in which section 4.3 lets the sender learn of a loss event in a data-limited interval it
+/// has the one, that `p` rises: reports hold what section 3.2.2 names and no event of its own, so
+/// that one that ends an interval longer than the mean, and leaves `p` as it was, does not count
+/// there.
 #[derive(Clone, Debug)]
 pub struct Tfrc {
     config: TfrcConfig,

@@ -102,14 +102,14 @@
 //! Mukherjee and Brecht, "Time-lined TCP for the TCP-friendly Delivery of Streaming Media", ICNP
 //! 2000, sections 3 and 5.
 //!
-//! Differs from the paper in: 1. any recovery and any controller can be time-lined, not Reno alone;
-//! 2. deadlines relative to the receiver ([`DeadlineClock::Receiver`]): half of the smoothed
-//!    round-trip time is subtracted, which the paper only mentions; 3.
-//!    [`TimelineConfig::blind_spot`] off: the receiver learns of an obsolete packet only after its
-//!    loss was answered. The sender then detects each loss as TCP does, and names the discarded
-//!    bytes as a void meanwhile; 4. sent data of a section that expired before an older section is
-//!    retransmitted until the older one is acknowledged or obsolete; 5. a segment ends with its
-//!    section; 6. acknowledgements of an end without sections carry no `seq_update`.
+//! Differs from the paper in: 1. any recovery and any controller can be time-lined, not Reno
+//! alone; 2. deadlines relative to the receiver ([`DeadlineClock::Receiver`]): half of the smoothed
+//! round-trip time is subtracted, which the paper only mentions; 3. [`TimelineConfig::blind_spot`]
+//! off: the receiver learns of an obsolete packet only after its loss was answered. The sender then
+//! detects each loss as TCP does, and names the discarded bytes as a void meanwhile; 4. sent data
+//! of a section that expired before an older section is retransmitted until the older one is
+//! acknowledged or obsolete; 5. a segment ends with its section; 6. acknowledgements of an end
+//! without sections carry no `seq_update`.
 
 mod gaps;
 mod line;

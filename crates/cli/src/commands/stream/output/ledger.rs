@@ -31,8 +31,8 @@ impl Taken {
     }
 }
 
-/// How many sections may have left nothing to be written yet. Tables do that which are written with
-/// the first unit behind them; should none ever come, the oldest are forgotten.
+/// How many sections may have no bytes to write yet. Tables have none until the unit behind them is
+/// written. If no unit follows, the oldest of these sections are forgotten.
 const MAX_SILENT: usize = 4_096;
 
 /// A section, with the PID of its stream.
