@@ -14,7 +14,7 @@ use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
 use comity_qlog::{
@@ -27,7 +27,7 @@ use comity_transport::wire::frame::{self, Content, Frame};
 use comity_units::{Bytes, PacketNumber, Time};
 use serde::Serialize;
 
-use crate::session::Role;
+use crate::session::{Role, lock};
 use crate::statistics::Statistics;
 
 /// Records that wait to be written: a quarter of a second of a connection at 400 Mb/s.
@@ -132,17 +132,14 @@ impl Qlog {
     ///
     /// [`QlogError`] if something is missing from the files. A later call does not repeat it.
     pub fn finish(&self) -> Result<(), QlogError> {
-        let mut writer = self.0.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut writer = lock(&self.0.writer);
         if let Some(writer) = writer.take() {
             // Both fail only when the thread is gone.
             let _ = self.0.records.send(Message::Finish);
             let _ = writer.join();
         }
         let counts = &self.0.counts;
-        let mut incomplete = counts
-            .incomplete
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut incomplete = lock(&counts.incomplete);
         let files = mem::take(&mut *incomplete);
         let omitted_records = counts.omitted_in_all.swap(0, Ordering::Relaxed);
         match files.is_empty() && omitted_records == 0 {
@@ -632,9 +629,7 @@ impl Files {
 
     fn complain(&self, number: u32, error: io::Error) {
         let path = numbered(&self.path, number);
-        let incomplete = &self.counts.incomplete;
-        let mut incomplete = incomplete.lock().unwrap_or_else(PoisonError::into_inner);
-        incomplete.push((path, error));
+        lock(&self.counts.incomplete).push((path, error));
     }
 }
 

@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use comity::session::RefusedCaller;
 use comity::{EndpointEvent, EndpointEvents};
 
 use crate::clock::now;
+use crate::counters::lock;
 use crate::event::{Event, Observer};
 
 /// For how long further refusals with the same reason are only counted: anybody can cause them.
@@ -44,7 +45,7 @@ struct Counted {
 
 impl Refusals {
     fn counted(&self) -> MutexGuard<'_, Counted> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 
     pub(crate) fn counts(&self) -> Counts {

@@ -17,9 +17,9 @@ use crate::section::{About, Gap, Item, Partial, Received};
 use crate::session::{Closed, ConnectionId, Event as SessionEvent, Session, lock};
 use crate::transport::{Delivery, Meta, Transport, TransportEvent};
 
-/// Received sections that wait for the application outside of the connection: so many items,
+/// Items that wait for the application outside of the connection.
 const MAX_ITEMS: usize = 256;
-/// and bytes, or a quarter of the receive buffer if that is less.
+/// Bytes of these items; at most a quarter of the receive buffer.
 const MAX_BYTES: usize = 1 << 20;
 /// Packets of one connection that leave before the next connection has its turn.
 const MAX_PACKETS: usize = 64;

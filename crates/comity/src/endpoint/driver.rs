@@ -34,19 +34,18 @@ use crate::transport::Transport;
 const MAX_BATCHES: usize = 4;
 /// Connections that are served before the socket is looked at again.
 const MAX_SERVED: usize = 64;
-/// An endpoint that is woken more often than this many times
-const OFTEN: usize = 4;
-/// within this span
-const WITHIN: Span = Span::from_millis(2);
-/// looks only so often for what arrives and what it is asked for, so that all that came together is
-/// done at once.
-const REST: Span = Span::from_micros(250);
-/// With more connections than these few its timers wait for that as well: their paced packets leave
-/// later by no more than this, in few calls of the system.
-const FEW: usize = 8;
-/// Where a controller sets when each packet leaves, the thread is awake this long before: it takes
-/// the system some 60 us to wake it, and on a busy host more.
-const AWAKE: Span = Span::from_micros(100);
+/// Wake-ups within [`BUSY_WINDOW`] that switch the endpoint to batching.
+const BUSY_WAKEUPS: usize = 4;
+/// The span in which wake-ups are counted.
+const BUSY_WINDOW: Span = Span::from_millis(2);
+/// The pause between two batches of datagrams and requests.
+const BATCH_PAUSE: Span = Span::from_micros(250);
+/// Connections whose timers are kept exactly. With more, the timers wait for the next batch too:
+/// paced packets leave up to [`BATCH_PAUSE`] late, in few system calls.
+const MAX_EXACT: usize = 8;
+/// How long before an exact departure the thread wakes up: the system takes some 60 us to wake it,
+/// and more on a busy host.
+const WAKE_MARGIN: Span = Span::from_micros(100);
 /// How long a closed endpoint waits for its connections to end.
 const LINGER: Span = Span::from_secs(1);
 
@@ -75,7 +74,7 @@ pub(super) struct Driver {
     /// Empty between two rounds.
     scheduled: Vec<ConnectionId>,
     /// When it was woken the last times, and which of them is the oldest.
-    woken: [Time; OFTEN],
+    woken: [Time; BUSY_WAKEUPS],
     oldest: usize,
     /// When the thread ends at the latest, once it has been asked to.
     until: Option<Time>,
@@ -104,7 +103,7 @@ impl Driver {
             randomness,
             scratch: Scratch::default(),
             scheduled: Vec::new(),
-            woken: [Time::ZERO; OFTEN],
+            woken: [Time::ZERO; BUSY_WAKEUPS],
             oldest: 0,
             until: None,
             counts: EndpointStatistics::default(),
@@ -493,7 +492,7 @@ impl Driver {
     /// Whether a controller sets when each packet leaves, of as few connections as have their
     /// timers kept exactly.
     fn times_departures(&self) -> bool {
-        self.connections.len() <= FEW
+        self.connections.len() <= MAX_EXACT
             && self
                 .connections
                 .values()
@@ -524,24 +523,24 @@ impl Driver {
         }
         let mut wait = next.saturating_since(now);
         if self.times_departures() {
-            if wait <= AWAKE && !is_blocked {
+            if wait <= WAKE_MARGIN && !is_blocked {
                 return Next::ReceiveUntil(next);
             }
-            wait = wait.saturating_sub(AWAKE);
+            wait = wait.saturating_sub(WAKE_MARGIN);
         }
         let is_often = self
             .woken
             .get(self.oldest)
-            .is_some_and(|oldest| now < *oldest + WITHIN);
+            .is_some_and(|oldest| now < *oldest + BUSY_WINDOW);
         if let Some(woken) = self.woken.get_mut(self.oldest) {
             *woken = now;
         }
-        self.oldest = (self.oldest + 1) % OFTEN;
+        self.oldest = (self.oldest + 1) % BUSY_WAKEUPS;
         if is_often && !is_blocked {
-            let rest = if self.connections.len() > FEW {
-                REST
+            let rest = if self.connections.len() > MAX_EXACT {
+                BATCH_PAUSE
             } else {
-                wait.min(REST)
+                wait.min(BATCH_PAUSE)
             };
             // Cut short by a signal, it is a shorter rest.
             let _ = rustix::thread::nanosleep(&timespec(rest));
