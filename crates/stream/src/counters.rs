@@ -1,11 +1,12 @@
 //! What one end of a relay counts, readable at any moment.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use comity::Connection;
 
 use crate::address::plain;
+use crate::lock::lock;
 use crate::refusals::Refusals;
 use crate::statistics::{PeerStatistics, Side, Totals, Unsent};
 
@@ -139,8 +140,4 @@ impl SharedAccount {
             counted.add(unsent);
         }
     }
-}
-
-pub(crate) fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
-    shared.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -76,6 +76,7 @@ mod error;
 mod event;
 mod fanout;
 mod fates;
+mod lock;
 mod missing;
 mod receiver;
 mod refusals;

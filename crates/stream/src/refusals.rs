@@ -9,8 +9,8 @@ use comity::session::RefusedCaller;
 use comity::{EndpointEvent, EndpointEvents};
 
 use crate::clock::now;
-use crate::counters::lock;
 use crate::event::{Event, Observer};
+use crate::lock::lock;
 
 /// For how long further refusals with the same reason are only counted: anybody can cause them.
 const SILENCE: Duration = Duration::from_secs(10);

@@ -9,9 +9,10 @@ use comity::Connection;
 use tokio::time::sleep_until;
 
 use crate::clock::now;
-use crate::counters::{Counters, lock};
+use crate::counters::Counters;
 use crate::error::Error;
 use crate::event::{Event, Observer};
+use crate::lock::lock;
 use crate::missing::{Missing, MissingReason};
 use crate::statistics::{Passed, Snapshot, Totals};
 use crate::unit::{Due, MediaUnit, Notice, SourceItem};

@@ -304,37 +304,31 @@ impl Driver {
 
     fn serve_accepted(&mut self, id: ConnectionId) {
         let now = self.shared.clock.now();
+        let Some(session) = self.listener.as_mut().and_then(|some| some.session_mut(id)) else {
+            return;
+        };
+        if session.is_confirmed() && !self.connections.contains_key(&id) {
+            let driver = connection_driver(session);
+            let connection = driver.shared.clone();
+            self.connections.insert(id, driver);
+            self.offer(id, connection);
+        }
         let Some(listener) = &mut self.listener else {
             return;
         };
-        let Some(session) = listener.session_mut(id) else {
-            return;
-        };
-        if session.is_confirmed() {
-            if !self.connections.contains_key(&id) {
-                let driver = connection_driver(session);
-                offer(
-                    &driver,
-                    session,
-                    now,
-                    &self.handle,
-                    &self.accepting,
-                    &self.shared,
-                    &mut self.counts,
-                );
-                self.connections.insert(id, driver);
-            }
-            if let Some(driver) = self.connections.get_mut(&id) {
-                let served = driver.serve(
-                    now,
-                    self.shared.clock,
-                    session,
-                    &mut self.scratch,
-                    self.socket.max_segments(),
-                );
-                if served == Served::Busy {
-                    listener.make_ready(id);
-                }
+        if let Some(session) = listener.session_mut(id)
+            && session.is_confirmed()
+            && let Some(driver) = self.connections.get_mut(&id)
+        {
+            let served = driver.serve(
+                now,
+                self.shared.clock,
+                session,
+                &mut self.scratch,
+                self.socket.max_segments(),
+            );
+            if served == Served::Busy {
+                listener.make_ready(id);
             }
         }
         listener.settle(id);
@@ -345,12 +339,44 @@ impl Driver {
         }
     }
 
+    /// Offers a new connection to whoever accepts; closes it when too many wait.
+    ///
+    /// The statistics count it first: whoever has a connection finds it there.
+    fn offer(&mut self, id: ConnectionId, connection: Arc<ConnectionShared>) {
+        self.publish();
+        let Some(session) = self.listener.as_ref().and_then(|some| some.session(id)) else {
+            return;
+        };
+        let now = self.shared.clock.now();
+        let close = |code, reason| lock(session.protocol()).close(now, code, reason);
+        let Some(handle) = self.handle.upgrade() else {
+            return close(CloseCode::SHUTDOWN, "");
+        };
+        // A refused connection is dropped here, which closes it too: the first reason counts.
+        match self.accepting.try_send(Connection::new(connection, handle)) {
+            Ok(()) => {}
+            // Nobody accepts connections any more.
+            Err(TrySendError::Closed(_refused)) => close(CloseCode::SHUTDOWN, ""),
+            Err(TrySendError::Full(_refused)) => {
+                close(
+                    CloseCode::REFUSED,
+                    "too many connections wait to be accepted",
+                );
+                self.counts.connections_unaccepted += 1;
+                let from = session.address();
+                // It fails when nobody listens.
+                let _ = self.shared.events.send(EndpointEvent::Unaccepted { from });
+            }
+        }
+    }
+
     fn serve_call(&mut self, id: ConnectionId) {
         let now = self.shared.clock.now();
         let Some(call) = self.callers.get_mut(id) else {
             return;
         };
         let mut is_busy = false;
+        let mut opened = None;
         match call.caller.session_mut() {
             None => {
                 if let Some(datagram) = call.caller.poll_transmit(now, &mut self.scratch.out.bytes)
@@ -369,9 +395,7 @@ impl Driver {
             Some(session) => {
                 if let Some(waiting) = call.waiting.take() {
                     let driver = connection_driver(session);
-                    let connection = Connection::new(driver.shared.clone(), waiting.handle);
-                    // Whoever does not wait any more drops the connection, which closes it.
-                    let _ = waiting.reply.send(Ok(connection));
+                    opened = Some((waiting, driver.shared.clone()));
                     self.connections.insert(id, driver);
                 }
                 if let Some(driver) = self.connections.get_mut(&id) {
@@ -385,6 +409,13 @@ impl Driver {
                     is_busy = served == Served::Busy;
                 }
             }
+        }
+        if let Some((waiting, connection)) = opened {
+            // As in [`Self::offer`]: the statistics count it first.
+            self.publish();
+            let connection = Connection::new(connection, waiting.handle);
+            // Whoever does not wait any more drops the connection, which closes it.
+            let _ = waiting.reply.send(Ok(connection));
         }
         if is_busy {
             self.callers.make_ready(id);
@@ -733,36 +764,3 @@ pub(super) fn shared(mut opener: Opener<Transport>, awaits_taker: bool) -> Opene
 
 /// Open connections that wait to be accepted.
 type Accepting = mpsc::Sender<Connection>;
-
-/// Offers a new connection to whoever accepts; closes it when too many wait.
-fn offer(
-    driver: &ConnectionDriver,
-    session: &Session<SharedTransport>,
-    now: Time,
-    handle: &Weak<Handle>,
-    accepting: &Accepting,
-    shared: &EndpointShared,
-    counts: &mut EndpointStatistics,
-) {
-    let close = |code, reason| lock(session.protocol()).close(now, code, reason);
-    let Some(handle) = handle.upgrade() else {
-        return close(CloseCode::SHUTDOWN, "");
-    };
-    let offered = Connection::new(driver.shared.clone(), handle);
-    // A refused connection is dropped here, which closes it too: the first reason counts.
-    match accepting.try_send(offered) {
-        Ok(()) => {}
-        // Nobody accepts connections any more.
-        Err(TrySendError::Closed(_refused)) => close(CloseCode::SHUTDOWN, ""),
-        Err(TrySendError::Full(_refused)) => {
-            close(
-                CloseCode::REFUSED,
-                "too many connections wait to be accepted",
-            );
-            counts.connections_unaccepted += 1;
-            let from = session.address();
-            // It fails when nobody listens.
-            let _ = shared.events.send(EndpointEvent::Unaccepted { from });
-        }
-    }
-}
