@@ -79,9 +79,9 @@ async fn bulk(megabytes: u64) -> Result<(), Failure> {
     let (_, statistics) = send.await??;
     println!(
         "  {} packets, {} lost, {} received by the sender, window {:?}, rtt {:?} ms",
-        statistics.sent.packets,
-        statistics.sent.lost_packets,
-        statistics.received.packets,
+        statistics.sent.counters.packets,
+        statistics.sent.counters.lost_packets,
+        statistics.received.counters.packets,
         statistics.path.window_bytes,
         statistics.path.rtt_ms
     );

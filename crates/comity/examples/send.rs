@@ -59,7 +59,7 @@ async fn main() -> Result<(), Failure> {
         sections.acknowledged,
         sections.expired_unsent + sections.expired_in_network,
         sections.infeasible + sections.dependency,
-        statistics.sent.late_bytes
+        statistics.sent.counters.late_bytes
     );
     Ok(())
 }

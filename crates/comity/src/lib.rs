@@ -39,7 +39,7 @@
 //!
 //! let statistics = sender.stats();
 //! assert_eq!(statistics.sent.sections.acknowledged, 3);
-//! assert_eq!(statistics.sent.late_bytes, 0);
+//! assert_eq!(statistics.sent.counters.late_bytes, 0);
 //! # Ok(())
 //! # }
 //! ```
@@ -134,10 +134,11 @@ pub use crate::section::{
     About, Fate, Gap, GapReason, Importance, Item, Outcome, Partial, Reason, Received, Section,
     SectionId, StreamId,
 };
+pub use crate::session::SessionStatistics;
 pub use crate::statistics::Received as ReceivedStatistics;
 pub use crate::statistics::{
-    ByteAccounts, EndpointStatistics, GapAccounts, Pacing, Path, Peer, Protection, SectionAccounts,
-    Sent, Statistics,
+    ByteAccounts, EndpointStatistics, GapAccounts, Pacing, Path, Peer, ReceivedCounters,
+    SectionAccounts, Sent, SentCounters, Statistics,
 };
 pub use crate::trace::{Qlog, QlogError};
 pub use crate::transport::{PathSize, Transport};

@@ -4,6 +4,9 @@
 //! is serialised; the others follow the same form.
 
 use comity_transport::datagram;
+pub use comity_transport::datagram::{
+    ReceivedStatistics as ReceivedCounters, SentStatistics as SentCounters,
+};
 pub use comity_transport::timeline::inbox::GapAccounts;
 pub use comity_transport::timeline::outbox::{ByteAccounts, SectionAccounts};
 use comity_units::{Rate, Span};
@@ -29,72 +32,57 @@ pub struct Statistics {
     /// How exactly paced packets leave.
     pub pacing: Pacing,
     /// Packet protection.
-    pub protection: Protection,
+    pub protection: SessionStatistics,
 }
 
 /// What an end sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Sent {
-    /// Packets.
-    #[serde(rename = "pktSent")]
-    pub packets: u64,
-    /// Their bytes on the wire, headers of all layers included.
-    #[serde(rename = "byteSent")]
-    pub wire_bytes: u64,
-    /// Bytes of sections in them, each time that they were sent.
-    #[serde(rename = "byteSentPayload")]
-    pub section_bytes: u64,
-    /// Bytes of sections that were retransmitted.
-    #[serde(rename = "byteRetrans")]
-    pub retransmitted_bytes: u64,
-    /// Bytes of sections that were sent after their deadline: 0 unless that was asked for.
-    #[serde(rename = "byteSentLate")]
-    pub late_bytes: u64,
-    /// Packets that were lost.
-    #[serde(rename = "pktSndLoss")]
-    pub lost_packets: u64,
-    /// Of these, those that turned out to be late only.
-    #[serde(rename = "pktSndLossSpurious")]
-    pub spurious_losses: u64,
-    /// Packets that the network marked instead of dropping them, as the peer says.
-    #[serde(rename = "pktSndMarked")]
-    pub marked_packets: u64,
-    /// Loss episodes that the controller was told of.
-    #[serde(rename = "lossEvents")]
-    pub loss_events: u64,
-    /// Expiries of the probe timer.
-    pub probes: u64,
-    /// Times at which the path swallowed full packets that it had carried, and smaller ones took
-    /// their place.
-    #[serde(rename = "blackHoles")]
-    pub black_holes: u64,
-    /// The sections, by what became of them.
+    /// Packets, their bytes and their losses. `wire_bytes` includes the headers of all layers.
+    #[serde(flatten, serialize_with = "SentKeys::serialize")]
+    pub counters: SentCounters,
+    /// Sections by their fate.
     #[serde(serialize_with = "sections")]
     pub sections: SectionAccounts,
-    /// Their bytes; `queued` and `in_flight` together are the send buffer (`byteSndBuf` in SRT).
+    /// The bytes of these sections. `queued` and `in_flight` together are the send buffer
+    /// (`byteSndBuf` in SRT).
     #[serde(serialize_with = "bytes")]
     pub bytes: ByteAccounts,
+}
+
+/// The JSON keys of [`SentCounters`].
+#[derive(Serialize)]
+#[serde(remote = "SentCounters")]
+struct SentKeys {
+    #[serde(rename = "pktSent")]
+    packets: u64,
+    #[serde(rename = "byteSent")]
+    wire_bytes: u64,
+    #[serde(rename = "byteSentPayload")]
+    section_bytes: u64,
+    #[serde(rename = "byteRetrans")]
+    retransmitted_bytes: u64,
+    #[serde(rename = "byteSentLate")]
+    late_bytes: u64,
+    #[serde(rename = "pktSndLoss")]
+    lost_packets: u64,
+    #[serde(rename = "pktSndLossSpurious")]
+    spurious_losses: u64,
+    #[serde(rename = "pktSndMarked")]
+    marked_packets: u64,
+    #[serde(rename = "lossEvents")]
+    loss_events: u64,
+    probes: u64,
+    #[serde(rename = "blackHoles")]
+    black_holes: u64,
 }
 
 /// What an end received.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Received {
-    /// Packets, each once.
-    #[serde(rename = "pktRecvUnique")]
-    pub packets: u64,
-    /// Their bytes on the wire, headers of all layers included.
-    #[serde(rename = "byteRecvUnique")]
-    pub wire_bytes: u64,
-    /// Packets that never came, by the numbers missing among those that did: what comes late is
-    /// taken back.
-    #[serde(rename = "pktRcvLoss")]
-    pub missing_packets: u64,
-    /// Packets that arrived again.
-    #[serde(rename = "pktRecvDuplicate")]
-    pub duplicates: u64,
-    /// Packets that arrived marked by the network.
-    #[serde(rename = "pktRecvMarked")]
-    pub marked_packets: u64,
+    /// Packets and their bytes. `wire_bytes` includes the headers of all layers.
+    #[serde(flatten, serialize_with = "ReceivedKeys::serialize")]
+    pub counters: ReceivedCounters,
     /// Bytes of sections delivered whole.
     #[serde(rename = "byteRecvDelivered")]
     pub delivered_bytes: u64,
@@ -125,7 +113,25 @@ pub struct Received {
     pub slack_at_least_ms: [f64; 3],
 }
 
+/// The JSON keys of [`ReceivedCounters`].
+#[derive(Serialize)]
+#[serde(remote = "ReceivedCounters")]
+struct ReceivedKeys {
+    #[serde(rename = "pktRecvUnique")]
+    packets: u64,
+    #[serde(rename = "byteRecvUnique")]
+    wire_bytes: u64,
+    #[serde(rename = "pktRcvLoss")]
+    missing_packets: u64,
+    #[serde(rename = "pktRecvDuplicate")]
+    duplicates: u64,
+    #[serde(rename = "pktRecvMarked")]
+    marked_packets: u64,
+}
+
 /// A path, as its sender sees it.
+///
+/// A copy of the transport's, since milliseconds and Mb/s here are spans and rates there.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Path {
     /// The controller.
@@ -159,9 +165,9 @@ pub struct Path {
     /// How fast a burst may go, for a controller whose rate is an average.
     #[serde(rename = "mbpsPacingPeak")]
     pub peak_mbps: Option<f64>,
-    /// What such a controller has saved up of its rate; below zero when it is overdrawn.
+    /// The tokens of such a controller's bucket, in bytes; negative while it borrows.
     #[serde(rename = "byteSaved")]
-    pub saved_bytes: Option<i64>,
+    pub token_bytes: Option<i64>,
     /// What the application may send: what an encoder is to be set to.
     #[serde(rename = "mbpsTarget")]
     pub target_mbps: Option<f64>,
@@ -175,6 +181,8 @@ pub struct Path {
 }
 
 /// What the peer said last of what it received.
+///
+/// A copy of the transport's, since milliseconds here are microseconds and spans there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Peer {
     /// Sections delivered whole.
@@ -240,20 +248,6 @@ pub struct Pacing {
     pub max_us: f64,
 }
 
-/// What packet protection counted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Protection {
-    /// Packets that were refused because they are not from the peer, or were changed.
-    #[serde(rename = "pktRecvForged")]
-    pub forged_packets: u64,
-    /// Packets that were refused because they had been seen, or were too old to tell.
-    #[serde(rename = "pktRecvStale")]
-    pub stale_packets: u64,
-    /// Key updates.
-    #[serde(rename = "keyUpdates")]
-    pub key_updates: u64,
-}
-
 /// What an endpoint has counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct EndpointStatistics {
@@ -298,16 +292,16 @@ impl EndpointStatistics {
     }
 }
 
-fn sections<S: Serializer>(account: &SectionAccounts, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_map(account.entries())
+fn sections<S: Serializer>(counts: &SectionAccounts, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(counts.entries())
 }
 
-fn bytes<S: Serializer>(account: &ByteAccounts, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_map(account.entries())
+fn bytes<S: Serializer>(counts: &ByteAccounts, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(counts.entries())
 }
 
-fn gaps<S: Serializer>(account: &GapAccounts, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_map(account.entries())
+fn gaps<S: Serializer>(counts: &GapAccounts, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(counts.entries())
 }
 
 fn ms(span: Span) -> f64 {
@@ -326,33 +320,17 @@ impl Statistics {
         session: &SessionStatistics,
         drift_ppm: f64,
     ) -> Self {
-        let sent = &connection.sent;
-        let received = &connection.received;
         let path = &connection.path;
         let inbox = &connection.inbox;
         Self {
             age_ms: ms(age),
             sent: Sent {
-                packets: sent.packets,
-                wire_bytes: sent.wire_bytes,
-                section_bytes: sent.section_bytes,
-                retransmitted_bytes: sent.retransmitted_bytes,
-                late_bytes: sent.late_bytes,
-                lost_packets: sent.lost_packets,
-                spurious_losses: sent.spurious_losses,
-                marked_packets: sent.marked_packets,
-                loss_events: sent.loss_events,
-                probes: sent.probes,
-                black_holes: sent.black_holes,
+                counters: connection.sent,
                 sections: connection.outbox.sections,
                 bytes: connection.outbox.bytes,
             },
             received: Received {
-                packets: received.packets,
-                wire_bytes: received.wire_bytes,
-                missing_packets: received.missing_packets,
-                duplicates: received.duplicates,
-                marked_packets: received.marked_packets,
+                counters: connection.received,
                 delivered_bytes: inbox.delivered,
                 partial_bytes: inbox.partial,
                 duplicate_bytes: inbox.duplicate,
@@ -378,7 +356,7 @@ impl Statistics {
                     .filter(|threshold| *threshold != u64::MAX),
                 pacing_mbps: path.pacing_rate.map(mbps),
                 peak_mbps: path.peak_rate.map(mbps),
-                saved_bytes: path.tokens,
+                token_bytes: path.tokens,
                 target_mbps: path.target_bitrate.map(mbps),
                 payload_bytes: path.payload,
                 clock_drift_ppm: drift_ppm,
@@ -398,11 +376,49 @@ impl Statistics {
                 clock_drift_ppb: peer.drift_ppb,
             }),
             pacing: Pacing::default(),
-            protection: Protection {
-                forged_packets: session.forged,
-                stale_packets: session.stale,
-                key_updates: session.key_updates,
-            },
+            protection: *session,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KEYS: &[&str] = &[
+        r#"{"msTimeStamp":0.0,"sent":{"pktSent":0,"byteSent":0,"byteSentPayload":0,"#,
+        r#""byteRetrans":0,"byteSentLate":0,"pktSndLoss":0,"pktSndLossSpurious":0,"#,
+        r#""pktSndMarked":0,"lossEvents":0,"probes":0,"blackHoles":0,"sections":{"#,
+        r#""submitted":0,"open":0,"acknowledged":0,"expired_unsent":0,"#,
+        r#""expired_in_network":0,"lost":0,"infeasible":0,"dependency":0,"shed":0,"#,
+        r#""cancelled":0},"#,
+        r#""bytes":{"submitted":0,"queued":0,"in_flight":0,"acknowledged":0,"#,
+        r#""expired_unsent":0,"expired_in_network":0,"lost":0,"infeasible":0,"dependency":0"#,
+        r#","cancelled":0}},"#,
+        r#""received":{"pktRecvUnique":0,"byteRecvUnique":0,"pktRcvLoss":0,"#,
+        r#""pktRecvDuplicate":0,"pktRecvMarked":0,"byteRecvDelivered":0,"byteRecvPartial":0"#,
+        r#","byteRecvDuplicate":0,"byteRcvBelated":0,"byteRcvBuf":0,"sectionsOnTime":0,"#,
+        r#""sectionsLate":0,"gaps":{"closed":0,"obsolete":0,"overdue":0,"cancelled":0,"#,
+        r#""dependency":0,"expired":0,"infeasible":0,"shed":0},"#,
+        r#""msSlackAtLeast":[0.0,0.0,0.0]},"#,
+        r#""path":{"controller":"","phase":"","msRTT":null,"msRTTVar":0.0,"msRTTMin":null,"#,
+        r#""msOneWayDelay":null,"byteCongestionWindow":null,"byteFlightSize":0,"#,
+        r#""byteSlowStartThreshold":null,"mbpsPacing":null,"mbpsPacingPeak":null,"#,
+        r#""byteSaved":null,"mbpsTarget":null,"bytePayload":0,"ppmClockDrift":0.0},"#,
+        r#""peer":{"sectionsComplete":0,"sectionsOnTime":0,"sectionsLate":0,"sectionsGap":0"#,
+        r#","byteRecvUnique":0,"pktRecvUnique":0,"pktRecvDuplicate":0,"msOneWayDelay":0.0,"#,
+        r#""msOneWayDelayMin":0.0,"msJitter":0.0,"byteRcvBuf":0,"ppbClockDrift":0},"#,
+        r#""pacing":{"pktPaced":0,"usErrorMean":0.0,"usErrorP50":0.0,"usErrorP99":0.0,"#,
+        r#""usErrorP999":0.0,"usErrorMax":0.0},"#,
+        r#""protection":{"pktRecvForged":0,"pktRecvStale":0,"keyUpdates":0}}"#,
+    ];
+
+    #[test]
+    fn json_keys_and_their_order_are_public() {
+        let statistics = Statistics {
+            peer: Some(Peer::default()),
+            ..Statistics::default()
+        };
+        assert_eq!(serde_json::to_string(&statistics).unwrap(), KEYS.concat());
     }
 }

@@ -86,9 +86,18 @@ fn check(path: &Path, statistics: &Statistics) {
     assert_eq!(events[end]["data"]["statistics"]["sent"], told["sent"]);
     let before = &events[..end];
     let (sent, received) = (&statistics.sent, &statistics.received);
-    assert_eq!(count(before, "transport:packet_sent"), sent.packets);
-    assert_eq!(count(before, "transport:packet_received"), received.packets);
-    assert_eq!(count(before, "recovery:packet_lost"), sent.lost_packets);
+    assert_eq!(
+        count(before, "transport:packet_sent"),
+        sent.counters.packets
+    );
+    assert_eq!(
+        count(before, "transport:packet_received"),
+        received.counters.packets
+    );
+    assert_eq!(
+        count(before, "recovery:packet_lost"),
+        sent.counters.lost_packets
+    );
     assert_eq!(
         count(before, "comity:section_submitted") + count(before, "comity:section_skipped"),
         sent.sections.submitted
@@ -99,13 +108,13 @@ fn check(path: &Path, statistics: &Statistics) {
         .filter(|event| event["name"] == "transport:packet_sent")
         .map(|event| event["data"]["raw"]["length"].as_u64().unwrap())
         .sum();
-    assert_eq!(bytes, sent.wire_bytes);
+    assert_eq!(bytes, sent.counters.wire_bytes);
     let section_bytes: u64 = before
         .iter()
         .filter(|event| event["name"] == "transport:packet_sent")
         .map(|event| event["data"]["raw"]["payload_length"].as_u64().unwrap())
         .sum();
-    assert_eq!(section_bytes, sent.section_bytes);
+    assert_eq!(section_bytes, sent.counters.section_bytes);
 
     let mut fates = BTreeMap::new();
     for event in before {
@@ -175,7 +184,11 @@ async fn a_trace_agrees_with_the_statistics_of_its_connection() {
     let (finished, received) = tokio::join!(sender.finish(), receive);
     assert_eq!((finished, received), (Ok(()), (60, 1)));
     let (sent, got) = (sender.stats(), receiver.stats());
-    assert!(sent.sent.lost_packets > 10, "{}", sent.sent.lost_packets);
+    assert!(
+        sent.sent.counters.lost_packets > 10,
+        "{}",
+        sent.sent.counters.lost_packets
+    );
     endpoint.close().await;
     stop.store(true, Ordering::Relaxed);
     at_caller.finish().unwrap();

@@ -354,7 +354,7 @@ proptest! {
         let sender = world.sender().unwrap();
         prop_assert!(sender.protocol().is_settled());
         let statistics = sender.protocol().stats(now, &sender.statistics());
-        prop_assert_eq!(statistics.sent.late_bytes, 0);
+        prop_assert_eq!(statistics.sent.counters.late_bytes, 0);
         prop_assert_eq!(statistics.sent.sections.sum(), sections.len() as u64);
         let updates = sender.statistics().key_updates;
         sender.protocol_mut().close(now, CloseCode::DONE, "");
@@ -391,8 +391,8 @@ proptest! {
         // before.
         prop_assert!(counts.acknowledged <= whole + overdue, "{counts:?}, {whole} whole");
         prop_assert!(world.closed.len() == 1, "{:?}", world.closed);
-        if statistics.sent.packets > 100 {
-            prop_assert!(updates >= 1, "{} packets under one key", statistics.sent.packets);
+        if statistics.sent.counters.packets > 100 {
+            prop_assert!(updates >= 1, "{} packets under one key", statistics.sent.counters.packets);
         }
     }
 }
@@ -419,8 +419,15 @@ fn packets_that_come_twice_are_counted_and_told() {
         let told = stats(world.sender().unwrap()).peer.unwrap().duplicates;
         let listener = world.listener.session(id).unwrap();
         let received = stats(listener).received;
-        assert_eq!(listener.statistics().stale, received.duplicates);
-        (received.packets, received.duplicates, told)
+        assert_eq!(
+            listener.statistics().stale_packets,
+            received.counters.duplicates
+        );
+        (
+            received.counters.packets,
+            received.counters.duplicates,
+            told,
+        )
     };
     let (_, counted, told) = duplicates(0.0);
     assert_eq!((counted, told), (0, 0));

@@ -272,7 +272,7 @@ async fn sleep_until(clock: Clock, time: Time) {
 
 async fn counters(connection: &Connection) -> Counters {
     let statistics = connection.stats();
-    let (sent, path) = (statistics.sent, statistics.path);
+    let (sent, path) = (statistics.sent.counters, statistics.path);
     let seconds = |ms: Option<f64>| ms.map(|ms| ms / 1e3);
     Counters {
         late_bytes: sent.late_bytes,
@@ -469,7 +469,7 @@ async fn receive(network: &Network, task: &Task, config: Config) -> Result<Log, 
         });
     }
     let statistics = connection.stats();
-    log.at_end.marked_packets = statistics.received.marked_packets;
+    log.at_end.marked_packets = statistics.received.counters.marked_packets;
     Ok(log)
 }
 

@@ -131,8 +131,8 @@ impl Totals {
 
     /// Adds a connection.
     pub fn add(&mut self, statistics: &Statistics) {
-        let (sent, received) = (&statistics.sent, &statistics.received);
-        let (sections, gaps) = (&sent.sections, &received.gaps);
+        let (sent, received) = (&statistics.sent.counters, &statistics.received.counters);
+        let (sections, arrived) = (&statistics.sent.sections, &statistics.received);
         self.connections += 1;
         self.sent_bytes += sent.wire_bytes;
         self.received_bytes += received.wire_bytes;
@@ -149,9 +149,9 @@ impl Totals {
             sections.lost + sections.infeasible + sections.dependency + sections.cancelled;
         self.shed += sections.shed;
         self.open += sections.open;
-        self.on_time += received.on_time_sections;
-        self.late += received.late_sections;
-        self.gaps += gaps.sum();
+        self.on_time += arrived.on_time_sections;
+        self.late += arrived.late_sections;
+        self.gaps += arrived.gaps.sum();
         if let Some(peer) = &statistics.peer {
             self.peer_on_time += peer.on_time_sections;
             self.peer_late += peer.late_sections;
@@ -265,18 +265,18 @@ mod tests {
     #[test]
     fn every_section_has_one_place_in_the_sum() {
         let mut statistics = Statistics::default();
-        let account = &mut statistics.sent.sections;
-        account.submitted = 45;
-        account.open = 1;
-        account.acknowledged = 2;
-        account.expired_unsent = 3;
-        account.expired_in_network = 4;
-        account.lost = 5;
-        account.infeasible = 6;
-        account.dependency = 7;
-        account.shed = 8;
-        account.cancelled = 9;
-        statistics.received.missing_packets = 10;
+        let sections = &mut statistics.sent.sections;
+        sections.submitted = 45;
+        sections.open = 1;
+        sections.acknowledged = 2;
+        sections.expired_unsent = 3;
+        sections.expired_in_network = 4;
+        sections.lost = 5;
+        sections.infeasible = 6;
+        sections.dependency = 7;
+        sections.shed = 8;
+        sections.cancelled = 9;
+        statistics.received.counters.missing_packets = 10;
         statistics.peer = Some(comity::Peer {
             on_time_sections: 11,
             late_sections: 12,

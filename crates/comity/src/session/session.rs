@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 
 use comity_transport::wire::limits::{DATA_HEADER, TAG};
 use comity_units::Time;
+use serde::Serialize;
 use thiserror::Error;
 
 use super::path::{Path, Unanswered};
@@ -66,17 +67,16 @@ pub enum Closed {
 }
 
 /// What a session has counted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize)]
 pub struct SessionStatistics {
-    /// Packets that were opened.
-    pub opened: u64,
-    /// Packets that were sealed.
-    pub sealed: u64,
-    /// Packets that were refused because they are not from the peer, or were changed.
-    pub forged: u64,
-    /// Packets that were refused because they had been seen, or were too old to tell.
-    pub stale: u64,
+    /// Packets refused because they are not from the peer, or were changed.
+    #[serde(rename = "pktRecvForged")]
+    pub forged_packets: u64,
+    /// Packets refused because they had arrived before, or are too old to tell.
+    #[serde(rename = "pktRecvStale")]
+    pub stale_packets: u64,
     /// Key updates, by whichever end.
+    #[serde(rename = "keyUpdates")]
     pub key_updates: u64,
 }
 
@@ -220,7 +220,7 @@ impl<C: Protocol> Session<C> {
     /// What has been counted.
     pub fn statistics(&self) -> SessionStatistics {
         SessionStatistics {
-            forged: self.protection.forged(),
+            forged_packets: self.protection.forged(),
             key_updates: self.protection.phase(),
             ..self.statistics
         }
@@ -243,7 +243,7 @@ impl<C: Protocol> Session<C> {
             Ok(opened) => opened,
             Err(OpenError::Forged) => return,
             Err(OpenError::Stale(stale)) => {
-                self.statistics.stale += 1;
+                self.statistics.stale_packets += 1;
                 if stale == Stale::Repeated {
                     self.protocol.on_duplicate();
                 }
@@ -252,7 +252,6 @@ impl<C: Protocol> Session<C> {
             Err(OpenError::TooManyForged) => return self.end(Closed::TooManyForged),
             Err(OpenError::UpdateTooEarly) => return self.end(Closed::UpdateTooEarly),
         };
-        self.statistics.opened += 1;
         if from.peer != self.path.address() {
             let highest = self.protection.highest() == Some(number);
             let probe_timeout = self.protocol.probe_timeout();
@@ -352,7 +351,6 @@ impl<C: Protocol> Session<C> {
         }
         let length = out.len() - start;
         self.path.on_sent(to, length);
-        self.statistics.sealed += 1;
         Some(Datagram {
             to,
             source: self.path.source(to),

@@ -79,7 +79,7 @@ async fn a_clean_transfer_is_exact_in_both_directions() {
     let statistics = caller.stats();
     assert_eq!(statistics.sent.sections.submitted, SECTIONS);
     assert_eq!(statistics.received.on_time_sections, SECTIONS);
-    assert_eq!(statistics.sent.late_bytes, 0);
+    assert_eq!(statistics.sent.counters.late_bytes, 0);
     assert!(caller.cipher().is_some());
 }
 
@@ -366,7 +366,7 @@ async fn statistics_tell_of_both_ends_and_of_pacing() {
     let peer = statistics.peer.expect("the peer has reported");
     assert!(peer.section_bytes > 0 && peer.section_bytes <= 1_000_000);
     // All but the first few packets had to wait for their turn.
-    let packets = statistics.sent.packets;
+    let packets = statistics.sent.counters.packets;
     let paced = statistics.pacing.packets;
     assert!(
         (packets / 2..=packets).contains(&paced),
@@ -442,7 +442,7 @@ async fn laws_of_gaps_run_between_sockets_without_repeating() {
         let ((), (whole, missing)) = tokio::join!(give, take);
         let sent = caller.stats().sent;
         assert_eq!(whole + missing, SECTIONS);
-        assert_eq!(sent.retransmitted_bytes, 0, "{controller}");
+        assert_eq!(sent.counters.retransmitted_bytes, 0, "{controller}");
         assert!(whole > SECTIONS / 2, "{controller}: {whole} of {SECTIONS}");
     }
 }
@@ -755,7 +755,7 @@ async fn every_size_of_datagrams_that_is_taken_carries_sections() {
         let received = soon(listener.recv()).await.unwrap();
         let received = received.into_section().expect("no gap");
         assert!(received.payload == payload(3, 200_000), "{size}");
-        let packets = caller.stats().sent.packets;
+        let packets = caller.stats().sent.counters.packets;
         assert!(packets >= u64::from(200_000 / size), "{size}: {packets}");
     }
     for size in [628, 65_001] {

@@ -173,7 +173,7 @@ async fn a_connection_that_was_dropped_unread_leaves_nothing_behind() {
     }
     // The receiver knows of all of them, and has given out what its application would take.
     soon(async {
-        while accepted.stats().received.wire_bytes < 100_000 {
+        while accepted.stats().received.counters.wire_bytes < 100_000 {
             tokio::task::yield_now().await;
         }
     })

@@ -63,13 +63,13 @@ fn a_data_packet_is_taken_once_and_unchanged_or_not_at_all() {
     deliver(&mut world, CALLER, &[&genuine[..], &[0; 60_000]].concat());
     deliver(&mut world, CALLER, &[]);
     assert_eq!(world.listener_core().received, [] as [&[u8]; 0]);
-    let forged = statistics(&world).forged;
+    let forged = statistics(&world).forged_packets;
     assert!(forged > genuine.len() as u64, "{forged}");
     deliver(&mut world, CALLER, &genuine);
     assert_eq!(world.listener_core().received, [b"genuine"]);
-    let stale = statistics(&world).stale;
+    let stale = statistics(&world).stale_packets;
     deliver(&mut world, CALLER, &genuine);
-    assert_eq!(statistics(&world).stale, stale + 1);
+    assert_eq!(statistics(&world).stale_packets, stale + 1);
     assert_eq!(world.listener_core().received, [b"genuine"]);
 }
 
@@ -191,7 +191,7 @@ fn keys_change_under_loss_and_reordering_both_ways_at_once() {
         // Ten seconds, an update at most every 400 ms and a one-way delay: some 20 of them.
         for (side, end) in [(at_listener, "listener"), (at_caller, "caller")] {
             assert!((12..=25).contains(&side.key_updates), "{end}: {side:?}");
-            assert_eq!(side.forged, 0, "{end}, seed {seed}");
+            assert_eq!(side.forged_packets, 0, "{end}, seed {seed}");
         }
         assert!(at_listener.key_updates.abs_diff(at_caller.key_updates) <= 1);
         for received in [
