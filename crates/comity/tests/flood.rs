@@ -86,7 +86,7 @@ struct World {
     flights: Flights<(SocketAddr, SocketAddr, Vec<u8>)>,
     sequence: u64,
     /// What arrived from an address and what was sent there.
-    accounts: BTreeMap<SocketAddr, (usize, usize)>,
+    traffic: BTreeMap<SocketAddr, (usize, usize)>,
     received: Vec<Delivery<Bytes>>,
 }
 
@@ -119,7 +119,7 @@ impl World {
             listener: listener.expect("valid"),
             flights: Flights::new(),
             sequence: 0,
-            accounts: BTreeMap::new(),
+            traffic: BTreeMap::new(),
             received: Vec::new(),
         }
     }
@@ -151,7 +151,7 @@ impl World {
         }
         while let Some(sent) = self.listener.poll_transmit(self.now, &mut out) {
             let bytes = core::mem::take(&mut out);
-            self.accounts.entry(sent.to).or_default().1 += bytes.len();
+            self.traffic.entry(sent.to).or_default().1 += bytes.len();
             // Strangers do not listen.
             if sent.to == legitimate() {
                 self.fly(listening(), sent.to, bytes);
@@ -173,7 +173,7 @@ impl World {
         ) {
             for (from, to, mut bytes) in arrived {
                 if to == listening() {
-                    self.accounts.entry(from).or_default().0 += bytes.len();
+                    self.traffic.entry(from).or_default().0 += bytes.len();
                     self.listener
                         .handle_datagram(self.now, from, Ecn::Capable0, &mut bytes);
                 } else {
@@ -207,7 +207,7 @@ fn ten_thousand_strangers_gain_nothing_and_delay_nothing() {
     let mut world = World::new();
     world.run(Span::from_secs(1));
     let connection = world.connection().expect("the legitimate caller is in");
-    world.accounts.clear();
+    world.traffic.clear();
     // The stream alone for a second, then with the strangers.
     let mut strangers = 0_u32;
     let mut submitted = 0;
@@ -242,13 +242,13 @@ fn ten_thousand_strangers_gain_nothing_and_delay_nothing() {
     assert_eq!(world.listener.half_open(), 0);
 
     // What comes back is less than what was sent, whatever it was.
-    world.accounts.remove(&legitimate());
-    assert_eq!(world.accounts.len(), 10_000);
+    world.traffic.remove(&legitimate());
+    assert_eq!(world.traffic.len(), 10_000);
     let mut answered = [0; 7];
     for stranger in 0..10_000_u32 {
         let [_, high, middle, low] = stranger.to_be_bytes();
         let from = SocketAddr::from(([10, high, middle, low], 9));
-        let (received, sent) = world.accounts[&from];
+        let (received, sent) = world.traffic[&from];
         assert!(sent * 5 < received, "{sent} bytes for {received}");
         answered[(stranger % 7) as usize] += usize::from(sent > 0);
     }
@@ -256,10 +256,11 @@ fn ten_thousand_strangers_gain_nothing_and_delay_nothing() {
     let each = |kind: usize| 10_000 / 7 + usize::from(kind < 10_000 % 7);
     assert_eq!(answered, [each(0), each(1), each(2), 0, 0, 0, 0]);
 
-    // The books of this test and what the application has not taken are not the listener's.
-    let books = core::mem::take(&mut world.accounts);
+    // The memory of this test, and of sections that the application has not taken, is not the
+    // listener's.
+    let traffic = core::mem::take(&mut world.traffic);
     let taken = core::mem::take(&mut world.received);
-    drop((books, taken));
+    drop((traffic, taken));
     let grown = held() - before;
     assert!(grown < 200_000, "{grown} bytes");
 }

@@ -72,7 +72,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let timing = &way.timing;
     println!(
         "{rate} for {duration}, spin {spin}: sent {sent}, arrived {}, released {}, queue full {}, received {received}",
-        way.account.arrived.packets, way.account.released.packets, way.account.dropped_full.packets,
+        way.counts.arrived.packets, way.counts.released.packets, way.counts.dropped_full.packets,
     );
     println!(
         "error: median {}, 99% {}, 99.9% {}, max {}, late {}; {:.0} packets handled per second",

@@ -17,16 +17,18 @@
 //! host itself takes before packets reach the emulator and after they leave it.
 #![forbid(unsafe_code)]
 
-mod account;
 mod callers;
 mod config;
+mod counts;
 mod plan;
 mod report;
 mod run;
 mod socket;
+mod timing;
 
-pub use account::{Account, Tally, Timing, TimingSummary};
 pub use config::{Config, Direction, Error, Limits, resolve};
+pub use counts::{PacketCounts, Tally};
 pub use plan::{Lane, Record, Release};
 pub use report::{Overload, Report, Statistics, Way};
 pub use run::{Emulator, Handle, Stopper};
+pub use timing::{Timing, TimingSummary};

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BinaryHeap};
 use comity_link::{ConfigError, DropCause, Link, LinkConfig, Outcome, Packet};
 use comity_units::{Bytes, Seed, Time};
 
-use crate::account::Account;
+use crate::counts::PacketCounts;
 
 /// What a held packet takes besides its bytes: the entries that know of it, rounded up.
 const ENTRY: u64 = 128;
@@ -31,7 +31,7 @@ pub struct Lane<T> {
     memory: u64,
     /// Before this time nothing can be offered any more.
     horizon: Time,
-    account: Account,
+    counts: PacketCounts,
     record: Vec<Record>,
     record_most: usize,
 }
@@ -91,7 +91,7 @@ impl<T: Clone> Lane<T> {
             held_bytes: 0,
             memory: memory.get(),
             horizon: Time::ZERO,
-            account: Account::default(),
+            counts: PacketCounts::default(),
             record: Vec::new(),
             record_most: 0,
         })
@@ -109,11 +109,11 @@ impl<T: Clone> Lane<T> {
     /// A packet that comes after one with a later time, or after a decision at a later time, is
     /// taken as arriving then. What the memory has no room for is not offered to the link.
     pub fn offer(&mut self, at: Time, packet: Packet, item: T) {
-        self.account.arrived.add(packet.bytes);
+        self.counts.arrived.add(packet.bytes);
         let at = at.max(self.horizon);
         self.horizon = at;
         if !self.has_room(at, packet) {
-            self.account.dropped_memory.add(packet.bytes);
+            self.counts.dropped_memory.add(packet.bytes);
             return;
         }
         let record = (self.record.len() < self.record_most).then(|| {
@@ -159,16 +159,16 @@ impl<T: Clone> Lane<T> {
         let release = self.pending.pop()?.release;
         self.held_bytes -= ENTRY + u64::from(release.wire_bytes);
         if release.is_copy {
-            self.account.copies.add(release.wire_bytes);
+            self.counts.copies.add(release.wire_bytes);
         } else {
-            self.account.released.add(release.wire_bytes);
+            self.counts.released.add(release.wire_bytes);
         }
         Some(release)
     }
 
-    /// What came, what left, and what is between.
-    pub fn account(&self) -> &Account {
-        &self.account
+    /// The packets by their fate.
+    pub fn counts(&self) -> &PacketCounts {
+        &self.counts
     }
 
     /// What the packets on the link take in memory.
@@ -236,11 +236,11 @@ impl<T: Clone> Lane<T> {
                 });
                 return;
             }
-            Outcome::Lost { .. } => &mut self.account.lost,
-            Outcome::Dropped(DropCause::EarlyDrop) => &mut self.account.dropped_early,
-            Outcome::Dropped(DropCause::Loss) => &mut self.account.dropped_loss,
-            Outcome::Dropped(DropCause::QueueFull) => &mut self.account.dropped_full,
-            Outcome::Dropped(DropCause::TooLarge) => &mut self.account.dropped_large,
+            Outcome::Lost { .. } => &mut self.counts.lost,
+            Outcome::Dropped(DropCause::EarlyDrop) => &mut self.counts.dropped_early,
+            Outcome::Dropped(DropCause::Loss) => &mut self.counts.dropped_loss,
+            Outcome::Dropped(DropCause::QueueFull) => &mut self.counts.dropped_full,
+            Outcome::Dropped(DropCause::TooLarge) => &mut self.counts.dropped_large,
         };
         tally.add(wire_bytes);
         self.held_bytes -= ENTRY + u64::from(wire_bytes);

@@ -4,8 +4,9 @@ use std::fmt;
 
 use comity_units::{Bytes, Span};
 
-use crate::account::{Account, Timing, TimingSummary};
+use crate::counts::PacketCounts;
 use crate::plan::Record;
+use crate::timing::{Timing, TimingSummary};
 
 /// How an emulator is doing.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -33,7 +34,7 @@ pub struct Statistics {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Way {
     /// The packets by their fate.
-    pub account: Account,
+    pub counts: PacketCounts,
     /// How late they were released.
     pub timing: TimingSummary,
     /// The memory that the packets on the link take.
@@ -129,8 +130,8 @@ impl Statistics {
                 late: way.timing.late,
                 of: way.timing.count,
             });
-        let memory = both(|way| way.account.dropped_memory.packets);
-        let unsent = both(|way| way.account.unsent.packets);
+        let memory = both(|way| way.counts.dropped_memory.packets);
+        let unsent = both(|way| way.counts.unsent.packets);
         let counted = [
             (memory, Overload::Memory { packets: memory }),
             (
@@ -160,7 +161,7 @@ impl Statistics {
     pub fn packets_per_second(&self) -> f64 {
         let handled: u64 = [&self.forward, &self.backward]
             .into_iter()
-            .map(|way| way.account.arrived.packets + way.timing.count)
+            .map(|way| way.counts.arrived.packets + way.timing.count)
             .sum();
         if self.elapsed.is_zero() {
             return 0.0;
@@ -172,7 +173,7 @@ impl Statistics {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::account::Tally;
+    use crate::counts::Tally;
 
     #[test]
     fn one_late_packet_in_a_hundred_is_no_overload_and_two_are() {
@@ -198,11 +199,11 @@ mod tests {
             bytes: Bytes::new(300),
         };
         let mut statistics = Statistics::default();
-        statistics.backward.account.dropped_full = tally;
-        statistics.forward.account.lost = tally;
+        statistics.backward.counts.dropped_full = tally;
+        statistics.forward.counts.lost = tally;
         assert_eq!(statistics.overload(), [], "the links may drop");
-        statistics.backward.account.dropped_memory = tally;
-        statistics.backward.account.unsent = tally;
+        statistics.backward.counts.dropped_memory = tally;
+        statistics.backward.counts.unsent = tally;
         statistics.socket_drops = Some(4);
         statistics.turned_away = 5;
         assert_eq!(

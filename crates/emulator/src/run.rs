@@ -23,12 +23,12 @@ use quinn_udp::{EcnCodepoint, Transmit};
 use rustix::buffer::spare_capacity;
 use rustix::event::{EventfdFlags, Timespec, epoll, eventfd};
 
-use crate::account::Timing;
 use crate::callers::{Caller, Callers};
 use crate::config::{Config, Direction, Error};
 use crate::plan::Lane;
 use crate::report::{Report, Statistics, Way};
 use crate::socket::{Buffers, Clock, Incoming, Socket, drops};
+use crate::timing::Timing;
 
 /// Marks the listening socket among what is waited for; the others are callers' numbers.
 const LISTENER: u64 = u64::MAX;
@@ -74,7 +74,7 @@ const PATIENCE: Span = Span::from_secs(5);
 /// assert_eq!(&buffer[..length], b"hello");
 ///
 /// let report = emulator.stop()?;
-/// assert_eq!(report.statistics.forward.account.released.packets, 1);
+/// assert_eq!(report.statistics.forward.counts.released.packets, 1);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug)]
@@ -510,9 +510,9 @@ impl Core {
 
     fn statistics(&self) -> Statistics {
         let way = |lane: &Lane<Datagram>, timing: &Timing, unsent| Way {
-            account: crate::Account {
+            counts: crate::PacketCounts {
                 unsent,
-                ..*lane.account()
+                ..*lane.counts()
             },
             timing: timing.summary(),
             memory: lane.held(),

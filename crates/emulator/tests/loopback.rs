@@ -69,8 +69,8 @@ fn burst(forward: &LinkConfig, packets: u64) -> Vec<Record> {
     let mut received = 0;
     let report = loop {
         let way = emulator.statistics().forward;
-        let (account, timing) = (way.account, way.timing);
-        if account.arrived.packets == packets && account.held().packets == 0 {
+        let (counts, timing) = (way.counts, way.timing);
+        if counts.arrived.packets == packets && counts.held().packets == 0 {
             while received < timing.count {
                 let mut buffer = [0; 1_500];
                 assert_eq!(target.recv(&mut buffer).unwrap(), 472);
@@ -92,21 +92,21 @@ fn burst(forward: &LinkConfig, packets: u64) -> Vec<Record> {
         "more than was released"
     );
     let way = &report.statistics.forward;
-    let account = &way.account;
-    assert_eq!(account.arrived.packets, packets);
+    let counts = &way.counts;
+    assert_eq!(counts.arrived.packets, packets);
     assert_eq!(
-        account.arrived.bytes,
+        counts.arrived.bytes,
         Bytes::new(500 * packets),
         "28 bytes of headers"
     );
-    assert_eq!(account.unsent.packets, 0);
+    assert_eq!(counts.unsent.packets, 0);
     assert_eq!(
         way.timing.count,
-        account.released.packets + account.copies.packets
+        counts.released.packets + counts.copies.packets
     );
     assert_eq!(report.statistics.turned_away, 0);
     assert_eq!(report.statistics.socket_drops, Some(0));
-    assert_eq!(report.statistics.backward.account.arrived.packets, 0);
+    assert_eq!(report.statistics.backward.counts.arrived.packets, 0);
     assert_eq!(report.forward_record.len(), packets as usize);
     replay(forward, &report.forward_record);
     let count = |cause: fn(&Outcome) -> bool| {
@@ -114,15 +114,15 @@ fn burst(forward: &LinkConfig, packets: u64) -> Vec<Record> {
         outcomes.filter(cause).count() as u64
     };
     assert_eq!(
-        account.dropped_full.packets,
+        counts.dropped_full.packets,
         count(|outcome| matches!(outcome, Outcome::Dropped(DropCause::QueueFull)))
     );
     assert_eq!(
-        account.lost.packets,
+        counts.lost.packets,
         count(|outcome| matches!(outcome, Outcome::Lost { .. }))
     );
     assert_eq!(
-        account.released.packets,
+        counts.released.packets,
         count(|outcome| matches!(outcome, Outcome::Carried(_)))
     );
     report.forward_record
@@ -196,7 +196,7 @@ fn a_stream_at_half_of_the_rate_has_the_delay_of_the_link() {
     let report = emulator.stop().unwrap();
     replay(&forward, &report.forward_record);
     let way = &report.statistics.forward;
-    assert_eq!(way.account.released.packets, u64::from(PACKETS));
+    assert_eq!(way.counts.released.packets, u64::from(PACKETS));
     assert_eq!(way.timing.count, u64::from(PACKETS));
     assert!(way.timing.p50 <= way.timing.p99 && way.timing.p99 <= way.timing.max);
     let bars = report.forward_timing.histogram();
@@ -257,9 +257,9 @@ fn callers_get_their_own_answers_and_no_others() {
     let report = emulator.stop().unwrap().statistics;
     assert_eq!((report.callers, report.callers_seen), (3, 3));
     for way in [report.forward, report.backward] {
-        assert_eq!(way.account.arrived.packets, 3 * EACH as u64);
-        assert_eq!(way.account.released.packets, 3 * EACH as u64);
-        assert_eq!(way.account.arrived.bytes, Bytes::new(30 * 3 * EACH as u64));
+        assert_eq!(way.counts.arrived.packets, 3 * EACH as u64);
+        assert_eq!(way.counts.released.packets, 3 * EACH as u64);
+        assert_eq!(way.counts.arrived.bytes, Bytes::new(30 * 3 * EACH as u64));
     }
 }
 
@@ -276,8 +276,8 @@ fn an_empty_datagram_is_carried_and_so_is_the_largest() {
         assert_eq!(target.recv(&mut buffer).unwrap(), length);
     }
     let way = emulator.stop().unwrap().statistics.forward;
-    assert_eq!(way.account.released.bytes, Bytes::new(65_508 + 3 * 28));
-    assert_eq!(way.account.unsent.packets, 0);
+    assert_eq!(way.counts.released.bytes, Bytes::new(65_508 + 3 * 28));
+    assert_eq!(way.counts.unsent.packets, 0);
 }
 
 #[test]
@@ -355,7 +355,7 @@ fn more_callers_than_there_is_room_for_are_turned_away_and_it_is_said() {
     let length = target.recv(&mut buffer).unwrap();
     assert_eq!(&buffer[..length], b"third");
     let statistics = emulator.stop().unwrap().statistics;
-    assert_eq!(statistics.forward.account.arrived.packets, 2);
+    assert_eq!(statistics.forward.counts.arrived.packets, 2);
     let sign = Overload::TurnedAway { packets: 1 };
     assert!(statistics.overload().contains(&sign));
 }

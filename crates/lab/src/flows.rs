@@ -285,8 +285,8 @@ impl Ending<'_> {
                 counters.socket_drops = at_source.socket_drops + at_destination.socket_drops;
                 let (source, destination) = (source.finish()?, destination.finish()?);
                 let ends = (&source, &destination);
-                let account = sections::report(&mut report, (spec, plan), ends, interval);
-                (series, remark, doubt) = (account.series, account.remark, account.doubt);
+                let results = sections::report(&mut report, (spec, plan), ends, interval);
+                (series, remark, doubt) = (results.series, results.remark, results.doubt);
             }
             (Running::Command { sender, receiver }, _) => {
                 report.kind = "command".into();

@@ -251,7 +251,7 @@ impl Router {
             self.hand_on(self.clock.now());
         }
         let unheld = self.lines.iter();
-        let unheld = unheld.map(|line| line.lane.account().dropped_memory.packets);
+        let unheld = unheld.map(|line| line.lane.counts().dropped_memory.packets);
         let outcome = Outcome {
             unheld: unheld.sum(),
             links: self

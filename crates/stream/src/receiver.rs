@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use comity::{CloseCode, Connection, Item};
 
 use crate::clock::now;
-use crate::counters::{ConnectionId, Counters, SharedAccount};
+use crate::counters::{ConnectionId, Counters, SharedConnections};
 use crate::dialer::{Dialer, Lost};
 use crate::error::Error;
 use crate::event::Event;
@@ -28,7 +28,7 @@ pub struct Receiver {
     dialer: Dialer,
     add_latency: Duration,
     connection: Option<(ConnectionId, Connection)>,
-    account: SharedAccount,
+    connections: SharedConnections,
     /// Until when the sections that had arrived at the cut are waited for.
     cut: Option<Instant>,
 }
@@ -41,12 +41,12 @@ impl Receiver {
     /// [`Deliver::Early`](comity::Deliver::Early) in its configuration; otherwise it delivers them
     /// at their deadline.
     pub fn new(dialer: Dialer, add_latency: Duration) -> Self {
-        let account = SharedAccount::new(dialer.refusals().clone(), false);
+        let connections = SharedConnections::new(dialer.refusals().clone(), false);
         Self {
             dialer,
             add_latency,
             connection: None,
-            account,
+            connections,
             cut: None,
         }
     }
@@ -80,7 +80,7 @@ impl Source for Receiver {
                 Some(open) => open.clone(),
                 None => {
                     let connection = self.dialer.connection().await?;
-                    let id = self.account.open(connection.clone());
+                    let id = self.connections.open(connection.clone());
                     let connected = Event::Connected(&connection);
                     self.dialer.observer().on_event(&connected);
                     self.connection.insert((id, connection)).clone()
@@ -90,7 +90,7 @@ impl Source for Receiver {
                 return Ok(Some(self.item(item)));
             }
             let end = connection.closed().await;
-            self.account.close(id);
+            self.connections.close(id);
             self.connection = None;
             let disconnected = Event::Disconnected(&connection, &end);
             self.dialer.observer().on_event(&disconnected);
@@ -129,7 +129,7 @@ impl Source for Receiver {
                 None => connection.close(CloseCode::DONE, ""),
             }
             connection.closed().await;
-            self.account.close(id);
+            self.connections.close(id);
         }
         self.dialer.close().await;
     }
@@ -139,7 +139,7 @@ impl Source for Receiver {
     }
 
     fn counters(&self) -> Counters {
-        Counters::of_connections(&self.account)
+        Counters::of_connections(&self.connections)
     }
 }
 

@@ -563,8 +563,8 @@ fn exactness(report: &Report) -> Exactness {
             .iter()
             .map(ToString::to_string)
             .collect(),
-        offered_packets: forward.account.arrived.packets,
-        dropped_packets: forward.account.dropped_full.packets,
-        lost_packets: forward.account.lost.packets,
+        offered_packets: forward.counts.arrived.packets,
+        dropped_packets: forward.counts.dropped_full.packets,
+        lost_packets: forward.counts.lost.packets,
     }
 }

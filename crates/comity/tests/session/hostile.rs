@@ -244,7 +244,7 @@ fn a_peer_that_does_not_follow_a_key_update_is_left_before_the_key_is_used_up() 
 #[test]
 fn floods_of_first_packets_take_no_memory_and_are_not_amplified() {
     let mut world = open();
-    world.accounts.clear();
+    world.traffic.clear();
     let mut initial = world.sent(1)[0].bytes.clone();
     for at in 0..20_000_u32 {
         initial[5..9].copy_from_slice(&at.to_be_bytes());
@@ -266,8 +266,8 @@ fn floods_of_first_packets_take_no_memory_and_are_not_amplified() {
     assert_eq!(world.listener.connections(), 2);
     assert_eq!(world.listener.half_open(), 0);
     assert_eq!(world.listener.statistics().answers, 2);
-    assert_eq!(world.accounts.len(), 20_001);
-    for (to, (received, sent)) in &world.accounts {
+    assert_eq!(world.traffic.len(), 20_001);
+    for (to, (received, sent)) in &world.traffic {
         assert!(sent <= received, "{to}: {sent} for {received}");
     }
 }
@@ -298,7 +298,7 @@ fn half_open_connections_are_bounded_and_make_room() {
     // At 500 a second the oldest of 50 is 100 ms old: whoever goes on within that is in.
     assert!(world.callers[1].1.session().is_some());
     assert_eq!(world.listener.connections() - world.listener.half_open(), 2);
-    for (to, (received, sent)) in &world.accounts {
+    for (to, (received, sent)) in &world.traffic {
         assert!(*sent <= 3 * received, "{to}: {sent} for {received}");
     }
     world.run_for(Span::from_secs(6));
@@ -330,7 +330,7 @@ fn connections_are_bounded_and_the_next_caller_is_told() {
 fn a_peer_that_moves_is_followed_once_it_has_answered() {
     let mut world = open();
     let elsewhere = "203.0.113.5:6000";
-    world.accounts.clear();
+    world.traffic.clear();
     world.callers[0].0 = address(elsewhere);
     world.caller_core(0).send(b"from elsewhere");
     world.drain();
@@ -350,7 +350,7 @@ fn a_peer_that_moves_is_followed_once_it_has_answered() {
     world.listener_core().send(b"after");
     world.run_for(Span::from_secs(1));
     assert_eq!(world.caller_core(0).received, [b"after"]);
-    let (received, sent) = world.accounts[&address(elsewhere)];
+    let (received, sent) = world.traffic[&address(elsewhere)];
     assert!(sent <= 3 * received, "{sent} for {received}");
 }
 
@@ -360,7 +360,7 @@ fn a_copied_packet_diverts_nothing() {
     let attacker = "203.0.113.66:6666";
     // The attacker sees a packet, and is faster than the network with a copy of it.
     let flight = captured(&mut world, b"copied");
-    world.accounts.clear();
+    world.traffic.clear();
     world.inject(address(attacker), address(LISTENER), flight.bytes);
     world.run_for(Span::from_millis(21));
     for _ in 0..50 {
@@ -374,7 +374,7 @@ fn a_copied_packet_diverts_nothing() {
         .collect();
     // The copied packet has 13 + 1 + 6 + 16 = 36 bytes, so at most 108 come back, all of them
     // challenges.
-    let (received, sent) = world.accounts[&address(attacker)];
+    let (received, sent) = world.traffic[&address(attacker)];
     assert_eq!(received, 36);
     assert!((1..=108).contains(&sent), "{sent}");
     assert!(!to_attacker.is_empty());

@@ -182,7 +182,7 @@ pub(crate) struct World {
     /// Everything that was sent, in order, whether it arrived or not.
     pub(crate) log: Vec<Flight>,
     /// Bytes that arrived at the listener from an address, and that it sent there.
-    pub(crate) accounts: BTreeMap<SocketAddr, (u64, u64)>,
+    pub(crate) traffic: BTreeMap<SocketAddr, (u64, u64)>,
     /// Addresses whose traffic, in either direction, is lost.
     pub(crate) dead: BTreeSet<SocketAddr>,
     flights: BTreeMap<(Time, u64), Flight>,
@@ -232,7 +232,7 @@ impl World {
             listener_events: Vec::new(),
             caller_events: Vec::new(),
             log: Vec::new(),
-            accounts: BTreeMap::new(),
+            traffic: BTreeMap::new(),
             dead: BTreeSet::new(),
             flights: BTreeMap::new(),
             sequence: 0,
@@ -273,7 +273,7 @@ impl World {
         let flight = Flight { from, to, bytes };
         self.log.push(flight.clone());
         if from == address(LISTENER) {
-            self.accounts.entry(to).or_default().1 += flight.bytes.len() as u64;
+            self.traffic.entry(to).or_default().1 += flight.bytes.len() as u64;
         }
         if self.dead.contains(&from) || self.dead.contains(&to) {
             return;
@@ -371,7 +371,7 @@ impl World {
             mut bytes,
         } = flight;
         if to == address(LISTENER) {
-            self.accounts.entry(from).or_default().0 += bytes.len() as u64;
+            self.traffic.entry(from).or_default().0 += bytes.len() as u64;
             self.listener
                 .handle_datagram(self.now, from, Ecn::NotCapable, &mut bytes);
             return;
