@@ -11,7 +11,7 @@ use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_mai
 
 const PAYLOAD: usize = 1371;
 
-/// Sends packets of one size, as many as are asked for.
+/// Sends the requested number of packets of one size.
 #[derive(Default)]
 struct Bulk {
     next: u64,

@@ -50,7 +50,7 @@ fn wire(target: SocketAddr, carries_marks: bool) -> (SocketAddr, mpsc::Receiver<
         setsockopt(&socket, sockopt::Ipv6RecvHopLimit, &true).unwrap();
     }
     let address = socket.local_addr().unwrap();
-    let (tell, told) = mpsc::channel();
+    let (tell, seen) = mpsc::channel();
     thread::spawn(move || {
         let mut bytes = vec![0; 65_536];
         let mut caller = None;
@@ -124,13 +124,13 @@ fn wire(target: SocketAddr, carries_marks: bool) -> (SocketAddr, mpsc::Receiver<
             }
         }
     });
-    (address, told)
+    (address, seen)
 }
 
 /// Sends 100 full packets through a wire to a listener on `host`; what the wire saw of it.
 async fn headers(host: IpAddr, caller: Config, carries_marks: bool) -> Vec<Header> {
     let listener = Endpoint::bind(SocketAddr::new(host, 0), options().build().unwrap()).unwrap();
-    let (address, told) = wire(listener.local_address(), carries_marks);
+    let (address, seen) = wire(listener.local_address(), carries_marks);
     let (called, accepted) = tokio::join!(comity::connect(address, caller), listener.accept());
     let (called, accepted) = (called.unwrap(), accepted.unwrap());
     for _ in 0..4 {
@@ -146,7 +146,7 @@ async fn headers(host: IpAddr, caller: Config, carries_marks: bool) -> Vec<Heade
     let (finished, sections) = tokio::join!(called.finish(), receive);
     assert_eq!((finished, sections), (Ok(()), 4));
     // What the wire says when nothing comes has no hops.
-    told.try_iter().filter(|header| header.hops > 0).collect()
+    seen.try_iter().filter(|header| header.hops > 0).collect()
 }
 
 async fn check(host: IpAddr) {
@@ -163,8 +163,8 @@ async fn check(host: IpAddr) {
     // ECN goes on beside it: sections ask for marks, ECT(0).
     let capable = seen.iter().filter(|header| header.type_of_service & 3 == 2);
     assert!(capable.count() >= 100, "{seen:?}");
-    // A path that clears those bits is noticed by the first acknowledgements, and not asked any
-    // more.
+    // The first acknowledgements show that the path clears those bits. The sender then stops
+    // setting them.
     let marked = options().type_of_service(EF).time_to_live(23);
     let seen = headers(host, marked.build().unwrap(), false).await;
     let capable = seen.iter().filter(|header| header.type_of_service & 3 == 2);

@@ -106,7 +106,7 @@ impl Middle {
             };
             if let Some(port) = port {
                 state.sent[port].push(length);
-                // Sent with the state locked: an answer finds it told.
+                // The state stays locked meanwhile, so that an answer finds the entry.
                 self.backs[port]
                     .send_to(&buffer[..length], self.listener)
                     .unwrap();
@@ -176,8 +176,8 @@ impl Streaming {
         }
     }
 
-    /// Streams both ways while `happening` goes on; everything has to arrive whole, once and in
-    /// order, and to be in the accounts of both ends.
+    /// Streams both ways while `happening` goes on. Every section must arrive whole, once and in
+    /// order, and both ends must count it.
     async fn while_streaming(self, happening: impl AsyncFnOnce(&Self)) {
         let is_over = AtomicBool::new(false);
         let send = async |connection: &Connection| {

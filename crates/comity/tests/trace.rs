@@ -82,8 +82,8 @@ fn check(path: &Path, statistics: &Statistics) {
         .iter()
         .position(|event| event["name"] == "comity:connection_ended")
         .expect("an end");
-    let told = serde_json::to_value(statistics).unwrap();
-    assert_eq!(events[end]["data"]["statistics"]["sent"], told["sent"]);
+    let json = serde_json::to_value(statistics).unwrap();
+    assert_eq!(events[end]["data"]["statistics"]["sent"], json["sent"]);
     let before = &events[..end];
     let (sent, received) = (&statistics.sent, &statistics.received);
     assert_eq!(

@@ -234,10 +234,10 @@ fn the_larger_latency_and_the_smaller_datagram_hold() {
     assert_eq!(statistics.path.payload_bytes, 1_452 - 29);
 }
 
-/// The receiver has acknowledged everything and has nothing to say that could call forth another
-/// Close.
+/// The receiver has acknowledged everything and sends nothing that the sender could answer with
+/// another Close.
 #[test]
-fn an_end_that_is_lost_is_said_again() {
+fn a_lost_close_is_sent_again() {
     let mut world = World::new(1, CLEAN, 1, KeyLimits::default());
     world.run(START + Span::from_millis(500));
     world.submit(5_000, 1, Span::from_millis(400));
@@ -257,19 +257,18 @@ fn an_end_that_is_lost_is_said_again() {
     assert_eq!(*code, CloseCode::DONE);
 }
 
-/// The receiver's half is set as the sender's is: what one says of its parameters, the other runs,
-/// and what it cannot run it refuses.
+/// The receiver's half gets the sender's parameters, and refuses those that it cannot run.
 #[test]
-fn the_parameters_of_a_law_reach_its_meter() {
+fn the_parameters_of_a_controller_reach_its_meter() {
     let row = table::find("real").unwrap();
     let set = table::Parameters::new()
         .with("opening", row.parse("opening", "jump").unwrap())
         .with("max_level", row.parse("max_level", "48").unwrap());
     let builder = || Config::builder().insecure().controller("real");
     let given = builder().controller_parameters(set).build().unwrap();
-    let told = given.parameters();
+    let parameters = given.parameters();
     assert_eq!(
-        told.meter_parameters.as_deref(),
+        parameters.meter_parameters.as_deref(),
         Some("max_level=48&opening=jump")
     );
     let open = |peer| {
@@ -282,7 +281,7 @@ fn the_parameters_of_a_law_reach_its_meter() {
         let behind = all[at..].to_owned();
         (behind.contains("max_level: 48"), behind.contains("Jump"))
     };
-    assert_eq!(meter_of(&open(told.clone()).unwrap()), (true, true));
+    assert_eq!(meter_of(&open(parameters.clone()).unwrap()), (true, true));
     let usual = builder().build().unwrap().parameters();
     assert_eq!(usual.meter_parameters, None);
     assert_eq!(meter_of(&open(usual).unwrap()), (false, false));
@@ -296,13 +295,13 @@ fn the_parameters_of_a_law_reach_its_meter() {
     ] {
         let peer = Parameters {
             meter_parameters: Some(refused.to_owned()),
-            ..told.clone()
+            ..parameters.clone()
         };
         assert!(open(peer).is_err(), "{refused}");
     }
     let without_meter = Parameters {
         meter: None,
-        ..told
+        ..parameters
     };
     assert!(open(without_meter).is_err());
     let plain = Config::builder().insecure().controller("reno").build();
@@ -416,7 +415,7 @@ fn packets_that_come_twice_are_counted_and_told() {
         let now = world.now;
         let stats =
             |session: &Session<Transport>| session.protocol().stats(now, &session.statistics());
-        let told = stats(world.sender().unwrap()).peer.unwrap().duplicates;
+        let reported = stats(world.sender().unwrap()).peer.unwrap().duplicates;
         let listener = world.listener.session(id).unwrap();
         let received = stats(listener).received;
         assert_eq!(
@@ -426,13 +425,16 @@ fn packets_that_come_twice_are_counted_and_told() {
         (
             received.counters.packets,
             received.counters.duplicates,
-            told,
+            reported,
         )
     };
-    let (_, counted, told) = duplicates(0.0);
-    assert_eq!((counted, told), (0, 0));
-    let (packets, counted, told) = duplicates(1.0);
+    let (_, counted, reported) = duplicates(0.0);
+    assert_eq!((counted, reported), (0, 0));
+    let (packets, counted, reported) = duplicates(1.0);
     // All but the first, which opened the connection, and what is still under way.
     assert!(packets > 80 && counted + 5 >= packets && counted <= packets);
-    assert!(told > 80 && told <= counted, "{told} of {counted}");
+    assert!(
+        reported > 80 && reported <= counted,
+        "{reported} of {counted}"
+    );
 }

@@ -128,13 +128,19 @@ fn what_is_not_said_has_its_default() {
         settings.ack_frequency,
         datagram::Config::DEFAULT.ack_frequency
     );
-    // What the peer is told.
-    let told = config.parameters();
-    assert_eq!(told.reliability, Reliability::Timeline);
-    assert_eq!(told.deliver, Deliver::Paced);
-    assert_eq!((told.max_datagram, told.initial_credit), (1_452, 16 << 20));
-    assert_eq!((told.max_open_sections, told.ecn), (4_096, true));
-    assert_eq!(told.stream_name, None);
+    // The parameters for the peer.
+    let parameters = config.parameters();
+    assert_eq!(parameters.reliability, Reliability::Timeline);
+    assert_eq!(parameters.deliver, Deliver::Paced);
+    assert_eq!(
+        (parameters.max_datagram, parameters.initial_credit),
+        (1_452, 16 << 20)
+    );
+    assert_eq!(
+        (parameters.max_open_sections, parameters.ecn),
+        (4_096, true)
+    );
+    assert_eq!(parameters.stream_name, None);
 }
 
 #[test]

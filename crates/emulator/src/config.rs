@@ -90,8 +90,8 @@ impl Config {
         }
     }
 
-    /// What is added to the payload of each packet: 20 bytes of IPv4 or 40 of IPv6, and 8 of UDP,
-    /// unless something else was asked for.
+    /// The headers of each packet in bytes: 20 of IPv4 or 40 of IPv6 and 8 of UDP, unless
+    /// `overhead` sets another number.
     pub fn wire_overhead(&self) -> Bytes {
         let headers = if self.target.is_ipv4() { 28 } else { 48 };
         self.overhead.unwrap_or(Bytes::new(headers))
@@ -139,9 +139,9 @@ pub enum Error {
         /// Which one.
         direction: Direction,
     },
-    /// What every packet has beside its payload is more than a packet can have.
+    /// The overhead is larger than a packet can be.
     Overhead {
-        /// What was asked for.
+        /// The configured overhead.
         given: Bytes,
     },
     /// A limit under which nothing can be done.

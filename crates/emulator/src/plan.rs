@@ -21,7 +21,7 @@ const ENTRY: u64 = 128;
 #[derive(Debug)]
 pub struct Lane<T> {
     link: Link<u64>,
-    /// The packets whose fate the link has not told yet, by their number.
+    /// The packets whose fate the link has not decided yet, by their number.
     undecided: BTreeMap<u64, Held<T>>,
     pending: BinaryHeap<Pending<T>>,
     offered: u64,
@@ -176,7 +176,7 @@ impl<T: Clone> Lane<T> {
         Bytes::new(self.held_bytes)
     }
 
-    /// The first offers, in order, as many as [`recording`](Self::recording) asked for.
+    /// The first offers, in order, up to the number that [`recording`](Self::recording) set.
     pub fn record(&self) -> &[Record] {
         &self.record
     }

@@ -1,4 +1,4 @@
-//! What an emulator tells of itself.
+//! The statistics of an emulator.
 
 use std::fmt;
 
@@ -50,9 +50,9 @@ pub struct Report {
     pub forward_timing: Timing,
     /// All timing errors in the reverse direction.
     pub backward_timing: Timing,
-    /// The first offers to the link to the target, as many as were asked for.
+    /// The first offers to the link to the target, up to the configured number.
     pub forward_record: Vec<Record>,
-    /// The first offers to the link back.
+    /// The first offers to the link from the target.
     pub backward_record: Vec<Record>,
 }
 

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant, SystemTime};
 use comity_units::{Span, Time};
 use quinn_udp::{BATCH_SIZE, EcnCodepoint, RecvMeta, Transmit, UdpSockRef, UdpSocketState};
 
-/// What sockets are asked to hold while nobody reads, as far as the system allows.
+/// The requested receive buffer of sockets, in bytes. The system may grant less.
 const RECEIVE_BUFFER: usize = 8 << 20;
 /// The largest UDP datagram; with offloads, so many bytes of several.
 const DATAGRAM: usize = 65_535;

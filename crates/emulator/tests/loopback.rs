@@ -1,7 +1,7 @@
 //! The whole emulator between sockets of the loopback interface.
 //!
-//! Nothing here asserts how long something took: what is checked is what the emulator says it did,
-//! against what the sockets got and against a fresh link that is given the same arrivals.
+//! No test asserts a duration. The tests compare the emulator's report with the received datagrams,
+//! and with a fresh link that gets the same arrivals.
 
 use std::net::{SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};

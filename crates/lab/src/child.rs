@@ -228,8 +228,8 @@ fn signal(child: &Child, signal: Signal) {
     }
 }
 
-/// Reads a stream to its end, with all of it going to a file where one is given. Returns the last
-/// `kept` bytes.
+/// Reads a stream to its end, copies it to the file if there is one, and returns the last `kept`
+/// bytes.
 fn last_of(
     stream: Option<impl Read>,
     mut file: Option<File>,

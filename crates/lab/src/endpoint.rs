@@ -1,7 +1,7 @@
 //! One end of a flow of sections: a Comity endpoint in a process of its own, which writes down what
 //! it saw.
 //!
-//! [`run`] is what the process does; the lab starts it, and reads the log that it prints.
+//! The process calls [`run`]. The lab starts it and reads the log that it prints.
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -35,7 +35,7 @@ const CONNECT: Duration = Duration::from_secs(10);
 /// The most that a qlog file may grow to.
 const MAX_QLOG: u64 = 1 << 30;
 
-/// Which end of which flow this is, and where.
+/// The flow, the end of it, and the host of an endpoint process.
 #[derive(Clone, Debug)]
 pub struct Task {
     /// The flow, as an index into the network.

@@ -19,7 +19,7 @@ pub enum Error {
     Flow {
         /// Its name.
         flow: String,
-        /// What was asked for and what is possible.
+        /// The requested value and the possible ones.
         reason: String,
     },
     /// There is no link of this name to capture at.

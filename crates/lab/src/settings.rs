@@ -1,4 +1,4 @@
-//! What a run is asked for besides its network.
+//! The settings of a run besides its network.
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ use crate::child::Role;
 /// [`endpoint::run`](crate::endpoint::run).
 pub type EndpointCommand<'a> = dyn Fn(&EndpointCall) -> Command + Sync + 'a;
 
-/// What an endpoint process has to be told beside the scenario.
+/// The arguments of an endpoint process besides the scenario.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct EndpointCall {
@@ -32,7 +32,7 @@ pub struct EndpointCall {
     pub qlog: Option<PathBuf>,
 }
 
-/// What a run is asked for besides its network.
+/// The settings of a run besides its network.
 #[derive(Default)]
 pub struct Settings<'a> {
     /// As in the simulator: bins and convergence.

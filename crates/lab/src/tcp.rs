@@ -24,7 +24,7 @@ use crate::tcp_info::{self, TcpInfo};
 
 /// How long a read or write may block before the thread looks whether the run is over.
 const PATIENCE: Duration = Duration::from_millis(100);
-/// How often the kernel is asked for the state of a sender.
+/// The interval between queries of a sender's state in the kernel.
 const SAMPLING: Span = Span::from_millis(10);
 /// How much is written or read at a time.
 const CHUNK: usize = 64 << 10;
@@ -365,7 +365,7 @@ fn receive(
     Ok(())
 }
 
-/// Connects at the start and sends, with the kernel asked for the sender's state in between.
+/// Connects at the start, sends, and queries the kernel for the sender's state in between.
 fn send(
     socket: Socket,
     address: SocketAddr,

@@ -1,9 +1,8 @@
-//! The spacing that one stream keeps on real sockets, by the system's time stamps of its datagrams,
-//! beside the spacing that its controller asked for: the tables of `docs/results/endpoint-cost.md`.
+//! The spacing of one stream's datagrams on real sockets, by the system's time stamps, and the
+//! spacing that its controller planned: the tables of `docs/results/endpoint-cost.md`.
 //!
-//! What a controller asked for stands in the trace of its connection: when each packet was to leave
-//! (`planned`). The datagrams of the trace and those of the tap are the same ones in the same
-//! order, or the measurement fails.
+//! The trace of a connection has the planned departure of each packet (`planned`). The measurement
+//! fails unless the trace and the tap have the same datagrams in the same order.
 
 mod tap;
 
@@ -55,7 +54,7 @@ const LAWS: [(&str, &str, &str); 3] = [
     ("iftp", "iftp", "link=1Gbps"),
 ];
 
-/// A controller whose gap is given, and a path without losses.
+/// A controller with a fixed gap, and a path without losses.
 async fn fixed(seconds: u64, gap_us: u64) -> Result<(), Failure> {
     let row = table::find("fixed")?;
     let gap = row.parse("gap", &format!("{gap_us}us"))?;

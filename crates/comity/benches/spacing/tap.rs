@@ -30,8 +30,8 @@ pub(super) struct Arrival {
     pub(super) length: usize,
 }
 
-/// A link with a queue that drops what it has no room for, on the way to the target. The way back
-/// is as long and not narrow.
+/// A link towards the target with a drop-tail queue. The reverse path has the same delay and no
+/// limit of rate.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Narrow {
     pub(super) megabits: u32,

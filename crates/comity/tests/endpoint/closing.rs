@@ -240,7 +240,7 @@ async fn a_caller_that_the_listener_has_only_answered_hears_of_the_end() {
     soon(closing).await.unwrap();
 }
 
-/// A film that is sent faster than it plays plays on when its sender has gone.
+/// Sections that arrived ahead of their time are delivered on time after their sender has left.
 #[tokio::test]
 #[expect(clippy::disallowed_methods, reason = "real time is what it is about")]
 async fn what_had_arrived_is_played_out_after_the_peer_has_ended() {
@@ -262,7 +262,7 @@ async fn what_had_arrived_is_played_out_after_the_peer_has_ended() {
     while let Some(item) = soon(listener.recv()).await {
         let received = item.into_section().expect("no gap");
         let deadline = received.about.deadline.expect("one");
-        // The two clocks and the rounding of what is told.
+        // The clocks differ a little, and reported times are rounded.
         assert!(Instant::now() + Duration::from_millis(2) >= deadline);
         sections += 1;
     }

@@ -131,7 +131,7 @@ async fn a_wrong_passphrase_is_told() {
         error.to_string(),
         format!("{}: wrong passphrase", endpoint.local_address())
     );
-    // Once for each time that the caller asked.
+    // One refusal for each first message of the caller.
     assert!((1..10).contains(&endpoint.stats().callers_refused));
 }
 
@@ -145,7 +145,7 @@ async fn a_port_in_use_is_told() {
     let endpoint = Endpoint::bind(loopback(), options.clone()).unwrap();
     let address = endpoint.local_address();
     let error = Endpoint::bind(address, options).unwrap_err();
-    assert!(matches!(error, BindError::InUse { address: told } if told == address));
+    assert!(matches!(error, BindError::InUse { address: found } if found == address));
 }
 
 #[tokio::test]
@@ -157,7 +157,7 @@ async fn an_address_where_nobody_listens_is_told() {
         .await
         .unwrap_err();
     assert!(
-        matches!(&error, ConnectError::Unreachable { address: told, .. } if *told == address),
+        matches!(&error, ConnectError::Unreachable { address: found, .. } if *found == address),
         "{error}"
     );
 }
@@ -256,8 +256,7 @@ async fn a_receiver_that_never_reads_holds_no_more_than_its_buffer() {
     }
 }
 
-/// Of several tasks that wait for room all are told, and so is one for whose section there never
-/// will be any.
+/// All tasks that wait for room wake up, also one whose section never fits.
 #[tokio::test]
 async fn room_is_waited_for_without_a_section() {
     let buffer = 100_000;
@@ -386,17 +385,17 @@ async fn statistics_tell_of_both_ends_and_of_pacing() {
     assert_eq!(outcomes, 20);
 }
 
-/// A controller with a half at the receiver: the peer is asked for its meter by name, tags and
+/// A controller with a half at the receiver: the sender requests the peer's meter by name, tags and
 /// reports cross real sockets, and everything arrives in both directions.
 #[tokio::test]
-async fn a_law_with_a_meter_runs_between_sockets() {
+async fn a_controller_with_a_meter_runs_between_sockets() {
     exchange("real").await;
 }
 
 /// A controller that keeps a calendar of its own and measures pairs of packets by when the peer
 /// says that they came.
 #[tokio::test]
-async fn a_law_that_measures_pairs_runs_between_sockets() {
+async fn a_controller_that_measures_pairs_runs_between_sockets() {
     exchange("libra").await;
 }
 
@@ -484,21 +483,21 @@ async fn exchange(controller: &str) {
     assert!(listener.closed().await.is_clean());
 }
 
-/// What the peer is told of losses: as the controller's paper has it, or as it was chosen, in
-/// whatever order.
+/// The reliability that the peer learns: that of the controller's paper, or the configured one,
+/// whichever setter comes first.
 #[test]
-fn a_law_whose_paper_repeats_nothing_repeats_nothing() {
+fn a_controller_whose_paper_retransmits_nothing_retransmits_nothing() {
     for (controller, usual) in [("steady", "Timeline"), ("iftp", "None"), ("psp", "None")] {
-        let told = |builder: ConfigBuilder| {
+        let learned = |builder: ConfigBuilder| {
             let options = builder.build().unwrap();
             format!("{:?}", options.parameters().reliability)
         };
-        assert_eq!(told(options().controller(controller)), usual);
+        assert_eq!(learned(options().controller(controller)), usual);
         for chosen in [Reliability::Timeline, Reliability::None, Reliability::Full] {
             let before = options().reliability(chosen).controller(controller);
             let behind = options().controller(controller).reliability(chosen);
-            assert_eq!(told(before), format!("{chosen:?}"), "{controller}");
-            assert_eq!(told(behind), format!("{chosen:?}"), "{controller}");
+            assert_eq!(learned(before), format!("{chosen:?}"), "{controller}");
+            assert_eq!(learned(behind), format!("{chosen:?}"), "{controller}");
         }
     }
 }

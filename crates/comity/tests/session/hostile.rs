@@ -92,7 +92,7 @@ fn reordered_packets_are_taken_within_the_window_and_refused_behind_it() {
     assert!((4033..4033 + 64).contains(&received), "{received}");
 }
 
-/// Both are told no more than whoever proves nothing: an Answer with source 0 and the message 0x01.
+/// Both get the reply of callers that prove nothing: an Answer with source 0 and the message 0x01.
 #[test]
 fn a_first_message_that_is_malformed_or_leaves_the_version_out_is_not_accepted() {
     let changes: [(usize, u8, RefusedCaller); 6] = [

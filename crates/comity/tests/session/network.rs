@@ -23,7 +23,8 @@ pub(crate) fn shared(byte: u8) -> PresharedKey {
     PresharedKey::new([byte; 32])
 }
 
-/// A core of its own small language: sends what it is given once, and asks until it is answered.
+/// A protocol core with a small language: sends each message once, and repeats questions until it
+/// has the answer.
 ///
 /// Payload: 0 nothing, 1 please answer, 2 + 8 bytes challenge, 3 + 8 bytes response, 4 + message.
 #[derive(Debug, Default)]

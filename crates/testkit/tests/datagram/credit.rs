@@ -94,8 +94,8 @@ fn a_buffer_for_one_section_is_enough_for_all() {
     }
 }
 
-/// One section at a time, each of which leaves when the peer has reported the delivery of the
-/// previous one: a round trip and a half each.
+/// Each section leaves when the peer has reported the delivery of the previous one: one and a half
+/// round trips each.
 #[test]
 fn a_section_that_needs_the_whole_buffer_waits_for_a_round_trip() {
     let path = LinkConfig {
