@@ -1,7 +1,7 @@
-//! What connections and endpoints have counted, as plain structs with a unit in every name.
+//! The counters of connections and endpoints, as plain structs with a unit in every name.
 //!
-//! Names are SRT's where the meaning is the same (`msRTT`, `pktSent`, `mbpsBandwidth`, ..), in what
-//! is serialised; the others follow the same form.
+//! The JSON keys are SRT's where the meaning is the same (`msRTT`, `pktSent`, `mbpsBandwidth`, ..).
+//! The others follow the same form.
 
 use comity_transport::datagram;
 pub use comity_transport::datagram::{
@@ -14,19 +14,19 @@ use serde::{Serialize, Serializer};
 
 use crate::session::{ListenerStatistics, SessionStatistics};
 
-/// One connection, both ends' halves of it. Counters are cumulative since its beginning.
+/// The statistics of one connection, in both directions. Counters are cumulative.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Statistics {
     /// How long the connection has been open.
     #[serde(rename = "msTimeStamp")]
     pub age_ms: f64,
-    /// What this end sent, and what became of it as far as it knows.
+    /// What this end sent, and its fate as far as this end knows.
     pub sent: Sent,
     /// What this end received.
     pub received: Received,
     /// The path to the peer, as this end sees it.
     pub path: Path,
-    /// What the peer said last of what it received from this end; at most some 100 ms old while
+    /// The peer's last report of what it received from this end: at most some 100 ms old while
     /// sections flow.
     pub peer: Option<Peer>,
     /// How exactly paced packets leave.
@@ -107,8 +107,8 @@ pub struct Received {
     /// Sections that became gaps, by reason.
     #[serde(serialize_with = "gaps")]
     pub gaps: GapAccounts,
-    /// The slack before their deadline that 99, 50 and 1 % of the sections had at least, as powers
-    /// of two.
+    /// The slack before the deadline that at least 99, 50 and 1 % of the sections had, rounded down
+    /// to powers of two.
     #[serde(rename = "msSlackAtLeast")]
     pub slack_at_least_ms: [f64; 3],
 }
@@ -153,34 +153,33 @@ pub struct Path {
     /// The congestion window; `None` for a controller without one.
     #[serde(rename = "byteCongestionWindow")]
     pub window_bytes: Option<u64>,
-    /// What is in flight.
+    /// The bytes in flight.
     #[serde(rename = "byteFlightSize")]
     pub in_flight_bytes: u64,
     /// The slow-start threshold.
     #[serde(rename = "byteSlowStartThreshold")]
     pub ssthresh_bytes: Option<u64>,
-    /// The rate at which packets are spread.
+    /// The pacing rate.
     #[serde(rename = "mbpsPacing")]
     pub pacing_mbps: Option<f64>,
-    /// How fast a burst may go, for a controller whose rate is an average.
+    /// The pacing rate within a burst, for a controller whose rate is an average.
     #[serde(rename = "mbpsPacingPeak")]
     pub peak_mbps: Option<f64>,
     /// The tokens of such a controller's bucket, in bytes; negative while it borrows.
     #[serde(rename = "byteSaved")]
     pub token_bytes: Option<i64>,
-    /// What the application may send: what an encoder is to be set to.
+    /// The bitrate at which the application should submit: the setting of an encoder.
     #[serde(rename = "mbpsTarget")]
     pub target_mbps: Option<f64>,
-    /// The bytes of a full packet, without headers and tag: what the path was found to carry.
+    /// The protected bytes of a full packet, without headers and tag, as the path carries it.
     #[serde(rename = "bytePayload")]
     pub payload_bytes: u32,
-    /// The clock difference: how much faster the peer's goes, in parts per million, as the peer's
-    /// packets show.
+    /// How much faster the peer's clock runs, in parts per million, from the peer's packets.
     #[serde(rename = "ppmClockDrift")]
     pub clock_drift_ppm: f64,
 }
 
-/// What the peer said last of what it received.
+/// The peer's last report of what it received.
 ///
 /// A copy of the transport's, since milliseconds here are microseconds and spans there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
@@ -194,7 +193,7 @@ pub struct Peer {
     /// Of these, those that were whole only after it.
     #[serde(rename = "sectionsLate")]
     pub late_sections: u64,
-    /// Sections of which something is missing.
+    /// Sections that are not whole.
     #[serde(rename = "sectionsGap")]
     pub gap_sections: u64,
     /// Bytes of sections.
@@ -203,32 +202,31 @@ pub struct Peer {
     /// Packets.
     #[serde(rename = "pktRecvUnique")]
     pub packets: u64,
-    /// Packets that came again.
+    /// Duplicate packets.
     #[serde(rename = "pktRecvDuplicate")]
     pub duplicates: u64,
-    /// The delay to the peer that the latest packet had: half the least round trip that the peer
-    /// measured, and the queues on the way.
+    /// The delay to the peer of the latest packet: half the least round trip that the peer
+    /// measured, plus the queueing delay.
     #[serde(rename = "msOneWayDelay")]
     pub one_way_ms: f64,
-    /// The least such delay of the recent past.
+    /// The least such delay in the recent past.
     #[serde(rename = "msOneWayDelayMin")]
     pub min_one_way_ms: f64,
-    /// How much the delay differs between packets that follow each other: the interarrival jitter
-    /// of RTP.
+    /// The interarrival jitter of RTP: the variation of the delay between consecutive packets.
     #[serde(rename = "msJitter")]
     pub jitter_ms: f64,
     /// Bytes that wait at the peer.
     #[serde(rename = "byteRcvBuf")]
     pub buffered_bytes: u64,
-    /// How much faster this end's clock goes, as the peer sees it, in parts per billion.
+    /// How much faster this end's clock runs, as the peer measures it, in parts per billion.
     #[serde(rename = "ppbClockDrift")]
     pub clock_drift_ppb: i64,
 }
 
-/// How much later than planned paced packets were handed to the system.
+/// How much later than planned the endpoint handed paced packets to the system.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Pacing {
-    /// Packets that the pacer held back, and which are the ones counted here.
+    /// The packets that the pacer held back: the numbers below count these alone.
     #[serde(rename = "pktPaced")]
     pub packets: u64,
     /// The mean.
@@ -237,13 +235,13 @@ pub struct Pacing {
     /// The median.
     #[serde(rename = "usErrorP50")]
     pub p50_us: f64,
-    /// What 99 % did not exceed.
+    /// The 99th percentile.
     #[serde(rename = "usErrorP99")]
     pub p99_us: f64,
-    /// What 99.9 % did not exceed.
+    /// The 99.9th percentile.
     #[serde(rename = "usErrorP999")]
     pub p999_us: f64,
-    /// The most.
+    /// The maximum.
     #[serde(rename = "usErrorMax")]
     pub max_us: f64,
 }
@@ -257,23 +255,22 @@ pub struct EndpointStatistics {
     pub datagrams_received: u64,
     /// Datagrams handed to the system.
     pub datagrams_sent: u64,
-    /// Batches that they were handed over in: calls of the system.
+    /// Calls of the system that handed over these datagrams, in batches.
     pub batches_sent: u64,
-    /// Datagrams that the system did not take; for the network they are lost.
+    /// Datagrams that the system refused; for the network they are lost.
     pub datagrams_unsent: u64,
-    /// Datagrams that the system had no room for until a deadline in them had passed, so that they
-    /// were thrown away; for the network they are lost, too.
+    /// Datagrams that the endpoint dropped, since the system had no room before a deadline in them
+    /// had passed; for the network they are lost too.
     pub datagrams_expired: u64,
-    /// Datagrams that are no packet, or of no connection known here.
+    /// Datagrams that are not packets, or belong to no connection here.
     pub datagrams_unknown: u64,
-    /// Callers that were turned away.
+    /// Refused callers.
     pub callers_refused: u64,
-    /// Half-open connections that were given up.
+    /// Half-open connections that the listener gave up.
     pub callers_given_up: u64,
     /// Callers that had to prove their address first.
     pub retries_sent: u64,
-    /// Replies to callers that were left out since so many waited to leave already, as in a flood
-    /// of calls.
+    /// Dropped replies to callers, since too many replies waited already, as in a flood of calls.
     pub replies_dropped: u64,
     /// Connections closed because nobody accepted them.
     pub connections_unaccepted: u64,

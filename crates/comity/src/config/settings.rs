@@ -17,10 +17,10 @@ use crate::session::{CALL_TIMEOUT, USUAL_CONNECTIONS};
 pub struct Setting {
     /// Its name in [`Settings`] and [`ConfigBuilder`](super::ConfigBuilder).
     pub name: &'static str,
-    /// What its value can be.
+    /// Its possible values.
     pub kind: Kind,
     summary: &'static str,
-    /// How a URI spells it.
+    /// Its key in a URI.
     pub(crate) spelling: Option<Spelling>,
 }
 
@@ -34,7 +34,7 @@ pub(crate) struct Spelling {
 }
 
 impl Setting {
-    /// What it does.
+    /// A sentence about its effect.
     pub fn summary(&self) -> &'static str {
         self.summary.trim_start()
     }
@@ -44,8 +44,7 @@ impl Setting {
         self.spelling.map(|spelling| spelling.key)
     }
 
-    /// Its default, as a URI would have it; empty where that is none, or depends on another
-    /// setting.
+    /// Its default in the form of a URI. Empty if it has none, or depends on another setting.
     pub fn default_text(&self) -> String {
         let value = Settings::default().get(self.name);
         value.as_ref().map_or_else(String::new, shown)
@@ -54,9 +53,9 @@ impl Setting {
 
 /// The type of a setting.
 trait Stored: Sized {
-    /// `None` where it stands for "not set".
+    /// Returns `None` for a value that means "not set".
     fn value(&self, kind: &Kind) -> Option<Value>;
-    /// `None` where the value is of another kind.
+    /// Returns `None` for a value of another kind.
     fn stored(value: Value) -> Option<Self>;
 }
 
@@ -108,7 +107,7 @@ macro_rules! whole_numbers {
             fn value(&self, kind: &Kind) -> Option<Value> {
                 Some(match kind {
                     Kind::Domain(Domain::Bytes { .. }) => Value::Bytes(Bytes::new(*self as u64)),
-                    // A number that is rounded is out of every range.
+                    // Rounding would put such a number out of every range.
                     _ => Value::Number(*self as f64),
                 })
             }
@@ -126,7 +125,7 @@ macro_rules! whole_numbers {
 
 whole_numbers!(u8 u32 u64 usize);
 
-/// The words of an enumeration: what a URI spells them, and what is admitted.
+/// The words of an enumeration, as URIs have them.
 macro_rules! words {
     ($type:ident, $words:ident, $($word:literal = $variant:ident),+) => {
         const $words: &[&str] = &[$($word),+];
@@ -200,7 +199,7 @@ const fn choice(words: &'static [&'static str]) -> Kind {
 
 const FLAG: Kind = Kind::Domain(Domain::Flag);
 
-/// Buffers below this do not hold a picture. Simulations may have smaller ones.
+/// A smaller buffer cannot hold a picture. Simulations may use one.
 const MIN_BUFFER: u64 = 65_536;
 
 const fn uri(key: &'static str) -> Option<Spelling> {
@@ -216,7 +215,7 @@ const fn uri_or(key: &'static str, aliases: &'static [&'static str]) -> Option<S
     })
 }
 
-/// What a setter takes: a setting that may be left out takes what it is when it is not.
+/// The type of a setter's argument: for an optional setting, the inner type.
 macro_rules! setter {
     ($name:ident, [$($doc:literal)+], String) => {
         setter!(@ $name, [$($doc)+], impl Into<String>, |value| value.into());
@@ -244,7 +243,7 @@ macro_rules! settings {
         $(#[doc = $doc:literal])+
         $name:ident: [$($type:tt)+] = $default:expr, $kind:expr, $spelling:expr;
     )+) => {
-        /// Every setting of an end but its credentials. Whatever is not chosen has its default.
+        /// All settings of an end except its credentials.
         #[derive(Clone, Debug, PartialEq)]
         #[non_exhaustive]
         pub struct Settings {
@@ -271,7 +270,7 @@ macro_rules! settings {
         }),+];
 
         impl Settings {
-            /// The value of the setting `name`; `None` where it is not set.
+            /// The value of the setting `name`; `None` if it is not set.
             pub(crate) fn get(&self, name: &str) -> Option<Value> {
                 match name {
                     $(stringify!($name) => self.$name.value(&$kind),)+
@@ -295,7 +294,7 @@ macro_rules! settings {
         /// The setters of a builder, for its own module.
         macro_rules! builder_setters {
             () => {
-                /// What stands in the table of settings, one method for each row.
+                /// The setters, one for each row of the table of settings.
                 /// `docs/reference/settings.md` has the defaults and bounds.
                 impl ConfigBuilder {
                     $(setter!($name, [$($doc)+], $($type)+);)+
