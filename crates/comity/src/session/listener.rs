@@ -37,9 +37,9 @@ pub enum Retry {
     /// All.
     #[default]
     Always,
-    /// Those that come while at least so many connections are half open: a round trip less
-    /// otherwise, and an address can then be made to receive one datagram, no longer than the one
-    /// that asked for it.
+    /// Only Initials that come while at least this many connections are half open. Otherwise a call
+    /// is a round trip shorter. An attacker can then make an address receive one datagram, no
+    /// longer than the forged Initial.
     AboveHalfOpen(usize),
 }
 
@@ -101,8 +101,8 @@ pub enum ListenerConfigError {
     Zero(&'static str),
 }
 
-/// Why a caller with a proved address was turned away: for the listener's own log, the caller is
-/// told less.
+/// Why a listener refused a caller with a proved address. This is for the listener's log; the
+/// caller learns less.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum RefusedCaller {
@@ -257,7 +257,7 @@ impl<C: Protocol> Listener<C> {
         self.sessions.get(&id).map(|entry| &entry.session)
     }
 
-    /// The transport of a connection, to be given something; poll for datagrams afterwards.
+    /// The transport of a connection. After using it, poll for datagrams.
     pub fn protocol_mut(&mut self, id: ConnectionId) -> Option<&mut C> {
         let entry = self.sessions.get_mut(&id)?;
         make_ready(&mut self.ready, id, entry);

@@ -15,58 +15,58 @@ use super::{
     Addresses, Cipher, ConnectionId, Datagram, Ecn, PathFrame, Protocol, PublicKey, Randomness,
 };
 
-/// Length of a datagram with a challenge or its response, as far as the peer has a claim to so
-/// much: so the new way is known to carry packets of the usual size.
+/// The length of a datagram with a challenge or response, as far as the limit of bytes allows: it
+/// shows that the new path carries packets of the usual size.
 const PATH_DATAGRAM: usize = 1200;
-/// The fewest bytes of a payload with a path frame: departure (4), type (1), 8 bytes.
+/// The shortest payload with a path frame, in bytes: departure (4), type (1), frame (8).
 const MIN_PATH_PAYLOAD: usize = 13;
-/// Events that wait for somebody to ask; what comes beyond, and is not the end, is not remembered.
+/// The most events that wait to be polled. Beyond it, only the end is kept.
 const MAX_EVENTS: usize = 64;
 
-/// What has happened to a connection.
+/// An event of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
     /// Both ends have shown that they have the keys.
     Established {
-        /// The key that the peer has proved to own, where static keys are used.
+        /// The key that the peer has proved to own, if static keys are used.
         peer_key: Option<PublicKey>,
-        /// What packets are sealed with; `None` without protection, which the user has to be told.
+        /// The cipher of packets; `None` without protection, of which the host must warn the user.
         cipher: Option<Cipher>,
     },
-    /// The peer has moved, and proved that it receives at its new address.
+    /// The peer has moved, and has proved that it receives at its new address.
     PathChanged {
         /// The old address.
         from: SocketAddr,
         /// The new one.
         to: SocketAddr,
     },
-    /// Packets came from another address that did not answer: the old one stays.
+    /// Packets came from another address, which did not respond: the old address stays.
     PathUnanswered {
-        /// The address that was asked.
+        /// The address that did not respond.
         address: SocketAddr,
     },
-    /// It is over. Nothing comes after this.
+    /// The connection is over. The last event.
     Closed(Closed),
 }
 
 /// Why a connection is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum Closed {
-    /// By the transport, which knows why.
+    /// The transport closed it, and knows the reason.
     #[error("closed by the transport")]
     ByProtocol,
-    /// The peer has not followed to the next key, and the current one is used up.
+    /// The current key is used up, and the peer has not followed to the next one.
     #[error("keys: the current key is used up, and the peer did not follow the key update")]
     KeyUsedUp,
-    /// Somebody has sent so many forged packets that one might pass.
+    /// So many forged packets arrived that the next might succeed.
     #[error("keys: too many forged packets")]
     TooManyForged,
-    /// The peer asked for two keys at once.
+    /// The peer requested two key updates at once.
     #[error("keys: the peer requested a key update before it had seen the last one in use")]
     UpdateTooEarly,
 }
 
-/// What a session has counted.
+/// The counters of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize)]
 pub struct SessionStatistics {
     /// Packets refused because they are not from the peer, or were changed.
@@ -111,7 +111,7 @@ impl<C> core::fmt::Debug for Session<C> {
     }
 }
 
-/// Both names of a connection.
+/// The connection ids of both ends.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Names {
     pub(super) own: ConnectionId,
@@ -119,8 +119,8 @@ pub(super) struct Names {
 }
 
 impl<C: Protocol> Session<C> {
-    /// A session with fresh keys. The listener's is silent until the caller has shown that it has
-    /// them.
+    /// A session with fresh keys. A listener's session is silent until the caller has shown that it
+    /// has the keys.
     pub(super) fn new(
         role: Role,
         names: Names,
@@ -172,22 +172,22 @@ impl<C: Protocol> Session<C> {
         }
     }
 
-    /// The id that packets of this connection bring to this end.
+    /// The connection id in packets to this end.
     pub fn id(&self) -> ConnectionId {
         self.own
     }
 
-    /// Which end this is.
+    /// This end's role.
     pub fn role(&self) -> Role {
         self.role
     }
 
-    /// The address that the peer has proved to receive at.
+    /// The validated address of the peer.
     pub fn address(&self) -> SocketAddr {
         self.path.address()
     }
 
-    /// The key that the peer has proved to own, where static keys are used.
+    /// The key that the peer has proved to own, if static keys are used.
     pub fn peer_key(&self) -> Option<PublicKey> {
         self.peer_key
     }
@@ -202,7 +202,7 @@ impl<C: Protocol> Session<C> {
         self.confirmed
     }
 
-    /// Why the connection is over, when it is.
+    /// Why the connection is over; `None` while it is open.
     pub fn closed(&self) -> Option<Closed> {
         self.closed
     }
@@ -212,12 +212,12 @@ impl<C: Protocol> Session<C> {
         &self.protocol
     }
 
-    /// The transport, to be given something: poll for datagrams and the next timer afterwards.
+    /// The transport. After using it, poll for datagrams and the next timer.
     pub fn protocol_mut(&mut self) -> &mut C {
         &mut self.protocol
     }
 
-    /// What has been counted.
+    /// The counters.
     pub fn statistics(&self) -> SessionStatistics {
         SessionStatistics {
             forged_packets: self.protection.forged(),
@@ -226,7 +226,7 @@ impl<C: Protocol> Session<C> {
         }
     }
 
-    /// Takes a Data packet whose connection id is this one's.
+    /// Handles a Data packet with this connection's id.
     pub fn handle_datagram(
         &mut self,
         now: Time,
@@ -368,7 +368,7 @@ impl<C: Protocol> Session<C> {
         self.protocol.next_timer().min(self.path.next_timer())
     }
 
-    /// Time has come.
+    /// Handles the expiry of the timer.
     pub fn on_timer(&mut self, now: Time) {
         if self.closed.is_some() || !self.confirmed {
             return;
@@ -388,7 +388,7 @@ impl<C: Protocol> Session<C> {
     }
 }
 
-/// Makes room for the header, and for the tag that is to follow the payload.
+/// Reserves room for the header, and memory for the tag after the payload.
 fn begin(out: &mut Vec<u8>) -> usize {
     let start = out.len();
     out.reserve(PATH_DATAGRAM + DATA_HEADER + TAG);
