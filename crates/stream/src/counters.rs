@@ -1,4 +1,4 @@
-//! What one end of a relay counts, readable at any moment.
+//! The counters of one end of a relay, readable at any moment.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -21,7 +21,7 @@ enum Kind {
 }
 
 impl Counters {
-    /// Those of a host's own source or sink: the bytes of media that it read or wrote.
+    /// The counters of a host's own source or sink: the bytes of media that it read or wrote.
     pub const fn of_bytes(bytes: Arc<AtomicU64>) -> Self {
         Self(Kind::Bytes(bytes))
     }
@@ -42,7 +42,7 @@ impl Counters {
         }
     }
 
-    /// What was counted up to now.
+    /// The counters at this moment.
     pub fn side(&self) -> Side {
         match &self.0 {
             Kind::Bytes(bytes) => Side {
@@ -54,16 +54,16 @@ impl Counters {
     }
 }
 
-/// Tells the connections of one end apart.
+/// Identifies a connection of one end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ConnectionId(u64);
 
-/// What the connections of one end count.
+/// The counters of one end's connections.
 #[derive(Debug)]
 pub(crate) struct Connections {
     open: Vec<(ConnectionId, Connection)>,
     next: u64,
-    /// What the closed connections counted.
+    /// The sums over closed connections.
     closed: Totals,
     /// `None` unless this end sends.
     unsent: Option<Unsent>,
@@ -93,8 +93,8 @@ impl Connections {
     }
 }
 
-/// [`Connections`] behind a lock, as the source or the sink holds them. Dropping it drops the
-/// connections, so that a [`Counters`] that is left over keeps none open.
+/// [`Connections`] behind a lock, owned by the source or the sink. Dropping it drops the
+/// connections, so a leftover [`Counters`] keeps none open.
 #[derive(Debug)]
 pub(crate) struct SharedConnections(Arc<Mutex<Connections>>);
 
@@ -126,7 +126,7 @@ impl SharedConnections {
         id
     }
 
-    /// Moves a connection to those that are over, with what it counted at last.
+    /// Moves a connection to the closed ones, with its final counters.
     pub(crate) fn close(&self, id: ConnectionId) {
         let mut connections = lock(&self.0);
         if let Some(at) = connections.open.iter().position(|(open, _)| *open == id) {

@@ -20,7 +20,7 @@ use crate::unit::MediaUnit;
 /// How a [`Fanout`] sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FanoutOptions {
-    /// How many callers get a copy at a time; at least one. A dialer that calls has one peer.
+    /// The most callers to send to at a time; at least one. A dialer that calls has one peer.
     pub max_subscribers: usize,
     /// Whether frames are shed while the path carries less than the source.
     pub sheds: bool,
@@ -45,7 +45,7 @@ pub enum Reports {
     Nothing,
     /// Those that a connection did not get.
     Unsent,
-    /// Those that did not arrive, too: the fate of every section is followed.
+    /// Those and the sections that did not arrive: the fate of every section is followed.
     Unarrived,
 }
 
@@ -65,11 +65,11 @@ pub struct Fanout {
     reliability: Reliability,
     sheds: bool,
     reports: Reports,
-    /// The most bytes that wait for room with one peer while another has had them.
+    /// The most bytes that wait for room with one peer and that another peer has received already.
     max_behind: u64,
     max_subscribers: usize,
     subscribers: Vec<Subscriber>,
-    /// Those that were too far behind, until their connections are over.
+    /// Peers that were too far behind, until their connections are over.
     left: Vec<Subscriber>,
     ends: JoinSet<(ConnectionId, CloseReason)>,
     connections: SharedConnections,
@@ -189,8 +189,7 @@ impl Fanout {
     }
 }
 
-/// Sends what is left to a peer, and ends its connection; an error if the peer did not confirm in
-/// time.
+/// Sends the rest to a peer and ends its connection. Fails if the peer does not confirm in time.
 async fn finish(
     subscriber: &mut Subscriber,
     unreached: &mut Unreached,

@@ -13,13 +13,13 @@ use crate::missing::Missing;
 use crate::relay::Source;
 use crate::unit::{Due, MediaUnit, SourceItem, kind_of};
 
-/// What the delivery of a section may take beyond the latency.
+/// The time that the delivery of a section may take beyond the latency.
 const MARGIN: Duration = Duration::from_millis(20);
 
-/// How long the delivery of what had arrived may take after the end of a connection.
+/// The time that the delivery of the remaining sections may take after the end of a connection.
 const HANDED_OVER: Duration = Duration::from_secs(1);
 
-/// As many bytes of a section are enough to read its media header.
+/// The bytes of a section that are enough to read its media header.
 const HEADER: u32 = 32;
 
 /// A source that receives from one connection after the other.
@@ -29,13 +29,13 @@ pub struct Receiver {
     add_latency: Duration,
     connection: Option<(ConnectionId, Connection)>,
     connections: SharedConnections,
-    /// Until when the sections that had arrived at the cut are waited for.
+    /// The time until which sections that had arrived at the cut may still be delivered.
     cut: Option<Instant>,
 }
 
 impl Receiver {
-    /// Receives from the connections of `dialer`, and adds `add_latency` to the deadlines: the time
-    /// that the way from here on may take.
+    /// Receives from the connections of `dialer`. Adds `add_latency`, the time that the path from
+    /// here on may take, to the deadlines.
     ///
     /// A receiver that passes sections on needs
     /// [`Deliver::Early`](comity::Deliver::Early) in its configuration; otherwise it delivers them
@@ -55,7 +55,7 @@ impl Receiver {
         source_item(item, self.add_latency)
     }
 
-    /// What had arrived at the cut.
+    /// The next section that had arrived at the cut.
     async fn next_until(&mut self, until: Instant) -> Option<SourceItem> {
         let (_, connection) = self.connection.clone()?;
         let item = match tokio::time::timeout_at(until.into(), connection.recv()).await {

@@ -1,6 +1,6 @@
-//! The statistics of a relay: the one form that JSON, metrics and status lines are made from.
+//! The statistics of a relay. JSON, metrics and status lines are made from these structs.
 //!
-//! The keys of what is serialised are SRT's where the meaning is the same.
+//! The JSON keys are SRT's where the meaning is the same.
 
 use std::collections::BTreeMap;
 
@@ -15,11 +15,11 @@ use crate::unit::{KINDS, MediaUnit};
 pub struct Snapshot {
     /// The time since the relay began, in seconds.
     pub elapsed_s: f64,
-    /// What its source counted.
+    /// The counters of its source.
     pub input: Side,
-    /// What its sink counted.
+    /// The counters of its sink.
     pub output: Side,
-    /// What went from one to the other.
+    /// The sections that it passed on.
     pub passed: Passed,
 }
 
@@ -51,7 +51,7 @@ pub struct PeerStatistics {
     /// The latency of the connection, in milliseconds.
     #[serde(rename = "msLatency")]
     pub latency_ms: f64,
-    /// What the connection counted.
+    /// The connection's statistics.
     pub statistics: Statistics,
 }
 
@@ -205,14 +205,14 @@ pub struct Count {
 /// The word for sections whose kind is unknown.
 const UNKNOWN: &str = "data";
 
-/// What a relay passed on.
+/// The sections that a relay passed on.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Passed {
     /// Whole sections, by the word for what they hold; "data" if that is unknown.
     pub whole: BTreeMap<&'static str, Count>,
     /// Missing sections, by the reason.
     pub gaps: BTreeMap<MissingReason, u64>,
-    /// What the source said of itself, by the kind of notice.
+    /// Notices of the source about itself, by kind.
     pub notices: BTreeMap<&'static str, u64>,
 }
 
@@ -226,7 +226,7 @@ impl Passed {
         count.bytes += unit.payload.len() as u64;
     }
 
-    /// Subtracts a section that was not written after all.
+    /// Subtracts a section that could not be written.
     pub(crate) fn subtract(&mut self, missing: &Missing) {
         let kind = missing.kind.unwrap_or(UNKNOWN);
         if let Some(count) = self.whole.get_mut(kind) {

@@ -30,7 +30,7 @@ pub enum Event {
     Established {
         /// The key that the peer has proved to own, if static keys are used.
         peer_key: Option<PublicKey>,
-        /// The cipher of packets; `None` without protection, of which the host must warn the user.
+        /// The cipher of packets; `None` without protection, and then the host must warn the user.
         cipher: Option<Cipher>,
     },
     /// The peer has moved, and has proved that it receives at its new address.
