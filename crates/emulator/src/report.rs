@@ -8,45 +8,45 @@ use crate::counts::PacketCounts;
 use crate::plan::Record;
 use crate::timing::{Timing, TimingSummary};
 
-/// How an emulator is doing.
+/// The present statistics of an emulator.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Statistics {
-    /// For how long it has been running.
+    /// The time since its start.
     pub elapsed: Span,
-    /// The way to the target.
+    /// The direction to the target.
     pub forward: Way,
     /// The reverse direction.
     pub backward: Way,
-    /// How many callers are known.
+    /// The number of present callers.
     pub callers: usize,
-    /// How many callers there have been.
+    /// The number of all callers so far.
     pub callers_seen: u64,
-    /// Packets of callers for whom there was no room, or no socket.
+    /// Packets of callers without room or socket.
     pub turned_away: u64,
-    /// How often the target's host said that nobody listens there.
+    /// How often the target's host reported that nobody listens.
     pub refused: u64,
-    /// Packets that the system dropped because the emulator did not fetch them in time, `None`
-    /// where the system does not say.
+    /// Packets that the system dropped before the emulator fetched them; `None` if the system does
+    /// not report them.
     pub socket_drops: Option<u64>,
 }
 
-/// How one direction is doing.
+/// The present statistics of one direction.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Way {
     /// The packets by their fate.
     pub counts: PacketCounts,
-    /// How late they were released.
+    /// Their timing errors.
     pub timing: TimingSummary,
-    /// The memory that the packets on the link take.
+    /// The memory of the packets on the link.
     pub memory: Bytes,
 }
 
-/// How an emulator did, once it has ended.
+/// The final report of an emulator.
 #[derive(Clone, Debug)]
 pub struct Report {
     /// The counts at the end.
     pub statistics: Statistics,
-    /// All timing errors on the way to the target.
+    /// All timing errors in the direction to the target.
     pub forward_timing: Timing,
     /// All timing errors in the reverse direction.
     pub backward_timing: Timing,
@@ -56,8 +56,8 @@ pub struct Report {
     pub backward_record: Vec<Record>,
 }
 
-/// A sign that the emulator could not keep up: what was measured through it is not the network's
-/// doing alone.
+/// A sign that the emulator could not keep up, so that measurements through it do not show the
+/// network alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Overload {

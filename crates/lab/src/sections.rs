@@ -1,4 +1,4 @@
-//! From the logs of a flow of sections to its part of the report.
+//! The report of a flow of sections from the logs of its ends.
 
 use comity_frames::Frame;
 use comity_sim::host::{FlowPlan, payload_of};
@@ -11,17 +11,17 @@ use crate::child::Ended;
 use crate::endpoint::{Fate, GAPS, Log, Outcome, Sample, TYPES};
 use crate::router::Interval;
 
-/// What both ends of a flow of sections say.
+/// The results of a flow of sections.
 #[derive(Debug, Default)]
 pub(crate) struct SectionsResults {
     pub(crate) series: FlowSeries,
-    /// What is worth saying of the flow.
+    /// A remark on the flow.
     pub(crate) remark: Option<String>,
-    /// Why its results are not to be trusted.
+    /// The reason not to trust its results.
     pub(crate) doubt: Option<String>,
 }
 
-/// What became of the sections of a flow, from the logs of both ends.
+/// Adds the fates of a flow's sections to its report, from the logs of both ends.
 pub(crate) fn report(
     report: &mut FlowReport,
     (spec, plan): (&SectionsSpec, &FlowPlan),
