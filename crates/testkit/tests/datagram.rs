@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use comity_congestion::table::{self, Parameters, Setup};
 use comity_link::{Jitter, Limit, LinkConfig, Loss, LossModel, LossPlace, Queue};
-use comity_testkit::datagram::{Pair, laws};
+use comity_testkit::datagram::{Pair, controllers};
 use comity_testkit::paths::losses;
 use comity_transport::datagram::{Config, Connection, Event};
 use comity_transport::timeline::inbox::GapReason;
@@ -404,7 +404,7 @@ mod random_paths {
         fn deadlines_hold_and_sums_agree(
             forward in random_path(1..30, 1..100, 0.0..0.3),
             backward in random_path(1..30, 1..100, 0.0..0.3),
-            controller in prop::sample::select(laws()),
+            controller in prop::sample::select(controllers()),
             drop in prop::sample::select(vec![DropPolicy::Expired, DropPolicy::Infeasible]),
             reliability in prop::sample::select(vec![Reliability::None, Reliability::Timeline]),
             length in 1_u32..60_000,
@@ -592,7 +592,7 @@ fn on_a_new_path_both_halves_restart() {
         ..Setup::new(segment)
     };
     let row = table::find("real").expect("a known controller");
-    let law = || {
+    let controller = || {
         row.build(&setup, &Parameters::new())
             .expect("valid parameters")
     };
@@ -600,9 +600,9 @@ fn on_a_new_path_both_halves_restart() {
         .build_meter(&setup, &Parameters::new())
         .and_then(Result::ok);
     let delay = config.ack_delay;
-    let receiver = Connection::new(config, delay, law(), meter, Time::ZERO).expect("valid");
+    let receiver = Connection::new(config, delay, controller(), meter, Time::ZERO).expect("valid");
     let path = link(Rate::from_mbps(8));
-    let sender = Connection::new(config, delay, law(), None, Time::ZERO).expect("valid");
+    let sender = Connection::new(config, delay, controller(), None, Time::ZERO).expect("valid");
     let ends = [sender, receiver];
     let mut pair = Pair::new(ends, [&path, &path], Seed::new(1));
     for number in 0..200 {
@@ -615,7 +615,7 @@ fn on_a_new_path_both_halves_restart() {
     pair.run_until(Time::from_secs(2));
     assert!(segments(&pair) > 4);
     let moved = pair.now();
-    pair.ends[0].on_new_path(moved, law());
+    pair.ends[0].on_new_path(moved, controller());
     let mut seen = Vec::new();
     for step in 1..=100 {
         pair.run_until(moved + Span::from_millis(10) * step);

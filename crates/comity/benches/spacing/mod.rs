@@ -30,17 +30,17 @@ pub(crate) async fn measure(seconds: u64) -> Result<(), Failure> {
     }
     println!();
     println!(
-        "| law | link, Mb/s | gaps | asked, 1 % | 50 % | 99 % | error, mean | 50 % | 99 % | 99.9 % |"
+        "| controller | link, Mb/s | gaps | planned, 1 % | 50 % | 99 % | error, mean | 50 % | 99 % | 99.9 % |"
     );
     println!("| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |");
-    for (law, controller, parameters) in LAWS {
+    for (title, controller, parameters) in CONTROLLERS {
         for megabits in [100, 50, 20, 12] {
             let narrow = Narrow {
                 megabits,
                 delay: Duration::from_millis(5),
                 queue: 20,
             };
-            adaptive(seconds, law, controller, parameters, narrow).await?;
+            adaptive(seconds, title, controller, parameters, narrow).await?;
         }
     }
     Ok(())
@@ -48,7 +48,7 @@ pub(crate) async fn measure(seconds: u64) -> Result<(), Failure> {
 
 /// The controllers that set each departure by themselves: what the table calls them, and how they
 /// are chosen.
-const LAWS: [(&str, &str, &str); 3] = [
+const CONTROLLERS: [(&str, &str, &str); 3] = [
     ("psp, ad hoc", "psp", "link=1Gbps&damped=false"),
     ("psp, damped", "psp", "link=1Gbps&damped=true"),
     ("iftp", "iftp", "link=1Gbps"),
@@ -93,7 +93,7 @@ async fn fixed(seconds: u64, gap_us: u64) -> Result<(), Failure> {
 /// has more.
 async fn adaptive(
     seconds: u64,
-    law: &str,
+    title: &str,
     controller: &str,
     parameters: &str,
     narrow: Narrow,
@@ -145,7 +145,7 @@ async fn adaptive(
     let errors = Distribution::new(signed.iter().map(|error| error.abs()).collect());
     let (asked, signed) = (Distribution::new(asked), Distribution::new(signed));
     println!(
-        "| {law} | {} | {} | {:.0} | {:.0} | {:.0} | {:.1} | {:.0} | {:.0} | {:.0} |",
+        "| {title} | {} | {} | {:.0} | {:.0} | {:.0} | {:.1} | {:.0} | {:.0} | {:.0} |",
         narrow.megabits,
         asked.sorted.len(),
         asked.at(0.01),
