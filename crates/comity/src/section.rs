@@ -90,7 +90,7 @@ impl Section {
     }
 }
 
-/// A received item: each section of a stream yields exactly one, in the order of the stream.
+/// A received item. Each section of a stream becomes exactly one item, in the order of the stream.
 #[derive(Clone, Debug)]
 pub enum Item {
     /// A whole section.

@@ -21,7 +21,7 @@ use proptest::prelude::*;
 
 const CALLER: &str = "198.51.100.7:4000";
 const LISTENER: &str = "192.0.2.1:5000";
-/// Where the clock begins: not at zero.
+/// The start of the clock: not zero.
 const START: Time = Time::from_secs(1_000);
 
 #[derive(Clone, Copy, Debug)]
@@ -131,7 +131,7 @@ impl World {
         self.caller.session_mut()
     }
 
-    /// Both ends do what they can now.
+    /// Lets both ends send what they can now.
     fn settle(&mut self) {
         let mut out = Vec::new();
         while let Some(datagram) = self.caller.poll_transmit(self.now, &mut out) {
@@ -224,7 +224,7 @@ fn a_wrong_passphrase_opens_nothing() {
 fn the_larger_latency_and_the_smaller_datagram_hold() {
     let mut world = World::new(1, CLEAN, 1, KeyLimits::default());
     world.run(START + Span::from_millis(500));
-    // The size is tried beside sections.
+    // The search for the packet size runs beside sections.
     world.submit(100_000, 1, Span::from_secs(2));
     world.run(START + Span::from_secs(2));
     let now = world.now;
@@ -359,7 +359,7 @@ proptest! {
         sender.protocol_mut().close(now, CloseCode::DONE, "");
         world.run(now + Span::from_secs(6));
 
-        // Each exactly once and in order; whole ones with their bytes.
+        // Each section exactly once and in order, whole ones with the right bytes.
         prop_assert_eq!(world.received.len(), sections.len());
         let error = path.delay + path.jitter * 2 + Span::from_millis(1);
         let (mut whole, mut overdue) = (0, 0);
@@ -371,23 +371,21 @@ proptest! {
                     prop_assert_eq!(section.meta.section, SectionId(number as u64));
                     prop_assert!(section.payload == vec![importance; length]);
                     prop_assert!(section.completed <= *at);
-                    // The clocks are one here, so that the deadline is known exactly; the receiver
-                    // can know it up to what it cannot know of the delay.
+                    // Both ends share one clock here, so the deadline is exact up to the unknown
+                    // part of the delay.
                     prop_assert!(section.is_late || section.completed <= given[number] + error);
                 }
                 Delivery::Gap(gap) => {
                     prop_assert_eq!(gap.section, SectionId(number as u64));
                     overdue += u64::from(gap.reason == GapReason::Overdue);
-                    // Packets that overtake each other look lost for a while, and make the sender
-                    // slow.
+                    // Reordered packets look lost for a while, and slow the sender down.
                     let is_clean = loss == 0.0 && jitter_ms == 0;
                     prop_assert!(!is_clean, "a gap on a clean path: {:?}", gap.reason);
                 }
             }
         }
         let counts = statistics.sent.sections;
-        // What completes a section may be acknowledged although the section has become a gap
-        // before.
+        // A packet that completes a section may be acknowledged after the section has become a gap.
         prop_assert!(counts.acknowledged <= whole + overdue, "{counts:?}, {whole} whole");
         prop_assert!(world.closed.len() == 1, "{:?}", world.closed);
         if statistics.sent.counters.packets > 100 {
@@ -396,7 +394,7 @@ proptest! {
     }
 }
 
-/// Packet protection knows a packet that comes again by its number; both ends count it.
+/// Packet protection recognises duplicates by their number; both ends count them.
 #[test]
 fn packets_that_come_twice_are_counted_and_told() {
     let duplicates = |duplication: f64| {
@@ -431,7 +429,7 @@ fn packets_that_come_twice_are_counted_and_told() {
     let (_, counted, reported) = duplicates(0.0);
     assert_eq!((counted, reported), (0, 0));
     let (packets, counted, reported) = duplicates(1.0);
-    // All but the first, which opened the connection, and what is still under way.
+    // All except the first, which opened the connection, and those still on their way.
     assert!(packets > 80 && counted + 5 >= packets && counted <= packets);
     assert!(
         reported > 80 && reported <= counted,

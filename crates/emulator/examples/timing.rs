@@ -54,7 +54,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let began = Instant::now();
     let mut sent = 0_u64;
     while Span::from(began.elapsed()) < duration {
-        // As many as are due, then rest: the processor belongs to the emulator too.
+        // Sends the packets that are due, then rests: the emulator needs the processor too.
         let due = Span::from(began.elapsed()).as_nanos() / gap.as_nanos().max(1);
         while sent < due {
             caller.send_to(&[0; PAYLOAD], address)?;

@@ -235,7 +235,7 @@ pub(crate) fn drops(inodes: &[u64]) -> Option<u64> {
     found
 }
 
-/// The sum of the last column (drops) of those lines whose tenth (inode) is one of `inodes`.
+/// The sum of the last column (drops) over the lines whose tenth column (inode) is in `inodes`.
 fn drops_in(table: &str, inodes: &[u64]) -> u64 {
     table
         .lines()

@@ -17,7 +17,7 @@ fn local() -> SocketAddr {
     ([127, 0, 0, 1], 0).into()
 }
 
-/// A socket that gives up after a while, so that a failure is no hang.
+/// A socket that gives up after a while, so that a failure does not hang.
 fn socket() -> UdpSocket {
     let socket = UdpSocket::bind(local()).unwrap();
     socket
@@ -46,7 +46,7 @@ fn config(target: &UdpSocket, forward: LinkConfig) -> Config {
     }
 }
 
-/// Gives a fresh link the recorded arrivals: it has to decide as the emulator did.
+/// Offers the recorded arrivals to a fresh link, which must decide as the emulator did.
 fn replay(config: &LinkConfig, record: &[Record]) {
     let mut fresh = AnalyticLink::new(config, seed().derive("forward")).unwrap();
     for (number, record) in record.iter().enumerate() {
@@ -55,7 +55,7 @@ fn replay(config: &LinkConfig, record: &[Record]) {
     }
 }
 
-/// Sends a burst through a link and checks everything that is said about it.
+/// Sends a burst through a link and checks the whole report.
 fn burst(forward: &LinkConfig, packets: u64) -> Vec<Record> {
     let (caller, target) = (socket(), socket());
     let emulator = Emulator::bind(config(&target, forward.clone())).unwrap();
@@ -65,7 +65,7 @@ fn burst(forward: &LinkConfig, packets: u64) -> Vec<Record> {
         payload[..8].copy_from_slice(&number.to_be_bytes());
         caller.send_to(&payload, emulator.local_address()).unwrap();
     }
-    // What is held goes on to the target as time passes.
+    // Held packets reach the target as time passes.
     let mut received = 0;
     let report = loop {
         let way = emulator.statistics().forward;
@@ -77,7 +77,7 @@ fn burst(forward: &LinkConfig, packets: u64) -> Vec<Record> {
                 received += 1;
             }
             let report = emulator.stop().unwrap();
-            // Second copies may still have been on the way.
+            // Duplicates may still have been in flight.
             let rest = report.statistics.forward.timing.count - received;
             for _ in 0..rest {
                 target.recv(&mut [0; 1_500]).unwrap();
@@ -164,7 +164,7 @@ fn losses_jitter_and_copies_are_those_of_the_model() {
 #[test]
 #[allow(clippy::disallowed_methods, reason = "the emulator runs on this clock")]
 fn a_stream_at_half_of_the_rate_has_the_delay_of_the_link() {
-    // 1000 bytes on the wire take 1 ms, and come every 2 ms.
+    // 1000 bytes on the wire take 1 ms, and arrive every 2 ms.
     const PACKETS: u32 = 60;
     let forward = link(Queue::DropTail(Limit::Packets(20)));
     let (caller, target) = (socket(), socket());
@@ -179,7 +179,7 @@ fn a_stream_at_half_of_the_rate_has_the_delay_of_the_link() {
             let delay = began
                 .elapsed()
                 .saturating_sub(Duration::from_nanos(sent_at));
-            // However busy the machine is, nothing comes before its time.
+            // However busy the machine is, nothing arrives before its time.
             assert!(delay >= Duration::from_millis(6), "{delay:?}");
         }
     });
@@ -380,7 +380,7 @@ fn a_target_where_nobody_listens_is_noticed_and_can_come_later() {
     target
         .set_read_timeout(Some(Duration::from_millis(100)))
         .unwrap();
-    // The refusal of an earlier one may still be on its way, and costs the next.
+    // The refusal of an earlier datagram may still arrive, and costs the next one.
     let mut buffer = [0; 10];
     let came = (0..50).any(|_| {
         caller.send_to(b"hello", emulator.local_address()).unwrap();

@@ -24,7 +24,7 @@ fn drain<T: Clone>(lane: &mut Lane<T>, until: Time) -> Vec<Release<T>> {
 
 #[test]
 fn packets_leave_when_the_hand_worked_link_says() {
-    // 1000 bytes at 8 Mb/s take 1 ms; then 20 ms on the way; two have room.
+    // 1000 bytes at 8 Mb/s take 1 ms; then 20 ms of delay; the queue has room for two.
     let config = LinkConfig {
         queue: Queue::DropTail(Limit::Packets(2)),
         ..LinkConfig::new(Rate::from_mbps(8), Span::from_millis(20))
@@ -172,9 +172,8 @@ fn configs() -> impl Strategy<Value = LinkConfig> {
         )
 }
 
-/// What the links of `comity-link` make of these packets, without anything around them: for each
-/// packet that arrives, its number, when it is due, and whether it is a copy; in no particular
-/// order.
+/// The decisions of a bare link of `comity-link` on these packets. For each packet that arrives:
+/// its number, its arrival, and whether it is a duplicate, in any order.
 fn expected(config: &LinkConfig, seed: Seed, offers: &[(Time, u32)]) -> Vec<(usize, Time, bool)> {
     let mut outcomes: Vec<Option<Outcome>> = vec![None; offers.len()];
     if matches!(

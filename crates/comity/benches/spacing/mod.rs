@@ -17,9 +17,9 @@ use crate::common::{Failure, loopback, options};
 use tap::{Arrival, Narrow, Tap};
 
 const SECTION: usize = 1_316;
-/// What a trace counts for UDP and IP, which may be version 6.
+/// The bytes that a trace counts for UDP and IP, which may be IPv6.
 const HEADERS: u64 = 48;
-/// The spacings that are looked at, in microseconds.
+/// The measured spacings, in microseconds.
 const ASKED_US: std::ops::RangeInclusive<f64> = 50.0..=1_000.0;
 
 pub(crate) async fn measure(seconds: u64) -> Result<(), Failure> {
@@ -46,8 +46,7 @@ pub(crate) async fn measure(seconds: u64) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The controllers that set each departure by themselves: what the table calls them, and how they
-/// are chosen.
+/// The controllers that set each departure: their title in the table, name and parameters.
 const CONTROLLERS: [(&str, &str, &str); 3] = [
     ("psp, ad hoc", "psp", "link=1Gbps&damped=false"),
     ("psp, damped", "psp", "link=1Gbps&damped=true"),
@@ -89,8 +88,8 @@ async fn fixed(seconds: u64, gap_us: u64) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A controller that finds its spacing by what a narrow link loses, with an application that always
-/// has more.
+/// A controller that derives its spacing from the losses of a narrow link, with an application that
+/// always has more to send.
 async fn adaptive(
     seconds: u64,
     title: &str,
@@ -162,11 +161,11 @@ async fn adaptive(
 /// A full datagram of the trace.
 struct Sent {
     length: usize,
-    /// When it was to leave, on the clock of the trace, if pacing held it back.
+    /// Its planned departure, on the clock of the trace, if pacing held it back.
     planned_us: Option<f64>,
 }
 
-/// The full datagrams that the trace at `path` tells of.
+/// The full datagrams in the trace at `path`.
 fn planned(path: &Path) -> Result<Vec<Sent>, Failure> {
     let text = std::fs::read_to_string(path)?;
     let mut sent = Vec::new();
@@ -196,7 +195,7 @@ fn full(arrivals: &[Arrival]) -> Vec<Arrival> {
     full.copied().collect()
 }
 
-/// From one to the other, in microseconds.
+/// The time between two departures, in microseconds.
 fn micros(from: Arrival, to: Arrival) -> f64 {
     (to.at - from.at) as f64 / 1e3
 }

@@ -53,7 +53,7 @@ pub enum CredentialError {
     /// A public key in place of a secret one.
     #[error("a public key; expected a secret one, as `comity keygen FILE` writes it")]
     KeyPublic,
-    /// A public key of low order: the exchange yields the same result with every secret.
+    /// A public key of low order: the exchange has the same result with every secret.
     #[error("a key that is a point of low order; expected the public key of a secret key")]
     KeyLowOrder,
 }
@@ -66,7 +66,7 @@ pub enum CredentialError {
 /// ```
 ///
 /// The salt is fixed because both ends must derive the same key before they have met. Equal
-/// passphrases of different users therefore yield equal keys, and one table of stretched guesses
+/// passphrases of different users therefore give equal keys, and one table of stretched guesses
 /// works against all of them. Generate passphrases by machine, or use static keys.
 ///
 /// Source: RFC 9106, parameters of its section 4 for machines with less memory.

@@ -129,7 +129,7 @@ pub enum RefusedCaller {
     Parameters,
 }
 
-/// What a listener tells.
+/// An event of a listener.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ListenerEvent {
     /// Something happened to a connection.
@@ -548,7 +548,7 @@ impl<C: Protocol> Listener<C> {
         }
     }
 
-    /// Takes over what a connection tells, arms its timer, and forgets it when it is over.
+    /// Takes the events of a connection, arms its timer, and forgets it when it is over.
     pub fn settle(&mut self, id: ConnectionId) {
         let Some(entry) = self.sessions.get_mut(&id) else {
             return;
