@@ -1,13 +1,13 @@
-"""The largest share of frames that any sender could have on time, from the packets that a bottleneck was offered.
+"""The largest share of frames that any sender could have on time, from the packets that arrived at a bottleneck.
 
-A frame that is given at a time t waits behind what the queue then holds. The queue serves in the order of arrival, so
-that whoever sends later is served later: to send at once is best. The last byte of the frame arrives at
+A frame submitted at a time t waits behind the bytes in the queue. The queue serves in the order of arrival, so a sender
+that waits is served later: sending at once is best. The last byte of the frame arrives at
 
     t + (bytes in the queue + bytes of the frame) / rate + delay of the path
 
-or later, whatever the sender does. The frame can be on time only if that is within the latency. The bound takes the
-queue as it was in the run, with the source's own earlier packets. It counts neither headers nor the drops that a
-full queue brings: nobody reaches more, and no sender needs to reach as much.
+or later, whatever the sender does. The frame can be on time only if that is within the latency. The bound uses the
+queue of the run, with the source's own earlier packets. It ignores headers and the drops of a full queue, so it is an
+upper bound that a sender need not reach.
 """
 
 import struct
@@ -41,7 +41,7 @@ def packets_of(data):
 
 
 def time_unit_ns(options, order):
-    """The unit of time stamps from the options of an interface; a microsecond if none of them says.
+    """The unit of time stamps from the options of an interface; a microsecond by default.
 
     >>> time_unit_ns(struct.pack("<HH4sHHB3x", 2, 3, b"eth", 9, 1, 9), "<"), time_unit_ns(b"", "<")
     (1, 1000)
@@ -87,7 +87,7 @@ def backlogs(packets, moments, rate_bps, limit):
 
 
 def bound(held, frame_bytes, point):
-    """The share of frames that can be on time, where the queue holds so many bytes as each of them is given.
+    """The share of frames that can be on time, from the bytes in the queue when each frame is submitted.
 
     >>> from points import points_of
     >>> tight = points_of("tight")["1-cubic-below-120-ms"]
@@ -100,7 +100,7 @@ def bound(held, frame_bytes, point):
 
 
 def measure(capture, point, first_frame_ns, seconds):
-    """The bound of a run, and the packets that the replayed queue dropped; the first frame was given at this time."""
+    """The bound of a run that starts at this time, and the packets that the replayed queue dropped."""
     moments = [first_frame_ns + number * NS // point.fps for number in range(seconds * point.fps)]
     held, dropped = backlogs(packets_of(capture.read_bytes()), moments, point.link_mbps * 1e6, point.queue)
     return {"share": bound(held, point.mbps * 1e6 / 8 / point.fps, point), "replay_dropped_packets": dropped}

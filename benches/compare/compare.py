@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Holds Comity against SRT, TCP and QUIC, beside greedy kernel TCP, in the lab.
+"""Compares Comity with SRT, TCP and QUIC, beside greedy kernel TCP, in the lab.
 
 Each run sends the same frames through one transport over one network, beside greedy flows of the Linux kernel
-that are three seconds older. `comity lab run` makes the network and counts the bytes on the wire; the programs of
-this folder give the frames and say when they were complete. Needs root and Debian's srt-tools.
+that are three seconds older. `comity lab run` makes the network and counts the bytes on the wire. The programs of
+this folder submit the frames and report when they were complete. Needs root and Debian's srt-tools.
 
-Finished runs are kept in target/compare and not played again: those of Comity by the same two programs, those of
-its peers by the same sources of this folder and of the lab.
+Finished runs are kept in target/compare and not repeated: those of Comity while the two programs stay the same,
+those of its peers while the sources of this folder and of the lab do.
 
     python3 benches/compare/compare.py --quick
     python3 benches/compare/compare.py --set networks --only 'codel*' --runs 5

@@ -71,7 +71,7 @@ def sources_digest():
 STARTS_APART_S = 2
 """Labs that start at once hold each other up for some tenths of a second, and their first frames are late for it."""
 MAX_LATE_SOURCE_MS = 40
-"""A source that gave a frame so much later than planned had no processor: a frame interval at 25 frames a second."""
+"""A source that submitted a frame this much later than planned had no processor: a frame interval at 25 frames a second."""
 
 
 def source_was_held_up(sender):

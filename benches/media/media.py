@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Sends real video through bad networks and holds what arrives against what was sent.
+"""Sends real video through bad networks and compares what arrives with what was sent.
 
 Clips of every kind that Comity takes apart are made with ffmpeg, sent with `comity send` through
 `comity emulate` to `comity recv`, all as a user would, and then:

@@ -2,8 +2,8 @@
 """A video of more than the path carries, with shedding and without: what arrives, and what of it decodes.
 
 H.264 with B pictures goes with `comity send` through `comity emulate` to `comity recv`, once as it is and once
-with `--no-shed`. What is wanted: B pictures go first, then P pictures, and no I picture, so that what arrives
-can be decoded. ffmpeg decodes the received file; a picture that it shows needs all its references.
+with `--no-shed`. The goal: the sender sheds B pictures first, then P pictures, and no I picture, so that
+the rest can be decoded. ffmpeg decodes the received file; a picture that it shows needs all its references.
 """
 
 import argparse

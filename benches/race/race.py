@@ -6,8 +6,8 @@ slows down slows both. The measure is packet-hops (packets carried, summed over 
 time. ns-2 runs in its fastest configuration: only the packet headers that a scenario looks at, no traces,
 and the event scheduler that was fastest on that scenario a moment before.
 
-A race between simulations of different things would say nothing, so mean goodput and packet-hops of the
-two are compared as well; where they differ by more than the tolerances, the race says so and fails.
+A race between different simulations would prove nothing, so mean goodput and packet-hops of the two are
+compared as well. If they differ by more than the tolerances, the race reports that and fails.
 """
 
 import argparse
@@ -196,7 +196,7 @@ def main(arguments):
     parser.add_argument("--rounds", type=int, default=5, help="how often each simulator runs each scenario")
     parser.add_argument(
         "--scenario", action="append", choices=[scenario.name for scenario in SCENARIOS],
-        help="only this scenario; may be given more than once",
+        help="only this scenario; may be repeated",
     )
     parser.add_argument("--comity", default=str(ROOT / "target" / "release" / "comity"), help="the comity command")
     parser.add_argument("--ns", default=shutil.which("ns") or "ns", help="the ns-2 command")

@@ -1,4 +1,4 @@
-"""What a run says, and how two worlds compare."""
+"""The results of a run, and the comparison of two worlds."""
 
 import csv
 import fnmatch

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Plays scenarios in the simulator and in the lab (`comity lab`), and prints them side by side.
+"""Runs scenarios in the simulator and in the lab (`comity lab`), and prints them side by side.
 
 Each scenario of experiments/worlds runs at each of its points with each of its seeds in both worlds. The table has
 the medians over the seeds, with half the distance between the quartiles:

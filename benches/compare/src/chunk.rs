@@ -1,9 +1,8 @@
 //! The bytes of a frame: chunks that identify their frame on any transport.
 //!
 //! ```text
-//! magic u32 | frame u32 | size of the frame u32 | submission time, ns u64 | index u16 | chunks
-//! u16 |
-//! length of the chunk u16 | kind u8 | 0 u8 | checksum of all other bytes u32 | filler
+//! magic u32 | frame u32 | size of the frame u32 | submission time, ns u64 | index u16 |
+//! chunks u16 | length of the chunk u16 | kind u8 | 0 u8 | checksum of all other bytes u32 | filler
 //! ```
 //! All numbers are little-endian.
 

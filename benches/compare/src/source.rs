@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::chunk;
 
-/// Standard deviation of the logarithm of frame sizes, for key frames and for the others.
+/// The standard deviation of the logarithm of frame sizes, for key frames and for other frames.
 const KEY_SPREAD: f64 = 0.08;
 const SPREAD: f64 = 0.25;
 /// The size of a B frame relative to a P frame.

@@ -1,5 +1,5 @@
-//! What the protocol does for a bulk transfer without sockets: sections from one session to another
-//! in virtual time. The same packets leave in every run, so that instructions can be compared:
+//! The protocol's work for a bulk transfer without sockets: sections from one session to another in
+//! virtual time. Every run sends the same packets, so instructions can be compared:
 //!
 //! ```sh
 //! valgrind --tool=callgrind target/release/deps/bulk-* [packets]
@@ -18,7 +18,7 @@ use comity::{Config, Deliver, Importance, Reliability, Seed, Span, StreamId, Tim
 
 type Failure = Box<dyn std::error::Error>;
 
-/// Packets that leave together: as many as one call of the system takes.
+/// Packets that leave together, as in one system call.
 const BATCH: usize = 44;
 const ONE_WAY: Span = Span::from_micros(130);
 const SECTION: usize = 256 * 1024;
@@ -61,7 +61,7 @@ fn connected(now: Time) -> Result<Ends, Failure> {
     Ok((caller, listener))
 }
 
-/// Keeps a megabyte waiting, and appends the packets that may leave; their lengths.
+/// Keeps a megabyte waiting and appends the packets that may leave. Returns their lengths.
 fn send(
     now: Time,
     session: &mut Session<Transport>,

@@ -1,13 +1,12 @@
-//! What the endpoint costs: bulk transfer and fifty paced streams over loopback, beside bare
-//! sockets in the same run (in bulk with encryption and without), and handshakes per second; how
-//! late paced packets leave while it serves one stream and fifty, and what spacing of packets the
-//! controllers that set it get.
+//! The costs of the endpoint. Bulk transfer and fifty paced streams over loopback, beside bare
+//! sockets in the same run (in bulk with encryption and without); handshakes per second; the
+//! lateness of paced packets with one stream and fifty; and the spacing of packets with controllers
+//! that set it.
 //!
 //! ```sh
 //! cargo bench -p comity --bench endpoint -- [bulk|bare-bulk|streams|bare-streams|pacing|spacing|handshakes|all] [MB or s]
 //! ```
-//!
-//! Both ends run in this process, so that the processor seconds of `getrusage` are those of both
+//! Both ends run in this process, so the processor seconds of `getrusage` are the sum of both.
 //! together.
 #![allow(clippy::print_stdout, reason = "an example that reports")]
 #![allow(clippy::disallowed_methods, reason = "it measures real time")]
@@ -79,9 +78,9 @@ async fn bulk(megabytes: u64) -> Result<(), Failure> {
     let (_, statistics) = send.await??;
     println!(
         "  {} packets, {} lost, {} received by the sender, window {:?}, rtt {:?} ms",
-        statistics.sent.packets,
-        statistics.sent.lost_packets,
-        statistics.received.packets,
+        statistics.sent.counters.packets,
+        statistics.sent.counters.lost_packets,
+        statistics.received.counters.packets,
         statistics.path.window_bytes,
         statistics.path.rtt_ms
     );
@@ -129,7 +128,7 @@ impl Sealing {
     }
 }
 
-/// Each datagram is sealed and opened where `is_sealed`.
+/// With `is_sealed`, each datagram is sealed and opened.
 fn bare_bulk(megabytes: u64, is_sealed: bool) -> Result<(), Failure> {
     const PAYLOAD: usize = 1_452;
     let sealing = is_sealed.then(Sealing::new).transpose()?;
@@ -228,7 +227,7 @@ async fn streams(seconds: u64) -> Result<(), Failure> {
     let meter = Meter::start();
     let payload = bytes::Bytes::from(vec![7; SECTION]);
     let sections = seconds * STREAM_BPS / 8 / SECTION as u64;
-    // One thread paces all streams, as for the bare sockets: each section of each at its time.
+    // One thread paces all streams, as for the bare sockets.
     let sender = std::thread::spawn(move || {
         pace(sections, |stream| {
             let _ = connections[stream].try_send(Section::new(payload.clone()));
@@ -299,7 +298,7 @@ fn bare_streams(seconds: u64) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Fifty streams whose sections are bursts of fifteen packets, spread by a controller of a fixed
+/// Fifty streams whose sections are bursts of fifteen packets, spread by a controller with a fixed
 /// rate.
 async fn pacing(seconds: u64) -> Result<(), Failure> {
     const BURST: usize = 15 * SECTION;
@@ -344,8 +343,8 @@ async fn pacing(seconds: u64) -> Result<(), Failure> {
     Ok(())
 }
 
-/// One stream as a video has them: 25 sections a second, 8 Mb/s, with the controller for media,
-/// which gathers the rate of a section in a bucket and spreads what is longer.
+/// One stream like a video: 25 sections a second, 8 Mb/s, with the controller for media, which
+/// collects the rate of a section as tokens and spreads longer sections.
 async fn pace_one(seconds: u64) -> Result<(), Failure> {
     const PICTURES: u64 = 25;
     let options = options()
@@ -394,7 +393,7 @@ async fn handshakes(seconds: u64) -> Result<(), Failure> {
 }
 
 fn main() -> Result<(), Failure> {
-    // Cargo passes `--bench` to what it runs as a benchmark.
+    // Cargo passes `--bench` to every benchmark.
     let mut arguments = std::env::args().skip(1).filter(|a| !a.starts_with("--"));
     let what = arguments.next().unwrap_or_else(|| "all".to_owned());
     let given: Option<u64> = arguments.next().and_then(|text| text.parse().ok());

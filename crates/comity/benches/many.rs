@@ -1,4 +1,4 @@
-//! What thousands of small streams over one socket cost: on-time share, processor, memory and
+//! The costs of thousands of small streams over one socket: share on time, processor, memory, and
 //! handshakes meanwhile.
 //!
 //! ```sh
@@ -6,10 +6,10 @@
 //! ```
 //!
 //! Each connection carries a section of 400 bytes every 100 ms (32 kb/s) with a deadline of 400 ms,
-//! from one socket that all callers share to one that listens. Both ends run in this process, so
-//! that the processor seconds are those of both together. Connections stream from when they are
-//! made on, so the handshakes are counted while the others do; at the end some more are made for
-//! two seconds. `--bare` sends the same datagrams between two bare sockets.
+//! from one socket of all callers to one that listens. Both ends run in this process, so the
+//! processor seconds are the sum of both. Connections stream as soon as they are open, so
+//! handshakes compete with streams. At the end, more connections are made for two seconds. `--bare`
+//! sends the same datagrams between two bare sockets.
 #![allow(clippy::print_stdout, reason = "an example that reports")]
 #![allow(clippy::disallowed_methods, reason = "it measures real time")]
 
@@ -25,10 +25,9 @@ use tokio::task::JoinSet;
 
 use common::{Failure, loopback, processor_seconds};
 
-/// Calls that are made at the same time.
+/// Calls at the same time.
 const CALLS_AT_ONCE: usize = 16;
-/// What header and tag of a packet, its frames and the section's own header add to a section,
-/// about.
+/// The bytes of a packet's header, tag and frames and of a section's header, approximately.
 const HEADERS: usize = 60;
 
 #[derive(Clone, Copy, Debug)]
@@ -53,7 +52,7 @@ fn options() -> ConfigBuilder {
         .max_waiting(1_000)
 }
 
-/// The bytes of memory that this process has in use.
+/// The memory in use by this process, in bytes.
 fn resident_bytes() -> u64 {
     let text = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"));
@@ -64,7 +63,7 @@ fn resident_bytes() -> u64 {
         * 1_024
 }
 
-/// What became of all sections.
+/// The fates of all sections.
 #[derive(Debug, Default)]
 struct Counts {
     given: AtomicU64,
@@ -104,13 +103,13 @@ fn add(count: &AtomicU64) {
     count.fetch_add(1, Ordering::Relaxed);
 }
 
-/// Gives each connection a section each interval, evenly spread over it, until it is over.
+/// Sends a section on each connection in each interval, evenly spread over it, until the end.
 fn feed(plan: Plan, connections: &Mutex<Vec<Connection>>, counts: &Counts, is_over: &AtomicBool) {
     let payload = bytes::Bytes::from(vec![7; plan.bytes]);
     let began = Instant::now();
     let mut turn = 0_u32;
     while !is_over.load(Ordering::Relaxed) {
-        // A hundred groups of connections, one after the other.
+        // A hundred groups of connections take turns.
         let due = began + plan.interval / 100 * turn;
         let wait = due.saturating_duration_since(Instant::now());
         if !wait.is_zero() {
@@ -127,7 +126,7 @@ fn feed(plan: Plan, connections: &Mutex<Vec<Connection>>, counts: &Counts, is_ov
     }
 }
 
-/// Counts what a connection receives.
+/// Counts the received sections of a connection.
 async fn drain(connection: Connection, counts: Arc<Counts>) {
     while let Some(item) = connection.recv().await {
         match item {
@@ -138,7 +137,8 @@ async fn drain(connection: Connection, counts: Arc<Counts>) {
     }
 }
 
-/// Makes connections, several at a time, until there are `most` or it is `until`; how many.
+/// Opens connections, several at a time, until there are `most` or the time is `until`. Returns how
+/// many.
 async fn call(
     callers: &Endpoint,
     address: SocketAddr,
@@ -195,7 +195,7 @@ async fn streams(plan: Plan) -> Result<(), Failure> {
         connected.processor - before.processor,
     );
     tell("  meanwhile", plan, before, connected);
-    // What was under way is settled, and each connection has its buffers.
+    // Sections in flight are settled, and each connection has its buffers.
     tokio::time::sleep(Duration::from_secs(2)).await;
     let each = (resident_bytes() - memory) / plan.connections as u64;
     println!("  memory: {each} bytes per connection, both ends together");
@@ -297,7 +297,7 @@ fn main() -> Result<(), Failure> {
         seconds: 10,
     };
     let (mut sizes, mut is_bare) = (Vec::new(), false);
-    // Cargo passes `--bench` to what it runs as a benchmark.
+    // Cargo passes `--bench` to every benchmark.
     let mut arguments = std::env::args().skip(1).filter(|given| given != "--bench");
     while let Some(argument) = arguments.next() {
         let mut number = || -> Result<u64, Failure> {

@@ -1,4 +1,4 @@
-//! What sealing and opening a packet cost, with all that belongs to them.
+//! The costs of sealing and opening a packet, with all work around them.
 
 use std::net::SocketAddr;
 
@@ -11,7 +11,7 @@ use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_mai
 
 const PAYLOAD: usize = 1371;
 
-/// Sends packets of one size, as many as are asked for.
+/// Sends the requested number of packets of one size.
 #[derive(Default)]
 struct Bulk {
     next: u64,
@@ -76,7 +76,7 @@ fn ends(cipher: Cipher) -> Ends {
     (caller.expect("valid"), listener.expect("valid"))
 }
 
-/// The two round trips until the caller may send.
+/// The two round trips before the caller may send.
 fn shake_hands((caller, listener): &mut Ends) {
     let here = SocketAddr::from(([192, 0, 2, 1], 5000));
     let there = SocketAddr::from(([198, 51, 100, 7], 4000));

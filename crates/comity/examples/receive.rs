@@ -1,4 +1,4 @@
-//! Answers callers one after the other, and says what arrives.
+//! Answers one caller after the other, and prints what arrives.
 //!
 //! ```sh
 //! cargo run -p comity --example receive -- 0.0.0.0:5000 "correct horse battery"

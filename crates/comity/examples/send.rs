@@ -1,4 +1,4 @@
-//! Sends paced sections to a listener, and says what became of them.
+//! Sends paced sections to a listener, and prints their fates.
 //!
 //! ```sh
 //! cargo run -p comity --example send -- 127.0.0.1:5000 "correct horse battery"
@@ -12,7 +12,7 @@ use comity::{Config, Importance, Section, connect};
 
 type Failure = Box<dyn std::error::Error>;
 
-/// Frames of a picture every 20 ms, each twelfth of them larger and more important: 6 Mb/s.
+/// A picture every 20 ms; each twelfth is larger and more important: 6 Mb/s.
 const FRAMES: u32 = 500;
 const INTERVAL: Duration = Duration::from_millis(20);
 
@@ -59,7 +59,7 @@ async fn main() -> Result<(), Failure> {
         sections.acknowledged,
         sections.expired_unsent + sections.expired_in_network,
         sections.infeasible + sections.dependency,
-        statistics.sent.late_bytes
+        statistics.sent.counters.late_bytes
     );
     Ok(())
 }

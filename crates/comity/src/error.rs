@@ -1,4 +1,4 @@
-//! What can go wrong, in words that say the place, the value and what was expected.
+//! Errors. Each message has the place, the value and what was expected.
 
 use std::io;
 use std::net::SocketAddr;
@@ -18,15 +18,15 @@ use crate::uri::UriError;
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ConfigError {
-    /// A text is no `comity://` URI.
+    /// A text is not a `comity://` URI.
     #[error(transparent)]
     Uri(#[from] UriError),
-    /// A setting has a value that it cannot have.
+    /// A setting has an invalid value.
     #[error("{setting}: is {found}; expected {expected}")]
     Value {
         /// The setting, as in [`Settings`](crate::Settings).
         setting: &'static str,
-        /// What was given.
+        /// The value that was set.
         found: String,
         /// What was expected.
         expected: String,
@@ -36,7 +36,7 @@ pub enum ConfigError {
     Open {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         reason: io::Error,
     },
     /// A file holds no keys.
@@ -47,20 +47,21 @@ pub enum ConfigError {
         /// What is wrong, and in which line.
         problem: String,
     },
-    /// Neither a passphrase nor a key was given, and nobody asked for an insecure connection.
+    /// Neither a passphrase nor a key is set, and the configuration does not allow an insecure
+    /// connection.
     #[error(
         "credentials: none set; expected a passphrase, a pre-shared key or a static key, or an explicit insecure"
     )]
     NoCredentials,
-    /// More than one kind of credentials was given.
+    /// More than one kind of credentials is set.
     #[error("credentials: both {first} and {second} are set; expected only one of them")]
     TwoCredentials {
-        /// The one.
+        /// One of them.
         first: &'static str,
         /// The other.
         second: &'static str,
     },
-    /// A passphrase or a key is none.
+    /// A passphrase or a key is invalid.
     #[error(transparent)]
     Credential(#[from] CredentialError),
     /// A static key needs the listener's public key to call, or a list of callers to listen.
@@ -68,13 +69,13 @@ pub enum ConfigError {
     StaticKeyIncomplete {
         /// What is missing.
         missing: &'static str,
-        /// What for.
+        /// What it is for.
         purpose: &'static str,
     },
     /// There is no such controller.
     #[error("cc: {0}")]
     UnknownController(#[from] UnknownController),
-    /// A parameter of the controller is none.
+    /// A parameter of the controller is invalid.
     #[error("cc={controller}: {reason}")]
     Controller {
         /// The controller.
@@ -101,32 +102,32 @@ pub enum BindError {
     /// Another program has the port.
     #[error("{address} is in use; expected a port that no other program listens on")]
     InUse {
-        /// Where the endpoint was to be.
+        /// The requested address.
         address: SocketAddr,
     },
-    /// The address is none of this host's.
+    /// The address does not belong to this host.
     #[error("{address} is not an address of this host")]
     NotHere {
-        /// Where the endpoint was to be.
+        /// The requested address.
         address: SocketAddr,
     },
     /// The port is reserved for privileged programs.
     #[error("{address}: this user may not open this port; expected 1024 or above")]
     NotPermitted {
-        /// Where the endpoint was to be.
+        /// The requested address.
         address: SocketAddr,
     },
-    /// The configuration does not serve for an endpoint that listens.
+    /// The configuration is not one for an endpoint that listens.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// The system refused otherwise.
+    /// The system refused for another reason.
     #[error("{address}: {purpose}: {reason}")]
     System {
-        /// Where the endpoint was to be.
+        /// The requested address.
         address: SocketAddr,
-        /// What could not be done.
+        /// The step that failed.
         purpose: &'static str,
-        /// What the system says.
+        /// The system's error.
         reason: io::Error,
     },
 }
@@ -135,21 +136,21 @@ pub enum BindError {
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ConnectError {
-    /// The listener or the way to it.
+    /// The call failed.
     #[error(transparent)]
     Call(#[from] CallError),
-    /// The network says that there is no way to the address, or nobody listens there.
+    /// The network reports that it cannot reach the address, or that nobody listens there.
     #[error("{address}: cannot be reached: {reason}")]
     Unreachable {
-        /// Who was called.
+        /// The called address.
         address: SocketAddr,
-        /// What the system says.
+        /// The system's error.
         reason: io::Error,
     },
     /// The endpoint for the call could not be made.
     #[error(transparent)]
     Bind(#[from] BindError),
-    /// The configuration does not serve for a call.
+    /// The configuration is not one for a call.
     #[error(transparent)]
     Config(#[from] ConfigError),
     /// The connection was closed before it could be used.
@@ -167,14 +168,13 @@ pub enum SendError {
     /// It has no bytes.
     #[error("{stream}: a section of 0 bytes was submitted; expected at least 1")]
     Empty {
-        /// The stream it was meant for.
+        /// Its stream.
         stream: StreamId,
     },
-    /// It has more bytes than a section can have, than may ever wait to be sent, or than the peer
-    /// can hold.
+    /// It is longer than a section may be, or than the send buffer or the peer can ever hold.
     #[error("{stream}: a section of {length} bytes was submitted; expected at most {max}")]
     TooLong {
-        /// The stream it was meant for.
+        /// Its stream.
         stream: StreamId,
         /// Its length in bytes.
         length: usize,
@@ -184,23 +184,23 @@ pub enum SendError {
     /// The stream is finished.
     #[error("{stream}: a section was submitted after the end of the stream")]
     StreamFinished {
-        /// The stream it was meant for.
+        /// Its stream.
         stream: StreamId,
     },
     /// It needs itself or a later section.
     #[error("{stream}, {section}: depends on {needs}; expected an earlier section")]
     NeedsLater {
-        /// The stream it was meant for.
+        /// Its stream.
         stream: StreamId,
-        /// The number that it would have got.
+        /// The number that it would have.
         section: SectionId,
-        /// What it says it needs.
+        /// The section that it names as its dependency.
         needs: SectionId,
     },
-    /// There are as many streams as there may be.
+    /// The connection has as many streams as it can have.
     #[error("{stream}: too many streams; expected at most {max} in a connection")]
     TooManyStreams {
-        /// The stream that was one too many.
+        /// The stream beyond the limit.
         stream: StreamId,
         /// The limit.
         max: usize,
@@ -222,9 +222,9 @@ pub enum TrySendError {
         "send buffer: {held_bytes} bytes in {held_sections} sections leave no room for {length} more bytes; wait until it drains"
     )]
     Full {
-        /// What waits, in bytes.
+        /// The bytes in the send buffer.
         held_bytes: u64,
-        /// What waits, in sections.
+        /// The sections in the send buffer.
         held_sections: u32,
         /// The length of the section.
         length: usize,
@@ -247,7 +247,7 @@ pub enum StreamError {
     /// The connection has as many streams as it can have.
     #[error("{stream}: too many streams; expected at most {max} in a connection")]
     TooManyStreams {
-        /// The stream that was one too many.
+        /// The stream beyond the limit.
         stream: StreamId,
         /// The limit.
         max: usize,
@@ -275,41 +275,41 @@ impl From<StreamError> for SendError {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum CloseReason {
-    /// Nothing came from the peer any more.
+    /// The peer has been silent for too long.
     #[error("no packet from the peer for {} ms", .after.as_millis())]
     Idle {
         /// For how long.
         after: Duration,
     },
-    /// This end closed it.
+    /// This end closed the connection.
     #[error("closed by this end: {}", said(*.code, .reason))]
     Local {
-        /// The code that the peer was told.
+        /// The code that the peer received.
         code: CloseCode,
-        /// What the peer was told in words.
+        /// The reason that the peer received.
         reason: String,
     },
-    /// The peer closed it.
+    /// The peer closed the connection.
     #[error("closed by the peer: {}", said(*.code, .reason))]
     Peer {
-        /// The code that it gave.
+        /// The peer's code.
         code: CloseCode,
-        /// Its words.
+        /// The peer's reason.
         reason: String,
     },
-    /// The peer broke the rules.
+    /// The peer violated the protocol.
     #[error("closed because {0}")]
     Violation(Violation),
-    /// The keys could not be used any longer.
+    /// The keys are used up or no longer trusted.
     #[error("{0}")]
     Keys(crate::session::Closed),
-    /// The endpoint's thread is gone, with what it had.
+    /// The endpoint's thread has ended, and all connections with it.
     #[error("the endpoint was shut down")]
     EndpointClosed,
 }
 
 impl CloseReason {
-    /// Whether one of the two ends was done, and nothing went wrong.
+    /// Whether one of the ends was done and closed the connection without an error.
     pub fn is_clean(&self) -> bool {
         matches!(self, Self::Local { code, .. } | Self::Peer { code, .. } if *code == CloseCode::DONE)
     }

@@ -1,10 +1,10 @@
 //! Media with deadlines over best-effort networks, sharing them fairly with TCP.
 //!
-//! An [`Endpoint`] is a UDP socket with any number of connections. What is sent over a
-//! [`Connection`] are [`Section`]s, each with one deadline: a video frame, a block of sound. The
-//! peer receives each of them exactly once, as an [`Item`]: whole, or as a [`Gap`] with the reason.
-//! Nothing is sent that cannot arrive in time, and a congestion controller keeps the connection's
-//! share of the network fair.
+//! An [`Endpoint`] is a UDP socket with any number of connections. A [`Connection`] carries
+//! [`Section`]s, each with one deadline: a video frame, a block of audio. The peer receives each
+//! section exactly once, as an [`Item`]: whole, or as a [`Gap`] with the reason. The sender drops a
+//! section that cannot arrive in time, and a congestion controller keeps the connection's share of
+//! the network fair.
 //!
 //! ```
 //! use comity::{Endpoint, Item, Config, Section, connect};
@@ -39,7 +39,7 @@
 //!
 //! let statistics = sender.stats();
 //! assert_eq!(statistics.sent.sections.acknowledged, 3);
-//! assert_eq!(statistics.sent.late_bytes, 0);
+//! assert_eq!(statistics.sent.counters.late_bytes, 0);
 //! # Ok(())
 //! # }
 //! ```
@@ -55,47 +55,48 @@
 //! | look at every packet and decision later | [`ConfigBuilder::qlog`] |
 //! | end in good order, or at once | [`Connection::finish`], [`Connection::close`] |
 //!
-//! Tasks may run under any async runtime: what they wait on are channels. Sockets and timers belong
-//! to one thread per endpoint. [`session`] is the secure half without any socket, and [`Transport`]
-//! the deadline transport as what such a session carries, for hosts with sockets of their own.
+//! Tasks may run under any async runtime: they wait on channels only. Sockets and timers belong to
+//! one thread per endpoint. Hosts with sockets of their own use [`session`], the secure half
+//! without a socket, with a [`Transport`], the deadline transport that a session carries.
 //!
-//! # Ending, and calling off
+//! # Ending, and cancelling
 //!
 //! Every future of this crate may be dropped at any time: in `select!` with a timer, or with the
-//! task that waits. What [`Connection::recv`] and [`Endpoint::accept`] had not given is there for
-//! the next call, and a [`Connection::send`] that was not ready has sent nothing.
+//! task that waits. Items and connections that a dropped [`Connection::recv`] or
+//! [`Endpoint::accept`] did not return stay for the next call. A dropped [`Connection::send`] has
+//! sent nothing unless it was ready.
 //!
 //! | what | becomes of sections that are under way |
 //! |---|---|
 //! | [`Connection::finish`] | each gets its outcome first: it arrives, or its deadline comes |
-//! | [`Connection::close`], or dropping it | gaps at the peer, which is told why |
+//! | [`Connection::close`], or dropping it | gaps at the peer, with the reason |
 //! | [`Endpoint::close`], or dropping it and all of its connections | the same, for all of them |
 //! | losing the peer | gaps, after [`ConfigBuilder::idle_timeout`] |
 //!
-//! What had arrived can still be received, as long as the handle is kept. Afterwards every call
-//! returns at once, with the reason where it has one ([`Connection::close_reason`]).
+//! Received items can still be read while the handle exists. After that every call returns at once,
+//! with the reason if it has one ([`Connection::close_reason`]).
 //!
 //! # How exactly packets leave
 //!
 //! The thread of an endpoint sleeps until the planned departure of the next paced packet, with a
-//! timer slack of 1 ns, and counts by how much it missed it ([`Pacing`]). Over loopback, on two
-//! virtual processors with nothing else on them:
+//! timer slack of 1 ns, and records how late each packet leaves ([`Pacing`]). Over loopback, on two
+//! virtual processors without other load:
 //!
 //! | later than planned, in us | 50 % | 99 % | 99.9 % |
 //! |---|---|---|---|
 //! | one stream of 8 Mb/s with the controller for media (`cargo bench -p comity --bench endpoint -- pacing 5`), three runs | 46, 49, 79 | 129, 137, 220 | 831, 487, 950 |
 //! | packets at 10 Mb/s (`examples/pacing.rs`) | 77 | 257 | 1,483 |
 //!
-//! At a load of 8 by other programs half of the packets of 10 Mb/s left at most 57 us late, 99 % at
-//! most 3,930 us, where a bare loop that sleeps for 1 ms woke 35 and 3,720 us late.
+//! At a load of 8 by other programs, half of the packets at 10 Mb/s left at most 57 us late, and 99
+//! % at most 3,930 us. A bare loop that sleeps for 1 ms woke 35 and 3,720 us late.
 //!
-//! Where the controller sets when each packet leaves, the thread of an endpoint with few
-//! connections stays awake for the last 100 us, and gaps of 50 us are kept. With more than eight
-//! connections that are busy, it does what has come together every 250 us, and their paced packets
-//! leave later by about as much. Both are measured in `docs/results/endpoint-cost.md`.
+//! Some controllers set when each packet leaves. For these, the thread of an endpoint with few
+//! connections stays awake for the last 100 us, and keeps gaps of 50 us. With more than eight busy
+//! connections, the thread works in batches every 250 us, and paced packets leave later by about as
+//! much.
 //!
-//! The tails are those of the machine: no program sleeps more exactly there. What an endpoint costs
-//! stands in `docs/results/endpoint-cost.md`.
+//! The tails are those of the machine: no program sleeps more exactly there.
+//! `docs/results/endpoint-cost.md` has the costs of an endpoint.
 #![forbid(unsafe_code)]
 
 mod config;
@@ -109,7 +110,7 @@ pub mod transport;
 pub mod uri;
 
 pub use bytes::Bytes;
-/// The congestion controller of connections that name none.
+/// The congestion controller of connections that do not choose one.
 pub use comity_congestion::table::DEFAULT_FOR_SECTIONS as DEFAULT_CONTROLLER;
 pub use comity_congestion::table::{
     ParameterError, Parameters as ControllerParameters, UnknownController, Value,
@@ -134,15 +135,16 @@ pub use crate::section::{
     About, Fate, Gap, GapReason, Importance, Item, Outcome, Partial, Reason, Received, Section,
     SectionId, StreamId,
 };
+pub use crate::session::SessionStatistics;
 pub use crate::statistics::Received as ReceivedStatistics;
 pub use crate::statistics::{
-    ByteAccounts, EndpointStatistics, GapAccounts, Pacing, Path, Peer, Protection, SectionAccounts,
-    Sent, Statistics,
+    ByteAccounts, EndpointStatistics, GapAccounts, Pacing, Path, Peer, ReceivedCounters,
+    SectionAccounts, Sent, SentCounters, Statistics,
 };
 pub use crate::trace::{Qlog, QlogError};
 pub use crate::transport::{PathSize, Transport};
 
-/// What headers and protection add to bytes, and the sizes of datagrams that follow from it.
+/// The bytes that headers and protection add, and the sizes of datagrams that follow.
 pub mod sizes {
     pub use comity_transport::wire::limits::{
         DEFAULT_DATAGRAM, MIN_INITIAL, SEALING, UDP_IPV4, UDP_IPV6,

@@ -8,7 +8,7 @@ pub use comity_transport::timeline::inbox::GapReason;
 pub use comity_transport::timeline::outbox::Fate;
 pub use comity_transport::timeline::{Importance, Outcome, Reason, SectionId, StreamId};
 
-/// What is given with one deadline: a video frame, a layer of it, a block of sound.
+/// Media with one deadline: a video frame, a layer of it, a block of audio.
 ///
 /// ```
 /// use comity::{Importance, Section};
@@ -23,11 +23,11 @@ pub use comity_transport::timeline::{Importance, Outcome, Reason, SectionId, Str
 pub struct Section {
     /// The stream that it continues; 0 for applications with one.
     pub stream: StreamId,
-    /// How much it matters: when not everything can arrive in time, the higher one does.
+    /// Its priority: when not everything can arrive in time, higher importance goes first.
     pub importance: Importance,
-    /// When it came into being; `None` for the moment in which it is sent.
+    /// When it was captured; `None` for the moment of sending.
     pub source_time: Option<Instant>,
-    /// By when it must have arrived, after its source time. `None` for the connection's latency;
+    /// The time from its source time to its deadline. `None` for the connection's latency;
     /// [`Duration::MAX`] for no deadline.
     pub deadline: Option<Duration>,
     /// An earlier section of the stream without which this one is worthless.
@@ -37,8 +37,8 @@ pub struct Section {
 }
 
 impl Section {
-    /// A section of stream 0 that came into being now, with the connection's latency as its
-    /// deadline.
+    /// A section of stream 0 with the present as its source time and the connection's latency as
+    /// its deadline.
     pub fn new(payload: impl Into<Bytes>) -> Self {
         Self {
             stream: StreamId(0),
@@ -50,19 +50,19 @@ impl Section {
         }
     }
 
-    /// Of another stream.
+    /// Sets the stream.
     #[must_use]
     pub fn stream(self, stream: StreamId) -> Self {
         Self { stream, ..self }
     }
 
-    /// With another importance.
+    /// Sets the importance.
     #[must_use]
     pub fn importance(self, importance: Importance) -> Self {
         Self { importance, ..self }
     }
 
-    /// That came into being at `time`.
+    /// Sets the source time.
     #[must_use]
     pub fn source_time(self, time: Instant) -> Self {
         Self {
@@ -71,7 +71,7 @@ impl Section {
         }
     }
 
-    /// That must have arrived so long after its source time; [`Duration::MAX`] for no deadline.
+    /// Sets the deadline, counted from the source time; [`Duration::MAX`] for no deadline.
     #[must_use]
     pub fn deadline(self, deadline: Duration) -> Self {
         Self {
@@ -80,7 +80,7 @@ impl Section {
         }
     }
 
-    /// That is worthless without this earlier section of its stream.
+    /// Sets the earlier section of its stream without which this one is worthless.
     #[must_use]
     pub fn needs(self, section: SectionId) -> Self {
         Self {
@@ -90,23 +90,23 @@ impl Section {
     }
 }
 
-/// What is received; each section of a stream exactly once, in the order of the stream.
+/// A received item. Each section of a stream becomes exactly one item, in the order of the stream.
 #[derive(Clone, Debug)]
 pub enum Item {
-    /// All of a section.
+    /// A whole section.
     Section(Received),
-    /// Not all of a section.
+    /// A section that is not whole.
     Gap(Gap),
 }
 
-/// What the sender said of a section, with its times on this host's clock.
+/// The sender's description of a section, with times on this host's clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct About {
-    /// How much it matters.
+    /// Its priority.
     pub importance: Importance,
-    /// When it came into being, as far as the two clocks and the delay of the path can be known.
+    /// When it was captured, as exactly as the two clocks and the delay of the path are known.
     pub source_time: Instant,
-    /// By when it had to arrive; `None` for never.
+    /// Its deadline; `None` for never.
     pub deadline: Option<Instant>,
     /// The earlier section that it needs.
     pub needs: Option<SectionId>,
@@ -121,7 +121,7 @@ pub struct Received {
     pub stream: StreamId,
     /// Its number in the stream.
     pub id: SectionId,
-    /// What the sender said of it.
+    /// The sender's description.
     pub about: About,
     /// When it was complete.
     pub completed: Instant,
@@ -131,7 +131,7 @@ pub struct Received {
     pub payload: Bytes,
 }
 
-/// A section of which something is missing.
+/// A section that did not arrive whole.
 #[derive(Clone, Debug)]
 pub struct Gap {
     /// Its stream.
@@ -140,18 +140,18 @@ pub struct Gap {
     pub id: SectionId,
     /// Why it is not whole.
     pub reason: GapReason,
-    /// What had arrived; `None` when nothing is known of it but that it existed.
+    /// The part that arrived; `None` if only the section's number is known.
     pub partial: Option<Partial>,
 }
 
-/// What had arrived of a section that never was complete: some media can use it.
+/// The part that arrived of a section that never was complete: some media can use it.
 #[derive(Clone, Debug)]
 pub struct Partial {
-    /// What the sender said of it.
+    /// The sender's description.
     pub about: About,
-    /// Its bytes, zero where they are missing.
+    /// Its bytes, with zeros in place of missing ones.
     pub payload: Bytes,
-    /// The missing positions, in order.
+    /// The missing ranges, in order.
     pub missing: Vec<Range<u32>>,
 }
 
@@ -180,7 +180,7 @@ impl Item {
         }
     }
 
-    /// The bytes that it takes while it waits to be received.
+    /// The bytes that it occupies while it waits for the application.
     pub(crate) fn size(&self) -> usize {
         match self {
             Self::Section(section) => section.payload.len(),

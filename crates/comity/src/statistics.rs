@@ -1,9 +1,12 @@
-//! What connections and endpoints have counted, as plain structs with a unit in every name.
+//! The counters of connections and endpoints, as plain structs with a unit in every name.
 //!
-//! Names are SRT's where the meaning is the same (`msRTT`, `pktSent`, `mbpsBandwidth`, ..), in what
-//! is serialised; the others follow the same form.
+//! The JSON keys are SRT's where the meaning is the same (`msRTT`, `pktSent`, `mbpsBandwidth`, ..).
+//! The others follow the same form.
 
 use comity_transport::datagram;
+pub use comity_transport::datagram::{
+    ReceivedStatistics as ReceivedCounters, SentStatistics as SentCounters,
+};
 pub use comity_transport::timeline::inbox::GapAccounts;
 pub use comity_transport::timeline::outbox::{ByteAccounts, SectionAccounts};
 use comity_units::{Rate, Span};
@@ -11,90 +14,75 @@ use serde::{Serialize, Serializer};
 
 use crate::session::{ListenerStatistics, SessionStatistics};
 
-/// One connection, both ends' halves of it. Counters are cumulative since its beginning.
+/// The statistics of one connection, in both directions. Counters are cumulative.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Statistics {
     /// How long the connection has been open.
     #[serde(rename = "msTimeStamp")]
     pub age_ms: f64,
-    /// What this end sent, and what became of it as far as it knows.
+    /// What this end sent, and its fate as far as this end knows.
     pub sent: Sent,
     /// What this end received.
     pub received: Received,
     /// The path to the peer, as this end sees it.
     pub path: Path,
-    /// What the peer said last of what it received from this end; at most some 100 ms old while
+    /// The peer's last report of what it received from this end: at most some 100 ms old while
     /// sections flow.
     pub peer: Option<Peer>,
     /// How exactly paced packets leave.
     pub pacing: Pacing,
     /// Packet protection.
-    pub protection: Protection,
+    pub protection: SessionStatistics,
 }
 
 /// What an end sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Sent {
-    /// Packets.
-    #[serde(rename = "pktSent")]
-    pub packets: u64,
-    /// Their bytes on the wire, headers of all layers included.
-    #[serde(rename = "byteSent")]
-    pub wire_bytes: u64,
-    /// Bytes of sections in them, each time that they were sent.
-    #[serde(rename = "byteSentPayload")]
-    pub section_bytes: u64,
-    /// Bytes of sections that were retransmitted.
-    #[serde(rename = "byteRetrans")]
-    pub retransmitted_bytes: u64,
-    /// Bytes of sections that were sent after their deadline: 0 unless that was asked for.
-    #[serde(rename = "byteSentLate")]
-    pub late_bytes: u64,
-    /// Packets that were lost.
-    #[serde(rename = "pktSndLoss")]
-    pub lost_packets: u64,
-    /// Of these, those that turned out to be late only.
-    #[serde(rename = "pktSndLossSpurious")]
-    pub spurious_losses: u64,
-    /// Packets that the network marked instead of dropping them, as the peer says.
-    #[serde(rename = "pktSndMarked")]
-    pub marked_packets: u64,
-    /// Loss episodes that the controller was told of.
-    #[serde(rename = "lossEvents")]
-    pub loss_events: u64,
-    /// Expiries of the probe timer.
-    pub probes: u64,
-    /// Times at which the path swallowed full packets that it had carried, and smaller ones took
-    /// their place.
-    #[serde(rename = "blackHoles")]
-    pub black_holes: u64,
-    /// The sections, by what became of them.
+    /// Packets, their bytes and their losses. `wire_bytes` includes the headers of all layers.
+    #[serde(flatten, serialize_with = "SentKeys::serialize")]
+    pub counters: SentCounters,
+    /// Sections by their fate.
     #[serde(serialize_with = "sections")]
     pub sections: SectionAccounts,
-    /// Their bytes; `queued` and `in_flight` together are the send buffer (`byteSndBuf` in SRT).
+    /// The bytes of these sections. `queued` and `in_flight` together are the send buffer
+    /// (`byteSndBuf` in SRT).
     #[serde(serialize_with = "bytes")]
     pub bytes: ByteAccounts,
+}
+
+/// The JSON keys of [`SentCounters`].
+#[derive(Serialize)]
+#[serde(remote = "SentCounters")]
+struct SentKeys {
+    #[serde(rename = "pktSent")]
+    packets: u64,
+    #[serde(rename = "byteSent")]
+    wire_bytes: u64,
+    #[serde(rename = "byteSentPayload")]
+    section_bytes: u64,
+    #[serde(rename = "byteRetrans")]
+    retransmitted_bytes: u64,
+    #[serde(rename = "byteSentLate")]
+    late_bytes: u64,
+    #[serde(rename = "pktSndLoss")]
+    lost_packets: u64,
+    #[serde(rename = "pktSndLossSpurious")]
+    spurious_losses: u64,
+    #[serde(rename = "pktSndMarked")]
+    marked_packets: u64,
+    #[serde(rename = "lossEvents")]
+    loss_events: u64,
+    probes: u64,
+    #[serde(rename = "blackHoles")]
+    black_holes: u64,
 }
 
 /// What an end received.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Received {
-    /// Packets, each once.
-    #[serde(rename = "pktRecvUnique")]
-    pub packets: u64,
-    /// Their bytes on the wire, headers of all layers included.
-    #[serde(rename = "byteRecvUnique")]
-    pub wire_bytes: u64,
-    /// Packets that never came, by the numbers missing among those that did: what comes late is
-    /// taken back.
-    #[serde(rename = "pktRcvLoss")]
-    pub missing_packets: u64,
-    /// Packets that arrived again.
-    #[serde(rename = "pktRecvDuplicate")]
-    pub duplicates: u64,
-    /// Packets that arrived marked by the network.
-    #[serde(rename = "pktRecvMarked")]
-    pub marked_packets: u64,
+    /// Packets and their bytes. `wire_bytes` includes the headers of all layers.
+    #[serde(flatten, serialize_with = "ReceivedKeys::serialize")]
+    pub counters: ReceivedCounters,
     /// Bytes of sections delivered whole.
     #[serde(rename = "byteRecvDelivered")]
     pub delivered_bytes: u64,
@@ -119,13 +107,31 @@ pub struct Received {
     /// Sections that became gaps, by reason.
     #[serde(serialize_with = "gaps")]
     pub gaps: GapAccounts,
-    /// The slack before their deadline that 99, 50 and 1 % of the sections had at least, as powers
-    /// of two.
+    /// The slack before the deadline that at least 99, 50 and 1 % of the sections had, rounded down
+    /// to powers of two.
     #[serde(rename = "msSlackAtLeast")]
     pub slack_at_least_ms: [f64; 3],
 }
 
+/// The JSON keys of [`ReceivedCounters`].
+#[derive(Serialize)]
+#[serde(remote = "ReceivedCounters")]
+struct ReceivedKeys {
+    #[serde(rename = "pktRecvUnique")]
+    packets: u64,
+    #[serde(rename = "byteRecvUnique")]
+    wire_bytes: u64,
+    #[serde(rename = "pktRcvLoss")]
+    missing_packets: u64,
+    #[serde(rename = "pktRecvDuplicate")]
+    duplicates: u64,
+    #[serde(rename = "pktRecvMarked")]
+    marked_packets: u64,
+}
+
 /// A path, as its sender sees it.
+///
+/// A copy of the transport's, since milliseconds and Mb/s here are spans and rates there.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Path {
     /// The controller.
@@ -147,34 +153,35 @@ pub struct Path {
     /// The congestion window; `None` for a controller without one.
     #[serde(rename = "byteCongestionWindow")]
     pub window_bytes: Option<u64>,
-    /// What is in flight.
+    /// The bytes in flight.
     #[serde(rename = "byteFlightSize")]
     pub in_flight_bytes: u64,
     /// The slow-start threshold.
     #[serde(rename = "byteSlowStartThreshold")]
     pub ssthresh_bytes: Option<u64>,
-    /// The rate at which packets are spread.
+    /// The pacing rate.
     #[serde(rename = "mbpsPacing")]
     pub pacing_mbps: Option<f64>,
-    /// How fast a burst may go, for a controller whose rate is an average.
+    /// The pacing rate within a burst, for a controller whose rate is an average.
     #[serde(rename = "mbpsPacingPeak")]
     pub peak_mbps: Option<f64>,
-    /// What such a controller has saved up of its rate; below zero when it is overdrawn.
+    /// The tokens of such a controller's bucket, in bytes; negative while it borrows.
     #[serde(rename = "byteSaved")]
-    pub saved_bytes: Option<i64>,
-    /// What the application may send: what an encoder is to be set to.
+    pub token_bytes: Option<i64>,
+    /// The bitrate at which the application should submit: the setting of an encoder.
     #[serde(rename = "mbpsTarget")]
     pub target_mbps: Option<f64>,
-    /// The bytes of a full packet, without headers and tag: what the path was found to carry.
+    /// The protected bytes of a full packet, without headers and tag, as the path carries it.
     #[serde(rename = "bytePayload")]
     pub payload_bytes: u32,
-    /// The clock difference: how much faster the peer's goes, in parts per million, as the peer's
-    /// packets show.
+    /// How much faster the peer's clock runs, in parts per million, from the peer's packets.
     #[serde(rename = "ppmClockDrift")]
     pub clock_drift_ppm: f64,
 }
 
-/// What the peer said last of what it received.
+/// The peer's last report of what it received.
+///
+/// A copy of the transport's, since milliseconds here are microseconds and spans there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Peer {
     /// Sections delivered whole.
@@ -186,7 +193,7 @@ pub struct Peer {
     /// Of these, those that were whole only after it.
     #[serde(rename = "sectionsLate")]
     pub late_sections: u64,
-    /// Sections of which something is missing.
+    /// Sections that are not whole.
     #[serde(rename = "sectionsGap")]
     pub gap_sections: u64,
     /// Bytes of sections.
@@ -195,32 +202,31 @@ pub struct Peer {
     /// Packets.
     #[serde(rename = "pktRecvUnique")]
     pub packets: u64,
-    /// Packets that came again.
+    /// Duplicate packets.
     #[serde(rename = "pktRecvDuplicate")]
     pub duplicates: u64,
-    /// The delay to the peer that the latest packet had: half the least round trip that the peer
-    /// measured, and the queues on the way.
+    /// The delay to the peer of the latest packet: half the least round trip that the peer
+    /// measured, plus the queueing delay.
     #[serde(rename = "msOneWayDelay")]
     pub one_way_ms: f64,
-    /// The least such delay of the recent past.
+    /// The least such delay in the recent past.
     #[serde(rename = "msOneWayDelayMin")]
     pub min_one_way_ms: f64,
-    /// How much the delay differs between packets that follow each other: the interarrival jitter
-    /// of RTP.
+    /// The interarrival jitter of RTP: the variation of the delay between consecutive packets.
     #[serde(rename = "msJitter")]
     pub jitter_ms: f64,
     /// Bytes that wait at the peer.
     #[serde(rename = "byteRcvBuf")]
     pub buffered_bytes: u64,
-    /// How much faster this end's clock goes, as the peer sees it, in parts per billion.
+    /// How much faster this end's clock runs, as the peer measures it, in parts per billion.
     #[serde(rename = "ppbClockDrift")]
     pub clock_drift_ppb: i64,
 }
 
-/// How much later than planned paced packets were handed to the system.
+/// How much later than planned the endpoint handed paced packets to the system.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Pacing {
-    /// Packets that the pacer held back, and which are the ones counted here.
+    /// The packets that the pacer held back: the numbers below count these alone.
     #[serde(rename = "pktPaced")]
     pub packets: u64,
     /// The mean.
@@ -229,29 +235,15 @@ pub struct Pacing {
     /// The median.
     #[serde(rename = "usErrorP50")]
     pub p50_us: f64,
-    /// What 99 % did not exceed.
+    /// The 99th percentile.
     #[serde(rename = "usErrorP99")]
     pub p99_us: f64,
-    /// What 99.9 % did not exceed.
+    /// The 99.9th percentile.
     #[serde(rename = "usErrorP999")]
     pub p999_us: f64,
-    /// The most.
+    /// The maximum.
     #[serde(rename = "usErrorMax")]
     pub max_us: f64,
-}
-
-/// What packet protection counted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Protection {
-    /// Packets that were refused because they are not from the peer, or were changed.
-    #[serde(rename = "pktRecvForged")]
-    pub forged_packets: u64,
-    /// Packets that were refused because they had been seen, or were too old to tell.
-    #[serde(rename = "pktRecvStale")]
-    pub stale_packets: u64,
-    /// Key updates.
-    #[serde(rename = "keyUpdates")]
-    pub key_updates: u64,
 }
 
 /// What an endpoint has counted.
@@ -263,23 +255,22 @@ pub struct EndpointStatistics {
     pub datagrams_received: u64,
     /// Datagrams handed to the system.
     pub datagrams_sent: u64,
-    /// Batches that they were handed over in: calls of the system.
+    /// Calls of the system that handed over these datagrams, in batches.
     pub batches_sent: u64,
-    /// Datagrams that the system did not take; for the network they are lost.
+    /// Datagrams that the system refused; for the network they are lost.
     pub datagrams_unsent: u64,
-    /// Datagrams that the system had no room for until a deadline in them had passed, so that they
-    /// were thrown away; for the network they are lost, too.
+    /// Datagrams that the endpoint dropped, since the system had no room before a deadline in them
+    /// had passed; for the network they are lost too.
     pub datagrams_expired: u64,
-    /// Datagrams that are no packet, or of no connection known here.
+    /// Datagrams that are not packets, or belong to no connection here.
     pub datagrams_unknown: u64,
-    /// Callers that were turned away.
+    /// Refused callers.
     pub callers_refused: u64,
-    /// Half-open connections that were given up.
+    /// Half-open connections that the listener gave up.
     pub callers_given_up: u64,
     /// Callers that had to prove their address first.
     pub retries_sent: u64,
-    /// Replies to callers that were left out since so many waited to leave already, as in a flood
-    /// of calls.
+    /// Dropped replies to callers, since too many replies waited already, as in a flood of calls.
     pub replies_dropped: u64,
     /// Connections closed because nobody accepted them.
     pub connections_unaccepted: u64,
@@ -298,16 +289,16 @@ impl EndpointStatistics {
     }
 }
 
-fn sections<S: Serializer>(account: &SectionAccounts, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_map(account.entries())
+fn sections<S: Serializer>(counts: &SectionAccounts, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(counts.entries())
 }
 
-fn bytes<S: Serializer>(account: &ByteAccounts, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_map(account.entries())
+fn bytes<S: Serializer>(counts: &ByteAccounts, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(counts.entries())
 }
 
-fn gaps<S: Serializer>(account: &GapAccounts, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_map(account.entries())
+fn gaps<S: Serializer>(counts: &GapAccounts, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(counts.entries())
 }
 
 fn ms(span: Span) -> f64 {
@@ -326,33 +317,17 @@ impl Statistics {
         session: &SessionStatistics,
         drift_ppm: f64,
     ) -> Self {
-        let sent = &connection.sent;
-        let received = &connection.received;
         let path = &connection.path;
         let inbox = &connection.inbox;
         Self {
             age_ms: ms(age),
             sent: Sent {
-                packets: sent.packets,
-                wire_bytes: sent.wire_bytes,
-                section_bytes: sent.section_bytes,
-                retransmitted_bytes: sent.retransmitted_bytes,
-                late_bytes: sent.late_bytes,
-                lost_packets: sent.lost_packets,
-                spurious_losses: sent.spurious_losses,
-                marked_packets: sent.marked_packets,
-                loss_events: sent.loss_events,
-                probes: sent.probes,
-                black_holes: sent.black_holes,
+                counters: connection.sent,
                 sections: connection.outbox.sections,
                 bytes: connection.outbox.bytes,
             },
             received: Received {
-                packets: received.packets,
-                wire_bytes: received.wire_bytes,
-                missing_packets: received.missing_packets,
-                duplicates: received.duplicates,
-                marked_packets: received.marked_packets,
+                counters: connection.received,
                 delivered_bytes: inbox.delivered,
                 partial_bytes: inbox.partial,
                 duplicate_bytes: inbox.duplicate,
@@ -378,7 +353,7 @@ impl Statistics {
                     .filter(|threshold| *threshold != u64::MAX),
                 pacing_mbps: path.pacing_rate.map(mbps),
                 peak_mbps: path.peak_rate.map(mbps),
-                saved_bytes: path.tokens,
+                token_bytes: path.tokens,
                 target_mbps: path.target_bitrate.map(mbps),
                 payload_bytes: path.payload,
                 clock_drift_ppm: drift_ppm,
@@ -398,11 +373,49 @@ impl Statistics {
                 clock_drift_ppb: peer.drift_ppb,
             }),
             pacing: Pacing::default(),
-            protection: Protection {
-                forged_packets: session.forged,
-                stale_packets: session.stale,
-                key_updates: session.key_updates,
-            },
+            protection: *session,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KEYS: &[&str] = &[
+        r#"{"msTimeStamp":0.0,"sent":{"pktSent":0,"byteSent":0,"byteSentPayload":0,"#,
+        r#""byteRetrans":0,"byteSentLate":0,"pktSndLoss":0,"pktSndLossSpurious":0,"#,
+        r#""pktSndMarked":0,"lossEvents":0,"probes":0,"blackHoles":0,"sections":{"#,
+        r#""submitted":0,"open":0,"acknowledged":0,"expired_unsent":0,"#,
+        r#""expired_in_network":0,"lost":0,"infeasible":0,"dependency":0,"shed":0,"#,
+        r#""cancelled":0},"#,
+        r#""bytes":{"submitted":0,"queued":0,"in_flight":0,"acknowledged":0,"#,
+        r#""expired_unsent":0,"expired_in_network":0,"lost":0,"infeasible":0,"dependency":0"#,
+        r#","cancelled":0}},"#,
+        r#""received":{"pktRecvUnique":0,"byteRecvUnique":0,"pktRcvLoss":0,"#,
+        r#""pktRecvDuplicate":0,"pktRecvMarked":0,"byteRecvDelivered":0,"byteRecvPartial":0"#,
+        r#","byteRecvDuplicate":0,"byteRcvBelated":0,"byteRcvBuf":0,"sectionsOnTime":0,"#,
+        r#""sectionsLate":0,"gaps":{"closed":0,"obsolete":0,"overdue":0,"cancelled":0,"#,
+        r#""dependency":0,"expired":0,"infeasible":0,"shed":0},"#,
+        r#""msSlackAtLeast":[0.0,0.0,0.0]},"#,
+        r#""path":{"controller":"","phase":"","msRTT":null,"msRTTVar":0.0,"msRTTMin":null,"#,
+        r#""msOneWayDelay":null,"byteCongestionWindow":null,"byteFlightSize":0,"#,
+        r#""byteSlowStartThreshold":null,"mbpsPacing":null,"mbpsPacingPeak":null,"#,
+        r#""byteSaved":null,"mbpsTarget":null,"bytePayload":0,"ppmClockDrift":0.0},"#,
+        r#""peer":{"sectionsComplete":0,"sectionsOnTime":0,"sectionsLate":0,"sectionsGap":0"#,
+        r#","byteRecvUnique":0,"pktRecvUnique":0,"pktRecvDuplicate":0,"msOneWayDelay":0.0,"#,
+        r#""msOneWayDelayMin":0.0,"msJitter":0.0,"byteRcvBuf":0,"ppbClockDrift":0},"#,
+        r#""pacing":{"pktPaced":0,"usErrorMean":0.0,"usErrorP50":0.0,"usErrorP99":0.0,"#,
+        r#""usErrorP999":0.0,"usErrorMax":0.0},"#,
+        r#""protection":{"pktRecvForged":0,"pktRecvStale":0,"keyUpdates":0}}"#,
+    ];
+
+    #[test]
+    fn json_keys_and_their_order_are_public() {
+        let statistics = Statistics {
+            peer: Some(Peer::default()),
+            ..Statistics::default()
+        };
+        assert_eq!(serde_json::to_string(&statistics).unwrap(), KEYS.concat());
     }
 }

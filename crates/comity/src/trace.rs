@@ -1,8 +1,8 @@
-//! What connections saw and decided, as qlog files.
+//! qlog files of real connections.
 //!
-//! The endpoint's thread only puts records into a bounded queue; a thread of its own turns them
-//! into text and writes them. When that cannot keep up, records are left out and counted, here and
-//! in the file: a slow disk costs a trace its gaps, never a packet its time.
+//! The endpoint's thread only puts records into a bounded queue. Another thread turns them into
+//! text and writes them. When it cannot keep up, records are dropped and counted, here and in the
+//! file: a slow disk makes a trace incomplete, but never delays a packet.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -30,17 +30,17 @@ use serde::Serialize;
 use crate::session::{Role, lock};
 use crate::statistics::Statistics;
 
-/// Records that wait to be written: a quarter of a second of a connection at 400 Mb/s.
+/// The length of the queue of records: a quarter of a second of a connection at 400 Mb/s.
 const MAX_WAITING: usize = 16_384;
-/// Connections that get a file.
+/// The most connections that get a file.
 const MAX_FILES: u32 = 1_000;
 
-/// qlog files that the connections of one or more endpoints write: each connection one, the first
-/// `trace.sqlog`, the next `trace-2.sqlog` and so on, up to a thousand.
+/// The qlog files of the connections of one or more endpoints, one file for each connection. The
+/// first is `trace.sqlog`, the next `trace-2.sqlog` and so on, up to a thousand.
 ///
-/// They hold packets sent, received and lost with their frames, what the controller knows, every
-/// section with its deadline and what became of it, and the last [`Statistics`]. The format is
-/// described in `docs/reference/streaming.md`. Clones write to the same files.
+/// They hold the packets sent, received and lost with their frames, the controller's metrics, every
+/// section with its deadline and fate, and the last [`Statistics`]. `docs/reference/streaming.md`
+/// describes the format. Clones write to the same files.
 #[derive(Clone, Debug)]
 pub struct Qlog(Arc<Shared>);
 
@@ -54,20 +54,20 @@ struct Shared {
 
 #[derive(Debug, Default)]
 struct Counts {
-    /// Records that found no room and are not yet written as such.
+    /// Records dropped since the last note of it in a file.
     omitted: AtomicU64,
-    /// All of them.
+    /// All dropped records.
     omitted_in_all: AtomicU64,
     incomplete: Mutex<Vec<(PathBuf, io::Error)>>,
 }
 
-/// What is missing from qlog files.
+/// The incomplete part of qlog files.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct QlogError {
-    /// The files that are not complete, and why.
+    /// The incomplete files, with the reasons.
     pub files: Vec<(PathBuf, io::Error)>,
-    /// Records that came faster than they could be written.
+    /// Records that were dropped because they came too fast.
     pub omitted_records: u64,
 }
 
@@ -96,12 +96,12 @@ impl fmt::Display for QlogError {
 }
 
 impl Qlog {
-    /// Creates the first file, and writes at most `max_bytes` into each; what would go beyond is
-    /// left out, and the file says so at its end.
+    /// Creates the first file. Each file holds at most `max_bytes`; further records are dropped,
+    /// and the file's last record says so.
     ///
     /// # Errors
     ///
-    /// When the file cannot be created or the thread not started.
+    /// If the file cannot be created or the thread cannot start.
     pub fn create(path: impl Into<PathBuf>, max_bytes: u64) -> io::Result<Self> {
         let path = path.into();
         let first = File::create(&path)?;
@@ -125,16 +125,15 @@ impl Qlog {
         })))
     }
 
-    /// Waits until everything that was recorded so far is written, and ends the files: what
-    /// connections that are not over record from then on is left out.
+    /// Writes all records so far and ends the files. Later records are dropped.
     ///
     /// # Errors
     ///
-    /// [`QlogError`] if something is missing from the files. A later call does not repeat it.
+    /// [`QlogError`] if the files are incomplete. A later call does not repeat it.
     pub fn finish(&self) -> Result<(), QlogError> {
         let mut writer = lock(&self.0.writer);
         if let Some(writer) = writer.take() {
-            // Both fail only when the thread is gone.
+            // Both fail only if the thread has ended.
             let _ = self.0.records.send(Message::Finish);
             let _ = writer.join();
         }
@@ -151,7 +150,7 @@ impl Qlog {
         }
     }
 
-    /// The trace of one connection, which begins with its first record.
+    /// The trace of one connection. It begins with the first record.
     pub(crate) fn connection(&self, role: Role, epoch: Time, controller: &'static str) -> Trace {
         Trace {
             qlog: self.clone(),
@@ -167,11 +166,11 @@ impl Qlog {
 #[derive(Debug)]
 pub(crate) struct Trace {
     qlog: Qlog,
-    /// `Some(None)`: there are too many.
+    /// `Some(None)` if too many connections have files.
     number: Option<Option<u32>>,
     role: Role,
     controller: &'static str,
-    /// Zero of the times in the file.
+    /// The origin of the times in the file.
     epoch: Time,
 }
 
@@ -190,7 +189,7 @@ impl Trace {
             at: self.since_epoch(now),
             record,
         };
-        // What comes when the files are ended is no part of them.
+        // Records that come after the end of the files are not part of them.
         if let Err(TrySendError::Full(_)) = shared.records.try_send(message) {
             shared.counts.omitted.fetch_add(1, Ordering::Relaxed);
             shared.counts.omitted_in_all.fetch_add(1, Ordering::Relaxed);
@@ -217,7 +216,7 @@ enum Message {
     Finish,
 }
 
-/// What happened.
+/// An event of a connection.
 #[derive(Debug)]
 pub(crate) enum Record {
     Sent(PacketRecord),
@@ -233,7 +232,7 @@ pub(crate) enum Record {
     Ended(Box<Ended>),
 }
 
-/// A packet and what its payload holds.
+/// A packet and the frames in its payload.
 #[derive(Debug)]
 pub(crate) struct PacketRecord {
     number: PacketNumber,
@@ -241,12 +240,12 @@ pub(crate) struct PacketRecord {
     acknowledged: Vec<RangeInclusive<u64>>,
     pieces: Vec<Piece>,
     others: Vec<&'static str>,
-    /// On the clock of the file.
+    /// The planned departure, on the clock of the file.
     planned: Option<Time>,
 }
 
 impl PacketRecord {
-    /// Reads a payload that takes `overhead` bytes more on the wire.
+    /// Reads a payload whose packet is `overhead` bytes longer on the wire.
     pub(crate) fn read(number: PacketNumber, payload: &[u8], overhead: u32) -> Self {
         let length = u32::try_from(payload.len()).unwrap_or(u32::MAX);
         let mut record = Self {
@@ -270,7 +269,7 @@ impl PacketRecord {
         record
     }
 
-    /// Pacing had it leave at `time` on the clock of the file.
+    /// Sets the departure that pacing planned, on the clock of the file.
     pub(crate) const fn planned_at(mut self, time: Option<Time>) -> Self {
         self.planned = time;
         self
@@ -326,16 +325,16 @@ impl PacketRecord {
     }
 }
 
-/// A section that the application gave.
+/// A section that the application submitted.
 #[derive(Debug, Serialize)]
 pub(crate) struct Submitted {
     stream_id: u16,
     section: u64,
     length: u32,
     importance: u8,
-    /// Milliseconds on the clock of the file; earlier than it began where that is negative.
+    /// Milliseconds on the clock of the file; negative if before its start.
     source_time: f64,
-    /// `null` for none.
+    /// `None` for no deadline.
     deadline: Option<f64>,
     needs: Option<u64>,
 }
@@ -358,7 +357,7 @@ impl Submitted {
     }
 }
 
-/// Why a section is given up, as the files name it.
+/// The name of a reason in the files.
 const fn reason_name(reason: Reason) -> &'static str {
     match reason {
         Reason::Cancelled => "cancelled",
@@ -369,7 +368,7 @@ const fn reason_name(reason: Reason) -> &'static str {
     }
 }
 
-/// A number without a section.
+/// A skipped number.
 #[derive(Debug, Serialize)]
 pub(crate) struct Skipped {
     stream_id: u16,
@@ -388,7 +387,7 @@ impl Skipped {
 }
 
 impl Trace {
-    /// A time of this end, in milliseconds on the clock of the file.
+    /// A time of this end as milliseconds on the clock of the file.
     fn millis(&self, time: Time) -> f64 {
         match time.since(self.epoch) {
             Some(after) => after.as_nanos() as f64 / 1e6,
@@ -397,7 +396,7 @@ impl Trace {
     }
 }
 
-/// What became of it.
+/// The fate of a section.
 #[derive(Debug, Serialize)]
 pub(crate) struct Settled {
     stream_id: u16,
@@ -430,32 +429,32 @@ impl Settled {
     }
 }
 
-/// A section of the peer that was handed over whole.
+/// A section of the peer that was delivered whole.
 #[derive(Debug, Serialize)]
 pub(crate) struct Delivered {
     stream_id: u16,
     section: u64,
     length: u32,
-    /// When it was whole, and by when it had to be, in milliseconds on the clock of the file.
+    /// Milliseconds on the clock of the file.
     completed: f64,
     deadline: Option<f64>,
     late: bool,
 }
 
-/// A section of the peer that was not.
+/// A section of the peer that was not delivered whole.
 #[derive(Debug, Serialize)]
 pub(crate) struct Missing {
     stream_id: u16,
     section: u64,
     reason: &'static str,
-    /// What is known of it, if anything of it came.
+    /// `None` if nothing of the section arrived.
     length: Option<u32>,
     missing_bytes: Option<u64>,
     deadline: Option<f64>,
 }
 
 impl Record {
-    /// What was handed over; `local` gives the times of the peer's clock on this end's.
+    /// A record of a delivery. `local` maps times of the peer's clock to this end's clock.
     pub(crate) fn delivery(
         trace: &Trace,
         delivery: &Delivery<bytes::Bytes>,
@@ -497,7 +496,7 @@ impl Record {
     }
 }
 
-/// The size of a full datagram from now on, in bytes.
+/// The new size of a full datagram, in bytes.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(crate) struct Size {
     pub(crate) new: u32,
@@ -510,13 +509,13 @@ pub(crate) struct Ended {
     pub(crate) statistics: Statistics,
 }
 
-/// The files, as their thread has them.
+/// The files, owned by the thread that writes them.
 struct Files {
     path: PathBuf,
     first: Option<File>,
     max_bytes: u64,
     counts: Arc<Counts>,
-    /// `None`: nothing more is written to it.
+    /// `None` once a file is complete or failed.
     open: BTreeMap<u32, Option<QlogWriter<Bounded>>>,
 }
 
@@ -601,7 +600,7 @@ impl Files {
         self.open.get_mut(&number)?.as_mut()
     }
 
-    /// A file is full, or cannot be written: that stands at its end where it can.
+    /// Ends a file that is full or cannot be written, if possible with a last record that says so.
     fn give_up(&mut self, number: u32, at: Time, error: io::Error) {
         self.complain(number, error);
         if let Some(Some(writer)) = self.open.insert(number, None)
@@ -609,7 +608,7 @@ impl Files {
         {
             out.left = u64::MAX;
             let time = at.as_nanos() as f64 / 1e6;
-            // The reason was told already.
+            // The caller has recorded the reason.
             let _ = writeln!(
                 out,
                 "\u{1e}{{\"time\":{time},\"name\":\"comity:trace_ended\",\"data\":{{\"limit_bytes\":{}}}}}",
@@ -693,7 +692,7 @@ fn numbered(path: &Path, number: u32) -> PathBuf {
     path.with_file_name(name)
 }
 
-/// A file that takes only so many bytes: each record whole or not at all.
+/// A file with a size limit, which takes each record whole or not at all.
 #[derive(Debug)]
 struct Bounded {
     out: BufWriter<File>,

@@ -1,8 +1,9 @@
-//! The deadline transport as what a session carries, without sockets and clocks.
+//! The deadline transport that a session carries, without sockets and clocks.
 //!
-//! A host that has an event loop of its own gives a [`Session`](crate::session::Session) the
-//! datagrams that arrive and sends those that it gives out; the session's [`Transport`] takes
-//! [`Outgoing`] sections and gives [`Delivery`] and [`TransportEvent`].
+//! A host with an event loop of its own passes received datagrams to a
+//! [`Session`](crate::session::Session), and sends the datagrams that the session produces. The
+//! session's [`Transport`] accepts [`Outgoing`] sections and produces each [`Delivery`] and
+//! [`TransportEvent`].
 //!
 //! ```
 //! use comity::session::{
@@ -106,33 +107,33 @@ use crate::session::{
 use crate::statistics::{Pacing, Statistics};
 use crate::trace::{Ended, PacketRecord, Record, Settled, Size, Skipped, Submitted, Trace};
 
-/// How many planned releases are remembered until the packets have left: more than one batch has.
+/// The planned departures to remember until the packets have left: more than a batch has.
 const MAX_PLANNED: usize = 256;
 
-/// The longest pacing error that is distinguished, in ns.
+/// The largest pacing error in the histogram, in ns.
 const LONGEST_ERROR: u64 = 10_000_000_000;
 
-/// How soon a connection is asked again that wants to be, though it had nothing to do just before.
+/// The pause before a connection is served again that wants to be served at once but had no work.
 const SOON: Span = Span::from_micros(100);
 
-/// What happened in a [`Transport`].
+/// An event of a [`Transport`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TransportEvent {
-    /// What became of a section that was submitted.
+    /// The fate of a submitted section.
     Outcome(Outcome),
-    /// What the application may send has changed.
+    /// The bitrate at which the application should submit has changed.
     Target(Target),
-    /// The path was found to carry datagrams of another size than before.
+    /// The path carries datagrams of another size than known before.
     PathSize(PathSize),
     /// The transport is closed. The last event.
     Closed(CloseReason),
 }
 
-/// How large datagrams may be on a path.
+/// The size of datagrams on a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PathSize {
-    /// The bytes of a full datagram from now on, without the headers of UDP and IP.
+    /// The length of a full datagram, without the headers of UDP and IP.
     pub datagram: u32,
     /// The largest datagram that both ends accept.
     pub max: u32,
@@ -140,8 +141,8 @@ pub struct PathSize {
 
 /// The deadline transport of one connection, driven as a session's [`Protocol`].
 ///
-/// It is built from both ends' transport parameters: the smaller datagram and the larger latency
-/// hold, the peer says how it acknowledges, how much it takes at first, and which meter it wants.
+/// It follows from both ends' transport parameters: the smaller datagram and the larger latency
+/// hold. The peer's parameters set how it acknowledges, its first credit and its meter.
 #[derive(Debug)]
 pub struct Transport {
     connection: Connection<Bytes>,
@@ -150,38 +151,36 @@ pub struct Transport {
     controller: &'static Row,
     controller_parameters: ControllerParameters,
     setup: Setup,
-    /// Whether the application takes no more sections at present.
+    /// Whether the application accepts no more sections at present.
     is_stalled: bool,
-    /// Whether the pacer has held back what waits to be sent, without interruption by anything
-    /// else.
+    /// Whether only the pacer has held back the waiting packets since they began to wait.
     is_paced: bool,
-    /// When it last had nothing to send.
+    /// The last time at which it had nothing to send.
     idle_at: Time,
-    /// When the packets that were polled last were to leave.
+    /// The planned departures of the packets that were polled last.
     planned: Vec<Time>,
-    /// By how much they missed it.
+    /// How late these packets left.
     pacing: Option<Box<Histogram<u32>>>,
     opened_at: Time,
-    /// The latest time that was passed in. Threads that share a transport read the clock apart.
+    /// The latest time of any call. Threads that share a transport read the clock separately.
     latest: Time,
     /// Closes as soon as everything is settled.
     is_finishing: bool,
-    /// How many sections the peer was known to keep apart.
+    /// The number of open sections that the peer was last known to accept.
     max_open: u64,
-    /// What sealing adds to a payload.
+    /// The bytes that sealing adds to a payload.
     sealing: u32,
     trace: Option<Box<Trace>>,
 }
 
 impl Transport {
-    /// A connection between an end configured so and one with the parameters `peer`.
+    /// Opens a connection between an end with this configuration and a peer with these parameters.
     ///
-    /// `overhead` is what sealing adds to a payload, in bytes, and `seed` that of everything random
-    /// in it.
+    /// Sealing adds `overhead` bytes to a payload. `seed` is that of all random streams.
     ///
     /// # Errors
     ///
-    /// [`BadParameters`] when the two cannot work together.
+    /// [`BadParameters`] if the two ends cannot work together.
     pub fn open(
         now: Time,
         role: Role,
@@ -197,7 +196,7 @@ impl Transport {
             payload: datagram.checked_sub(sealing).ok_or(BadParameters)?,
             overhead: own.overhead - limits::SEALING + sealing,
             expect_deadlines: peer.reliability != Reliability::Full,
-            // The handshake said whether the peer sees marks: without that, asking for them is
+            // Without a peer that sees marks, which the handshake shows, requesting them is
             // pointless.
             ecn: own.ecn && peer.ecn,
             keep_alive: keep_alive(own.keep_alive, peer.idle_timeout),
@@ -252,7 +251,7 @@ impl Transport {
         })
     }
 
-    /// What makes the connections of an endpoint configured so; `seed` names their random streams.
+    /// The opener for an endpoint with this configuration; `seed` names the random streams.
     pub fn opener(config: Config, seed: Seed) -> Opener<Self> {
         let mut count = 0;
         Box::new(move |now, role, overhead, parameters| {
@@ -262,17 +261,17 @@ impl Transport {
         })
     }
 
-    /// Times do not decrease from call to call of the connection.
+    /// Makes times monotonic over the calls of the connection.
     fn advance(&mut self, now: Time) -> Time {
         self.latest = self.latest.max(now);
         self.latest
     }
 
-    /// Submits a section, and gives it its number. Its times are on the clock of `now`.
+    /// Submits a section and returns its number. Its times are on the clock of `now`.
     ///
     /// # Errors
     ///
-    /// [`SubmitError`]; nothing has changed then.
+    /// [`SubmitError`], without any effect.
     pub fn submit(
         &mut self,
         now: Time,
@@ -289,19 +288,19 @@ impl Transport {
         Ok(id)
     }
 
-    /// Whether there is room for a section of `length` bytes in every stream so far, or there never
-    /// will be.
+    /// Whether every stream so far has room for a section of `length` bytes, or the connection can
+    /// never carry one.
     pub fn has_room(&self, length: usize) -> bool {
         self.connection.has_room(length as u64)
     }
 
-    /// Sections and bytes in the send buffer.
+    /// The sections and bytes in the send buffer.
     pub(crate) fn held(&self) -> (u32, u64) {
         let (sections, bytes) = self.connection.held();
         (u32::try_from(sections).unwrap_or(u32::MAX), bytes)
     }
 
-    /// Whether the peer keeps more sections apart than at the last call.
+    /// Whether the peer accepts more open sections than at the last call.
     pub(crate) fn take_more_open(&mut self) -> bool {
         let before = std::mem::replace(&mut self.max_open, self.connection.max_open());
         self.max_open > before
@@ -311,7 +310,7 @@ impl Transport {
     ///
     /// # Errors
     ///
-    /// [`IntakeError`]; nothing has changed then.
+    /// [`IntakeError`], without any effect.
     pub fn skip(
         &mut self,
         now: Time,
@@ -326,7 +325,7 @@ impl Transport {
         Ok(id)
     }
 
-    /// Withdraws a section, and what needs it; whether there was anything to withdraw.
+    /// Withdraws a section and all that depend on it. Returns whether it withdrew anything.
     pub fn cancel(&mut self, stream: StreamId, section: SectionId) -> bool {
         self.connection.cancel(stream, section)
     }
@@ -335,13 +334,13 @@ impl Transport {
     ///
     /// # Errors
     ///
-    /// [`IntakeError`] when it is finished already, or one too many.
+    /// [`IntakeError`] if the stream is finished already, or is one too many.
     pub fn finish_stream(&mut self, stream: StreamId) -> Result<(), IntakeError> {
         self.connection.end(stream)
     }
 
     /// Finishes all streams, and closes with [`CloseCode::DONE`] when every section has its outcome
-    /// and the peer knows.
+    /// and the peer knows it.
     pub fn finish(&mut self) {
         if !self.is_finishing && self.connection.is_open() {
             self.is_finishing = true;
@@ -349,7 +348,7 @@ impl Transport {
         }
     }
 
-    /// Closes at once: what has not arrived becomes a gap at the peer.
+    /// Closes at once: sections that have not arrived become gaps at the peer.
     pub fn close(&mut self, now: Time, code: CloseCode, reason: &str) {
         let now = self.advance(now);
         self.connection.close(now, code, reason);
@@ -380,7 +379,7 @@ impl Transport {
         Some(delivery)
     }
 
-    /// The next event. Outcomes that are not polled count as held sections.
+    /// The next event. Outcomes that nobody polls count as sections in the send buffer.
     pub fn poll_event(&mut self, now: Time) -> Option<TransportEvent> {
         let now = self.advance(now);
         let event = self.connection.poll_event()?;
@@ -402,7 +401,7 @@ impl Transport {
         })
     }
 
-    /// Everything that is known at `now`; `session` is what the session counted.
+    /// The statistics at `now`, with the session's counters `session`.
     pub fn stats(&self, now: Time, session: &SessionStatistics) -> Statistics {
         Statistics {
             pacing: self.pacing_errors(),
@@ -431,46 +430,45 @@ impl Transport {
         }
     }
 
-    /// Whether every section has its outcome, and the peer knows all that it has to know.
+    /// Whether every section has its outcome, and the peer knows all of them.
     pub fn is_settled(&self) -> bool {
         self.connection.is_settled()
     }
 
-    /// Bytes of sections that wait to be sent.
+    /// The bytes of sections that wait to be sent.
     pub fn backlog(&self) -> u64 {
         self.connection.backlog()
     }
 
-    /// The local time at which the peer's clock, on which the times of its sections are, shows
-    /// `time`.
+    /// The local time at which the peer's clock shows `time`. The times of received sections are on
+    /// the peer's clock.
     pub fn to_local(&self, time: Time) -> Time {
         self.connection.to_local(time)
     }
 
-    /// Acknowledges no sections until [`take_sections`](Self::take_sections): nobody takes them
-    /// yet.
+    /// Acknowledges no sections until [`take_sections`](Self::take_sections).
     pub fn await_taker(&mut self) {
         self.connection.await_taker();
     }
 
-    /// Whether nobody takes sections yet.
+    /// Whether it waits for somebody to accept sections.
     pub fn awaits_taker(&self) -> bool {
         self.connection.awaits_taker()
     }
 
-    /// Somebody takes sections from now on.
+    /// Accepts sections from now on.
     pub fn take_sections(&mut self, now: Time) {
         let now = self.advance(now);
         self.connection.take_sections(now);
     }
 
-    /// Nobody takes sections any more: none is acknowledged, and the peer learns that there is no
-    /// room. What has arrived can still be polled.
+    /// Accepts no more sections: it acknowledges none, and the peer learns that there is no room.
+    /// Sections that have arrived can still be polled.
     pub fn refuse_sections(&mut self) {
         self.connection.refuse_sections();
     }
 
-    /// Whether sections or gaps are still to be polled.
+    /// Whether sections or gaps remain to be polled.
     pub fn has_deliveries(&self) -> bool {
         self.connection.has_deliveries()
     }
@@ -480,17 +478,17 @@ impl Transport {
         self.connection.times_departures()
     }
 
-    /// When the handshake was done.
+    /// The time at which the handshake ended.
     pub(crate) const fn opened_at(&self) -> Time {
         self.opened_at
     }
 
-    /// How many bytes of sections this end may have to hold.
+    /// The most bytes of sections that this end may have to hold.
     pub(crate) const fn receive_buffer(&self) -> u64 {
         self.connection.config().receive_buffer
     }
 
-    /// Paced packets that were polled since the last call have just left.
+    /// The packets polled since the last call have just left.
     pub(crate) fn on_sent(&mut self, now: Time) {
         for planned in self.planned.drain(..) {
             let error = now.saturating_since(planned).as_nanos();
@@ -502,7 +500,7 @@ impl Transport {
         }
     }
 
-    /// The end of the trace, if one is kept.
+    /// Records the end in the trace, if there is one.
     pub(crate) fn trace_end(&mut self, now: Time, reason: &CloseReason, statistics: &Statistics) {
         self.trace(now, |_, _| {
             Record::Ended(Box::new(Ended {
@@ -512,7 +510,7 @@ impl Transport {
         });
     }
 
-    /// The packet that leaves now, or the one that closes a finished connection.
+    /// The packet that may leave now, or the one that closes a finished connection.
     fn poll_packet(&mut self, now: Time, out: &mut Vec<u8>) -> Option<datagram::Transmit> {
         if let Some(sent) = self.connection.poll_transmit(now, out) {
             return Some(sent);
@@ -524,7 +522,7 @@ impl Transport {
         self.connection.poll_transmit(now, out)
     }
 
-    /// The system refused to send a datagram of this size to the peer, as too large.
+    /// The system refused a datagram of this size to the peer as too large.
     pub(crate) fn on_too_large(&mut self, now: Time, datagram: usize) {
         let now = self.advance(now);
         let payload = u32::try_from(datagram)
@@ -533,23 +531,23 @@ impl Transport {
         self.connection.on_too_large(now, payload);
     }
 
-    /// What the peer said of itself.
+    /// The peer's transport parameters.
     pub fn peer(&self) -> &Parameters {
         &self.peer
     }
 
-    /// The latency that holds: the larger one of both ends.
+    /// The latency of the connection: the larger one of both ends.
     pub fn latency(&self) -> Span {
         self.latency
     }
 
-    /// Whether the application takes no more sections at present: then nothing wakes up for their
-    /// sake, and the core lasts until they are taken, unless nobody ever will.
+    /// Whether the application accepts no more sections at present. Then no timer runs for their
+    /// sake, and the core stays until they are accepted, unless nobody ever will.
     pub(crate) fn set_stalled(&mut self, is_stalled: bool, is_abandoned: bool) {
         self.is_stalled = is_stalled && !is_abandoned;
     }
 
-    /// Puts what `record` makes into the trace, if one is kept.
+    /// Adds a record to the trace, if there is one.
     fn trace(&mut self, now: Time, record: impl FnOnce(&Trace, &Connection<Bytes>) -> Record) {
         if let Some(trace) = &mut self.trace {
             let record = record(trace, &self.connection);
@@ -557,7 +555,7 @@ impl Transport {
         }
     }
 
-    /// What the connection knows after something happened to it.
+    /// Records the state of the path after an event.
     fn trace_state(&mut self, now: Time) {
         let Some(trace) = &mut self.trace else { return };
         for lost in self.connection.take_losses() {
@@ -567,7 +565,7 @@ impl Transport {
         trace.record(now, Record::Path(path));
     }
 
-    /// `planned`: when it was to leave, if pacing held it back.
+    /// `planned` is the planned departure, if pacing held the packet back.
     fn trace_sent(
         &mut self,
         now: Time,
@@ -588,8 +586,8 @@ impl Transport {
     }
 }
 
-/// How often an end says something that wants to itself every `own`, to a peer that gives up after
-/// `idle_timeout` (zero: never): two of three packets may be lost on the way.
+/// The interval of keep-alive packets: `own`, but short enough that a peer with this idle timeout
+/// (zero: none) survives the loss of two of three.
 fn keep_alive(own: Span, idle_timeout: Span) -> Span {
     match idle_timeout {
         Span::ZERO => own,
@@ -598,7 +596,7 @@ fn keep_alive(own: Span, idle_timeout: Span) -> Span {
     .max(Span::from_millis(10))
 }
 
-/// The meter that a peer asks for. Its parameters are held against the table like anybody's.
+/// The meter that the peer requests. Its parameters are checked against the table as any others.
 fn meter(
     name: &str,
     parameters: Option<&str>,
@@ -616,16 +614,16 @@ fn meter(
 impl Protocol for Transport {
     fn on_established(&mut self, now: Time) {
         self.opened_at = self.advance(now);
-        // It asks for an answer, and the probe timer repeats it until there is one.
+        // The frame elicits an acknowledgement, and the probe timer retransmits it until one comes.
         self.connection.ping();
     }
 
     fn on_packet(&mut self, now: Time, number: PacketNumber, ecn: Ecn, payload: &[u8]) {
         let now = self.advance(now);
         let before = self.connection.received_packets();
-        // A violation closes the connection by itself, and is its close reason.
+        // A violation closes the connection by itself, with itself as the reason.
         let _ = self.connection.on_packet(now, number, ecn, payload);
-        // What came again, or after the end, is not counted either.
+        // Duplicates, and packets after the end, do not count either.
         if self.trace.is_some() && self.connection.received_packets() > before {
             self.trace(now, |_, connection| {
                 let overhead = connection.config().overhead;
@@ -641,7 +639,7 @@ impl Protocol for Transport {
 
     fn poll_transmit(&mut self, now: Time, out: &mut Vec<u8>) -> Option<Transmit> {
         let now = self.advance(now);
-        // Only what has waited for its pacer leaves at a planned time.
+        // Only packets that waited for the pacer alone have a planned time.
         let planned = match self.is_paced {
             true => self.connection.release_at(),
             false => None,
@@ -722,7 +720,7 @@ impl Protocol for Transport {
         } else {
             self.connection.next_timer()
         };
-        // Whatever it waits for then is not time: nothing spins for it.
+        // The connection waits for something other than time then, so the thread must not spin.
         if next <= self.idle_at {
             self.idle_at + SOON
         } else {

@@ -1,5 +1,4 @@
-//! Strangers by the ten thousand, each at its own address, against a listener that carries a
-//! stream.
+//! Ten thousand strangers, each with its own address, against a listener that carries a stream.
 
 mod common;
 
@@ -42,7 +41,7 @@ fn listening() -> SocketAddr {
     ([192, 0, 2, 1], 5_000).into()
 }
 
-/// A first packet as a genuine caller would send it, but for the key.
+/// A first packet as a genuine caller would send it, but with the wrong key.
 fn first_packet(stranger: u32, cookie: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
     Initial {
@@ -56,20 +55,20 @@ fn first_packet(stranger: u32, cookie: &[u8]) -> Vec<u8> {
     out
 }
 
-/// What a stranger sends, of every kind that a listener might answer.
+/// One packet of every kind that a listener might answer.
 fn datagram(stranger: u32, connection: ConnectionId) -> Vec<u8> {
     let mut bytes = first_packet(stranger, &[]);
     match stranger % 7 {
         0 => {}
         1 => bytes = first_packet(stranger, &[9; 36]),
-        // Another version, whole and too short.
+        // Another version, complete and too short.
         2 => bytes[4] = 77,
         3 => {
             bytes[4] = 77;
             bytes.truncate(200);
         }
         4 => bytes.truncate(1_199),
-        // A packet to a connection that there is, and to one that there is not.
+        // A packet to a known connection, and one to an unknown one.
         5 => {
             bytes[0] = 0x40;
             bytes[1..9].copy_from_slice(&connection.get().to_be_bytes());
@@ -85,8 +84,8 @@ struct World {
     listener: Listener<Transport>,
     flights: Flights<(SocketAddr, SocketAddr, Vec<u8>)>,
     sequence: u64,
-    /// What arrived from an address and what was sent there.
-    accounts: BTreeMap<SocketAddr, (usize, usize)>,
+    /// The bytes that arrived from an address and that were sent to it.
+    traffic: BTreeMap<SocketAddr, (usize, usize)>,
     received: Vec<Delivery<Bytes>>,
 }
 
@@ -119,7 +118,7 @@ impl World {
             listener: listener.expect("valid"),
             flights: Flights::new(),
             sequence: 0,
-            accounts: BTreeMap::new(),
+            traffic: BTreeMap::new(),
             received: Vec::new(),
         }
     }
@@ -151,7 +150,7 @@ impl World {
         }
         while let Some(sent) = self.listener.poll_transmit(self.now, &mut out) {
             let bytes = core::mem::take(&mut out);
-            self.accounts.entry(sent.to).or_default().1 += bytes.len();
+            self.traffic.entry(sent.to).or_default().1 += bytes.len();
             // Strangers do not listen.
             if sent.to == legitimate() {
                 self.fly(listening(), sent.to, bytes);
@@ -173,7 +172,7 @@ impl World {
         ) {
             for (from, to, mut bytes) in arrived {
                 if to == listening() {
-                    self.accounts.entry(from).or_default().0 += bytes.len();
+                    self.traffic.entry(from).or_default().0 += bytes.len();
                     self.listener
                         .handle_datagram(self.now, from, Ecn::Capable0, &mut bytes);
                 } else {
@@ -207,7 +206,7 @@ fn ten_thousand_strangers_gain_nothing_and_delay_nothing() {
     let mut world = World::new();
     world.run(Span::from_secs(1));
     let connection = world.connection().expect("the legitimate caller is in");
-    world.accounts.clear();
+    world.traffic.clear();
     // The stream alone for a second, then with the strangers.
     let mut strangers = 0_u32;
     let mut submitted = 0;
@@ -233,7 +232,7 @@ fn ten_thousand_strangers_gain_nothing_and_delay_nothing() {
     world.run(Span::from_secs(1));
     assert_eq!((strangers, submitted), (10_000, 100));
 
-    // Each section of the legitimate caller, whole and on time.
+    // Each section of the legitimate caller arrives whole and on time.
     assert_eq!(world.received.len(), submitted);
     for delivery in &world.received {
         assert!(matches!(delivery, Delivery::Section(section) if !section.is_late));
@@ -241,25 +240,26 @@ fn ten_thousand_strangers_gain_nothing_and_delay_nothing() {
     assert_eq!(world.listener.connections(), 1);
     assert_eq!(world.listener.half_open(), 0);
 
-    // What comes back is less than what was sent, whatever it was.
-    world.accounts.remove(&legitimate());
-    assert_eq!(world.accounts.len(), 10_000);
+    // Each reply is shorter than the packet that it answers.
+    world.traffic.remove(&legitimate());
+    assert_eq!(world.traffic.len(), 10_000);
     let mut answered = [0; 7];
     for stranger in 0..10_000_u32 {
         let [_, high, middle, low] = stranger.to_be_bytes();
         let from = SocketAddr::from(([10, high, middle, low], 9));
-        let (received, sent) = world.accounts[&from];
+        let (received, sent) = world.traffic[&from];
         assert!(sent * 5 < received, "{sent} bytes for {received}");
         answered[(stranger % 7) as usize] += usize::from(sent > 0);
     }
-    // A Retry, another Retry, the versions; nothing for what is too short or to no connection.
+    // A Retry, another Retry, the versions; no reply to short packets or unknown connections.
     let each = |kind: usize| 10_000 / 7 + usize::from(kind < 10_000 % 7);
     assert_eq!(answered, [each(0), each(1), each(2), 0, 0, 0, 0]);
 
-    // The books of this test and what the application has not taken are not the listener's.
-    let books = core::mem::take(&mut world.accounts);
+    // The memory of this test, and of sections that the application has not taken, is not the
+    // listener's.
+    let traffic = core::mem::take(&mut world.traffic);
     let taken = core::mem::take(&mut world.received);
-    drop((books, taken));
+    drop((traffic, taken));
     let grown = held() - before;
     assert!(grown < 200_000, "{grown} bytes");
 }
@@ -282,8 +282,7 @@ async fn strangers_at_the_socket_do_not_disturb_a_stream() {
                 })
                 .collect();
             for (stranger, socket) in (0..).zip(&sockets) {
-                // Noise of every length, the longest that there is among it, and one packet that is
-                // answered.
+                // Noise of every length up to the maximum, and one packet that elicits a reply.
                 for length in [0, 1, 13, 1_199, 65_507] {
                     let noise: Vec<u8> = (0..length).map(|at: usize| (at * 37) as u8).collect();
                     socket.send_to(&noise, address).expect("loopback takes it");
@@ -295,7 +294,7 @@ async fn strangers_at_the_socket_do_not_disturb_a_stream() {
                 let patience = Some(Duration::from_secs(2));
                 socket.set_read_timeout(patience).expect("a timeout");
                 let mut received = 0;
-                // A flood may fill the buffers of the system: not everybody is answered.
+                // A flood may fill the system's buffers, so not everybody gets a reply.
                 if let Ok(length) = socket.recv(&mut reply) {
                     answers += 1;
                     received += length;

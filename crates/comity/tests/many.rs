@@ -19,14 +19,14 @@ fn options() -> Config {
         .expect("valid options")
 }
 
-/// Bytes that tell whose they are, and which.
+/// Bytes that identify their connection and section.
 fn payload(stream: u16, section: u64) -> Vec<u8> {
     [&stream.to_be_bytes()[..], &section.to_be_bytes()].concat()
 }
 
-/// All open before any of them sends, then all send at once: each receives its own, whole and in
-/// order, and the other way round; the endpoint knows how many there are, and none is left when
-/// they are done.
+/// All connections open before any sends. Then all send at once, in both directions. Each end
+/// receives its own sections, whole and in order. The endpoint counts the connections, and none is
+/// left at the end.
 #[tokio::test]
 async fn a_thousand_connections_share_two_sockets_and_keep_apart() {
     let loopback: SocketAddr = ([127, 0, 0, 1], 0).into();
@@ -36,8 +36,8 @@ async fn a_thousand_connections_share_two_sockets_and_keep_apart() {
     let mut calls = JoinSet::new();
     let (mut called, mut accepted) = (Vec::new(), Vec::new());
     for _ in 0..CONNECTIONS {
-        // Sixteen at a time, as callers come; the listener makes room for more half-open ones by
-        // giving up the oldest.
+        // Sixteen at a time, as callers come: the listener gives up the oldest half-open
+        // connections to make room for more.
         if calls.len() == 16 {
             called.push(calls.join_next().await.unwrap().unwrap());
         }
@@ -52,7 +52,7 @@ async fn a_thousand_connections_share_two_sockets_and_keep_apart() {
         let statistics = endpoint.stats();
         assert_eq!(statistics.connections, u64::from(CONNECTIONS));
     }
-    // The stream says which of the callers it is; an accepted connection answers on the same.
+    // The stream identifies the caller; the accepted connection answers on the same stream.
     let mut answering = JoinSet::new();
     for connection in accepted {
         answering.spawn(async move {

@@ -1,4 +1,4 @@
-//! What the IP headers of an endpoint's packets have, as a socket on the way reads it.
+//! The IP headers of an endpoint's packets, as a socket on the path sees them.
 
 use std::io::{IoSlice, IoSliceMut};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
@@ -14,7 +14,7 @@ use nix::sys::socket::{
     sockopt,
 };
 
-/// EF, which is for sound: 46 as the upper six bits.
+/// EF, the class for audio: 46 as the upper six bits.
 const EF: u8 = 0xb8;
 
 fn options() -> ConfigBuilder {
@@ -24,15 +24,15 @@ fn options() -> ConfigBuilder {
         .latency(Duration::from_secs(60))
 }
 
-/// What one datagram's IP header had.
+/// Fields of a datagram's IP header.
 #[derive(Clone, Copy, Debug)]
 struct Header {
     type_of_service: u8,
     hops: u8,
 }
 
-/// Carries datagrams between whoever sends to it and `target`, and tells of those to `target`. It
-/// ends with the receiver of what it tells. The bits of ECN it carries on, or clears.
+/// Carries datagrams between any sender and `target`, and reports the headers of those to `target`.
+/// It ends when the receiver of its reports is dropped. It passes on the ECN bits or clears them.
 fn wire(target: SocketAddr, carries_marks: bool) -> (SocketAddr, mpsc::Receiver<Header>) {
     let any = |port| match target.ip() {
         IpAddr::V4(_) => SocketAddr::new(Ipv4Addr::LOCALHOST.into(), port),
@@ -50,7 +50,7 @@ fn wire(target: SocketAddr, carries_marks: bool) -> (SocketAddr, mpsc::Receiver<
         setsockopt(&socket, sockopt::Ipv6RecvHopLimit, &true).unwrap();
     }
     let address = socket.local_addr().unwrap();
-    let (tell, told) = mpsc::channel();
+    let (tell, seen) = mpsc::channel();
     thread::spawn(move || {
         let mut bytes = vec![0; 65_536];
         let mut caller = None;
@@ -119,18 +119,19 @@ fn wire(target: SocketAddr, carries_marks: bool) -> (SocketAddr, mpsc::Receiver<
                     SocketAddr::V4(_) => ControlMessage::Ipv4Tos(&marks),
                     SocketAddr::V6(_) => ControlMessage::Ipv6TClass(&class),
                 };
-                // What has no room is lost, as on any network.
+                // Datagrams without room are lost, as on any network.
                 let _ = sendmsg(fd, &slices, &[message], MsgFlags::empty(), Some(&to));
             }
         }
     });
-    (address, told)
+    (address, seen)
 }
 
-/// Sends 100 full packets through a wire to a listener on `host`; what the wire saw of it.
+/// Sends 100 full packets through a wire to a listener on `host`. Returns the headers that the wire
+/// saw.
 async fn headers(host: IpAddr, caller: Config, carries_marks: bool) -> Vec<Header> {
     let listener = Endpoint::bind(SocketAddr::new(host, 0), options().build().unwrap()).unwrap();
-    let (address, told) = wire(listener.local_address(), carries_marks);
+    let (address, seen) = wire(listener.local_address(), carries_marks);
     let (called, accepted) = tokio::join!(comity::connect(address, caller), listener.accept());
     let (called, accepted) = (called.unwrap(), accepted.unwrap());
     for _ in 0..4 {
@@ -145,8 +146,8 @@ async fn headers(host: IpAddr, caller: Config, carries_marks: bool) -> Vec<Heade
     };
     let (finished, sections) = tokio::join!(called.finish(), receive);
     assert_eq!((finished, sections), (Ok(()), 4));
-    // What the wire says when nothing comes has no hops.
-    told.try_iter().filter(|header| header.hops > 0).collect()
+    // The wire reports headers without hops when nothing comes.
+    seen.try_iter().filter(|header| header.hops > 0).collect()
 }
 
 async fn check(host: IpAddr) {
@@ -160,11 +161,11 @@ async fn check(host: IpAddr) {
             "{header:?}"
         );
     }
-    // ECN goes on beside it: sections ask for marks, ECT(0).
+    // ECN works too: packets of sections have ECT(0).
     let capable = seen.iter().filter(|header| header.type_of_service & 3 == 2);
     assert!(capable.count() >= 100, "{seen:?}");
-    // A path that clears those bits is noticed by the first acknowledgements, and not asked any
-    // more.
+    // The first acknowledgements show that the path clears those bits. The sender then stops
+    // setting them.
     let marked = options().type_of_service(EF).time_to_live(23);
     let seen = headers(host, marked.build().unwrap(), false).await;
     let capable = seen.iter().filter(|header| header.type_of_service & 3 == 2);

@@ -1,5 +1,5 @@
-//! Peers whose address changes while they stream, over real sockets: a box in between, as a router
-//! that translates addresses is one, takes another port from one packet to the next.
+//! Peers whose address changes while they stream, over real sockets. A box in between changes the
+//! source port from one packet to the next, as a router with address translation may.
 
 use std::collections::VecDeque;
 use std::net::{SocketAddr, UdpSocket};
@@ -19,7 +19,7 @@ fn loopback() -> SocketAddr {
     ([127, 0, 0, 1], 0).into()
 }
 
-/// Both ends stream as fast as this.
+/// The rate of both ends' streams.
 fn options() -> Config {
     Config::builder()
         .preshared_key(PresharedKey::new([7; 32]))
@@ -30,12 +30,12 @@ fn options() -> Config {
         .expect("valid options")
 }
 
-/// What the box does with what the caller sends.
+/// The box's treatment of the caller's packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Upstream {
-    /// It leaves from this port.
+    /// They leave from this port.
     From(usize),
-    /// One packet leaves from this port, and nothing behind it.
+    /// One packet leaves from this port, and nothing after it.
     OnceFrom(usize),
     Held,
 }
@@ -44,15 +44,14 @@ enum Upstream {
 struct State {
     upstream: Upstream,
     caller: Option<SocketAddr>,
-    /// The lengths of what left from each port towards the listener, and of what the listener sent
-    /// there.
+    /// The lengths of packets from each port to the listener, and of the listener's packets to it.
     sent: [Vec<usize>; 2],
     came: [Vec<usize>; 2],
-    /// The newest packets of the caller, whether or not they went on.
+    /// The caller's newest packets, whether or not the box passed them on.
     captured: VecDeque<Vec<u8>>,
 }
 
-/// Stands between the caller and the listener.
+/// A box between the caller and the listener.
 #[derive(Debug)]
 struct Middle {
     front: UdpSocket,
@@ -106,7 +105,7 @@ impl Middle {
             };
             if let Some(port) = port {
                 state.sent[port].push(length);
-                // Sent with the state locked: an answer finds it told.
+                // The state stays locked meanwhile, so that an answer finds the entry.
                 self.backs[port]
                     .send_to(&buffer[..length], self.listener)
                     .unwrap();
@@ -131,7 +130,7 @@ impl Middle {
         self.state.lock().unwrap().upstream = upstream;
     }
 
-    /// Waits until it is so.
+    /// Waits until the condition holds.
     async fn until(self: &Arc<Self>, is_so: impl Fn(&State) -> bool + Send + 'static) {
         let middle = self.clone();
         let waiting = tokio::task::spawn_blocking(move || {
@@ -176,8 +175,8 @@ impl Streaming {
         }
     }
 
-    /// Streams both ways while `happening` goes on; everything has to arrive whole, once and in
-    /// order, and to be in the accounts of both ends.
+    /// Streams both ways while `happening` goes on. Every section must arrive whole, once and in
+    /// order, and both ends must count it.
     async fn while_streaming(self, happening: impl AsyncFnOnce(&Self)) {
         let is_over = AtomicBool::new(false);
         let send = async |connection: &Connection| {
@@ -191,7 +190,7 @@ impl Streaming {
             let section = Section::new(vec![0]).deadline(Duration::MAX);
             connection.send(section).await.unwrap();
             connection.finish_stream(StreamId(0)).unwrap();
-            // All of it is settled: closing leaves out nothing that the other end waits for.
+            // Everything is settled: closing loses nothing that the other end waits for.
             connection.room(SEND_BUFFER as usize).await;
             next + 1
         };
@@ -247,7 +246,7 @@ async fn a_stream_goes_on_from_another_port_once_that_has_answered() {
             let middle = &ends.middle;
             let [old, new] = [0, 1].map(|port| middle.port(port));
             middle.until(|state| state.came[0].len() > 100).await;
-            // One packet from the new port, and no answer from there to what it brings about.
+            // One packet comes from the new port, and the reply to it gets no response.
             middle.set(Upstream::OnceFrom(1));
             middle.until(|state| state.came[1].len() >= 2).await;
             let (sent, came, stayed) = {
@@ -261,7 +260,7 @@ async fn a_stream_goes_on_from_another_port_once_that_has_answered() {
             );
             assert!(stayed > 100, "the stream stays where it was");
             assert_eq!(ends.listener.peer_address(), old);
-            // The new port is the only one that works from here on.
+            // From here on, only the new port works.
             middle.set(Upstream::From(1));
             let moved = loop {
                 match events.next().await.expect("it is not over") {
@@ -280,8 +279,8 @@ async fn a_stream_goes_on_from_another_port_once_that_has_answered() {
         .await;
 }
 
-/// Somebody on the way who can read along and send faster: a packet of the caller comes from the
-/// attacker before it does from the caller, and then again.
+/// Somebody on the path reads along and is faster: each packet of the caller comes from the
+/// attacker first, and then again.
 #[tokio::test]
 async fn a_replayed_packet_from_elsewhere_moves_nothing() {
     let streaming = Streaming::start().await;
@@ -294,8 +293,8 @@ async fn a_replayed_packet_from_elsewhere_moves_nothing() {
             let attacker = UdpSocket::bind(loopback()).unwrap();
             let caught = Duration::from_secs(10);
             attacker.set_read_timeout(Some(caught)).unwrap();
-            // The newest packet is held back, and so are those behind it, until the attacker's copy
-            // of it has come.
+            // The box holds back the newest packet and those after it, until the attacker's copy
+            // has arrived.
             middle.set(Upstream::Held);
             middle.state.lock().unwrap().captured.clear();
             middle.until(|state| !state.captured.is_empty()).await;
@@ -305,7 +304,7 @@ async fn a_replayed_packet_from_elsewhere_moves_nothing() {
             let mut buffer = [0; 65_535];
             let (length, _) = attacker.recv_from(&mut buffer).unwrap();
             assert!(length <= 3 * held.len(), "{length} for {}", held.len());
-            // From here on the caller's own packets come too, and the copy again and again.
+            // From here on the caller's own packets arrive too, and the copy again and again.
             middle.set(Upstream::From(0));
             let mut answered = length;
             let mut given = held.len();
@@ -321,7 +320,7 @@ async fn a_replayed_packet_from_elsewhere_moves_nothing() {
             while let Ok((length, _)) = attacker.recv_from(&mut buffer) {
                 answered += length;
             }
-            // Copies are no genuine packets: only the first one earned an answer.
+            // Copies are not genuine packets: only the first one elicited a reply.
             assert!(answered <= 3 * held.len(), "{answered} for {given}");
             assert_eq!(ends.listener.peer_address(), home);
         })

@@ -1,4 +1,4 @@
-//! qlog files of real connections, read back as JSON and held against the statistics.
+//! qlog files of real connections, compared with the statistics.
 
 use std::collections::BTreeMap;
 use std::net::{SocketAddr, UdpSocket};
@@ -65,7 +65,7 @@ fn lossy(target: SocketAddr, n: usize, stop: &Arc<AtomicBool>) -> SocketAddr {
     address
 }
 
-/// What the file of one end says, held against what it counted at its end.
+/// Compares the file of one end with its statistics at the end.
 fn check(path: &Path, statistics: &Statistics) {
     let (header, events) = records(path);
     assert_eq!(header["qlog_version"], "0.3");
@@ -77,18 +77,27 @@ fn check(path: &Path, statistics: &Statistics) {
         .collect();
     assert!(times.is_sorted(), "in the order of time");
 
-    // Up to the end; what follows are answers to packets that come too late.
+    // Up to the end. Later records are replies to packets that come too late.
     let end = events
         .iter()
         .position(|event| event["name"] == "comity:connection_ended")
         .expect("an end");
-    let told = serde_json::to_value(statistics).unwrap();
-    assert_eq!(events[end]["data"]["statistics"]["sent"], told["sent"]);
+    let json = serde_json::to_value(statistics).unwrap();
+    assert_eq!(events[end]["data"]["statistics"]["sent"], json["sent"]);
     let before = &events[..end];
     let (sent, received) = (&statistics.sent, &statistics.received);
-    assert_eq!(count(before, "transport:packet_sent"), sent.packets);
-    assert_eq!(count(before, "transport:packet_received"), received.packets);
-    assert_eq!(count(before, "recovery:packet_lost"), sent.lost_packets);
+    assert_eq!(
+        count(before, "transport:packet_sent"),
+        sent.counters.packets
+    );
+    assert_eq!(
+        count(before, "transport:packet_received"),
+        received.counters.packets
+    );
+    assert_eq!(
+        count(before, "recovery:packet_lost"),
+        sent.counters.lost_packets
+    );
     assert_eq!(
         count(before, "comity:section_submitted") + count(before, "comity:section_skipped"),
         sent.sections.submitted
@@ -99,13 +108,13 @@ fn check(path: &Path, statistics: &Statistics) {
         .filter(|event| event["name"] == "transport:packet_sent")
         .map(|event| event["data"]["raw"]["length"].as_u64().unwrap())
         .sum();
-    assert_eq!(bytes, sent.wire_bytes);
+    assert_eq!(bytes, sent.counters.wire_bytes);
     let section_bytes: u64 = before
         .iter()
         .filter(|event| event["name"] == "transport:packet_sent")
         .map(|event| event["data"]["raw"]["payload_length"].as_u64().unwrap())
         .sum();
-    assert_eq!(section_bytes, sent.section_bytes);
+    assert_eq!(section_bytes, sent.counters.section_bytes);
 
     let mut fates = BTreeMap::new();
     for event in before {
@@ -121,7 +130,7 @@ fn check(path: &Path, statistics: &Statistics) {
             assert_eq!(fates.get(fate).copied().unwrap_or(0), sections, "{fate}");
         }
     }
-    // Every lost packet was sent before, and every acknowledged one.
+    // Every lost packet was sent before, and so was every acknowledged one.
     let mut numbers = std::collections::BTreeSet::new();
     for event in before {
         let number = event["data"]["header"]["packet_number"].as_u64();
@@ -175,7 +184,11 @@ async fn a_trace_agrees_with_the_statistics_of_its_connection() {
     let (finished, received) = tokio::join!(sender.finish(), receive);
     assert_eq!((finished, received), (Ok(()), (60, 1)));
     let (sent, got) = (sender.stats(), receiver.stats());
-    assert!(sent.sent.lost_packets > 10, "{}", sent.sent.lost_packets);
+    assert!(
+        sent.sent.counters.lost_packets > 10,
+        "{}",
+        sent.sent.counters.lost_packets
+    );
     endpoint.close().await;
     stop.store(true, Ordering::Relaxed);
     at_caller.finish().unwrap();
@@ -236,7 +249,7 @@ async fn each_connection_has_a_file_and_a_full_one_says_so() {
     assert!(Qlog::create(folder.path().join("no/such"), 1).is_err());
 }
 
-/// The controller `fixed` plans each packet a gap behind the one before it, whenever that left.
+/// The controller `fixed` plans each packet a gap after the previous departure.
 #[tokio::test]
 async fn packets_that_were_paced_tell_when_they_were_to_leave() {
     let folder = tempfile::tempdir().unwrap();
@@ -273,7 +286,7 @@ async fn packets_that_were_paced_tell_when_they_were_to_leave() {
         .iter()
         .filter(|event| event["name"] == "transport:packet_sent");
     let time = |event: &Value| event["time"].as_f64().unwrap();
-    // What is small may be paced as well, and then the next one is planned behind it.
+    // Small packets may be paced too, and then the next one is planned after them.
     let all: Vec<f64> = sent.clone().map(time).collect();
     let full = sent.filter(|event| {
         let length = event["data"]["raw"]["payload_length"].as_u64();
@@ -282,7 +295,7 @@ async fn packets_that_were_paced_tell_when_they_were_to_leave() {
     let times: Vec<(f64, Option<f64>)> = full
         .map(|event| (time(event), event["data"]["planned"].as_f64()))
         .collect();
-    // The first ones may have been waited for by the application alone.
+    // The first packets may have waited for the application alone.
     let mut paced = 0;
     for pair in times.windows(2) {
         let [(before, _), (time, Some(planned))] = *pair else {

@@ -21,7 +21,7 @@ use proptest::prelude::*;
 
 const CALLER: &str = "198.51.100.7:4000";
 const LISTENER: &str = "192.0.2.1:5000";
-/// Where the clock begins: not at zero.
+/// The start of the clock: not zero.
 const START: Time = Time::from_secs(1_000);
 
 #[derive(Clone, Copy, Debug)]
@@ -131,7 +131,7 @@ impl World {
         self.caller.session_mut()
     }
 
-    /// Both ends do what they can now.
+    /// Lets both ends send what they can now.
     fn settle(&mut self) {
         let mut out = Vec::new();
         while let Some(datagram) = self.caller.poll_transmit(self.now, &mut out) {
@@ -224,7 +224,7 @@ fn a_wrong_passphrase_opens_nothing() {
 fn the_larger_latency_and_the_smaller_datagram_hold() {
     let mut world = World::new(1, CLEAN, 1, KeyLimits::default());
     world.run(START + Span::from_millis(500));
-    // The size is tried beside sections.
+    // The search for the packet size runs beside sections.
     world.submit(100_000, 1, Span::from_secs(2));
     world.run(START + Span::from_secs(2));
     let now = world.now;
@@ -234,10 +234,10 @@ fn the_larger_latency_and_the_smaller_datagram_hold() {
     assert_eq!(statistics.path.payload_bytes, 1_452 - 29);
 }
 
-/// The receiver has acknowledged everything and has nothing to say that could call forth another
-/// Close.
+/// The receiver has acknowledged everything and sends nothing that the sender could answer with
+/// another Close.
 #[test]
-fn an_end_that_is_lost_is_said_again() {
+fn a_lost_close_is_sent_again() {
     let mut world = World::new(1, CLEAN, 1, KeyLimits::default());
     world.run(START + Span::from_millis(500));
     world.submit(5_000, 1, Span::from_millis(400));
@@ -257,19 +257,18 @@ fn an_end_that_is_lost_is_said_again() {
     assert_eq!(*code, CloseCode::DONE);
 }
 
-/// The receiver's half is set as the sender's is: what one says of its parameters, the other runs,
-/// and what it cannot run it refuses.
+/// The receiver's half gets the sender's parameters, and refuses those that it cannot run.
 #[test]
-fn the_parameters_of_a_law_reach_its_meter() {
+fn the_parameters_of_a_controller_reach_its_meter() {
     let row = table::find("real").unwrap();
     let set = table::Parameters::new()
         .with("opening", row.parse("opening", "jump").unwrap())
         .with("max_level", row.parse("max_level", "48").unwrap());
     let builder = || Config::builder().insecure().controller("real");
     let given = builder().controller_parameters(set).build().unwrap();
-    let told = given.parameters();
+    let parameters = given.parameters();
     assert_eq!(
-        told.meter_parameters.as_deref(),
+        parameters.meter_parameters.as_deref(),
         Some("max_level=48&opening=jump")
     );
     let open = |peer| {
@@ -282,7 +281,7 @@ fn the_parameters_of_a_law_reach_its_meter() {
         let behind = all[at..].to_owned();
         (behind.contains("max_level: 48"), behind.contains("Jump"))
     };
-    assert_eq!(meter_of(&open(told.clone()).unwrap()), (true, true));
+    assert_eq!(meter_of(&open(parameters.clone()).unwrap()), (true, true));
     let usual = builder().build().unwrap().parameters();
     assert_eq!(usual.meter_parameters, None);
     assert_eq!(meter_of(&open(usual).unwrap()), (false, false));
@@ -296,13 +295,13 @@ fn the_parameters_of_a_law_reach_its_meter() {
     ] {
         let peer = Parameters {
             meter_parameters: Some(refused.to_owned()),
-            ..told.clone()
+            ..parameters.clone()
         };
         assert!(open(peer).is_err(), "{refused}");
     }
     let without_meter = Parameters {
         meter: None,
-        ..told
+        ..parameters
     };
     assert!(open(without_meter).is_err());
     let plain = Config::builder().insecure().controller("reno").build();
@@ -354,13 +353,13 @@ proptest! {
         let sender = world.sender().unwrap();
         prop_assert!(sender.protocol().is_settled());
         let statistics = sender.protocol().stats(now, &sender.statistics());
-        prop_assert_eq!(statistics.sent.late_bytes, 0);
+        prop_assert_eq!(statistics.sent.counters.late_bytes, 0);
         prop_assert_eq!(statistics.sent.sections.sum(), sections.len() as u64);
         let updates = sender.statistics().key_updates;
         sender.protocol_mut().close(now, CloseCode::DONE, "");
         world.run(now + Span::from_secs(6));
 
-        // Each exactly once and in order; whole ones with their bytes.
+        // Each section exactly once and in order, whole ones with the right bytes.
         prop_assert_eq!(world.received.len(), sections.len());
         let error = path.delay + path.jitter * 2 + Span::from_millis(1);
         let (mut whole, mut overdue) = (0, 0);
@@ -372,32 +371,30 @@ proptest! {
                     prop_assert_eq!(section.meta.section, SectionId(number as u64));
                     prop_assert!(section.payload == vec![importance; length]);
                     prop_assert!(section.completed <= *at);
-                    // The clocks are one here, so that the deadline is known exactly; the receiver
-                    // can know it up to what it cannot know of the delay.
+                    // Both ends share one clock here, so the deadline is exact up to the unknown
+                    // part of the delay.
                     prop_assert!(section.is_late || section.completed <= given[number] + error);
                 }
                 Delivery::Gap(gap) => {
                     prop_assert_eq!(gap.section, SectionId(number as u64));
                     overdue += u64::from(gap.reason == GapReason::Overdue);
-                    // Packets that overtake each other look lost for a while, and make the sender
-                    // slow.
+                    // Reordered packets look lost for a while, and slow the sender down.
                     let is_clean = loss == 0.0 && jitter_ms == 0;
                     prop_assert!(!is_clean, "a gap on a clean path: {:?}", gap.reason);
                 }
             }
         }
         let counts = statistics.sent.sections;
-        // What completes a section may be acknowledged although the section has become a gap
-        // before.
+        // A packet that completes a section may be acknowledged after the section has become a gap.
         prop_assert!(counts.acknowledged <= whole + overdue, "{counts:?}, {whole} whole");
         prop_assert!(world.closed.len() == 1, "{:?}", world.closed);
-        if statistics.sent.packets > 100 {
-            prop_assert!(updates >= 1, "{} packets under one key", statistics.sent.packets);
+        if statistics.sent.counters.packets > 100 {
+            prop_assert!(updates >= 1, "{} packets under one key", statistics.sent.counters.packets);
         }
     }
 }
 
-/// Packet protection knows a packet that comes again by its number; both ends count it.
+/// Packet protection recognises duplicates by their number; both ends count them.
 #[test]
 fn packets_that_come_twice_are_counted_and_told() {
     let duplicates = |duplication: f64| {
@@ -416,16 +413,26 @@ fn packets_that_come_twice_are_counted_and_told() {
         let now = world.now;
         let stats =
             |session: &Session<Transport>| session.protocol().stats(now, &session.statistics());
-        let told = stats(world.sender().unwrap()).peer.unwrap().duplicates;
+        let reported = stats(world.sender().unwrap()).peer.unwrap().duplicates;
         let listener = world.listener.session(id).unwrap();
         let received = stats(listener).received;
-        assert_eq!(listener.statistics().stale, received.duplicates);
-        (received.packets, received.duplicates, told)
+        assert_eq!(
+            listener.statistics().stale_packets,
+            received.counters.duplicates
+        );
+        (
+            received.counters.packets,
+            received.counters.duplicates,
+            reported,
+        )
     };
-    let (_, counted, told) = duplicates(0.0);
-    assert_eq!((counted, told), (0, 0));
-    let (packets, counted, told) = duplicates(1.0);
-    // All but the first, which opened the connection, and what is still under way.
+    let (_, counted, reported) = duplicates(0.0);
+    assert_eq!((counted, reported), (0, 0));
+    let (packets, counted, reported) = duplicates(1.0);
+    // All except the first, which opened the connection, and those still on their way.
     assert!(packets > 80 && counted + 5 >= packets && counted <= packets);
-    assert!(told > 80 && told <= counted, "{told} of {counted}");
+    assert!(
+        reported > 80 && reported <= counted,
+        "{reported} of {counted}"
+    );
 }

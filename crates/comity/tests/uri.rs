@@ -17,7 +17,7 @@ fn comity(text: &str) -> Uri {
         .unwrap_or_else(|error| panic!("{text}: {error}"))
 }
 
-/// What an endpoint is configured with by a URI without credentials.
+/// The configuration of an endpoint from a URI without credentials.
 fn config(text: &str) -> Config {
     let builder = comity(text).builder().unwrap();
     builder.insecure().build().unwrap()
@@ -83,7 +83,7 @@ fn every_setting_is_read() {
     );
 }
 
-/// What `comity send` and `comity receive` have where nobody says otherwise.
+/// The defaults of `comity send` and `comity receive`.
 #[test]
 fn what_is_not_said_has_its_default() {
     let uri = comity("comity://:9000");
@@ -128,13 +128,19 @@ fn what_is_not_said_has_its_default() {
         settings.ack_frequency,
         datagram::Config::DEFAULT.ack_frequency
     );
-    // What the peer is told.
-    let told = config.parameters();
-    assert_eq!(told.reliability, Reliability::Timeline);
-    assert_eq!(told.deliver, Deliver::Paced);
-    assert_eq!((told.max_datagram, told.initial_credit), (1_452, 16 << 20));
-    assert_eq!((told.max_open_sections, told.ecn), (4_096, true));
-    assert_eq!(told.stream_name, None);
+    // The parameters for the peer.
+    let parameters = config.parameters();
+    assert_eq!(parameters.reliability, Reliability::Timeline);
+    assert_eq!(parameters.deliver, Deliver::Paced);
+    assert_eq!(
+        (parameters.max_datagram, parameters.initial_credit),
+        (1_452, 16 << 20)
+    );
+    assert_eq!(
+        (parameters.max_open_sections, parameters.ecn),
+        (4_096, true)
+    );
+    assert_eq!(parameters.stream_name, None);
 }
 
 #[test]
@@ -378,7 +384,7 @@ fn the_mtu_gives_the_payload_and_full_reliability_drops_nothing() {
     assert_eq!(plain.parameters(), full.parameters());
 }
 
-/// Whoever comes from SRT brings its keys along.
+/// SRT users bring SRT's keys along.
 #[test]
 fn keys_of_other_tools_are_taken_or_answered_with_ours() {
     for (text, drop) in [
@@ -392,13 +398,13 @@ fn keys_of_other_tools_are_taken_or_answered_with_ours() {
     }
     let said = mistake("comity://h:1?timeout=3000");
     assert!(said.contains("\"peeridletimeo\""), "{said}");
-    // In every recipe for SRT.
+    // A key of almost every SRT recipe.
     let said = mistake("comity://h:1?pkt_size=1316");
     assert!(
         said.contains("1316 bytes") && said.contains("leave it out"),
         "{said}"
     );
-    // What nobody means without a unit is taken with one.
+    // An implausible time without a unit is accepted with one.
     let slow = comity("comity://h:1?latency=200s").settings.latency;
     assert_eq!(slow, Duration::from_secs(200));
     assert_eq!(
@@ -407,7 +413,7 @@ fn keys_of_other_tools_are_taken_or_answered_with_ours() {
     );
 }
 
-/// The papers of two controllers send nothing again, which holds until the URI says otherwise.
+/// The papers of two controllers retransmit nothing. This is the default, which the URI can change.
 #[test]
 fn what_is_lost_is_sent_again_as_the_controller_has_it() {
     for (cc, usual, other) in [
@@ -455,7 +461,7 @@ fn names_are_unique_and_defaults_read() {
     }
 }
 
-/// The one table: a value beyond the bounds of its row is refused by URI and builder alike.
+/// The one table: URI and builder refuse a value outside its bounds alike.
 #[test]
 fn uris_and_programs_have_the_same_bounds() {
     let built = |builder: comity::ConfigBuilder| builder.insecure().build().map(|_| ());
@@ -497,7 +503,7 @@ fn uris_and_programs_have_the_same_bounds() {
     }
 }
 
-/// A text for a value other than the default.
+/// A text for a value that is not the default.
 fn values(key: &Key) -> BoxedStrategy<String> {
     match key.kind {
         Kind::Controller => proptest::sample::select(&["cubic", "iftp"][..])
@@ -532,7 +538,8 @@ fn values(key: &Key) -> BoxedStrategy<String> {
     }
 }
 
-/// Any value of one key: what contradicts the rest of the URI is refused, and then that is no case.
+/// Any value of one key. A value that contradicts the rest of the URI is refused, and is not a
+/// case.
 fn settings() -> impl Strategy<Value = (&'static Key, String)> {
     proptest::sample::select(keys()).prop_flat_map(|key| {
         let key = keys().iter().find(|known| known.name == key.name).unwrap();
@@ -569,7 +576,7 @@ proptest! {
         }
     }
 
-    /// One key at a time, so that none is left out of what is printed.
+    /// One key at a time, so that the printed URI omits none.
     #[test]
     fn every_key_that_changes_something_is_printed((key, value) in settings(), listens in any::<bool>()) {
         let address = if listens { ":1" } else { "h:1" };

@@ -54,7 +54,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let began = Instant::now();
     let mut sent = 0_u64;
     while Span::from(began.elapsed()) < duration {
-        // As many as are due, then rest: the processor belongs to the emulator too.
+        // Sends the packets that are due, then rests: the emulator needs the processor too.
         let due = Span::from(began.elapsed()).as_nanos() / gap.as_nanos().max(1);
         while sent < due {
             caller.send_to(&[0; PAYLOAD], address)?;
@@ -72,7 +72,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let timing = &way.timing;
     println!(
         "{rate} for {duration}, spin {spin}: sent {sent}, arrived {}, released {}, queue full {}, received {received}",
-        way.account.arrived.packets, way.account.released.packets, way.account.dropped_full.packets,
+        way.counts.arrived.packets, way.counts.released.packets, way.counts.dropped_full.packets,
     );
     println!(
         "error: median {}, 99% {}, 99.9% {}, max {}, late {}; {:.0} packets handled per second",

@@ -1,4 +1,4 @@
-//! Who is calling, and the socket that stands for each of them towards the target.
+//! The callers, and the socket towards the target of each.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
@@ -7,7 +7,7 @@ use comity_units::{Span, Time};
 
 use crate::socket::Socket;
 
-/// The callers that are known at present, each by a number that is never given again.
+/// The present callers, each with a number that is never reused.
 #[derive(Debug)]
 pub(crate) struct Callers {
     known: BTreeMap<u64, Caller>,
@@ -19,7 +19,7 @@ pub(crate) struct Callers {
 #[derive(Debug)]
 pub(crate) struct Caller {
     pub(crate) address: SocketAddr,
-    /// The address of ours that it called, which answers have to come from.
+    /// The local address that it called; answers must leave from it.
     pub(crate) called: Option<IpAddr>,
     pub(crate) socket: Socket,
     pub(crate) last_active: Time,
@@ -47,7 +47,7 @@ impl Callers {
         self.known.len() < self.most
     }
 
-    /// The number that the next caller will get.
+    /// The number of the next caller.
     pub(crate) const fn next_number(&self) -> u64 {
         self.seen
     }
@@ -60,8 +60,7 @@ impl Callers {
         number
     }
 
-    /// Forgets those that have been idle for so long; closing their sockets ends the watch over
-    /// them.
+    /// Forgets callers that have been idle for this long, and closes their sockets.
     pub(crate) fn forget_idle(&mut self, now: Time, idle: Span) {
         let numbers = &mut self.numbers;
         self.known.retain(|_, caller| {
@@ -73,7 +72,7 @@ impl Callers {
         });
     }
 
-    /// Who would be forgotten now.
+    /// The callers that would be forgotten now.
     pub(crate) fn idle(&self, now: Time, idle: Span) -> impl Iterator<Item = &Caller> {
         self.known
             .values()

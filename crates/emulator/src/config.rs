@@ -1,4 +1,4 @@
-//! What an emulator is, and why there can be none.
+//! The configuration of an emulator, and its errors.
 
 use std::fmt;
 use std::io;
@@ -7,7 +7,7 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use comity_link::{ConfigError, LinkConfig, RateProfile};
 use comity_units::{Bytes, Rate, Seed, Span};
 
-/// Everything about an emulator.
+/// The configuration of an emulator.
 ///
 /// ```
 /// use comity_emulator::Config;
@@ -28,35 +28,35 @@ use comity_units::{Bytes, Rate, Seed, Span};
 /// ```
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Where callers send to; port 0 lets the system choose.
+    /// The address for callers; port 0 lets the system choose.
     pub listen: SocketAddr,
-    /// Where their packets go.
+    /// The destination of callers' packets.
     pub target: SocketAddr,
     /// The link from the callers to the target.
     pub forward: LinkConfig,
     /// The link from the target to the callers.
     pub backward: LinkConfig,
-    /// What the random streams of both links are named below.
+    /// The seed of both links' random streams.
     pub seed: Seed,
-    /// What each packet has on the wire beside its payload; `None` for the headers of IP and UDP.
+    /// The bytes of a packet on the wire besides its payload; `None` for the headers of IP and UDP.
     pub overhead: Option<Bytes>,
-    /// For how long before a release the processor is kept busy, so that waking up takes no time.
+    /// The time before a release for which the processor spins, to avoid the delay of waking up.
     pub spin: Span,
-    /// What the emulator keeps to.
+    /// Its limits.
     pub limits: Limits,
-    /// How many offers of each direction are kept for the report, with what the link made of them.
+    /// The number of offers of each direction to keep for the report, with their outcomes.
     pub record: usize,
 }
 
-/// What an emulator keeps to, whatever is sent to it.
+/// The limits of an emulator under any load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// The most callers at a time; packets of others are turned away.
+    /// The most callers at a time. Packets of others are dropped.
     pub callers: usize,
-    /// After this time without a packet a caller is forgotten.
+    /// The idle time after which a caller is forgotten.
     pub idle: Span,
-    /// The most memory for the packets of one direction. (Second copies that a link with CoDel
-    /// makes can take as much again.)
+    /// The most memory for the packets of one direction. Duplicates of a link with CoDel may take
+    /// as much again.
     pub memory: Bytes,
     /// The timing error above which a release counts as late. When more than one in a hundred are
     /// late, the emulator is overloaded.
@@ -90,15 +90,15 @@ impl Config {
         }
     }
 
-    /// What is added to the payload of each packet: 20 bytes of IPv4 or 40 of IPv6, and 8 of UDP,
-    /// unless something else was asked for.
+    /// The headers of each packet in bytes: 20 of IPv4 or 40 of IPv6 and 8 of UDP, unless
+    /// `overhead` sets another number.
     pub fn wire_overhead(&self) -> Bytes {
         let headers = if self.target.is_ipv4() { 28 } else { 48 };
         self.overhead.unwrap_or(Bytes::new(headers))
     }
 }
 
-/// One of the two ways through an emulator.
+/// A direction through an emulator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
     /// From the callers to the target.
@@ -116,35 +116,35 @@ impl fmt::Display for Direction {
     }
 }
 
-/// Why there is no emulator, or no longer.
+/// Why an emulator cannot start, or has ended.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
-    /// The address to listen on is not to be had.
+    /// The address to listen on is not available.
     Listen {
         /// The address.
         address: SocketAddr,
-        /// What the system says.
+        /// The system's error.
         reason: io::Error,
     },
-    /// The configuration of a link is not valid.
+    /// The configuration of a link is invalid.
     Link {
-        /// Which one.
+        /// The direction of the link.
         direction: Direction,
-        /// What is wrong with it.
+        /// The reason.
         reason: ConfigError,
     },
-    /// A link of rate zero, which would never let a packet through.
+    /// The rate of a link is zero, so it would never pass a packet.
     NoRate {
-        /// Which one.
+        /// The direction of the link.
         direction: Direction,
     },
-    /// What every packet has beside its payload is more than a packet can have.
+    /// The overhead is larger than a packet can be.
     Overhead {
-        /// What was asked for.
+        /// The configured overhead.
         given: Bytes,
     },
-    /// A limit under which nothing can be done.
+    /// A limit is too small for any work.
     Limit {
         /// The limit.
         name: &'static str,
@@ -154,25 +154,25 @@ pub enum Error {
         /// The address.
         address: SocketAddr,
     },
-    /// A name without an address.
+    /// A name has no address.
     Unresolvable {
         /// The name.
         name: String,
-        /// What the system says.
+        /// The system's error.
         reason: io::Error,
     },
-    /// There is no way to the target.
+    /// The target is unreachable.
     Unreachable {
         /// The target.
         target: SocketAddr,
-        /// What the system says.
+        /// The system's error.
         reason: io::Error,
     },
-    /// The system refused something that the emulator cannot do without.
+    /// The system refused something essential.
     System {
-        /// What it was needed for.
+        /// Its purpose.
         purpose: &'static str,
-        /// What the system says.
+        /// The system's error.
         reason: io::Error,
     },
 }
@@ -217,11 +217,11 @@ impl std::error::Error for Error {
     }
 }
 
-/// The most overhead of a packet: more than any stack of headers has.
+/// The largest overhead: more than any stack of headers has.
 const MAX_OVERHEAD: Bytes = Bytes::new(65_535);
 
 impl Config {
-    /// Refuses what could not work, before any socket is opened.
+    /// Refuses an impossible configuration before any socket is opened.
     pub(crate) fn validate(&self) -> Result<(), Error> {
         for (direction, link) in [
             (Direction::Forward, &self.forward),
@@ -254,11 +254,10 @@ impl Config {
     }
 }
 
-/// The address that `host:port` stands for; of several, the first of the kind (IPv4 or IPv6) of
-/// `like`.
+/// The address of `host:port`. If there are several, the first of the same family as `like`.
 ///
 /// # Errors
-/// When it stands for none.
+/// If it has no address.
 pub fn resolve(name: &str, like: Option<SocketAddr>) -> Result<SocketAddr, Error> {
     let unresolvable = |reason| Error::Unresolvable {
         name: name.into(),

@@ -6,9 +6,9 @@
 //! simulator, drawn from the same named random streams: given the times at which packets arrive,
 //! their fates are the same.
 //!
-//! An emulator is late now and then, because no processor is always free. It says how late: every
-//! release is compared with the time that the link planned ([`Timing`]), and whatever shows that it
-//! could not keep up is told as an [`Overload`]. Memory is bounded whatever is sent ([`Limits`]).
+//! An emulator is late now and then, because no processor is always free. It reports how late: it
+//! compares every release with the time that the link planned ([`Timing`]), and reports each sign
+//! that it could not keep up as an [`Overload`]. Its memory is bounded ([`Limits`]).
 //!
 //! - [`Lane`] is the pure part: a link and the packets on it.
 //! - [`Emulator`], [`Handle`] and [`Stopper`] run two of them between sockets, on Linux.
@@ -17,16 +17,18 @@
 //! host itself takes before packets reach the emulator and after they leave it.
 #![forbid(unsafe_code)]
 
-mod account;
 mod callers;
 mod config;
+mod counts;
 mod plan;
 mod report;
 mod run;
 mod socket;
+mod timing;
 
-pub use account::{Account, Tally, Timing, TimingSummary};
 pub use config::{Config, Direction, Error, Limits, resolve};
+pub use counts::{PacketCounts, Tally};
 pub use plan::{Lane, Record, Release};
 pub use report::{Overload, Report, Statistics, Way};
 pub use run::{Emulator, Handle, Stopper};
+pub use timing::{Timing, TimingSummary};

@@ -1,4 +1,4 @@
-//! Which packet is to be released when: a link and the packets on it.
+//! When each packet is released: a link and the packets on it.
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -6,22 +6,20 @@ use std::collections::{BTreeMap, BinaryHeap};
 use comity_link::{ConfigError, DropCause, Link, LinkConfig, Outcome, Packet};
 use comity_units::{Bytes, Seed, Time};
 
-use crate::account::Account;
+use crate::counts::PacketCounts;
 
-/// What a held packet takes besides its bytes: the entries that know of it, rounded up.
+/// The memory of a held packet besides its bytes, rounded up.
 const ENTRY: u64 = 128;
 
-/// One direction: a link of `comity-link` and the packets that are on it, without a clock and
-/// without sockets.
+/// One direction: a link of `comity-link` and the packets on it, without a clock and sockets.
 ///
-/// The host offers each packet with the time at which it arrived, asks for
-/// [`next_due`](Self::next_due), and then calls [`release`](Self::release) until it answers `None`.
-/// Fates and times are those that the link gives; the lane adds only the bytes, and a bound on how
-/// many of them it holds.
+/// The host offers each packet with its time of arrival, waits until [`next_due`](Self::next_due),
+/// and then calls [`release`](Self::release) until it returns `None`. The link decides fates and
+/// times. The lane adds the bytes, and a limit on how many it holds.
 #[derive(Debug)]
 pub struct Lane<T> {
     link: Link<u64>,
-    /// The packets whose fate the link has not told yet, by their number.
+    /// The packets whose fate the link has not decided yet, by their number.
     undecided: BTreeMap<u64, Held<T>>,
     pending: BinaryHeap<Pending<T>>,
     offered: u64,
@@ -29,17 +27,17 @@ pub struct Lane<T> {
     order: u64,
     held_bytes: u64,
     memory: u64,
-    /// Before this time nothing can be offered any more.
+    /// No packet can be offered before this time any more.
     horizon: Time,
-    account: Account,
+    counts: PacketCounts,
     record: Vec<Record>,
     record_most: usize,
 }
 
-/// A packet at the moment when it leaves the lane.
+/// A packet that leaves the lane.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Release<T> {
-    /// When the link says that it arrives.
+    /// Its arrival time on the link.
     pub due: Time,
     /// Its size on the wire.
     pub wire_bytes: u32,
@@ -47,18 +45,18 @@ pub struct Release<T> {
     pub marked: bool,
     /// Whether it is the duplicate transmission of a packet that was released before.
     pub is_copy: bool,
-    /// What was offered.
+    /// The offered item.
     pub item: T,
 }
 
-/// An offer and what the link made of it.
+/// An offer and its outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record {
     /// When it was offered to the link.
     pub at: Time,
     /// The packet.
     pub packet: Packet,
-    /// What became of it, `None` while the link has not decided.
+    /// Its fate; `None` while the link has not decided.
     pub outcome: Option<Outcome>,
 }
 
@@ -76,11 +74,10 @@ struct Pending<T> {
 }
 
 impl<T: Clone> Lane<T> {
-    /// A lane without packets, whose random streams are named below `seed`, and which holds at most
-    /// `memory`.
+    /// A lane without packets. `seed` is that of its random streams, and it holds at most `memory`.
     ///
     /// # Errors
-    /// When the link's configuration is not valid.
+    /// If the link's configuration is invalid.
     pub fn new(config: &LinkConfig, seed: Seed, memory: Bytes) -> Result<Self, ConfigError> {
         Ok(Self {
             link: Link::new(config, seed)?,
@@ -91,7 +88,7 @@ impl<T: Clone> Lane<T> {
             held_bytes: 0,
             memory: memory.get(),
             horizon: Time::ZERO,
-            account: Account::default(),
+            counts: PacketCounts::default(),
             record: Vec::new(),
             record_most: 0,
         })
@@ -104,16 +101,16 @@ impl<T: Clone> Lane<T> {
         self
     }
 
-    /// Hands over a packet that arrived at `at`, with an item that is no larger than the packet.
+    /// Offers a packet that arrived at `at`, with an item that is no larger than the packet.
     ///
-    /// A packet that comes after one with a later time, or after a decision at a later time, is
-    /// taken as arriving then. What the memory has no room for is not offered to the link.
+    /// If a later packet or decision came first, the packet counts as arriving at that time. A
+    /// packet without room in the memory is not offered to the link.
     pub fn offer(&mut self, at: Time, packet: Packet, item: T) {
-        self.account.arrived.add(packet.bytes);
+        self.counts.arrived.add(packet.bytes);
         let at = at.max(self.horizon);
         self.horizon = at;
         if !self.has_room(at, packet) {
-            self.account.dropped_memory.add(packet.bytes);
+            self.counts.dropped_memory.add(packet.bytes);
             return;
         }
         let record = (self.record.len() < self.record_most).then(|| {
@@ -140,7 +137,8 @@ impl<T: Clone> Lane<T> {
         }
     }
 
-    /// When [`release`](Self::release) has work, if nothing is offered before.
+    /// The time at which [`release`](Self::release) has work, unless another packet is offered
+    /// before.
     pub fn next_due(&self) -> Option<Time> {
         let pending = self.pending.peek().map(|pending| pending.release.due);
         match (pending, self.link.next_wakeup()) {
@@ -150,7 +148,7 @@ impl<T: Clone> Lane<T> {
         .filter(|due| !due.is_never())
     }
 
-    /// The next packet that is due by `now`, in the order of the times at which they are due.
+    /// The next packet that is due by `now`, in the order of their due times.
     pub fn release(&mut self, now: Time) -> Option<Release<T>> {
         self.decide_until(now);
         if self.pending.peek()?.release.due > now || now.is_never() {
@@ -159,32 +157,32 @@ impl<T: Clone> Lane<T> {
         let release = self.pending.pop()?.release;
         self.held_bytes -= ENTRY + u64::from(release.wire_bytes);
         if release.is_copy {
-            self.account.copies.add(release.wire_bytes);
+            self.counts.copies.add(release.wire_bytes);
         } else {
-            self.account.released.add(release.wire_bytes);
+            self.counts.released.add(release.wire_bytes);
         }
         Some(release)
     }
 
-    /// What came, what left, and what is between.
-    pub fn account(&self) -> &Account {
-        &self.account
+    /// The packets by their fate.
+    pub fn counts(&self) -> &PacketCounts {
+        &self.counts
     }
 
-    /// What the packets on the link take in memory.
+    /// The memory of the packets on the link.
     pub fn held(&self) -> Bytes {
         Bytes::new(self.held_bytes)
     }
 
-    /// The first offers, in order, as many as [`recording`](Self::recording) asked for.
+    /// The first offers, in order, up to the number that [`recording`](Self::recording) set.
     pub fn record(&self) -> &[Record] {
         &self.record
     }
 
-    /// Whether the memory has room for one more.
+    /// Whether the memory has room for another packet.
     fn has_room(&mut self, at: Time, packet: Packet) -> bool {
-        // An analytic link remembers packets until they depart, those too that it lost on the wire
-        // and that are no longer held here.
+        // An analytic link remembers packets until they depart, including packets lost on the wire,
+        // which are no longer held here.
         let known = match &mut self.link {
             Link::Analytic(link) => link.backlog(at).packets.unwrap_or(0),
             Link::Queued(_) => 0,
@@ -193,7 +191,7 @@ impl<T: Clone> Lane<T> {
         held + ENTRY + u64::from(packet.bytes) <= self.memory
     }
 
-    /// Takes over what a link with a real queue decided by `now`.
+    /// Takes the decisions of a link with a real queue by `now`.
     fn decide_until(&mut self, now: Time) {
         if self.link.decides_at_once() {
             return;
@@ -236,11 +234,11 @@ impl<T: Clone> Lane<T> {
                 });
                 return;
             }
-            Outcome::Lost { .. } => &mut self.account.lost,
-            Outcome::Dropped(DropCause::EarlyDrop) => &mut self.account.dropped_early,
-            Outcome::Dropped(DropCause::Loss) => &mut self.account.dropped_loss,
-            Outcome::Dropped(DropCause::QueueFull) => &mut self.account.dropped_full,
-            Outcome::Dropped(DropCause::TooLarge) => &mut self.account.dropped_large,
+            Outcome::Lost { .. } => &mut self.counts.lost,
+            Outcome::Dropped(DropCause::EarlyDrop) => &mut self.counts.dropped_early,
+            Outcome::Dropped(DropCause::Loss) => &mut self.counts.dropped_loss,
+            Outcome::Dropped(DropCause::QueueFull) => &mut self.counts.dropped_full,
+            Outcome::Dropped(DropCause::TooLarge) => &mut self.counts.dropped_large,
         };
         tally.add(wire_bytes);
         self.held_bytes -= ENTRY + u64::from(wire_bytes);

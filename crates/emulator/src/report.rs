@@ -1,62 +1,63 @@
-//! What an emulator tells of itself.
+//! The statistics of an emulator.
 
 use std::fmt;
 
 use comity_units::{Bytes, Span};
 
-use crate::account::{Account, Timing, TimingSummary};
+use crate::counts::PacketCounts;
 use crate::plan::Record;
+use crate::timing::{Timing, TimingSummary};
 
-/// How an emulator is doing.
+/// The present statistics of an emulator.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Statistics {
-    /// For how long it has been running.
+    /// The time since its start.
     pub elapsed: Span,
-    /// The way to the target.
+    /// The direction to the target.
     pub forward: Way,
     /// The reverse direction.
     pub backward: Way,
-    /// How many callers are known.
+    /// The number of present callers.
     pub callers: usize,
-    /// How many callers there have been.
+    /// The number of all callers so far.
     pub callers_seen: u64,
-    /// Packets of callers for whom there was no room, or no socket.
+    /// Packets of callers without room or socket.
     pub turned_away: u64,
-    /// How often the target's host said that nobody listens there.
+    /// How often the target's host reported that nobody listens.
     pub refused: u64,
-    /// Packets that the system dropped because the emulator did not fetch them in time, `None`
-    /// where the system does not say.
+    /// Packets that the system dropped before the emulator fetched them; `None` if the system does
+    /// not report them.
     pub socket_drops: Option<u64>,
 }
 
-/// How one direction is doing.
+/// The present statistics of one direction.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Way {
     /// The packets by their fate.
-    pub account: Account,
-    /// How late they were released.
+    pub counts: PacketCounts,
+    /// Their timing errors.
     pub timing: TimingSummary,
-    /// The memory that the packets on the link take.
+    /// The memory of the packets on the link.
     pub memory: Bytes,
 }
 
-/// How an emulator did, once it has ended.
+/// The final report of an emulator.
 #[derive(Clone, Debug)]
 pub struct Report {
     /// The counts at the end.
     pub statistics: Statistics,
-    /// All timing errors on the way to the target.
+    /// All timing errors in the direction to the target.
     pub forward_timing: Timing,
     /// All timing errors in the reverse direction.
     pub backward_timing: Timing,
-    /// The first offers to the link to the target, as many as were asked for.
+    /// The first offers to the link to the target, up to the configured number.
     pub forward_record: Vec<Record>,
-    /// The first offers to the link back.
+    /// The first offers to the link from the target.
     pub backward_record: Vec<Record>,
 }
 
-/// A sign that the emulator could not keep up: what was measured through it is not the network's
-/// doing alone.
+/// A sign that the emulator could not keep up, so that measurements through it do not show the
+/// network alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Overload {
@@ -129,8 +130,8 @@ impl Statistics {
                 late: way.timing.late,
                 of: way.timing.count,
             });
-        let memory = both(|way| way.account.dropped_memory.packets);
-        let unsent = both(|way| way.account.unsent.packets);
+        let memory = both(|way| way.counts.dropped_memory.packets);
+        let unsent = both(|way| way.counts.unsent.packets);
         let counted = [
             (memory, Overload::Memory { packets: memory }),
             (
@@ -160,7 +161,7 @@ impl Statistics {
     pub fn packets_per_second(&self) -> f64 {
         let handled: u64 = [&self.forward, &self.backward]
             .into_iter()
-            .map(|way| way.account.arrived.packets + way.timing.count)
+            .map(|way| way.counts.arrived.packets + way.timing.count)
             .sum();
         if self.elapsed.is_zero() {
             return 0.0;
@@ -172,7 +173,7 @@ impl Statistics {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::account::Tally;
+    use crate::counts::Tally;
 
     #[test]
     fn one_late_packet_in_a_hundred_is_no_overload_and_two_are() {
@@ -198,11 +199,11 @@ mod tests {
             bytes: Bytes::new(300),
         };
         let mut statistics = Statistics::default();
-        statistics.backward.account.dropped_full = tally;
-        statistics.forward.account.lost = tally;
+        statistics.backward.counts.dropped_full = tally;
+        statistics.forward.counts.lost = tally;
         assert_eq!(statistics.overload(), [], "the links may drop");
-        statistics.backward.account.dropped_memory = tally;
-        statistics.backward.account.unsent = tally;
+        statistics.backward.counts.dropped_memory = tally;
+        statistics.backward.counts.unsent = tally;
         statistics.socket_drops = Some(4);
         statistics.turned_away = 5;
         assert_eq!(

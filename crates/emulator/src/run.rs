@@ -5,10 +5,10 @@
 //!         ◄──                  ◄── backward link ◄──                       ◄──
 //! ```
 //!
-//! Each round waits until a socket has something or a release is near, receives a batch of every
-//! socket that has something, offers it to the links with the times at which the kernel received
-//! it, and releases what is due. Within [`Config::spin`] of a release the wait takes no time, so
-//! that the processor is awake when it is due.
+//! Each round waits until a socket has datagrams or a release is near. It receives a batch from
+//! every such socket, offers it to the links with the kernel's time stamps, and releases due
+//! packets. Within [`Config::spin`] of a release it does not sleep, so that the processor is awake
+//! in time.
 
 use std::net::SocketAddr;
 use std::num::NonZeroU64;
@@ -23,36 +23,34 @@ use quinn_udp::{EcnCodepoint, Transmit};
 use rustix::buffer::spare_capacity;
 use rustix::event::{EventfdFlags, Timespec, epoll, eventfd};
 
-use crate::account::Timing;
 use crate::callers::{Caller, Callers};
 use crate::config::{Config, Direction, Error};
 use crate::plan::Lane;
 use crate::report::{Report, Statistics, Way};
 use crate::socket::{Buffers, Clock, Incoming, Socket, drops};
+use crate::timing::Timing;
 
-/// Marks the listening socket among what is waited for; the others are callers' numbers.
+/// The key of the listening socket among events; the other keys are callers' numbers.
 const LISTENER: u64 = u64::MAX;
-/// Marks the call to stop.
+/// The key of the request to stop.
 const WAKE: u64 = u64::MAX - 1;
-/// How many sockets are looked at in one round.
+/// The most sockets to serve in one round.
 const EVENTS: usize = 64;
-/// How many packets of each direction are released in one round, before sockets are looked at
-/// again.
+/// The most packets of each direction to release before sockets are served again.
 const BURST: usize = 64;
-/// How often the live statistics are renewed.
+/// The interval of updates of the live statistics.
 const PUBLISH: Span = Span::from_millis(100);
-/// How often callers are forgotten and drops are read.
+/// The interval at which idle callers are forgotten and drops are read.
 const TIDY: Span = Span::from_secs(1);
-/// A gap between releases that is long enough for tidying.
+/// A gap between releases that is long enough for this work.
 const QUIET: Span = Span::from_micros(500);
-/// How long tidying waits for such a gap.
+/// The longest wait for such a gap.
 const PATIENCE: Span = Span::from_secs(5);
 
 /// A UDP proxy whose two directions are links.
 ///
-/// All callers share the two links, which is how they compete; each has a socket of its own towards
-/// the target, so that answers find back. ECN marks pass through, and the links' queues may add
-/// theirs.
+/// All callers share the two links and compete there. Each has its own socket towards the target,
+/// which identifies its answers. ECN marks pass through, and the links' queues may add marks.
 ///
 /// ```
 /// use comity_emulator::{Config, Emulator};
@@ -74,7 +72,7 @@ const PATIENCE: Span = Span::from_secs(5);
 /// assert_eq!(&buffer[..length], b"hello");
 ///
 /// let report = emulator.stop()?;
-/// assert_eq!(report.statistics.forward.account.released.packets, 1);
+/// assert_eq!(report.statistics.forward.counts.released.packets, 1);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug)]
@@ -92,7 +90,7 @@ pub struct Stopper {
     shared: Arc<Shared>,
 }
 
-/// An emulator on a thread of its own. Dropping it ends it.
+/// An emulator on its own thread. Dropping it ends it.
 #[derive(Debug)]
 pub struct Handle {
     address: SocketAddr,
@@ -100,7 +98,7 @@ pub struct Handle {
     thread: Option<JoinHandle<Result<Report, Error>>>,
 }
 
-/// What other threads see of an emulator.
+/// The state that other threads see.
 #[derive(Debug)]
 struct Shared {
     stop: AtomicBool,
@@ -111,7 +109,7 @@ struct Shared {
 impl Shared {
     fn stop(&self) {
         self.stop.store(true, Ordering::Relaxed);
-        // It can fail only when the counter is full, and then the emulator is awake.
+        // It fails only if the counter is full, and then the emulator is awake.
         let _ = rustix::io::write(&self.wake, &1_u64.to_ne_bytes());
     }
 
@@ -120,7 +118,7 @@ impl Shared {
     }
 }
 
-/// What is carried.
+/// The item on a link.
 #[derive(Clone, Debug)]
 struct Datagram {
     caller: u64,
@@ -128,8 +126,7 @@ struct Datagram {
     payload: Box<[u8]>,
 }
 
-/// Everything but the listening socket and the buffers, which are borrowed while packets are taken
-/// in.
+/// The state besides the listening socket and the buffers, which are borrowed during reception.
 #[derive(Debug)]
 struct Core {
     config: Config,
@@ -143,11 +140,11 @@ struct Core {
     backward_timing: Timing,
     forward_unsent: crate::Tally,
     backward_unsent: crate::Tally,
-    /// Answers of one round, of all callers.
+    /// The answers of one round, of all callers.
     answers: Vec<(Time, Packet, Datagram)>,
     turned_away: u64,
     refused: u64,
-    /// Drops of the sockets of callers that were forgotten.
+    /// The drops at sockets of forgotten callers.
     past_drops: u64,
     drops: Option<u64>,
 }
@@ -160,10 +157,10 @@ fn system(purpose: &'static str) -> impl FnOnce(rustix::io::Errno) -> Error {
 }
 
 impl Emulator {
-    /// Opens the listening socket and makes sure that there is a way to the target.
+    /// Opens the listening socket, and checks that the target is reachable.
     ///
     /// # Errors
-    /// When the configuration is not valid, the address is taken or the target is out of reach.
+    /// If the configuration is invalid, the address is in use or the target is unreachable.
     pub fn bind(config: Config) -> Result<Self, Error> {
         config.validate()?;
         let lane = |direction, link, name| {
@@ -210,7 +207,7 @@ impl Emulator {
         };
         let (epoll, wake) = prepare().map_err(watch)?;
         let late = config.limits.late;
-        // `validate` has seen that it fits.
+        // `validate` has checked that it fits.
         let overhead = u32::try_from(config.wire_overhead().get()).unwrap_or(u32::MAX);
         Ok(Self {
             core: Core {
@@ -242,22 +239,22 @@ impl Emulator {
         })
     }
 
-    /// The address that callers send to.
+    /// The address for callers.
     pub const fn local_address(&self) -> SocketAddr {
         self.address
     }
 
-    /// What ends [`run`](Self::run) from another thread.
+    /// A handle that ends [`run`](Self::run) from another thread.
     pub fn stopper(&self) -> Stopper {
         Stopper {
             shared: self.shared.clone(),
         }
     }
 
-    /// Runs on a thread of its own.
+    /// Runs on a new thread.
     ///
     /// # Errors
-    /// When the system has no thread for it.
+    /// If the system has no thread for it.
     pub fn spawn(self) -> Result<Handle, Error> {
         let (address, shared) = (self.address, self.shared.clone());
         let thread = std::thread::Builder::new()
@@ -274,13 +271,13 @@ impl Emulator {
         })
     }
 
-    /// Runs on this thread, which it makes wake up as exactly as it can, until a [`Stopper`] ends
-    /// it. The times of rates and delays that change count from now.
+    /// Runs on this thread, with wake-ups as exact as possible, until a [`Stopper`] ends it. Time
+    /// for changing rates and delays starts now.
     ///
     /// # Errors
-    /// When the system refuses to go on.
+    /// If the system refuses to continue.
     pub fn run(mut self) -> Result<Report, Error> {
-        // Refused only where the system has no such thing; the spinning then has to cover more.
+        // It fails only on systems without timer slack; spinning then covers more.
         let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
         self.core.clock = Clock::start();
         let mut events = Vec::with_capacity(EVENTS);
@@ -312,7 +309,7 @@ impl Emulator {
         })
     }
 
-    /// Takes one batch of every socket that has something.
+    /// Receives one batch from every socket that has datagrams.
     fn receive(&mut self, events: &[epoll::Event]) -> Result<(), Error> {
         for event in events {
             match event.data.u64() {
@@ -340,13 +337,13 @@ impl Emulator {
     }
 }
 
-/// Whether an error of the listening socket is about nothing but the moment.
+/// Whether an error of the listening socket is temporary.
 fn is_passing(error: &std::io::Error) -> bool {
     use std::io::ErrorKind::{ConnectionRefused, Interrupted, WouldBlock};
     matches!(error.kind(), WouldBlock | Interrupted | ConnectionRefused)
 }
 
-/// Whether what is sent to `target` comes to a socket that is bound to `address`.
+/// Whether a socket bound to `address` would receive packets for `target`.
 fn is_same(address: SocketAddr, target: SocketAddr) -> bool {
     let is_here = address.ip() == target.ip()
         || (address.ip().is_unspecified()
@@ -355,7 +352,7 @@ fn is_same(address: SocketAddr, target: SocketAddr) -> bool {
 }
 
 impl Core {
-    /// Waits for sockets, for the next release or until `latest`, whatever is first.
+    /// Waits for sockets, the next release or `latest`, whichever is first.
     fn wait(&self, latest: Time, events: &mut Vec<epoll::Event>) -> Result<(), Error> {
         events.clear();
         let until = self.next_due().map_or(latest, |due| {
@@ -385,7 +382,7 @@ impl Core {
             .is_none_or(|due| due.saturating_since(self.clock.now()) > QUIET)
     }
 
-    /// Puts a packet of a caller on the way to the target.
+    /// Offers a caller's packet to the link to the target.
     fn call(&mut self, incoming: &Incoming<'_>) {
         let number = match self.callers.number_of(incoming.from) {
             Some(number) => number,
@@ -405,7 +402,7 @@ impl Core {
         self.forward.offer(incoming.arrival, packet, datagram);
     }
 
-    /// Makes a socket for a new caller, if there is room and the system has one.
+    /// Opens a socket for a new caller, if there is room and the system has one.
     fn admit(&mut self, incoming: &Incoming<'_>) -> Option<u64> {
         if !self.callers.has_room() {
             return None;
@@ -437,12 +434,12 @@ impl Core {
         if let Err(reason) = received
             && reason.kind() != std::io::ErrorKind::WouldBlock
         {
-            // The error has been taken off the socket, which goes on.
+            // The error is consumed, and the socket works on.
             self.refused += 1;
         }
     }
 
-    /// Puts the collected answers in the reverse direction, in the order of their arrival.
+    /// Offers the collected answers to the reverse link, in the order of their arrival.
     fn offer_answers(&mut self) {
         self.answers.sort_by_key(|(arrival, ..)| *arrival);
         for (arrival, packet, datagram) in self.answers.drain(..) {
@@ -450,7 +447,7 @@ impl Core {
         }
     }
 
-    /// Sends what is due by `horizon`.
+    /// Sends the packets due by `horizon`.
     fn release(&mut self, horizon: Time, listener: &Socket) {
         for _ in 0..BURST {
             let Some(release) = self.forward.release(horizon) else {
@@ -483,7 +480,7 @@ impl Core {
         }
     }
 
-    /// Reads what the system dropped and forgets idle callers.
+    /// Reads the system's drops and forgets idle callers.
     fn tidy(&mut self, now: Time, listener: &Socket) {
         let idle = self.config.limits.idle;
         let leaving: Vec<u64> = self
@@ -510,9 +507,9 @@ impl Core {
 
     fn statistics(&self) -> Statistics {
         let way = |lane: &Lane<Datagram>, timing: &Timing, unsent| Way {
-            account: crate::Account {
+            counts: crate::PacketCounts {
                 unsent,
-                ..*lane.account()
+                ..*lane.counts()
             },
             timing: timing.summary(),
             memory: lane.held(),
@@ -530,7 +527,7 @@ impl Core {
     }
 }
 
-/// What the link has to know of a datagram, and the datagram.
+/// A datagram as an item and a packet of the link.
 fn carry(caller: u64, incoming: &Incoming<'_>, overhead: u32) -> (Packet, Datagram) {
     // A datagram has fewer than 2^16 bytes, and so has the overhead.
     let length = u32::try_from(incoming.payload.len()).unwrap_or(u32::MAX);
@@ -552,7 +549,7 @@ struct Sending {
     refused: u64,
 }
 
-/// Sends a packet that is due.
+/// Sends a due packet.
 fn send(
     socket: &Socket,
     release: &crate::Release<Datagram>,
@@ -575,7 +572,7 @@ fn send(
             is_sent: true,
             refused: 0,
         },
-        // That is the fate of an earlier packet; this one has not been tried.
+        // The error belongs to an earlier packet; this one has not been tried.
         Err(error) if error.kind() == std::io::ErrorKind::ConnectionRefused => Sending {
             is_sent: socket.send(&transmit).is_ok(),
             refused: 1,
@@ -595,12 +592,12 @@ impl Stopper {
 }
 
 impl Handle {
-    /// The address that callers send to.
+    /// The address for callers.
     pub const fn local_address(&self) -> SocketAddr {
         self.address
     }
 
-    /// How the emulator was doing a moment ago.
+    /// The statistics as of a moment ago.
     pub fn statistics(&self) -> Statistics {
         self.shared
             .latest
@@ -609,18 +606,18 @@ impl Handle {
             .clone()
     }
 
-    /// Whether it ended by itself, which only an error of the system makes it do.
+    /// Whether it ended by itself, which only an error of the system causes.
     pub fn is_finished(&self) -> bool {
         self.thread.as_ref().is_none_or(JoinHandle::is_finished)
     }
 
-    /// Ends the emulator. What is on the links stays there.
+    /// Ends the emulator. Packets on the links stay there.
     ///
     /// # Errors
-    /// Why it had ended before.
+    /// The reason if it had ended before.
     ///
     /// # Panics
-    /// When its thread panicked.
+    /// If its thread panicked.
     pub fn stop(mut self) -> Result<Report, Error> {
         self.shared.stop();
         let thread = self
@@ -638,7 +635,7 @@ impl Drop for Handle {
     fn drop(&mut self) {
         if let Some(thread) = self.thread.take() {
             self.shared.stop();
-            // A panic of that thread has been reported by the time it ended.
+            // The thread reported its panic already.
             let _ = thread.join();
         }
     }

@@ -1,4 +1,4 @@
-//! UDP sockets in batches, and the clock that their timestamps are translated to.
+//! UDP sockets in batches, and the clock for their time stamps.
 
 use std::io::{self, IoSliceMut};
 use std::net::{IpAddr, SocketAddr, UdpSocket};
@@ -8,15 +8,14 @@ use std::time::{Duration, Instant, SystemTime};
 use comity_units::{Span, Time};
 use quinn_udp::{BATCH_SIZE, EcnCodepoint, RecvMeta, Transmit, UdpSockRef, UdpSocketState};
 
-/// What sockets are asked to hold while nobody reads, as far as the system allows.
+/// The requested receive buffer of sockets, in bytes. The system may grant less.
 const RECEIVE_BUFFER: usize = 8 << 20;
-/// The largest UDP datagram; with offloads, so many bytes of several.
+/// The largest UDP datagram; with offloads, a batch of datagrams is at most as long.
 const DATAGRAM: usize = 65_535;
-/// A timestamp further back than this tells of a wall clock that was set, not of a packet that
-/// waited.
+/// An older time stamp shows that the wall clock was set, not that the packet waited.
 const OLDEST: Span = Span::from_secs(1);
 
-/// The clock of an emulator: nanoseconds since it was made.
+/// The clock of an emulator: nanoseconds since its creation.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clock {
     origin: Instant,
@@ -34,10 +33,9 @@ impl Clock {
         Time::ZERO + Span::from(self.origin.elapsed())
     }
 
-    /// The present moment on the wall and, not before it, on this clock.
+    /// The present wall-clock time, and the reading of this clock at the same moment or later.
     ///
-    /// The two are read one after the other, and the thread may lose the processor in between: then
-    /// they are read again.
+    /// If the thread is interrupted between the two readings, both are repeated.
     #[allow(
         clippy::disallowed_methods,
         reason = "the kernel stamps packets with the time of day"
@@ -74,7 +72,7 @@ struct Reading {
 }
 
 impl Reading {
-    /// When a packet arrived that the kernel stamped with this time of day.
+    /// The arrival time of a packet with this time stamp of the kernel.
     fn arrival(self, stamp: Option<Duration>) -> Time {
         let age = stamp
             .and_then(|stamp| self.wall.checked_sub(stamp))
@@ -86,18 +84,18 @@ impl Reading {
     }
 }
 
-/// A datagram as it was received.
+/// A received datagram.
 #[derive(Debug)]
 pub(crate) struct Incoming<'b> {
     pub(crate) arrival: Time,
     pub(crate) from: SocketAddr,
-    /// The address that it was sent to.
+    /// Its destination address.
     pub(crate) to: Option<IpAddr>,
     pub(crate) ecn: Option<EcnCodepoint>,
     pub(crate) payload: &'b [u8],
 }
 
-/// Where a batch of datagrams is received.
+/// The buffers for a batch of datagrams.
 #[derive(Debug)]
 pub(crate) struct Buffers {
     bytes: Vec<u8>,
@@ -105,7 +103,7 @@ pub(crate) struct Buffers {
 
 impl Buffers {
     pub(crate) fn new() -> Self {
-        // Written to, so that the memory is there when the first packets come.
+        // Written to, so that the memory exists before the first packets arrive.
         Self {
             bytes: vec![1; BATCH_SIZE * DATAGRAM],
         }
@@ -124,7 +122,7 @@ impl Socket {
     pub(crate) fn bind(address: SocketAddr) -> io::Result<Self> {
         let socket = UdpSocket::bind(address)?;
         let state = UdpSocketState::new(UdpSockRef::from(&socket))?;
-        // The system may allow less: what is lost for that is counted.
+        // The system may grant less; drops are counted.
         let _ = state.set_recv_buffer_size(UdpSockRef::from(&socket), RECEIVE_BUFFER);
         let inode = inode(&socket);
         Ok(Self {
@@ -134,7 +132,7 @@ impl Socket {
         })
     }
 
-    /// A socket of its own towards `target`, that hears nobody else.
+    /// A socket towards `target`, which receives from nobody else.
     pub(crate) fn towards(target: SocketAddr) -> io::Result<Self> {
         let any: SocketAddr = if target.is_ipv4() {
             ([0, 0, 0, 0], 0).into()
@@ -150,15 +148,15 @@ impl Socket {
         self.socket.local_addr()
     }
 
-    /// The number by which the system's own table knows it.
+    /// Its number in the system's table of sockets.
     pub(crate) const fn inode(&self) -> Option<u64> {
         self.inode
     }
 
-    /// Receives one batch and hands over its datagrams, in order; how many there were.
+    /// Receives one batch and passes on its datagrams in order. Returns their number.
     ///
     /// # Errors
-    /// What the system says, among it that there is nothing.
+    /// The system's error, `WouldBlock` included.
     pub(crate) fn receive(
         &self,
         clock: Clock,
@@ -189,7 +187,7 @@ impl Socket {
                 });
             };
             if all.is_empty() {
-                // A datagram without payload is a datagram.
+                // A datagram without a payload is valid.
                 hand_over(all);
             }
             for payload in all.chunks(meta.stride.max(1)) {
@@ -202,8 +200,7 @@ impl Socket {
     /// Sends one datagram.
     ///
     /// # Errors
-    /// What the system says. An earlier datagram that was refused by the other end makes the next
-    /// call fail.
+    /// The system's error, which may be about an earlier datagram that the other end refused.
     pub(crate) fn send(&self, transmit: &Transmit<'_>) -> io::Result<()> {
         self.state
             .try_send(UdpSockRef::from(&self.socket), transmit)
@@ -226,7 +223,7 @@ fn inode(socket: &UdpSocket) -> Option<u64> {
         .ok()
 }
 
-/// What the system dropped at the door of these sockets, `None` where it does not say.
+/// The datagrams that the system dropped at these sockets; `None` if it does not report them.
 pub(crate) fn drops(inodes: &[u64]) -> Option<u64> {
     let mut found = None;
     for table in ["/proc/self/net/udp", "/proc/self/net/udp6"] {
@@ -238,7 +235,7 @@ pub(crate) fn drops(inodes: &[u64]) -> Option<u64> {
     found
 }
 
-/// The sum of the last column (drops) of those lines whose tenth (inode) is one of `inodes`.
+/// The sum of the last column (drops) over the lines whose tenth column (inode) is in `inodes`.
 fn drops_in(table: &str, inodes: &[u64]) -> u64 {
     table
         .lines()

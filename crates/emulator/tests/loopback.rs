@@ -1,7 +1,7 @@
 //! The whole emulator between sockets of the loopback interface.
 //!
-//! Nothing here asserts how long something took: what is checked is what the emulator says it did,
-//! against what the sockets got and against a fresh link that is given the same arrivals.
+//! No test asserts a duration. The tests compare the emulator's report with the received datagrams,
+//! and with a fresh link that gets the same arrivals.
 
 use std::net::{SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
@@ -17,7 +17,7 @@ fn local() -> SocketAddr {
     ([127, 0, 0, 1], 0).into()
 }
 
-/// A socket that gives up after a while, so that a failure is no hang.
+/// A socket that gives up after a while, so that a failure does not hang.
 fn socket() -> UdpSocket {
     let socket = UdpSocket::bind(local()).unwrap();
     socket
@@ -46,7 +46,7 @@ fn config(target: &UdpSocket, forward: LinkConfig) -> Config {
     }
 }
 
-/// Gives a fresh link the recorded arrivals: it has to decide as the emulator did.
+/// Offers the recorded arrivals to a fresh link, which must decide as the emulator did.
 fn replay(config: &LinkConfig, record: &[Record]) {
     let mut fresh = AnalyticLink::new(config, seed().derive("forward")).unwrap();
     for (number, record) in record.iter().enumerate() {
@@ -55,7 +55,7 @@ fn replay(config: &LinkConfig, record: &[Record]) {
     }
 }
 
-/// Sends a burst through a link and checks everything that is said about it.
+/// Sends a burst through a link and checks the whole report.
 fn burst(forward: &LinkConfig, packets: u64) -> Vec<Record> {
     let (caller, target) = (socket(), socket());
     let emulator = Emulator::bind(config(&target, forward.clone())).unwrap();
@@ -65,19 +65,19 @@ fn burst(forward: &LinkConfig, packets: u64) -> Vec<Record> {
         payload[..8].copy_from_slice(&number.to_be_bytes());
         caller.send_to(&payload, emulator.local_address()).unwrap();
     }
-    // What is held goes on to the target as time passes.
+    // Held packets reach the target as time passes.
     let mut received = 0;
     let report = loop {
         let way = emulator.statistics().forward;
-        let (account, timing) = (way.account, way.timing);
-        if account.arrived.packets == packets && account.held().packets == 0 {
+        let (counts, timing) = (way.counts, way.timing);
+        if counts.arrived.packets == packets && counts.held().packets == 0 {
             while received < timing.count {
                 let mut buffer = [0; 1_500];
                 assert_eq!(target.recv(&mut buffer).unwrap(), 472);
                 received += 1;
             }
             let report = emulator.stop().unwrap();
-            // Second copies may still have been on the way.
+            // Duplicates may still have been in flight.
             let rest = report.statistics.forward.timing.count - received;
             for _ in 0..rest {
                 target.recv(&mut [0; 1_500]).unwrap();
@@ -92,21 +92,21 @@ fn burst(forward: &LinkConfig, packets: u64) -> Vec<Record> {
         "more than was released"
     );
     let way = &report.statistics.forward;
-    let account = &way.account;
-    assert_eq!(account.arrived.packets, packets);
+    let counts = &way.counts;
+    assert_eq!(counts.arrived.packets, packets);
     assert_eq!(
-        account.arrived.bytes,
+        counts.arrived.bytes,
         Bytes::new(500 * packets),
         "28 bytes of headers"
     );
-    assert_eq!(account.unsent.packets, 0);
+    assert_eq!(counts.unsent.packets, 0);
     assert_eq!(
         way.timing.count,
-        account.released.packets + account.copies.packets
+        counts.released.packets + counts.copies.packets
     );
     assert_eq!(report.statistics.turned_away, 0);
     assert_eq!(report.statistics.socket_drops, Some(0));
-    assert_eq!(report.statistics.backward.account.arrived.packets, 0);
+    assert_eq!(report.statistics.backward.counts.arrived.packets, 0);
     assert_eq!(report.forward_record.len(), packets as usize);
     replay(forward, &report.forward_record);
     let count = |cause: fn(&Outcome) -> bool| {
@@ -114,15 +114,15 @@ fn burst(forward: &LinkConfig, packets: u64) -> Vec<Record> {
         outcomes.filter(cause).count() as u64
     };
     assert_eq!(
-        account.dropped_full.packets,
+        counts.dropped_full.packets,
         count(|outcome| matches!(outcome, Outcome::Dropped(DropCause::QueueFull)))
     );
     assert_eq!(
-        account.lost.packets,
+        counts.lost.packets,
         count(|outcome| matches!(outcome, Outcome::Lost { .. }))
     );
     assert_eq!(
-        account.released.packets,
+        counts.released.packets,
         count(|outcome| matches!(outcome, Outcome::Carried(_)))
     );
     report.forward_record
@@ -164,7 +164,7 @@ fn losses_jitter_and_copies_are_those_of_the_model() {
 #[test]
 #[allow(clippy::disallowed_methods, reason = "the emulator runs on this clock")]
 fn a_stream_at_half_of_the_rate_has_the_delay_of_the_link() {
-    // 1000 bytes on the wire take 1 ms, and come every 2 ms.
+    // 1000 bytes on the wire take 1 ms, and arrive every 2 ms.
     const PACKETS: u32 = 60;
     let forward = link(Queue::DropTail(Limit::Packets(20)));
     let (caller, target) = (socket(), socket());
@@ -179,7 +179,7 @@ fn a_stream_at_half_of_the_rate_has_the_delay_of_the_link() {
             let delay = began
                 .elapsed()
                 .saturating_sub(Duration::from_nanos(sent_at));
-            // However busy the machine is, nothing comes before its time.
+            // However busy the machine is, nothing arrives before its time.
             assert!(delay >= Duration::from_millis(6), "{delay:?}");
         }
     });
@@ -196,7 +196,7 @@ fn a_stream_at_half_of_the_rate_has_the_delay_of_the_link() {
     let report = emulator.stop().unwrap();
     replay(&forward, &report.forward_record);
     let way = &report.statistics.forward;
-    assert_eq!(way.account.released.packets, u64::from(PACKETS));
+    assert_eq!(way.counts.released.packets, u64::from(PACKETS));
     assert_eq!(way.timing.count, u64::from(PACKETS));
     assert!(way.timing.p50 <= way.timing.p99 && way.timing.p99 <= way.timing.max);
     let bars = report.forward_timing.histogram();
@@ -257,9 +257,9 @@ fn callers_get_their_own_answers_and_no_others() {
     let report = emulator.stop().unwrap().statistics;
     assert_eq!((report.callers, report.callers_seen), (3, 3));
     for way in [report.forward, report.backward] {
-        assert_eq!(way.account.arrived.packets, 3 * EACH as u64);
-        assert_eq!(way.account.released.packets, 3 * EACH as u64);
-        assert_eq!(way.account.arrived.bytes, Bytes::new(30 * 3 * EACH as u64));
+        assert_eq!(way.counts.arrived.packets, 3 * EACH as u64);
+        assert_eq!(way.counts.released.packets, 3 * EACH as u64);
+        assert_eq!(way.counts.arrived.bytes, Bytes::new(30 * 3 * EACH as u64));
     }
 }
 
@@ -276,8 +276,8 @@ fn an_empty_datagram_is_carried_and_so_is_the_largest() {
         assert_eq!(target.recv(&mut buffer).unwrap(), length);
     }
     let way = emulator.stop().unwrap().statistics.forward;
-    assert_eq!(way.account.released.bytes, Bytes::new(65_508 + 3 * 28));
-    assert_eq!(way.account.unsent.packets, 0);
+    assert_eq!(way.counts.released.bytes, Bytes::new(65_508 + 3 * 28));
+    assert_eq!(way.counts.unsent.packets, 0);
 }
 
 #[test]
@@ -355,7 +355,7 @@ fn more_callers_than_there_is_room_for_are_turned_away_and_it_is_said() {
     let length = target.recv(&mut buffer).unwrap();
     assert_eq!(&buffer[..length], b"third");
     let statistics = emulator.stop().unwrap().statistics;
-    assert_eq!(statistics.forward.account.arrived.packets, 2);
+    assert_eq!(statistics.forward.counts.arrived.packets, 2);
     let sign = Overload::TurnedAway { packets: 1 };
     assert!(statistics.overload().contains(&sign));
 }
@@ -380,7 +380,7 @@ fn a_target_where_nobody_listens_is_noticed_and_can_come_later() {
     target
         .set_read_timeout(Some(Duration::from_millis(100)))
         .unwrap();
-    // The refusal of an earlier one may still be on its way, and costs the next.
+    // The refusal of an earlier datagram may still arrive, and costs the next one.
     let mut buffer = [0; 10];
     let came = (0..50).any(|_| {
         caller.send_to(b"hello", emulator.local_address()).unwrap();

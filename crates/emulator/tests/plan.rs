@@ -24,7 +24,7 @@ fn drain<T: Clone>(lane: &mut Lane<T>, until: Time) -> Vec<Release<T>> {
 
 #[test]
 fn packets_leave_when_the_hand_worked_link_says() {
-    // 1000 bytes at 8 Mb/s take 1 ms; then 20 ms on the way; two have room.
+    // 1000 bytes at 8 Mb/s take 1 ms; then 20 ms of delay; the queue has room for two.
     let config = LinkConfig {
         queue: Queue::DropTail(Limit::Packets(2)),
         ..LinkConfig::new(Rate::from_mbps(8), Span::from_millis(20))
@@ -45,11 +45,11 @@ fn packets_leave_when_the_hand_worked_link_says() {
         .map(|release| (release.item, release.due.as_nanos() / 1_000))
         .collect();
     assert_eq!(left, [("a", 21_000), ("b", 22_000), ("d", 22_500)]);
-    let account = lane.account();
-    assert_eq!(account.arrived.packets, 4);
-    assert_eq!(account.dropped_full.packets, 1, "c found both places taken");
-    assert_eq!(account.released.bytes, Bytes::new(2_500));
-    assert_eq!(account.held().packets, 0);
+    let counts = lane.counts();
+    assert_eq!(counts.arrived.packets, 4);
+    assert_eq!(counts.dropped_full.packets, 1, "c found both places taken");
+    assert_eq!(counts.released.bytes, Bytes::new(2_500));
+    assert_eq!(counts.held().packets, 0);
     assert_eq!(lane.held(), Bytes::ZERO);
     assert_eq!(lane.next_due(), None);
 }
@@ -92,14 +92,14 @@ fn memory_is_bounded_whatever_comes() {
             lane.offer(Time::from_nanos(number), packet(number as u32 % 1_500), ());
             assert!(lane.held() <= memory);
         }
-        let account = lane.account();
+        let counts = lane.counts();
         assert!(
-            account.dropped_memory.packets > 9_000,
-            "{config:?}: {account:?}"
+            counts.dropped_memory.packets > 9_000,
+            "{config:?}: {counts:?}"
         );
         assert!(
-            account.dropped_memory.packets < 10_000,
-            "{config:?}: {account:?}"
+            counts.dropped_memory.packets < 10_000,
+            "{config:?}: {counts:?}"
         );
     }
 }
@@ -117,7 +117,7 @@ fn what_can_never_arrive_stays_held_and_is_never_due() {
     lane.offer(Time::from_secs(2), packet(1_000), ());
     assert_eq!(lane.next_due(), None);
     assert_eq!(lane.release(Time::MAX), None);
-    assert_eq!(lane.account().held().packets, 1);
+    assert_eq!(lane.counts().held().packets, 1);
 }
 
 fn configs() -> impl Strategy<Value = LinkConfig> {
@@ -172,9 +172,8 @@ fn configs() -> impl Strategy<Value = LinkConfig> {
         )
 }
 
-/// What the links of `comity-link` make of these packets, without anything around them: for each
-/// packet that arrives, its number, when it is due, and whether it is a copy; in no particular
-/// order.
+/// The decisions of a bare link of `comity-link` on these packets. For each packet that arrives:
+/// its number, its arrival, and whether it is a duplicate, in any order.
 fn expected(config: &LinkConfig, seed: Seed, offers: &[(Time, u32)]) -> Vec<(usize, Time, bool)> {
     let mut outcomes: Vec<Option<Outcome>> = vec![None; offers.len()];
     if matches!(
@@ -249,12 +248,12 @@ proptest! {
         found.sort_unstable();
         expected.sort_unstable();
         prop_assert_eq!(found, expected);
-        let account = lane.account();
-        prop_assert_eq!(account.held(), comity_emulator::Tally::default());
-        prop_assert_eq!(account.arrived.packets, offers.len() as u64);
+        let counts = lane.counts();
+        prop_assert_eq!(counts.held(), comity_emulator::Tally::default());
+        prop_assert_eq!(counts.arrived.packets, offers.len() as u64);
         let originals = releases.iter().filter(|release| !release.is_copy).count();
-        prop_assert_eq!(account.released.packets, originals as u64);
-        prop_assert_eq!(account.copies.packets, (releases.len() - originals) as u64);
+        prop_assert_eq!(counts.released.packets, originals as u64);
+        prop_assert_eq!(counts.copies.packets, (releases.len() - originals) as u64);
         prop_assert_eq!(lane.held(), Bytes::ZERO);
     }
 }

@@ -18,17 +18,17 @@ use pcap_file::pcapng::blocks::interface_description::{
 
 use crate::error::Error;
 
-/// A packet and when it was offered.
+/// A packet and the time of its offer.
 type Offered = (Time, Box<[u8]>);
 
 /// The captures of a run. A thread writes them, so that no disk makes the router late.
 #[derive(Debug, Default)]
 pub(crate) struct Captures {
-    /// For each link of the network, where its packets go.
+    /// The writer for each link, if any.
     links: Vec<Option<Sender<Offered>>>,
 }
 
-/// The files of the captures, until they are whole.
+/// The files of the captures, until they are complete.
 #[derive(Debug, Default)]
 pub(crate) struct Writers(Vec<(PathBuf, JoinHandle<Result<(), String>>)>);
 
@@ -85,17 +85,17 @@ impl Captures {
         Ok((captures, writers))
     }
 
-    /// A packet is offered to a link.
+    /// Captures a packet that is offered to a link.
     pub(crate) fn take(&self, link: usize, now: Time, packet: &[u8]) {
         if let Some(Some(sender)) = self.links.get(link) {
-            // A writer that failed says so at the end.
+            // A failed writer reports its error at the end.
             let _ = sender.send((now, packet.into()));
         }
     }
 }
 
 impl Writers {
-    /// Waits until all files are whole; the captures must be gone.
+    /// Waits until all files are complete; the captures must be dropped before.
     pub(crate) fn finish(self) -> Result<(), Error> {
         for (path, thread) in self.0 {
             let end = thread

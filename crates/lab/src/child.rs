@@ -15,7 +15,7 @@ use crate::clock::{Clock, RunClock};
 use crate::error::Error;
 use crate::namespace::Door;
 
-/// Which end of a flow.
+/// An end of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// The end that sends.
@@ -34,37 +34,37 @@ impl Role {
     }
 }
 
-/// How many bytes of a program's complaints are reported.
+/// The most bytes of a program's error output to report.
 const COMPLAINT: usize = 400;
-/// How often a thread looks whether its program has ended.
+/// The interval at which a thread checks whether its program has ended.
 const LOOK: Duration = Duration::from_millis(20);
-/// How long a program has to end after SIGINT.
+/// The time that a program has to end after SIGINT.
 const GRACE: Span = Span::from_secs(3);
-/// How much of an output is read at a time.
+/// The bytes of an output to read at a time.
 const CHUNK: usize = 16 << 10;
 
 /// A program to run.
 #[derive(Debug)]
 pub(crate) struct Task {
     pub(crate) command: Command,
-    /// What it reads on its standard input.
+    /// Its standard input.
     pub(crate) input: Vec<u8>,
-    /// When it starts; `None` for at once, before the run does.
+    /// Its start; `None` for at once, before the run starts.
     pub(crate) start: Option<Time>,
-    /// Where its output and its complaints go besides.
+    /// The files that its output and error output go to as well.
     pub(crate) logs: Option<[File; 2]>,
-    /// How much of its output is kept, from the end.
+    /// The bytes of its output to keep, from the end.
     pub(crate) kept: usize,
 }
 
-/// A program that runs.
+/// A running program.
 #[derive(Debug)]
 pub(crate) struct Program {
     stop: Sender<Span>,
     thread: JoinHandle<Result<Ended, Error>>,
 }
 
-/// A program that has ended.
+/// A finished program.
 #[derive(Debug, Default)]
 pub(crate) struct Ended {
     pub(crate) output: Vec<u8>,
@@ -75,7 +75,7 @@ pub(crate) struct Ended {
 }
 
 impl Ended {
-    /// What the program said before it failed.
+    /// The program's last output before it failed.
     pub(crate) fn last_words(&self) -> String {
         let errors = String::from_utf8_lossy(&self.errors);
         let errors = errors.trim();
@@ -91,12 +91,12 @@ impl Ended {
 }
 
 impl Program {
-    /// Starts a program on a thread inside the namespace, in a process group of its own. It ends by
-    /// itself, or at [`stop`](Self::stop); what it left running in the namespace ends at
+    /// Starts a program on a thread inside the namespace, in its own process group. It ends by
+    /// itself or at [`stop`](Self::stop). Processes that it left in the namespace end at
     /// [`stop`](Self::stop).
     ///
-    /// The thread outlives the program: `setpriv` has the kernel kill the program when the thread,
-    /// and so the lab, is gone. What the program started itself is found by its namespace.
+    /// The thread outlives the program: with `setpriv`, the kernel kills the program when the
+    /// thread, and so the lab, has ended. Its child processes are found by their namespace.
     pub(crate) fn start(door: Door, task: Task, clock: RunClock) -> Self {
         let (stop, stopped) = channel();
         let thread = std::thread::spawn(move || {
@@ -112,7 +112,7 @@ impl Program {
         Self { stop, thread }
     }
 
-    /// Ends the program, if it still runs after `patience`, by SIGINT and at last by SIGKILL. Does
+    /// If the program still runs after `patience`, ends it by SIGINT and finally by SIGKILL. Does
     /// not wait for it.
     pub(crate) fn stop(&self, patience: Span) {
         // Its thread may have failed.
@@ -129,7 +129,7 @@ impl Program {
     }
 }
 
-/// The command with the life of its parent thread as a bound of its own.
+/// The command, bound to the life of its parent thread.
 fn bound(command: &Command) -> Command {
     let mut bound = Command::new("setpriv");
     bound.args(["--pdeathsig", "KILL", "--"]);
@@ -154,7 +154,7 @@ fn run(task: Task, door: &Door, stopped: &Receiver<Span>) -> Result<Ended, Error
         .spawn()
         .map_err(Error::system(purpose()))?;
     if let Some(mut stdin) = child.stdin.take() {
-        // What it does not read it has no use for.
+        // The program does not need input that it does not read.
         let _ = stdin.write_all(&task.input);
     }
     let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
@@ -166,7 +166,7 @@ fn run(task: Task, door: &Door, stopped: &Receiver<Span>) -> Result<Ended, Error
     let output = std::thread::spawn(move || last_of(stdout, out, kept));
     let errors = std::thread::spawn(move || last_of(stderr, err, CHUNK));
     let watched = watch(&mut child, stopped);
-    // Whatever it left behind would keep its output open.
+    // Processes left behind would keep its output open.
     door.end_processes();
     let (status, is_by_itself) = watched.map_err(Error::system(purpose()))?;
     let read = |thread: JoinHandle<std::io::Result<Vec<u8>>>| match thread.join() {
@@ -181,14 +181,14 @@ fn run(task: Task, door: &Door, stopped: &Receiver<Span>) -> Result<Ended, Error
     })
 }
 
-/// Waits until the program is to stop, and ends it if it has not ended by itself.
+/// Waits for the request to stop, and ends the program if it has not ended by itself.
 fn watch(
     child: &mut Child,
     stopped: &Receiver<Span>,
 ) -> std::io::Result<(Option<ExitStatus>, bool)> {
     let patience = loop {
         if let Some(status) = child.try_wait()? {
-            // What it started in the background goes on until the flow is to stop.
+            // Its background processes run until the flow stops.
             let _ = stopped.recv();
             return Ok((Some(status), true));
         }
@@ -223,13 +223,13 @@ fn ends_within(child: &mut Child, time: Span) -> std::io::Result<Option<ExitStat
 
 fn signal(child: &Child, signal: Signal) {
     if let Some(group) = Pid::from_raw(child.id().cast_signed()) {
-        // It may be gone.
+        // It may have ended.
         let _ = kill_process_group(group, signal);
     }
 }
 
-/// Reads a stream to its end, with all of it going to a file where one is given. Returns the last
-/// `kept` bytes.
+/// Reads a stream to its end, copies it to the file if there is one, and returns the last `kept`
+/// bytes.
 fn last_of(
     stream: Option<impl Read>,
     mut file: Option<File>,
@@ -248,7 +248,7 @@ fn last_of(
             Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
             Err(error) => return Err(error),
         };
-        // The program goes on when the disk is full: its pipe is read to the end.
+        // If the disk is full, the program must not block: its pipe is read to the end.
         if let (Some(file), Ok(())) = (&mut file, &written) {
             written = file.write_all(read);
         }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use comity_units::{Span, Time};
 use rustix::time::{ClockId, clock_gettime};
 
-/// Time since the start of a lab. Its origin means the same in every process of this host.
+/// Time since the start of a lab. All processes of this host share its origin.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
     origin_ns: u64,
@@ -26,7 +26,7 @@ impl Clock {
         }
     }
 
-    /// The clock with the origin that another process gave.
+    /// A clock with the origin of another process.
     pub const fn with_origin(origin_ns: u64) -> Self {
         Self { origin_ns }
     }
@@ -41,7 +41,7 @@ impl Clock {
         Time::from_nanos(monotonic_ns().saturating_sub(self.origin_ns))
     }
 
-    /// How long it is until `time`; zero when that has passed.
+    /// The time until `time`; zero if it has passed.
     pub(crate) fn until(self, time: Time) -> Duration {
         let at = self.origin_ns.saturating_add(time.as_nanos());
         Duration::from_nanos(at.saturating_sub(monotonic_ns()))
@@ -70,7 +70,7 @@ impl Clock {
     }
 }
 
-/// The clock of a run that can be called off: from then on it is later than everything, and nobody
+/// The clock of a run that can be cancelled. After that it is later than any time, and nobody
 /// waits.
 #[derive(Clone, Debug)]
 pub(crate) struct RunClock {
@@ -86,12 +86,12 @@ impl RunClock {
         }
     }
 
-    /// The clock that goes on.
+    /// The clock itself, which runs on.
     pub(crate) const fn clock(&self) -> Clock {
         self.clock
     }
 
-    /// The present moment; zero before the start, [`Time::MAX`] once the run is called off.
+    /// The present moment; zero before the start, [`Time::MAX`] after cancellation.
     pub(crate) fn now(&self) -> Time {
         if self.is_off() {
             Time::MAX
@@ -104,14 +104,14 @@ impl RunClock {
         *self.off.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Ends everything that the run waits for.
+    /// Ends all waits of the run.
     pub(crate) fn call_off(&self) {
         let (off, called) = &*self.off;
         *off.lock().unwrap_or_else(PoisonError::into_inner) = true;
         called.notify_all();
     }
 
-    /// Waits until `time`, or until the run is called off.
+    /// Waits until `time`, or until the run is cancelled.
     pub(crate) fn wait_until(&self, time: Time) {
         let (off, called) = &*self.off;
         let mut is_off = off.lock().unwrap_or_else(PoisonError::into_inner);

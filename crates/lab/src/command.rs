@@ -7,7 +7,7 @@ use comity_units::{Seed, Span};
 
 use crate::host::Addresses;
 
-/// What stands in the commands of a flow for values of the run.
+/// The values of a run that replace placeholders in commands.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Values {
     pub(crate) source: Addresses,
@@ -18,7 +18,7 @@ pub(crate) struct Values {
 }
 
 impl Values {
-    /// The text with the values in it.
+    /// The text with its placeholders replaced.
     fn fill(&self, text: &str) -> String {
         text.replace("{address}", &self.destination.v4.to_string())
             .replace("{source}", &self.source.v4.to_string())
@@ -35,7 +35,7 @@ impl Values {
         command
     }
 
-    /// What runs at the source, and at the destination.
+    /// The command of the source and that of the destination.
     pub(crate) fn commands(&self, spec: &CommandSpec) -> (Command, Option<Command>) {
         let receiver = spec.receiver.as_ref().map(|text| self.shell(text));
         (self.shell(&spec.sender), receiver)

@@ -1,7 +1,6 @@
-//! One end of a flow of sections: a Comity endpoint in a process of its own, which writes down what
-//! it saw.
+//! One end of a flow of sections: a Comity endpoint in its own process, which logs what it sees.
 //!
-//! [`run`] is what the process does; the lab starts it, and reads the log that it prints.
+//! The process calls [`run`]. The lab starts it and reads the log that it prints.
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -24,18 +23,18 @@ use crate::child::Role;
 use crate::clock::Clock;
 use crate::error::Error;
 
-/// The packets of the first window.
+/// The packets of the initial window.
 const FIRST_PACKETS: u64 = 10;
-/// How long after the end of the run a receiver still waits for what it will never know otherwise.
+/// The time after the end of a run for which a receiver waits for late sections.
 const AFTERWARDS: Span = Span::from_millis(200);
-/// How often the sender's state is written down.
+/// The interval between samples of the sender's state.
 const SAMPLING: Span = Span::from_millis(20);
-/// How long a handshake may take: it is tried again on paths that lose packets.
+/// The time limit of a handshake, which is repeated on lossy paths.
 const CONNECT: Duration = Duration::from_secs(10);
-/// The most that a qlog file may grow to.
+/// The maximum size of a qlog file.
 const MAX_QLOG: u64 = 1 << 30;
 
-/// Which end of which flow this is, and where.
+/// The flow, the end of it, and the host of an endpoint process.
 #[derive(Clone, Debug)]
 pub struct Task {
     /// The flow, as an index into the network.
@@ -50,39 +49,39 @@ pub struct Task {
     pub address: IpAddr,
     /// The port of the destination.
     pub port: u16,
-    /// The key that both ends have.
+    /// The key of both ends.
     pub key: [u8; 32],
-    /// Where a qlog is written, if one is.
+    /// The qlog file to write, if any.
     pub qlog: Option<PathBuf>,
 }
 
-/// What an end wrote down.
+/// The log of an end.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Log {
     /// The frames of the sender, by their numbers.
     pub(crate) frames: Vec<Given>,
-    /// What became of sections at the receiver: number, time or code of the gap, bytes.
+    /// The fates of sections at the receiver: number, time or code of the gap, bytes.
     pub(crate) settled: Vec<(u64, Fate)>,
-    /// The counters of the sender when measuring began, and at the end.
+    /// The sender's counters at the start of measuring, and at the end.
     pub(crate) at_warmup: Counters,
     pub(crate) at_end: Counters,
     pub(crate) samples: Vec<Sample>,
-    /// When it was ready to begin; zero for before the start.
+    /// The time at which it was ready; zero for before the start.
     pub(crate) ready_ns: u64,
-    /// When the connection stood.
+    /// The time at which the connection was established.
     pub(crate) connected_ns: Option<u64>,
-    /// When and why the connection ended before the run did.
+    /// The time and reason if the connection ended before the run.
     pub(crate) closed: Option<(u64, String)>,
-    /// What went wrong.
+    /// The failure of the end.
     pub(crate) failure: Option<String>,
 }
 
-/// A frame of the sender: what it was, and what the sender did with it.
+/// A frame of the sender, and its outcome at the sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Given {
     pub(crate) at_ns: u64,
     pub(crate) bytes: u32,
-    /// Its place in [`TYPES`].
+    /// Its index in [`TYPES`].
     pub(crate) frame_type: u8,
     pub(crate) needs: Option<u64>,
     pub(crate) outcome: Outcome,
@@ -91,16 +90,16 @@ pub(crate) struct Given {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Outcome {
     Submitted,
-    /// There was no room.
+    /// The send buffer had no room.
     Refused,
     Shed,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Fate {
-    /// Whole at this time, with so many bytes.
+    /// Whole at this time, with this many bytes.
     Whole(u64, u32),
-    /// A gap, by its place in [`GAPS`].
+    /// A gap, by its index in [`GAPS`].
     Gap(u8),
 }
 
@@ -129,7 +128,7 @@ pub(crate) struct Sample {
     pub(crate) srtt_ns: u64,
 }
 
-/// The reasons of gaps, by the number that stands for them in a [`Log`].
+/// The reasons of gaps; their indices are their codes in a [`Log`].
 pub(crate) const GAPS: [GapReason; 8] = [
     GapReason::Closed,
     GapReason::Obsolete,
@@ -141,7 +140,7 @@ pub(crate) const GAPS: [GapReason; 8] = [
     GapReason::Dropped(Reason::Shed),
 ];
 
-/// The types of frames that sources give, by the number that stands for them in a [`Log`].
+/// The types of frames of sources; their indices are their codes in a [`Log`].
 pub(crate) const TYPES: [FrameType; 4] = [
     FrameType::Slice,
     FrameType::Key,
@@ -150,11 +149,11 @@ pub(crate) const TYPES: [FrameType; 4] = [
 ];
 
 fn number_of<T: PartialEq>(list: &[T], value: &T) -> u8 {
-    // The lists are short, and have all values.
+    // The lists are short and complete.
     list.iter().position(|one| one == value).unwrap_or(0) as u8
 }
 
-/// The flow that is none.
+/// The error for an unknown flow.
 pub(crate) fn unknown(flow: usize) -> Error {
     Error::Flow {
         flow: flow.to_string(),
@@ -162,10 +161,10 @@ pub(crate) fn unknown(flow: usize) -> Error {
     }
 }
 
-/// Whether endpoints can be what a flow of sections asks for.
+/// Checks that endpoints can run a flow of sections.
 ///
 /// # Errors
-/// When they cannot.
+/// If they cannot.
 pub(crate) fn check(flow: &FlowSpec, spec: &SectionsSpec) -> Result<(), Error> {
     let refuse = |reason: String| Error::Flow {
         flow: flow.name.clone(),
@@ -192,10 +191,10 @@ pub(crate) fn check(flow: &FlowSpec, spec: &SectionsSpec) -> Result<(), Error> {
         .map_err(|error| refuse(error.to_string()))
 }
 
-/// Runs one end until the end of the run, and returns what it wrote down as one line of JSON.
+/// Runs one end until the end of the run. Returns its log as one line of JSON.
 ///
 /// # Errors
-/// When the network cannot be run at all; what happens to the connection is part of the log.
+/// If the network cannot run at all. The log has the events of the connection.
 pub fn run(network: &Network, task: &Task) -> Result<String, Error> {
     let flow = network.flows.get(task.flow);
     let (Some(flow), plans) = (flow, plans(network, task.seed)?) else {
@@ -272,7 +271,7 @@ async fn sleep_until(clock: Clock, time: Time) {
 
 async fn counters(connection: &Connection) -> Counters {
     let statistics = connection.stats();
-    let (sent, path) = (statistics.sent, statistics.path);
+    let (sent, path) = (statistics.sent.counters, statistics.path);
     let seconds = |ms: Option<f64>| ms.map(|ms| ms / 1e3);
     Counters {
         late_bytes: sent.late_bytes,
@@ -350,8 +349,8 @@ async fn send(
     Ok(log)
 }
 
-/// Submits what the source gives until the flow stops. Returns when and why the connection ended
-/// before that.
+/// Submits the source's frames until the flow stops. Returns the time and reason if the connection
+/// ended before.
 async fn submit(
     connection: &Connection,
     mut source: Source,
@@ -380,7 +379,7 @@ async fn submit(
         let shed = shedder
             .as_mut()
             .and_then(|shedder| skip_reason(shedder.offer_at(target.offer(), &frame)));
-        // Every frame takes a number, so that numbers of frames and of sections agree.
+        // Every frame uses a number, so that numbers of frames and sections agree.
         let (outcome, reason) = if shed.is_some() {
             (Outcome::Shed, shed)
         } else {
@@ -469,7 +468,7 @@ async fn receive(network: &Network, task: &Task, config: Config) -> Result<Log, 
         });
     }
     let statistics = connection.stats();
-    log.at_end.marked_packets = statistics.received.marked_packets;
+    log.at_end.marked_packets = statistics.received.counters.marked_packets;
     Ok(log)
 }
 

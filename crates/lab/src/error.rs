@@ -1,28 +1,28 @@
-//! Why there is no lab, or no longer.
+//! Why a lab cannot start, or has ended.
 
 use std::io;
 
 use comity_sim::network::NetworkError;
 
-/// Why there is no lab, or no longer.
+/// Why a lab cannot start, or has ended.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// Parts are missing.
+    /// The host lacks requirements.
     #[error("the lab cannot run here: {}", .0.join("; "))]
     Missing(Vec<String>),
     /// The network of the scenario cannot be built.
     #[error(transparent)]
     Network(#[from] NetworkError),
-    /// A setting that the lab cannot give to a flow.
+    /// The lab cannot apply a setting to a flow.
     #[error("flow {flow:?}: {reason}")]
     Flow {
         /// Its name.
         flow: String,
-        /// What was asked for and what is possible.
+        /// The requested value and the possible ones.
         reason: String,
     },
-    /// There is no link of this name to capture at.
+    /// No link has this name.
     #[error("there is no link {name:?} to capture at; expected one of: {known}")]
     UnknownLink {
         /// The name.
@@ -30,7 +30,7 @@ pub enum Error {
         /// The names of the links.
         known: String,
     },
-    /// A link or a file is captured at or into twice.
+    /// Two captures share a link or a file.
     #[error("cannot capture link {link:?} into {}: expected each link and each file only once", .file.display())]
     Capture {
         /// The link.
@@ -41,9 +41,9 @@ pub enum Error {
     /// The system refused something.
     #[error("{purpose}: {reason}")]
     System {
-        /// What it was needed for.
+        /// Its purpose.
         purpose: String,
-        /// What the system says.
+        /// The system's error.
         reason: io::Error,
     },
     /// A tool of the system failed.
@@ -51,7 +51,7 @@ pub enum Error {
     Tool {
         /// The command.
         command: String,
-        /// What it said.
+        /// Its message.
         message: String,
     },
     /// The run was interrupted.
@@ -68,7 +68,7 @@ impl Error {
         )
     }
 
-    /// What [`io::Error`]s become that stand in the way of `purpose`.
+    /// Converts [`io::Error`]s, with the purpose that failed.
     pub(crate) fn system<E: Into<io::Error>>(purpose: impl Into<String>) -> impl FnOnce(E) -> Self {
         let purpose = purpose.into();
         move |reason| Self::System {

@@ -1,4 +1,4 @@
-//! The flows of a run: how they are started and ended, and what they say of themselves.
+//! The flows of a run: how they start and end, and their results.
 
 use std::fs::File;
 use std::net::IpAddr;
@@ -22,16 +22,16 @@ use crate::settings::{EndpointCall, Settings};
 use crate::tcp::{Ends, Load, TcpFlow};
 use crate::udp::UdpFlow;
 
-/// The port of the first flow; the next has the next.
+/// The port of the first flow; each further flow has the next port.
 const FIRST_PORT: u16 = 5_000;
-/// How long after the end of a run endpoints have to say what they saw.
+/// The time that endpoints have for their logs after the end of a run.
 const LAST_WORDS: Span = Span::from_secs(10);
 
-/// A flow that runs.
+/// A running flow.
 pub(crate) enum Running {
     Tcp(TcpFlow),
     Udp(UdpFlow),
-    /// The source, and the destination.
+    /// The programs of the source and the destination.
     Sections([Program; 2]),
     Command {
         sender: Program,
@@ -40,7 +40,7 @@ pub(crate) enum Running {
 }
 
 impl Running {
-    /// Asks its programs to end, and does not wait for them.
+    /// Requests its programs to end, without waiting for them.
     pub(crate) fn stop(&self) {
         match self {
             Self::Tcp(_) | Self::Udp(_) => {}
@@ -54,7 +54,7 @@ impl Running {
         }
     }
 
-    /// Waits for its threads and programs, whatever they did.
+    /// Waits for its threads and programs, and ignores their results.
     pub(crate) fn abandon(self) {
         match self {
             Self::Tcp(tcp) => tcp.join(),
@@ -79,7 +79,7 @@ fn hexadecimal(key: &[u8; 32]) -> String {
     key.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// What flows are started with.
+/// The parameters of all flows' starts.
 pub(crate) struct Start<'a> {
     pub(crate) network: &'a Network,
     pub(crate) plans: &'a [FlowPlan],
@@ -90,7 +90,7 @@ pub(crate) struct Start<'a> {
 }
 
 impl Start<'_> {
-    /// Starts both ends of a flow, which wait for their time.
+    /// Starts both ends of a flow, which wait for its start time.
     pub(crate) fn flow(
         &self,
         number: usize,
@@ -129,7 +129,7 @@ impl Start<'_> {
             }
             TransportSpec::Sections(_) => {
                 let key = hexadecimal(&random_key()).into_bytes();
-                // The processes begin at once, and wait for the start by themselves.
+                // The processes start at once and wait for the run by themselves.
                 let destination = self.endpoint((number, flow), Role::Destination, ends, &key)?;
                 let source = self.endpoint((number, flow), Role::Source, ends, &key)?;
                 Running::Sections([source, destination])
@@ -198,7 +198,7 @@ impl Start<'_> {
         Ok(Program::start(namespace.door()?, task, self.clock.clone()))
     }
 
-    /// The files for what a program prints and complains of.
+    /// The files for a program's output and error output.
     fn logs(&self, flow: &FlowSpec, end: &str) -> Result<Option<[File; 2]>, Error> {
         let Some(folder) = &self.settings.logs else {
             return Ok(None);
@@ -211,7 +211,7 @@ impl Start<'_> {
     }
 }
 
-/// What flows are ended with.
+/// The parameters of all flows' ends.
 pub(crate) struct Ending<'a> {
     pub(crate) outcome: &'a Outcome,
     /// The packets of each port that links dropped or lost.
@@ -219,19 +219,19 @@ pub(crate) struct Ending<'a> {
     pub(crate) interval: Interval,
 }
 
-/// A flow that has ended.
+/// A finished flow.
 pub(crate) struct Finished {
     pub(crate) report: FlowReport,
     pub(crate) series: FlowSeries,
     pub(crate) counters: Counters,
-    /// What is worth saying of it.
+    /// A remark on the flow.
     pub(crate) remark: Option<String>,
-    /// Why the results are not to be trusted.
+    /// The reason not to trust its results.
     pub(crate) doubt: Option<String>,
 }
 
 impl Ending<'_> {
-    /// Ends a flow and says what it did.
+    /// Ends a flow and returns its results.
     pub(crate) fn flow(
         &self,
         (number, flow, plan): (usize, &FlowSpec, &FlowPlan),
@@ -285,8 +285,8 @@ impl Ending<'_> {
                 counters.socket_drops = at_source.socket_drops + at_destination.socket_drops;
                 let (source, destination) = (source.finish()?, destination.finish()?);
                 let ends = (&source, &destination);
-                let account = sections::report(&mut report, (spec, plan), ends, interval);
-                (series, remark, doubt) = (account.series, account.remark, account.doubt);
+                let results = sections::report(&mut report, (spec, plan), ends, interval);
+                (series, remark, doubt) = (results.series, results.remark, results.doubt);
             }
             (Running::Command { sender, receiver }, _) => {
                 report.kind = "command".into();

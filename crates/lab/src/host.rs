@@ -39,10 +39,10 @@ impl Addresses {
     }
 }
 
-/// What a host is made with.
+/// The configuration of a host.
 #[derive(Clone, Debug)]
 pub(crate) struct HostConfig {
-    /// What the namespace is called.
+    /// The name of the namespace.
     pub(crate) name: String,
     pub(crate) addresses: Addresses,
     /// The largest IP packet of its device.
@@ -88,7 +88,7 @@ impl Host {
         Ok((host, device))
     }
 
-    /// What the kernel counted for the host. The device has to be there still.
+    /// The kernel's counters for the host, while its device exists.
     pub(crate) fn counters(&self) -> Result<Counters, Error> {
         self.namespace.within(|| {
             let read = |table: &str| {
@@ -104,7 +104,7 @@ impl Host {
     }
 }
 
-/// What the kernel counted for a host, since it was made.
+/// The kernel's counters for a host since its creation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counters {
     /// Packets that the device dropped because the router did not fetch them in time.

@@ -6,19 +6,19 @@
 //! the simulator would choose, and writes them to the device of the other end. Rates, queues,
 //! losses and their random streams are those of a simulated run with the same seed.
 //!
-//! | flow | who runs it |
+//! | flow | ends |
 //! |---|---|
 //! | `transport = "tcp"` | the kernel: one socket at each end, its controller by `TCP_CONGESTION` |
 //! | `transport = "sections"` | a Comity endpoint at each end, a process of its own, encrypted |
 //! | `transport = "datagram"` | a plain UDP socket at each end |
 //! | `transport = "command"` | any two programs |
 //!
-//! The result is a [`RunReport`](comity_sim::report::RunReport) with the columns of a simulated
-//! run, and with how late the router was ([`World::Lab`](comity_sim::report::World)).
+//! The result is a [`RunReport`](comity_sim::report::RunReport) with the columns of a simulated run
+//! and the lateness of the router ([`World::Lab`](comity_sim::report::World)).
 //!
-//! Needed: Linux, root, `/dev/net/tun` and iproute2 ([`missing`] names what is not there). The
-//! host's own network is left alone. Namespaces are removed at the end, and those of a lab that was
-//! killed at the next start.
+//! Requirements: Linux, root, `/dev/net/tun` and iproute2 ([`missing`] lists what the host lacks).
+//! The lab does not touch the host's own network. It removes its namespaces at the end, and those
+//! of a killed lab at the next start.
 
 mod capture;
 mod child;

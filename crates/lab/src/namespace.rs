@@ -1,4 +1,4 @@
-//! Network namespaces with names, which go away with the lab that made them.
+//! Named network namespaces, which are removed with their lab.
 
 use std::fs::{self, File};
 use std::io::Write as _;
@@ -14,19 +14,18 @@ use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use crate::clock::{Clock, RunClock};
 use crate::error::Error;
 
-/// Where `ip netns` keeps namespaces.
+/// The folder in which `ip netns` keeps namespaces.
 const NAMESPACES: &str = "/run/netns";
-/// Where each lab holds a lock for as long as it lives.
+/// The folder in which each lab holds a lock during its life.
 const LABS: &str = "/run/comity-lab";
-/// The lock of those who begin a lab or remove one. No lab has this number.
+/// The lock for starting a lab or removing one. No lab has this number.
 const REGISTER: &str = "register";
-/// What the names of a lab's namespaces begin with; its number follows.
+/// The prefix of a lab's namespaces, before its number.
 const PREFIX: &str = "comity-";
-/// How long killed processes have to be gone.
+/// The time that killed processes have to disappear.
 const BURIAL: Span = Span::from_secs(2);
 
-/// A running lab: its number, and a lock that the kernel releases when its process ends in whatever
-/// way.
+/// A running lab: its number, and a lock that the kernel releases whenever its process ends.
 #[derive(Debug)]
 pub(crate) struct Session {
     number: u32,
@@ -35,7 +34,7 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    /// Removes what labs left that are gone, and begins one under a free number.
+    /// Removes the leftovers of ended labs, and starts a lab with a free number.
     pub(crate) fn begin() -> Result<Self, Error> {
         let _register = register()?;
         sweep()?;
@@ -44,7 +43,7 @@ impl Session {
             let purpose = || format!("cannot hold the lock {}", lock.display());
             let file = match File::create_new(&lock) {
                 Ok(file) => file,
-                // The number of a lab that runs.
+                // The number of a running lab.
                 Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => continue,
                 Err(error) => return Err(Error::system(purpose())(error)),
             };
@@ -74,9 +73,8 @@ impl Drop for Session {
     }
 }
 
-/// The right to begin labs and to remove what is left of them, until the file is closed. A lock
-/// file that was made and not locked yet, or a namespace without a lock, would else look like those
-/// of a lab that is gone.
+/// The right to start labs and to remove leftovers, until the file is closed. Without it, a lock
+/// file that is not locked yet, or a namespace without a lock, would look like leftovers.
 fn register() -> Result<File, Error> {
     let purpose = || format!("cannot use the folder {LABS}");
     fs::create_dir_all(LABS).map_err(Error::system(purpose()))?;
@@ -85,11 +83,11 @@ fn register() -> Result<File, Error> {
     Ok(file)
 }
 
-/// Ends the processes and removes the namespaces of labs that no longer run. Returns how many
-/// namespaces went.
+/// Ends the processes and removes the namespaces of labs that no longer run. Returns the number of
+/// removed namespaces.
 ///
 /// # Errors
-/// When the folder of locks cannot be made, or `ip` fails.
+/// If the folder of locks cannot be created, or `ip` fails.
 pub fn remove_stale() -> Result<usize, Error> {
     let _register = register()?;
     sweep()
@@ -110,7 +108,7 @@ fn sweep() -> Result<usize, Error> {
         ip(&["netns", "del", name], "")?;
         removed += 1;
     }
-    // The locks of labs that are gone, now that nothing stands under their numbers.
+    // The locks of ended labs, now that their numbers are unused.
     for lock in fs::read_dir(LABS).into_iter().flatten().flatten() {
         if lock.file_name() != REGISTER && !is_held(&lock.path()) {
             let _ = fs::remove_file(lock.path());
@@ -156,17 +154,17 @@ impl Namespace {
         Ok(namespace)
     }
 
-    /// What `ip netns` calls it.
+    /// Its name for `ip netns`.
     pub(crate) fn name(&self) -> &str {
         &self.name
     }
 
-    /// Runs commands of `ip` in it, one a line.
+    /// Runs commands of `ip` in it, one per line.
     pub(crate) fn configure(&self, commands: &str) -> Result<(), Error> {
         ip(&["-n", &self.name, "-batch", "-"], commands)
     }
 
-    /// Runs `work` on a thread that is in it. The sockets and devices that it makes stay in it.
+    /// Runs `work` on a thread inside it. Sockets and devices that it creates stay inside.
     pub(crate) fn within<T: Send>(
         &self,
         work: impl FnOnce() -> Result<T, Error> + Send,
@@ -206,8 +204,7 @@ pub(crate) struct Door {
 }
 
 impl Door {
-    /// Moves the present thread into the namespace for good. The processes that it starts are in
-    /// it.
+    /// Moves the present thread into the namespace for good, with all processes that it starts.
     pub(crate) fn enter(&self) -> Result<(), Error> {
         use std::os::fd::AsFd as _;
         move_into_link_name_space(self.file.as_fd(), Some(LinkNameSpaceType::Network)).map_err(
@@ -224,7 +221,7 @@ impl Door {
 impl Drop for Namespace {
     fn drop(&mut self) {
         end_processes(&self.name);
-        // What stays is removed at the next start.
+        // Leftovers are removed at the next start.
         let _ = ip(&["netns", "del", &self.name], "");
     }
 }
@@ -253,7 +250,7 @@ fn end_processes(name: &str) {
     }
 }
 
-/// A tool of the system, out of reach of the interrupt key: what it does for the lab it does whole.
+/// A tool of the system, protected from the interrupt key: it must complete its work.
 fn tool(name: &str) -> Command {
     let mut command = Command::new(name);
     command.process_group(0);
@@ -271,7 +268,7 @@ fn ip(arguments: &[&str], input: &str) -> Result<(), Error> {
         .spawn()
         .map_err(Error::system(purpose))?;
     if let Some(mut stdin) = child.stdin.take() {
-        // What it does not read it complains of itself.
+        // `ip` itself reports input that it does not read.
         let _ = stdin.write_all(input.as_bytes());
     }
     let output = child.wait_with_output().map_err(Error::system(purpose))?;

@@ -1,11 +1,11 @@
-//! What the router has to know of an IP packet: where it goes, and its ECN bits.
+//! The router's view of an IP packet: its destination and its ECN bits.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// The two bits of ECN (RFC 3168).
 const ECN: u8 = 0b11;
 
-/// The destination of a packet; `None` for what is no IP packet.
+/// The destination of a packet; `None` if it is not an IP packet.
 pub(crate) fn destination(packet: &[u8]) -> Option<IpAddr> {
     match packet.first()? >> 4 {
         4 => {
@@ -31,7 +31,7 @@ pub(crate) fn is_ecn_capable(packet: &[u8]) -> bool {
 }
 
 /// The flow of a packet: a hash (FNV-1a) of its addresses, its protocol and the ports of TCP and
-/// UDP. What has none of these is one flow.
+/// UDP. Packets without these are one flow.
 pub(crate) fn flow(packet: &[u8]) -> u64 {
     let parts = match packet.first().map(|first| first >> 4) {
         Some(4) => {
@@ -57,7 +57,7 @@ pub(crate) fn flow(packet: &[u8]) -> u64 {
 const TCP: u8 = 6;
 const UDP: u8 = 17;
 
-/// Marks a packet as having met congestion (CE), with the checksum of its header made right (RFC
+/// Marks a packet with congestion experienced (CE), and corrects the checksum of its header (RFC
 /// 1624).
 pub(crate) fn mark(packet: &mut [u8]) {
     match packet {

@@ -1,4 +1,4 @@
-//! From what the router saw to the report of a run.
+//! The report of a run from the router's records.
 
 use comity_emulator::Record;
 use comity_link::{DropCause, Outcome};
@@ -11,7 +11,7 @@ use comity_units::{Bytes, Span, Time};
 
 use crate::router::{Interval, LinkOutcome, Traffic};
 
-/// What a link did.
+/// The report of a link.
 pub(crate) fn link_report(
     network: &Network,
     number: usize,
@@ -140,7 +140,7 @@ impl QueueBins {
         let mut held = 0_i32;
         for (time, change) in self.changes {
             let at = (time.as_nanos() / bin.as_nanos().max(1)) as usize;
-            // A bin begins with what the one before it ended with.
+            // A bin begins with the last value of the bin before it.
             let now = held.max(0).cast_unsigned();
             if bins.len() <= at {
                 bins.resize(at + 1, now);
@@ -169,7 +169,7 @@ pub(crate) fn drops(links: &[LinkOutcome], ports: usize) -> Vec<u64> {
     drops
 }
 
-/// Writes down what the packets of a flow tell.
+/// Adds the traffic of a flow to its report.
 pub(crate) fn flow_traffic(
     report: &mut FlowReport,
     [forward, reverse]: [&Traffic; 2],

@@ -1,12 +1,12 @@
-//! What a lab needs of its host.
+//! The requirements of a lab on its host.
 
 use std::fs::OpenOptions;
 use std::process::{Command, Stdio};
 
-/// The folder in which the kernel tells its settings of IPv4.
+/// The folder of the kernel's IPv4 settings.
 const IPV4: &str = "/proc/sys/net/ipv4";
 
-/// What is missing for a lab, each with what to do about it; nothing when it can run.
+/// The missing requirements, each with advice; empty if the lab can run.
 pub fn missing() -> Vec<String> {
     let mut missing = Vec::new();
     if !rustix::process::geteuid().is_root() {
@@ -35,7 +35,7 @@ pub fn missing() -> Vec<String> {
     missing
 }
 
-/// The congestion controllers that the kernel offers.
+/// The congestion controllers of the kernel.
 pub(crate) fn controllers() -> Vec<String> {
     std::fs::read_to_string(format!("{IPV4}/tcp_available_congestion_control"))
         .map(|names| names.split_whitespace().map(Into::into).collect())

@@ -1,9 +1,8 @@
 //! The thread that carries packets between the hosts of a lab, over the links of the scenario.
 //!
-//! Each round waits until a device has something or a packet is due, reads what the devices have,
-//! and writes what is due. A packet that comes out of one link goes into the next at the time that
-//! the first link gave, not at the time when the thread got to it: lateness does not add up along a
-//! path.
+//! Each round waits until a device has packets or a packet is due, reads from the devices and
+//! writes due packets. A packet enters the next link at the time that the previous link computed,
+//! not at the time when the thread handled it: lateness does not add up along a path.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::num::NonZeroU64;
@@ -24,20 +23,19 @@ use crate::clock::Clock;
 use crate::error::Error;
 use crate::packet::{destination, flow, is_ecn_capable, mark};
 
-/// For how long before a packet is due the thread keeps the processor, so that waking up takes no
-/// time.
+/// The time before a due packet for which the thread spins, to avoid the delay of waking up.
 const SPIN: Span = Span::from_micros(60);
-/// How long the thread watches how much of the processor it takes.
+/// The time over which the thread measures its share of the processor.
 const WATCH: Span = Span::from_millis(10);
-/// The share of that time, in percent, that it leaves to others at the least before it goes without
+/// The least share of that time, in percent, to leave to other threads. With less, the thread stops
 /// spinning.
 const REST: u64 = 30;
-/// How many packets of a device are read in a row, and how many are written before devices are
-/// looked at again.
+/// The most packets to read from a device in a row, and the most to write before devices are read
+/// again.
 const BURST: usize = 64;
-/// How often the thread looks whether it is to stop.
+/// The interval at which the thread checks for the request to stop.
 const PATIENCE: Span = Span::from_millis(20);
-/// Packets handed on later than this count as late.
+/// Packets handled later than this count as late.
 pub(crate) const LATE: Span = Span::from_millis(1);
 /// The largest IP packet.
 const LARGEST: usize = 65_535;
@@ -55,31 +53,31 @@ pub(crate) struct Port {
 #[derive(Clone, Debug)]
 struct Transit {
     bytes: Box<[u8]>,
-    /// The port that it came from: twice the flow, and one more at its destination.
+    /// The port of its origin: twice the flow, plus one at the destination.
     port: u32,
-    /// How many links of its path it has begun.
+    /// The number of links of its path that it has entered.
     hop: u32,
     entered: Time,
     is_copy: bool,
 }
 
-/// What the router saw of the packets of one direction of a flow.
+/// The packets of one direction of a flow, as the router saw them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Traffic {
     /// Packets that the host sent.
     pub(crate) sent_packets: u64,
     pub(crate) sent_bytes: u64,
-    /// Packets that reached the other host, without second copies.
+    /// Packets that reached the other host, without duplicates.
     pub(crate) delivered_packets: u64,
-    /// Extra copies that links made, and that came out of the last link.
+    /// Duplicates that links made and that left the last link.
     pub(crate) copies: u64,
-    /// Bytes on the wire that reached the other host, without second copies.
+    /// Bytes on the wire that reached the other host, without duplicates.
     pub(crate) delivered_bytes: u64,
-    /// The same, measured.
+    /// The same, while measuring.
     pub(crate) measured_delivered_bytes: u64,
-    /// Measured one-way delay.
+    /// The one-way delay, while measuring.
     pub(crate) delay: Distribution,
-    /// Measured time from one arrival to the next.
+    /// The time between arrivals, while measuring.
     pub(crate) spacing: Distribution,
     last_arrival: Option<Time>,
     /// Bytes that reached the other host in each bin.
@@ -88,7 +86,7 @@ pub(crate) struct Traffic {
     pub(crate) sent_bins: Vec<u32>,
 }
 
-/// A link and whose packets it was offered.
+/// A link and the ports of its packets.
 #[derive(Debug)]
 struct Line {
     lane: Lane<Transit>,
@@ -96,19 +94,19 @@ struct Line {
     offered_by: Vec<u32>,
 }
 
-/// What came of a run.
+/// The router's records of a run.
 pub(crate) struct Outcome {
     /// Two for each flow: from its source, and from its destination.
     pub(crate) traffic: Vec<Traffic>,
     pub(crate) links: Vec<LinkOutcome>,
     pub(crate) timing: TimingSummary,
-    /// Packets that the kernel did not take back.
+    /// Packets that the kernel did not accept.
     pub(crate) unwritten: u64,
-    /// Packets that the memory of the router had no room for.
+    /// Packets for which the router's memory had no room.
     pub(crate) unheld: u64,
 }
 
-/// What became of each packet that a link was offered.
+/// The fates of the packets offered to a link.
 #[derive(Debug)]
 pub(crate) struct LinkOutcome {
     lane: Lane<Transit>,
@@ -116,7 +114,7 @@ pub(crate) struct LinkOutcome {
 }
 
 impl LinkOutcome {
-    /// The packets that it was offered, each with the port that it came from.
+    /// The offered packets, each with its port.
     pub(crate) fn records(&self) -> impl Iterator<Item = (&Record, u32)> {
         let ports = self.offered_by.iter().copied();
         self.lane.record().iter().zip(ports)
@@ -145,9 +143,9 @@ pub(crate) struct Router {
     rest: Rest,
 }
 
-/// Whether the thread leaves enough of its processor to others. A real-time thread that spins from
-/// packet to packet is halted by the kernel for 50 ms in every second, and keeps the ends of the
-/// flows from running.
+/// Whether the thread leaves enough of its processor to others. The kernel stops a real-time thread
+/// that spins from packet to packet for 50 ms in every second, and such a thread keeps the ends of
+/// the flows from running.
 #[derive(Clone, Copy, Debug, Default)]
 struct Rest {
     since: Time,
@@ -156,12 +154,12 @@ struct Rest {
 }
 
 impl Rest {
-    /// For how long before a packet is due the thread spins.
+    /// The time before a due packet for which the thread spins.
     const fn spin(self) -> Span {
         if self.is_short { Span::ZERO } else { SPIN }
     }
 
-    /// The thread slept so long, until `now`.
+    /// The thread slept for this long, until `now`.
     fn sleep(&mut self, slept: Span, now: Time) {
         self.slept += slept;
         let watched = now.saturating_since(self.since);
@@ -174,7 +172,7 @@ impl Rest {
 }
 
 impl Router {
-    /// A router between ports over links. The port of a flow's source stands before that of its
+    /// A router between ports over links. The port of a flow's source comes before that of its
     /// destination.
     pub(crate) fn new(
         ports: Vec<Port>,
@@ -223,12 +221,12 @@ impl Router {
         })
     }
 
-    /// Carries packets until the end of the run, or until `stop`. Nothing moves before the clock's
-    /// zero. Gives the devices back, as the counters of the kernel go with them.
+    /// Carries packets from the clock's zero until the end of the run, or until `stop`. Returns the
+    /// devices, since the kernel's counters disappear with them.
     pub(crate) fn run(mut self, stop: &Arc<AtomicBool>) -> Result<(Outcome, Vec<Port>), Error> {
-        // Refused only where the system has no such thing; spinning then has to cover more.
+        // It fails only on systems without timer slack; spinning then covers more.
         let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
-        // Without it a busy machine makes the router late, which the report says.
+        // Without it a busy machine makes the router late, and the report says so.
         let _ = thread_priority::set_thread_priority_and_policy(
             thread_priority::thread_native_id(),
             thread_priority::ThreadPriority::from_posix(thread_priority::ScheduleParams {
@@ -242,8 +240,7 @@ impl Router {
         let mut events = Vec::with_capacity(64);
         while self.clock.now() < self.interval.end && !stop.load(Ordering::Relaxed) {
             self.wait(&mut events)?;
-            // Links are offered packets in the order of time: those that are on their way come
-            // first.
+            // Links require packets in the order of time: those on their way come first.
             self.hand_on(self.clock.now());
             for event in &events {
                 self.read(event.data.u64() as usize, &mut buffer)?;
@@ -251,7 +248,7 @@ impl Router {
             self.hand_on(self.clock.now());
         }
         let unheld = self.lines.iter();
-        let unheld = unheld.map(|line| line.lane.account().dropped_memory.packets);
+        let unheld = unheld.map(|line| line.lane.counts().dropped_memory.packets);
         let outcome = Outcome {
             unheld: unheld.sum(),
             links: self
@@ -306,7 +303,7 @@ impl Router {
         self.lines.iter().enumerate().filter_map(due).min()
     }
 
-    /// Takes what a host has sent.
+    /// Reads the packets of a host.
     fn read(&mut self, number: usize, buffer: &mut [u8]) -> Result<(), Error> {
         use std::io::ErrorKind::{Interrupted, WouldBlock};
         for _ in 0..BURST {
@@ -316,7 +313,7 @@ impl Router {
             let length = match port.device.recv(buffer) {
                 Ok(length) => length,
                 Err(error) if matches!(error.kind(), WouldBlock | Interrupted) => break,
-                // A device that is gone would wake the thread for ever.
+                // A closed device would wake the thread for ever.
                 Err(error) => return Err(Error::system("cannot read from a host's device")(error)),
             };
             let packet = buffer.get(..length).unwrap_or_default();
@@ -325,7 +322,7 @@ impl Router {
                 Some(IpAddr::V6(address)) => address == port.peer.1,
                 None => false,
             };
-            // The rest is talk with neighbours that are not there.
+            // Other packets look for neighbours that do not exist.
             if !is_for_peer {
                 continue;
             }
@@ -352,7 +349,7 @@ impl Router {
         Ok(())
     }
 
-    /// Puts a packet on the next link of its path, or hands it to its host.
+    /// Puts a packet on the next link of its path, or delivers it to its host.
     fn forward(&mut self, now: Time, mut transit: Transit) {
         let port = self.ports.get(transit.port as usize);
         let Some(port) = port else { return };
@@ -378,8 +375,7 @@ impl Router {
         }
     }
 
-    /// Moves on every packet that is due by `horizon`, in the order of the times at which they are
-    /// due.
+    /// Moves on every packet that is due by `horizon`, in the order of due times.
     fn hand_on(&mut self, horizon: Time) {
         for _ in 0..BURST {
             let Some((due, number)) = self.next_due() else {
@@ -391,7 +387,7 @@ impl Router {
             let Some(line) = self.lines.get_mut(number) else {
                 return;
             };
-            // A link with a real queue may only have decided something.
+            // A link with a real queue may only have made a decision.
             let Some(release) = line.lane.release(due) else {
                 continue;
             };
@@ -404,7 +400,7 @@ impl Router {
         }
     }
 
-    /// Gives a packet to the host at the end of its path.
+    /// Delivers a packet to the host at the end of its path.
     fn deliver(&mut self, due: Time, transit: &Transit) {
         let from = transit.port as usize;
         if let Some(host) = self.ports.get(from ^ 1)
@@ -444,12 +440,12 @@ impl Router {
 pub(crate) struct LaneOf(Lane<Transit>);
 
 impl LaneOf {
-    /// The lane of a link, which remembers what became of every packet.
+    /// The lane of a link, which records the fate of every packet.
     pub(crate) fn new(
         config: &comity_link::LinkConfig,
         seed: comity_units::Seed,
     ) -> Result<Self, comity_link::ConfigError> {
-        /// Beyond this much a link's packets are dropped, and the run is not to be trusted.
+        /// Beyond this a link drops packets, and the run is not to be trusted.
         const MEMORY: comity_units::Bytes = comity_units::Bytes::new(256 << 20);
         Lane::new(config, seed, MEMORY).map(|lane| Self(lane.recording(usize::MAX)))
     }
@@ -461,7 +457,7 @@ fn bin_of(bin: Option<Span>, at: Time) -> Option<usize> {
     Some((at.as_nanos() / length) as usize)
 }
 
-/// The device as something to wait for.
+/// The device's descriptor, to wait for.
 fn fd(device: &SyncDevice) -> BorrowedFd<'_> {
     // SAFETY: the descriptor is open for as long as the device, which is borrowed for the same
     // time.

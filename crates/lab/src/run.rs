@@ -25,18 +25,18 @@ use crate::router::{Interval, LaneOf, Outcome, Port, Router};
 use crate::settings::Settings;
 use crate::tcp::{KernelSettings, Load, kernel_settings};
 
-/// How long the flows have to get ready before the run starts.
+/// The time that the flows have to get ready before the run starts.
 const LEAD: Span = Span::from_millis(500);
-/// How much longer for each flow of sections, whose endpoints are processes.
+/// The additional time for each flow of sections, whose endpoints are processes.
 const LEAD_OF_ENDPOINTS: Span = Span::from_millis(120);
 /// The most flows of a lab: each takes two namespaces.
 const MAX_FLOWS: usize = 500;
 /// The largest IP packet of hosts other than those of kernel TCP.
 const USUAL_MTU: u16 = 1_500;
-/// More late packets than one in so many, and a run is not to be trusted.
+/// With more late packets than one in this many, a run is not to be trusted.
 const TRUSTED_LATE: u64 = 100;
 
-/// What is known of a run before anything is made for it.
+/// The checked inputs of a run.
 struct Prepared {
     plans: Vec<FlowPlan>,
     interval: Interval,
@@ -47,10 +47,10 @@ struct Prepared {
     kernel: Vec<KernelSettings>,
 }
 
-/// Whether a network is one that this host's lab can run.
+/// Checks that this host's lab can run a network.
 ///
 /// # Errors
-/// As [`run`], before anything is made.
+/// As [`run`], before anything is created.
 pub fn check(network: &Network, seed: Seed, settings: &Settings<'_>) -> Result<(), Error> {
     prepare(network, seed, settings).map(|_| ())
 }
@@ -101,13 +101,13 @@ fn prepare(network: &Network, seed: Seed, settings: &Settings<'_>) -> Result<Pre
     })
 }
 
-/// Whether the run is to end early.
+/// Whether the run must end early.
 fn is_stopped(settings: &Settings<'_>) -> bool {
     let stop = settings.stop;
     stop.is_some_and(|stop| stop.load(Ordering::Relaxed))
 }
 
-/// Makes the hosts of all flows: for each its source, then its destination, with the ports of the
+/// Creates the hosts of all flows: for each its source, then its destination, with the ports of the
 /// router.
 fn make_hosts(
     network: &Network,
@@ -148,12 +148,12 @@ fn make_hosts(
     Ok((hosts, ports))
 }
 
-/// Runs a network on real packets. Takes as long as its duration, and about a second more.
+/// Runs a network on real packets. Takes about a second more than the run's duration.
 ///
-/// Returns the report, and what went wrong with single flows or made the results doubtful.
+/// Returns the report, and problems of single flows or doubts about the results.
 ///
 /// # Errors
-/// When parts are missing, the network cannot be built on this host, or the system refuses
+/// If requirements are missing, the network cannot be built on this host, or the system refuses
 /// something.
 pub fn run(
     network: &Network,
@@ -337,13 +337,13 @@ fn host_settings(flow: &FlowSpec) -> Result<KernelSettings, Error> {
         TransportSpec::Command(_) => 0,
     };
     Ok(KernelSettings {
-        // Larger packets of the scenario are not to be cut in pieces.
+        // Larger packets of the scenario must not be fragmented.
         mtu: u16::try_from(packet).unwrap_or(u16::MAX).max(USUAL_MTU),
         settings: vec![("ipv4/tcp_no_metrics_save", "1".into())],
     })
 }
 
-/// Why what the router did is not to be trusted.
+/// Reasons not to trust the router's results.
 fn of_router(outcome: &Outcome, counters: &Counters) -> Vec<String> {
     let mut doubts = Vec::new();
     let timing = &outcome.timing;

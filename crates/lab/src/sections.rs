@@ -1,4 +1,4 @@
-//! From the logs of a flow of sections to its part of the report.
+//! The report of a flow of sections from the logs of its ends.
 
 use comity_frames::Frame;
 use comity_sim::host::{FlowPlan, payload_of};
@@ -11,32 +11,32 @@ use crate::child::Ended;
 use crate::endpoint::{Fate, GAPS, Log, Outcome, Sample, TYPES};
 use crate::router::Interval;
 
-/// What both ends of a flow of sections say.
+/// The results of a flow of sections.
 #[derive(Debug, Default)]
-pub(crate) struct Account {
+pub(crate) struct SectionsResults {
     pub(crate) series: FlowSeries,
-    /// What is worth saying of the flow.
+    /// A remark on the flow.
     pub(crate) remark: Option<String>,
-    /// Why its results are not to be trusted.
+    /// The reason not to trust its results.
     pub(crate) doubt: Option<String>,
 }
 
-/// What became of the sections of a flow, from the logs of both ends.
+/// Adds the fates of a flow's sections to its report, from the logs of both ends.
 pub(crate) fn report(
     report: &mut FlowReport,
     (spec, plan): (&SectionsSpec, &FlowPlan),
     ends: (&Ended, &Ended),
     interval: Interval,
-) -> Account {
+) -> SectionsResults {
     let read = |ended: &Ended| -> Result<Log, String> {
         serde_json::from_slice(&ended.output).map_err(|_| ended.last_words())
     };
     let (source, destination) = match (read(ends.0), read(ends.1)) {
         (Ok(source), Ok(destination)) => (source, destination),
         (Err(error), _) | (_, Err(error)) => {
-            return Account {
+            return SectionsResults {
                 doubt: Some(format!("its endpoint failed with {error}")),
-                ..Account::default()
+                ..SectionsResults::default()
             };
         }
     };
@@ -135,7 +135,7 @@ pub(crate) fn report(
     report.mean_rtt_s = mean(round_trips.map(|sample| sample.srtt_ns as f64 / 1e9));
     let was_late = source.ready_ns.max(destination.ready_ns) > 0;
     let unready = was_late.then(|| "its endpoints were not ready when the run started".to_owned());
-    Account {
+    SectionsResults {
         series,
         remark: source
             .closed
@@ -188,9 +188,9 @@ mod tests {
             bin: None,
         };
         let mut flow = FlowReport::default();
-        let account = report(&mut flow, (&spec, &plan), (&ended, &ended), interval);
+        let results = report(&mut flow, (&spec, &plan), (&ended, &ended), interval);
         let expected = "its endpoint failed with it did not run: cannot bind";
-        assert_eq!(account.doubt.as_deref(), Some(expected));
+        assert_eq!(results.doubt.as_deref(), Some(expected));
         assert_eq!(flow, FlowReport::default());
     }
 }

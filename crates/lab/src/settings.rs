@@ -1,4 +1,4 @@
-//! What a run is asked for besides its network.
+//! The settings of a run besides its network.
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -9,11 +9,11 @@ use comity_sim::scenario::RunSettings;
 
 use crate::child::Role;
 
-/// Makes the command that runs one end of a flow of sections, with
+/// Creates the command that runs one end of a flow of sections, with
 /// [`endpoint::run`](crate::endpoint::run).
 pub type EndpointCommand<'a> = dyn Fn(&EndpointCall) -> Command + Sync + 'a;
 
-/// What an endpoint process has to be told beside the scenario.
+/// The arguments of an endpoint process besides the scenario.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct EndpointCall {
@@ -27,23 +27,23 @@ pub struct EndpointCall {
     pub address: IpAddr,
     /// Its port.
     pub port: u16,
-    /// Where a qlog is written, if one is. The key comes as 64 hexadecimal digits on the standard
-    /// input.
+    /// The qlog file to write, if any. The process reads its key from the standard input, as 64
+    /// hexadecimal digits.
     pub qlog: Option<PathBuf>,
 }
 
-/// What a run is asked for besides its network.
+/// The settings of a run besides its network.
 #[derive(Default)]
 pub struct Settings<'a> {
-    /// As in the simulator: bins and convergence.
+    /// The settings shared with the simulator: bins and convergence.
     pub run: RunSettings,
-    /// Makes the processes of flows of sections; `None` when there are none.
+    /// Creates the processes of flows of sections; `None` if there are none.
     pub endpoint: Option<&'a EndpointCommand<'a>>,
-    /// At which links packets are written to which files.
+    /// The captures: a link and a file each.
     pub captures: Vec<(String, PathBuf)>,
     /// The folder for qlog files of Comity's endpoints.
     pub qlog: Option<PathBuf>,
-    /// The folder for what programs print.
+    /// The folder for programs' output.
     pub logs: Option<PathBuf>,
     /// Ends the run early.
     pub stop: Option<&'a AtomicBool>,

@@ -1,4 +1,4 @@
-//! Flows of kernel TCP: a socket at each end, and what the kernel says of it.
+//! Flows of kernel TCP: a socket at each end, and the kernel's information on it.
 
 use std::io::{Read as _, Write as _};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
@@ -22,15 +22,15 @@ use crate::requirements::controllers;
 use crate::router::Interval;
 use crate::tcp_info::{self, TcpInfo};
 
-/// How long a read or write may block before the thread looks whether the run is over.
+/// The time that a read or write may block before the thread checks whether the run is over.
 const PATIENCE: Duration = Duration::from_millis(100);
-/// How often the kernel is asked for the state of a sender.
+/// The interval between queries of a sender's state in the kernel.
 const SAMPLING: Span = Span::from_millis(10);
-/// How much is written or read at a time.
+/// The bytes to write or read at a time.
 const CHUNK: usize = 64 << 10;
 /// Headers of IPv4 and TCP without options.
 const HEADERS: u32 = 40;
-/// What time stamps take of each segment, with their padding.
+/// The bytes of time stamps in each segment, with their padding.
 const TIMESTAMPS: u32 = 12;
 
 /// The kernel's first window (RFC 6928).
@@ -45,10 +45,10 @@ pub(crate) struct KernelSettings {
     pub(crate) settings: Vec<(&'static str, String)>,
 }
 
-/// What a TCP flow of the scenario is in the kernel.
+/// The kernel's settings for a TCP flow of the scenario.
 ///
 /// # Errors
-/// When the kernel cannot be what the scenario asks for.
+/// If the kernel cannot do what the scenario requests.
 pub(crate) fn kernel_settings(flow: &FlowSpec, tcp: &TcpSpec) -> Result<KernelSettings, Error> {
     let refuse = |reason: String| Error::Flow {
         flow: flow.name.clone(),
@@ -73,7 +73,7 @@ pub(crate) fn kernel_settings(flow: &FlowSpec, tcp: &TcpSpec) -> Result<KernelSe
     })?;
     let flag = |on: bool| String::from(if on { "1" } else { "0" });
     let mut settings = vec![
-        // Nothing that an earlier connection learnt shall matter.
+        // Nothing learnt from an earlier connection may matter.
         ("ipv4/tcp_no_metrics_save", "1".into()),
         ("ipv4/tcp_timestamps", flag(tcp.config.timestamps)),
         ("ipv4/tcp_sack", flag(tcp.config.sack)),
@@ -89,18 +89,18 @@ pub(crate) fn kernel_settings(flow: &FlowSpec, tcp: &TcpSpec) -> Result<KernelSe
     let most = tcp.config.receive_buffer.get().saturating_mul(2);
     let is_usual = tcp.config.receive_buffer == Config::MODERN.receive_buffer;
     let (least, first) = match is_usual {
-        // The kernel's own defaults: the window grows as it is needed.
+        // The kernel's own defaults: the window grows on demand.
         true => (4_096, 131_072),
         false => (most, most),
     };
     settings.push(("ipv4/tcp_rmem", format!("{least} {first} {most}")));
-    // The sender's buffer is never what limits the window.
+    // The sender's buffer must never limit the window.
     let sent = most.max(MIN_SEND_BUFFER);
     settings.push(("ipv4/tcp_wmem", format!("4096 16384 {sent}")));
     Ok(KernelSettings { mtu, settings })
 }
 
-/// The first key of a TCP flow that asks for what the kernel does not do.
+/// The first key of a TCP flow that the kernel does not support.
 fn beyond_kernel(flow: &FlowSpec, tcp: &TcpSpec) -> Option<&'static str> {
     let (config, modern) = (&tcp.config, Config::MODERN);
     let keys = [
@@ -146,7 +146,7 @@ fn beyond_kernel(flow: &FlowSpec, tcp: &TcpSpec) -> Option<&'static str> {
         .find_map(|(key, is_set)| is_set.then_some(key))
 }
 
-/// What the sampler and the receiver wrote down.
+/// The records of the sampler and the receiver.
 #[derive(Debug, Default)]
 struct Notes {
     delivered: u64,
@@ -163,14 +163,14 @@ struct Notes {
     failure: Option<String>,
 }
 
-/// A flow of kernel TCP that runs.
+/// A running flow of kernel TCP.
 #[derive(Debug)]
 pub(crate) struct TcpFlow {
     notes: Arc<Mutex<Notes>>,
     threads: Vec<JoinHandle<()>>,
 }
 
-/// Where a flow runs.
+/// The hosts of a flow.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ends<'a> {
     pub(crate) source: &'a Namespace,
@@ -179,7 +179,7 @@ pub(crate) struct Ends<'a> {
     pub(crate) port: u16,
 }
 
-/// What is sent.
+/// The load of a flow.
 #[derive(Debug)]
 pub(crate) enum Load {
     Greedy,
@@ -188,10 +188,10 @@ pub(crate) enum Load {
 }
 
 impl Load {
-    /// What a flow sends.
+    /// The load of a workload.
     ///
     /// # Errors
-    /// For a workload that the built-in sender does not have.
+    /// If the built-in sender does not support the workload.
     pub(crate) fn of(
         flow: &FlowSpec,
         scheduled: impl FnOnce() -> Result<Source, Error>,
@@ -210,7 +210,7 @@ impl Load {
 }
 
 impl TcpFlow {
-    /// Starts both ends of a flow on threads of their own; the destination listens when this
+    /// Starts both ends of a flow on threads of their own. The destination listens when this
     /// returns.
     pub(crate) fn start(
         ends: Ends<'_>,
@@ -258,12 +258,12 @@ impl TcpFlow {
     /// Waits for both ends.
     pub(crate) fn join(self) {
         for thread in self.threads {
-            // A panic has been reported by the time the thread ended.
+            // The thread reported its panic already.
             let _ = thread.join();
         }
     }
 
-    /// Waits for both ends and says what they did. The router knows the packets.
+    /// Waits for both ends and returns their results. The router counts the packets.
     pub(crate) fn finish(
         self,
         report: &mut FlowReport,
@@ -365,7 +365,7 @@ fn receive(
     Ok(())
 }
 
-/// Connects at the start and sends, with the kernel asked for the sender's state in between.
+/// Connects at the start, sends, and queries the kernel for the sender's state in between.
 fn send(
     socket: Socket,
     address: SocketAddr,
@@ -396,7 +396,7 @@ fn send(
     end.map(|_| ())
 }
 
-/// Connects; `false` when the run ended before that, as on a path that carries nothing.
+/// Connects; `false` if the run ended before, as on a path that carries nothing.
 fn connect(
     socket: &Socket,
     address: SocketAddr,
@@ -428,7 +428,8 @@ fn connect(
     Ok(false)
 }
 
-/// Writes the load until the flow stops. Returns when the last byte of a file was acknowledged.
+/// Writes the load until the flow stops. Returns the time at which the last byte of a file was
+/// acknowledged.
 fn write(
     stream: &mut TcpStream,
     load: Load,
@@ -487,7 +488,7 @@ fn write(
     Ok(None)
 }
 
-/// Asks the kernel for the sender's state until the end of the run.
+/// Samples the sender's state in the kernel until the end of the run.
 fn sample(stream: &TcpStream, clock: &RunClock, interval: Interval, notes: &Mutex<Notes>) {
     let mut next = clock.now();
     while next < interval.end {
@@ -510,7 +511,7 @@ fn sample(stream: &TcpStream, clock: &RunClock, interval: Interval, notes: &Mute
             let at = (now.as_nanos() / bin.as_nanos().max(1)) as usize;
             let mut put = |pick: fn(&mut Notes) -> &mut Vec<u64>, value: u64| {
                 let bins = pick(&mut notes);
-                // A bin that no sample fell into has the value of the one before it.
+                // A bin without a sample has the value of the one before it.
                 let last = bins.last().copied().unwrap_or(0);
                 bins.resize(bins.len().max(at + 1), last);
                 if let Some(bin) = bins.get_mut(at) {

@@ -1,8 +1,8 @@
-//! What the kernel says of a TCP connection (`TCP_INFO`, Linux 4.6 and later).
+//! The kernel's information on a TCP connection (`TCP_INFO`, Linux 4.6 and later).
 
 use std::os::fd::AsRawFd;
 
-/// The part of the kernel's `struct tcp_info` that is used here, in its layout.
+/// The part of the kernel's `struct tcp_info` that the lab uses, in its layout.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 struct Raw {
@@ -36,10 +36,10 @@ pub(crate) struct TcpInfo {
     pub(crate) retransmitted: u32,
 }
 
-/// Above this the kernel means that there is no threshold yet.
+/// Above this value the kernel has no threshold yet.
 const NO_THRESHOLD: u32 = 0x7fff_ffff;
 
-/// Asks the kernel. `None` for a socket that has no connection.
+/// Queries the kernel. Returns `None` for a socket without a connection.
 pub(crate) fn read(socket: &impl AsRawFd) -> Option<TcpInfo> {
     let mut raw = Raw::default();
     let mut length = size_of::<Raw>() as libc::socklen_t;

@@ -1,4 +1,4 @@
-//! Flows of plain UDP: datagrams as the workload gives them, without feedback.
+//! Flows of plain UDP: the datagrams of the workload, without feedback.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::thread::JoinHandle;
@@ -12,16 +12,16 @@ use crate::error::Error;
 use crate::router::Interval;
 use crate::tcp::Ends;
 
-/// How long a read may block before the thread looks whether the run is over.
+/// The time that a read may block before the thread checks whether the run is over.
 const PATIENCE: Duration = Duration::from_millis(100);
-/// What IPv4 and UDP take of each packet.
+/// The headers of IPv4 and UDP in a packet.
 const HEADERS: usize = UDP_IPV4 as usize;
 /// The largest datagram.
 const LARGEST: usize = 65_507;
-/// What the socket of a receiver holds while its thread is elsewhere, as far as the system allows.
+/// The requested receive buffer of a socket. The system may grant less.
 const RECEIVE_BUFFER: usize = 4 << 20;
 
-/// A flow of datagrams that runs. The router counts its packets, its destination their bytes.
+/// A running flow of datagrams. The router counts its packets, and its destination the bytes.
 #[derive(Debug)]
 pub(crate) struct UdpFlow {
     receiver: JoinHandle<(u64, u64)>,
@@ -29,7 +29,7 @@ pub(crate) struct UdpFlow {
 }
 
 impl UdpFlow {
-    /// Starts both ends on threads of their own; the destination listens when this returns.
+    /// Starts both ends on threads of their own. The destination listens when this returns.
     pub(crate) fn start(
         ends: Ends<'_>,
         source: Source,
@@ -44,7 +44,7 @@ impl UdpFlow {
             socket
                 .set_read_timeout(Some(PATIENCE))
                 .map_err(Error::system(purpose()))?;
-            // The system may allow less, and counts what it drops.
+            // The system may grant less, and counts its drops.
             let _ = socket2::SockRef::from(&socket).set_recv_buffer_size(RECEIVE_BUFFER);
             Ok(socket)
         })?;
@@ -63,8 +63,8 @@ impl UdpFlow {
         })
     }
 
-    /// Waits for both ends. Returns the bytes on the wire that were received, measured and since
-    /// the start.
+    /// Waits for both ends. Returns the received bytes on the wire: while measuring, and since the
+    /// start.
     pub(crate) fn finish(self) -> (u64, u64) {
         let sent = self.sender.join();
         match (sent, self.receiver.join()) {
@@ -85,7 +85,7 @@ fn send(socket: &UdpSocket, mut source: Source, plan: &FlowPlan, clock: &RunCloc
         let Some(bytes) = source.next_size() else {
             return;
         };
-        // Whoever captures the packets can tell them apart.
+        // Makes packets distinguishable in captures.
         if let Some(first) = payload.first_chunk_mut() {
             *first = number.to_be_bytes();
         }
@@ -100,7 +100,7 @@ fn receive(socket: &UdpSocket, clock: &RunClock, interval: Interval) -> (u64, u6
     let mut buffer = vec![0; LARGEST];
     let (mut measured, mut total) = (0, 0);
     while clock.now() < interval.end {
-        // Nothing for a while, or an interrupt: the clock decides.
+        // Silence or an interrupt: the clock decides.
         let Ok(length) = socket.recv(&mut buffer) else {
             continue;
         };

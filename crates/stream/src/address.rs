@@ -6,7 +6,8 @@ use comity::uri::Host;
 
 use crate::error::Error;
 
-/// An IPv4 address as such, which a socket of both families shows inside of an IPv6 address.
+/// The IPv4 address of a mapped IPv6 address, as a socket of both families shows it; others
+/// unchanged.
 pub fn plain(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(address.ip().to_canonical(), address.port())
 }

@@ -1,4 +1,4 @@
-//! What one end of a relay counts, readable at any moment.
+//! The counters of one end of a relay, readable at any moment.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -17,60 +17,60 @@ pub struct Counters(Kind);
 #[derive(Clone, Debug)]
 enum Kind {
     Bytes(Arc<AtomicU64>),
-    Connections(Arc<Mutex<Account>>),
+    Connections(Arc<Mutex<Connections>>),
 }
 
 impl Counters {
-    /// Those of a host's own source or sink: the bytes of media that it read or wrote.
+    /// The counters of a host's own source or sink: the bytes of media that it read or wrote.
     pub const fn of_bytes(bytes: Arc<AtomicU64>) -> Self {
         Self(Kind::Bytes(bytes))
     }
 
-    pub(crate) fn of_connections(account: &SharedAccount) -> Self {
-        Self(Kind::Connections(account.0.clone()))
+    pub(crate) fn of_connections(connections: &SharedConnections) -> Self {
+        Self(Kind::Connections(connections.0.clone()))
     }
 
     /// The open connections.
     pub fn connections(&self) -> Vec<Connection> {
         match &self.0 {
             Kind::Bytes(_) => Vec::new(),
-            Kind::Connections(account) => {
-                let account = lock(account);
-                let open = account.open.iter();
+            Kind::Connections(connections) => {
+                let connections = lock(connections);
+                let open = connections.open.iter();
                 open.map(|(_, connection)| connection.clone()).collect()
             }
         }
     }
 
-    /// What was counted up to now.
+    /// The counters at this moment.
     pub fn side(&self) -> Side {
         match &self.0 {
             Kind::Bytes(bytes) => Side {
                 bytes: Some(bytes.load(Ordering::Relaxed)),
                 ..Side::default()
             },
-            Kind::Connections(account) => lock(account).side(),
+            Kind::Connections(connections) => lock(connections).side(),
         }
     }
 }
 
-/// Tells the connections of one end apart.
+/// Identifies a connection of one end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ConnectionId(u64);
 
-/// What the connections of one end count.
+/// The counters of one end's connections.
 #[derive(Debug)]
-pub(crate) struct Account {
+pub(crate) struct Connections {
     open: Vec<(ConnectionId, Connection)>,
     next: u64,
-    /// What the closed connections counted.
+    /// The sums over closed connections.
     closed: Totals,
     /// `None` unless this end sends.
     unsent: Option<Unsent>,
     refusals: Refusals,
 }
 
-impl Account {
+impl Connections {
     fn side(&self) -> Side {
         let mut totals = self.closed;
         let mut connections = Vec::new();
@@ -93,23 +93,23 @@ impl Account {
     }
 }
 
-/// An [`Account`] with its lock, as the source or the sink holds it. Dropping it drops the
-/// connections, so that a [`Counters`] that is left over keeps none open.
+/// [`Connections`] behind a lock, owned by the source or the sink. Dropping it drops the
+/// connections, so a leftover [`Counters`] keeps none open.
 #[derive(Debug)]
-pub(crate) struct SharedAccount(Arc<Mutex<Account>>);
+pub(crate) struct SharedConnections(Arc<Mutex<Connections>>);
 
-impl Drop for SharedAccount {
+impl Drop for SharedConnections {
     fn drop(&mut self) {
-        let mut account = lock(&self.0);
-        for (_, connection) in std::mem::take(&mut account.open) {
-            account.closed.add(&connection.stats());
+        let mut connections = lock(&self.0);
+        for (_, connection) in std::mem::take(&mut connections.open) {
+            connections.closed.add(&connection.stats());
         }
     }
 }
 
-impl SharedAccount {
+impl SharedConnections {
     pub(crate) fn new(refusals: Refusals, sends: bool) -> Self {
-        Self(Arc::new(Mutex::new(Account {
+        Self(Arc::new(Mutex::new(Connections {
             open: Vec::new(),
             next: 0,
             closed: Totals::default(),
@@ -119,19 +119,19 @@ impl SharedAccount {
     }
 
     pub(crate) fn open(&self, connection: Connection) -> ConnectionId {
-        let mut account = lock(&self.0);
-        let id = ConnectionId(account.next);
-        account.next += 1;
-        account.open.push((id, connection));
+        let mut connections = lock(&self.0);
+        let id = ConnectionId(connections.next);
+        connections.next += 1;
+        connections.open.push((id, connection));
         id
     }
 
-    /// Moves a connection to those that are over, with what it counted at last.
+    /// Moves a connection to the closed ones, with its final counters.
     pub(crate) fn close(&self, id: ConnectionId) {
-        let mut account = lock(&self.0);
-        if let Some(at) = account.open.iter().position(|(open, _)| *open == id) {
-            let (_, connection) = account.open.remove(at);
-            account.closed.add(&connection.stats());
+        let mut connections = lock(&self.0);
+        if let Some(at) = connections.open.iter().position(|(open, _)| *open == id) {
+            let (_, connection) = connections.open.remove(at);
+            connections.closed.add(&connection.stats());
         }
     }
 

@@ -1,4 +1,4 @@
-//! Where connections come from: calls, repeated as a policy says, or a listener.
+//! Where connections come from: calls, repeated by a policy, or a listener.
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
@@ -55,8 +55,8 @@ impl From<Reconnect> for Redial {
 }
 
 impl Redial {
-    /// The pause before the next call: longer each time while connections end soon after they were
-    /// made. `last` is when the last connection was made, and the pause before that call.
+    /// The pause before the next call. It grows while connections end soon after they were made.
+    /// `last` is the time of the last connection, and the pause before that call.
     fn pause(&self, last: Option<(Instant, Duration)>, now: Instant) -> Duration {
         match last {
             Some((made, before)) if now.saturating_duration_since(made) < self.max_pause => {
@@ -77,7 +77,7 @@ pub struct Dialer {
     pending: Option<JoinHandle<Result<(Connection, Endpoint), Error>>>,
     redial: Redial,
     was_connected: bool,
-    /// When the last connection was made, and the pause before the call that made it.
+    /// The time of the last connection, and the pause before its call.
     last: Option<(Instant, Duration)>,
     refusals: Refusals,
     observer: Observer,
@@ -89,7 +89,7 @@ enum Opened {
     Listener(Endpoint),
 }
 
-/// Whom to call, and how.
+/// The address to call, and the configuration.
 #[derive(Debug)]
 struct Target {
     host: Host,
@@ -154,7 +154,7 @@ impl Dialer {
         })
     }
 
-    /// The next connection. A call that is dropped before it is ready loses nothing.
+    /// Waits for the next connection. A call that is dropped before it is ready loses nothing.
     ///
     /// # Errors
     ///
@@ -205,7 +205,7 @@ impl Dialer {
         Ok(connection)
     }
 
-    /// Reports what the path is found to carry.
+    /// Reports the sizes of datagrams that the path carries.
     fn report_sizes(&self, connection: &Connection) {
         let mut sizes = connection.path_sizes();
         let peer = plain(connection.peer_address());
@@ -218,7 +218,7 @@ impl Dialer {
         });
     }
 
-    /// Waits until the peers have had the chance to hear that their connections are over.
+    /// Gives the peers time to learn that their connections are over.
     pub async fn close(&mut self) {
         if let Some(pending) = self.pending.take() {
             pending.abort();
@@ -228,7 +228,7 @@ impl Dialer {
         }
     }
 
-    /// What follows a connection that has ended so.
+    /// The consequence of a connection's end.
     pub(crate) fn on_lost(&self, end: &CloseReason) -> Lost {
         match self.redial.when {
             Reconnect::No => Lost::ForGood(Error::Lost(end.clone())),
@@ -256,7 +256,7 @@ impl Dialer {
         matches!(self.role, Opened::Listener(_))
     }
 
-    /// Where it listens; `None` of a caller.
+    /// The address of a listener; `None` for a caller.
     pub fn local_address(&self) -> Option<SocketAddr> {
         match &self.role {
             Opened::Listener(endpoint) => Some(endpoint.local_address()),

@@ -25,7 +25,7 @@ pub enum Error {
     LookUp {
         /// The host.
         host: Host,
-        /// What the system says.
+        /// The system's error.
         reason: io::Error,
     },
     /// A call failed.

@@ -1,4 +1,4 @@
-//! What happens while a relay runs.
+//! The events of a relay.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -11,7 +11,7 @@ use crate::error::Error;
 use crate::missing::Missing;
 use crate::unit::Notice;
 
-/// What happens while a relay runs, as an [`Observer`] hears of it.
+/// An event of a relay, as an [`Observer`] receives it.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Event<'a> {
@@ -50,13 +50,13 @@ pub enum Event<'a> {
     Unconfirmed(SocketAddr),
     /// A section is missing.
     Missing(&'a Missing),
-    /// The source said something of itself; with how many notices of this kind there were.
+    /// The source reports something about itself; with the number of its notices of this kind.
     Notice(&'a Notice, u64),
     /// After the relay had failed, passing on what it held failed too.
     Undrained(&'a Error),
 }
 
-/// Hears of events, from whichever task they happen in. It must not block.
+/// Receives events in the task in which they happen. It must not block.
 #[derive(Clone)]
 pub struct Observer(Arc<dyn Fn(&Event<'_>) + Send + Sync>);
 

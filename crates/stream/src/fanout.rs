@@ -8,7 +8,7 @@ use tokio::task::JoinSet;
 
 use crate::address::plain;
 use crate::clock::now;
-use crate::counters::{ConnectionId, Counters, SharedAccount};
+use crate::counters::{ConnectionId, Counters, SharedConnections};
 use crate::dialer::{Dialer, Lost};
 use crate::error::Error;
 use crate::event::Event;
@@ -20,7 +20,7 @@ use crate::unit::MediaUnit;
 /// How a [`Fanout`] sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FanoutOptions {
-    /// How many callers get a copy at a time; at least one. A dialer that calls has one peer.
+    /// The most callers to send to at a time; at least one. A dialer that calls has one peer.
     pub max_subscribers: usize,
     /// Whether frames are shed while the path carries less than the source.
     pub sheds: bool,
@@ -45,7 +45,7 @@ pub enum Reports {
     Nothing,
     /// Those that a connection did not get.
     Unsent,
-    /// Those that did not arrive, too: the fate of every section is followed.
+    /// Those and the sections that did not arrive: the fate of every section is followed.
     Unarrived,
 }
 
@@ -65,14 +65,14 @@ pub struct Fanout {
     reliability: Reliability,
     sheds: bool,
     reports: Reports,
-    /// The most bytes that wait for room with one peer while another has had them.
+    /// The most bytes that wait for room with one peer and that another peer has received already.
     max_behind: u64,
     max_subscribers: usize,
     subscribers: Vec<Subscriber>,
-    /// Those that were too far behind, until their connections are over.
+    /// Peers that were too far behind, until their connections are over.
     left: Vec<Subscriber>,
     ends: JoinSet<(ConnectionId, CloseReason)>,
-    account: SharedAccount,
+    connections: SharedConnections,
     unreached: Unreached,
 }
 
@@ -93,7 +93,7 @@ impl Fanout {
             subscribers: Vec::new(),
             left: Vec::new(),
             ends: JoinSet::new(),
-            account: SharedAccount::new(dialer.refusals().clone(), true),
+            connections: SharedConnections::new(dialer.refusals().clone(), true),
             unreached: Unreached {
                 lists: options.reports != Reports::Nothing,
                 ..Unreached::default()
@@ -103,7 +103,7 @@ impl Fanout {
     }
 
     fn on_connection(&mut self, connection: Connection) {
-        let id = self.account.open(connection.clone());
+        let id = self.connections.open(connection.clone());
         self.dialer
             .observer()
             .on_event(&Event::Connected(&connection));
@@ -127,7 +127,7 @@ impl Fanout {
         };
         subscriber.drop_backlog(&mut self.unreached);
         self.close_fates(&mut subscriber);
-        self.account.close(id);
+        self.connections.close(id);
         self.count_unsent();
         let disconnected = Event::Disconnected(&subscriber.connection, end);
         self.dialer.observer().on_event(&disconnected);
@@ -146,7 +146,7 @@ impl Fanout {
 
     fn count_unsent(&mut self) {
         let unsent = std::mem::take(&mut self.unreached.unsent);
-        self.account.count_unsent(unsent);
+        self.connections.count_unsent(unsent);
     }
 
     fn flush_backlogs(&mut self) {
@@ -189,8 +189,7 @@ impl Fanout {
     }
 }
 
-/// Sends what is left to a peer, and ends its connection; an error if the peer did not confirm in
-/// time.
+/// Sends the rest to a peer and ends its connection. Fails if the peer does not confirm in time.
 async fn finish(
     subscriber: &mut Subscriber,
     unreached: &mut Unreached,
@@ -276,7 +275,7 @@ impl Sink for Fanout {
         self.ends.abort_all();
         for mut subscriber in std::mem::take(&mut self.left) {
             self.close_fates(&mut subscriber);
-            self.account.close(subscriber.id);
+            self.connections.close(subscriber.id);
         }
         if self.subscribers.is_empty() {
             return Err(match self.dialer.was_connected() {
@@ -299,10 +298,10 @@ impl Sink for Fanout {
         let mut done = Ok(());
         while let Some(finished) = finishing.join_next().await {
             let (mut subscriber, finished, unreached) = finished?;
-            self.account.count_unsent(unreached.unsent);
+            self.connections.count_unsent(unreached.unsent);
             self.unreached.missing.extend(unreached.missing);
             self.close_fates(&mut subscriber);
-            self.account.close(subscriber.id);
+            self.connections.close(subscriber.id);
             let peer = plain(subscriber.connection.peer_address());
             match finished {
                 Ok(Ok(())) => {}
@@ -316,6 +315,6 @@ impl Sink for Fanout {
     }
 
     fn counters(&self) -> Counters {
-        Counters::of_connections(&self.account)
+        Counters::of_connections(&self.connections)
     }
 }

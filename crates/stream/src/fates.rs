@@ -11,7 +11,8 @@ use crate::unit::MediaUnit;
 #[derive(Debug)]
 pub(crate) struct Fates {
     events: Events,
-    /// By its number in the connection: the entry for a list of gaps, should it not arrive.
+    /// The entry for a list of gaps if the section does not arrive, by its number in the
+    /// connection.
     open: BTreeMap<(StreamId, SectionId), Missing>,
 }
 
@@ -29,7 +30,7 @@ impl Fates {
         self.open.insert((unit.stream, id), missing);
     }
 
-    /// Adds the sections that are known by now to be missing.
+    /// Adds the sections that are now known to be missing.
     pub(crate) fn settle(&mut self, missing: &mut Vec<Missing>) {
         while let Some(event) = self.events.try_next() {
             if let Event::Outcome(outcome) = event {

@@ -58,9 +58,9 @@
 //!
 //! # What stays outside
 //!
-//! Files, pipes, `udp://` and `rtp://` belong to the `comity` command: it gives them to a relay as
-//! a [`Source`] and a [`Sink`]. A GStreamer element has buffers of its own, and bindings for C and
-//! Python hand over bytes. All of these hosts share what this crate has.
+//! Files, pipes, `udp://` and `rtp://` belong to the `comity` command, which passes them to a relay
+//! as a [`Source`] and a [`Sink`]. A GStreamer element has its own buffers, and bindings for C and
+//! Python pass bytes. All of these hosts share this crate.
 //!
 //! # Runtime
 //!

@@ -18,11 +18,11 @@ pub struct Missing {
     pub kind: Option<&'static str>,
     /// Why it is missing.
     pub reason: MissingReason,
-    /// Its length in bytes; `None` when nothing arrived of it.
+    /// Its length in bytes; `None` if nothing of it arrived.
     pub length: Option<u64>,
-    /// How many of these are missing; `None` when nothing arrived of it.
+    /// The number of missing bytes; `None` if nothing of it arrived.
     pub missing_bytes: Option<u64>,
-    /// When it came into being, if that is known.
+    /// When it was captured, if that is known.
     pub source_time: Option<Instant>,
 }
 
@@ -59,7 +59,7 @@ pub struct GapEntry {
     pub bytes: Option<u64>,
     /// How many of these are missing.
     pub missing_bytes: Option<u64>,
-    /// When it came into being, in seconds since the beginning on this host's clock.
+    /// When it was captured, in seconds since the beginning on this host's clock.
     pub source_time_s: Option<f64>,
     /// When it was known to be missing, in seconds since the beginning.
     pub time_s: f64,
@@ -94,7 +94,7 @@ pub enum MissingReason {
     Malformed,
     /// The send buffer had no room.
     NoRoom,
-    /// The sender went on without saying why.
+    /// The sender gave it up without a reason.
     Obsolete,
     /// It was incomplete at its deadline.
     Overdue,
@@ -130,7 +130,7 @@ impl MissingReason {
         Self::Unwritten,
     ];
 
-    /// The word for it in lists, metrics and JSON.
+    /// Its word in lists, metrics and JSON.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Cancelled => "cancelled",

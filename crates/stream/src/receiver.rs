@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use comity::{CloseCode, Connection, Item};
 
 use crate::clock::now;
-use crate::counters::{ConnectionId, Counters, SharedAccount};
+use crate::counters::{ConnectionId, Counters, SharedConnections};
 use crate::dialer::{Dialer, Lost};
 use crate::error::Error;
 use crate::event::Event;
@@ -13,13 +13,13 @@ use crate::missing::Missing;
 use crate::relay::Source;
 use crate::unit::{Due, MediaUnit, SourceItem, kind_of};
 
-/// What the delivery of a section may take beyond the latency.
+/// The time that the delivery of a section may take beyond the latency.
 const MARGIN: Duration = Duration::from_millis(20);
 
-/// How long the delivery of what had arrived may take after the end of a connection.
+/// The time that the delivery of the remaining sections may take after the end of a connection.
 const HANDED_OVER: Duration = Duration::from_secs(1);
 
-/// As many bytes of a section are enough to read its media header.
+/// The bytes of a section that are enough to read its media header.
 const HEADER: u32 = 32;
 
 /// A source that receives from one connection after the other.
@@ -28,25 +28,25 @@ pub struct Receiver {
     dialer: Dialer,
     add_latency: Duration,
     connection: Option<(ConnectionId, Connection)>,
-    account: SharedAccount,
-    /// Until when the sections that had arrived at the cut are waited for.
+    connections: SharedConnections,
+    /// The time until which sections that had arrived at the cut may still be delivered.
     cut: Option<Instant>,
 }
 
 impl Receiver {
-    /// Receives from the connections of `dialer`, and adds `add_latency` to the deadlines: the time
-    /// that the way from here on may take.
+    /// Receives from the connections of `dialer`. Adds `add_latency`, the time that the path from
+    /// here on may take, to the deadlines.
     ///
     /// A receiver that passes sections on needs
     /// [`Deliver::Early`](comity::Deliver::Early) in its configuration; otherwise it delivers them
     /// at their deadline.
     pub fn new(dialer: Dialer, add_latency: Duration) -> Self {
-        let account = SharedAccount::new(dialer.refusals().clone(), false);
+        let connections = SharedConnections::new(dialer.refusals().clone(), false);
         Self {
             dialer,
             add_latency,
             connection: None,
-            account,
+            connections,
             cut: None,
         }
     }
@@ -55,7 +55,7 @@ impl Receiver {
         source_item(item, self.add_latency)
     }
 
-    /// What had arrived at the cut.
+    /// The next section that had arrived at the cut.
     async fn next_until(&mut self, until: Instant) -> Option<SourceItem> {
         let (_, connection) = self.connection.clone()?;
         let item = match tokio::time::timeout_at(until.into(), connection.recv()).await {
@@ -80,7 +80,7 @@ impl Source for Receiver {
                 Some(open) => open.clone(),
                 None => {
                     let connection = self.dialer.connection().await?;
-                    let id = self.account.open(connection.clone());
+                    let id = self.connections.open(connection.clone());
                     let connected = Event::Connected(&connection);
                     self.dialer.observer().on_event(&connected);
                     self.connection.insert((id, connection)).clone()
@@ -90,7 +90,7 @@ impl Source for Receiver {
                 return Ok(Some(self.item(item)));
             }
             let end = connection.closed().await;
-            self.account.close(id);
+            self.connections.close(id);
             self.connection = None;
             let disconnected = Event::Disconnected(&connection, &end);
             self.dialer.observer().on_event(&disconnected);
@@ -129,7 +129,7 @@ impl Source for Receiver {
                 None => connection.close(CloseCode::DONE, ""),
             }
             connection.closed().await;
-            self.account.close(id);
+            self.connections.close(id);
         }
         self.dialer.close().await;
     }
@@ -139,7 +139,7 @@ impl Source for Receiver {
     }
 
     fn counters(&self) -> Counters {
-        Counters::of_connections(&self.account)
+        Counters::of_connections(&self.connections)
     }
 }
 

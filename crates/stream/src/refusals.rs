@@ -12,7 +12,8 @@ use crate::clock::now;
 use crate::event::{Event, Observer};
 use crate::lock::lock;
 
-/// For how long further refusals with the same reason are only counted: anybody can cause them.
+/// The time for which further refusals with the same reason are only counted: anybody can cause
+/// them.
 const SILENCE: Duration = Duration::from_secs(10);
 
 /// The words for why calls are refused, as [`Side::refused`](crate::Side::refused) has them.
@@ -39,7 +40,7 @@ pub(crate) struct Refusals(Arc<Mutex<Counted>>);
 #[derive(Debug, Default)]
 struct Counted {
     counts: Counts,
-    /// When the observer heard of a reason last, and how many refusals came since.
+    /// The last report of each reason, and the number of refusals since.
     reported: BTreeMap<&'static str, (Instant, u64)>,
 }
 

@@ -24,21 +24,21 @@ pub trait Source: Send {
     ///
     /// # Errors
     ///
-    /// Whatever ends the source early; [`Error::Host`] for what the host's own source says.
+    /// Any error that ends the source early; [`Error::Host`] for an error of the host's own source.
     fn next(&mut self) -> impl Future<Output = Result<Option<SourceItem>, Error>> + Send;
 
-    /// Ends the source in good order: [`next`](Self::next) gives only what has arrived already.
+    /// Ends the source in good order: [`next`](Self::next) then returns only what has arrived
+    /// already.
     fn cut(&mut self);
 
     /// Ends the source because the sink failed, with the reason for the other end:
-    /// [`next`](Self::next) gives what has arrived already, at once.
+    /// [`next`](Self::next) then returns what has arrived already, at once.
     fn refuse(&mut self, reason: &str);
 
     /// Closes the source, with the reason for the other end if something went wrong.
     fn close(&mut self, reason: Option<&str>) -> impl Future<Output = ()> + Send;
 
-    /// Whether it waits until somebody reads it, so that nothing of it is lost before there is a
-    /// connection.
+    /// Whether it waits for its reader, so that it loses nothing before a connection exists.
     fn is_patient(&self) -> bool {
         false
     }
@@ -48,18 +48,18 @@ pub trait Source: Send {
         false
     }
 
-    /// What it counts.
+    /// Its counters.
     fn counters(&self) -> Counters;
 }
 
 /// Where sections go: a [`Fanout`](crate::Fanout), or a host's own writer of media.
 pub trait Sink: Send {
-    /// Whether it goes anywhere now.
+    /// Whether it has a destination now.
     fn is_ready(&self) -> bool {
         true
     }
 
-    /// Whether it goes anywhere, or once did.
+    /// Whether it has, or once had, a destination.
     fn was_ready(&self) -> bool {
         true
     }
@@ -74,36 +74,36 @@ pub trait Sink: Send {
         true
     }
 
-    /// Looks after the sink; returns when something has changed. A call that is dropped before it
-    /// is ready loses nothing.
+    /// Does the sink's own work, and returns when something has changed. A call that is dropped
+    /// before it is ready loses nothing.
     ///
     /// # Errors
     ///
-    /// Whatever ends the sink early.
+    /// Any error that ends the sink early.
     fn tend(&mut self) -> impl Future<Output = Result<Written, Error>> + Send;
 
     /// Takes a section, which [`flush`](Self::flush) writes.
     fn write(&mut self, unit: &MediaUnit) -> Written;
 
-    /// Writes what was taken, as far as that waits for a disk or a reader. A call that is dropped
+    /// Writes accepted sections, if that waits for a disk or a reader. A call that is dropped
     /// before it is ready loses nothing.
     ///
     /// # Errors
     ///
-    /// Whatever ends the sink early.
+    /// Any error that ends the sink early.
     fn flush(&mut self) -> impl Future<Output = Result<Written, Error>> + Send {
         async { Ok(Written::Yes) }
     }
 
-    /// Says that a section is missing, where somebody can be told.
+    /// Reports a missing section to a destination that can learn of it.
     fn skip(&mut self, _missing: &Missing) {}
 
-    /// The sections that became known to be missing behind the sink since the last call.
+    /// The sections found to be missing behind the sink since the last call.
     fn take_missing(&mut self) -> Vec<Missing> {
         Vec::new()
     }
 
-    /// The sections that were taken and could not be written, since the last call.
+    /// The accepted sections that could not be written, since the last call.
     fn take_unwritten(&mut self) -> Vec<Missing> {
         Vec::new()
     }
@@ -113,21 +113,21 @@ pub trait Sink: Send {
         false
     }
 
-    /// Waits until everything has gone where it was to go, and closes the sink.
+    /// Waits until everything has reached its destination, and closes the sink.
     ///
     /// # Errors
     ///
-    /// If something did not.
+    /// If something has not.
     fn finish(&mut self) -> impl Future<Output = Result<(), Error>> + Send;
 
-    /// What it counts.
+    /// Its counters.
     fn counters(&self) -> Counters;
 }
 
-/// What became of a section at a [`Sink`].
+/// The fate of a section at a [`Sink`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Written {
-    /// It was taken.
+    /// The sink accepted it.
     Yes,
     /// Its media header is invalid: nothing of it was written.
     Malformed,
@@ -148,15 +148,15 @@ pub enum Ending {
 
 /// Passes sections from a source to a sink.
 ///
-/// Its memory is bounded: it holds one section at most. The rest waits in the source, in its
-/// connection's receive buffer for one, and so holds the sender back.
+/// Its memory is bounded: it holds one section at most. The rest waits in the source, for example
+/// in the receive buffer of its connection, and thus holds the sender back.
 #[derive(Debug)]
 pub struct Relay<I, O> {
     source: I,
     sink: O,
     observer: Observer,
     monitor: Monitor,
-    /// A section with a deadline of its own that waits for a connection. Nothing behind it is read
+    /// A section with its own deadline that waits for a connection. Nothing behind it is read
     /// meanwhile.
     held: Option<MediaUnit>,
 }
@@ -249,8 +249,8 @@ impl<I: Source, O: Sink> Relay<I, O> {
     ///
     /// # Errors
     ///
-    /// [`Error`]: the first thing that went wrong. A connection that is lost after `stop` is none,
-    /// but a call that nobody has answered by then is.
+    /// [`Error`]: the first failure. A connection lost after `stop` is not a failure, but a call
+    /// that nobody has answered by then is.
     pub async fn run(mut self, stop: impl Future<Output = ()>) -> Result<Ending, Error> {
         let mut ending = self.pass(pin!(stop)).await;
         if matches!(ending, Ok(Ending::Stopped)) && self.has_begun() {
@@ -263,7 +263,7 @@ impl<I: Source, O: Sink> Relay<I, O> {
             && !self.sink.has_failed()
             && self.has_begun()
         {
-            // What came before the error is passed on, or reported as not sent.
+            // Items before the error are passed on, or reported as not sent.
             self.source.refuse(&error.to_string());
             if let Err(error) = self.drain().await {
                 self.observer.on_event(&Event::Undrained(&error));
@@ -290,14 +290,14 @@ impl<I: Source, O: Sink> Relay<I, O> {
         let is_unanswered = self.source.is_unanswered() || self.sink.is_unanswered();
         match (ending?, finished) {
             (Ending::Stopped, _) if is_unanswered => Err(Error::Unanswered),
-            // Whoever stops it knows that not everything may have arrived.
+            // A host that stops the relay knows that not everything may have arrived.
             (Ending::Stopped, Err(error)) if error.is_unconnected() => Ok(Ending::Stopped),
             (ending, finished) => finished.map(|()| ending),
         }
     }
 
-    /// Whether anything may have been read: a patient source holds everything until there is
-    /// somebody to send to.
+    /// Whether anything may have been read: a patient source holds everything until a peer is
+    /// connected.
     fn has_begun(&self) -> bool {
         !self.source.is_patient() || self.sink.was_ready()
     }
@@ -352,8 +352,8 @@ impl<I: Source, O: Sink> Relay<I, O> {
         }
     }
 
-    /// Takes an item; why the relay ends, if it does. What waits for room meanwhile stays with the
-    /// sink.
+    /// Accepts an item. Returns the reason if the relay ends. Sections that wait for room stay with
+    /// the sink.
     async fn take_or_stop<F: Future<Output = ()>>(
         &mut self,
         item: SourceItem,
@@ -369,7 +369,7 @@ impl<I: Source, O: Sink> Relay<I, O> {
         }
     }
 
-    /// Passes on what was received before the end.
+    /// Passes on the sections received before the end.
     async fn drain(&mut self) -> Result<(), Error> {
         if self.sink.flush().await? == Written::ReaderGone {
             return Ok(());
@@ -439,14 +439,14 @@ impl<I: Source, O: Sink> Relay<I, O> {
         self.observer.on_event(&Event::Missing(missing));
     }
 
-    /// Reports what was passed on and did not arrive, as far as the sink knows.
+    /// Reports sections that were passed on and did not arrive, as far as the sink knows.
     fn report_missing(&mut self) {
         for missing in self.sink.take_missing() {
             self.observer.on_event(&Event::Missing(&missing));
         }
     }
 
-    /// Reports what a failed sink had taken, and what has been received besides.
+    /// Reports the unwritten sections of a failed sink, and the sections received since.
     async fn report_unwritten(&mut self) {
         for missing in self.sink.take_unwritten() {
             self.passed(|passed| passed.subtract(&missing));

@@ -1,6 +1,6 @@
-//! The statistics of a relay: the one form that JSON, metrics and status lines are made from.
+//! The statistics of a relay. JSON, metrics and status lines are made from these structs.
 //!
-//! The keys of what is serialised are SRT's where the meaning is the same.
+//! The JSON keys are SRT's where the meaning is the same.
 
 use std::collections::BTreeMap;
 
@@ -15,11 +15,11 @@ use crate::unit::{KINDS, MediaUnit};
 pub struct Snapshot {
     /// The time since the relay began, in seconds.
     pub elapsed_s: f64,
-    /// What its source counted.
+    /// The counters of its source.
     pub input: Side,
-    /// What its sink counted.
+    /// The counters of its sink.
     pub output: Side,
-    /// What went from one to the other.
+    /// The sections that it passed on.
     pub passed: Passed,
 }
 
@@ -51,7 +51,7 @@ pub struct PeerStatistics {
     /// The latency of the connection, in milliseconds.
     #[serde(rename = "msLatency")]
     pub latency_ms: f64,
-    /// What the connection counted.
+    /// The connection's statistics.
     pub statistics: Statistics,
 }
 
@@ -131,8 +131,8 @@ impl Totals {
 
     /// Adds a connection.
     pub fn add(&mut self, statistics: &Statistics) {
-        let (sent, received) = (&statistics.sent, &statistics.received);
-        let (sections, gaps) = (&sent.sections, &received.gaps);
+        let (sent, received) = (&statistics.sent.counters, &statistics.received.counters);
+        let (sections, arrived) = (&statistics.sent.sections, &statistics.received);
         self.connections += 1;
         self.sent_bytes += sent.wire_bytes;
         self.received_bytes += received.wire_bytes;
@@ -149,9 +149,9 @@ impl Totals {
             sections.lost + sections.infeasible + sections.dependency + sections.cancelled;
         self.shed += sections.shed;
         self.open += sections.open;
-        self.on_time += received.on_time_sections;
-        self.late += received.late_sections;
-        self.gaps += gaps.sum();
+        self.on_time += arrived.on_time_sections;
+        self.late += arrived.late_sections;
+        self.gaps += arrived.gaps.sum();
         if let Some(peer) = &statistics.peer {
             self.peer_on_time += peer.on_time_sections;
             self.peer_late += peer.late_sections;
@@ -205,14 +205,14 @@ pub struct Count {
 /// The word for sections whose kind is unknown.
 const UNKNOWN: &str = "data";
 
-/// What a relay passed on.
+/// The sections that a relay passed on.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Passed {
     /// Whole sections, by the word for what they hold; "data" if that is unknown.
     pub whole: BTreeMap<&'static str, Count>,
     /// Missing sections, by the reason.
     pub gaps: BTreeMap<MissingReason, u64>,
-    /// What the source said of itself, by the kind of notice.
+    /// Notices of the source about itself, by kind.
     pub notices: BTreeMap<&'static str, u64>,
 }
 
@@ -226,7 +226,7 @@ impl Passed {
         count.bytes += unit.payload.len() as u64;
     }
 
-    /// Subtracts a section that was not written after all.
+    /// Subtracts a section that could not be written.
     pub(crate) fn subtract(&mut self, missing: &Missing) {
         let kind = missing.kind.unwrap_or(UNKNOWN);
         if let Some(count) = self.whole.get_mut(kind) {
@@ -265,18 +265,18 @@ mod tests {
     #[test]
     fn every_section_has_one_place_in_the_sum() {
         let mut statistics = Statistics::default();
-        let account = &mut statistics.sent.sections;
-        account.submitted = 45;
-        account.open = 1;
-        account.acknowledged = 2;
-        account.expired_unsent = 3;
-        account.expired_in_network = 4;
-        account.lost = 5;
-        account.infeasible = 6;
-        account.dependency = 7;
-        account.shed = 8;
-        account.cancelled = 9;
-        statistics.received.missing_packets = 10;
+        let sections = &mut statistics.sent.sections;
+        sections.submitted = 45;
+        sections.open = 1;
+        sections.acknowledged = 2;
+        sections.expired_unsent = 3;
+        sections.expired_in_network = 4;
+        sections.lost = 5;
+        sections.infeasible = 6;
+        sections.dependency = 7;
+        sections.shed = 8;
+        sections.cancelled = 9;
+        statistics.received.counters.missing_packets = 10;
         statistics.peer = Some(comity::Peer {
             on_time_sections: 11,
             late_sections: 12,

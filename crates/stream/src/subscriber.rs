@@ -15,10 +15,10 @@ use crate::missing::{Missing, MissingReason};
 use crate::statistics::Unsent;
 use crate::unit::MediaUnit;
 
-/// How many numbers of a stream are remembered: no section lies further behind one that needs it.
+/// The remembered numbers of a stream: no section lies further behind one that needs it.
 const REMEMBERED: usize = 1_024;
 
-/// A connection, and what was submitted to it.
+/// A connection and the state of its submitted sections.
 #[derive(Debug)]
 pub(crate) struct Subscriber {
     pub(crate) id: ConnectionId,
@@ -27,14 +27,14 @@ pub(crate) struct Subscriber {
     shedder: Option<Shedder>,
     streams: BTreeMap<StreamId, Numbers>,
     pub(crate) fates: Option<Fates>,
-    /// When all that was submitted is settled.
+    /// The time at which all submitted sections are settled.
     pub(crate) settled: Settled,
     backlog: VecDeque<Waiting>,
     /// The bytes of the sections in the backlog.
     backlog_bytes: u64,
 }
 
-/// What waits for room in the send buffer.
+/// An item that waits for room in the send buffer.
 #[derive(Debug)]
 enum Waiting {
     Section(MediaUnit),
@@ -50,7 +50,7 @@ impl Waiting {
     }
 }
 
-/// When the fates of sections are known at the latest.
+/// The latest time at which the fates of sections are known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Settled {
     At(Instant),
@@ -58,23 +58,21 @@ pub(crate) enum Settled {
     Never,
 }
 
-/// The numbers that sections of a stream have in the connection, by those that they have at the
-/// source.
+/// The numbers of a stream's sections in the connection, by their numbers at the source.
 #[derive(Debug, Default)]
 struct Numbers {
-    /// The first one that was offered at all.
+    /// The first number that was offered.
     first: Option<SectionId>,
     submitted: BTreeMap<SectionId, SectionId>,
 }
 
 impl Numbers {
-    /// The number of `needs` in the connection; an error if it could have been submitted and was
-    /// not.
+    /// The number of `needs` in the connection. Fails if it could have been submitted and was not.
     fn needed(&self, needs: Option<SectionId>) -> Result<Option<SectionId>, NotSubmitted> {
         let Some(needs) = needs else { return Ok(None) };
         match (self.submitted.get(&needs), self.oldest()) {
             (Some(&id), _) => Ok(Some(id)),
-            // It was before this connection, or is too long ago: the receiver may have it.
+            // It is older than this connection, or forgotten: the receiver may have it.
             (None, oldest) if oldest.is_none_or(|oldest| needs < oldest) => Ok(None),
             (None, _) => Err(NotSubmitted),
         }
@@ -108,7 +106,7 @@ enum Refusal {
     /// The send buffer has no room now.
     NoRoom,
     Dependent,
-    /// It was shed, or what it needs was. The connection counts it, as it counts all that it skips.
+    /// It was shed, or its dependency was. The connection counts it, as all skipped numbers.
     Shed(Reason),
     Unconnected,
     Unfit,
@@ -191,7 +189,7 @@ impl Subscriber {
         }
     }
 
-    /// Tells the receiver, in its turn, that a section is missing.
+    /// Reports a missing section to the receiver, in the order of the stream.
     pub(crate) fn skip(&mut self, stream: StreamId, id: SectionId) {
         match self.backlog.is_empty() {
             true => self.announce(stream, id, Reason::Cancelled),
@@ -204,7 +202,7 @@ impl Subscriber {
         self.backlog.push_back(waiting);
     }
 
-    /// Submits what waits, as far as there is room.
+    /// Submits waiting items while there is room.
     pub(crate) fn flush(&mut self, unreached: &mut Unreached) {
         while let Some(waiting) = self.backlog.pop_front() {
             match &waiting {
@@ -227,7 +225,7 @@ impl Subscriber {
         self.backlog_bytes
     }
 
-    /// Drops what waits for room.
+    /// Drops all waiting items.
     pub(crate) fn drop_backlog(&mut self, unreached: &mut Unreached) {
         self.backlog_bytes = 0;
         for waiting in self.backlog.drain(..) {
@@ -237,7 +235,7 @@ impl Subscriber {
         }
     }
 
-    /// Submits all that waits for room, however long that takes.
+    /// Submits all waiting items, however long that takes.
     pub(crate) async fn flush_all(&mut self, unreached: &mut Unreached) {
         self.flush(unreached);
         while !self.backlog.is_empty() {
@@ -246,11 +244,11 @@ impl Subscriber {
         }
     }
 
-    /// Uses up a number, so that the receiver can name the section that it does not get.
+    /// Uses up a number, so that the receiver can report the missing section.
     fn announce(&mut self, stream: StreamId, number: SectionId, reason: Reason) {
         let numbers = self.streams.entry(stream).or_default();
         numbers.see(number);
-        // A connection that is over takes no numbers, and its end is reported elsewhere.
+        // A closed connection uses no numbers, and its end is reported elsewhere.
         if let Ok(id) = self.connection.skip(stream, reason) {
             numbers.submit(number, id);
         }
@@ -264,6 +262,7 @@ impl Subscriber {
             return Err(Refusal::Dependent);
         };
         if let (Some(frame), Some(shedder)) = (&unit.frame, &mut self.shedder) {
+            // The simulator maps verdicts alike: no crate below both knows `Verdict` and `Reason`.
             let reason = match shedder.offer_at(self.target.offer(), frame) {
                 Verdict::Keep => None,
                 Verdict::Shed => Some(Reason::Shed),
@@ -300,8 +299,8 @@ impl Subscriber {
     }
 }
 
-/// Waits until one of the subscribers with a backlog has room for its next section, or cannot get
-/// it any more. A call that is dropped before it is ready loses nothing.
+/// Waits until a subscriber with a backlog has room for its next section, or can never get it. A
+/// call that is dropped before it is ready loses nothing.
 pub(crate) async fn room<'a>(subscribers: impl IntoIterator<Item = &'a Subscriber>) {
     let mut rooms: Vec<_> = subscribers
         .into_iter()

@@ -1,4 +1,4 @@
-//! What goes from a source to a sink.
+//! The items that go from a source to a sink.
 
 use std::time::{Duration, Instant};
 
@@ -16,23 +16,23 @@ pub struct MediaUnit {
     pub stream: StreamId,
     /// Its number in that stream, at the source.
     pub id: SectionId,
-    /// How much it matters.
+    /// Its priority.
     pub importance: Importance,
-    /// When it came into being.
+    /// When it was captured.
     pub source_time: Instant,
-    /// By when it must have arrived.
+    /// Its deadline.
     pub due: Due,
     /// An earlier section of the stream, at the source, without which it is worthless.
     pub needs: Option<SectionId>,
     /// Its bytes.
     pub payload: Bytes,
-    /// What a shedder decides by; `None` sends the section without asking one.
+    /// The frame for the shedder's decision; `None` sends the section without one.
     pub frame: Option<Frame>,
 }
 
 impl MediaUnit {
-    /// Whether it may wait for a connection: a section from another connection has a deadline of
-    /// its own, or none.
+    /// Whether it may wait for a connection. A section from another connection has its own
+    /// deadline, or none.
     pub(crate) const fn may_wait(&self) -> bool {
         matches!(self.due, Due::At(_) | Due::Never)
     }
@@ -45,8 +45,8 @@ impl MediaUnit {
         }
     }
 
-    /// The section for a connection with this latency. `needs` is the number there of what it
-    /// needs.
+    /// The section for a connection with this latency. `needs` is the number of its dependency
+    /// there.
     pub fn section(&self, needs: Option<SectionId>, latency: Duration) -> Section {
         Section {
             stream: self.stream,
@@ -58,7 +58,7 @@ impl MediaUnit {
         }
     }
 
-    /// The entry for a gap list where nothing of this section arrived.
+    /// The entry for a list of gaps if nothing of this section arrived.
     pub fn missing(&self, reason: MissingReason) -> Missing {
         let length = Some(self.payload.len() as u64);
         Missing {
@@ -76,11 +76,11 @@ impl MediaUnit {
 /// A deadline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Due {
-    /// This time and the latency of the connection after the source time.
+    /// The source time plus this time and the connection's latency.
     AfterLatency(Duration),
-    /// At this moment, whatever connection it takes.
+    /// This moment, over any connection.
     At(Instant),
-    /// Never.
+    /// No deadline.
     Never,
 }
 
@@ -90,28 +90,28 @@ impl Due {
     pub fn after(self, source_time: Instant, latency: Duration) -> Duration {
         match self {
             Self::AfterLatency(more) => latency.saturating_add(more),
-            // A section without any time left still has a deadline: none is `MAX`.
+            // A section whose time is over still has a deadline: `MAX` would mean none.
             Self::At(moment) => moment.saturating_duration_since(source_time),
             Self::Never => Duration::MAX,
         }
     }
 }
 
-/// What a source gives.
+/// An item of a source.
 #[derive(Debug)]
 pub enum SourceItem {
     /// A section.
     Unit(MediaUnit),
-    /// A section that the source has not, or not all of.
+    /// A section that the source does not have, or not completely.
     Missing(Missing),
-    /// Something that the source says of itself.
+    /// A notice of the source about itself.
     Notice(Notice),
 }
 
-/// Something that a source says of itself.
+/// A notice of a source about itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Notice {
-    /// What it is about, in a word: notices are counted by it.
+    /// Its subject in a word, by which notices are counted.
     pub kind: &'static str,
     /// A sentence for people.
     pub text: String,

@@ -25,7 +25,7 @@ fn options() -> ConfigBuilder {
         .deliver(Deliver::Early)
 }
 
-/// What would hang before it fails.
+/// Turns a hang into a failure.
 async fn soon<T>(what: impl Future<Output = T>) -> T {
     tokio::time::timeout(Duration::from_secs(30), what)
         .await
@@ -51,10 +51,10 @@ fn caller(address: SocketAddr, config: &Config, redial: Redial, observer: Observ
     Dialer::open(&role, config.clone(), redial, observer).unwrap()
 }
 
-/// A relay that listens at both ends, what it says, and how to stop it.
+/// A relay that listens at both ends, its events, and its stop.
 struct Running {
     monitor: Monitor,
-    /// Where to send to, and where to receive from.
+    /// The addresses to send to and to receive from.
     addresses: [SocketAddr; 2],
     missing: Arc<Mutex<Vec<Missing>>>,
     words: mpsc::UnboundedReceiver<&'static str>,
@@ -100,7 +100,7 @@ impl Running {
         }
     }
 
-    /// Waits until the relay has said `word` so many times more.
+    /// Waits until the relay has reported `word` this many times more.
     async fn hears(&mut self, word: &str, times: usize) {
         for _ in 0..times {
             while soon(self.words.recv()).await.expect("the relay is gone") != word {}
@@ -151,7 +151,7 @@ async fn one_input_goes_to_many_outputs_with_its_gaps() {
         receive_all(three),
         finish
     );
-    // A relay did not shed: for those behind it, what it did not get was withdrawn.
+    // A relay does not shed: behind it, a section that it did not get counts as withdrawn.
     let expected = [
         Ok(vec![0; 3_000]),
         Err(GapReason::Dropped(Reason::Cancelled)),
@@ -179,7 +179,7 @@ async fn one_input_goes_to_many_outputs_with_its_gaps() {
         snapshot.output.totals.unwrap(),
     );
     assert_eq!((input.connections, input.on_time, input.gaps), (1, 2, 1));
-    // Each receiver has two sections and a number that was skipped.
+    // Each receiver has two sections and a skipped number.
     assert_eq!((output.connections, output.submitted), (3, 9));
     assert_eq!(output.acknowledged, 6);
     assert!(snapshot.output.connections.is_empty(), "all are over");
@@ -211,7 +211,7 @@ async fn a_receiver_that_stalls_is_left_and_holds_up_nobody() {
         soon(sender.finish()).await.unwrap();
     };
     let (items, ()) = tokio::join!(receive_all(&reader), send);
-    // The reader has all of a megabyte; the stalled one can have held a few buffers of it.
+    // The reader has all of a megabyte; the stalled one can hold a few buffers of it.
     assert_eq!(items.len(), 100);
     assert!(items.iter().all(Result::is_ok));
     running.hears("left behind", 1).await;
@@ -263,7 +263,7 @@ async fn what_did_not_arrive_is_listed_by_its_fate() {
 
 #[tokio::test]
 async fn a_relay_that_is_stopped_passes_on_what_has_arrived() {
-    // What had arrived is waited for as long as the latency.
+    // Sections that had arrived are waited for as long as the latency.
     let config = options().latency(Duration::from_secs(1)).build().unwrap();
     let mut running = Running::new(&config, FanoutOptions::default());
     let [from, to] = running.addresses;
@@ -302,7 +302,7 @@ async fn a_lost_connection_is_dialled_again_as_the_policy_says() {
     }
     let (item, connection) = tokio::join!(soon(receiver.next()), accept());
     assert!(matches!(item.unwrap(), Some(SourceItem::Unit(_))));
-    // One that is done is not called again.
+    // A peer that is done is not called again.
     let (item, finished) = tokio::join!(soon(receiver.next()), soon(connection.finish()));
     assert!(item.unwrap().is_none());
     finished.unwrap();

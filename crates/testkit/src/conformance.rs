@@ -22,226 +22,23 @@
 //! [`Model::disturb`] sends events that no honest transport sends; only the first two promises then
 //! hold.
 
+mod operation;
+mod promise;
+
 use std::cell::Cell;
 use std::collections::VecDeque;
-use std::fmt;
 
-use comity_congestion::table::{Domain, ParameterError, Parameters, Row, Setup, Value};
+use comity_congestion::table::{ParameterError, Parameters, Row, Setup};
 use comity_congestion::{
     Ack, Arrived, Controller, Decision, DeliveryRate, Departure, Event, Feedback, Idle, InOrderAck,
-    Loss, LossCause, Pacing, RateSample, Report, Sent, Tag, Timeout,
+    Loss, LossCause, Pacing, RateSample, Sent, Tag, Timeout,
 };
 use comity_transport::wire::frame::Frame;
 use comity_units::{Bytes, PacketNumber, Rate, Span, Time};
-use proptest::prelude::*;
 
-/// One step of a flow.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Operation {
-    /// The oldest packets are acknowledged, at most those in flight.
-    Acknowledge {
-        /// How many.
-        packets: u8,
-        /// The measured round-trip time, if one is measured.
-        rtt: Option<Span>,
-        /// Whether the first of them was marked by the network.
-        marked: bool,
-    },
-    /// The receiver's half reports.
-    Feedback(Report),
-    /// The application has less (or again more) to send than the flow may send.
-    LimitByApplication(bool),
-    /// Packets are declared lost, unless nothing was sent since the last reaction.
-    Lose {
-        /// How many.
-        packets: u8,
-        /// How it was found.
-        cause: LossCause,
-        /// Whether the recovery restarts from one segment.
-        restart: bool,
-    },
-    /// The recovery is over.
-    Recover,
-    /// The flow sends as its window allows.
-    Send {
-        /// The maximum number of packets.
-        packets: u8,
-    },
-    /// The flow resumes after a pause of this many timeouts, unless packets are in flight.
-    Restart {
-        /// More than one makes a pause.
-        timeouts: u8,
-    },
-    /// The last losses were none.
-    Spurious,
-    /// The retransmission timer expires, unless nothing is in flight.
-    TimeOut {
-        /// Whether a duplicate acknowledgement had arrived.
-        duplicate_seen: bool,
-    },
-    /// Time passes.
-    Wait(Span),
-    /// Time passes until the controller's wake-up.
-    Wake,
-}
-
-/// Operations in the proportions of a busy flow with frequent disturbances.
-pub fn operation() -> impl Strategy<Value = Operation> {
-    let span = prop_oneof![
-        6 => (0u64..300_000_000).prop_map(Span::from_nanos),
-        1 => (0u64..100).prop_map(Span::from_secs),
-    ];
-    let rtt = prop_oneof![
-        1 => Just(None),
-        6 => (1u64..400_000_000).prop_map(|nanos| Some(Span::from_nanos(nanos))),
-    ];
-    prop_oneof![
-        8 => (1u8..=40).prop_map(|packets| Operation::Send { packets }),
-        10 => (1u8..=20, rtt, prop::bool::weighted(0.1))
-            .prop_map(|(packets, rtt, marked)| Operation::Acknowledge { packets, rtt, marked }),
-        6 => span.prop_map(Operation::Wait),
-        2 => (1u8..=10, cause(), prop::bool::weighted(0.2))
-            .prop_map(|(packets, cause, restart)| Operation::Lose { packets, cause, restart }),
-        2 => Just(Operation::Recover),
-        1 => any::<bool>().prop_map(|duplicate_seen| Operation::TimeOut { duplicate_seen }),
-        1 => any::<bool>().prop_map(Operation::LimitByApplication),
-        1 => Just(Operation::Spurious),
-        1 => (1u8..20).prop_map(|timeouts| Operation::Restart { timeouts }),
-        1 => report().prop_map(Operation::Feedback),
-        1 => Just(Operation::Wake),
-    ]
-}
-
-fn cause() -> impl Strategy<Value = LossCause> {
-    prop_oneof![
-        4 => Just(LossCause::Reordering),
-        1 => Just(LossCause::Delay),
-        1 => Just(LossCause::Mark),
-    ]
-}
-
-fn report() -> impl Strategy<Value = Report> {
-    prop_oneof![
-        Just(Report::None),
-        any::<u16>().prop_map(|level| Report::Wave { level }),
-        (0.0f64..=1.0, any::<u32>()).prop_map(|(rate, received)| Report::LossEvents {
-            rate,
-            received: Rate::from_bps(u64::from(received)),
-        }),
-        any::<(u32, u32)>().prop_map(|(round, packets)| Report::Count { round, packets }),
-    ]
-}
-
-/// Setups with segments of one byte to a jumbo frame, with and without limits.
-pub fn setup() -> impl Strategy<Value = Setup> {
-    (
-        1u64..9_000,
-        1u64..20,
-        prop::option::of(1u64..200),
-        prop::option::of(1u64..400),
-    )
-        .prop_map(|(mss, initial, ssthresh, limit)| {
-            let segments = |count: u64| Bytes::new(mss) * count;
-            Setup {
-                initial_window: segments(initial),
-                initial_ssthresh: ssthresh.map_or(Bytes::MAX, segments),
-                max_window: limit.map_or(Bytes::MAX, segments),
-                ..Setup::new(Bytes::new(mss))
-            }
-        })
-}
-
-/// The defaults of a row, and every other value of each of its flags and choices.
-pub fn variants(row: &Row) -> Vec<Parameters> {
-    let mut variants = vec![Parameters::new()];
-    for parameter in row.parameters {
-        let others: Vec<Value> = match (&parameter.domain, &parameter.default) {
-            (Domain::Flag, Value::Flag(default)) => vec![Value::Flag(!default)],
-            (Domain::Choice(choices), default) => choices
-                .iter()
-                .map(|choice| Value::Text((*choice).into()))
-                .filter(|choice| choice != default)
-                .collect(),
-            _ => Vec::new(),
-        };
-        variants.extend(
-            others
-                .into_iter()
-                .map(|value| Parameters::new().with(parameter.name, value)),
-        );
-    }
-    variants
-}
-
-/// The documented properties in which controllers differ.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Expectations {
-    /// Whether its window may grow while the application limits the flow.
-    pub grows_when_limited: bool,
-    /// Whether a model of the path sets its window: in a recovery too, and back to its earlier
-    /// value.
-    pub restores_window: bool,
-}
-
-impl Expectations {
-    /// The documented properties of a row with these parameters.
-    pub fn of(row: &Row, parameters: &Parameters) -> Self {
-        Self {
-            restores_window: ["bbr", "bbr3"].contains(&row.name),
-            grows_when_limited: parameters.get("grow_when_limited") == Some(&Value::Flag(true)),
-        }
-    }
-}
-
-/// A broken promise.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Violation {
-    /// The promise.
-    pub promise: Promise,
-    /// The decision before the event.
-    pub before: Box<Decision>,
-    /// The decision after it.
-    pub after: Box<Decision>,
-}
-
-/// The checked property.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Promise {
-    /// The decision does not change between events, and twins decide alike.
-    Determinism,
-    /// An acknowledgement raises the window by at most the bytes it acknowledges.
-    GrowthByEvidence,
-    /// The window does not grow while the application limits the flow.
-    NoGrowthWhenLimited,
-    /// The window does not grow in a recovery.
-    NoGrowthInRecovery,
-    /// The window does not grow on a loss or a timeout.
-    NoGrowthOnLoss,
-    /// The pacing lets packets go.
-    Pacing,
-    /// A pause leaves a window between the initial one and the last one.
-    Restart,
-    /// A tag has the announced size.
-    Tag,
-    /// A loss or a timeout leaves a threshold of two segments or more.
-    Threshold,
-    /// The wake-up lies in the future.
-    Wakeup,
-    /// The window is at least a segment, and at most the limit.
-    Window,
-}
-
-impl fmt::Display for Violation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{:?} was broken: before {:?}, after {:?}",
-            self.promise, self.before, self.after
-        )
-    }
-}
-
-impl std::error::Error for Violation {}
+pub use operation::{Operation, operation, setup, variants};
+use promise::check;
+pub use promise::{Expectations, Promise, Violation};
 
 /// A flow that drives one controller, and its twin.
 #[derive(Debug)]
@@ -795,17 +592,5 @@ fn any_sample([first, second, third, fourth]: [u64; 4]) -> RateSample {
         newly_lost: Bytes::new(second.rotate_left(9)),
         prior_in_flight: Bytes::new(third.rotate_left(5)),
         in_flight: Bytes::new(second),
-    }
-}
-
-fn check(kept: bool, promise: Promise, before: Decision, after: Decision) -> Result<(), Violation> {
-    if kept {
-        Ok(())
-    } else {
-        Err(Violation {
-            promise,
-            before: Box::new(before),
-            after: Box::new(after),
-        })
     }
 }

@@ -12,7 +12,7 @@ use comity_units::{PacketNumber, Seed, Span, Time};
 
 /// All controllers, which can all drive the transport. The transport reports the acknowledgement
 /// and meter events that each requires; `fixed` requires none, and fills any queue.
-pub fn laws() -> Vec<&'static str> {
+pub fn controllers() -> Vec<&'static str> {
     TABLE.iter().map(|row| row.name).collect()
 }
 
@@ -21,8 +21,8 @@ pub fn laws() -> Vec<&'static str> {
 ///
 /// # Panics
 /// If no such controller exists, or a configuration is invalid: an error in the test.
-pub fn ends(law: &str, sender: Config, receiver: Config) -> [Connection<Bytes>; 2] {
-    ends_opened(law, sender, receiver, [Time::ZERO; 2])
+pub fn ends(controller: &str, sender: Config, receiver: Config) -> [Connection<Bytes>; 2] {
+    ends_opened(controller, sender, receiver, [Time::ZERO; 2])
 }
 
 /// As [`ends`], opened at these clock readings.
@@ -30,12 +30,12 @@ pub fn ends(law: &str, sender: Config, receiver: Config) -> [Connection<Bytes>; 
 /// # Panics
 /// As [`ends`].
 pub fn ends_opened(
-    law: &str,
+    controller: &str,
     sender: Config,
     receiver: Config,
     opened: [Time; 2],
 ) -> [Connection<Bytes>; 2] {
-    let row = table::find(law).expect("a known controller");
+    let row = table::find(controller).expect("a known controller");
     let [sender_opened, receiver_opened] = opened;
     let mut ends = [
         (sender, sender_opened, false),

@@ -95,8 +95,8 @@ proptest! {
     }
 }
 
-/// The models are no use if nothing is told: numbers and arrivals reach a controller that asks, and
-/// meters have something to say.
+/// The models prove something only if events happen: packet numbers and arrivals reach a controller
+/// that needs them, and meters report.
 #[test]
 fn the_models_tell_what_they_should() -> Result<(), Box<dyn std::error::Error>> {
     let mss = Bytes::new(1_000);
@@ -181,7 +181,7 @@ impl Controller for Asks {
     }
 }
 
-/// A meter with one fault, and how often it was asked.
+/// A meter with one fault, and the number of its queries.
 #[derive(Debug)]
 struct FaultyMeter(MeterPromise, u32);
 
@@ -454,7 +454,7 @@ fn every_promise_bites() {
     }
 }
 
-/// Answers another window each time it is asked.
+/// Decides another window at each query.
 #[derive(Debug, Default)]
 struct Moody(std::sync::atomic::AtomicU64);
 

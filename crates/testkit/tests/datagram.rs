@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use comity_congestion::table::{self, Parameters, Setup};
 use comity_link::{Jitter, Limit, LinkConfig, Loss, LossModel, LossPlace, Queue};
-use comity_testkit::datagram::{Pair, laws};
+use comity_testkit::datagram::{Pair, controllers};
 use comity_testkit::paths::losses;
 use comity_transport::datagram::{Config, Connection, Event};
 use comity_transport::timeline::inbox::GapReason;
@@ -110,7 +110,7 @@ fn whole(pair: &Pair<Bytes>, count: u64) -> u64 {
 }
 
 /// The counters of both ends are consistent.
-fn check_accounts(pair: &Pair<Bytes>) {
+fn check_sums(pair: &Pair<Bytes>) {
     for end in &pair.ends {
         let statistics = end.statistics();
         assert_eq!(
@@ -132,7 +132,7 @@ fn on_a_clean_path_everything_is_on_time() {
     );
     stream(&mut pair, 250, 15_000, Span::from_millis(120));
     assert_eq!(whole(&pair, 250), 250);
-    check_accounts(&pair);
+    check_sums(&pair);
     let sender = pair.ends[0].statistics();
     assert_eq!(
         (sender.sent.lost_packets, sender.sent.retransmitted_bytes),
@@ -214,7 +214,7 @@ fn a_greedy_reno_fills_the_path() {
         (64_000_000..80_000_000).contains(&acknowledged),
         "{acknowledged} bits in 10 s at 8 Mb/s"
     );
-    check_accounts(&pair);
+    check_sums(&pair);
 }
 
 #[test]
@@ -231,7 +231,7 @@ fn after_an_outage_of_three_seconds_the_stream_continues() {
     // 75 sections fall into the outage. The last ten of them can still be sent afterwards, after a
     // probe and a slow start.
     assert!((415..=436).contains(&whole), "{whole} of 500");
-    check_accounts(&pair);
+    check_sums(&pair);
     let statistics = pair.ends[0].statistics();
     assert_eq!(statistics.sent.late_bytes, 0);
     let late = pair.deliveries[1]
@@ -401,10 +401,10 @@ mod random_paths {
         /// exactly once at both ends, complete sections have the right bytes, and the counters are
         /// consistent.
         #[test]
-        fn deadlines_hold_and_accounts_sum(
+        fn deadlines_hold_and_sums_agree(
             forward in random_path(1..30, 1..100, 0.0..0.3),
             backward in random_path(1..30, 1..100, 0.0..0.3),
-            controller in prop::sample::select(laws()),
+            controller in prop::sample::select(controllers()),
             drop in prop::sample::select(vec![DropPolicy::Expired, DropPolicy::Infeasible]),
             reliability in prop::sample::select(vec![Reliability::None, Reliability::Timeline]),
             length in 1_u32..60_000,
@@ -416,7 +416,7 @@ mod random_paths {
             let mut pair = Pair::new(ends, [&forward, &backward], Seed::new(seed));
             stream(&mut pair, 60, length, Span::from_millis(latency));
             whole(&pair, 60);
-            check_accounts(&pair);
+            check_sums(&pair);
             let sender = pair.ends[0].statistics();
             prop_assert_eq!(sender.sent.late_bytes, 0);
             let outcomes = pair.events[0].iter().filter(|(_, event)| {
@@ -465,7 +465,7 @@ fn a_receiver_that_runs_out_of_room_stops_the_sender_and_starts_it_again() {
     assert!(pair.run_until_settled(Span::from_secs(60)));
     pair.run_until(pair.now() + Span::from_secs(2));
     assert_eq!(whole(&pair, 100), 100);
-    check_accounts(&pair);
+    check_sums(&pair);
 }
 
 #[test]
@@ -522,7 +522,7 @@ fn closing_settles_everything_at_both_ends() {
         .iter()
         .filter(|(_, event)| matches!(event, Event::Outcome(_)));
     assert_eq!(outcomes.count(), 5);
-    check_accounts(&pair);
+    check_sums(&pair);
 }
 
 #[test]
@@ -592,7 +592,7 @@ fn on_a_new_path_both_halves_restart() {
         ..Setup::new(segment)
     };
     let row = table::find("real").expect("a known controller");
-    let law = || {
+    let controller = || {
         row.build(&setup, &Parameters::new())
             .expect("valid parameters")
     };
@@ -600,9 +600,9 @@ fn on_a_new_path_both_halves_restart() {
         .build_meter(&setup, &Parameters::new())
         .and_then(Result::ok);
     let delay = config.ack_delay;
-    let receiver = Connection::new(config, delay, law(), meter, Time::ZERO).expect("valid");
+    let receiver = Connection::new(config, delay, controller(), meter, Time::ZERO).expect("valid");
     let path = link(Rate::from_mbps(8));
-    let sender = Connection::new(config, delay, law(), None, Time::ZERO).expect("valid");
+    let sender = Connection::new(config, delay, controller(), None, Time::ZERO).expect("valid");
     let ends = [sender, receiver];
     let mut pair = Pair::new(ends, [&path, &path], Seed::new(1));
     for number in 0..200 {
@@ -615,7 +615,7 @@ fn on_a_new_path_both_halves_restart() {
     pair.run_until(Time::from_secs(2));
     assert!(segments(&pair) > 4);
     let moved = pair.now();
-    pair.ends[0].on_new_path(moved, law());
+    pair.ends[0].on_new_path(moved, controller());
     let mut seen = Vec::new();
     for step in 1..=100 {
         pair.run_until(moved + Span::from_millis(10) * step);
@@ -623,7 +623,7 @@ fn on_a_new_path_both_halves_restart() {
     }
     seen.dedup();
     assert_eq!(seen.get(..5), Some(&[2, 4, 8, 16, 24][..]), "{seen:?}");
-    check_accounts(&pair);
+    check_sums(&pair);
 }
 
 /// The missing packets equal the link's drops, except for a few excused numbers.

@@ -10,18 +10,29 @@ use comity_transport::timeline::{
 };
 use comity_units::{Rate, Seed, Span, Time};
 
-fn pair(law: &str, parameters: &Parameters, config: Config, path: &LinkConfig) -> Pair<Bytes> {
-    pair_from(law, parameters, config, path, comity_units::Bytes::MAX)
+fn pair(
+    controller: &str,
+    parameters: &Parameters,
+    config: Config,
+    path: &LinkConfig,
+) -> Pair<Bytes> {
+    pair_from(
+        controller,
+        parameters,
+        config,
+        path,
+        comity_units::Bytes::MAX,
+    )
 }
 
 fn pair_from(
-    law: &str,
+    controller: &str,
     parameters: &Parameters,
     config: Config,
     path: &LinkConfig,
     initial_ssthresh: comity_units::Bytes,
 ) -> Pair<Bytes> {
-    let row = table::find(law).expect("a known controller");
+    let row = table::find(controller).expect("a known controller");
     let ends = [0, 1].map(|end| {
         let config = Config {
             seed: Seed::new(end),
@@ -31,12 +42,13 @@ fn pair_from(
             initial_ssthresh,
             ..Setup::new(comity_units::Bytes::new(u64::from(config.payload)))
         };
-        let law = row.build(&setup, parameters).expect("valid parameters");
+        let controller = row.build(&setup, parameters).expect("valid parameters");
         let meter = row
             .build_meter(&setup, parameters)
             .filter(|_| end == 1)
             .map(|meter| meter.expect("valid parameters"));
-        Connection::new(config, config.ack_delay, law, meter, Time::ZERO).expect("a valid config")
+        Connection::new(config, config.ack_delay, controller, meter, Time::ZERO)
+            .expect("a valid config")
     });
     Pair::new(ends, [path, path], Seed::new(1))
 }
@@ -73,8 +85,8 @@ struct Found {
     lost: u64,
 }
 
-fn after_a_pause(law: &str, pause: Span) -> Found {
-    let mut pair = pair(law, &Parameters::new(), Config::default(), &path());
+fn after_a_pause(controller: &str, pause: Span) -> Found {
+    let mut pair = pair(controller, &Parameters::new(), Config::default(), &path());
     let latency = Span::from_millis(1_000);
     for number in 0..100 {
         pair.run_until(Time::from_millis(40 * (number + 1)));
@@ -83,7 +95,7 @@ fn after_a_pause(law: &str, pause: Span) -> Found {
     pair.run_until(pair.now() + Span::from_secs(1));
     let before = pair.ends[0].statistics();
     pair.run_until(pair.now() + pause);
-    assert!(pair.ends.iter().all(Connection::is_open), "{law}");
+    assert!(pair.ends.iter().all(Connection::is_open), "{controller}");
     let after = pair.ends[0].statistics();
     submit(&mut pair, 70_000, latency);
     pair.run_until(pair.now() + Span::from_millis(40));

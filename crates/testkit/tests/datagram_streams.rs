@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use comity_link::LinkConfig;
-use comity_testkit::datagram::{Pair, ends, laws};
+use comity_testkit::datagram::{Pair, controllers, ends};
 use comity_testkit::paths::random_path;
 use comity_transport::datagram::{Config, Connection, Event};
 use comity_transport::timeline::outbox::Outcome;
@@ -247,7 +247,7 @@ proptest! {
     fn streams_are_accounted_for_and_come_to_rest(
         forward in random_path(1..20, 1..80, 0.0..0.2),
         backward in random_path(1..20, 1..80, 0.0..0.2),
-        law in prop::sample::select(laws()),
+        controller in prop::sample::select(controllers()),
         deliver in prop::sample::select(vec![Deliver::Early, Deliver::Paced]),
         (drop, reliability) in prop::sample::select(vec![
             (DropPolicy::Expired, Reliability::Timeline),
@@ -273,7 +273,7 @@ proptest! {
         let sender = Config { expect_deadlines: sender.enforces_deadlines(), ..sender };
         let receiver = Config { receive_buffer: buffers.1, seed: Seed::new(1), ..sender };
         let mut play = Play {
-            pair: Pair::new(ends(law, sender, receiver), [&forward, &backward], Seed::new(seed)),
+            pair: Pair::new(ends(controller, sender, receiver), [&forward, &backward], Seed::new(seed)),
             taken: Taken::new(),
             sender,
             receiver,
@@ -288,7 +288,7 @@ proptest! {
             play.pair.ends[0].end(stream).unwrap();
         }
         let is_at_rest = play.pair.run_until_settled(Span::from_secs(300));
-        prop_assert!(is_at_rest, "{law} does not become idle");
+        prop_assert!(is_at_rest, "{controller} does not become idle");
         prop_assert!(play.pair.ends.iter().all(Connection::is_open));
         play.pair.run_until(play.pair.now() + latency + Span::from_secs(1));
         play.check_memory()?;
@@ -300,7 +300,7 @@ proptest! {
         let (steps, counts) = (play.pair.steps(), play.pair.deliveries.each_ref().map(Vec::len));
         play.pair.run_until(play.pair.now() + Span::from_secs(20));
         let steps = play.pair.steps() - steps;
-        prop_assert!(steps <= 20 * 2 * 8, "{law}: {steps} steps in 20 s of idle time");
+        prop_assert!(steps <= 20 * 2 * 8, "{controller}: {steps} steps in 20 s of idle time");
         prop_assert_eq!(play.pair.deliveries.each_ref().map(Vec::len), counts);
     }
 }

@@ -23,20 +23,20 @@ const METERED: Config = Config {
     ..BORN
 };
 
-fn law() -> TcpRealConfig {
+fn tcp_real() -> TcpRealConfig {
     TcpRealConfig::new(Bytes::new(100))
 }
 
 fn sender(config: Config) -> Connection {
-    sender_with(config, law())
+    sender_with(config, tcp_real())
 }
 
-fn sender_with(config: Config, law: TcpRealConfig) -> Connection {
-    Connection::connect(Arc::new(config), Box::new(TcpReal::new(law)))
+fn sender_with(config: Config, tcp_real: TcpRealConfig) -> Connection {
+    Connection::connect(Arc::new(config), Box::new(TcpReal::new(tcp_real)))
 }
 
-fn receiver(config: Config, law: TcpRealConfig) -> Connection {
-    Connection::listen_to_receive(Arc::new(config)).with_meter(Box::new(WaveMeter::new(law)))
+fn receiver(config: Config, tcp_real: TcpRealConfig) -> Connection {
+    Connection::listen_to_receive(Arc::new(config)).with_meter(Box::new(WaveMeter::new(tcp_real)))
 }
 
 /// Expects these positions of a wave of this many segments at `at`, in full segments from number
@@ -74,7 +74,7 @@ fn six_in_flight() -> Script {
 fn the_wave_decision_timer_at_the_receiver() {
     let by_figure = TcpRealConfig {
         opening: Opening::Figure,
-        ..law()
+        ..tcp_real()
     };
     let mut script = Script::new(receiver(METERED, by_figure));
     let mut next = 1;
@@ -145,8 +145,8 @@ fn the_duplicate_bit_at_the_sender() {
 }
 
 /// Four segments in flight from 101 on, and one duplicate acknowledgement.
-fn four_in_flight_and_a_duplicate(law: TcpRealConfig) -> Script {
-    let mut script = Script::new(sender_with(METERED, law));
+fn four_in_flight_and_a_duplicate(tcp_real: TcpRealConfig) -> Script {
+    let mut script = Script::new(sender_with(METERED, tcp_real));
     script.call(0, |connection| connection.write(10_000));
     expect_wave(&mut script, 0, 1, (1, 1..=2, 2));
     script.send(100, ". 1+0 ack 101 win 10000 <level 2>");
@@ -163,7 +163,7 @@ fn four_in_flight_and_a_duplicate(law: TcpRealConfig) -> Script {
 fn a_timeout_may_send_the_first_segment_alone() {
     let mut script = four_in_flight_and_a_duplicate(TcpRealConfig {
         timeout_repair: TimeoutRepair::FirstSegment,
-        ..law()
+        ..tcp_real()
     });
     script.expect(1_100, ". 101+100 ack 1 <wave 2:4/4>");
     script.expect_nothing(1_199);
@@ -190,7 +190,7 @@ fn every_timeout_may_reduce_the_window() {
         let mut script = four_in_flight_and_a_duplicate(TcpRealConfig {
             timeout_reduction: TimeoutReduction::Always,
             timeout_repair,
-            ..law()
+            ..tcp_real()
         });
         expect_wave(&mut script, 1_100, 101, (3, 1..=2, 2));
         script.expect_nothing(1_199);
@@ -303,7 +303,7 @@ fn options_leave_room_for_each_other() {
     .with_rate(Rate::from_mbps(1));
     let mut pair = Pair::new(
         sender(config),
-        receiver(config, law()),
+        receiver(config, tcp_real()),
         forth,
         Path::new(Span::from_millis(10)),
     );
@@ -363,8 +363,8 @@ proptest! {
             recovery: RecoveryConfig { bugfix, ..recovery },
             ..METERED
         };
-        let law = TcpRealConfig { timeout_reduction, timeout_repair, ..law() };
-        let ends = (sender_with(config, law), receiver(config, law));
+        let tcp_real = TcpRealConfig { timeout_reduction, timeout_repair, ..tcp_real() };
+        let ends = (sender_with(config, tcp_real), receiver(config, tcp_real));
         let mut pair = Pair::new(ends.0, ends.1, path(forth), path(back));
         pair.call(Side::A, |connection| connection.write(bytes));
         pair.drive(Time::from_secs(100_000));
@@ -390,7 +390,7 @@ proptest! {
             let fate = if strips { Fate::Stripped } else { Fate::Arrives };
             Path::chaotic(Span::from_millis(delay), Chaos(vec![fate; 2_000]))
         };
-        let mut pair = Pair::new(sender(METERED), receiver(METERED, law()), path(forth), path(back));
+        let mut pair = Pair::new(sender(METERED), receiver(METERED, tcp_real()), path(forth), path(back));
         pair.check_each(|connection, _| {
             let window = connection.congestion_window();
             assert!(window <= 200, "{window} bytes");

@@ -16,7 +16,7 @@ fn with(recovery: RecoveryConfig) -> Config {
     }
 }
 
-/// Sends 16 segments, of which `lost` are lost once.
+/// Sends 16 segments and loses those in `lost` once.
 fn transfer(config: Config, lost: &[u32]) -> Pair {
     let delay = Span::from_millis(50);
     let sequences: Vec<u32> = lost.iter().map(|segment| (segment - 1) * 100 + 1).collect();

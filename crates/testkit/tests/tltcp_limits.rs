@@ -594,8 +594,8 @@ fn behind_a_jump_in_a_recovery_one_packet_leaves_for_one() {
         }
         script.expect_nothing(at);
     };
-    // 16 to 19 arrive: with the third the recovery begins, and 20 replaces 15. The places up to
-    // 15 + 10 + 3 are free, of which one acknowledgement fills two.
+    // 16 to 19 arrive: with the third the recovery begins, and 20 replaces 15. The window is
+    // open up to 15 + 10 + 3, and one acknowledgement fills two places of it.
     repeats(&mut script, 111, 15, &[]);
     repeats(&mut script, 112, 15, &[]);
     repeats(&mut script, 113, 15, &[20, 25, 26]);

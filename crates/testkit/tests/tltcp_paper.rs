@@ -88,7 +88,7 @@ fn section_5_5_the_same_after_a_timeout() {
     let mut script = sent_10_to_14(TIMELINED, 5);
     script.expect(1_000, ". 20+1 ack 10 <upd 20>");
     let statistics = script.connection().timeline_statistics().unwrap();
-    // Everything outstanding is given up, so the window of five admits four more.
+    // The sender gives up everything outstanding, so the window of five admits four more.
     assert_eq!(statistics.pseudo_retransmissions, 0);
     for number in 21..25 {
         script.expect(1_000, &format!(". {number}+1 ack 10 <upd 20>"));
@@ -256,7 +256,7 @@ fn an_old_update_and_old_data_change_nothing() {
     let mut script = receiver_of_10_11_13();
     script.send(21, ". 20+1 ack 10 win 40 <upd 20>");
     script.expect(21, ". 10+0 ack 21");
-    // 12 was late: the gap has been given up.
+    // 12 is late: the receiver has given up the gap.
     script.send(22, ". 12+1 ack 10 win 40 <upd 10>");
     script.expect(22, ". 10+0 ack 21");
     script.send(23, ". 21+1 ack 10 win 40 <upd 10>");

@@ -70,36 +70,36 @@ fn configs() -> impl Strategy<Value = Config> {
 }
 
 /// Every controller that drives a byte sequence; each can be time-lined.
-fn laws() -> impl Strategy<Value = &'static Row> {
+fn controllers() -> impl Strategy<Value = &'static Row> {
     let rows: Vec<_> = TABLE.iter().filter(|row| row.drives_tcp()).collect();
     assert!(rows.len() >= 7, "{rows:?}");
     prop::sample::select(rows)
 }
 
 /// Each of them, with its defaults or another value of one of its flags and choices.
-fn laws_and_variants() -> impl Strategy<Value = (&'static Row, Parameters)> {
-    laws().prop_flat_map(|row| (Just(row), prop::sample::select(variants(row))))
+fn controllers_and_variants() -> impl Strategy<Value = (&'static Row, Parameters)> {
+    controllers().prop_flat_map(|row| (Just(row), prop::sample::select(variants(row))))
 }
 
 /// Controllers that ignore the size of packets, which includes the option. Libra measures capacity
 /// by it, and the controller for media and BBR derive durations from it.
-fn blind_laws() -> impl Strategy<Value = &'static Row> {
-    laws().prop_filter("sees the size of packets", |row| {
+fn blind_controllers() -> impl Strategy<Value = &'static Row> {
+    controllers().prop_filter("sees the size of packets", |row| {
         !["libra", "steady", "bbr", "bbr3"].contains(&row.name)
     })
 }
 
 /// Controllers that do not depend on round trips. A time-lined flow measures fewer: none with
 /// obsolete data.
-fn clocked_laws() -> impl Strategy<Value = &'static Row> {
-    blind_laws().prop_filter("goes by round trips", |row| row.name != "vegas")
+fn clocked_controllers() -> impl Strategy<Value = &'static Row> {
+    blind_controllers().prop_filter("goes by round trips", |row| row.name != "vegas")
 }
 
 /// Controllers that restart when everything outstanding is marked lost. Otherwise the
 /// acknowledgement of the first hole passes retransmissions still in flight, and one more window
 /// leaves. BBR restores its window after a recovery.
-fn restarting_laws() -> impl Strategy<Value = &'static Row> {
-    laws().prop_filter("keeps its window", |row| {
+fn restarting_controllers() -> impl Strategy<Value = &'static Row> {
+    controllers().prop_filter("keeps its window", |row| {
         !["fixed", "real", "bbr", "bbr3"].contains(&row.name)
     })
 }
@@ -115,15 +115,15 @@ fn setup() -> Setup {
 }
 
 /// Sender and receiver of this controller; the receiver has the controller's half if one exists.
-fn ends(config: Config, law: &Row, parameters: &Parameters) -> [Connection; 2] {
+fn ends(config: Config, row: &Row, parameters: &Parameters) -> [Connection; 2] {
     let config = Config {
-        metered: law.has_meter(),
+        metered: row.has_meter(),
         ..config
     };
-    let controller = law.build(&setup(), parameters);
+    let controller = row.build(&setup(), parameters);
     let sender = opener(config, controller.expect("the parameters are sound"));
     let receiver = listener(config, fixed(1_000));
-    match law.build_meter(&setup(), parameters) {
+    match row.build_meter(&setup(), parameters) {
         None => [sender, receiver],
         Some(meter) => [
             sender,
@@ -186,37 +186,37 @@ fn sections() -> impl Strategy<Value = Vec<Given>> {
 }
 
 /// Runs the sections over the path; returns the final pair, and whether it became idle.
-fn play(
-    (config, law): (Config, &Row),
+fn run(
+    (config, row): (Config, &Row),
     given: &[Given],
     forward: Chaos,
-    back: Chaos,
+    reverse: Chaos,
     delay: u64,
 ) -> (Pair, bool) {
-    play_checked(
+    run_checked(
         the_logical_window_is_kept,
-        (config, law, &Parameters::new()),
+        (config, row, &Parameters::new()),
         given,
-        (forward, back),
+        (forward, reverse),
         delay,
     )
 }
 
 /// The same with a check of each transmission.
-fn play_checked(
+fn run_checked(
     check: fn(&Connection, &Record),
-    (config, law, parameters): (Config, &Row, &Parameters),
+    (config, row, parameters): (Config, &Row, &Parameters),
     given: &[Given],
-    (forward, back): (Chaos, Chaos),
+    (forward, reverse): (Chaos, Chaos),
     delay: u64,
 ) -> (Pair, bool) {
     let delay = Span::from_millis(delay);
-    let [sender, receiver] = ends(config, law, parameters);
+    let [sender, receiver] = ends(config, row, parameters);
     let mut pair = Pair::new(
         sender,
         receiver,
         Path::chaotic(delay, forward),
-        Path::chaotic(delay, back),
+        Path::chaotic(delay, reverse),
     );
     pair.check_each(check);
     for section in given {
@@ -492,14 +492,14 @@ proptest! {
     #[test]
     fn gaps_and_data_tile_the_stream_and_all_comes_to_an_end(
         config in configs(),
-        (law, parameters) in laws_and_variants(),
+        (row, parameters) in controllers_and_variants(),
         given in sections(),
-        (forward, back) in (chaos(), chaos()),
+        (forward, reverse) in (chaos(), chaos()),
         delay in 1_u64..120,
     ) {
-        let law = (config, law, &parameters);
+        let row = (config, row, &parameters);
         let (pair, quiet) =
-            play_checked(the_logical_window_is_kept, law, &given, (forward, back), delay);
+            run_checked(the_logical_window_is_kept, row, &given, (forward, reverse), delay);
         prop_assert!(quiet, "\n{}", pair.transcript());
         for side in [Side::A, Side::B] {
             let state = pair.end(side).state();
@@ -535,15 +535,15 @@ proptest! {
     #[test]
     fn without_deadlines_it_is_tcp(
         config in configs(),
-        law in blind_laws(),
+        row in blind_controllers(),
         bytes in 1_u64..6_000,
-        (forward, back) in (chaos(), chaos()),
+        (forward, reverse) in (chaos(), chaos()),
         delay in 1_u64..120,
     ) {
         let given = [Given { at: Time::ZERO, bytes, deadline: Time::MAX }];
         let plain = Config { timeline: None, ..config };
-        let (mine, _) = play((config, law), &given, forward.clone(), back.clone(), delay);
-        let (tcp, _) = play((plain, law), &given, forward, back, delay);
+        let (mine, _) = run((config, row), &given, forward.clone(), reverse.clone(), delay);
+        let (tcp, _) = run((plain, row), &given, forward, reverse, delay);
         let sent = |pair: &Pair| -> Vec<_> {
             let without_options = |record: &Record| {
                 let mut record = *record;
@@ -562,9 +562,9 @@ proptest! {
     #[test]
     fn a_round_trip_holds_a_window_in_recovery_too(
         config in configs(),
-        law in restarting_laws(),
+        row in restarting_controllers(),
         (lives, is_timed) in (vec(1_u64..400, 1..12), prop::bool::weighted(0.8)),
-        (forward, back) in (losses(0.06), losses(0.04)),
+        (forward, reverse) in (losses(0.06), losses(0.04)),
         delay in 5_u64..60,
     ) {
         let recovery = RecoveryConfig { bugfix: true, ..config.recovery }.with_sack(config.sack);
@@ -586,7 +586,7 @@ proptest! {
             given.iter_mut().for_each(|section| section.deadline = Time::MAX);
         }
         WINDOWS.take();
-        let (pair, _) = play_checked(note_window, (config, law, &Parameters::new()), &given, (forward, back), delay);
+        let (pair, _) = run_checked(note_window, (config, row, &Parameters::new()), &given, (forward, reverse), delay);
         assert_a_round_trip_holds_a_window(&pair, &WINDOWS.take(), &config, Span::from_millis(delay))?;
     }
 
@@ -597,7 +597,7 @@ proptest! {
     #[test]
     fn the_logical_window_is_that_of_tcp_while_answers_arrive(
         recovery in prop::sample::select(vec![RecoveryConfig::NEW_RENO, RecoveryConfig::SACK]),
-        law in clocked_laws(),
+        row in clocked_controllers(),
         lives in vec(1_u64..400, 1..8),
         losses in vec(prop::bool::weighted(0.02), 0..200),
         delay in 5_u64..60,
@@ -621,8 +621,8 @@ proptest! {
         let fates = losses.iter().map(|&lost| if lost { Fate::Lost } else { Fate::Arrives });
         let forward = Chaos(fates.collect());
         let plain = Config { timeline: None, ..config };
-        let (mine, _) = play((config, law), &given, forward.clone(), Chaos::default(), delay);
-        let (tcp, _) = play((plain, law), &given, forward, Chaos::default(), delay);
+        let (mine, _) = run((config, row), &given, forward.clone(), Chaos::default(), delay);
+        let (tcp, _) = run((plain, row), &given, forward, Chaos::default(), delay);
         let until = parting(&mine, delay).min(parting(&tcp, delay));
         let sent = |pair: &Pair| -> Vec<(Time, u32)> {
             let data = pair.records().iter().filter(|record| is_data(record));

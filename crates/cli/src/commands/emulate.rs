@@ -239,7 +239,7 @@ impl Told {
             return print(format!("{}\n", document("statistics", &statistics)));
         }
         let line = |name: &str, way: &Way| {
-            let account = &way.account;
+            let account = &way.counts;
             format!(
                 "{name} {} in, {} out, {} dropped, {} lost, {} held, error p99 {} max {}",
                 account.arrived.packets,
@@ -263,7 +263,7 @@ impl Told {
 }
 
 fn dropped(way: &Way) -> u64 {
-    let account = &way.account;
+    let account = &way.counts;
     account.dropped_early.packets
         + account.dropped_full.packets
         + account.dropped_large.packets
@@ -316,7 +316,7 @@ fn text(statistics: &Statistics) -> String {
         ("to the target", &statistics.forward),
         ("back to the callers", &statistics.backward),
     ] {
-        let (account, timing) = (&way.account, &way.timing);
+        let (account, timing) = (&way.counts, &way.timing);
         text.push_str(&format!(
             "{name}\n  \
              arrived {} packets ({}), released {}, copies {}, held {}\n  \
@@ -356,7 +356,7 @@ fn histogram(timing: &Timing) -> Value {
 /// The statistics as JSON, described in `docs/reference/emulator.md`.
 fn document(event: &str, statistics: &Statistics) -> Value {
     let way = |way: &Way| {
-        let (account, timing) = (&way.account, &way.timing);
+        let (account, timing) = (&way.counts, &way.timing);
         let tally = |tally: comity_emulator::Tally| json!({ "packets": tally.packets, "bytes": tally.bytes.get() });
         json!({
             "arrived": tally(account.arrived),

@@ -226,8 +226,8 @@ pub(crate) async fn run(
         exactness: exactness(&report),
         sender: SenderCount {
             submitted_bytes: last.sent.bytes.submitted,
-            retransmitted_bytes: last.sent.retransmitted_bytes,
-            late_bytes: last.sent.late_bytes,
+            retransmitted_bytes: last.sent.counters.retransmitted_bytes,
+            late_bytes: last.sent.counters.late_bytes,
             pacing_p99_us: last.pacing.p99_us,
         },
         setup,
@@ -451,16 +451,17 @@ impl Watch {
                 at_s: since(self.start, now()),
                 arrived_bytes: receiver
                     .received
+                    .counters
                     .wire_bytes
-                    .saturating_sub(receiver.received.packets * LONGER_HEADER),
+                    .saturating_sub(receiver.received.counters.packets * LONGER_HEADER),
                 cwnd_bytes: path.window_bytes,
                 ssthresh_bytes: path.ssthresh_bytes,
                 in_flight_bytes: path.in_flight_bytes,
                 pacing_mbps: path.pacing_mbps,
                 peak_mbps: path.peak_mbps,
-                tokens_bytes: path.saved_bytes,
+                tokens_bytes: path.token_bytes,
                 target_mbps: path.target_mbps,
-                loss_events: sender.sent.loss_events,
+                loss_events: sender.sent.counters.loss_events,
             });
             if progress.is_none() {
                 let gaps = &receiver.received.gaps;
@@ -562,8 +563,8 @@ fn exactness(report: &Report) -> Exactness {
             .iter()
             .map(ToString::to_string)
             .collect(),
-        offered_packets: forward.account.arrived.packets,
-        dropped_packets: forward.account.dropped_full.packets,
-        lost_packets: forward.account.lost.packets,
+        offered_packets: forward.counts.arrived.packets,
+        dropped_packets: forward.counts.dropped_full.packets,
+        lost_packets: forward.counts.lost.packets,
     }
 }

@@ -1,4 +1,4 @@
-//! What the benches of the endpoint share.
+//! Code shared by the benches of the endpoint.
 
 use std::net::SocketAddr;
 
@@ -7,7 +7,7 @@ use comity::{Config, ConfigBuilder, Deliver};
 
 pub(crate) type Failure = Box<dyn std::error::Error + Send + Sync>;
 
-/// Both ends have a key, and sections are handed out as soon as they are whole.
+/// Both ends have a key, and deliver sections as soon as they are whole.
 pub(crate) fn options() -> ConfigBuilder {
     Config::builder()
         .preshared_key(PresharedKey::new([7; 32]))

@@ -1,9 +1,8 @@
-//! The spacing that one stream keeps on real sockets, by the system's time stamps of its datagrams,
-//! beside the spacing that its controller asked for: the tables of `docs/results/endpoint-cost.md`.
+//! The spacing of one stream's datagrams on real sockets, by the system's time stamps, and the
+//! spacing that its controller planned: the tables of `docs/results/endpoint-cost.md`.
 //!
-//! What a controller asked for stands in the trace of its connection: when each packet was to leave
-//! (`planned`). The datagrams of the trace and those of the tap are the same ones in the same
-//! order, or the measurement fails.
+//! The trace of a connection has the planned departure of each packet (`planned`). The measurement
+//! fails unless the trace and the tap have the same datagrams in the same order.
 
 mod tap;
 
@@ -18,9 +17,9 @@ use crate::common::{Failure, loopback, options};
 use tap::{Arrival, Narrow, Tap};
 
 const SECTION: usize = 1_316;
-/// What a trace counts for UDP and IP, which may be version 6.
+/// The bytes that a trace counts for UDP and IP, which may be IPv6.
 const HEADERS: u64 = 48;
-/// The spacings that are looked at, in microseconds.
+/// The measured spacings, in microseconds.
 const ASKED_US: std::ops::RangeInclusive<f64> = 50.0..=1_000.0;
 
 pub(crate) async fn measure(seconds: u64) -> Result<(), Failure> {
@@ -31,31 +30,30 @@ pub(crate) async fn measure(seconds: u64) -> Result<(), Failure> {
     }
     println!();
     println!(
-        "| law | link, Mb/s | gaps | asked, 1 % | 50 % | 99 % | error, mean | 50 % | 99 % | 99.9 % |"
+        "| controller | link, Mb/s | gaps | planned, 1 % | 50 % | 99 % | error, mean | 50 % | 99 % | 99.9 % |"
     );
     println!("| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |");
-    for (law, controller, parameters) in LAWS {
+    for (title, controller, parameters) in CONTROLLERS {
         for megabits in [100, 50, 20, 12] {
             let narrow = Narrow {
                 megabits,
                 delay: Duration::from_millis(5),
                 queue: 20,
             };
-            adaptive(seconds, law, controller, parameters, narrow).await?;
+            adaptive(seconds, title, controller, parameters, narrow).await?;
         }
     }
     Ok(())
 }
 
-/// The controllers that set each departure by themselves: what the table calls them, and how they
-/// are chosen.
-const LAWS: [(&str, &str, &str); 3] = [
+/// The controllers that set each departure: their title in the table, name and parameters.
+const CONTROLLERS: [(&str, &str, &str); 3] = [
     ("psp, ad hoc", "psp", "link=1Gbps&damped=false"),
     ("psp, damped", "psp", "link=1Gbps&damped=true"),
     ("iftp", "iftp", "link=1Gbps"),
 ];
 
-/// A controller whose gap is given, and a path without losses.
+/// A controller with a fixed gap, and a path without losses.
 async fn fixed(seconds: u64, gap_us: u64) -> Result<(), Failure> {
     let row = table::find("fixed")?;
     let gap = row.parse("gap", &format!("{gap_us}us"))?;
@@ -90,11 +88,11 @@ async fn fixed(seconds: u64, gap_us: u64) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A controller that finds its spacing by what a narrow link loses, with an application that always
-/// has more.
+/// A controller that derives its spacing from the losses of a narrow link, with an application that
+/// always has more to send.
 async fn adaptive(
     seconds: u64,
-    law: &str,
+    title: &str,
     controller: &str,
     parameters: &str,
     narrow: Narrow,
@@ -146,7 +144,7 @@ async fn adaptive(
     let errors = Distribution::new(signed.iter().map(|error| error.abs()).collect());
     let (asked, signed) = (Distribution::new(asked), Distribution::new(signed));
     println!(
-        "| {law} | {} | {} | {:.0} | {:.0} | {:.0} | {:.1} | {:.0} | {:.0} | {:.0} |",
+        "| {title} | {} | {} | {:.0} | {:.0} | {:.0} | {:.1} | {:.0} | {:.0} | {:.0} |",
         narrow.megabits,
         asked.sorted.len(),
         asked.at(0.01),
@@ -163,11 +161,11 @@ async fn adaptive(
 /// A full datagram of the trace.
 struct Sent {
     length: usize,
-    /// When it was to leave, on the clock of the trace, if pacing held it back.
+    /// Its planned departure, on the clock of the trace, if pacing held it back.
     planned_us: Option<f64>,
 }
 
-/// The full datagrams that the trace at `path` tells of.
+/// The full datagrams in the trace at `path`.
 fn planned(path: &Path) -> Result<Vec<Sent>, Failure> {
     let text = std::fs::read_to_string(path)?;
     let mut sent = Vec::new();
@@ -197,7 +195,7 @@ fn full(arrivals: &[Arrival]) -> Vec<Arrival> {
     full.copied().collect()
 }
 
-/// From one to the other, in microseconds.
+/// The time between two departures, in microseconds.
 fn micros(from: Arrival, to: Arrival) -> f64 {
     (to.at - from.at) as f64 / 1e3
 }

@@ -1,5 +1,5 @@
-//! A socket between two endpoints that has the system's own times of what passes, and may be a
-//! narrow link.
+//! A socket between two endpoints that records the system's time stamps of passing datagrams, and
+//! may be a narrow link.
 
 use std::collections::VecDeque;
 use std::io::{self, IoSliceMut};
@@ -16,13 +16,13 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::common::{Failure, loopback};
 
-/// What IPv4 and UDP add to a datagram.
+/// The headers of IPv4 and UDP.
 const HEADERS: usize = 28;
 const NANOS: i64 = 1_000_000_000;
-/// How long the tap waits at the most before it looks whether it is over.
+/// The longest wait of the tap before it checks for the end.
 const PATIENCE: i64 = NANOS / 10;
 
-/// A datagram of the caller's, as it reached the tap.
+/// A datagram of the caller, as it reached the tap.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Arrival {
     /// Nanoseconds on the system's clock, from `SO_TIMESTAMPNS`.
@@ -30,12 +30,12 @@ pub(super) struct Arrival {
     pub(super) length: usize,
 }
 
-/// A link with a queue that drops what it has no room for, on the way to the target. The way back
-/// is as long and not narrow.
+/// A link towards the target with a drop-tail queue. The reverse path has the same delay and no
+/// limit of rate.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Narrow {
     pub(super) megabits: u32,
-    /// Either way.
+    /// In either direction.
     pub(super) delay: Duration,
     pub(super) queue: i64,
 }
@@ -47,12 +47,11 @@ pub(super) struct Tap {
 }
 
 impl Tap {
-    /// Passes everything on at once, where it is no link.
+    /// Without a link, passes everything on at once.
     pub(super) fn start(target: SocketAddr, narrow: Option<Narrow>) -> Result<Self, Failure> {
         let socket = UdpSocket::bind(loopback())?;
         setsockopt(&socket, ReceiveTimestampns, &true)?;
-        // The system gives what it has; a datagram that finds no room is missed when the two
-        // records are compared.
+        // The system may grant less. A dropped datagram shows when the two records are compared.
         setsockopt(&socket, RcvBuf, &(8 << 20))?;
         let address = socket.local_addr()?;
         let is_over = Arc::new(AtomicBool::new(false));
@@ -80,7 +79,7 @@ impl Tap {
     }
 }
 
-/// A datagram on its way, and when it is there.
+/// A datagram in flight, and its arrival.
 type Held = (i64, Vec<u8>);
 
 struct Passage {
@@ -88,7 +87,7 @@ struct Passage {
     target: SocketAddr,
     caller: SocketAddr,
     narrow: Option<Narrow>,
-    /// When the link has sent what it took.
+    /// The time at which the link is idle again.
     free_at: i64,
     ahead: VecDeque<Held>,
     back: VecDeque<Held>,
@@ -112,7 +111,7 @@ impl Passage {
         Ok(self.arrivals)
     }
 
-    /// Sends what is there, and says when the next is.
+    /// Sends the datagrams that have arrived, and returns the time of the next arrival.
     fn release(&mut self) -> io::Result<i64> {
         let mut next = i64::MAX;
         for (held, to) in [

@@ -37,9 +37,9 @@ fn wrong(file: &Path, problem: String) -> ConfigError {
     }
 }
 
-/// Reads a file of keys, which is not read to its end where it is too long to be one.
+/// Reads a file of keys, but no more of it than such a file can have.
 fn read(file: &Path) -> Result<String, ConfigError> {
-    /// Ten thousand keys with comments.
+    /// Enough for ten thousand keys with comments.
     const MAX: u64 = 1 << 20;
     let expected = "expected lines of comity-public- and 64 hexadecimal digits";
     let mut text = String::new();

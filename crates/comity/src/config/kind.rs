@@ -1,4 +1,4 @@
-//! What a setting can be.
+//! The kinds of settings.
 
 use core::fmt;
 
@@ -9,7 +9,7 @@ use crate::session::Passphrase;
 /// Who opens a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// This end: it has the other's host and port.
+    /// This end: it knows the other's host and port.
     Caller,
     /// The other end: this one waits on a port.
     Listener,
@@ -24,7 +24,7 @@ impl fmt::Display for Mode {
     }
 }
 
-/// What the value of a setting can be.
+/// The possible values of a setting.
 #[derive(Clone, Copy, Debug)]
 pub enum Kind {
     /// The name of a congestion controller.
@@ -39,14 +39,14 @@ pub enum Kind {
     Passphrase,
     /// A public key.
     PublicKey,
-    /// Some text of at most this many bytes.
+    /// A text of at most this many bytes.
     Text(usize),
     /// The upper six bits of the IP header's type of service, as the whole byte.
     TypeOfService,
 }
 
 impl Kind {
-    /// What a value has to be, as in "expected ..".
+    /// The expected value, as in "expected ..".
     pub fn expected(&self) -> String {
         match self {
             Self::Controller => "the name of a controller, such as \"reno\"".into(),
@@ -80,7 +80,7 @@ impl Kind {
     }
 }
 
-/// A value as the reference shows it: binary units where they are exact.
+/// A value in the form of the reference, with binary units where they are exact.
 pub(crate) fn shown(value: &Value) -> String {
     match value {
         Value::Bytes(bytes) if bytes.get() > 0 && bytes.get().is_multiple_of(1 << 20) => {

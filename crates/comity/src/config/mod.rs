@@ -1,8 +1,8 @@
-//! What endpoints and connections are configured with.
+//! The configuration of endpoints and connections.
 //!
-//! [`SETTINGS`] is the one table: the fields of [`Settings`], the setters of [`ConfigBuilder`], the
-//! keys of URIs, the checks and `docs/reference/settings.md` come from it. The transport's
-//! configuration and the transport parameters on the wire are made from a [`Config`].
+//! [`SETTINGS`] is the one table. The fields of [`Settings`], the setters of [`ConfigBuilder`], the
+//! keys of URIs, the checks and `docs/reference/settings.md` come from it. A [`Config`] determines
+//! the transport's configuration and its parameters on the wire.
 
 pub(crate) mod files;
 mod kind;
@@ -28,10 +28,10 @@ pub use settings::{SETTINGS, Setting, Settings};
 
 use settings::{builder_setters, setter};
 
-/// What is left for texts that have no bound of their own in the transport parameters, in bytes.
+/// The bytes left in the transport parameters for texts without a limit of their own.
 const MAX_TEXT: usize = 576;
 
-/// A valid configuration: that of an endpoint and of each of its connections.
+/// A valid configuration of an endpoint and its connections.
 ///
 /// ```
 /// use comity::Config;
@@ -78,17 +78,17 @@ enum Credentials {
 }
 
 impl Config {
-    /// A configuration to be chosen.
+    /// A builder with the defaults.
     pub fn builder() -> ConfigBuilder {
         ConfigBuilder::default()
     }
 
-    /// What was chosen, and the defaults of the rest.
+    /// All settings, defaults included.
     pub fn settings(&self) -> &Settings {
         &self.settings
     }
 
-    /// What the user has to be warned of before anything is sent.
+    /// A warning for the user, to be shown before anything is sent.
     pub fn warning(&self) -> Option<&'static str> {
         self.listener_credentials().ok()?.warning()
     }
@@ -152,12 +152,12 @@ impl Config {
         })
     }
 
-    /// The transport parameters that the peer is told.
+    /// The transport parameters that this end sends to the peer.
     pub fn parameters(&self) -> Parameters {
         let (settings, transport) = (&self.settings, &self.transport);
         Parameters {
             latency: settings.latency.into(),
-            // What the peer has to know is whether it may give up at deadlines.
+            // The peer must know only whether the sender may drop sections at deadlines.
             reliability: match transport.reliability {
                 _ if !transport.enforces_deadlines() => Reliability::Full,
                 Reliability::None => Reliability::None,
@@ -184,7 +184,7 @@ impl Config {
     }
 }
 
-/// A configuration that is being chosen. Whatever is not chosen keeps its default.
+/// A builder of a configuration. Settings that it does not set keep their defaults.
 #[derive(Clone, Debug, Default)]
 pub struct ConfigBuilder {
     settings: Settings,
@@ -200,65 +200,65 @@ pub struct ConfigBuilder {
 builder_setters!();
 
 impl ConfigBuilder {
-    /// Both ends know this passphrase, of 10 to 256 bytes. [`build`](Self::build) then takes some
-    /// 0.2 s and 64 MiB, on purpose: build once and share the configuration.
+    /// Sets a passphrase that both ends know, of 10 to 256 bytes. [`build`](Self::build) then takes
+    /// some 0.2 s and 64 MiB on purpose: build once and share the configuration.
     #[must_use]
     pub fn passphrase(mut self, passphrase: impl Into<String>) -> Self {
         self.passphrase = Some(passphrase.into());
         self
     }
 
-    /// Both ends have these 32 random bytes.
+    /// Sets 32 random bytes that both ends know.
     #[must_use]
     pub fn preshared_key(mut self, key: PresharedKey) -> Self {
         self.preshared_key = Some(key);
         self
     }
 
-    /// This end proves that it has this key. To call, name the
-    /// [`listener_key`](Self::listener_key); to listen, say whom to [`allow`](Self::allow).
+    /// Sets the key that this end proves to have. A caller also sets
+    /// [`listener_key`](Self::listener_key), and a listener [`allow`](Self::allow).
     #[must_use]
     pub fn static_key(mut self, own: StaticKey) -> Self {
         self.static_key = Some(own);
         self
     }
 
-    /// The listener must prove that it has the secret of this key.
+    /// Sets the public key of the listener, which must prove that it has the secret key.
     #[must_use]
     pub fn listener_key(mut self, key: PublicKey) -> Self {
         self.listener_key = Some(key);
         self
     }
 
-    /// Whose static keys a listener accepts.
+    /// Sets the callers that a listener accepts, by their static keys.
     #[must_use]
     pub fn allow(mut self, allow: Allow) -> Self {
         self.allow = Some(allow);
         self
     }
 
-    /// No protection whatsoever: everybody on the way can read, change and forge packets.
+    /// Switches protection off: anybody on the path can read, change and forge packets.
     #[must_use]
     pub fn insecure(mut self) -> Self {
         self.is_insecure = true;
         self
     }
 
-    /// Where connections write what they see and decide; nowhere.
+    /// Sets the qlog files for the events and decisions of connections. The default is none.
     #[must_use]
     pub fn qlog(mut self, qlog: Qlog) -> Self {
         self.qlog = Some(qlog);
         self
     }
 
-    /// Parameters of the controller.
+    /// Sets the parameters of the controller.
     #[must_use]
     pub fn controller_parameters(mut self, parameters: ControllerParameters) -> Self {
         self.settings.controller_parameters = parameters;
         self
     }
 
-    /// All settings at once.
+    /// Sets all settings at once.
     #[must_use]
     pub fn settings(mut self, settings: Settings) -> Self {
         self.settings = settings;
@@ -298,7 +298,7 @@ impl ConfigBuilder {
             qlog: self.qlog,
         };
         let list = config.parameters().meter_parameters.unwrap_or_default();
-        // The peer is told both in one packet, with what is told besides.
+        // One packet carries both to the peer, together with other parameters.
         for (what, length, max) in [
             ("controller parameters", list.len(), MAX_METER_PARAMETERS),
             (
@@ -346,14 +346,14 @@ impl ConfigBuilder {
 }
 
 impl Settings {
-    /// How long lost bytes are retransmitted: as chosen, or as the controller has it.
+    /// How long the sender retransmits lost bytes: the setting, or the controller's default.
     pub fn effective_reliability(&self) -> Reliability {
         let usual = || table::find(&self.controller).map(Reliability::usual);
         self.reliability
             .unwrap_or_else(|| usual().unwrap_or_default())
     }
 
-    /// What the transport is configured with.
+    /// The transport's configuration.
     fn transport(&self) -> datagram::Config {
         datagram::Config {
             reliability: self.effective_reliability(),

@@ -17,10 +17,10 @@ use crate::session::{CALL_TIMEOUT, USUAL_CONNECTIONS};
 pub struct Setting {
     /// Its name in [`Settings`] and [`ConfigBuilder`](super::ConfigBuilder).
     pub name: &'static str,
-    /// What its value can be.
+    /// Its possible values.
     pub kind: Kind,
     summary: &'static str,
-    /// How a URI spells it.
+    /// Its key in a URI.
     pub(crate) spelling: Option<Spelling>,
 }
 
@@ -34,7 +34,7 @@ pub(crate) struct Spelling {
 }
 
 impl Setting {
-    /// What it does.
+    /// A sentence about its effect.
     pub fn summary(&self) -> &'static str {
         self.summary.trim_start()
     }
@@ -44,8 +44,7 @@ impl Setting {
         self.spelling.map(|spelling| spelling.key)
     }
 
-    /// Its default, as a URI would have it; empty where that is none, or depends on another
-    /// setting.
+    /// Its default in the form of a URI. Empty if it has none, or depends on another setting.
     pub fn default_text(&self) -> String {
         let value = Settings::default().get(self.name);
         value.as_ref().map_or_else(String::new, shown)
@@ -54,9 +53,9 @@ impl Setting {
 
 /// The type of a setting.
 trait Stored: Sized {
-    /// `None` where it stands for "not set".
+    /// Returns `None` for a value that means "not set".
     fn value(&self, kind: &Kind) -> Option<Value>;
-    /// `None` where the value is of another kind.
+    /// Returns `None` for a value of another kind.
     fn stored(value: Value) -> Option<Self>;
 }
 
@@ -108,7 +107,7 @@ macro_rules! whole_numbers {
             fn value(&self, kind: &Kind) -> Option<Value> {
                 Some(match kind {
                     Kind::Domain(Domain::Bytes { .. }) => Value::Bytes(Bytes::new(*self as u64)),
-                    // A number that is rounded is out of every range.
+                    // Rounding would put such a number out of every range.
                     _ => Value::Number(*self as f64),
                 })
             }
@@ -126,7 +125,7 @@ macro_rules! whole_numbers {
 
 whole_numbers!(u8 u32 u64 usize);
 
-/// The words of an enumeration: what a URI spells them, and what is admitted.
+/// The words of an enumeration, as URIs have them.
 macro_rules! words {
     ($type:ident, $words:ident, $($word:literal = $variant:ident),+) => {
         const $words: &[&str] = &[$($word),+];
@@ -200,7 +199,7 @@ const fn choice(words: &'static [&'static str]) -> Kind {
 
 const FLAG: Kind = Kind::Domain(Domain::Flag);
 
-/// Buffers below this do not hold a picture. Simulations may have smaller ones.
+/// A smaller buffer cannot hold a picture. Simulations may use one.
 const MIN_BUFFER: u64 = 65_536;
 
 const fn uri(key: &'static str) -> Option<Spelling> {
@@ -216,7 +215,7 @@ const fn uri_or(key: &'static str, aliases: &'static [&'static str]) -> Option<S
     })
 }
 
-/// What a setter takes: a setting that may be left out takes what it is when it is not.
+/// The type of a setter's argument: for an optional setting, the inner type.
 macro_rules! setter {
     ($name:ident, [$($doc:literal)+], String) => {
         setter!(@ $name, [$($doc)+], impl Into<String>, |value| value.into());
@@ -244,7 +243,7 @@ macro_rules! settings {
         $(#[doc = $doc:literal])+
         $name:ident: [$($type:tt)+] = $default:expr, $kind:expr, $spelling:expr;
     )+) => {
-        /// Every setting of an end but its credentials. Whatever is not chosen has its default.
+        /// All settings of an end except its credentials.
         #[derive(Clone, Debug, PartialEq)]
         #[non_exhaustive]
         pub struct Settings {
@@ -271,7 +270,7 @@ macro_rules! settings {
         }),+];
 
         impl Settings {
-            /// The value of the setting `name`; `None` where it is not set.
+            /// The value of the setting `name`; `None` if it is not set.
             pub(crate) fn get(&self, name: &str) -> Option<Value> {
                 match name {
                     $(stringify!($name) => self.$name.value(&$kind),)+
@@ -295,7 +294,7 @@ macro_rules! settings {
         /// The setters of a builder, for its own module.
         macro_rules! builder_setters {
             () => {
-                /// What stands in the table of settings, one method for each row.
+                /// The setters, one for each row of the table of settings.
                 /// `docs/reference/settings.md` has the defaults and bounds.
                 impl ConfigBuilder {
                     $(setter!($name, [$($doc)+], $($type)+);)+
@@ -307,26 +306,26 @@ macro_rules! settings {
 }
 
 settings! {
-    /// From when a section is given to when it is due at the other end, the time on the path
-    /// included: SRT counts that extra. The larger one of both ends is that of the connection.
-    /// Three to four round trips leave room for repeating what is lost.
+    /// The time from a section's source time to its deadline at the receiver, the delay of the path
+    /// included; SRT does not include it. The larger value of both ends holds. Three to four round
+    /// trips leave time for retransmissions.
     latency: [Duration] = Duration::from_millis(120), span(Span::from_millis(1)..=HOUR), uri("latency");
 
-    /// The congestion controller, a name of [controllers.md](controllers.md); its parameters are
-    /// keys too, as in `cc.beta=0.8`.
+    /// The congestion controller, a name of [controllers.md](controllers.md). Its parameters are
+    /// keys too, such as `cc.beta=0.8`.
     controller: [String] = table::DEFAULT_FOR_SECTIONS.into(), Kind::Controller, uri("cc");
 
-    /// The most that is ever sent, headers included, whatever the controller allows.
-    /// Acknowledgements do not wait for it, but count.
+    /// The maximum sending rate, headers included, even if the controller allows more.
+    /// Acknowledgements count, but do not wait for it.
     max_rate: [Rate] = Transport::DEFAULT.max_rate, rate(bounds::MAX_RATE), uri("maxbw");
 
-    /// How long lost bytes are retransmitted: until the deadline, never, or for ever. Without it
-    /// `timeline`, but `none` with the controllers `iftp` and `psp`, whose papers send nothing
-    /// again.
+    /// How long the sender retransmits lost bytes: until the deadline, never, or for ever. The
+    /// default is `timeline`, but `none` with the controllers `iftp` and `psp`, whose papers
+    /// retransmit nothing.
     reliability: [Option<Reliability>] = None, choice(RELIABILITIES), uri("reliability");
 
-    /// When the sender gives a section up: after its deadline, as soon as it cannot be met, or
-    /// never. `1` and `0`, as SRT's `tlpktdrop` has them, are `infeasible` and `never`.
+    /// When the sender drops a section: after its deadline, as soon as it cannot meet it, or never.
+    /// `1` and `0`, as in SRT's `tlpktdrop`, mean `infeasible` and `never`.
     drop_policy: [DropPolicy] = Transport::DEFAULT.drop, choice(DROPS), Some(Spelling {
         key: "drop",
         aliases: &["tlpktdrop"],
@@ -337,37 +336,36 @@ settings! {
         only: None,
     });
 
-    /// When the receiver hands a section over: as soon as it is complete, or at its deadline.
+    /// When the receiver delivers a section: as soon as it is complete, or at its deadline.
     deliver: [Deliver] = Transport::DEFAULT.deliver, choice(DELIVERIES), uri("deliver");
 
-    /// What the caller says to the listener about the stream that it wants or brings.
+    /// The name of the stream that the caller requests or brings.
     stream_name: [String] = String::new(), Kind::Text(MAX_STREAM_NAME), uri("streamid");
 
-    /// The most protected bytes of a packet, where the path carries them; 57 more with IPv4 and 77
-    /// with IPv6 make the packet on the wire.
+    /// The most protected bytes of a packet, if the path carries them. The packet on the wire is 57
+    /// bytes longer with IPv4, and 77 with IPv6.
     payload: [u32] = Transport::DEFAULT.payload,
         bytes(MIN_PAYLOAD as u64, (bounds::MAX_DATAGRAM - SEALING) as u64),
         uri_or("payload", &["payloadsize"]);
 
-    /// Whether packets ask the network to mark rather than to drop.
+    /// Whether packets request ECN: the network marks them instead of dropping them.
     ecn: [bool] = Transport::DEFAULT.ecn, FLAG, uri("ecn");
 
-    /// How long one attempt to connect may take.
+    /// The time limit of one attempt to connect.
     connect_timeout: [Duration] = duration(CALL_TIMEOUT),
         span(Span::from_millis(10)..=HOUR), uri("conntimeo");
 
-    /// The connection is given up when nothing has arrived for so long.
+    /// The connection ends when nothing has arrived for this long.
     idle_timeout: [Duration] = duration(Transport::DEFAULT.idle_timeout),
         span(bounds::IDLE_TIMEOUT), uri("peeridletimeo");
 
-    /// After how long without anything to send a packet is sent all the same, so that the peer and
-    /// what is on the way know of the connection; at the latest after a third of the peer's
-    /// `peeridletimeo`.
+    /// The interval of keep-alive packets on an idle connection, which hold the state of the peer
+    /// and of middleboxes. At most a third of the peer's `peeridletimeo`.
     keep_alive: [Duration] = duration(Transport::DEFAULT.keep_alive),
         span(bounds::KEEP_ALIVE), uri("keepalive");
 
-    /// How long a connection that is being closed waits for what is still under way. A bare number
-    /// is in milliseconds here too, where SRT has seconds.
+    /// How long a closing connection waits for sections on their way. A bare number is in
+    /// milliseconds here too, but in seconds in SRT.
     linger: [Duration] = Duration::from_secs(1), span(Span::ZERO..=HOUR), uri("linger");
 
     /// Whether the caller calls again when the connection is lost.
@@ -378,36 +376,36 @@ settings! {
         only: Some(Mode::Caller),
     });
 
-    /// The type of service in the IP header, as a whole byte whose lowest two bits, those of ECN,
-    /// are zero.
+    /// The type of service in the IP header, as a whole byte. Its lowest two bits, those of ECN,
+    /// must be zero.
     type_of_service: [u8] = 0, Kind::TypeOfService, uri("iptos");
 
-    /// How many routers packets pass at most; without it, as the system has it: 64, and 1 for
-    /// multicast on most.
+    /// The maximum number of routers on the path. The default is the system's: 64, and on most
+    /// systems 1 for multicast.
     time_to_live: [Option<u8>] = None, whole(1, 255, "hops"), uri_or("ttl", &["ipttl"]);
 
-    /// The most bytes of sections that wait to be sent.
+    /// The size of the send buffer, in bytes of sections.
     send_buffer: [u64] = Transport::DEFAULT.send_buffer,
         bytes(MIN_BUFFER, *bounds::BUFFER.end()), uri("sndbuf");
 
-    /// The most bytes of sections that are collected or wait to be handed over. When half of it is
-    /// taken the peer is told to hold back.
+    /// The size of the receive buffer, in bytes of sections. When half of it is full, the receiver
+    /// makes the sender hold back.
     receive_buffer: [u64] = Transport::DEFAULT.receive_buffer,
         bytes(MIN_BUFFER, *bounds::BUFFER.end()), uri("rcvbuf");
 
-    /// How many packets may arrive before an acknowledgement leaves. It leaves after 10 ms in any
+    /// The number of packets after which an acknowledgement leaves. It leaves after 10 ms in any
     /// case.
     ack_frequency: [u32] = Transport::DEFAULT.ack_frequency,
         whole(*bounds::ACK_FREQUENCY.start(), *bounds::ACK_FREQUENCY.end(), "packets"), None;
 
-    /// How many connections a listener has at most.
+    /// The maximum number of a listener's connections.
     max_connections: [usize] = USUAL_CONNECTIONS, whole(1, 1 << 20, "connections"), None;
 
-    /// How many open connections a listener has until it refuses further callers as busy. They
-    /// keep asking until their time is over: for who serves one caller after the other.
+    /// The number of open connections from which a listener refuses callers as busy. These retry
+    /// until their time limit: for a listener that serves one caller after the other.
     max_served: [usize] = 1 << 20, whole(1, 1 << 20, "connections"), None;
 
-    /// How many open connections may wait to be accepted. Nothing that they send is acknowledged
-    /// meanwhile. Those beyond are closed as refused.
+    /// The number of open connections that may wait to be accepted. The listener acknowledges none
+    /// of their sections meanwhile, and closes those beyond as refused.
     max_waiting: [usize] = 128, whole(1, 1 << 20, "connections"), None;
 }

@@ -1,5 +1,5 @@
-//! The connections that an endpoint opens: by id, with a queue of those to serve and their timers
-//! in order.
+//! The connections that an endpoint opens: by id, with a queue of connections to serve and an
+//! ordered list of timers.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::{IpAddr, SocketAddr};
@@ -18,11 +18,10 @@ pub(super) struct Call {
     is_ready: bool,
 }
 
-/// All calls, answered and not.
+/// All calls, answered or not.
 #[derive(Default)]
 pub(super) struct Callers {
-    /// Each in a place of its own: they are large, and a map of them would hold much that is empty
-    /// and move them about.
+    /// Boxed: entries are large, and a map of them by value would waste memory and move them.
     calls: BTreeMap<ConnectionId, Box<Call>>,
     timers: BTreeSet<(Time, ConnectionId)>,
     ready: VecDeque<ConnectionId>,
@@ -84,8 +83,8 @@ impl Callers {
         !self.ready.is_empty()
     }
 
-    /// Arms the timer of a call that was served, and forgets one that is over; `true` for the
-    /// latter.
+    /// Arms the timer of a served call, and forgets a call that is over. Returns whether it forgot
+    /// it.
     pub(super) fn settle(&mut self, id: ConnectionId) -> bool {
         let Some(call) = self.calls.get_mut(&id) else {
             return true;
@@ -126,7 +125,7 @@ impl Callers {
         }
     }
 
-    /// The calls to this address that have no answer yet.
+    /// The unanswered calls to this address.
     pub(super) fn unanswered_by(&self, called: SocketAddr) -> Vec<(ConnectionId, SocketAddr)> {
         let waiting = { self.calls.iter() }.filter(|(_, call)| call.waiting.is_some());
         waiting
@@ -135,9 +134,9 @@ impl Callers {
             .collect()
     }
 
-    /// The calls that have no answer yet and that a complaint from `complainer` is about: those to
-    /// that host, or, since it may be a router on the way, the only one there is. Looks at all
-    /// calls: for what rarely happens.
+    /// The unanswered calls that a complaint from `complainer` may be about: those to that host, or
+    /// the only call there is, since the complainer may be a router on the path. Visits all calls,
+    /// which is fine for rare events.
     pub(super) fn unanswered(&self, complainer: IpAddr) -> Vec<(ConnectionId, SocketAddr)> {
         let all = || {
             self.calls

@@ -1,4 +1,4 @@
-//! Calls that handles ask for, until the endpoint's thread makes them.
+//! Calls that handles request and the endpoint's thread makes.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -11,7 +11,7 @@ use crate::config::Config;
 use crate::error::ConnectError;
 use crate::session::lock;
 
-/// Who waits for a call to be answered.
+/// A task that waits for the result of a call.
 #[derive(Debug)]
 pub(super) struct Waiting {
     pub(super) reply: oneshot::Sender<Result<Connection, ConnectError>>,
@@ -26,7 +26,7 @@ pub(super) struct CallRequest {
     pub(super) waiting: Waiting,
 }
 
-/// The calls to be made; `None` once the thread has ended: nobody makes them any more.
+/// The requested calls; `None` once the thread has ended, since nobody makes them any more.
 #[derive(Debug)]
 pub(super) struct CallRequests(Mutex<Option<Vec<CallRequest>>>);
 
@@ -37,8 +37,8 @@ impl Default for CallRequests {
 }
 
 impl CallRequests {
-    /// When the thread has ended the request is dropped, and with it the way back: whoever waits
-    /// for an answer learns that none comes.
+    /// If the thread has ended, this drops the request with its reply channel: a waiting task
+    /// learns that no reply comes.
     pub(super) fn push(&self, request: CallRequest) {
         let refused = match lock(&self.0).as_mut() {
             Some(requests) => {
@@ -47,7 +47,7 @@ impl CallRequests {
             }
             None => Some(request),
         };
-        // Not under the lock: the last handle may go with it.
+        // Not under the lock: this may drop the last handle.
         drop(refused);
     }
 
@@ -56,7 +56,7 @@ impl CallRequests {
         requests.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
-    /// The thread ends: requests that came too late are dropped, as those that follow will be.
+    /// The thread ends: drops the waiting requests, and all later ones.
     pub(super) fn end(&self) {
         let late = lock(&self.0).take();
         drop(late);

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use comity_units::{Span, Time};
 
-/// How far back from its beginning the clock can tell: media may be older than the endpoint.
+/// The range of the clock before its start: media may be older than the endpoint.
 const BEFORE: Span = Span::from_secs(24 * 3_600);
 
 /// Maps [`Instant`]s to [`Time`]s and back.
@@ -35,8 +35,8 @@ impl Clock {
         }
     }
 
-    /// The instant at which the clock shows `time`; `None` for never, and beyond what the system's
-    /// clock can show.
+    /// The instant at which the clock shows `time`; `None` for never, and for times that the
+    /// system's clock cannot show.
     pub(crate) fn instant(self, time: Time) -> Option<Instant> {
         if time.is_never() {
             return None;
@@ -50,7 +50,7 @@ impl Clock {
         }
     }
 
-    /// As [`Self::instant`]; what cannot be shown is the beginning of the clock.
+    /// As [`Self::instant`], with the start of the clock for times that cannot be shown.
     pub(crate) fn instant_or_origin(self, time: Time) -> Instant {
         self.instant(time).unwrap_or(self.origin)
     }

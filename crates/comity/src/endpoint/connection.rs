@@ -19,11 +19,11 @@ use crate::session::{Cipher, PublicKey, lock};
 use crate::statistics::Statistics;
 use crate::transport::{IntakeError, Outgoing, SubmitError, Transport};
 
-/// One connection to a peer: sections in both directions, over encrypted datagrams.
+/// A connection to a peer: sections in both directions, over encrypted datagrams.
 ///
-/// Clones are handles to the same connection, so that one task may send while another receives.
-/// Dropping the last one closes the connection with [`CloseCode::DONE`] at once: call
-/// [`finish`](Self::finish) to have everything delivered first.
+/// Clones are handles to the same connection, so one task may send while another receives. Dropping
+/// the last one closes the connection with [`CloseCode::DONE`] at once: call
+/// [`finish`](Self::finish) first to deliver everything.
 #[derive(Clone, Debug)]
 pub struct Connection(Arc<Inner>);
 
@@ -44,10 +44,10 @@ impl Connection {
 
     /// Submits a section; waits while the send buffer is full.
     ///
-    /// Returns its number in its stream: 0, 1, 2, .. in the order of the calls. What becomes of it
-    /// is reported by [`events`](Self::events) and counted in [`stats`](Self::stats).
+    /// Returns its number in its stream: 0, 1, 2, .. in the order of the calls.
+    /// [`events`](Self::events) reports its fate, and [`stats`](Self::stats) counts it.
     ///
-    /// A call that is dropped before it is ready has sent nothing, and used up no number.
+    /// A call that is dropped before it is ready has sent nothing and used no number.
     ///
     /// ```
     /// # use comity::{Config, Connection, Deliver, Endpoint, connect};
@@ -91,8 +91,8 @@ impl Connection {
         }
     }
 
-    /// As [`send`](Self::send), without waiting: live media had better leave out what there is no
-    /// room for.
+    /// As [`send`](Self::send), but fails instead of waiting for room. Live sources should drop a
+    /// section that finds no room.
     ///
     /// # Errors
     ///
@@ -101,13 +101,12 @@ impl Connection {
         self.submit(self.outgoing(section), false)
     }
 
-    /// Waits until the send buffer has room for a section of `length` bytes, or such a section
-    /// cannot be sent at all.
+    /// Waits until the send buffer has room for a section of `length` bytes, or the connection can
+    /// never carry such a section.
     ///
-    /// For whoever sends the same to several peers and is not to wait for one of them: the room of
-    /// each is waited for, and whoever has some is given what is next by
-    /// [`try_send`](Self::try_send). A call that is dropped before it is ready loses nothing. Of
-    /// several tasks that wait, all are told; the first one to send takes the room.
+    /// A task that sends to several peers waits for room at all of them at once, then calls
+    /// [`try_send`](Self::try_send) for those with room. A call that is dropped before it is ready
+    /// loses nothing. If several tasks wait, all wake up, and the first one to send takes the room.
     pub async fn room(&self, length: usize) {
         let shared = &self.0.shared;
         loop {
@@ -124,7 +123,7 @@ impl Connection {
         }
     }
 
-    /// The section with its times on the endpoint's clock.
+    /// The section with times on the endpoint's clock.
     fn outgoing(&self, section: Section) -> Outgoing<Bytes> {
         let clock = self.0.handle.shared.clock;
         let source_time = section
@@ -147,7 +146,7 @@ impl Connection {
         }
     }
 
-    /// `waits`: whether the caller waits for room when there is none.
+    /// Submits a section. `waits` says whether the caller waits for room.
     fn submit(&self, section: Outgoing<Bytes>, waits: bool) -> Result<SectionId, TrySendError> {
         let (stream, length) = (section.stream, section.payload.len());
         self.act(|transport, now| {
@@ -215,7 +214,7 @@ impl Connection {
         }
     }
 
-    /// Does something to the transport, and makes the driver look at it.
+    /// Changes the transport, and schedules the connection with the driver.
     fn act<T>(&self, act: impl FnOnce(&mut Transport, Time) -> T) -> T {
         self.0.act(act)
     }
@@ -237,7 +236,7 @@ impl Connection {
         })
     }
 
-    /// Finishes a stream: no more sections come. The peer learns how many there were.
+    /// Finishes a stream: no more sections come. The peer learns their number.
     ///
     /// # Errors
     ///
@@ -249,19 +248,19 @@ impl Connection {
         })
     }
 
-    /// Withdraws a section that was sent, and what needs it, as far as it has not arrived. Returns
-    /// whether there was anything to withdraw.
+    /// Withdraws a submitted section and all that depend on it, unless they have arrived. Returns
+    /// whether it withdrew anything.
     pub fn cancel(&self, stream: StreamId, section: SectionId) -> bool {
         self.act(|transport, _| transport.cancel(stream, section))
     }
 
     // ---------------------------------------------------------------- receiving
 
-    /// The next section or gap, waiting for it; `None` when the connection is over and all was
-    /// received.
+    /// Waits for the next section or gap; `None` when the connection is over and the application
+    /// has received everything.
     ///
-    /// A call that is dropped before it is ready loses nothing. Of several tasks that wait, each
-    /// item reaches one.
+    /// A call that is dropped before it is ready loses nothing. If several tasks wait, each item
+    /// reaches one of them.
     ///
     /// ```
     /// # use comity::{Config, Connection, Deliver, Endpoint, connect};
@@ -299,9 +298,9 @@ impl Connection {
     /// # }
     /// ```
     ///
-    /// A relay gives what it receives to another connection, before its deadline
-    /// ([`Deliver::Early`](crate::Deliver::Early)). It skips the number of what is missing, so that
-    /// numbers, and what sections need, stay the same:
+    /// A relay receives with [`Deliver::Early`](crate::Deliver::Early), before the deadline, and
+    /// sends to another connection. It skips the numbers of missing sections, so that numbers and
+    /// dependencies stay the same:
     ///
     /// ```
     /// # use comity::{Config, Connection, Deliver, Endpoint, connect};
@@ -365,12 +364,12 @@ impl Connection {
         }
     }
 
-    /// The next section or gap, if there is one already.
+    /// The next section or gap, if one waits.
     pub fn try_recv(&self) -> Option<Item> {
         self.take().flatten()
     }
 
-    /// `None` when nothing will come any more.
+    /// Returns `None` if nothing will come any more.
     fn take(&self) -> Option<Option<Item>> {
         let mut inbound = lock(&self.0.shared.inbound);
         let Some(item) = inbound.items.pop_front() else {
@@ -378,7 +377,7 @@ impl Connection {
                 return Some(None);
             }
             drop(inbound);
-            // Other tasks that wait are to know as well, one after the other.
+            // Other waiting tasks must learn of it too, one after the other.
             self.0.shared.arrived.notify_one();
             return None;
         };
@@ -399,29 +398,28 @@ impl Connection {
         Some(Some(item))
     }
 
-    /// Takes no more sections: from now on none is acknowledged, and the peer is told that there is
-    /// no room. What had arrived still comes from [`recv`](Self::recv) in its time, and after
-    /// [`close`](Self::close) the rest of it, so that whoever receives until `None` has every
+    /// Accepts no more sections: from now on this end acknowledges none, and reports to the peer
+    /// that it has no room. [`recv`](Self::recv) still returns the sections that had arrived. After
+    /// [`close`](Self::close) it returns the rest of them: whoever receives until `None` has every
     /// section that the peer counts as arrived.
     pub fn stop_receiving(&self) {
         self.act(|transport, _| transport.refuse_sections());
     }
 
-    /// The connection has an owner now, who takes what comes.
+    /// An application has accepted the connection and will receive its sections.
     pub(super) fn take_over(&self) {
         self.act(|transport, now| transport.take_sections(now));
     }
 
     // ---------------------------------------------------------------- watching
 
-    /// What happens to the connection from now on. Events that nobody asks for are not kept: at
-    /// most 1,024 wait.
+    /// The events of the connection from now on. At most 1,024 wait for a slow receiver.
     pub fn events(&self) -> Events {
         Events::new(self.0.shared.subscribe())
     }
 
-    /// What the application may send, as it changes: smoothed, steady enough for an encoder, and no
-    /// more than the path was seen to carry.
+    /// The bitrate at which the application should submit, as it changes: smoothed, steady enough
+    /// for an encoder, and no more than the path was seen to carry.
     ///
     /// ```
     /// # use comity::{Config, Connection, Deliver, Endpoint, connect};
@@ -456,14 +454,15 @@ impl Connection {
         TargetBitrate(self.0.shared.target.subscribe())
     }
 
-    /// What the path to the peer is found to carry, where that is less than both ends take.
+    /// The sizes of datagrams that the path carries, where they are smaller than both ends accept.
     pub fn path_sizes(&self) -> PathSizes {
         let mut sizes = self.0.shared.size.subscribe();
         sizes.mark_changed();
         PathSizes(sizes)
     }
 
-    /// Both ends' counters, without waiting. Once the connection is closed, they do not change.
+    /// The counters of both directions, without waiting. They do not change after the connection is
+    /// closed.
     pub fn stats(&self) -> Statistics {
         let shared = &self.0.shared;
         if let Some(last) = shared.last.get() {
@@ -484,22 +483,22 @@ impl Connection {
         self.0.handle.shared.address
     }
 
-    /// The key that the peer has proved to own, where static keys are used.
+    /// The key that the peer has proved to own, if static keys are used.
     pub fn peer_key(&self) -> Option<PublicKey> {
         self.0.shared.facts.peer_key
     }
 
-    /// What packets are sealed with; `None` without protection.
+    /// The cipher of packets; `None` without protection.
     pub fn cipher(&self) -> Option<Cipher> {
         self.0.shared.facts.cipher
     }
 
-    /// What the peer says the connection is about.
+    /// The caller's name for the stream that it requests or brings.
     pub fn stream_name(&self) -> Option<&str> {
         self.0.shared.facts.stream_name.as_deref()
     }
 
-    /// The deadline of sections that name none: the larger latency of both ends.
+    /// The deadline of sections that set none: the larger latency of both ends.
     pub fn latency(&self) -> Duration {
         self.0.shared.facts.latency.into()
     }
@@ -512,17 +511,17 @@ impl Connection {
 
     // ---------------------------------------------------------------- ending
 
-    /// Ends all streams, waits until every section has its outcome and the peer knows, and closes.
+    /// Ends all streams, waits until every section has its outcome and the peer knows it, and
+    /// closes.
     ///
-    /// That takes as long as the last deadline is away, and without deadlines until the peer has
-    /// everything or is [given up](crate::ConfigBuilder::idle_timeout). A call that is dropped
-    /// before it is ready has begun to end the connection all the same; another one waits for the
-    /// rest.
+    /// This takes until the last deadline. Without deadlines it takes until the peer has everything
+    /// or its [idle timeout](crate::ConfigBuilder::idle_timeout) expires. A call that is dropped
+    /// before it is ready has begun to end the connection; another call waits for the rest.
     ///
     /// # Errors
     ///
-    /// [`CloseReason`] when the connection ended otherwise meanwhile; [`CloseReason::is_clean`] of
-    /// the peer's means that it was done as well.
+    /// [`CloseReason`] if the connection ends otherwise meanwhile. If the peer closed it and
+    /// [`CloseReason::is_clean`] holds, the peer was done too.
     pub async fn finish(&self) -> Result<(), CloseReason> {
         self.act(|transport, _| transport.finish());
         match self.closed().await {
@@ -531,17 +530,17 @@ impl Connection {
         }
     }
 
-    /// Ends the connection now. What has not arrived becomes a gap at the peer, which is told the
-    /// reason: at most 255 bytes of it. Codes of the application begin at
+    /// Ends the connection now. Sections that have not arrived become gaps at the peer, which
+    /// receives at most 255 bytes of `reason`. Codes of the application begin at
     /// [`CloseCode::APPLICATION`].
     pub fn close(&self, code: CloseCode, reason: &str) {
-        // What the peer's end left to be delivered still comes in its time.
+        // If the peer ended the connection, its sections still arrive in their time.
         if self.close_reason().is_none() {
             self.act(|transport, now| transport.close(now, code, reason));
         }
     }
 
-    /// Waits for the end, and says why. A call may be dropped and made again.
+    /// Waits for the end and returns the reason. A dropped call may be repeated.
     pub async fn closed(&self) -> CloseReason {
         let mut end = self.0.shared.end.subscribe();
         match end.wait_for(Option::is_some).await {

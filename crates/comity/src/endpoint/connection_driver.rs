@@ -17,26 +17,26 @@ use crate::section::{About, Gap, Item, Partial, Received};
 use crate::session::{Closed, ConnectionId, Event as SessionEvent, Session, lock};
 use crate::transport::{Delivery, Meta, Transport, TransportEvent};
 
-/// Items that wait for the application outside of the connection.
+/// Items that wait for the application outside the transport.
 const MAX_ITEMS: usize = 256;
-/// Bytes of these items; at most a quarter of the receive buffer.
+/// The bytes of these items; at most a quarter of the receive buffer.
 const MAX_BYTES: usize = 1 << 20;
-/// Packets of one connection that leave before the next connection has its turn.
+/// The packets that a connection may send before the next connection's turn.
 const MAX_PACKETS: usize = 64;
 
-/// What serving connections needs and leaves, for any of them.
+/// Buffers that all connections share while they are served.
 #[derive(Debug, Default)]
 pub(super) struct Scratch {
-    /// Those whose applications are to be told that something arrived: together, since each may
-    /// wake a thread.
+    /// Connections whose applications must learn that something arrived. They learn it together,
+    /// since each may wake a thread.
     pub(super) arrived: Vec<Arc<ConnectionShared>>,
-    /// Datagrams that leave.
+    /// Outgoing datagrams.
     pub(super) out: OutgoingDatagrams,
-    /// Connections with paced packets among them.
+    /// Connections with paced packets among these datagrams.
     pub(super) planned: Vec<ConnectionId>,
 }
 
-/// What serving a connection came to.
+/// The state of a connection after it was served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Served {
     /// Nothing more can be done now.
@@ -48,9 +48,9 @@ pub(super) enum Served {
 #[derive(Debug)]
 pub(super) struct ConnectionDriver {
     pub(super) shared: Arc<ConnectionShared>,
-    /// Why it is over, from the moment at which that is known.
+    /// Why it is over, once that is known.
     end: Option<CloseReason>,
-    /// Whether the application has been told.
+    /// Whether the application knows of the end.
     is_told: bool,
     /// Whether its controller sets when each packet leaves.
     pub(super) times_departures: bool,
@@ -66,7 +66,7 @@ impl ConnectionDriver {
         }
     }
 
-    /// Does everything that there is to do for the connection, and gathers its packets.
+    /// Does all pending work of the connection, and gathers its packets.
     pub(super) fn serve(
         &mut self,
         now: Time,
@@ -100,9 +100,9 @@ impl ConnectionDriver {
         }
     }
 
-    /// Hands sections over as long as there is room for them. Whether some were thrown away that
-    /// nobody will take: then there may be more, and whether the connection is over is to be looked
-    /// at once more. No timer and no packet brings that about when it has ended.
+    /// Delivers sections while there is room for them. Returns whether it discarded some that
+    /// nobody will take. Then more may follow, and the caller must check again whether the
+    /// connection is over: after its end, no timer and no packet triggers that.
     fn deliver(
         &mut self,
         now: Time,
@@ -114,13 +114,13 @@ impl ConnectionDriver {
         }
         let is_abandoned = self.shared.is_abandoned.load(Ordering::SeqCst);
         let mut transport = lock(&self.shared.transport);
-        // What nobody has accepted yet is not received yet, and not counted so.
+        // Sections do not count as received before somebody has accepted the connection.
         if transport.awaits_taker() && self.end.is_none() && !is_abandoned {
             transport.set_stalled(true, false);
             return false;
         }
         if is_abandoned && self.end.is_some() {
-            // Nobody watches what would be run out.
+            // Nobody would receive the remaining sections.
             transport.close(now, CloseCode::DONE, "");
         }
         let quarter = usize::try_from(transport.receive_buffer() / 4).unwrap_or(usize::MAX);
@@ -152,7 +152,7 @@ impl ConnectionDriver {
             inbound.items.push_back(item);
         }
         inbound.is_stalled = is_stalled;
-        // What is run out after the end comes in its time.
+        // After the end, the remaining sections are delivered in their time.
         let is_played_out = !transport.has_deliveries();
         inbound.is_over = self.end.is_some() && !is_stalled && is_played_out;
         let is_news = inbound.items.len() > before || inbound.is_over;
@@ -181,12 +181,12 @@ impl ConnectionDriver {
         Served::Busy
     }
 
-    /// Paced packets have just been handed to the system.
+    /// The endpoint has just handed paced packets to the system.
     pub(super) fn on_sent(&self, now: Time) {
         lock(&self.shared.transport).on_sent(now);
     }
 
-    /// Takes over what the session tells.
+    /// Takes the events of the session.
     fn hear(&mut self, session: &mut Session<SharedTransport>) {
         while let Some(event) = session.poll_event() {
             match event {
@@ -204,7 +204,7 @@ impl ConnectionDriver {
         }
     }
 
-    /// Takes over what the transport tells.
+    /// Takes the events of the transport.
     fn collect(&mut self, now: Time) {
         let mut has_room = false;
         let mut transport = lock(&self.shared.transport);
@@ -248,7 +248,7 @@ impl ConnectionDriver {
             let mut transport = lock(&self.shared.transport);
             let last = transport.stats(now, &session);
             transport.trace_end(now, &end, &last);
-            // It ends once.
+            // A connection ends only once.
             let _ = self.shared.last.set(last);
         }
         self.shared.end.send_replace(Some(end.clone()));
@@ -259,7 +259,7 @@ impl ConnectionDriver {
         self.shared.tell(Event::Closed(end));
     }
 
-    /// The endpoint forgets the connection: whoever still waits has to know.
+    /// The endpoint forgets the connection: all waiting tasks must learn of it.
     pub(super) fn forget(&mut self, now: Time) {
         if !self.is_told {
             self.end.get_or_insert(CloseReason::EndpointClosed);

@@ -1,8 +1,8 @@
-//! What a connection's driver and its handles have in common.
+//! The state that a connection's driver and its handles share.
 //!
-//! Its transport stands behind a lock: a handle submits sections to it directly, and makes the
-//! driver look at the connection. What arrives waits in a bounded queue, with a notification for
-//! the task that waits for it.
+//! A lock guards the transport. A handle submits sections to it directly, and schedules the
+//! connection with the driver. Received items wait in a bounded queue, with a notification for the
+//! waiting task.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -20,21 +20,21 @@ use crate::session::{Cipher, ConnectionId, PublicKey, SessionStatistics, lock};
 use crate::statistics::Statistics;
 use crate::transport::{PathSize, Transport};
 
-/// A transport that the driver's session and the application's handles use.
+/// A transport shared by the driver's session and the application's handles.
 pub(super) type SharedTransport = Arc<Mutex<Transport>>;
 
-/// The way from the driver to the application.
+/// The queue from the driver to the application.
 #[derive(Debug, Default)]
 pub(crate) struct Inbound {
     pub(crate) items: VecDeque<Item>,
     pub(crate) bytes: usize,
-    /// The items in the queue are the last ones.
+    /// No items follow those in the queue.
     pub(crate) is_over: bool,
-    /// The driver holds sections back because this is full.
+    /// The driver holds sections back because the queue is full.
     pub(crate) is_stalled: bool,
 }
 
-/// What is known of a connection from its beginning on.
+/// The facts about a connection that are known at its beginning.
 #[derive(Clone, Debug)]
 pub(crate) struct Facts {
     pub(crate) id: ConnectionId,
@@ -50,29 +50,29 @@ pub(crate) struct Facts {
 pub(crate) struct ConnectionShared {
     pub(crate) facts: Facts,
     pub(crate) transport: SharedTransport,
-    /// What the session counted until the driver served the connection last.
+    /// The session's counters when the driver last served the connection.
     pub(crate) session: Mutex<SessionStatistics>,
-    /// What was counted when it ended.
+    /// The final counters.
     pub(crate) last: OnceLock<Statistics>,
     pub(crate) room: Notify,
-    /// Whether a task waits for room; changes under the lock of the transport.
+    /// Whether a task waits for room. Changes only under the lock of the transport.
     pub(crate) is_waited_for: AtomicBool,
-    /// Nobody will receive anything any more.
+    /// Whether nobody will receive anything any more.
     pub(crate) is_abandoned: AtomicBool,
     pub(crate) inbound: Mutex<Inbound>,
     pub(crate) arrived: Notify,
     pub(crate) end: watch::Sender<Option<CloseReason>>,
     pub(crate) target: watch::Sender<Advice>,
     pub(crate) address: watch::Sender<SocketAddr>,
-    /// What the path was found to carry, where that was not to be expected.
+    /// The size of datagrams on the path, if it differs from the expected one.
     pub(crate) size: watch::Sender<Option<PathSize>>,
-    /// Made when somebody asks for events.
+    /// Created at the first subscription.
     events: OnceLock<broadcast::Sender<Event>>,
-    /// Whether the id stands in the endpoint's list.
+    /// Whether the connection's id is in the endpoint's list.
     is_scheduled: AtomicBool,
 }
 
-/// Events of a connection that wait for a slow listener to them.
+/// The events of a connection that may wait for a slow receiver.
 const MAX_EVENTS: usize = 1_024;
 
 impl ConnectionShared {
@@ -96,14 +96,14 @@ impl ConnectionShared {
         }
     }
 
-    /// Makes the driver look at the connection.
+    /// Schedules the connection with the driver.
     pub(crate) fn schedule(&self, endpoint: &EndpointShared) {
         if !self.is_scheduled.swap(true, Ordering::SeqCst) {
             endpoint.schedule(self.facts.id);
         }
     }
 
-    /// The driver is about to look at the connection.
+    /// The driver is about to serve the connection.
     pub(crate) fn unschedule(&self) {
         self.is_scheduled.store(false, Ordering::SeqCst);
     }
@@ -117,24 +117,24 @@ impl ConnectionShared {
 
     pub(crate) fn tell(&self, event: Event) {
         if let Some(events) = self.events.get() {
-            // It fails when nobody listens.
+            // It fails if nobody listens.
             let _ = events.send(event);
         }
     }
 
-    /// Why it is closed, if the driver knows of it.
+    /// Why the connection is closed, if the driver knows it.
     pub(crate) fn close_reason(&self) -> Option<CloseReason> {
         self.end.borrow().clone()
     }
 
-    /// Why it is closed, or about to be.
+    /// Why the connection is closed or closing.
     pub(crate) fn closing_reason(&self, transport: &Transport) -> CloseReason {
         self.close_reason()
             .or_else(|| transport.close_reason())
             .unwrap_or(CloseReason::EndpointClosed)
     }
 
-    /// Nothing comes after what waits to be received.
+    /// No items follow those in the queue.
     pub(crate) fn end_inbound(&self) {
         lock(&self.inbound).is_over = true;
         self.arrived.notify_one();

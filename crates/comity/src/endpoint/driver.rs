@@ -30,9 +30,9 @@ use crate::session::{
 use crate::statistics::EndpointStatistics;
 use crate::transport::Transport;
 
-/// Batches that are received before connections are served again.
+/// Batches to receive before connections are served again.
 const MAX_BATCHES: usize = 4;
-/// Connections that are served before the socket is looked at again.
+/// Connections to serve before the socket is polled again.
 const MAX_SERVED: usize = 64;
 /// Wake-ups within [`BUSY_WINDOW`] that switch the endpoint to batching.
 const BUSY_WAKEUPS: usize = 4;
@@ -49,14 +49,14 @@ const WAKE_MARGIN: Span = Span::from_micros(100);
 /// How long a closed endpoint waits for its connections to end.
 const LINGER: Span = Span::from_secs(1);
 
-/// What there is to do after a wait.
+/// The work after a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Next {
-    /// A command or a timer; the socket has nothing.
+    /// A command or a timer is due, and the socket has nothing.
     Serve,
-    /// Perhaps the socket has something, and then the rest.
+    /// The socket may have datagrams; then commands and timers.
     Receive,
-    /// The same, but the next timer is to be kept exactly, and so near that sleeping would miss it.
+    /// The same, but the next timer must be exact and is too near to sleep until then.
     ReceiveUntil(Time),
 }
 
@@ -73,10 +73,10 @@ pub(super) struct Driver {
     scratch: Scratch,
     /// Empty between two rounds.
     scheduled: Vec<ConnectionId>,
-    /// When it was woken the last times, and which of them is the oldest.
+    /// The times of the last wake-ups, and the index of the oldest.
     woken: [Time; BUSY_WAKEUPS],
     oldest: usize,
-    /// When the thread ends at the latest, once it has been asked to.
+    /// The deadline for the end of the thread after a request to end.
     until: Option<Time>,
     counts: EndpointStatistics,
 }
@@ -110,9 +110,9 @@ impl Driver {
         }
     }
 
-    /// Runs until nobody has the endpoint any more.
+    /// Runs until no handle to the endpoint is left.
     pub(super) fn run(mut self) {
-        // Refused only where the system has no such thing; packets then leave up to 50 us later.
+        // This fails only on systems without timer slack; packets then leave up to 50 us later.
         let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
         loop {
             self.take_requests();
@@ -140,8 +140,8 @@ impl Driver {
             self.publish();
             let next = self.wait();
             if !matches!(next, Next::Serve) && self.receive().is_err() {
-                // The socket is of no use any more: as if the network were gone, but without
-                // spinning.
+                // The socket is broken. Connections see a dead network, and the thread does not
+                // spin.
                 break;
             }
             if let Next::ReceiveUntil(departure) = next {
@@ -156,8 +156,8 @@ impl Driver {
         self.shared.clock.now()
     }
 
-    /// Whether somebody counts on this endpoint; a caller whose handshake was answered holds itself
-    /// for connected.
+    /// Whether some peer regards itself as connected: a caller does as soon as its handshake is
+    /// answered.
     fn has_peers(&self) -> bool {
         let half_open = self.listener.as_ref().map_or(0, Listener::half_open);
         !self.connections.is_empty() || self.callers.len() > 0 || half_open > 0
@@ -190,7 +190,7 @@ impl Driver {
         }
     }
 
-    /// Keeps what [`Endpoint::stats`](super::Endpoint::stats) reads current.
+    /// Updates the counters that [`Endpoint::stats`](super::Endpoint::stats) reads.
     fn publish(&self) {
         *lock(&self.shared.statistics) = self.statistics();
     }
@@ -243,7 +243,7 @@ impl Driver {
         let now = self.now();
         let address = self.socket.reach(address);
         let fail = |waiting: Waiting, error| {
-            // It fails when nobody waits any more.
+            // It fails if nobody waits any more.
             let _ = waiting.reply.send(Err(error));
         };
         if self.until.is_some() {
@@ -272,7 +272,7 @@ impl Driver {
 
     // ---------------------------------------------------------------- connections
 
-    /// Serves connections to which something happened, as long as the system takes their packets.
+    /// Serves the connections with work while the system accepts their packets.
     fn serve_ready(&mut self) {
         for _ in 0..MAX_SERVED {
             let Some(listener) = &mut self.listener else {
@@ -339,9 +339,9 @@ impl Driver {
         }
     }
 
-    /// Offers a new connection to whoever accepts; closes it when too many wait.
+    /// Offers a new connection to the accepting task; closes it if too many wait.
     ///
-    /// The statistics count it first: whoever has a connection finds it there.
+    /// The statistics count it first, so that they include it when the application gets it.
     fn offer(&mut self, id: ConnectionId, connection: Arc<ConnectionShared>) {
         self.publish();
         let Some(session) = self.listener.as_ref().and_then(|some| some.session(id)) else {
@@ -352,7 +352,7 @@ impl Driver {
         let Some(handle) = self.handle.upgrade() else {
             return close(CloseCode::SHUTDOWN, "");
         };
-        // A refused connection is dropped here, which closes it too: the first reason counts.
+        // This drops a refused connection, which closes it too: the first reason counts.
         match self.accepting.try_send(Connection::new(connection, handle)) {
             Ok(()) => {}
             // Nobody accepts connections any more.
@@ -364,7 +364,7 @@ impl Driver {
                 );
                 self.counts.connections_unaccepted += 1;
                 let from = session.address();
-                // It fails when nobody listens.
+                // It fails if nobody listens.
                 let _ = self.shared.events.send(EndpointEvent::Unaccepted { from });
             }
         }
@@ -387,7 +387,7 @@ impl Driver {
                     if let CallerEvent::Failed(error) = event
                         && let Some(waiting) = call.waiting.take()
                     {
-                        // It fails when nobody waits any more.
+                        // It fails if nobody waits any more.
                         let _ = waiting.reply.send(Err(error.into()));
                     }
                 }
@@ -414,7 +414,7 @@ impl Driver {
             // As in [`Self::offer`]: the statistics count it first.
             self.publish();
             let connection = Connection::new(connection, waiting.handle);
-            // Whoever does not wait any more drops the connection, which closes it.
+            // If nobody waits any more, this drops the connection, which closes it.
             let _ = waiting.reply.send(Ok(connection));
         }
         if is_busy {
@@ -433,7 +433,7 @@ impl Driver {
         };
         while let Some(event) = listener.poll_event() {
             if let ListenerEvent::Refused { from, why } = event {
-                // It fails when nobody listens.
+                // It fails if nobody listens.
                 let _ = self
                     .shared
                     .events
@@ -444,9 +444,9 @@ impl Driver {
 
     // ---------------------------------------------------------------- socket
 
-    /// Hands waiting datagrams to the system; `false` when it has no room now.
+    /// Hands waiting datagrams to the system; `false` if it has no room now.
     fn flush(&mut self) -> bool {
-        // Who hears of something by these datagrams finds it counted.
+        // The counters must include these datagrams before a peer can see them.
         self.publish();
         let mut failed = Vec::new();
         let mut too_large = Vec::new();
@@ -474,17 +474,17 @@ impl Driver {
         is_flushed
     }
 
-    /// The system refused a datagram of this length: the interface is too narrow for it.
+    /// The system refused a datagram of this length as too large for the interface.
     fn on_too_large(&mut self, id: ConnectionId, length: usize) {
         let now = self.now();
         if let Some(session) = session_mut(&mut self.callers, &mut self.listener, id) {
             lock(session.protocol()).on_too_large(now, length);
-            // A smaller one may leave at once.
+            // A smaller datagram may leave at once.
             self.make_ready(id);
         }
     }
 
-    /// Paced packets have just been handed to the system.
+    /// The endpoint has just handed paced packets to the system.
     fn note_sent(&mut self) {
         if self.scratch.planned.is_empty() {
             return;
@@ -499,7 +499,7 @@ impl Driver {
         self.scratch.planned = planned;
     }
 
-    /// Calls cannot be answered, by what another host says.
+    /// Fails the calls that another host reports as impossible.
     fn fail_calls(&mut self, complainer: IpAddr, reason: &io::Error) {
         let unanswered = self.callers.unanswered(complainer);
         self.fail(unanswered, reason);
@@ -514,14 +514,14 @@ impl Driver {
                     None => reason.kind().into(),
                 };
                 let error = ConnectError::Unreachable { address, reason };
-                // It fails when nobody waits any more.
+                // It fails if nobody waits any more.
                 let _ = waiting.reply.send(Err(error));
             }
         }
     }
 
-    /// Whether a controller sets when each packet leaves, of as few connections as have their
-    /// timers kept exactly.
+    /// Whether some controller sets when each packet leaves, and connections are few enough for
+    /// exact timers.
     fn times_departures(&self) -> bool {
         self.connections.len() <= MAX_EXACT
             && self
@@ -530,7 +530,7 @@ impl Driver {
                 .any(|driver| driver.times_departures)
     }
 
-    /// Waits until there is something to do; what that is.
+    /// Waits for work, and returns its kind.
     fn wait(&mut self) -> Next {
         let is_blocked = !self.scratch.out.is_empty();
         let is_busy = self.callers.is_busy()
@@ -573,7 +573,7 @@ impl Driver {
             } else {
                 wait.min(BATCH_PAUSE)
             };
-            // Cut short by a signal, it is a shorter rest.
+            // A signal shortens the rest, which does no harm.
             let _ = rustix::thread::nanosleep(&timespec(rest));
             return Next::Receive;
         }
@@ -590,7 +590,7 @@ impl Driver {
             PollFd::new(&self.socket, interest),
             PollFd::new(self.shared.wake_descriptor(), PollFlags::IN),
         ];
-        // An interrupted wait is a short one.
+        // An interrupted wait is a short wait.
         let _ = poll(&mut descriptors, timeout.as_ref());
         let [socket, wake] = descriptors;
         let (socket, wake) = (socket.revents(), wake.revents());
@@ -605,13 +605,12 @@ impl Driver {
         }
     }
 
-    /// Takes what arrived.
+    /// Receives datagrams.
     ///
     /// # Errors
     ///
-    /// The socket is of no use any more. What the network says of an earlier datagram, which
-    /// anybody can forge, is the result of some later call of the system, whatever that is about,
-    /// and no such error.
+    /// The socket is broken. Reports of the network about earlier datagrams are not such errors:
+    /// anybody can forge them, and the system returns them from any later call.
     fn receive(&mut self) -> io::Result<()> {
         for _ in 0..MAX_BATCHES {
             let now = self.shared.clock.now();
@@ -632,7 +631,7 @@ impl Driver {
         Ok(())
     }
 
-    /// Takes what the network complains of.
+    /// Handles the complaints of the network.
     fn hear_complaints(&mut self) {
         while let Some((address, reason)) = self.socket.complaint() {
             if is_unreachable(&reason) {
@@ -642,7 +641,7 @@ impl Driver {
     }
 }
 
-/// However the thread ends, nobody waits for it afterwards.
+/// However the thread ends, nobody may wait for it afterwards.
 impl Drop for Driver {
     fn drop(&mut self) {
         let now = self.now();
@@ -664,7 +663,7 @@ fn timespec(span: Span) -> Timespec {
     }
 }
 
-/// Whether a socket that receives nothing for this reason never will again.
+/// Whether a socket that fails for this reason will never receive again.
 fn is_end(reason: &io::Error) -> bool {
     let number = reason.raw_os_error().map(Errno::from_raw_os_error);
     matches!(
@@ -673,7 +672,7 @@ fn is_end(reason: &io::Error) -> bool {
     )
 }
 
-/// Whether who was called cannot be reached.
+/// Whether this reason means that the called address cannot be reached.
 fn is_unreachable(reason: &io::Error) -> bool {
     matches!(
         reason.kind(),
@@ -687,7 +686,7 @@ fn is_unreachable(reason: &io::Error) -> bool {
     )
 }
 
-/// The session of a connection that was made here, or accepted.
+/// The session of a connection, opened here or accepted.
 fn session_mut<'a>(
     callers: &'a mut Callers,
     listener: &'a mut Option<Listener<SharedTransport>>,
@@ -699,7 +698,7 @@ fn session_mut<'a>(
     }
 }
 
-/// Gives a datagram to the connection that it is for.
+/// Routes a datagram to its connection.
 fn route(
     now: Time,
     callers: &mut Callers,
@@ -720,8 +719,7 @@ fn route(
         if let Some(id) = destination
             && let Some(call) = callers.get_mut(id)
         {
-            // The system knows from which address whom this end has called can be reached, also
-            // after the routes have changed.
+            // A call leaves the local address to the system, also after the routes have changed.
             call.caller.handle_datagram(now, from.peer, ecn, datagram);
             callers.make_ready(id);
             return;
@@ -750,8 +748,8 @@ fn connection_driver(session: &Session<SharedTransport>) -> ConnectionDriver {
     ConnectionDriver::new(Arc::new(shared))
 }
 
-/// Makes transports that handles can use too. `awaits_taker`: they acknowledge no sections before
-/// somebody has accepted their connection.
+/// An opener of transports that handles share. With `awaits_taker`, a transport acknowledges no
+/// sections before its connection is accepted.
 pub(super) fn shared(mut opener: Opener<Transport>, awaits_taker: bool) -> Opener<SharedTransport> {
     Box::new(move |now, role, overhead, parameters| {
         let mut transport = opener(now, role, overhead, parameters)?;
@@ -762,5 +760,5 @@ pub(super) fn shared(mut opener: Opener<Transport>, awaits_taker: bool) -> Opene
     })
 }
 
-/// Open connections that wait to be accepted.
+/// The queue of open connections to accept.
 type Accepting = mpsc::Sender<Connection>;

@@ -1,4 +1,4 @@
-//! What an endpoint and its connections tell the application while they last.
+//! The events of an endpoint and its connections.
 
 use std::net::SocketAddr;
 
@@ -11,27 +11,27 @@ use crate::section::Outcome;
 use crate::session::RefusedCaller;
 use crate::transport::PathSize;
 
-/// What happens to an endpoint apart from its connections.
+/// An event of an endpoint, apart from its connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum EndpointEvent {
-    /// A caller was turned away.
+    /// The endpoint refused a caller.
     Refused {
-        /// From where it came.
+        /// The caller's address.
         from: SocketAddr,
-        /// Why.
+        /// The reason.
         why: RefusedCaller,
     },
-    /// A connection was closed because too many wait to be accepted.
+    /// The endpoint closed a connection because too many wait to be accepted.
     Unaccepted {
-        /// From where it came.
+        /// The caller's address.
         from: SocketAddr,
     },
-    /// So many events were not kept, because nobody asked for so long.
+    /// The receiver of events was too slow: this many events are lost.
     Missed(u64),
 }
 
-/// The events of an endpoint, from the call of [`Endpoint::events`](super::Endpoint::events) on.
+/// The events of an endpoint since the call of [`Endpoint::events`](super::Endpoint::events).
 #[derive(Debug)]
 pub struct EndpointEvents(pub(super) broadcast::Receiver<EndpointEvent>);
 
@@ -46,11 +46,11 @@ impl EndpointEvents {
     }
 }
 
-/// What happens to a connection while it is open.
+/// An event of an open connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Event {
-    /// What became of a section that was sent.
+    /// The fate of a section that was sent.
     Outcome(Outcome),
     /// The peer has moved to another address, and proved it.
     PathChanged {
@@ -59,22 +59,22 @@ pub enum Event {
         /// The new one.
         to: SocketAddr,
     },
-    /// It was found out how large datagrams may be on the path, and that is not what it was: at
-    /// first, as large as both ends take.
+    /// The path carries datagrams of another size than known before. Before any such event, the
+    /// size is the largest that both ends accept.
     PathSize(PathSize),
-    /// So many events were not kept, because nobody asked for so long.
+    /// The receiver of events was too slow: this many events are lost.
     Missed(u64),
     /// The connection is closed. The last event.
     Closed(CloseReason),
 }
 
-/// What a path is found to carry, as it changes.
+/// The sizes of datagrams that a path carries.
 #[derive(Debug)]
 pub struct PathSizes(pub(super) watch::Receiver<Option<PathSize>>);
 
 impl PathSizes {
-    /// Waits for the next finding; `None` when the connection is forgotten. That the path carries
-    /// what both ends take is none, but after a narrower one.
+    /// Waits for the next size; `None` when the connection is forgotten. The largest size that both
+    /// ends accept is reported only after a smaller one.
     pub async fn next(&mut self) -> Option<PathSize> {
         loop {
             self.0.changed().await.ok()?;
@@ -86,8 +86,7 @@ impl PathSizes {
     }
 }
 
-/// The events of a connection, from the call of [`Connection::events`](super::Connection::events)
-/// on.
+/// The events of a connection since the call of [`Connection::events`](super::Connection::events).
 #[derive(Debug)]
 pub struct Events {
     receiver: broadcast::Receiver<Event>,
@@ -128,18 +127,18 @@ impl Events {
     }
 }
 
-/// What an encoder should be set to, as it changes.
+/// The bitrate for an encoder, as it changes.
 #[derive(Clone, Debug)]
 pub struct TargetBitrate(pub(super) watch::Receiver<Advice>);
 
 impl TargetBitrate {
-    /// What the application may send now; `None` before anything is known of the path.
+    /// The bitrate at which the application should submit now; `None` before the path is known.
     pub fn current(&self) -> Option<Rate> {
         self.0.borrow().target.map(|target| target.rate)
     }
 
-    /// The rate up to which a sender that sheds frames should submit sections. `None` before
-    /// anything is known of the path.
+    /// The rate up to which a sender that sheds frames should submit sections. `None` before the
+    /// path is known.
     ///
     /// It is at least [`current`](Self::current), and at most what the path was seen to carry. The
     /// share of a connection beside other flows changes by more than half within seconds. When the
@@ -149,8 +148,8 @@ impl TargetBitrate {
         self.0.borrow().target.map(|target| target.offer)
     }
 
-    /// Waits until one of the two has changed, and gives what an encoder should be set to; `None`
-    /// when the connection is over.
+    /// Waits until one of the two changes, and returns the bitrate for an encoder; `None` when the
+    /// connection is over.
     pub async fn changed(&mut self) -> Option<Rate> {
         loop {
             if self.0.borrow().is_over {
@@ -165,7 +164,7 @@ impl TargetBitrate {
     }
 }
 
-/// What the application may send, and whether that is the last word.
+/// Both rates, and whether they are final.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Advice {
     pub(super) target: Option<Target>,

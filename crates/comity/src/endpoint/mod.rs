@@ -8,19 +8,19 @@
 //!  statistics, close ─────────┘      └── Session ── Transport ──────┘      ◄──── GRO
 //! ```
 //!
-//! The thread waits in `ppoll` with a timer slack of 1 ns until the socket has something, a timer
-//! is due or a task has a command (an eventfd, written only while the thread sleeps). Connections
-//! to which something happened stand in a queue and are served in turn; nothing is ever done for
-//! all of them. Serving one means: take its commands, hand over its sections, gather what may leave
-//! now and arm its timer. What all of a round gave is handed to the system together, in batches of
-//! equal datagrams to one address (GSO). An endpoint that is woken often rests for 250 us in
-//! between. Where a controller sets when each packet leaves (`fixed` with a gap, `iftp`, `psp`,
-//! `libra`), and the endpoint has few connections, the thread does not sleep for the last 100 us
-//! before a timer: gaps of 50 us are kept, at the price of a processor.
+//! The thread waits in `ppoll` with a timer slack of 1 ns: for the socket, a timer, or a command of
+//! a task (an eventfd, written only while the thread sleeps). Connections with work stand in a
+//! queue and are served in turn; no step visits all connections. To serve a connection, the thread
+//! takes its commands, delivers its sections, gathers the packets that may leave now and arms its
+//! timer. It then hands the datagrams of the whole round to the system, in batches of equal
+//! datagrams to one address (GSO). An endpoint that is woken often rests for 250 us in between.
+//! Some controllers set when each packet leaves (`fixed` with a gap, `iftp`, `psp`, `libra`). With
+//! these and few connections, the thread does not sleep for the last 100 us before a timer: it
+//! keeps gaps of 50 us, at the cost of a processor.
 //!
-//! What the application does not take stays in the connection, where it uses up the credit of the
-//! peer; what the network does not take stays in the send buffer, where it makes
-//! [`Connection::send`] wait.
+//! Sections that the application does not take stay in the connection and use up the peer's credit.
+//! Sections that the network does not take stay in the send buffer and make [`Connection::send`]
+//! wait.
 
 mod callers;
 mod calls;
@@ -56,9 +56,10 @@ use crate::session::{Listener, ListenerConfig, Randomness, lock};
 use crate::statistics::EndpointStatistics;
 use crate::transport::Transport;
 
-/// One UDP socket and its connections, both those that it accepts and those that it opens.
+/// One UDP socket and its connections, accepted and opened ones.
 ///
-/// Clones are the same endpoint. It lives until all of them and all its connections are dropped.
+/// Clones are handles to the same endpoint. It lives until all clones and all its connections are
+/// dropped.
 #[derive(Clone, Debug)]
 pub struct Endpoint {
     handle: Arc<Handle>,
@@ -68,24 +69,24 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    /// Opens a socket at `address` that answers callers, as far as `config` says whom; it may call
+    /// Opens a socket at `address` that answers the callers that `config` accepts. It may call
     /// others too.
     ///
-    /// Port 0 takes one that is free, which [`local_address`](Self::local_address) tells.
+    /// Port 0 takes a free port, which [`local_address`](Self::local_address) returns.
     ///
     /// # Errors
     ///
-    /// [`BindError`]: the address is in use or not of this host, or the configuration does not
-    /// listen.
+    /// [`BindError`]: the address is in use or does not belong to this host, or the configuration
+    /// is not one for listening.
     pub fn bind(address: SocketAddr, config: Config) -> Result<Self, BindError> {
         Self::open(address, config, true)
     }
 
-    /// Opens a socket at `address` that answers nobody, for calls alone.
+    /// Opens a socket at `address` for calls alone: it answers nobody.
     ///
     /// # Errors
     ///
-    /// [`BindError`]: the address is taken or not of this host.
+    /// [`BindError`]: the address is in use or does not belong to this host.
     pub fn for_calls(address: SocketAddr, config: Config) -> Result<Self, BindError> {
         Self::open(address, config, false)
     }
@@ -167,9 +168,8 @@ impl Endpoint {
     /// Waits for a caller that has proved itself; `None` when the endpoint is closed, or does not
     /// listen.
     ///
-    /// What a caller sends before it is accepted is kept, and acknowledged only then: nobody is
-    /// told that something arrived which nobody takes. A caller that is not accepted in time counts
-    /// its sections as expired.
+    /// The endpoint keeps what a caller sends before it is accepted, and acknowledges it only then.
+    /// If nobody accepts the caller in time, its sections count as expired.
     ///
     /// A call that is dropped before it is ready loses nothing.
     pub async fn accept(&self) -> Option<Connection> {
@@ -178,15 +178,15 @@ impl Endpoint {
         Some(connection)
     }
 
-    /// Opens a connection to the endpoint that listens at `address`, with the configuration of this
-    /// one.
+    /// Opens a connection to the endpoint that listens at `address`, with this endpoint's
+    /// configuration.
     ///
-    /// When a call is dropped before it is ready, the connection that may come of it is closed at
+    /// If a call is dropped before it is ready, the endpoint closes the resulting connection at
     /// once.
     ///
     /// # Errors
     ///
-    /// [`ConnectError`]: nobody answers, or refuses, or wants other credentials.
+    /// [`ConnectError`]: nobody answers, or the listener refuses, or requires other credentials.
     pub async fn connect(&self, address: SocketAddr) -> Result<Connection, ConnectError> {
         self.connect_with(address, (*self.config).clone()).await
     }
@@ -218,24 +218,23 @@ impl Endpoint {
         self.handle.shared.address
     }
 
-    /// What happens apart from the connections, from now on. At most 256 events are kept for who
-    /// asks slowly.
+    /// The events of the endpoint from now on. At most 256 wait for a slow receiver.
     pub fn events(&self) -> EndpointEvents {
         EndpointEvents(self.handle.shared.events.subscribe())
     }
 
-    /// What was counted, without waiting.
+    /// The endpoint's counters, without waiting.
     pub fn stats(&self) -> EndpointStatistics {
         *lock(&self.handle.shared.statistics)
     }
 
-    /// Closes all connections with [`CloseCode::SHUTDOWN`](crate::CloseCode::SHUTDOWN), takes no
-    /// more, and waits until their peers have had the chance to hear of it: at most a second. What
-    /// they had not received is lost: [`Connection::finish`] comes first where that matters.
+    /// Closes all connections with [`CloseCode::SHUTDOWN`](crate::CloseCode::SHUTDOWN), accepts no
+    /// more, and gives their peers up to a second to learn of it. Sections that have not arrived
+    /// are lost: call [`Connection::finish`] first to deliver them.
     pub async fn close(&self) {
         let mut is_over = self.handle.shared.is_over.subscribe();
         self.handle.shared.shut_down();
-        // It fails only when the thread is gone already.
+        // It fails only if the thread has ended.
         let _ = is_over.wait_for(|is_over| *is_over).await;
     }
 }

@@ -1,4 +1,4 @@
-//! Datagrams on their way to the system.
+//! Datagrams that wait for the system.
 
 use std::collections::VecDeque;
 use std::io;
@@ -7,25 +7,25 @@ use comity_units::Time;
 
 use crate::session::{ConnectionId, Datagram};
 
-/// The most bytes that one call of the system takes.
+/// The most bytes that one system call accepts.
 const MAX_BYTES: usize = 65_000;
-/// How often the system is asked once more for a datagram that it refused: what the network said of
-/// an earlier one is the result of the next call, and that may be so again.
+/// Retries of a datagram that the system refused: a call may return the network's report about an
+/// earlier datagram, and the next call may too.
 const TRIES_AGAIN: usize = 2;
-/// With so many bytes waiting, nothing is gained by gathering more.
+/// Beyond this many waiting bytes, gathering more gains nothing.
 const LARGE: usize = 4 * MAX_BYTES;
 
-/// Sealed datagrams that wait to be handed over, gathered into runs that one call takes.
+/// Sealed datagrams that wait for the system, gathered into runs for one call each.
 #[derive(Debug, Default)]
 pub(super) struct Outgoing {
     pub(super) bytes: Vec<u8>,
     runs: VecDeque<Run>,
-    /// From when on each of the datagrams in them is not to be sent any more.
+    /// The time after which each datagram in them must not leave.
     leave_by: VecDeque<Time>,
     pub(super) counts: Counts,
 }
 
-/// What was handed over, and what was not.
+/// Datagrams handed over, and those that were not.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Counts {
     pub(super) datagrams: u64,
@@ -34,17 +34,17 @@ pub(super) struct Counts {
     pub(super) expired: u64,
 }
 
-/// Datagrams of one length, but for the last, from one address to another.
+/// Datagrams with the same addresses and of one length; the last may be shorter.
 #[derive(Debug)]
 struct Run {
-    /// The first one, but for its time, which is the earliest one of all.
+    /// The first datagram, with the earliest `leave_by` of all.
     datagram: Datagram,
-    /// The connection that the first one belongs to.
+    /// The connection of the first datagram.
     connection: Option<ConnectionId>,
     start: usize,
     length: usize,
     segments: usize,
-    /// The last one is shorter.
+    /// Whether the last one is shorter, so that none can follow.
     is_complete: bool,
 }
 
@@ -53,12 +53,12 @@ impl Outgoing {
         self.runs.is_empty()
     }
 
-    /// Whether it is time to hand them over.
+    /// Whether enough bytes wait to hand them over.
     pub(super) fn is_large(&self) -> bool {
         self.bytes.len() >= LARGE
     }
 
-    /// Takes note of a datagram whose bytes are the last ones of [`Self::bytes`].
+    /// Adds a datagram whose bytes are the last ones of [`Self::bytes`].
     pub(super) fn push(
         &mut self,
         connection: Option<ConnectionId>,
@@ -92,10 +92,10 @@ impl Outgoing {
         });
     }
 
-    /// Hands over what the system takes by `send`; `false` when it has no room now. What has waited
-    /// for room until its time was over is thrown away. What the system refuses otherwise is lost,
-    /// as the network may lose it too; the reasons are given to `complain`, with the connection of
-    /// the first datagram of a run, which all have one destination.
+    /// Hands datagrams over with `send`; `false` if the system has no room now. Drops datagrams
+    /// that waited beyond their time. Datagrams that the system refuses for other reasons are lost,
+    /// as the network may lose them too. `complain` gets each reason with the connection of the
+    /// run's first datagram; all of a run have one destination.
     pub(super) fn flush(
         &mut self,
         now: impl Fn() -> Time,
@@ -117,7 +117,7 @@ impl Outgoing {
             let mut result = send(&run.datagram, contents);
             for _ in 0..TRIES_AGAIN {
                 match &result {
-                    // It may be about an earlier datagram, and is told once.
+                    // The error may be about an earlier datagram; the system reports it once.
                     Err(reason) if reason.kind() != io::ErrorKind::WouldBlock => {
                         result = send(&run.datagram, contents);
                     }
@@ -130,7 +130,7 @@ impl Outgoing {
                     self.counts.batches += 1;
                 }
                 Err(reason) if reason.kind() == io::ErrorKind::WouldBlock => return false,
-                // The system refused the batch, and perhaps batches altogether: then one by one.
+                // The system refused the batch, and perhaps supports none: send one by one.
                 Err(_) if run.segments > 1 => {
                     self.split();
                     continue;
@@ -152,7 +152,7 @@ impl Outgoing {
         }
     }
 
-    /// Makes a run of each datagram of the first run.
+    /// Splits the first run into runs of one datagram.
     fn split(&mut self) {
         let Some(run) = self.runs.pop_front() else {
             return;
@@ -185,7 +185,7 @@ mod tests {
         push_until(outgoing, port, length, ecn, Time::MAX);
     }
 
-    /// Its bytes tell which one it is.
+    /// The first byte of each datagram identifies it.
     fn push_until(outgoing: &mut Outgoing, port: u16, length: usize, ecn: Ecn, leave_by: Time) {
         let name = outgoing.leave_by.len() as u8;
         outgoing.bytes.resize(outgoing.bytes.len() + length, name);
@@ -203,7 +203,7 @@ mod tests {
         );
     }
 
-    /// The datagrams that one call was given: which one each is, and its length.
+    /// The datagrams of one call: the identifying byte and the length of each.
     fn datagrams(first: &Datagram, contents: &[u8]) -> Vec<(u8, usize)> {
         let each = contents.chunks(first.length);
         each.map(|bytes| (bytes[0], bytes.len())).collect()

@@ -1,6 +1,6 @@
-//! What the endpoint's thread and its handles have in common.
+//! The state that the endpoint's thread and its handles share.
 //!
-//! The thread sleeps in the system and is woken through an eventfd, and only if it sleeps.
+//! The thread sleeps in the system. An eventfd wakes it, written only while it sleeps.
 
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
@@ -19,21 +19,21 @@ use crate::statistics::EndpointStatistics;
 pub(crate) struct EndpointShared {
     pub(crate) clock: Clock,
     pub(crate) address: SocketAddr,
-    /// Connections to which their handles did something.
+    /// Connections that their handles have scheduled.
     scheduled: Mutex<Vec<ConnectionId>>,
-    /// Something else waits for the thread.
+    /// Whether another request waits for the thread.
     is_requested: AtomicBool,
     is_shut_down: AtomicBool,
     is_asleep: AtomicBool,
     wake: OwnedFd,
     pub(crate) events: broadcast::Sender<EndpointEvent>,
-    /// As they were when the thread looked for requests last.
+    /// The counters at the thread's last look for requests.
     pub(crate) statistics: Mutex<EndpointStatistics>,
     /// Whether the thread has ended.
     pub(crate) is_over: watch::Sender<bool>,
 }
 
-/// Ends the thread when nobody has the endpoint any more.
+/// Ends the thread when the last handle is dropped.
 #[derive(Debug)]
 pub(crate) struct Handle {
     pub(crate) shared: Arc<EndpointShared>,
@@ -45,7 +45,7 @@ impl Drop for Handle {
     }
 }
 
-/// Events of an endpoint that wait for a slow listener to them.
+/// The events of an endpoint that may wait for a slow receiver.
 const MAX_ENDPOINT_EVENTS: usize = 256;
 
 impl EndpointShared {
@@ -68,7 +68,7 @@ impl EndpointShared {
         &self.wake
     }
 
-    /// Makes the thread look for calls, and whether it is to end.
+    /// Makes the thread look for calls and for its end.
     pub(crate) fn request(&self) {
         self.is_requested.store(true, Ordering::SeqCst);
         self.wake();
@@ -96,12 +96,12 @@ impl EndpointShared {
 
     fn wake(&self) {
         if self.is_asleep.swap(false, Ordering::SeqCst) {
-            // It can fail only when the counter is full, and then the thread is awake.
+            // It fails only if the counter is full, and then the thread is awake.
             let _ = rustix::io::write(&self.wake, &1_u64.to_ne_bytes());
         }
     }
 
-    /// Says that the thread is about to wait; `false` when there is something to do first.
+    /// The thread is about to wait; `false` if work waits already.
     pub(crate) fn fall_asleep(&self) -> bool {
         self.is_asleep.store(true, Ordering::SeqCst);
         let is_requested = self.is_requested.load(Ordering::SeqCst);

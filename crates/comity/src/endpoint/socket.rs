@@ -13,10 +13,10 @@ use rustix::net::sockopt;
 use crate::config::Settings;
 use crate::session::{Addresses, Datagram, Ecn};
 
-/// What an endpoint asks the system to hold in either direction, in bytes; the system may allow
+/// The requested size of the system's buffer in each direction, in bytes. The system may grant
 /// less.
 pub const SYSTEM_BUFFER: usize = 4 << 20;
-/// The largest UDP datagram; with offloads, so many bytes of several.
+/// The largest UDP datagram; with offloads, a batch of datagrams is at most as long.
 const LARGEST: usize = 65_535;
 
 /// A UDP socket that never blocks.
@@ -27,14 +27,13 @@ pub(super) struct Socket {
     buffers: Vec<u8>,
     has_errors: bool,
     is_ipv6: bool,
-    /// It is bound to all addresses of the host, so that it matters from which one an answer
-    /// leaves.
+    /// Whether it is bound to all addresses of the host, so that replies must choose their source.
     has_every_address: bool,
     type_of_service: u8,
 }
 
 impl Socket {
-    /// Opens it; `tells_errors`: the network's complaints are of interest.
+    /// Opens the socket. With `tells_errors`, it reports the network's complaints.
     pub(super) fn bind(
         address: SocketAddr,
         tells_errors: bool,
@@ -42,14 +41,14 @@ impl Socket {
     ) -> io::Result<Self> {
         let socket = UdpSocket::bind(address)?;
         if let Some(hops) = marking.time_to_live {
-            // A socket of IPv6 may carry IPv4 too.
+            // An IPv6 socket may carry IPv4 too.
             sockopt::set_ip_ttl(&socket, hops.into())?;
             if address.is_ipv6() {
                 sockopt::set_ipv6_unicast_hops(&socket, Some(hops))?;
             }
         }
         let state = UdpSocketState::new(UdpSockRef::from(&socket))?;
-        // The system may allow less.
+        // The system may grant less.
         let _ = state.set_recv_buffer_size(UdpSockRef::from(&socket), SYSTEM_BUFFER);
         let _ = state.set_send_buffer_size(UdpSockRef::from(&socket), SYSTEM_BUFFER);
         let has_errors = tells_errors
@@ -71,8 +70,7 @@ impl Socket {
         self.socket.local_addr()
     }
 
-    /// An address as this socket has it when something comes from there: a socket of IPv6 has those
-    /// of IPv4 mapped.
+    /// An address in the form in which the socket reports it: an IPv6 socket maps IPv4 addresses.
     pub(super) fn reach(&self, address: SocketAddr) -> SocketAddr {
         match (address, self.is_ipv6) {
             (SocketAddr::V4(address), true) => {
@@ -82,16 +80,16 @@ impl Socket {
         }
     }
 
-    /// How many datagrams one call of the system may take; 1 when it offers no such thing.
+    /// The most datagrams that one system call accepts; 1 without support for batches.
     pub(super) fn max_segments(&self) -> usize {
         self.state.max_gso_segments().max(1)
     }
 
-    /// Receives one batch and hands over its datagrams, in order. `true`: there may be more.
+    /// Receives one batch and passes on its datagrams in order. Returns whether there may be more.
     ///
     /// # Errors
     ///
-    /// What the system says, among it that there is nothing.
+    /// The system's error, `WouldBlock` included.
     pub(super) fn receive(
         &mut self,
         mut take: impl FnMut(Addresses, Ecn, &mut [u8]),
@@ -106,9 +104,8 @@ impl Socket {
         };
         let chunks = self.buffers.chunks_exact_mut(LARGEST);
         for (meta, bytes) in meta.iter().zip(chunks).take(received) {
-            // Nobody sends from there, and nothing can be sent there: the system would refuse the
-            // answer as it refuses batches that it cannot send, and quinn-udp would send none any
-            // more.
+            // Nobody sends from port 0, and nothing can be sent there. The system would refuse the
+            // reply with the error for unsupported batches, and quinn-udp would then stop batching.
             if meta.addr.port() == 0 {
                 continue;
             }
@@ -132,11 +129,12 @@ impl Socket {
         Ok(received == BATCH_SIZE)
     }
 
-    /// Hands datagrams that are as long as `first`, the last one possibly shorter, to the system.
+    /// Hands datagrams to the system. All are as long as `first`, except that the last may be
+    /// shorter.
     ///
     /// # Errors
     ///
-    /// What the system says, among it that it has no room now.
+    /// The system's error, `WouldBlock` included.
     pub(super) fn send(&self, first: &Datagram, contents: &[u8]) -> io::Result<()> {
         if self.type_of_service != 0 {
             return self.send_marked(first, contents);
@@ -152,8 +150,8 @@ impl Socket {
             .try_send(UdpSockRef::from(&self.socket), &transmit)
     }
 
-    /// As [`send`](Self::send), with a type of service of its own: quinn-udp writes the whole byte
-    /// with each datagram, and knows only the bits of ECN in it.
+    /// As [`send`](Self::send), with a type of service: quinn-udp writes the whole byte with each
+    /// datagram, but knows only its ECN bits.
     fn send_marked(&self, first: &Datagram, contents: &[u8]) -> io::Result<()> {
         let Datagram {
             to,
@@ -175,7 +173,7 @@ impl Socket {
             false => ControlMessage::Ipv6TClass(&class),
         };
         let (from_ipv4, from_ipv6);
-        // The marks, then what else there is to say.
+        // The marks, then other control messages.
         let mut messages = [mark; 3];
         let mut said = 1;
         let mut say = |message| {
@@ -209,7 +207,7 @@ impl Socket {
         .map_err(io::Error::from)
     }
 
-    /// The next complaint of the network: that an address cannot be reached.
+    /// The next complaint of the network that an address cannot be reached.
     pub(super) fn complaint(&self) -> Option<(SocketAddr, io::Error)> {
         if !self.has_errors {
             return None;
@@ -228,8 +226,8 @@ impl Socket {
     }
 }
 
-/// Whether what came to this address can be answered from it. An address that is of one link only
-/// is left to the system, which chooses it by the link of the destination.
+/// Whether replies can leave from this local address. For link-local addresses the system chooses,
+/// by the link of the destination.
 fn can_be_source(local: IpAddr) -> bool {
     match local.to_canonical() {
         IpAddr::V4(local) => {

@@ -7,8 +7,8 @@ use thiserror::Error;
 
 use super::{CredentialError, PublicKey};
 
-/// The public keys of those who may call, for [`Allow::Only`](super::Allow::Only). Text: one key a
-/// line; what stands behind a `#` is a comment.
+/// The public keys of accepted callers, for [`Allow::Only`](super::Allow::Only). Text: one key per
+/// line, with comments after `#`.
 ///
 /// ```
 /// use comity::session::{AllowList, StaticKey};
@@ -21,19 +21,19 @@ use super::{CredentialError, PublicKey};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AllowList(pub BTreeSet<PublicKey>);
 
-/// Why a text lists no keys.
+/// Why a text is not a list of keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum AllowListError {
-    /// A line is no key.
+    /// A line is not a key.
     #[error("line {line}: {error}")]
     Line {
-        /// Which one, counted from 1.
+        /// The number of the line, counted from 1.
         line: usize,
         /// What is wrong with it.
         error: CredentialError,
     },
-    /// It has no key: nobody could call.
+    /// The list is empty: nobody could call.
     #[error("lists no key; expected public keys, one a line, as comity keygen prints them")]
     Empty,
 }

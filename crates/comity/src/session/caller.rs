@@ -18,36 +18,36 @@ use super::{
     PublicKey, Randomness,
 };
 
-/// How long a refusal, which anybody on the way could have made up, is left the chance to be one.
+/// The time that a genuine answer may take after a refusal, which anybody on the path can forge.
 const DOUBT: Span = Span::from_secs(1);
-/// Retries that are answered at once; more wait for the timer.
+/// The number of Retries to answer at once; more wait for the timer.
 const PROMPT_RETRIES: u32 = 8;
 
-/// What a caller is made of.
+/// The configuration of a caller.
 #[derive(Clone, Debug)]
 pub struct CallerConfig {
-    /// How it proves itself and knows the listener.
+    /// The caller's credentials, and how it recognises the listener.
     pub credentials: CallerCredentials,
     /// The transport's parameters, at most [`MAX_PARAMETERS`] bytes.
     pub parameters: Vec<u8>,
-    /// The cipher that it is fast with.
+    /// The cipher that this machine is fast with.
     pub cipher: Cipher,
     /// When keys change.
     pub key_limits: KeyLimits,
-    /// After how long without an answer it gives up.
+    /// The time without an answer after which the caller gives up.
     pub timeout: Span,
-    /// After how long the first message is retransmitted; every further time after half as long
-    /// again.
+    /// The time after which the first message is retransmitted. Each further interval is half as
+    /// long again.
     pub first_resend: Span,
-    /// The longest wait between two of them.
+    /// The longest interval between retransmissions.
     pub longest_resend: Span,
 }
 
-/// After how long without an answer a caller gives up that does not choose a time.
+/// The default time without an answer after which a caller gives up.
 pub(crate) const CALL_TIMEOUT: Span = Span::from_secs(3);
 
 impl CallerConfig {
-    /// Gives up after 3 s; sends again after 250 ms, then 375 ms, then every 500 ms.
+    /// Gives up after 3 s; retransmits after 250 ms, then 375 ms, then every 500 ms.
     pub fn new(credentials: CallerCredentials, parameters: Vec<u8>) -> Self {
         Self {
             credentials,
@@ -65,73 +65,72 @@ impl CallerConfig {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum CallError {
-    /// Nothing came back, or nothing that could be from the listener.
+    /// No answer came, or none that the listener could have sent.
     #[error(
         "{address}: no answer within {within}; expected a listener there, and UDP to pass in both directions"
     )]
     NoAnswer {
-        /// Who was called.
+        /// The called address.
         address: SocketAddr,
-        /// How long it was waited for.
+        /// The time limit.
         within: Span,
     },
     /// The listener does not accept the passphrase.
     #[error("{address}: wrong passphrase")]
     Passphrase {
-        /// Who was called.
+        /// The called address.
         address: SocketAddr,
     },
-    /// The listener does not accept this caller's key, or has another key than the one it is known
-    /// by.
+    /// The listener does not accept this caller's key, or does not have the expected key.
     #[error(
         "{address}: refused the call; expected {own} on the listener's list, and {listener} as its key"
     )]
     StaticKey {
-        /// Who was called.
+        /// The called address.
         address: SocketAddr,
         /// This caller's key.
         own: PublicKey,
-        /// By which the listener is known.
+        /// The expected key of the listener.
         listener: PublicKey,
     },
-    /// The listener does not take unprotected connections as they were sent.
+    /// The listener refuses this unprotected call.
     #[error("{address}: refused the first message, which was unprotected")]
     Refused {
-        /// Who was called.
+        /// The called address.
         address: SocketAddr,
     },
-    /// The listener wants to be proved to otherwise.
+    /// The listener requires other credentials.
     #[error(
         "{address}: was called with {ours}; expected {theirs}",
         ours = described(*ours),
         theirs = described(*theirs)
     )]
     Pattern {
-        /// Who was called.
+        /// The called address.
         address: SocketAddr,
-        /// How this end proves itself.
+        /// This end's pattern.
         ours: Pattern,
-        /// What the listener wants.
+        /// The listener's pattern.
         theirs: Pattern,
     },
     /// The listener speaks other versions.
     #[error("{address}: does not support protocol version {VERSION}; expected version {theirs}")]
     Version {
-        /// Who was called.
+        /// The called address.
         address: SocketAddr,
-        /// The highest version that it speaks.
+        /// The highest version that it supports.
         theirs: u32,
     },
-    /// The listener has as many connections as it takes.
+    /// The listener has no room for more connections.
     #[error("{address}: has reached its limit of connections")]
     Busy {
-        /// Who was called.
+        /// The called address.
         address: SocketAddr,
     },
     /// One end does not understand or accept the other's transport parameters.
     #[error("{address}: one end did not accept the other's transport parameters")]
     Parameters {
-        /// Who was called.
+        /// The called address.
         address: SocketAddr,
     },
     /// The parameters in the configuration are too long.
@@ -152,13 +151,13 @@ struct Handshake {
     next_send: Time,
     wait: Span,
     deadline: Time,
-    /// What an unauthenticated packet says is wrong, and when to believe it.
+    /// The reason in an unauthenticated packet, and when to believe it.
     doubt: Option<(CallError, Time)>,
 }
 
-/// One connection to a listener, from the first message on.
+/// A connection to a listener, from the first message on.
 ///
-/// See [`super`] for the order of calls. Datagrams that are not of this connection are ignored.
+/// See [`super`] for the order of calls. The caller ignores datagrams of other connections.
 pub struct Caller<C> {
     config: CallerConfig,
     address: SocketAddr,
@@ -169,17 +168,17 @@ pub struct Caller<C> {
     failed: VecDeque<CallError>,
 }
 
-/// What a caller tells.
+/// An event of a caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CallerEvent {
-    /// Something happened to the open connection.
+    /// An event of the open connection.
     Session(Event),
-    /// No connection came about. Nothing comes after this.
+    /// The call failed. The last event.
     Failed(CallError),
 }
 
 impl<C: Protocol> Caller<C> {
-    /// Calls the listener at `address`: poll for the first datagram.
+    /// Calls the listener at `address`: poll for the first datagram afterwards.
     ///
     /// # Errors
     ///
@@ -222,7 +221,7 @@ impl<C: Protocol> Caller<C> {
         })
     }
 
-    /// The id that packets of this connection bring to this end.
+    /// The connection id in packets to this end.
     pub fn id(&self) -> ConnectionId {
         self.own
     }
@@ -235,8 +234,7 @@ impl<C: Protocol> Caller<C> {
         }
     }
 
-    /// The open connection, to give something to its transport; `None` before the answer and after
-    /// a failure.
+    /// The open connection, to use its transport; `None` before the answer and after a failure.
     pub fn session_mut(&mut self) -> Option<&mut Session<C>> {
         match &mut self.state {
             State::Open(session) => Some(session),
@@ -244,7 +242,7 @@ impl<C: Protocol> Caller<C> {
         }
     }
 
-    /// Whether nothing will happen any more.
+    /// Whether nothing more will happen.
     pub fn is_over(&self) -> bool {
         match &self.state {
             State::Calling(_) => false,
@@ -253,7 +251,7 @@ impl<C: Protocol> Caller<C> {
         }
     }
 
-    /// Takes a datagram.
+    /// Handles a datagram.
     pub fn handle_datagram(
         &mut self,
         now: Time,
@@ -272,7 +270,7 @@ impl<C: Protocol> Caller<C> {
                     session.handle_datagram(now, from, ecn, datagram);
                 }
             }
-            // Until the keys are there, only who was called can have something to say.
+            // Before the keys are there, only the called address may answer.
             State::Calling(_) if from.peer == self.address => self.on_handshake(now, datagram),
             State::Calling(_) | State::Failed => {}
         }
@@ -349,7 +347,7 @@ impl<C: Protocol> Caller<C> {
             CallerCredentials::Static { listener, .. } => Some(*listener),
             CallerCredentials::Insecure | CallerCredentials::Shared(_) => None,
         };
-        // Anybody could have sent an answer that proves nothing: the genuine one may be under way.
+        // Anybody could have sent an invalid answer: the genuine one may be on its way.
         let Ok((listener, agreed)) = handshake.calling.on_answer(message, listener_key) else {
             return;
         };
@@ -426,7 +424,7 @@ impl<C: Protocol> Caller<C> {
         }
     }
 
-    /// Time has come.
+    /// Handles the expiry of the timer.
     pub fn on_timer(&mut self, now: Time) {
         match &mut self.state {
             State::Open(session) => session.on_timer(now),
@@ -456,8 +454,8 @@ impl<C: Protocol> Caller<C> {
 }
 
 impl Handshake {
-    /// Remembers the first reason that somebody gave. Being busy passes, so that is waited for to
-    /// the end.
+    /// Remembers the first reason of a refusal. A busy listener may become free, so the caller then
+    /// waits until its time limit.
     fn doubt(&mut self, now: Time, error: CallError) {
         let until = match error {
             CallError::Busy { .. } => self.deadline,

@@ -1,15 +1,15 @@
-//! The stateless proof that a caller receives what is sent to its address.
+//! The stateless proof that a caller receives at its address.
 //!
-//! A listener answers an Initial that has no valid cookie with a Retry that has one, and forgets
-//! both. The cookie is
+//! A listener answers an Initial without a valid cookie by a Retry with one, and keeps no state.
+//! The cookie is
 //!
 //! ```text
 //! slot (u32) | HMAC-SHA256(secret, slot | connection id | port | address)
 //! ```
 //!
-//! and is good in its own time slot of [`SLOT`] and in the next one. The secret is random and
-//! replaced every [`ROTATION`]; the one before is kept for the cookies that it made. Only the
-//! listener reads cookies, so other implementations may make them otherwise.
+//! It is valid in its own time slot of [`SLOT`] and in the next one. The secret is random and
+//! replaced every [`ROTATION`]. The previous one remains valid for its cookies. Only the listener
+//! reads cookies, so other implementations may make them in another way.
 
 use core::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -19,18 +19,18 @@ use ring::hmac;
 
 use super::{ConnectionId, Randomness};
 
-/// How long a time slot is: a cookie is good for at least so long, and less than twice as long.
+/// The length of a time slot. A cookie is valid for one to two slots.
 pub const SLOT: Span = Span::from_secs(8);
 
-/// How long a secret makes cookies.
+/// The time after which a secret is replaced.
 pub const ROTATION: Span = Span::from_secs(3600);
 
 const SLOTS_PER_ROTATION: u64 = ROTATION.as_nanos() / SLOT.as_nanos();
 
-/// Makes and checks the cookies of one listener. Its memory does not grow.
+/// Makes and checks the cookies of a listener, in constant memory.
 pub struct Cookies {
     current: hmac::Key,
-    /// The secret before, and nothing before the first rotation.
+    /// The previous secret; `None` before the first rotation.
     previous: Option<hmac::Key>,
     /// The first slot of the current secret.
     since: u64,
@@ -52,8 +52,8 @@ fn slot(now: Time) -> u64 {
     now.as_nanos() / SLOT.as_nanos()
 }
 
-/// What a cookie vouches for: slot, connection id, port and address; the length tells IPv4 from
-/// IPv6.
+/// The contents that a cookie authenticates: slot, connection id, port and address. The length
+/// distinguishes IPv4 from IPv6.
 fn vouched(slot: u64, caller: SocketAddr, connection: ConnectionId) -> Vec<u8> {
     let mut bytes = slot.to_be_bytes().to_vec();
     bytes.extend(connection.get().to_be_bytes());
@@ -86,7 +86,7 @@ impl Cookies {
         let slot = slot(now);
         if slot.saturating_sub(self.since) >= SLOTS_PER_ROTATION {
             let next = secret(randomness);
-            // A secret that lay unused for a rotation has no cookie left that is good.
+            // After an unused rotation, no cookie of the old secret is still valid.
             self.previous = Some(core::mem::replace(&mut self.current, next));
             self.since = slot;
         }

@@ -1,4 +1,4 @@
-//! What an endpoint proves itself with, and whom it accepts.
+//! Credentials: how an endpoint proves itself, and which peers it accepts.
 
 use core::fmt;
 use core::str::FromStr;
@@ -12,7 +12,7 @@ use zeroize::Zeroizing;
 
 use super::Randomness;
 
-/// Why a credential is none.
+/// Why a credential is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum CredentialError {
@@ -22,17 +22,17 @@ pub enum CredentialError {
     /// A passphrase of more than 256 bytes.
     #[error("a passphrase of {0} bytes; expected at most {most}", most = Passphrase::MOST)]
     PassphraseLong(usize),
-    /// A key in text that does not have 64 digits, its mark aside.
+    /// A key in text that does not have 64 digits after its mark.
     #[error(
         "a key of {0} characters after its prefix; expected comity-public- or comity-secret- and 64 hexadecimal digits"
     )]
     KeyLength(usize),
-    /// A key in text with a character that is no hexadecimal digit.
+    /// A key in text with a character that is not a hexadecimal digit.
     #[error("a key with {found:?} as character {at}; expected a hexadecimal digit")]
     KeyDigit {
-        /// Which character, counted from 1.
+        /// The position of the character, counted from 1.
         at: usize,
-        /// What stands there.
+        /// The character.
         found: char,
     },
     /// A key in text that does not say whether it is secret or public.
@@ -41,33 +41,33 @@ pub enum CredentialError {
          `comity keygen FILE --force` makes a new one"
     )]
     KeyUnmarked {
-        /// What it should begin with.
+        /// The expected mark.
         mark: &'static str,
     },
-    /// A secret key where a public one belongs.
+    /// A secret key in place of a public one.
     #[error(
         "a secret key; expected a public one, as `comity keygen --public FILE` prints it. Anybody who has seen this \
          secret key can impersonate its owner"
     )]
     KeySecret,
-    /// A public key where a secret one belongs.
+    /// A public key in place of a secret one.
     #[error("a public key; expected a secret one, as `comity keygen FILE` writes it")]
     KeyPublic,
-    /// A public key that every secret gives the same result with.
+    /// A public key of low order: the exchange has the same result with every secret.
     #[error("a key that is a point of low order; expected the public key of a secret key")]
     KeyLowOrder,
 }
 
-/// What is made of a passphrase: stretching, on purpose, takes long.
+/// Derives keys from passphrases. Stretching is slow on purpose.
 ///
 /// ```text
 /// key = Argon2id(passphrase, salt, m = 65536 KiB, t = 3, p = 4, version 0x13), 32 bytes
 /// salt = first 16 bytes of SHA-256("comity 1 passphrase")
 /// ```
 ///
-/// The salt is fixed because both ends have to come to the same key before they have met: equal
-/// passphrases of different users give equal keys, and a table of stretched guesses serves against
-/// all of them. Choose passphrases by a machine, or use static keys.
+/// The salt is fixed because both ends must derive the same key before they have met. Equal
+/// passphrases of different users therefore give equal keys, and one table of stretched guesses
+/// works against all of them. Generate passphrases by machine, or use static keys.
 ///
 /// Source: RFC 9106, parameters of its section 4 for machines with less memory.
 pub struct Passphrase;
@@ -81,8 +81,8 @@ impl Passphrase {
     const PASSES: u32 = 3;
     const LANES: u32 = 4;
 
-    /// The key of `passphrase`, as UTF-8, taken as it is. Takes some 0.2 s and 64 MiB: once per
-    /// endpoint.
+    /// The key of `passphrase`, as UTF-8 without normalisation. Takes some 0.2 s and 64 MiB: call
+    /// it once per endpoint.
     ///
     /// # Errors
     ///
@@ -109,8 +109,8 @@ impl Passphrase {
 pub struct PresharedKey(Zeroizing<[u8; 32]>);
 
 impl PresharedKey {
-    /// The key with these bytes, which have to be random: what people choose goes through
-    /// [`Passphrase`].
+    /// The key with these bytes, which must be random. Use [`Passphrase`] for secrets that people
+    /// choose.
     pub fn new(bytes: [u8; 32]) -> Self {
         Self(Zeroizing::new(bytes))
     }
@@ -121,21 +121,20 @@ impl PresharedKey {
     }
 }
 
-/// The public half of a static X25519 key, by which others know an endpoint. Text:
-/// [its mark](Self::MARK) and 64 hexadecimal digits.
+/// The public half of a static X25519 key, which identifies an endpoint. Text: [its
+/// mark](Self::MARK) and 64 hexadecimal digits.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PublicKey([u8; 32]);
 
 impl PublicKey {
-    /// What its text begins with: a secret key has the same form otherwise, and neither is to be
-    /// taken for the other.
+    /// The prefix of its text, which distinguishes it from a secret key of the same form.
     pub const MARK: &'static str = "comity-public-";
 
     /// The key with these bytes.
     ///
     /// # Errors
     ///
-    /// [`CredentialError::KeyLowOrder`]: everybody knows what such a key agrees on.
+    /// [`CredentialError::KeyLowOrder`]: the secret that such a key agrees on is public.
     pub fn new(bytes: [u8; 32]) -> Result<Self, CredentialError> {
         // X25519 clears the cofactor, so every secret shows it.
         if exchange(&[1; 32], &bytes) == [0; 32] {
@@ -182,8 +181,7 @@ pub struct StaticKey {
 }
 
 impl StaticKey {
-    /// What its text begins with: a public key has the same form otherwise, and neither is to be
-    /// taken for the other.
+    /// The prefix of its text, which distinguishes it from a public key of the same form.
     pub const MARK: &'static str = "comity-secret-";
 
     /// A new key.
@@ -203,7 +201,7 @@ impl StaticKey {
         }
     }
 
-    /// The half that others may know.
+    /// The public half.
     pub fn public(&self) -> PublicKey {
         self.public
     }
@@ -216,7 +214,7 @@ impl StaticKey {
     /// The secret as text, for the file of its owner.
     pub fn secret_text(&self) -> Zeroizing<String> {
         const DIGITS: &[u8; 16] = b"0123456789abcdef";
-        // The room for all of it: growing would leave pieces behind.
+        // Reserves all memory at once: growth would leave copies of a part behind.
         let mut text = Zeroizing::new(String::with_capacity(Self::MARK.len() + 64));
         text.push_str(Self::MARK);
         for byte in self.secret.iter() {
@@ -268,17 +266,17 @@ fn exchange(secret: &[u8; 32], public: &[u8; 32]) -> [u8; 32] {
     }
 }
 
-/// The bytes of a key with this mark; white space around it does not matter.
+/// The bytes of a key with this mark, without white space around it.
 fn from_text(text: &str, mark: &'static str) -> Result<Zeroizing<[u8; 32]>, CredentialError> {
     let text = text.trim();
     match text.strip_prefix(mark) {
         Some(digits) => from_hex(digits, mark.len()),
-        // What is no key at all is told as such.
+        // A text that is no key at all has its own error.
         None => from_hex(text, 0).and(Err(CredentialError::KeyUnmarked { mark })),
     }
 }
 
-/// The bytes of 64 digits, before which so many characters stand.
+/// The bytes of 64 digits that follow `before` characters.
 fn from_hex(text: &str, before: usize) -> Result<Zeroizing<[u8; 32]>, CredentialError> {
     let length = text.chars().count();
     if length != 64 {
@@ -295,12 +293,12 @@ fn from_hex(text: &str, before: usize) -> Result<Zeroizing<[u8; 32]>, Credential
     Ok(bytes)
 }
 
-/// Whose static keys a listener accepts.
+/// The callers that a listener accepts, by their static keys.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Allow {
-    /// Anybody who knows the listener's public key: say so loudly, since that key is no secret.
+    /// Everybody who knows the listener's public key. Warn the user: that key is not a secret.
     Anyone,
-    /// These.
+    /// The owners of these keys.
     Only(std::collections::BTreeSet<PublicKey>),
 }
 
@@ -314,42 +312,42 @@ impl Allow {
     }
 }
 
-/// How a caller proves itself and knows the listener.
+/// A caller's credentials, and how it recognises the listener.
 #[derive(Clone, Debug)]
 pub enum CallerCredentials {
-    /// No protection whatsoever: everybody on the way can read, change and forge. Only when asked
-    /// for.
+    /// No protection: everybody on the path can read, change and forge packets. Only for users who
+    /// request it explicitly.
     Insecure,
     /// Both ends share a secret.
     Shared(PresharedKey),
-    /// Each end has a key of its own, and the caller knows the listener's.
+    /// Each end has its own key, and the caller knows the listener's public key.
     Static {
         /// The caller's key.
         own: StaticKey,
-        /// By which the listener is known.
+        /// The listener's public key.
         listener: PublicKey,
     },
 }
 
-/// How a listener proves itself, and whom it accepts.
+/// A listener's credentials, and the callers that it accepts.
 #[derive(Clone, Debug)]
 pub enum ListenerCredentials {
-    /// No protection whatsoever: everybody on the way can read, change and forge. Only when asked
-    /// for.
+    /// No protection: everybody on the path can read, change and forge packets. Only for users who
+    /// request it explicitly.
     Insecure,
     /// Both ends share a secret.
     Shared(PresharedKey),
-    /// Each end has a key of its own.
+    /// Each end has its own key.
     Static {
         /// The listener's key.
         own: StaticKey,
-        /// Whom it accepts.
+        /// The accepted callers.
         allow: Allow,
     },
 }
 
 impl ListenerCredentials {
-    /// What the user has to be warned of, before anything is sent.
+    /// A warning for the user, to be shown before anything is sent.
     pub fn warning(&self) -> Option<&'static str> {
         match self {
             Self::Insecure => Some(

@@ -74,7 +74,7 @@ impl ListenerCredentials {
 /// The most versions that a caller may name.
 const MAX_VERSIONS: usize = 16;
 
-/// Why a message is not one of this handshake. None of it is told to the other end.
+/// Why a message is not one of this handshake. The other end learns none of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Refusal {
     /// The message does not prove the secret, or is none.

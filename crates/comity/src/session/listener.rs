@@ -37,9 +37,9 @@ pub enum Retry {
     /// All.
     #[default]
     Always,
-    /// Those that come while at least so many connections are half open: a round trip less
-    /// otherwise, and an address can then be made to receive one datagram, no longer than the one
-    /// that asked for it.
+    /// Only Initials that come while at least this many connections are half open. Otherwise a call
+    /// is a round trip shorter. An attacker can then make an address receive one datagram, no
+    /// longer than the forged Initial.
     AboveHalfOpen(usize),
 }
 
@@ -101,8 +101,8 @@ pub enum ListenerConfigError {
     Zero(&'static str),
 }
 
-/// Why a caller with a proved address was turned away: for the listener's own log, the caller is
-/// told less.
+/// Why a listener refused a caller with a proved address. This is for the listener's log; the
+/// caller learns less.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum RefusedCaller {
@@ -129,7 +129,7 @@ pub enum RefusedCaller {
     Parameters,
 }
 
-/// What a listener tells.
+/// An event of a listener.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ListenerEvent {
     /// Something happened to a connection.
@@ -257,7 +257,7 @@ impl<C: Protocol> Listener<C> {
         self.sessions.get(&id).map(|entry| &entry.session)
     }
 
-    /// The transport of a connection, to be given something; poll for datagrams afterwards.
+    /// The transport of a connection. After using it, poll for datagrams.
     pub fn protocol_mut(&mut self, id: ConnectionId) -> Option<&mut C> {
         let entry = self.sessions.get_mut(&id)?;
         make_ready(&mut self.ready, id, entry);
@@ -548,7 +548,7 @@ impl<C: Protocol> Listener<C> {
         }
     }
 
-    /// Takes over what a connection tells, arms its timer, and forgets it when it is over.
+    /// Takes the events of a connection, arms its timer, and forgets it when it is over.
     pub fn settle(&mut self, id: ConnectionId) {
         let Some(entry) = self.sessions.get_mut(&id) else {
             return;

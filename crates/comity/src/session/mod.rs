@@ -1,15 +1,15 @@
-//! Secure sessions without sockets: datagrams and times go in, datagrams, events and the next
-//! wake-up come out.
+//! Secure sessions without sockets: datagrams and times are the input; datagrams, events and the
+//! next timer are the output.
 //!
-//! A [`Caller`] opens one connection to a listener; a [`Listener`] answers many. Both keep for each
-//! open connection a [`Session`], which seals and opens the packets of a [`Protocol`]: the
-//! transport, which sees neither keys nor addresses. All three are driven alike:
+//! A [`Caller`] opens one connection to a listener; a [`Listener`] answers many. Both keep a
+//! [`Session`] for each open connection, which seals and opens the packets of a [`Protocol`]: the
+//! transport, which knows neither keys nor addresses. All three are driven alike:
 //!
 //! 1. `handle_datagram` for what arrived, `on_timer` when `next_timer` has come;
 //! 2. then `poll_transmit` until it gives nothing, and `poll_event` until it gives nothing.
 //!
-//! Nothing behind the fixed header is looked at before it is authenticated, no state is kept for an
-//! address that has not proved to receive, and no input makes any of it panic. The wire format and
+//! No code reads beyond the fixed header before it is authenticated, no state is kept for an
+//! address that has not proved that it receives, and no input causes a panic. The wire format and
 //! the rules are the chapter "Handshake and protection" of `docs/protocol/core.md`.
 
 use std::net::{IpAddr, SocketAddr};
@@ -62,16 +62,15 @@ pub use replay::{ReplayWindow, Stale};
 pub use secret::Secret;
 pub use session::{Closed, Event, Session, SessionStatistics};
 
-/// The two addresses of a datagram that has arrived.
+/// The two addresses of a received datagram.
 ///
-/// A host with several addresses that listens on all of them has to answer from the one that was
-/// called: its caller, and whatever translates or filters addresses on the way, takes no other one
-/// for an answer.
+/// A host that listens on several addresses must answer from the called address. The caller, and
+/// address translators and filters on the path, accept no other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Addresses {
-    /// The peer's.
+    /// The peer's address.
     pub peer: SocketAddr,
-    /// The one here, where it matters and is known.
+    /// The local address, if it matters and is known.
     pub local: Option<IpAddr>,
 }
 
@@ -81,19 +80,19 @@ impl From<SocketAddr> for Addresses {
     }
 }
 
-/// A datagram to be sent: its bytes are the last `length` ones of the buffer that was handed in.
+/// A datagram to send. Its bytes are the last `length` bytes of the caller's buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Datagram {
-    /// Where it goes.
+    /// The destination.
     pub to: SocketAddr,
-    /// The address here that it has to leave from; `None` where the system may choose.
+    /// The source address; `None` if the system may choose.
     pub source: Option<IpAddr>,
-    /// How it is marked.
+    /// The ECN mark.
     pub ecn: Ecn,
-    /// How many bytes were appended.
+    /// The number of appended bytes.
     pub length: usize,
-    /// From when on it is not to be sent any more; `Time::MAX` for never. It carries something with
-    /// a deadline then, and who holds it back until that has come throws it away. For the
-    /// connection it is lost.
+    /// The time after which it must not be sent; `Time::MAX` for never. It then carries a section
+    /// with a deadline. A host that holds it back until then drops it, and for the connection it is
+    /// lost.
     pub leave_by: Time,
 }

@@ -1,4 +1,4 @@
-//! The primitives that the Noise framework runs on: its own, with random bytes that were drawn
+//! The cryptographic primitives for the Noise framework: its own, with random bytes drawn
 //! beforehand.
 
 use snow::params::{CipherChoice, DHChoice, HashChoice};
@@ -9,7 +9,7 @@ use zeroize::Zeroizing;
 /// Length of the tag that ChaCha20-Poly1305 adds.
 pub(super) const TAG: usize = 16;
 
-/// Gives the framework its primitives, and one ephemeral secret.
+/// Supplies the framework with its primitives and one ephemeral secret.
 pub(super) struct Primitives {
     pub(super) ephemeral: Zeroizing<[u8; 32]>,
 }
@@ -32,7 +32,7 @@ impl CryptoResolver for Primitives {
     }
 }
 
-/// Gives the ephemeral secret once: a second draw would repeat it, and is refused.
+/// Supplies the ephemeral secret once. A second draw would repeat it and fails.
 struct Drawn(Option<Zeroizing<[u8; 32]>>);
 
 impl Random for Drawn {

@@ -1,4 +1,4 @@
-//! Where the peer is.
+//! The peer's address and its validation.
 //!
 //! ```text
 //!  validated at A --- highest packet so far comes from B ---> validated at A, asking B
@@ -7,14 +7,14 @@
 //!  asking B ------ three challenges, no answer ------------> validated at A
 //! ```
 //!
-//! Everything but challenges and responses goes to the validated address until the new one has
-//! answered, so that a copied packet from elsewhere moves nothing. Whatever is sent to an address
-//! that has not answered, it is at most three times what genuine packets brought from there.
+//! All packets except challenges and responses go to the validated address until the new one has
+//! answered, so a copied packet from elsewhere moves nothing. An address that has not answered
+//! receives at most three times the bytes that genuine packets brought from there.
 //!
 //! Source: RFC 9000, sections 8.1, 8.2 and 9.3. Differs from the source in: 1. Data moves to the
-//! new address after it has answered, not at once. A sender of media could send next to nothing
-//! within three times the acknowledgements that it gets, so the round trip saved would be worth
-//! little, and diverting packets is impossible instead of bounded.
+//! new address after it has answered, not at once. A media sender could send almost nothing within
+//! three times the acknowledgements that it receives, so the saved round trip is worth little. In
+//! exchange, nobody can divert packets.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -22,18 +22,18 @@ use comity_units::{Span, Time};
 
 use super::{Addresses, Randomness};
 
-/// How often an address is asked.
+/// The number of challenges to an address.
 const TRIES: usize = 3;
-/// How many bytes may go to an address for each that genuine packets brought from there.
+/// The bytes that may go to an address for each byte that genuine packets brought from there.
 const AMPLIFICATION: u64 = 3;
-/// The wait for an answer is never shorter, since the new way may be longer than the old one.
+/// The shortest wait for a response, since the new path may be longer than the old one.
 const MIN_WAIT: Span = Span::from_millis(100);
 
-/// The address that packets go to, and the one that may come after it.
+/// The address of the peer, and the one that may replace it.
 #[derive(Debug)]
 pub(super) struct Path {
     address: SocketAddr,
-    /// Where packets to it leave from: whatever the peer sends there comes to this one.
+    /// The source address of packets to it: the address that the peer sends to.
     source: Option<IpAddr>,
     asked: Option<Candidate>,
 }
@@ -43,14 +43,14 @@ struct Candidate {
     address: SocketAddr,
     source: Option<IpAddr>,
     challenges: Vec<[u8; 8]>,
-    /// When the next challenge, or giving up, is due.
+    /// The time of the next challenge, or of giving up.
     due: Time,
     wait: Span,
     received: u64,
     sent: u64,
 }
 
-/// What time has done.
+/// The address that did not respond.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Unanswered(pub(super) SocketAddr);
 
@@ -68,7 +68,7 @@ impl Path {
         self.address
     }
 
-    /// The address here that packets to `address` leave from.
+    /// The source address of packets to `address`.
     pub(super) fn source(&self, address: SocketAddr) -> Option<IpAddr> {
         match &self.asked {
             Some(asked) if asked.address == address => asked.source,
@@ -76,7 +76,7 @@ impl Path {
         }
     }
 
-    /// A genuine packet came. `highest`: its number is above all before.
+    /// A genuine packet arrived. `highest`: its number is the highest so far.
     pub(super) fn on_genuine(
         &mut self,
         now: Time,
@@ -111,7 +111,7 @@ impl Path {
         }
     }
 
-    /// How many bytes may be sent to `address` now; `None` for one that has nothing to do with the
+    /// The bytes that may go to `address` now; `None` for an address without a relation to the
     /// peer.
     pub(super) fn allowance(&self, address: SocketAddr) -> Option<u64> {
         if address == self.address {
@@ -131,8 +131,7 @@ impl Path {
         }
     }
 
-    /// The challenge that is due, and where it goes. The next one is due after twice as long a
-    /// wait.
+    /// The challenge that is due, and its destination. The wait doubles for the next one.
     pub(super) fn poll_challenge(
         &mut self,
         now: Time,
@@ -149,7 +148,7 @@ impl Path {
         Some((asked.address, challenge))
     }
 
-    /// A response came, from any address. The old address, when the path has moved.
+    /// A response arrived, from any address. Returns the old address if the path has moved.
     pub(super) fn on_response(&mut self, response: [u8; 8]) -> Option<SocketAddr> {
         let asked = self
             .asked
@@ -162,7 +161,7 @@ impl Path {
         self.asked.as_ref().map_or(Time::MAX, |asked| asked.due)
     }
 
-    /// Gives the new address up when it has been asked often enough.
+    /// Gives up the new address after the last challenge.
     pub(super) fn on_timer(&mut self, now: Time) -> Option<Unanswered> {
         self.asked
             .take_if(|asked| asked.challenges.len() >= TRIES && asked.due <= now)
@@ -255,7 +254,7 @@ mod tests {
         };
         let mut randomness = Randomness::seeded(Seed::new(1));
         let mut path = Path::new(addresses(1, 10));
-        // Whoever copies a packet to another address of this host moves nothing.
+        // An attacker who copies a packet to another address of this host moves nothing.
         path.on_genuine(at(0), addresses(1, 11), 500, true, PROBE);
         assert_eq!(path.source(address(1)), local(10));
         path.on_genuine(at(0), addresses(2, 12), 500, true, PROBE);

@@ -16,8 +16,8 @@
 //!
 //! ```text
 //!          sends at phase   takes at phase
-//!  settled        n                n         --- enough sent ------------------> asked
-//!  asked         n+1               n         --- peer's first at n+1 taken ----> settled at n+1
+//!  settled        n                n         --- enough sent --------------> requested
+//!  requested     n+1               n         --- peer's first at n+1 taken ----> settled at n+1
 //!  settled        n                n         --- peer's first at n+1 taken ----> settled at n+1
 //! ```
 //!
@@ -38,16 +38,16 @@ use zeroize::Zeroizing;
 use super::ConnectionId;
 use super::replay::{ReplayWindow, Stale};
 
-/// Words of the replay window: the highest packet number and 4,032 below it are remembered.
+/// The words of the replay window: it covers the highest packet number and 4,032 numbers below.
 const WINDOW: usize = 64;
 
-/// What packets are sealed with.
+/// The cipher of packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Cipher {
-    /// Fast where the processor has instructions for AES, and slow and leaky elsewhere.
+    /// Fast with AES instructions of the processor; slow and with timing side channels elsewhere.
     Aes128Gcm = 1,
-    /// Fast enough everywhere.
+    /// Fast enough on every machine.
     ChaCha20Poly1305 = 2,
 }
 
@@ -61,7 +61,7 @@ impl Cipher {
         }
     }
 
-    /// The one that this machine is fast with.
+    /// The faster cipher on this machine.
     pub fn of_this_machine() -> Self {
         #[cfg(target_arch = "x86_64")]
         let has_aes = std::arch::is_x86_feature_detected!("aes")
@@ -78,7 +78,7 @@ impl Cipher {
         }
     }
 
-    /// How many packets may be sealed with one key (RFC 9001, section 6.6).
+    /// The most packets that one key may seal (RFC 9001, section 6.6).
     pub const fn confidentiality_limit(self) -> u64 {
         match self {
             Self::Aes128Gcm => 1 << 23,
@@ -87,7 +87,8 @@ impl Cipher {
         }
     }
 
-    /// How many packets of one connection may fail to open, under all keys (RFC 9001, section 6.6).
+    /// The most packets of a connection that may fail to open, under all keys (RFC 9001, section
+    /// 6.6).
     pub const fn integrity_limit(self) -> u64 {
         match self {
             Self::Aes128Gcm => 1 << 52,
@@ -110,19 +111,19 @@ impl Cipher {
     }
 }
 
-/// When keys change and when a connection must end.
+/// Limits at which keys change and connections end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeyLimits {
-    /// Packets after which the next key is asked for.
+    /// The number of packets after which this end requests the next key.
     pub update_after_packets: u64,
-    /// Bytes of payload after which the next key is asked for.
+    /// The bytes of payload after which this end requests the next key.
     pub update_after_bytes: u64,
-    /// How long packets under the last key are still opened; no other update is asked for
+    /// The time for which the previous key still opens packets. Neither end requests another update
     /// meanwhile.
     pub old_keys_for: Span,
-    /// Packets under one key, at most; the cipher's own limit holds in any case.
+    /// The most packets under one key, within the cipher's own limit.
     pub max_packets_per_key: u64,
-    /// Forged packets of a connection, at most; the cipher's own limit holds in any case.
+    /// The most forged packets of a connection, within the cipher's own limit.
     pub max_forged: u64,
 }
 
@@ -141,19 +142,18 @@ impl Default for KeyLimits {
 /// Why a packet was not opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OpenError {
-    /// It is not from the peer, or was changed on the way. Drop it.
+    /// It is not from the peer, or was changed on the path. Drop it.
     Forged,
-    /// It was taken before, or is too old to tell. Drop it.
+    /// It was accepted before, or is too old to tell. Drop it.
     Stale(Stale),
-    /// So many packets were forged that the next might pass. The connection must end now.
+    /// So many packets were forged that the next might succeed. The connection must end now.
     TooManyForged,
-    /// The peer asked for a key before it had seen the last one in use. The connection must end
-    /// now.
+    /// The peer requested a key update before it had seen the last one in use. The connection must
+    /// end now.
     UpdateTooEarly,
 }
 
-/// No packet may be sealed any more: the peer has not followed to the next key, and this one is
-/// used up.
+/// No packet may be sealed any more: the key is used up, and the peer has not followed to the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeyUsedUp;
 
@@ -263,7 +263,7 @@ impl Phase {
     }
 }
 
-/// What packets are sealed with.
+/// The state of sealing.
 struct Sealing {
     phase: u64,
     current: Phase,
@@ -271,14 +271,14 @@ struct Sealing {
     bytes: u64,
 }
 
-/// What packets are opened with.
+/// The state of opening.
 struct Opening {
     phase: u64,
     current: Phase,
-    /// Made beforehand, so that a packet with the other phase bit takes no longer than any other.
+    /// Derived beforehand, so that a packet with the other phase bit takes no longer than others.
     next: Phase,
     previous: Option<(Phase, Time)>,
-    /// The lowest packet number that was taken in the current phase.
+    /// The lowest packet number accepted in the current phase.
     lowest: u64,
     forged: u64,
 }
@@ -290,7 +290,7 @@ struct Keys {
     opening: Opening,
 }
 
-/// Seals the packets of one connection, opens those of its peer, and refuses what was seen before.
+/// Seals the packets of a connection, opens those of its peer, and refuses duplicates.
 pub struct Protection {
     keys: Option<Keys>,
     window: ReplayWindow<WINDOW>,
@@ -307,7 +307,7 @@ impl fmt::Debug for Protection {
 }
 
 impl Protection {
-    /// The protection of `role`'s end; none at all without secrets.
+    /// The protection of `role`'s end; no protection without secrets.
     pub(super) fn new(secrets: Option<Secrets>, role: Role, limits: KeyLimits) -> Self {
         let keys = secrets.map(|secrets| {
             let Secrets {
@@ -350,7 +350,7 @@ impl Protection {
         self.keys.as_ref().map(|keys| keys.cipher)
     }
 
-    /// How many bytes sealing adds to a payload: header and tag.
+    /// The bytes that sealing adds to a payload: header and tag.
     pub fn overhead(&self) -> usize {
         DATA_HEADER + if self.keys.is_some() { TAG } else { 0 }
     }
@@ -370,14 +370,14 @@ impl Protection {
         self.keys.as_ref().map_or(0, |keys| keys.opening.forged)
     }
 
-    /// Seals the packet that begins at `start`: a header's worth of room, then the payload.
+    /// Seals the packet that begins at `start`: room for the header, then the payload.
     ///
     /// Writes the header, encrypts the payload in place and adds the tag. `number` is higher than
     /// in every call before.
     ///
     /// # Errors
     ///
-    /// [`KeyUsedUp`]; then the packet has been taken off `out`.
+    /// [`KeyUsedUp`]; then `out` does not contain the packet any more.
     pub fn seal(
         &mut self,
         now: Time,
@@ -418,13 +418,13 @@ impl Protection {
         Ok(())
     }
 
-    /// Opens a Data packet in place: its number and its payload.
+    /// Opens a Data packet in place, and returns its number and payload.
     ///
     /// Reads the header again; `datagram` begins with one. The number counts as seen from now on.
     ///
     /// # Errors
     ///
-    /// [`OpenError`]; what is left in `datagram` then has no meaning.
+    /// [`OpenError`]; the bytes in `datagram` then have no meaning.
     pub fn open<'a>(
         &mut self,
         now: Time,
@@ -460,7 +460,7 @@ fn encode(key_phase: bool, destination: ConnectionId, number: PacketNumber) -> [
     .encode()
 }
 
-/// Which key a packet is opened with.
+/// The key that opens a packet.
 enum Choice {
     Current,
     Next,
@@ -542,7 +542,7 @@ impl Keys {
             Choice::Current => opening.lowest = opening.lowest.min(number),
             Choice::Previous => {}
             Choice::Next => {
-                // An honest peer has seen a packet of this phase before it asks for the next.
+                // An honest peer sees a packet of this phase before it requests the next one.
                 if self.sealing.phase == opening.phase && self.sealing.packets == 0 {
                     return Err(OpenError::UpdateTooEarly);
                 }

@@ -1,4 +1,4 @@
-//! Where keys, connection ids and challenges come from.
+//! The source of keys, connection ids and challenges.
 
 use core::fmt;
 
@@ -8,7 +8,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 use ring::rand::{SecureRandom, SystemRandom};
 
-/// A source of random bytes: the operating system's, or for tests a seeded one.
+/// A source of random bytes: the operating system, or a seed in tests.
 pub struct Randomness(Source);
 
 enum Source {
@@ -17,12 +17,12 @@ enum Source {
 }
 
 impl Randomness {
-    /// The operating system's generator: the only one to use on a network.
+    /// The operating system's generator: the only safe one on a network.
     pub fn system() -> Self {
         Self(Source::System(SystemRandom::new()))
     }
 
-    /// A generator whose bytes follow from `seed`, so that a test repeats itself.
+    /// A generator whose bytes follow from `seed`, for repeatable tests.
     ///
     /// Whoever knows the seed knows every key: this is for tests and simulations alone.
     pub fn seeded(seed: Seed) -> Self {
@@ -43,8 +43,8 @@ impl Randomness {
     ///
     /// # Panics
     ///
-    /// When the operating system has no random bytes, which no running system of today answers:
-    /// there would be no safe way to go on.
+    /// If the operating system has no random bytes, since no safe fallback exists. No current
+    /// system fails so.
     pub fn fill(&mut self, out: &mut [u8]) {
         match &mut self.0 {
             Source::System(system) => system

@@ -1,23 +1,23 @@
-//! What a listener tells a caller that it does not take.
+//! A listener's reply to a caller that it refuses.
 //!
 //! A refusal is an Answer whose source connection is 0. Nothing protects it, so a caller believes
-//! it only when no genuine answer follows. It tells no more than silence would: whoever holds a
-//! wrong passphrase, a key that is not on the list, or sends noise, gets the same one.
+//! it only if no genuine answer follows. It reveals no more than silence would: a wrong passphrase,
+//! an unlisted key and noise get the same reply.
 
 use super::{ConnectionId, Pattern};
 
-/// The connection id that nobody chooses: the source of an Answer that refuses.
+/// The connection id that no end chooses: the source of an Answer that refuses.
 pub(super) const NOBODY: ConnectionId = ConnectionId::new(0);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reason {
-    /// The first message does not prove what it should.
+    /// The first message does not prove the credentials.
     NotAccepted,
-    /// The listener wants this pattern.
+    /// The listener requires this pattern.
     OtherPattern(Pattern),
-    /// There are as many connections as the listener takes.
+    /// The listener has no room for more connections.
     Busy,
-    /// The transport parameters were not accepted.
+    /// The listener does not accept the transport parameters.
     Parameters,
 }
 

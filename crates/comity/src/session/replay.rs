@@ -1,37 +1,37 @@
-//! Which packet numbers have been seen.
+//! The packet numbers that have been seen.
 
 use comity_units::PacketNumber;
 
 /// Why a packet number is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stale {
-    /// A packet with this number has been taken already.
+    /// A packet with this number was accepted before.
     Repeated,
-    /// The number lies so far behind the highest one that nobody remembers whether it was taken.
+    /// The number is so far below the highest one that the window does not cover it.
     TooOld,
 }
 
-/// A sliding window over the packet numbers that have been taken.
+/// A sliding window over the accepted packet numbers.
 ///
-/// The window always covers the highest number and at least `64 · (WORDS − 1)` numbers below it.
-/// Numbers are kept in a ring of words that is cleared as the window moves on, so that a step costs
-/// at most one write per word, however far it goes.
+/// The window always covers the highest number and at least `64 · (WORDS − 1)` numbers below it. A
+/// ring of words stores the numbers and is cleared as the window moves, so a step costs at most one
+/// write per word, however far it goes.
 ///
 /// Source: the anti-replay algorithm without bit shifting, RFC 6479. Differs from the source in: 1.
-/// Numbers have 64 bits and start at 0. 2. The check and the taking are two steps, since a number
-/// may be taken only once the packet has proved to be genuine.
+/// Numbers have 64 bits and start at 0. 2. Check and update are two steps, since a number may be
+/// accepted only after the packet has proved to be genuine.
 #[derive(Clone, Debug)]
 pub struct ReplayWindow<const WORDS: usize> {
     words: [u64; WORDS],
-    /// One more than the highest number taken; 0 when none was.
+    /// One more than the highest accepted number; 0 if there is none.
     end: u64,
 }
 
 impl<const WORDS: usize> ReplayWindow<WORDS> {
-    /// How many numbers at and below the highest one are always remembered.
+    /// The count of numbers at and below the highest one that the window always covers.
     pub const REACH: u64 = 64 * (WORDS as u64 - 1) + 1;
 
-    /// A window that has taken nothing.
+    /// A window without accepted numbers.
     pub const fn new() -> Self {
         const { assert!(WORDS >= 2, "one word is cleared while the others remember") };
         Self {
@@ -40,12 +40,12 @@ impl<const WORDS: usize> ReplayWindow<WORDS> {
         }
     }
 
-    /// The highest number taken.
+    /// The highest accepted number.
     pub fn highest(&self) -> Option<PacketNumber> {
         self.end.checked_sub(1).map(PacketNumber::new)
     }
 
-    /// Whether a packet with this number may still be taken.
+    /// Whether a packet with this number may still be accepted.
     ///
     /// # Errors
     ///
@@ -65,16 +65,16 @@ impl<const WORDS: usize> ReplayWindow<WORDS> {
         }
     }
 
-    /// Takes this number.
+    /// Marks this number as accepted.
     ///
     /// # Errors
     ///
-    /// As [`Self::check`]; then nothing has changed.
+    /// As [`Self::check`], without any effect.
     pub fn take(&mut self, number: PacketNumber) -> Result<(), Stale> {
         self.check(number)?;
         let number = number.get();
         if number >= self.end {
-            // The word of the highest number so far holds numbers that stay in the window.
+            // The word of the previous highest number holds numbers that stay in the window.
             let newest = self.end.checked_sub(1).map_or(0, |highest| highest / 64);
             let passed = (number / 64 - newest).min(WORDS as u64);
             for word in 0..passed {

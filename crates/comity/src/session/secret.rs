@@ -6,8 +6,7 @@ use zeroize::Zeroizing;
 
 use super::{CredentialError, Passphrase};
 
-/// A passphrase of admissible length. Neither `Debug` nor `Display` shows it, and its memory is
-/// cleared.
+/// A passphrase of valid length. Neither `Debug` nor `Display` shows it, and its memory is cleared.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(Zeroizing<String>);
 

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 
 use comity_transport::wire::limits::{DATA_HEADER, TAG};
 use comity_units::Time;
+use serde::Serialize;
 use thiserror::Error;
 
 use super::path::{Path, Unanswered};
@@ -14,69 +15,68 @@ use super::{
     Addresses, Cipher, ConnectionId, Datagram, Ecn, PathFrame, Protocol, PublicKey, Randomness,
 };
 
-/// Length of a datagram with a challenge or its response, as far as the peer has a claim to so
-/// much: so the new way is known to carry packets of the usual size.
+/// The length of a datagram with a challenge or response, as far as the limit of bytes allows: it
+/// shows that the new path carries packets of the usual size.
 const PATH_DATAGRAM: usize = 1200;
-/// The fewest bytes of a payload with a path frame: departure (4), type (1), 8 bytes.
+/// The shortest payload with a path frame, in bytes: departure (4), type (1), frame (8).
 const MIN_PATH_PAYLOAD: usize = 13;
-/// Events that wait for somebody to ask; what comes beyond, and is not the end, is not remembered.
+/// The most events that wait to be polled. Beyond it, only the end is kept.
 const MAX_EVENTS: usize = 64;
 
-/// What has happened to a connection.
+/// An event of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
     /// Both ends have shown that they have the keys.
     Established {
-        /// The key that the peer has proved to own, where static keys are used.
+        /// The key that the peer has proved to own, if static keys are used.
         peer_key: Option<PublicKey>,
-        /// What packets are sealed with; `None` without protection, which the user has to be told.
+        /// The cipher of packets; `None` without protection, and then the host must warn the user.
         cipher: Option<Cipher>,
     },
-    /// The peer has moved, and proved that it receives at its new address.
+    /// The peer has moved, and has proved that it receives at its new address.
     PathChanged {
         /// The old address.
         from: SocketAddr,
         /// The new one.
         to: SocketAddr,
     },
-    /// Packets came from another address that did not answer: the old one stays.
+    /// Packets came from another address, which did not respond: the old address stays.
     PathUnanswered {
-        /// The address that was asked.
+        /// The address that did not respond.
         address: SocketAddr,
     },
-    /// It is over. Nothing comes after this.
+    /// The connection is over. The last event.
     Closed(Closed),
 }
 
 /// Why a connection is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum Closed {
-    /// By the transport, which knows why.
+    /// The transport closed it, and knows the reason.
     #[error("closed by the transport")]
     ByProtocol,
-    /// The peer has not followed to the next key, and the current one is used up.
+    /// The current key is used up, and the peer has not followed to the next one.
     #[error("keys: the current key is used up, and the peer did not follow the key update")]
     KeyUsedUp,
-    /// Somebody has sent so many forged packets that one might pass.
+    /// So many forged packets arrived that the next might succeed.
     #[error("keys: too many forged packets")]
     TooManyForged,
-    /// The peer asked for two keys at once.
+    /// The peer requested two key updates at once.
     #[error("keys: the peer requested a key update before it had seen the last one in use")]
     UpdateTooEarly,
 }
 
-/// What a session has counted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+/// The counters of a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize)]
 pub struct SessionStatistics {
-    /// Packets that were opened.
-    pub opened: u64,
-    /// Packets that were sealed.
-    pub sealed: u64,
-    /// Packets that were refused because they are not from the peer, or were changed.
-    pub forged: u64,
-    /// Packets that were refused because they had been seen, or were too old to tell.
-    pub stale: u64,
+    /// Packets refused because they are not from the peer, or were changed.
+    #[serde(rename = "pktRecvForged")]
+    pub forged_packets: u64,
+    /// Packets refused because they had arrived before, or are too old to tell.
+    #[serde(rename = "pktRecvStale")]
+    pub stale_packets: u64,
     /// Key updates, by whichever end.
+    #[serde(rename = "keyUpdates")]
     pub key_updates: u64,
 }
 
@@ -111,7 +111,7 @@ impl<C> core::fmt::Debug for Session<C> {
     }
 }
 
-/// Both names of a connection.
+/// The connection ids of both ends.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Names {
     pub(super) own: ConnectionId,
@@ -119,8 +119,8 @@ pub(super) struct Names {
 }
 
 impl<C: Protocol> Session<C> {
-    /// A session with fresh keys. The listener's is silent until the caller has shown that it has
-    /// them.
+    /// A session with fresh keys. A listener's session is silent until the caller has shown that it
+    /// has the keys.
     pub(super) fn new(
         role: Role,
         names: Names,
@@ -172,22 +172,22 @@ impl<C: Protocol> Session<C> {
         }
     }
 
-    /// The id that packets of this connection bring to this end.
+    /// The connection id in packets to this end.
     pub fn id(&self) -> ConnectionId {
         self.own
     }
 
-    /// Which end this is.
+    /// This end's role.
     pub fn role(&self) -> Role {
         self.role
     }
 
-    /// The address that the peer has proved to receive at.
+    /// The validated address of the peer.
     pub fn address(&self) -> SocketAddr {
         self.path.address()
     }
 
-    /// The key that the peer has proved to own, where static keys are used.
+    /// The key that the peer has proved to own, if static keys are used.
     pub fn peer_key(&self) -> Option<PublicKey> {
         self.peer_key
     }
@@ -202,7 +202,7 @@ impl<C: Protocol> Session<C> {
         self.confirmed
     }
 
-    /// Why the connection is over, when it is.
+    /// Why the connection is over; `None` while it is open.
     pub fn closed(&self) -> Option<Closed> {
         self.closed
     }
@@ -212,21 +212,21 @@ impl<C: Protocol> Session<C> {
         &self.protocol
     }
 
-    /// The transport, to be given something: poll for datagrams and the next timer afterwards.
+    /// The transport. After using it, poll for datagrams and the next timer.
     pub fn protocol_mut(&mut self) -> &mut C {
         &mut self.protocol
     }
 
-    /// What has been counted.
+    /// The counters.
     pub fn statistics(&self) -> SessionStatistics {
         SessionStatistics {
-            forged: self.protection.forged(),
+            forged_packets: self.protection.forged(),
             key_updates: self.protection.phase(),
             ..self.statistics
         }
     }
 
-    /// Takes a Data packet whose connection id is this one's.
+    /// Handles a Data packet with this connection's id.
     pub fn handle_datagram(
         &mut self,
         now: Time,
@@ -243,7 +243,7 @@ impl<C: Protocol> Session<C> {
             Ok(opened) => opened,
             Err(OpenError::Forged) => return,
             Err(OpenError::Stale(stale)) => {
-                self.statistics.stale += 1;
+                self.statistics.stale_packets += 1;
                 if stale == Stale::Repeated {
                     self.protocol.on_duplicate();
                 }
@@ -252,7 +252,6 @@ impl<C: Protocol> Session<C> {
             Err(OpenError::TooManyForged) => return self.end(Closed::TooManyForged),
             Err(OpenError::UpdateTooEarly) => return self.end(Closed::UpdateTooEarly),
         };
-        self.statistics.opened += 1;
         if from.peer != self.path.address() {
             let highest = self.protection.highest() == Some(number);
             let probe_timeout = self.protocol.probe_timeout();
@@ -352,7 +351,6 @@ impl<C: Protocol> Session<C> {
         }
         let length = out.len() - start;
         self.path.on_sent(to, length);
-        self.statistics.sealed += 1;
         Some(Datagram {
             to,
             source: self.path.source(to),
@@ -370,7 +368,7 @@ impl<C: Protocol> Session<C> {
         self.protocol.next_timer().min(self.path.next_timer())
     }
 
-    /// Time has come.
+    /// Handles the expiry of the timer.
     pub fn on_timer(&mut self, now: Time) {
         if self.closed.is_some() || !self.confirmed {
             return;
@@ -390,7 +388,7 @@ impl<C: Protocol> Session<C> {
     }
 }
 
-/// Makes room for the header, and for the tag that is to follow the payload.
+/// Reserves room for the header, and memory for the tag after the payload.
 fn begin(out: &mut Vec<u8>) -> usize {
     let start = out.len();
     out.reserve(PATH_DATAGRAM + DATA_HEADER + TAG);

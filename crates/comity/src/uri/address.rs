@@ -3,17 +3,17 @@
 use core::fmt;
 use std::net::{IpAddr, Ipv6Addr};
 
-/// A host as a person wrote it.
+/// A host in the form in which a person writes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Host {
     /// An address.
     Ip(IpAddr),
-    /// A name that has to be looked up: letters, digits, hyphens, dots and underscores.
+    /// A name to look up: letters, digits, hyphens, dots and underscores.
     Name(String),
 }
 
 impl Host {
-    /// Reads a host; `text` is without the brackets of an IPv6 address, and `bracketed` says
+    /// Reads a host. `text` is without the brackets of an IPv6 address, and `bracketed` says
     /// whether it had them.
     pub(super) fn read(text: &str, bracketed: bool) -> Option<Self> {
         if bracketed {
@@ -30,7 +30,8 @@ impl Host {
                     .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_')
         };
         let is_name = text.len() <= 253 && labels.split('.').all(is_label);
-        // What ends with a number is an address (WHATWG URL, section 3.5), and no valid one.
+        // A text that ends with a number is an address (WHATWG URL, section 3.5); here an invalid
+        // one.
         let is_number = labels
             .rsplit('.')
             .next()
@@ -38,7 +39,7 @@ impl Host {
         (is_name && !is_number).then(|| Self::Name(text.to_ascii_lowercase()))
     }
 
-    /// Whether this is `0.0.0.0` or `::`: no host to call, but all local addresses to listen on.
+    /// Whether this is `0.0.0.0` or `::`: nothing to call, but all local addresses to listen on.
     pub fn is_unspecified(&self) -> bool {
         matches!(self, Self::Ip(ip) if ip.is_unspecified())
     }
@@ -55,7 +56,7 @@ impl fmt::Display for Host {
     }
 }
 
-/// The local address and port that packets leave from; what is absent the system chooses.
+/// The source address and port of packets. The system chooses what is not set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Local {
     /// The address of one of the host's interfaces.
@@ -96,7 +97,7 @@ impl fmt::Display for Local {
     }
 }
 
-/// A host before it is read.
+/// A host that is not parsed yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Written<'a> {
     Absent,
@@ -117,8 +118,8 @@ pub fn is_address(text: &str) -> bool {
     is_host && read_port(port).is_some()
 }
 
-/// Splits `host:port`, `[host]:port`, `:port`, and each without its port; `None` when the brackets
-/// do not match or colons are left over.
+/// Splits `host:port`, `[host]:port`, `:port`, and each without its port. Returns `None` for
+/// unmatched brackets or extra colons.
 pub(super) fn split_port(text: &str) -> Option<(Written<'_>, Option<&str>)> {
     if let Some(rest) = text.strip_prefix('[') {
         let (host, rest) = rest.split_once(']')?;
@@ -142,7 +143,7 @@ pub(super) fn split_port(text: &str) -> Option<(Written<'_>, Option<&str>)> {
     })
 }
 
-/// A port of digits alone: `u16::from_str` takes a sign too.
+/// Reads a port of digits alone: `u16::from_str` accepts a sign too.
 pub(super) fn read_port(text: &str) -> Option<u16> {
     let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     is_number.then(|| text.parse().ok()).flatten()

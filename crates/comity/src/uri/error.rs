@@ -1,4 +1,4 @@
-//! What can be wrong with a URI.
+//! Errors of URIs.
 
 use core::fmt;
 
@@ -10,32 +10,32 @@ use super::address::is_address;
 use super::{Mode, PercentError};
 use crate::session::CredentialError;
 
-/// Why a text is no `comity://` URI. No message has a passphrase in it.
+/// Why a text is not a `comity://` URI. No message contains a passphrase.
 #[derive(Clone, Debug, PartialEq, Error)]
 #[non_exhaustive]
 pub enum UriError {
-    /// The host or the port do not read.
+    /// The host or the port is invalid.
     #[error("address: is {found:?}; expected {expected}")]
     Address {
-        /// What stands there.
+        /// The text found.
         found: String,
-        /// What could stand there.
+        /// The expected form.
         expected: String,
     },
-    /// A key is there that the other way of connecting has.
+    /// The URI has a key of the other mode.
     #[error("{key}: is a key of a {belongs}, and this URI is of a {mode}; leave it out")]
     BelongsToOtherMode {
         /// The key.
         key: &'static str,
-        /// Where it belongs.
+        /// The mode of the key.
         belongs: Mode,
-        /// What the URI is.
+        /// The mode of the URI.
         mode: Mode,
     },
     /// Two keys cannot be set together.
     #[error("{first} and {second} exclude each other; leave one of them out")]
     Contradiction {
-        /// The one.
+        /// One of them.
         first: &'static str,
         /// The other.
         second: &'static str,
@@ -43,26 +43,26 @@ pub enum UriError {
     /// There is no such congestion controller.
     #[error("cc: {0}")]
     Controller(#[from] UnknownController),
-    /// A passphrase or key is none.
+    /// A passphrase or key is invalid.
     #[error("{key}: {}", without_place(*.error))]
     Credential {
         /// The key of the URI.
         key: &'static str,
-        /// What is wrong with it.
+        /// The reason.
         error: CredentialError,
     },
     /// A `#` begins a part that these URIs do not have.
     #[error("\"#\" ends a URI; expected \"%23\" for the character itself")]
     Fragment,
-    /// A key needs another one.
+    /// A key requires another one.
     #[error("{because} also needs {key}=")]
     Missing {
-        /// Why it has to be there.
+        /// The key or mode that requires it.
         because: &'static str,
-        /// The key that is not there.
+        /// The missing key.
         key: &'static str,
     },
-    /// A time that is one in the microseconds of ffmpeg.
+    /// A time without a unit that makes sense in ffmpeg's microseconds.
     #[error(
         "{key}: {found:?} has no unit. Comity reads milliseconds, ffmpeg microseconds; \
          expected {span} for the meaning of ffmpeg, or a number with a unit"
@@ -70,67 +70,67 @@ pub enum UriError {
     Microseconds {
         /// The key.
         key: &'static str,
-        /// What stands there.
+        /// The text found.
         found: String,
-        /// What it is in microseconds.
+        /// The time in microseconds.
         span: Span,
     },
-    /// A caller has nobody to call.
+    /// The URI of a caller has no host.
     #[error("mode: is caller, but the URI has no host; expected one, as in comity://host:9000")]
     NobodyToCall,
-    /// A parameter of the congestion controller.
+    /// A parameter of the congestion controller is invalid.
     #[error("cc: {0}")]
     Parameter(#[from] ParameterError),
-    /// A path stands where none can.
+    /// The URI has a path.
     #[error("{0:?} follows the port; expected nothing or \"?key=value\" there")]
     Path(String),
-    /// The percent-encoding of a key or of its value does not read.
+    /// The percent-encoding of a key or value is invalid.
     #[error("{place}: {error}")]
     Percent {
-        /// The key, or what the text is.
+        /// The key, or the kind of text.
         place: String,
-        /// What is wrong.
+        /// The reason.
         error: PercentError,
     },
-    /// A key stands there twice.
+    /// A key occurs twice.
     #[error("{0}: appears twice; leave one of them out")]
     Repeated(String),
-    /// The text is no URI of this scheme.
+    /// The text is not a URI of this scheme.
     #[error("is {found:?}; {}", did_you_mean_address(.found))]
     NoUri {
-        /// What stands there, without settings.
+        /// The text found, without settings.
         found: String,
     },
-    /// A key of another protocol's tools.
+    /// The key belongs to the tools of another protocol.
     #[error("there is no key {key:?} for {scheme}://: {hint}")]
     ForeignKey {
-        /// What stands there.
+        /// The text found.
         key: String,
         /// The scheme.
         scheme: &'static str,
-        /// What to do instead.
+        /// The advice.
         hint: &'static str,
     },
     /// There is no such key.
     #[error("there is no key {key:?} for {scheme}://; {}", DidYouMean(*.nearest, .known))]
     UnknownKey {
-        /// What stands there.
+        /// The text found.
         key: String,
         /// The scheme.
         scheme: &'static str,
-        /// The known key that comes nearest.
+        /// The most similar known key.
         nearest: Option<&'static str>,
-        /// The keys that there are.
+        /// All known keys.
         known: Vec<&'static str>,
     },
-    /// A value does not read, or is out of range.
+    /// A value is invalid or out of range.
     #[error("{key}: is {found:?}; expected {expected}")]
     Value {
         /// The key.
         key: &'static str,
-        /// What stands there.
+        /// The text found.
         found: String,
-        /// What could.
+        /// The expected form.
         expected: String,
     },
     /// A key has no value.
@@ -138,13 +138,13 @@ pub enum UriError {
     ValueMissing {
         /// The key.
         key: &'static str,
-        /// What could stand there.
+        /// The expected form.
         expected: String,
     },
 }
 
 impl UriError {
-    /// The text, whose settings may hold a passphrase, is no URI of this scheme.
+    /// The text is not a URI of this scheme. Its settings may contain a passphrase.
     pub(super) fn no_uri(text: &str) -> Self {
         Self::NoUri {
             found: text.split('?').next().unwrap_or_default().into(),
@@ -152,7 +152,7 @@ impl UriError {
     }
 }
 
-/// What would be a URI.
+/// A suggestion of a valid URI.
 fn did_you_mean_address(found: &str) -> String {
     match is_address(found) {
         true => format!("did you mean comity://{found}?"),
@@ -160,7 +160,7 @@ fn did_you_mean_address(found: &str) -> String {
     }
 }
 
-/// What is wrong, without the word before it, which is not the key's name.
+/// The message without its first word, which is not the key's name.
 fn without_place(error: CredentialError) -> String {
     let text = error.to_string();
     match text.split_once(": ") {
@@ -169,7 +169,7 @@ fn without_place(error: CredentialError) -> String {
     }
 }
 
-/// `did you mean "x"?`, or else all that there are.
+/// `did you mean "x"?`, or else all known names.
 struct DidYouMean<'a, T>(Option<&'static str>, &'a [T]);
 
 impl<T: fmt::Display> fmt::Display for DidYouMean<'_, T> {

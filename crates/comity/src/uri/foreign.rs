@@ -1,7 +1,6 @@
-//! Keys that other tools have, and what does here what they do there.
+//! Keys of other tools, and their counterparts here.
 
-/// What to do for someone who gives a `comity://` URI a key of SRT, RIST or their tools; `None` for
-/// a name that none of these has.
+/// The advice for a key of SRT, RIST or their tools in a `comity://` URI; `None` for other names.
 pub(super) fn hint(name: &str) -> Option<&'static str> {
     Some(match name {
         "pbkeylen" | "enforcedencryption" | "aes-type" | "cryptomode" | "kmrefreshrate"

@@ -1,4 +1,4 @@
-//! The keys of URIs: how a setting is spelled, and how its values read.
+//! The keys of URIs: their names, and how their values are read.
 
 use std::borrow::Cow;
 use std::path::PathBuf;
@@ -10,27 +10,27 @@ use super::{Local, UriError};
 use crate::config::{Kind, Mode};
 use crate::session::{PublicKey, Secret};
 
-/// A key that a URI can have.
+/// A key of URIs.
 #[derive(Clone, Debug)]
 pub struct Key {
     /// Its name.
     pub name: &'static str,
-    /// Other names for it: those of SRT where they differ.
+    /// Other names: SRT's, where they differ.
     pub aliases: &'static [&'static str],
-    /// What its value can be. Without a unit, times are in milliseconds, rates in bit/s and amounts
+    /// Its possible values. Without a unit, times are in milliseconds, rates in bit/s and amounts
     /// in bytes.
     pub kind: Kind,
-    /// Other words for values, with what they stand for.
+    /// Other words for values, with their meanings.
     pub words: &'static [(&'static str, &'static str)],
-    /// The value of a URI without it; empty where that is none, or depends on another key.
+    /// The value of a URI without the key. Empty if there is none, or if it depends on another key.
     pub default: Cow<'static, str>,
-    /// What it does, in one or two sentences.
+    /// Its effect, in one or two sentences.
     pub summary: Cow<'static, str>,
-    /// Who has it, where only one of the two does.
+    /// The only mode that has it, if only one has.
     pub only: Option<Mode>,
 }
 
-/// A value that has been read.
+/// A value from a URI.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Given {
     Value(Value),
@@ -59,26 +59,26 @@ impl Key {
         }
     }
 
-    /// Has other names too.
+    /// Adds other names.
     #[must_use]
     pub const fn or(mut self, aliases: &'static [&'static str]) -> Self {
         self.aliases = aliases;
         self
     }
 
-    /// Belongs to one of the two ends alone.
+    /// Limits the key to one mode.
     #[must_use]
     pub(crate) const fn only(mut self, mode: Mode) -> Self {
         self.only = Some(mode);
         self
     }
 
-    /// Whether this is its name or another name for it.
+    /// Whether this is one of its names.
     pub fn is_called(&self, name: &str) -> bool {
         self.name == name || self.aliases.contains(&name)
     }
 
-    /// What a value has to be, as in "expected ..".
+    /// The expected value, as in "expected ..".
     pub fn expected(&self) -> String {
         let expected = self.kind.expected();
         match self.kind {
@@ -95,7 +95,7 @@ impl Key {
         }
     }
 
-    /// Reads a value that has been percent-decoded.
+    /// Reads a percent-decoded value.
     pub(crate) fn read(&self, text: &str) -> Result<Given, UriError> {
         let key = self.name;
         if text.is_empty() {
@@ -140,11 +140,11 @@ impl Key {
     }
 }
 
-/// The longest time that a bare number means, in milliseconds: nobody runs that late. ffmpeg
-/// counts in microseconds, where even 20 ms are more.
+/// The longest time that a bare number means, in milliseconds: nobody uses more. ffmpeg counts in
+/// microseconds, where even 20 ms are a larger number.
 const MAX_BARE_MILLISECONDS: u64 = 10_000;
 
-/// The time that a bare number stands for if it is one in ffmpeg's microseconds.
+/// The time that a bare number means if it is in ffmpeg's microseconds.
 fn in_microseconds(text: &str) -> Option<Span> {
     let number: u64 = text.parse().ok()?;
     (number > MAX_BARE_MILLISECONDS).then(|| Span::from_micros(number))

@@ -1,13 +1,13 @@
-//! `comity://` URIs: who opens a connection, and how, in the form that people write.
+//! `comity://` URIs: which end opens a connection and how, as text.
 //!
 //! ```text
 //! uri      = comity://[host]:port[?settings]    a host: caller; none, 0.0.0.0 or [::]: listener
 //! settings = key=value[&key=value]..            percent-encoded; docs/reference/settings.md lists the keys
 //! ```
 //!
-//! The shape and most names of keys are those of SRT. [`keys`] has those of the table of settings
-//! ([`SETTINGS`]) and those that say who connects where with what. Nothing is looked up, opened or
-//! bound here.
+//! The shape and most names of keys are SRT's. [`keys`] lists the keys of the table of settings
+//! ([`SETTINGS`]), and the keys for addresses and credentials. Parsing looks up, opens and binds
+//! nothing.
 //!
 //! Differs from SRT's URIs in:
 //! 1. every value can have its unit, and a bare number is in milliseconds, bit/s or bytes, whatever
@@ -63,44 +63,44 @@ use parts::{Query, read_address, split, write_settings};
 
 const SCHEME: &str = "comity";
 
-/// What an IPv6 packet has besides its protected payload.
+/// The bytes of an IPv6 packet besides its protected payload.
 const OVERHEAD: u32 = SEALING + UDP_IPV6;
 
-/// One end of a protected connection, before anything is opened. What the URI does not say has its
-/// default.
+/// One end of a protected connection, before anything is opened. Settings that the URI does not
+/// have keep their defaults.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Uri {
-    /// Whom it calls, or where it listens.
+    /// The address to call, or to listen at.
     pub role: Role,
-    /// What both ends prove themselves with.
+    /// The credentials of both ends.
     pub credentials: Credentials,
-    /// Everything else.
+    /// All other settings.
     pub settings: Settings,
 }
 
-/// Who opens the connection, and where.
+/// The end that opens the connection, and the addresses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Role {
     /// This end calls.
     Caller {
-        /// Whom.
+        /// The host to call.
         host: Host,
         /// The listener's port, not 0.
         port: u16,
-        /// Where from.
+        /// The source address of packets.
         bind: Option<Local>,
     },
     /// This end listens.
     Listener {
-        /// On which address; `None` for all of the host.
+        /// The address to listen at; `None` for all of the host.
         host: Option<Host>,
-        /// On which port; 0 for any.
+        /// The port to listen at; 0 for any.
         port: u16,
     },
 }
 
 impl Role {
-    /// Which of the two it is.
+    /// The mode.
     pub const fn mode(&self) -> Mode {
         match self {
             Self::Caller { .. } => Mode::Caller,
@@ -123,7 +123,7 @@ impl fmt::Display for Role {
     }
 }
 
-/// What an end proves itself with, and whom it believes, before any file is read.
+/// The credentials of an end, before any file is read.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Credentials {
     /// No protection, explicitly.
@@ -132,17 +132,18 @@ pub enum Credentials {
     CallerKey {
         /// The file of the caller's own key.
         key: PathBuf,
-        /// By which the listener is known.
+        /// The listener's public key.
         listener: PublicKey,
     },
-    /// A static key, and whom to let in.
+    /// A static key, and the accepted callers.
     ListenerKey {
         /// The file of the listener's own key.
         key: PathBuf,
-        /// The file of the public keys that are let in; `None` lets in everybody.
+        /// The file of the accepted public keys; `None` accepts everybody.
         allow: Option<PathBuf>,
     },
-    /// The URI says nothing about it. That is no permission: they have to come from elsewhere.
+    /// The URI has no credentials. This is not permission to do without: they must come from
+    /// elsewhere.
     Missing,
     /// A secret that both ends share.
     Passphrase(Secret),
@@ -150,7 +151,7 @@ pub enum Credentials {
 
 const FLAG: Kind = Kind::Domain(Domain::Flag);
 
-/// The keys that say who connects where.
+/// The keys for addresses.
 const ADDRESS_KEYS: [Key; 2] = [
     Key::new(
         "mode",
@@ -162,7 +163,7 @@ const ADDRESS_KEYS: [Key; 2] = [
     parts::BIND,
 ];
 
-/// The keys that say what both ends prove themselves with.
+/// The keys for credentials.
 const CREDENTIAL_KEYS: [Key; 5] = [
     Key::new(
         "passphrase",
@@ -194,7 +195,7 @@ const CREDENTIAL_KEYS: [Key; 5] = [
     ),
 ];
 
-/// Every key, in the order of the documentation and of a printed URI.
+/// All keys, in the order of the documentation and of a printed URI.
 pub fn keys() -> &'static [Key] {
     static KEYS: LazyLock<Vec<Key>> = LazyLock::new(|| {
         let mut keys: Vec<Key> = ADDRESS_KEYS.into_iter().chain(CREDENTIAL_KEYS).collect();
@@ -267,7 +268,7 @@ fn read_settings(query: &Query) -> Result<Settings, UriError> {
         }
     }
     if let Some(Given::Value(Value::Bytes(mtu))) = query.given("mtu") {
-        // The table keeps it in range, so that the difference is positive and below 2^16.
+        // The table limits the value, so the difference is positive and below 2^16.
         settings.payload = mtu.get() as u32 - OVERHEAD;
     }
     let is_full = settings.reliability == Some(Reliability::Full);
@@ -279,7 +280,7 @@ fn read_settings(query: &Query) -> Result<Settings, UriError> {
     }
     let row = table::find(&settings.controller)?;
     settings.controller_parameters = query.parameters(row)?;
-    // Some values exclude each other; only building both halves tells.
+    // Some values exclude each other, which shows only when both halves are built.
     let setup = Setup::new(Bytes::new(settings.payload.into()));
     row.build(&setup, &settings.controller_parameters)?;
     if let Some(meter) = row.build_meter(&setup, &settings.controller_parameters) {
@@ -289,12 +290,11 @@ fn read_settings(query: &Query) -> Result<Settings, UriError> {
 }
 
 impl Config {
-    /// Reads a `comity://` URI and the files that it names: who opens the connection, and how.
+    /// Reads a `comity://` URI and its files: which end opens the connection, and how.
     ///
     /// # Errors
     ///
-    /// [`ConfigError`]: the text is no such URI, has no credentials, or a file of it does not
-    /// serve.
+    /// [`ConfigError`]: the text is not such a URI, has no credentials, or has an unusable file.
     pub fn from_uri(text: &str) -> Result<(Role, Self), ConfigError> {
         let uri: Uri = text.parse()?;
         let config = uri.builder()?.build()?;
@@ -303,8 +303,8 @@ impl Config {
 }
 
 impl Uri {
-    /// What the URI says, with the keys of the files that it names. Credentials that it does not
-    /// name remain to be given.
+    /// A builder with the settings of the URI and the keys from its files. If the URI has no
+    /// credentials, the caller must set them.
     ///
     /// # Errors
     ///
@@ -374,8 +374,8 @@ impl Uri {
     }
 }
 
-/// As it would be read again, with whatever differs from its default; `passphrase=***` stands for
-/// any passphrase.
+/// The URI that parses to the same value, with all settings that differ from their defaults.
+/// `passphrase=***` stands for any passphrase.
 impl fmt::Display for Uri {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.role.fmt(f)?;

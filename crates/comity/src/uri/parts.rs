@@ -1,4 +1,4 @@
-//! The parts that URIs of several schemes share, for programs with schemes of their own.
+//! The parts that URIs of several schemes share, for programs with other schemes.
 
 use core::fmt;
 
@@ -19,7 +19,7 @@ pub const BIND: Key = Key::new(
 )
 .or(&["adapter"]);
 
-/// Splits what stands behind `scheme://` into the address and the settings.
+/// Splits the text after `scheme://` into the address and the settings.
 ///
 /// # Errors
 ///
@@ -36,7 +36,7 @@ pub fn split(rest: &str) -> Result<(&str, &str), UriError> {
     Ok((address, query))
 }
 
-/// Reads the host, if there is one, and the port; `example` is a URI with both.
+/// Reads the optional host and the port; `example` is a URI with both.
 ///
 /// # Errors
 ///
@@ -64,11 +64,11 @@ pub fn read_address(text: &str, example: &str) -> Result<(Option<Host>, u16), Ur
     Ok((host, port))
 }
 
-/// Writes `?key=value&key=value`. What stands for a passphrase is not encoded.
+/// Writes `?key=value&key=value`. The placeholder of a passphrase is not encoded.
 ///
 /// # Errors
 ///
-/// Those of the formatter.
+/// The formatter's errors.
 pub fn write_settings(f: &mut fmt::Formatter<'_>, pairs: &[(String, String)]) -> fmt::Result {
     for (at, (name, text)) in pairs.iter().enumerate() {
         let before = if at == 0 { '?' } else { '&' };

@@ -5,12 +5,12 @@ use core::fmt;
 /// Why a text cannot be decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PercentError {
-    /// A `%` that is not followed by two hexadecimal digits.
+    /// Two hexadecimal digits do not follow a `%`.
     Digits {
-        /// Which byte of the text it is, counted from 1.
+        /// The position of the byte in the text, counted from 1.
         at: usize,
     },
-    /// The decoded bytes are no UTF-8.
+    /// The decoded bytes are not UTF-8.
     Utf8,
 }
 
@@ -26,7 +26,7 @@ impl fmt::Display for PercentError {
     }
 }
 
-/// Replaces each `%` and its two digits by their byte. A `+` stays what it is.
+/// Replaces each `%` and its two digits by their byte. A `+` stays a `+`.
 ///
 /// # Errors
 ///
@@ -51,7 +51,8 @@ pub fn decode(text: &str) -> Result<String, PercentError> {
     String::from_utf8(bytes).map_err(|_| PercentError::Utf8)
 }
 
-/// Writes a text so that [`decode`] gives it back and no byte of it ends a key, a value or a path.
+/// Encodes a text so that [`decode`] restores it, and none of its bytes ends a key, a value or a
+/// path.
 #[derive(Debug)]
 pub struct Encoded<'a>(pub &'a str);
 

@@ -8,22 +8,22 @@ use super::error::UriError;
 use super::key::{Given, Key};
 use super::{Local, Mode, percent};
 
-/// What stands behind the `?`, read by a table of keys.
+/// The settings of a URI, the part after the `?`, read by a table of keys.
 #[derive(Debug)]
 pub struct Query {
     keys: &'static [Key],
     scheme: &'static str,
     given: BTreeMap<&'static str, Given>,
-    /// The parameters of the controller, which can only be read once it is known.
+    /// The parameters of the controller, unread until the controller is known.
     parameters: BTreeMap<String, String>,
 }
 
 impl Query {
-    /// Reads `key=value&key=value`; `hint` says what to do instead of a key of other tools.
+    /// Reads `key=value&key=value`. `hint` returns the advice for a key of other tools.
     ///
     /// # Errors
     ///
-    /// [`UriError`] for the first key or value that does not read.
+    /// [`UriError`] for the first invalid key or value.
     pub fn read(
         keys: &'static [Key],
         scheme: &'static str,
@@ -63,7 +63,7 @@ impl Query {
         }
         let known = self.keys.iter().find(|key| key.is_called(&name));
         let key = known.ok_or_else(|| self.unknown(&name, hint))?;
-        // A flag that is named is raised.
+        // A flag without a value is true.
         let text = match (text, &*key.default) {
             (None, "true" | "false") => "true".into(),
             (text, _) => decode(text.unwrap_or_default(), key.name)?,
@@ -90,7 +90,7 @@ impl Query {
         }
     }
 
-    /// Refuses what belongs to the other mode.
+    /// Refuses keys of the other mode.
     pub(super) fn check_mode(&self, mode: Mode) -> Result<(), UriError> {
         let misplaced = self.keys.iter().find_map(|key| {
             let belongs = key.only.filter(|only| *only != mode)?;
@@ -122,7 +122,7 @@ impl Query {
         self.given.get(name)
     }
 
-    /// The value that was given.
+    /// The value of the key `name`, if the URI has it.
     pub fn value(&self, name: &str) -> Option<&Value> {
         match self.given(name)? {
             Given::Value(value) => Some(value),
@@ -130,7 +130,7 @@ impl Query {
         }
     }
 
-    /// The local address that was given.
+    /// The local address of the key `name`, if the URI has it.
     pub fn local(&self, name: &str) -> Option<Local> {
         match self.given(name)? {
             Given::Local(local) => Some(*local),
@@ -145,7 +145,7 @@ impl Query {
         }
     }
 
-    /// The parameters of the controller, read by its row.
+    /// The parameters of the controller, read by its row of the table.
     pub(super) fn parameters(&self, row: &Row) -> Result<Parameters, UriError> {
         let mut parameters = Parameters::new();
         for (name, text) in &self.parameters {

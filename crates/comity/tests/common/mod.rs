@@ -10,11 +10,12 @@ use comity::Transport;
 use comity::session::{Caller, Listener};
 use comity_units::Time;
 
-/// Datagrams under way, by when they arrive and the order in which they left.
+/// Datagrams in flight, ordered by arrival and then by departure.
 pub type Flights<F> = BTreeMap<(Time, u64), F>;
 
-/// Moves the clock on to what comes first: a datagram or a timer. Returns what has arrived by then,
-/// in order; `None` when nothing happens until `until`, where the clock is then.
+/// Moves the clock to the next event: a datagram or a timer. Returns the datagrams that have
+/// arrived by then, in order. Returns `None` if nothing happens until `until`, and moves the clock
+/// there.
 pub fn step<F>(
     now: &mut Time,
     until: Time,
@@ -28,14 +29,14 @@ pub fn step<F>(
         *now = until;
         return None;
     }
-    // A pacer that is late asks for a time that has passed.
+    // A late pacer requests a time in the past.
     *now = (*now).max(next);
     let later = flights.split_off(&(*now, u64::MAX));
     let arrived = std::mem::replace(flights, later);
     Some(arrived.into_values().collect())
 }
 
-/// Lets the timers ring that are due.
+/// Fires the timers that are due.
 pub fn ring(now: Time, caller: &mut Caller<Transport>, listener: &mut Listener<Transport>) {
     if caller.next_timer() <= now {
         caller.on_timer(now);

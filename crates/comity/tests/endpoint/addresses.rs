@@ -1,4 +1,4 @@
-//! Hosts that have several addresses.
+//! Hosts with several addresses.
 
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::time::Duration;
@@ -7,9 +7,8 @@ use comity::{Endpoint, Event, Section, connect};
 
 use super::{options, payload, soon};
 
-/// A listener on all addresses, called at one that the system would not answer from by itself: of
-/// all that is sent, each packet has to come from the address that was called, for a caller takes
-/// no other one for an answer.
+/// A listener on all addresses, called at one that the system would not choose as a source. Every
+/// packet must come from the called address, since a caller accepts no other.
 #[expect(clippy::print_stdout, reason = "it says why it did not look")]
 #[tokio::test]
 async fn a_listener_on_all_addresses_answers_from_the_one_that_was_called() {
@@ -26,7 +25,7 @@ async fn a_listener_on_all_addresses_answers_from_the_one_that_was_called() {
             );
             continue;
         }
-        // Marked packets leave by another way.
+        // Marked packets are sent by other code.
         for type_of_service in [0, 0xb8] {
             let listener = options().type_of_service(type_of_service).build().unwrap();
             let endpoint = Endpoint::bind(SocketAddr::new(all, 0), listener).unwrap();

@@ -1,4 +1,4 @@
-//! How connections and endpoints end, and who hears of it.
+//! The ends of connections and endpoints, and who learns of them.
 
 use std::collections::BTreeSet;
 use std::net::{SocketAddr, UdpSocket};
@@ -56,8 +56,8 @@ async fn after_the_end_every_call_returns() {
     }
 }
 
-/// Closing overtakes what was accepted and waits to be taken up: that has an outcome and its place
-/// in the sums too.
+/// Closing overtakes sections that were accepted and still wait. These have an outcome, and count
+/// in the sums.
 #[tokio::test]
 async fn what_was_accepted_when_it_is_closed_is_accounted_for() {
     let options = options().build().unwrap();
@@ -123,7 +123,7 @@ async fn every_task_that_waits_learns_of_the_end() {
     assert_eq!(items, 40);
 }
 
-/// The peer said that it ends.
+/// The peer has announced its end.
 #[track_caller]
 fn assert_shut_down(end: &CloseReason) {
     assert!(
@@ -148,9 +148,8 @@ async fn who_waits_in_vain_hears_why() {
     assert_shut_down(&end);
 }
 
-/// Stands between a caller and a listener. From the moment on at which the listener has answered
-/// its handshake, which is not complete without one more datagram, the caller's wait here until
-/// they are let go.
+/// A box between a caller and a listener. Once the listener has answered the handshake, which needs
+/// one more datagram, the box holds the caller's datagrams until they are released.
 #[derive(Debug)]
 struct Holding {
     front: UdpSocket,
@@ -196,7 +195,7 @@ impl Holding {
         let mut first = None;
         while let Ok((length, _)) = self.back.recv_from(&mut buffer) {
             let mut state = self.state.lock().unwrap();
-            // The listener first asks for a proof of the address, with packets of another kind.
+            // The listener first requests a proof of the address, with other kinds of packets.
             state.has_answered |= *first.get_or_insert(buffer[0]) != buffer[0];
             let caller = state.caller.unwrap();
             self.front.send_to(&buffer[..length], caller).unwrap();
@@ -219,7 +218,7 @@ impl Holding {
     }
 }
 
-/// The caller is connected, the listener cannot know of it yet, and closes.
+/// The caller is connected, the listener cannot know it yet, and closes.
 #[tokio::test]
 async fn a_caller_that_the_listener_has_only_answered_hears_of_the_end() {
     let options = options().build().unwrap();
@@ -232,7 +231,7 @@ async fn a_caller_that_the_listener_has_only_answered_hears_of_the_end() {
         let endpoint = endpoint.clone();
         tokio::spawn(async move { endpoint.close().await })
     };
-    // It takes no more connections: it has heard that it is to close.
+    // It accepts no more connections: it knows that it must close.
     assert!(soon(endpoint.accept()).await.is_none());
     holding.let_go();
     let end = soon(caller.closed()).await;
@@ -240,7 +239,7 @@ async fn a_caller_that_the_listener_has_only_answered_hears_of_the_end() {
     soon(closing).await.unwrap();
 }
 
-/// A film that is sent faster than it plays plays on when its sender has gone.
+/// Sections that arrived ahead of their time are delivered on time after their sender has left.
 #[tokio::test]
 #[expect(clippy::disallowed_methods, reason = "real time is what it is about")]
 async fn what_had_arrived_is_played_out_after_the_peer_has_ended() {
@@ -262,7 +261,7 @@ async fn what_had_arrived_is_played_out_after_the_peer_has_ended() {
     while let Some(item) = soon(listener.recv()).await {
         let received = item.into_section().expect("no gap");
         let deadline = received.about.deadline.expect("one");
-        // The two clocks and the rounding of what is told.
+        // The clocks differ a little, and reported times are rounded.
         assert!(Instant::now() + Duration::from_millis(2) >= deadline);
         sections += 1;
     }

@@ -34,14 +34,14 @@ async fn pair(caller: Config, listener: Config) -> (Connection, Connection, Endp
     (called.unwrap(), accepted.unwrap(), endpoint)
 }
 
-/// What would hang before it fails.
+/// Turns a hang into a failure.
 async fn soon<T>(what: impl Future<Output = T>) -> T {
     tokio::time::timeout(Duration::from_secs(30), what)
         .await
         .expect("somebody waits for ever")
 }
 
-/// `length` bytes that tell which section they are of.
+/// `length` bytes that identify their section.
 fn payload(section: u64, length: usize) -> Vec<u8> {
     (0..length as u64)
         .map(|at| (at ^ (at >> 8) ^ section.wrapping_mul(37)) as u8)
@@ -79,7 +79,7 @@ async fn a_clean_transfer_is_exact_in_both_directions() {
     let statistics = caller.stats();
     assert_eq!(statistics.sent.sections.submitted, SECTIONS);
     assert_eq!(statistics.received.on_time_sections, SECTIONS);
-    assert_eq!(statistics.sent.late_bytes, 0);
+    assert_eq!(statistics.sent.counters.late_bytes, 0);
     assert!(caller.cipher().is_some());
 }
 
@@ -131,7 +131,7 @@ async fn a_wrong_passphrase_is_told() {
         error.to_string(),
         format!("{}: wrong passphrase", endpoint.local_address())
     );
-    // Once for each time that the caller asked.
+    // One refusal for each first message of the caller.
     assert!((1..10).contains(&endpoint.stats().callers_refused));
 }
 
@@ -145,7 +145,7 @@ async fn a_port_in_use_is_told() {
     let endpoint = Endpoint::bind(loopback(), options.clone()).unwrap();
     let address = endpoint.local_address();
     let error = Endpoint::bind(address, options).unwrap_err();
-    assert!(matches!(error, BindError::InUse { address: told } if told == address));
+    assert!(matches!(error, BindError::InUse { address: found } if found == address));
 }
 
 #[tokio::test]
@@ -157,7 +157,7 @@ async fn an_address_where_nobody_listens_is_told() {
         .await
         .unwrap_err();
     assert!(
-        matches!(&error, ConnectError::Unreachable { address: told, .. } if *told == address),
+        matches!(&error, ConnectError::Unreachable { address: found, .. } if *found == address),
         "{error}"
     );
 }
@@ -223,7 +223,7 @@ async fn a_receiver_that_never_reads_holds_no_more_than_its_buffer() {
         .build()
         .unwrap();
     let (caller, listener, _endpoint) = pair(options.clone(), options).await;
-    // The sender is stopped, at the latest when both buffers are full: there is no room for it.
+    // The sender stops at the latest when both buffers are full.
     let mut stopped: u64 = 0;
     let mut section = 0;
     loop {
@@ -248,7 +248,7 @@ async fn a_receiver_that_never_reads_holds_no_more_than_its_buffer() {
     assert!(stopped <= most, "{stopped} of {most} bytes were taken");
     assert!(stopped >= 2 << 20);
     assert!(listener.stats().received.buffered_bytes <= BUFFER);
-    // And goes on when somebody reads, without loss.
+    // It continues without loss when the receiver reads.
     for expected in 0..section {
         let item = listener.recv().await.unwrap();
         assert_eq!(item.id(), SectionId(expected));
@@ -256,8 +256,7 @@ async fn a_receiver_that_never_reads_holds_no_more_than_its_buffer() {
     }
 }
 
-/// Of several tasks that wait for room all are told, and so is one for whose section there never
-/// will be any.
+/// All tasks that wait for room wake up, also one whose section never fits.
 #[tokio::test]
 async fn room_is_waited_for_without_a_section() {
     let buffer = 100_000;
@@ -267,7 +266,7 @@ async fn room_is_waited_for_without_a_section() {
     caller.room(buffer as usize + 1).await;
     for section in 0..20 {
         caller.room(60_000).await;
-        // Two do not fit: there is room for the next when this one has arrived.
+        // Two do not fit: room for the next exists when this one has arrived.
         let given = Section::new(payload(section, 60_000)).deadline(Duration::MAX);
         let id = caller.try_send(given).expect("room");
         assert_eq!(id, SectionId(section));
@@ -365,8 +364,8 @@ async fn statistics_tell_of_both_ends_and_of_pacing() {
     assert_eq!(statistics.sent.bytes.acknowledged, 1_000_000);
     let peer = statistics.peer.expect("the peer has reported");
     assert!(peer.section_bytes > 0 && peer.section_bytes <= 1_000_000);
-    // All but the first few packets had to wait for their turn.
-    let packets = statistics.sent.packets;
+    // All except the first few packets were paced.
+    let packets = statistics.sent.counters.packets;
     let paced = statistics.pacing.packets;
     assert!(
         (packets / 2..=packets).contains(&paced),
@@ -386,29 +385,28 @@ async fn statistics_tell_of_both_ends_and_of_pacing() {
     assert_eq!(outcomes, 20);
 }
 
-/// A controller with a half at the receiver: the peer is asked for its meter by name, tags and
+/// A controller with a half at the receiver: the sender requests the peer's meter by name, tags and
 /// reports cross real sockets, and everything arrives in both directions.
 #[tokio::test]
-async fn a_law_with_a_meter_runs_between_sockets() {
+async fn a_controller_with_a_meter_runs_between_sockets() {
     exchange("real").await;
 }
 
-/// A controller that keeps a calendar of its own and measures pairs of packets by when the peer
-/// says that they came.
+/// A controller with its own calendar, which measures pairs of packets by their arrival times at
+/// the peer.
 #[tokio::test]
-async fn a_law_that_measures_pairs_runs_between_sockets() {
+async fn a_controller_that_measures_pairs_runs_between_sockets() {
     exchange("libra").await;
 }
 
-/// Controllers that work by the gaps between packets.
+/// Controllers that set the gaps between packets.
 #[tokio::test]
 async fn laws_of_gaps_run_between_sockets() {
     exchange("iftp").await;
     exchange("psp").await;
 }
 
-/// As their papers have them, nothing is retransmitted: what the network loses is missing by name,
-/// and all else is whole.
+/// As in their papers, nothing is retransmitted: a lost section is a gap, and all others are whole.
 #[tokio::test]
 async fn laws_of_gaps_run_between_sockets_without_repeating() {
     const SECTIONS: u64 = 400;
@@ -442,7 +440,7 @@ async fn laws_of_gaps_run_between_sockets_without_repeating() {
         let ((), (whole, missing)) = tokio::join!(give, take);
         let sent = caller.stats().sent;
         assert_eq!(whole + missing, SECTIONS);
-        assert_eq!(sent.retransmitted_bytes, 0, "{controller}");
+        assert_eq!(sent.counters.retransmitted_bytes, 0, "{controller}");
         assert!(whole > SECTIONS / 2, "{controller}: {whole} of {SECTIONS}");
     }
 }
@@ -484,21 +482,21 @@ async fn exchange(controller: &str) {
     assert!(listener.closed().await.is_clean());
 }
 
-/// What the peer is told of losses: as the controller's paper has it, or as it was chosen, in
-/// whatever order.
+/// The reliability that the peer learns: that of the controller's paper, or the configured one,
+/// whichever setter comes first.
 #[test]
-fn a_law_whose_paper_repeats_nothing_repeats_nothing() {
+fn a_controller_whose_paper_retransmits_nothing_retransmits_nothing() {
     for (controller, usual) in [("steady", "Timeline"), ("iftp", "None"), ("psp", "None")] {
-        let told = |builder: ConfigBuilder| {
+        let learned = |builder: ConfigBuilder| {
             let options = builder.build().unwrap();
             format!("{:?}", options.parameters().reliability)
         };
-        assert_eq!(told(options().controller(controller)), usual);
+        assert_eq!(learned(options().controller(controller)), usual);
         for chosen in [Reliability::Timeline, Reliability::None, Reliability::Full] {
             let before = options().reliability(chosen).controller(controller);
             let behind = options().controller(controller).reliability(chosen);
-            assert_eq!(told(before), format!("{chosen:?}"), "{controller}");
-            assert_eq!(told(behind), format!("{chosen:?}"), "{controller}");
+            assert_eq!(learned(before), format!("{chosen:?}"), "{controller}");
+            assert_eq!(learned(behind), format!("{chosen:?}"), "{controller}");
         }
     }
 }
@@ -533,13 +531,13 @@ async fn calls_that_are_dropped_lose_nothing_and_send_nothing() {
     let sender = options().send_buffer(65_536).build().unwrap();
     let (caller, listener, _endpoint) = pair(sender, options().build().unwrap()).await;
     let given = |section| Section::new(payload(section, 30_000)).deadline(Duration::MAX);
-    // Nothing has been sent: this one is dropped for certain.
+    // Nothing has been sent, so this section is certain to be dropped.
     tokio::select! {
         biased;
         item = listener.recv() => panic!("{item:?} from nowhere"),
         () = std::future::ready(()) => {}
     }
-    // Polled once, a call has sent its section or nothing: whatever it says, the next number tells.
+    // A call that was polled once has sent its section or nothing. The next number shows which.
     let mut next = 0;
     while next < 60 {
         tokio::select! {
@@ -571,7 +569,7 @@ async fn calls_that_are_dropped_lose_nothing_and_send_nothing() {
     };
     let (finished, received) = soon(async { tokio::join!(caller.finish(), receive) }).await;
     assert_eq!((finished, received), (Ok(()), 60));
-    // So does a call to somebody who never answers, and the endpoint ends without it.
+    // So does a call that nobody answers, and the endpoint ends without it.
     let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
     let endpoint = Endpoint::for_calls(loopback(), options().build().unwrap()).unwrap();
     tokio::select! {
@@ -658,7 +656,7 @@ async fn nothing_is_acknowledged_before_it_is_accepted() {
             .peer
             .is_none_or(|peer| peer.complete_sections == 0)
     );
-    // Whoever is accepted later is served from then on.
+    // Connections accepted later are served from then on.
     let accepted = endpoint.accept().await.unwrap();
     let later = Section::new(payload(1, 5_000)).deadline(Duration::MAX);
     caller.send(later).await.unwrap();
@@ -685,7 +683,7 @@ async fn callers_beyond_those_served_are_refused_and_let_in_when_there_is_room()
         .unwrap();
     let (first, accepted) = tokio::join!(connect(address, options.clone()), endpoint.accept());
     let (first, accepted) = (first.unwrap(), accepted.unwrap());
-    // Both know that they are connected.
+    // Both ends know that they are connected.
     first.send(Section::new("media")).await.unwrap();
     accepted.recv().await.unwrap();
     let second = tokio::spawn(connect(address, options));
@@ -744,7 +742,7 @@ async fn who_stops_receiving_still_has_all_that_the_peer_counts() {
     assert!(sent.acknowledged >= 1, "{sent:?}");
 }
 
-/// A handshake has datagrams of 1,200 bytes whatever those behind it have.
+/// Datagrams of a handshake have 1,200 bytes, whatever later ones have.
 #[tokio::test]
 async fn every_size_of_datagrams_that_is_taken_carries_sections() {
     for size in [629, 1_029, 1_199, 65_000] {
@@ -755,7 +753,7 @@ async fn every_size_of_datagrams_that_is_taken_carries_sections() {
         let received = soon(listener.recv()).await.unwrap();
         let received = received.into_section().expect("no gap");
         assert!(received.payload == payload(3, 200_000), "{size}");
-        let packets = caller.stats().sent.packets;
+        let packets = caller.stats().sent.counters.packets;
         assert!(packets >= u64::from(200_000 / size), "{size}: {packets}");
     }
     for size in [628, 65_001] {

@@ -1,4 +1,4 @@
-//! What strangers and routers can send to a socket, and what must not come of it.
+//! Packets of strangers and routers at a socket, and what they must not cause.
 
 use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -11,8 +11,8 @@ use nix::sys::socket::{
 
 use super::{loopback, options, pair, payload, soon};
 
-/// A socket that sends packets of a protocol with headers of the sender's own making; `None`, and a
-/// word about it, where this user may not have one.
+/// A socket that sends packets with headers of the test's own making. Without the permission for
+/// it, prints a note and returns `None`.
 #[expect(
     clippy::print_stderr,
     reason = "that a test was skipped has to be seen"
@@ -38,7 +38,7 @@ fn send_raw(socket: &OwnedFd, packet: &[u8]) {
     sendto(socket.as_raw_fd(), packet, &to, MsgFlags::empty()).unwrap();
 }
 
-/// Sends 40 sections one way; how many datagrams one call of the system took.
+/// Sends 40 sections one way. Returns the most datagrams of one system call.
 async fn datagrams_in_a_call(
     endpoint: &Endpoint,
     connection: &Connection,
@@ -62,8 +62,8 @@ async fn datagrams_in_a_call(
         / (after.batches_sent - before.batches_sent) as f64
 }
 
-/// The answer to a datagram from the port 0 could not be sent, and the system would say so in the
-/// words that it has for batches which it does not know.
+/// A reply to port 0 could not be sent. The system would report the error that it has for
+/// unsupported batches.
 #[tokio::test]
 async fn a_datagram_from_port_0_does_not_end_batches() {
     let Some(socket) = raw(SockProtocol::Udp) else {
@@ -72,7 +72,7 @@ async fn a_datagram_from_port_0_does_not_end_batches() {
     let options = options().build().unwrap();
     let (caller, accepted, endpoint) = pair(options.clone(), options).await;
     let before = datagrams_in_a_call(&endpoint, &accepted, &caller).await;
-    // An Initial: version 1, a source, pattern 1, no cookie, a message of one byte, filled up to
+    // An Initial: version 1, a source, pattern 1, no cookie, a message of one byte, padding to
     // 1,200.
     let mut packet = vec![0; 8 + 1_200];
     packet[2..4].copy_from_slice(&endpoint.local_address().port().to_be_bytes());
@@ -82,16 +82,15 @@ async fn a_datagram_from_port_0_does_not_end_batches() {
     }
     send_raw(&socket, &packet);
     let after = datagrams_in_a_call(&endpoint, &accepted, &caller).await;
-    // Where batches have ended, each call takes one datagram; how many it takes otherwise is a
-    // question of the host's load.
+    // Without batches, each call takes one datagram. With batches, the number depends on the host's
+    // load.
     assert!(before > 1.0 && after > 1.0, "{before} and {after}");
     assert_eq!(endpoint.stats().retries_sent, 1, "that of the call");
 }
 
-/// A message of ICMP about a datagram from `from` to `to`: its headers are quoted (RFC 792).
+/// An ICMP message about a datagram from `from` to `to`, which quotes its headers (RFC 792).
 fn complaint(kind: u8, code: u8, from: SocketAddr, to: SocketAddr) -> Vec<u8> {
-    // The MTU, where one belongs, is that of the loopback: the system remembers a smaller one for
-    // all.
+    // The MTU in it is that of the loopback: the system would remember a smaller one for all.
     let mut message = vec![kind, code, 0, 0, 0, 0, 0xff, 0xff];
     let mut quoted = [0; 28];
     quoted[0] = 0x45;
@@ -113,8 +112,8 @@ fn complaint(kind: u8, code: u8, from: SocketAddr, to: SocketAddr) -> Vec<u8> {
     message
 }
 
-/// A router says that packets are too long, unwanted or have no way, as it may of some; and anybody
-/// can say so in its name.
+/// A router reports that packets are too long, unwanted or undeliverable. Anybody can forge such
+/// reports.
 #[tokio::test]
 async fn what_routers_complain_of_does_not_end_connections() {
     let Some(socket) = raw(SockProtocol::Icmp) else {
@@ -142,7 +141,7 @@ async fn what_routers_complain_of_does_not_end_connections() {
         }
     }
     assert_eq!(soon(caller.finish()).await, Ok(()));
-    // A call that nobody answers does end by it, and at once.
+    // They do end an unanswered call, and at once.
     let deaf = UdpSocket::bind(loopback()).unwrap();
     let to = deaf.local_addr().unwrap();
     let complain = async {
@@ -161,7 +160,7 @@ async fn what_routers_complain_of_does_not_end_connections() {
     );
 }
 
-/// What nobody will read is thrown away, however much it is, and the place of the connection is
+/// Sections that nobody will read are dropped, however many they are, and the connection's slot is
 /// free again.
 #[tokio::test]
 async fn a_connection_that_was_dropped_unread_leaves_nothing_behind() {
@@ -171,9 +170,9 @@ async fn a_connection_that_was_dropped_unread_leaves_nothing_behind() {
         let given = Section::new(payload(section, 100)).deadline(Duration::MAX);
         caller.send(given).await.unwrap();
     }
-    // The receiver knows of all of them, and has given out what its application would take.
+    // The receiver knows all of them, and has passed on as many as its application would hold.
     soon(async {
-        while accepted.stats().received.wire_bytes < 100_000 {
+        while accepted.stats().received.counters.wire_bytes < 100_000 {
             tokio::task::yield_now().await;
         }
     })
@@ -201,7 +200,7 @@ async fn a_socket_of_ipv6_calls_hosts_of_both_families() {
         let endpoint = Endpoint::bind(address, options.clone()).unwrap();
         let called = soon(calling.connect(endpoint.local_address())).await;
         assert!(called.is_ok(), "{address}: {:?}", called.err());
-        // Nobody answers at a port that is closed, which the system says for either.
+        // Nobody answers at a closed port, which the system reports in both cases.
         let closed = UdpSocket::bind(address).unwrap().local_addr().unwrap();
         let refused = soon(calling.connect(closed)).await;
         assert!(

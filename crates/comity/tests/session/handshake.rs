@@ -1,4 +1,4 @@
-//! Two ends meet, or say clearly why not.
+//! Handshakes, and clear reasons when they fail.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +15,7 @@ const INITIAL: u8 = 1;
 const RETRY: u8 = 2;
 const ANSWER: u8 = 3;
 
-/// Message both ways over an open connection.
+/// Messages in both directions over an open connection.
 fn exchange(world: &mut World) {
     world.caller_core(0).send(b"to the listener");
     world.run_for(Span::from_secs(1));
@@ -180,8 +180,7 @@ fn it_completes_under_loss_reordering_and_duplication() {
         assert_eq!(world.listener.connections(), 1, "seed {seed}");
         initials += world.sent(INITIAL).len();
     }
-    // One exchange in two fails (0.7² = 0.49 pass): four Initials for two exchanges, on the
-    // average.
+    // One exchange in two fails (0.7² = 0.49 succeed): on average four Initials for two exchanges.
     assert!((600..1100).contains(&initials), "{initials}");
 }
 
@@ -353,7 +352,7 @@ fn transport_parameters_that_are_not_accepted_are_told_by_either_end() {
     assert_eq!(world.listener.statistics().given_up, 1);
 }
 
-/// What the refusals of two callers look like to somebody who tries.
+/// The refusals of two callers, as an attacker sees them.
 fn refusal_of(listener: ListenerCredentials, caller: CallerCredentials) -> Vec<u8> {
     let mut world = World::new(1, Path::GOOD, listener_config(listener));
     world.call(CALLER, caller_config(caller));
@@ -385,7 +384,7 @@ fn a_refusal_does_not_tell_a_wrong_key_from_an_unknown_one() {
 
 #[test]
 fn another_version_is_named_and_a_made_up_refusal_is_outlived() {
-    // The listener's answer to an Initial of a version from the future.
+    // The listener's reply to an Initial of a future version.
     let mut world = World::with_shared_secret(1, Path::GOOD);
     world.drain();
     let mut future = world.sent(INITIAL)[0].bytes.clone();
@@ -398,7 +397,7 @@ fn another_version_is_named_and_a_made_up_refusal_is_outlived() {
     assert_eq!(world.sent(5)[0].bytes, expected);
     assert_eq!(world.sent(5)[0].to, address("203.0.113.9:1"));
 
-    // A caller that is told of other versions, or refused, by somebody on the way.
+    // Somebody on the path reports other versions to the caller, or refuses it.
     let other_version = [&[0x50][..], &id, &[0, 0, 0, 2, 0, 0, 0, 9]].concat();
     let refusal = [&[0x30, 0, 0, 0, 1][..], &id, &[0; 8], &[1]].concat();
     for made_up in [&other_version, &refusal] {
@@ -409,7 +408,7 @@ fn another_version_is_named_and_a_made_up_refusal_is_outlived() {
         exchange(&mut world);
     }
 
-    // The same from a listener that never answers otherwise.
+    // The same with a listener that never sends another reply.
     let mut world = World::with_shared_secret(1, Path::GOOD);
     world.inject(address(LISTENER), address(CALLER), other_version);
     world.run_for(Span::from_millis(20));
@@ -427,7 +426,7 @@ fn another_version_is_named_and_a_made_up_refusal_is_outlived() {
 
 #[test]
 fn whatever_of_the_handshake_is_changed_on_the_way_no_other_connection_comes_about() {
-    // Bytes of the Initial with the cookie that are bound: version, source, pattern, message.
+    // Authenticated bytes of the Initial with the cookie: version, source, pattern, message.
     let mut honest = World::with_shared_secret(1, Path::GOOD);
     honest.run_for(Span::from_secs(1));
     let initial = honest.sent(INITIAL)[1].bytes.clone();
@@ -437,7 +436,7 @@ fn whatever_of_the_handshake_is_changed_on_the_way_no_other_connection_comes_abo
         let mut world = World::with_shared_secret(1, Path::GOOD);
         let mut changed = initial.clone();
         changed[at] ^= 1;
-        // The caller's own second Initial is lost, so that only the changed one arrives.
+        // The caller's second Initial is lost, so only the changed one arrives.
         world.run_for(Span::from_millis(39));
         world.dead.insert(address(CALLER));
         world.run_for(Span::from_millis(2));
@@ -451,7 +450,7 @@ fn whatever_of_the_handshake_is_changed_on_the_way_no_other_connection_comes_abo
             1 + u64::from((5..13).contains(&at) || (15..51).contains(&at))
         );
     }
-    // The same for the Answer, which a changed copy must not get in the way of.
+    // The same for the Answer: a changed copy must not hinder the genuine one.
     for at in 0..answer.len() {
         let mut world = World::with_shared_secret(1, Path::GOOD);
         world.run_for(Span::from_millis(61));
@@ -466,7 +465,7 @@ fn whatever_of_the_handshake_is_changed_on_the_way_no_other_connection_comes_abo
             comity::session::Ecn::NotCapable,
             &mut changed,
         );
-        // The source in the header is for refusals alone: the one that counts is inside.
+        // The source in the header serves refusals alone. The valid one is inside the message.
         let in_the_source = (13..21).contains(&at);
         assert_eq!(caller.session().is_some(), in_the_source, "byte {at}");
         let mut genuine = answer.clone();

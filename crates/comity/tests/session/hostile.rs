@@ -1,4 +1,4 @@
-//! What strangers, and peers gone bad, can and cannot do.
+//! Strangers and hostile peers, and the limits of what they can do.
 
 use comity::session::{
     CallerCredentials, CallerEvent, Closed, Ecn, Event, KeyLimits, ListenerConfig,
@@ -19,7 +19,7 @@ fn open() -> World {
     world
 }
 
-/// A Data packet from the caller with `message`, taken off the network.
+/// A Data packet from the caller with `message`, removed from the network.
 fn captured(world: &mut World, message: &[u8]) -> Flight {
     world.dead.insert(address(CALLER));
     world.caller_core(0).send(message);
@@ -63,13 +63,13 @@ fn a_data_packet_is_taken_once_and_unchanged_or_not_at_all() {
     deliver(&mut world, CALLER, &[&genuine[..], &[0; 60_000]].concat());
     deliver(&mut world, CALLER, &[]);
     assert_eq!(world.listener_core().received, [] as [&[u8]; 0]);
-    let forged = statistics(&world).forged;
+    let forged = statistics(&world).forged_packets;
     assert!(forged > genuine.len() as u64, "{forged}");
     deliver(&mut world, CALLER, &genuine);
     assert_eq!(world.listener_core().received, [b"genuine"]);
-    let stale = statistics(&world).stale;
+    let stale = statistics(&world).stale_packets;
     deliver(&mut world, CALLER, &genuine);
-    assert_eq!(statistics(&world).stale, stale + 1);
+    assert_eq!(statistics(&world).stale_packets, stale + 1);
     assert_eq!(world.listener_core().received, [b"genuine"]);
 }
 
@@ -79,7 +79,7 @@ fn reordered_packets_are_taken_within_the_window_and_refused_behind_it() {
     let flights: Vec<_> = (0..4200_u32)
         .map(|at| captured(&mut world, &at.to_be_bytes()))
         .collect();
-    // The window holds the newest number and 4,032 below it for certain.
+    // The window certainly holds the newest number and 4,032 below it.
     deliver(&mut world, CALLER, &flights[4199].bytes);
     deliver(&mut world, CALLER, &flights[4199 - 4032].bytes);
     deliver(&mut world, CALLER, &flights[0].bytes);
@@ -92,7 +92,7 @@ fn reordered_packets_are_taken_within_the_window_and_refused_behind_it() {
     assert!((4033..4033 + 64).contains(&received), "{received}");
 }
 
-/// Both are told no more than whoever proves nothing: an Answer with source 0 and the message 0x01.
+/// Both get the reply of callers that prove nothing: an Answer with source 0 and the message 0x01.
 #[test]
 fn a_first_message_that_is_malformed_or_leaves_the_version_out_is_not_accepted() {
     let changes: [(usize, u8, RefusedCaller); 6] = [
@@ -107,12 +107,12 @@ fn a_first_message_that_is_malformed_or_leaves_the_version_out_is_not_accepted()
         let config = listener_config(ListenerCredentials::Insecure);
         let mut world = World::new(1, Path::GOOD, config);
         world.call(CALLER, caller_config(CallerCredentials::Insecure));
-        // The Initial packet that repeats the cookie has left, and has not arrived.
+        // The Initial with the cookie has left, and has not arrived.
         world.run_for(Span::from_millis(50));
         let mut initial = world.log.last().expect("it was just sent").bytes.clone();
         let cookie = usize::from(initial[14]);
         assert!(initial[0] == 0x10 && cookie > 0);
-        // Cipher, count and the one version, with nothing to protect them.
+        // Cipher, count and the one version, without protection.
         let message = 15 + cookie + 2;
         assert_eq!(initial[message + 1..message + 6], [1, 0, 0, 0, 1]);
         initial[message + at] = value;
@@ -188,18 +188,18 @@ fn keys_change_under_loss_and_reordering_both_ways_at_once() {
         world.run_for(Span::from_secs(1));
         let at_listener = statistics(&world);
         let at_caller = world.callers[0].1.session().unwrap().statistics();
-        // Ten seconds, an update at most every 400 ms and a one-way delay: some 20 of them.
+        // Ten seconds with an update at most every 400 ms plus a one-way delay: some 20 updates.
         for (side, end) in [(at_listener, "listener"), (at_caller, "caller")] {
             assert!((12..=25).contains(&side.key_updates), "{end}: {side:?}");
-            assert_eq!(side.forged, 0, "{end}, seed {seed}");
+            assert_eq!(side.forged_packets, 0, "{end}, seed {seed}");
         }
         assert!(at_listener.key_updates.abs_diff(at_caller.key_updates) <= 1);
         for received in [
             world.listener_core().received.len(),
             world.caller_core(0).received.len(),
         ] {
-            // Nine of ten arrive; were the old key gone too early, the reordered ones would be
-            // missing.
+            // Nine of ten arrive. If the old key were dropped too early, the reordered ones would
+            // be missing.
             assert!((850..=940).contains(&received), "{received}");
         }
     }
@@ -244,7 +244,7 @@ fn a_peer_that_does_not_follow_a_key_update_is_left_before_the_key_is_used_up() 
 #[test]
 fn floods_of_first_packets_take_no_memory_and_are_not_amplified() {
     let mut world = open();
-    world.accounts.clear();
+    world.traffic.clear();
     let mut initial = world.sent(1)[0].bytes.clone();
     for at in 0..20_000_u32 {
         initial[5..9].copy_from_slice(&at.to_be_bytes());
@@ -255,7 +255,7 @@ fn floods_of_first_packets_take_no_memory_and_are_not_amplified() {
             world.run_for(Span::from_millis(1));
         }
     }
-    // In the middle of it, another caller.
+    // In the middle of it, another caller connects.
     let late = world.call(
         "198.51.100.8:1",
         caller_config(CallerCredentials::Shared(shared(7))),
@@ -266,13 +266,14 @@ fn floods_of_first_packets_take_no_memory_and_are_not_amplified() {
     assert_eq!(world.listener.connections(), 2);
     assert_eq!(world.listener.half_open(), 0);
     assert_eq!(world.listener.statistics().answers, 2);
-    assert_eq!(world.accounts.len(), 20_001);
-    for (to, (received, sent)) in &world.accounts {
+    assert_eq!(world.traffic.len(), 20_001);
+    for (to, (received, sent)) in &world.traffic {
         assert!(sent <= received, "{to}: {sent} for {received}");
     }
 }
 
-/// A listener without Retry, flooded with genuine first messages from addresses that never go on.
+/// A listener without Retry, flooded with genuine first messages from addresses that never
+/// continue.
 #[test]
 fn half_open_connections_are_bounded_and_make_room() {
     let config = ListenerConfig {
@@ -295,10 +296,11 @@ fn half_open_connections_are_bounded_and_make_room() {
             world.call("198.51.100.8:1", caller_config(CallerCredentials::Insecure));
         }
     }
-    // At 500 a second the oldest of 50 is 100 ms old: whoever goes on within that is in.
+    // At 500 a second, the oldest of 50 is 100 ms old: a caller that continues within that time
+    // connects.
     assert!(world.callers[1].1.session().is_some());
     assert_eq!(world.listener.connections() - world.listener.half_open(), 2);
-    for (to, (received, sent)) in &world.accounts {
+    for (to, (received, sent)) in &world.traffic {
         assert!(*sent <= 3 * received, "{to}: {sent} for {received}");
     }
     world.run_for(Span::from_secs(6));
@@ -330,7 +332,7 @@ fn connections_are_bounded_and_the_next_caller_is_told() {
 fn a_peer_that_moves_is_followed_once_it_has_answered() {
     let mut world = open();
     let elsewhere = "203.0.113.5:6000";
-    world.accounts.clear();
+    world.traffic.clear();
     world.callers[0].0 = address(elsewhere);
     world.caller_core(0).send(b"from elsewhere");
     world.drain();
@@ -350,7 +352,7 @@ fn a_peer_that_moves_is_followed_once_it_has_answered() {
     world.listener_core().send(b"after");
     world.run_for(Span::from_secs(1));
     assert_eq!(world.caller_core(0).received, [b"after"]);
-    let (received, sent) = world.accounts[&address(elsewhere)];
+    let (received, sent) = world.traffic[&address(elsewhere)];
     assert!(sent <= 3 * received, "{sent} for {received}");
 }
 
@@ -358,9 +360,9 @@ fn a_peer_that_moves_is_followed_once_it_has_answered() {
 fn a_copied_packet_diverts_nothing() {
     let mut world = open();
     let attacker = "203.0.113.66:6666";
-    // The attacker sees a packet, and is faster than the network with a copy of it.
+    // The attacker sees a packet, and its copy is faster than the network.
     let flight = captured(&mut world, b"copied");
-    world.accounts.clear();
+    world.traffic.clear();
     world.inject(address(attacker), address(LISTENER), flight.bytes);
     world.run_for(Span::from_millis(21));
     for _ in 0..50 {
@@ -372,9 +374,9 @@ fn a_copied_packet_diverts_nothing() {
         .iter()
         .filter(|flight| flight.to == address(attacker))
         .collect();
-    // The copied packet has 13 + 1 + 6 + 16 = 36 bytes, so at most 108 come back, all of them
+    // The copied packet has 13 + 1 + 6 + 16 = 36 bytes, so at most 108 bytes return, all of them
     // challenges.
-    let (received, sent) = world.accounts[&address(attacker)];
+    let (received, sent) = world.traffic[&address(attacker)];
     assert_eq!(received, 36);
     assert!((1..=108).contains(&sent), "{sent}");
     assert!(!to_attacker.is_empty());
@@ -391,7 +393,7 @@ fn a_copied_packet_diverts_nothing() {
     )));
     assert_eq!(world.listener_core().paths, 0);
 
-    // An old packet, copied later, does not even make the listener ask.
+    // An old packet, copied later, does not even cause a challenge.
     let mut world = open();
     let old = captured(&mut world, b"old");
     world.caller_core(0).send(b"newer");

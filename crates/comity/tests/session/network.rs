@@ -1,5 +1,5 @@
-//! A lossy, reordering, duplicating network in virtual time, with a listener, callers and a core to
-//! carry.
+//! A lossy, reordering, duplicating network in virtual time, with a listener, callers and a
+//! protocol core.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::SocketAddr;
@@ -23,7 +23,8 @@ pub(crate) fn shared(byte: u8) -> PresharedKey {
     PresharedKey::new([byte; 32])
 }
 
-/// A core of its own small language: sends what it is given once, and asks until it is answered.
+/// A protocol core with a small language: sends each message once, and repeats questions until it
+/// has the answer.
 ///
 /// Payload: 0 nothing, 1 please answer, 2 + 8 bytes challenge, 3 + 8 bytes response, 4 + message.
 #[derive(Debug, Default)]
@@ -146,13 +147,13 @@ impl Protocol for Fake {
     fn on_timer(&mut self, _now: Time) {}
 }
 
-/// What the network does to datagrams.
+/// The network's treatment of datagrams.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Path {
     pub(crate) loss: f64,
     pub(crate) duplication: f64,
     pub(crate) delay: Span,
-    /// Every datagram waits up to so much longer, so that they overtake each other.
+    /// The largest extra delay of a datagram, so that they overtake each other.
     pub(crate) jitter: Span,
 }
 
@@ -179,11 +180,11 @@ pub(crate) struct World {
     pub(crate) callers: Vec<(SocketAddr, Caller<Fake>)>,
     pub(crate) listener_events: Vec<ListenerEvent>,
     pub(crate) caller_events: Vec<(usize, CallerEvent)>,
-    /// Everything that was sent, in order, whether it arrived or not.
+    /// All sent datagrams in order, whether they arrived or not.
     pub(crate) log: Vec<Flight>,
-    /// Bytes that arrived at the listener from an address, and that it sent there.
-    pub(crate) accounts: BTreeMap<SocketAddr, (u64, u64)>,
-    /// Addresses whose traffic, in either direction, is lost.
+    /// The bytes that arrived at the listener from an address, and that the listener sent to it.
+    pub(crate) traffic: BTreeMap<SocketAddr, (u64, u64)>,
+    /// Addresses whose traffic is lost in both directions.
     pub(crate) dead: BTreeSet<SocketAddr>,
     flights: BTreeMap<(Time, u64), Flight>,
     sequence: u64,
@@ -232,7 +233,7 @@ impl World {
             listener_events: Vec::new(),
             caller_events: Vec::new(),
             log: Vec::new(),
-            accounts: BTreeMap::new(),
+            traffic: BTreeMap::new(),
             dead: BTreeSet::new(),
             flights: BTreeMap::new(),
             sequence: 0,
@@ -268,12 +269,12 @@ impl World {
         (u64::from_be_bytes(self.random.bytes()) >> 11) as f64 / (1_u64 << 53) as f64
     }
 
-    /// Puts a datagram on the way, as anybody can.
+    /// Puts a datagram on the network, as anybody can.
     pub(crate) fn inject(&mut self, from: SocketAddr, to: SocketAddr, bytes: Vec<u8>) {
         let flight = Flight { from, to, bytes };
         self.log.push(flight.clone());
         if from == address(LISTENER) {
-            self.accounts.entry(to).or_default().1 += flight.bytes.len() as u64;
+            self.traffic.entry(to).or_default().1 += flight.bytes.len() as u64;
         }
         if self.dead.contains(&from) || self.dead.contains(&to) {
             return;
@@ -294,7 +295,7 @@ impl World {
         }
     }
 
-    /// Lets everybody send what may leave now, and tell what has happened.
+    /// Lets all ends send what may leave now, and collects their events.
     pub(crate) fn drain(&mut self) {
         let mut out = Vec::new();
         while let Some(datagram) = self.listener.poll_transmit(self.now, &mut out) {
@@ -316,7 +317,7 @@ impl World {
         }
     }
 
-    /// Runs until `until`, or until nothing is left to happen.
+    /// Runs until `until`, or until no event is left.
     pub(crate) fn run_until(&mut self, until: Time) {
         loop {
             self.drain();
@@ -371,7 +372,7 @@ impl World {
             mut bytes,
         } = flight;
         if to == address(LISTENER) {
-            self.accounts.entry(from).or_default().0 += bytes.len() as u64;
+            self.traffic.entry(from).or_default().0 += bytes.len() as u64;
             self.listener
                 .handle_datagram(self.now, from, Ecn::NotCapable, &mut bytes);
             return;
@@ -407,7 +408,7 @@ impl World {
         })
     }
 
-    /// Datagrams of a kind (the high 4 bits of the first byte) that were sent.
+    /// The sent datagrams of a kind (the high 4 bits of the first byte).
     pub(crate) fn sent(&self, kind: u8) -> Vec<&Flight> {
         self.log
             .iter()

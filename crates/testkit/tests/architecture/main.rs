@@ -1,9 +1,8 @@
-//! The floors of the house import only downward (`docs/design/architecture.md`).
+//! Crates import only downward (`docs/design/architecture.md`).
 //!
-//! Two checks on what `cargo metadata` says: every arrow between two crates of the workspace is one
-//! that the plan has, and the pure crates reach nothing outside of the workspace but a short list
-//! of crates that have been looked at. That those really do without `std` is the compiler's
-//! business (`scripts/purity.sh`).
+//! Two checks of the output of `cargo metadata`. Every dependency between two crates of the
+//! workspace is in the plan. The pure crates depend on nothing outside the workspace except a short
+//! list of reviewed crates. The compiler checks that these do without `std` (`scripts/purity.sh`).
 
 mod circles;
 mod links;
@@ -19,8 +18,8 @@ use cargo_metadata::{DependencyKind, MetadataCommand};
 
 /// The plan: each crate and the crates of the workspace that it may depend on.
 ///
-/// Crates that are still to be built stand here already. Leaves may import any crate that is not a
-/// leaf; nothing may import a leaf, except that tests may import `comity-testkit`.
+/// The plan includes crates that do not exist yet. Leaves may import any crate that is not a leaf.
+/// Nothing may import a leaf, except that tests may import `comity-testkit`.
 const PLAN: &[(&str, Imports)] = &[
     ("comity-units", Imports::Only(&[])),
     ("comity-congestion", Imports::Only(&["comity-units"])),
@@ -100,27 +99,28 @@ const PURE: &[&str] = &[
     "comity-transport",
 ];
 
-/// What the pure crates may reach outside of the workspace: looked at, `no_std`, free of clocks.
+/// The crates outside the workspace that pure crates may depend on: reviewed, `no_std`, without
+/// clocks.
 const PURE_MAY_REACH: &[&str] = &["bytes", "libm", "rand_core", "rand_xoshiro"];
 
 #[derive(Clone, Copy)]
 enum Imports {
-    /// These, and nothing else of the workspace.
+    /// These crates of the workspace alone.
     Only(&'static [&'static str]),
-    /// Anything that is not a leaf.
+    /// Any crate that is not a leaf.
     Leaf,
 }
 
-/// That one crate names another in its manifest.
+/// A dependency in a crate's manifest.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Arrow {
     from: String,
     to: String,
-    /// Whether only the tests, examples and benchmarks of `from` see it.
+    /// Whether only tests, examples and benchmarks of `from` use it.
     for_tests: bool,
 }
 
-/// What each crate reaches in one step, by any dependency that ends up in the built library.
+/// The direct dependencies of each crate that end up in the built library.
 type Graph = BTreeMap<String, BTreeSet<String>>;
 
 fn rule_of(name: &str) -> Option<Imports> {
@@ -129,7 +129,7 @@ fn rule_of(name: &str) -> Option<Imports> {
         .map(|&(_, imports)| imports)
 }
 
-/// One sentence for each arrow that the plan does not have, naming the arrow and the rule.
+/// One sentence for each dependency outside the plan, with the dependency and the rule.
 fn forbidden_arrows(arrows: &[Arrow]) -> Vec<String> {
     let judge = |arrow: &Arrow| {
         let Arrow {
@@ -165,8 +165,8 @@ fn forbidden_arrows(arrows: &[Arrow]) -> Vec<String> {
     arrows.iter().filter_map(judge).collect()
 }
 
-/// One sentence for each foreign crate that `root` reaches and that is not in [`PURE_MAY_REACH`],
-/// with the way that leads there.
+/// One sentence for each foreign crate that `root` depends on and that is not in
+/// [`PURE_MAY_REACH`], with the chain of dependencies.
 fn impurities(root: &str, graph: &Graph, workspace: &BTreeSet<String>) -> Vec<String> {
     let mut ways: BTreeMap<&str, Vec<&str>> = BTreeMap::from([(root, vec![root])]);
     let mut unvisited = vec![root];
@@ -192,7 +192,7 @@ fn impurities(root: &str, graph: &Graph, workspace: &BTreeSet<String>) -> Vec<St
         .collect()
 }
 
-/// The triple of the machine that runs the test: only its dependencies have been downloaded.
+/// The triple of the test's machine: only its dependencies have been downloaded.
 fn host() -> String {
     let output = std::process::Command::new("rustc")
         .arg("-vV")

@@ -94,8 +94,8 @@ fn a_buffer_for_one_section_is_enough_for_all() {
     }
 }
 
-/// One section at a time, each of which leaves when the peer has reported the delivery of the
-/// previous one: a round trip and a half each.
+/// Each section leaves when the peer has reported the delivery of the previous one: one and a half
+/// round trips each.
 #[test]
 fn a_section_that_needs_the_whole_buffer_waits_for_a_round_trip() {
     let path = LinkConfig {
@@ -197,11 +197,11 @@ proptest! {
         given in prop::collection::vec((0_u16..4, 0_u32..14, 500_u64..=1_000, 0_u64..2_000), 1..60),
         forward in random_path(1..50, 1..50, 0.0..0.3),
         backward in random_path(1..50, 1..50, 0.0..0.3),
-        law in prop::sample::select(laws()),
+        controller in prop::sample::select(controllers()),
         seed in any::<u64>(),
     ) {
         let paths = [&forward, &backward];
-        let mut pair = Pair::new(ends(law, lasting(buffer)), paths, Seed::new(seed));
+        let mut pair = Pair::new(ends(controller, lasting(buffer)), paths, Seed::new(seed));
         // Long ones are as likely as short ones on a logarithmic scale.
         let length = |halvings: u32, permille: u64| {
             u32::try_from((buffer >> halvings) * permille / 1_000).unwrap_or(u32::MAX).max(1)

@@ -39,7 +39,7 @@ fn full_packets_are_discovered_in_a_round_trip() {
         "it sends nothing"
     );
     assert_eq!(sizes(&pair, 0), [], "as it was to be expected");
-    check_accounts(&pair);
+    check_sums(&pair);
 }
 
 /// The search ends at most 1 % below the size that the path carries.
@@ -51,7 +51,7 @@ fn a_path_that_swallows_large_packets_from_the_start_loses_no_section() {
         pair.set_largest(largest);
         stream(&mut pair, 250, 15_000, Span::from_millis(120));
         assert_eq!(whole(&pair, 250), 250, "{largest}");
-        check_accounts(&pair);
+        check_sums(&pair);
         let sender = pair.ends[0].statistics();
         let carried = largest - 57;
         let payload = sender.path.payload;
@@ -89,7 +89,7 @@ fn a_path_that_becomes_narrower_under_way_is_filled_with_smaller_packets() {
         pair.run_until(pair.now() + Span::from_secs(2));
         // Data cut for larger packets is cut again: nothing is lost.
         assert_eq!(whole(&pair, 250), 250, "sections of {length}");
-        check_accounts(&pair);
+        check_sums(&pair);
         let sender = pair.ends[0].statistics();
         assert_eq!(sender.sent.black_holes, 1);
         assert!((1_227..=1_243).contains(&sender.path.payload));
@@ -139,7 +139,7 @@ fn random_loss_and_an_outage_do_not_look_like_a_narrow_path() {
         pair.set_outage(Time::from_secs(4), Time::from_secs(7));
         stream(&mut pair, 500, 5_000, Span::from_millis(400));
         assert_eq!(pair.deliveries[1].len(), 500);
-        check_accounts(&pair);
+        check_sums(&pair);
         assert_eq!(pair.ends[0].statistics().path.payload, 1_400);
         assert_eq!(sizes(&pair, 0), []);
     }

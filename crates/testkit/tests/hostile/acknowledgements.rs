@@ -58,7 +58,7 @@ fn acknowledging_a_skipped_number_closes_the_connection() {
         world.events.last(),
         Some(Event::Closed(CloseReason::Violation(_)))
     ));
-    world.check_accounts();
+    world.check_sums();
 }
 
 #[test]
@@ -143,7 +143,7 @@ fn unacknowledged_data_stays_within_window_and_buffer() {
     while world.end.is_open() {
         world.say(&[Frame::Ping]).expect("no violation");
         world.pass(Span::from_millis(500));
-        world.check_accounts();
+        world.check_sums();
         highest = highest.max(held() - before);
     }
     assert!(highest < 3 << 20, "{highest} bytes");

@@ -160,7 +160,7 @@ impl World {
         self.drain();
     }
 
-    pub(crate) fn check_accounts(&self) {
+    pub(crate) fn check_sums(&self) {
         let statistics = self.end.statistics();
         let bytes = &statistics.outbox.bytes;
         assert_eq!(bytes.submitted, bytes.sum());

@@ -39,7 +39,7 @@ fn bytes_beyond_the_buffer_are_dropped_and_not_acknowledged() {
     assert_eq!(statistics.received.packets, 10);
     let grown = held() - before;
     assert!(grown < 3 * BUFFER as isize, "{grown} bytes");
-    world.check_accounts();
+    world.check_sums();
 }
 
 /// Bytes are not the only cost: every section has a record, however short it is.
@@ -63,7 +63,7 @@ fn a_hundred_thousand_sections_of_one_byte_stay_within_the_buffer() {
     // One for each 256 bytes of the buffer.
     assert_eq!(world.end.statistics().inbox.held, BUFFER / 256);
     assert!(highest < 4 * BUFFER as isize, "{highest} bytes");
-    world.check_accounts();
+    world.check_sums();
 }
 
 #[test]
@@ -123,7 +123,7 @@ fn a_fragmented_section_is_held_in_a_limited_number_of_pieces() {
         world.deliveries.as_slice(),
         [Delivery::Section(_)]
     ));
-    world.check_accounts();
+    world.check_sums();
 }
 
 #[test]

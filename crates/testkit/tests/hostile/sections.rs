@@ -83,7 +83,7 @@ fn a_random_clock_delays_nothing_for_ever() {
     world.end.close(world.now, CloseCode::DONE, "");
     world.drain();
     assert_eq!(world.deliveries.len(), 500);
-    world.check_accounts();
+    world.check_sums();
 }
 
 #[test]
@@ -119,7 +119,7 @@ fn deadlines_at_the_end_of_time_and_at_its_beginning() {
     world.end.close(world.now, CloseCode::DONE, "");
     world.drain();
     assert_eq!(world.deliveries.len(), 5, "each once");
-    world.check_accounts();
+    world.check_sums();
 }
 
 #[test]
@@ -266,7 +266,7 @@ fn deadlines_beyond_the_range_of_a_frame_mean_none() {
         assert_eq!(world.sent.len(), 1, "one packet has it all");
         world.acknowledge(&[(0, 0)]).expect("the truth");
         assert_eq!(world.end.statistics().outbox.sections.acknowledged, 1);
-        world.check_accounts();
+        world.check_sums();
     }
 }
 
@@ -293,5 +293,5 @@ fn nothing_is_accepted_after_the_end() {
         world.events.as_slice(),
         [Event::Outcome(_), Event::Closed(CloseReason::Local { .. })]
     ));
-    world.check_accounts();
+    world.check_sums();
 }

@@ -167,12 +167,12 @@ proptest! {
                 max_timeout: Span::from_millis(timeout), ..RttConfig::RFC6298 },
             ..BORN
         };
-        let law = || if is_fixed { fixed(size as u64) } else { reno(1, size as u64, size as u64 * 2) };
-        let mut model = Sender::new(&sections, law(), kind, (is_impatient, is_blind), timeout);
+        let controller = || if is_fixed { fixed(size as u64) } else { reno(1, size as u64, size as u64 * 2) };
+        let mut model = Sender::new(&sections, controller(), kind, (is_impatient, is_blind), timeout);
         let mut receiver = Receiver { expected: 1, known: BTreeSet::new(), out: VecDeque::new(), latest: 0 };
         let mut now = 0;
         let mut real = Real {
-            ends: [opener(config, law()), listener(config, fixed(1))],
+            ends: [opener(config, controller()), listener(config, fixed(1))],
             data: VecDeque::new(),
             acks: VecDeque::new(),
         };

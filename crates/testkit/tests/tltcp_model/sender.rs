@@ -43,7 +43,7 @@ pub(super) struct Sender {
     is_impatient: bool,
     /// Whether all obsolete data is reported to the receiver, not only answered losses.
     is_blind: bool,
-    law: Box<dyn Controller>,
+    controller: Box<dyn Controller>,
     timeline_list: VecDeque<Node>,
     /// The logical send window: outstanding numbers that were not replaced.
     pub(super) window: BTreeSet<u32>,
@@ -87,7 +87,7 @@ pub(super) struct Sender {
 impl Sender {
     pub(super) fn new(
         sections: &[(u32, u64)],
-        law: Box<dyn Controller>,
+        controller: Box<dyn Controller>,
         kind: Kind,
         (is_impatient, is_blind): (bool, bool),
         timeout: u64,
@@ -109,7 +109,7 @@ impl Sender {
             kind,
             is_impatient,
             is_blind,
-            law,
+            controller,
             timeline_list,
             window: BTreeSet::new(),
             again: VecDeque::new(),
@@ -141,7 +141,7 @@ impl Sender {
     }
 
     fn congestion_window(&self) -> usize {
-        self.law.decision().window.get() as usize
+        self.controller.decision().window.get() as usize
     }
 
     /// The number after the last submitted one.
@@ -307,7 +307,7 @@ impl Sender {
             // The receiver reneged (RFC 2018, section 8).
             self.sacked.clear();
         }
-        self.law.on_event(Event::Timeout(&Timeout {
+        self.controller.on_event(Event::Timeout(&Timeout {
             now: Time::from_millis(self.now),
             in_flight: Bytes::new(self.window.len() as u64),
             window: Bytes::new(self.congestion_window() as u64),

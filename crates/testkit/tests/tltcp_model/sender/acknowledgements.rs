@@ -76,7 +76,7 @@ impl Sender {
         self.sacked = self.sacked.split_off(&number);
         self.again.retain(|&outstanding| outstanding >= number);
         if acked > 0 {
-            self.law.on_event(Event::Ack(&Ack {
+            self.controller.on_event(Event::Ack(&Ack {
                 now: Time::from_millis(self.now),
                 acked: Bytes::new(acked),
                 rtt: None,
@@ -121,7 +121,7 @@ impl Sender {
 
     pub(super) fn tell_law_of_loss(&mut self) {
         let in_flight = Bytes::new(self.window.len() as u64);
-        self.law.on_event(Event::Loss(&Loss {
+        self.controller.on_event(Event::Loss(&Loss {
             now: Time::from_millis(self.now),
             sent_at: Time::ZERO,
             lost: Bytes::new(1),

@@ -1,74 +1,7 @@
-//! What is counted: packets by their fate, and how late they were released.
+//! How late packets are released.
 
-use comity_units::{Bytes, Span};
+use comity_units::Span;
 use hdrhistogram::Histogram;
-
-/// Packets and their bytes on the wire.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tally {
-    /// How many.
-    pub packets: u64,
-    /// Their bytes on the wire.
-    pub bytes: Bytes,
-}
-
-impl Tally {
-    pub(crate) fn add(&mut self, wire_bytes: u32) {
-        self.packets += 1;
-        self.bytes = Bytes::new(self.bytes.get() + u64::from(wire_bytes));
-    }
-}
-
-/// What became of the packets of one direction.
-///
-/// ```text
-/// arrived = released + dropped_early + dropped_full + dropped_large + dropped_loss + dropped_memory + lost + held()
-/// ```
-///
-/// in packets and in bytes, at any time. `copies` come on top of that; `unsent` is a part of
-/// `released` and `copies` together.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Account {
-    /// What came to the emulator.
-    pub arrived: Tally,
-    /// What crossed the link, without second copies.
-    pub released: Tally,
-    /// Second copies that crossed the link.
-    pub copies: Tally,
-    /// Dropped by active queue management.
-    pub dropped_early: Tally,
-    /// Dropped because the queue was full.
-    pub dropped_full: Tally,
-    /// Larger than the link takes.
-    pub dropped_large: Tally,
-    /// Hit by a loss model before the queue.
-    pub dropped_loss: Tally,
-    /// Not offered to the link: the emulator's own memory had no room. A sign of overload.
-    pub dropped_memory: Tally,
-    /// Hit by a loss model on the wire.
-    pub lost: Tally,
-    /// Released, but the system did not take it or the caller was forgotten.
-    pub unsent: Tally,
-}
-
-impl Account {
-    /// What is on the link.
-    pub fn held(&self) -> Tally {
-        let gone = [
-            self.released,
-            self.dropped_early,
-            self.dropped_full,
-            self.dropped_large,
-            self.dropped_loss,
-            self.dropped_memory,
-            self.lost,
-        ];
-        gone.iter().fold(self.arrived, |held, gone| Tally {
-            packets: held.packets.saturating_sub(gone.packets),
-            bytes: held.bytes.saturating_sub(gone.bytes),
-        })
-    }
-}
 
 /// How long after the planned time packets were released, over a run.
 ///
@@ -163,31 +96,6 @@ impl Timing {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn what_is_held_is_what_is_left() {
-        let tally = |packets| Tally {
-            packets,
-            bytes: Bytes::new(packets * 100),
-        };
-        let account = Account {
-            arrived: tally(100),
-            released: tally(40),
-            copies: tally(7),
-            dropped_early: tally(1),
-            dropped_full: tally(2),
-            dropped_large: tally(6),
-            dropped_loss: tally(3),
-            dropped_memory: tally(4),
-            lost: tally(5),
-            unsent: tally(40),
-        };
-        assert_eq!(
-            account.held(),
-            tally(39),
-            "copies and unsent ones are no part"
-        );
-    }
 
     #[test]
     fn errors_are_counted_by_size_and_against_the_bound() {

@@ -1,0 +1,93 @@
+//! The promises of a controller, and the violation of one.
+
+use std::fmt;
+
+use comity_congestion::Decision;
+use comity_congestion::table::{Parameters, Row, Value};
+
+/// The documented properties in which controllers differ.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Expectations {
+    /// Whether its window may grow while the application limits the flow.
+    pub grows_when_limited: bool,
+    /// Whether a model of the path sets its window: in a recovery too, and back to its earlier
+    /// value.
+    pub restores_window: bool,
+}
+
+impl Expectations {
+    /// The documented properties of a row with these parameters.
+    pub fn of(row: &Row, parameters: &Parameters) -> Self {
+        Self {
+            restores_window: ["bbr", "bbr3"].contains(&row.name),
+            grows_when_limited: parameters.get("grow_when_limited") == Some(&Value::Flag(true)),
+        }
+    }
+}
+
+/// A broken promise.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Violation {
+    /// The promise.
+    pub promise: Promise,
+    /// The decision before the event.
+    pub before: Box<Decision>,
+    /// The decision after it.
+    pub after: Box<Decision>,
+}
+
+/// The checked property.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Promise {
+    /// The decision does not change between events, and twins decide alike.
+    Determinism,
+    /// An acknowledgement raises the window by at most the bytes it acknowledges.
+    GrowthByEvidence,
+    /// The window does not grow while the application limits the flow.
+    NoGrowthWhenLimited,
+    /// The window does not grow in a recovery.
+    NoGrowthInRecovery,
+    /// The window does not grow on a loss or a timeout.
+    NoGrowthOnLoss,
+    /// The pacing lets packets go.
+    Pacing,
+    /// A pause leaves a window between the initial one and the last one.
+    Restart,
+    /// A tag has the announced size.
+    Tag,
+    /// A loss or a timeout leaves a threshold of two segments or more.
+    Threshold,
+    /// The wake-up lies in the future.
+    Wakeup,
+    /// The window is at least a segment, and at most the limit.
+    Window,
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{:?} was broken: before {:?}, after {:?}",
+            self.promise, self.before, self.after
+        )
+    }
+}
+
+impl std::error::Error for Violation {}
+
+pub(super) fn check(
+    kept: bool,
+    promise: Promise,
+    before: Decision,
+    after: Decision,
+) -> Result<(), Violation> {
+    if kept {
+        Ok(())
+    } else {
+        Err(Violation {
+            promise,
+            before: Box::new(before),
+            after: Box::new(after),
+        })
+    }
+}
