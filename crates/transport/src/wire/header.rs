@@ -26,6 +26,8 @@ use super::limits::{
 };
 use super::{DecodeError, EncodeError, Part, Problem};
 
+pub use super::kinds::PacketKind;
+
 /// Identifies a connection at the endpoint that chose it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ConnectionId(u64);
@@ -53,40 +55,6 @@ impl fmt::Debug for ConnectionId {
 impl fmt::Display for ConnectionId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:016x}", self.0)
-    }
-}
-
-/// The kinds of packets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[repr(u8)]
-pub enum PacketKind {
-    /// The first packet of a connection.
-    Initial = 1,
-    /// The listener requires its cookie first.
-    Retry = 2,
-    /// The listener's half of the handshake.
-    Answer = 3,
-    /// Everything after the handshake.
-    Data = 4,
-    /// The listener does not support the version.
-    VersionNegotiation = 5,
-}
-
-impl PacketKind {
-    const fn first_byte(self) -> u8 {
-        (self as u8) << 4
-    }
-}
-
-impl fmt::Display for PacketKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Initial => "Initial",
-            Self::Retry => "Retry",
-            Self::Answer => "Answer",
-            Self::Data => "Data",
-            Self::VersionNegotiation => "VersionNegotiation",
-        })
     }
 }
 

@@ -3,7 +3,7 @@
 use super::super::cursor::{Reader, Sink, Writer};
 use super::super::limits::{MAX_OPEN_SECTIONS, MAX_REASON, MAX_SECTION_ID};
 use super::super::{CloseCode, DecodeError, EncodeError, Problem, varint};
-use super::{CLOSE, CREDIT, DROP, END, FLOOR};
+use super::types::{CLOSE, CREDIT, DROP, END, FLOOR};
 
 /// All sections of a stream below the floor are obsolete for the sender.
 ///

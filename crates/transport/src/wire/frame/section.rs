@@ -5,9 +5,10 @@ use alloc::vec::Vec;
 use comity_units::{Span, Time};
 
 use super::super::cursor::{Reader, Sink, Writer, within};
+use super::super::kinds::FrameKind;
 use super::super::limits::{DEFAULT_IMPORTANCE, MAX_SECTION, MAX_SECTION_ID, MAX_TIME_US};
 use super::super::{DecodeError, EncodeError, Part, Problem, varint};
-use super::{FrameKind, SECTION};
+use super::types::SECTION;
 
 /// The frame has a length; without it the data extends to the end of the payload.
 const HAS_LENGTH: u8 = 1;
