@@ -23,7 +23,8 @@ impl Options {
 
 /// The length in bytes of the header that [`encode`](super::encode) writes: a multiple of four.
 ///
-/// Above [`MAX_HEADER`](super::MAX_HEADER) if the options do not fit; `encode` then refuses the segment.
+/// Above [`MAX_HEADER`](super::MAX_HEADER) if the options do not fit; `encode` then refuses the
+/// segment.
 pub fn encoded_length(segment: &Segment) -> usize {
     MIN_HEADER + length(&segment.options)
 }

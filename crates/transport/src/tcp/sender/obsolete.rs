@@ -50,7 +50,7 @@ impl Transfer {
             };
             if missing >= stream.max {
                 stream.next = stream.max;
-                self.resend_first = true;
+                self.repair.resend_first();
             }
         }
     }
