@@ -84,7 +84,7 @@ impl Pattern {
 /// The first packet of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Initial<'a> {
-    /// Where the caller wants its packets.
+    /// The connection identifier that the caller chose for its packets.
     pub source: ConnectionId,
     /// The handshake.
     pub pattern: Pattern,
@@ -108,7 +108,7 @@ pub struct Retry<'a> {
 pub struct Answer<'a> {
     /// The source of the Initial packet.
     pub destination: ConnectionId,
-    /// Where the listener wants its packets.
+    /// The connection identifier that the listener chose for its packets.
     pub source: ConnectionId,
     /// The second message of the handshake, at least 1 and at most [`MAX_HANDSHAKE`] bytes.
     pub message: &'a [u8],
@@ -125,7 +125,7 @@ pub struct Data {
     pub number: u32,
 }
 
-/// A packet as it was read.
+/// A decoded packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Packet<'a> {
     /// The first packet of a connection.
@@ -134,7 +134,7 @@ pub enum Packet<'a> {
     UnknownVersion {
         /// The version.
         version: u32,
-        /// Where the caller wants its packets.
+        /// The connection identifier that the caller chose for its packets.
         source: ConnectionId,
     },
     /// The listener requires its cookie first.

@@ -39,7 +39,7 @@ pub enum DecodeError {
     },
     /// The input is shorter than the fixed part of a header.
     HeaderTruncated {
-        /// The bytes at hand.
+        /// The length of the input.
         available: usize,
     },
     /// A wave level is zero.

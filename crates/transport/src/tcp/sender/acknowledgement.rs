@@ -44,7 +44,7 @@ impl Transfer {
                 self.persistence.end();
             }
             stream.take_sign_of_life(ack);
-            if stream.has_outstanding() && self.is_repetition(ack, window_changed, news, config) {
+            if stream.has_outstanding() && self.is_duplicate(ack, window_changed, news, config) {
                 self.on_duplicate(stream, now, config);
             } else if ack.is_pure {
                 self.count_down_pipe(1);
@@ -99,7 +99,7 @@ impl Transfer {
     /// Whether an acknowledgement that does not advance counts as a duplicate. By RFC 6675, section
     /// 2, it does if it reports new data as arrived, whatever else it carries. By RFC 5681, section
     /// 2, it does if it carries nothing else.
-    pub(super) fn is_repetition(
+    pub(super) fn is_duplicate(
         &self,
         ack: &Acknowledgement<'_>,
         window_changed: bool,
@@ -150,7 +150,7 @@ impl Transfer {
         let answered = match &mut self.answers {
             None => None,
             // An acknowledgement caused by a repair or a duplicate does not measure the newest
-            // packet. The measure is also unknown as long as the receiver's clock is.
+            // packet. Neither does one whose time on the receiver's clock is unknown.
             Some(answers) => answers
                 .on_advance(ack.offset)
                 .filter(|_| self.repair.windows_decide() && reading != Reading::Unknown),
@@ -305,7 +305,7 @@ impl Transfer {
         }
     }
 
-    /// One acknowledgement means that `segments` segments have left the counted pipe.
+    /// Removes `segments` segments from the counted pipe, because of one acknowledgement.
     pub(super) fn count_down_pipe(&mut self, segments: i64) {
         if self.repair.is_recovering()
             && let Some(board) = &mut self.scoreboard

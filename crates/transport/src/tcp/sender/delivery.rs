@@ -34,7 +34,7 @@ struct Record {
     end: u64,
     departure: Departure,
     fate: Fate,
-    is_repeated: bool,
+    is_retransmitted: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,7 +81,7 @@ impl Delivery {
                     self.in_flight += record.length();
                     self.lost -= record.length();
                 }
-                record.is_repeated = true;
+                record.is_retransmitted = true;
                 record.departure = self.rate.on_sent(now, self.in_flight, false);
             }
         }
@@ -93,7 +93,7 @@ impl Delivery {
                 end,
                 departure: self.rate.on_sent(now, self.in_flight, is_first),
                 fate: Fate::InFlight,
-                is_repeated: false,
+                is_retransmitted: false,
             });
         }
     }
@@ -131,12 +131,13 @@ impl Delivery {
             Fate::Lost => self.lost -= length,
         }
         record.fate = Fate::Delivered;
-        let (departure, is_repeated) = (record.departure, record.is_repeated);
-        if !is_repeated {
+        let (departure, is_retransmitted) = (record.departure, record.is_retransmitted);
+        if !is_retransmitted {
             let rtt = now.saturating_since(departure.sent_at());
             self.min_rtt = self.min_rtt.min(rtt);
         }
-        self.rate.on_delivered(now, &departure, length, is_repeated);
+        self.rate
+            .on_delivered(now, &departure, length, is_retransmitted);
     }
 
     /// Marks as lost every segment below `offset` that was sent once and has not arrived.
@@ -145,7 +146,7 @@ impl Delivery {
             if self
                 .segments
                 .get(at)
-                .is_some_and(|record| !record.is_repeated)
+                .is_some_and(|record| !record.is_retransmitted)
             {
                 self.lose(at);
             }
@@ -278,8 +279,8 @@ mod tests {
         assert_eq!(delivery.lost, 3 * MSS);
         delivery.on_sent(at(41), 1, 1 + MSS, 1 + 10 * MSS);
         assert_eq!((delivery.in_flight, delivery.lost), (4 * MSS, 2 * MSS));
-        // The scoreboard reports the hole as long as it exists; that does not make the
-        // retransmission lost.
+        // The scoreboard reports the hole while it exists; that does not make the retransmission
+        // lost.
         delivery.on_lost_below(1 + 3 * MSS);
         assert_eq!(delivery.in_flight, 4 * MSS);
         delivery.on_arrival(at(81), 1 + MSS, &[]);

@@ -133,11 +133,11 @@ impl Transfer {
             let answer = self.answer_obsolete(stream, una, max, config);
             let outgoing = answer.unwrap_or_else(|| stream.segment_at(una, max, config));
             if let (Some(line), None) = (&mut stream.line, answer) {
-                line.on_resent(outgoing.end());
+                line.on_retransmitted(outgoing.end());
             }
             if let Some(board) = &mut self.scoreboard {
                 let end = answer.map_or(outgoing.end(), |_| board.retransmitted);
-                board.on_first_resent(end);
+                board.on_first_retransmitted(end);
             }
             return self.sent(stream, now, outgoing, config);
         }
@@ -178,7 +178,7 @@ impl Transfer {
         if outgoing.start < stream.max {
             self.statistics.retransmitted += 1;
             if let Some(line) = &mut stream.line {
-                line.on_repeated(now, outgoing.start, u64::from(outgoing.length));
+                line.count_retransmission(now, outgoing.start, u64::from(outgoing.length));
             }
         }
         if let Some(answers) = &mut self.answers {
@@ -230,7 +230,7 @@ impl Transfer {
             return;
         };
         if !is_new {
-            self.group.on_sent_again();
+            self.group.on_retransmitted();
             return;
         }
         let mss = u64::from(config.mss);

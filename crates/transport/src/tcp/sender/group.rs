@@ -60,7 +60,7 @@ impl Group {
     }
 
     /// Records a retransmitted segment: it leaves alone.
-    pub(super) const fn on_sent_again(&mut self) {
+    pub(super) const fn on_retransmitted(&mut self) {
         self.length = 0;
         self.is_over = false;
     }
@@ -112,7 +112,7 @@ mod tests {
         assert_eq!([send(true), send(false)], [false, true]);
         assert!(!send(false), "a segment that leaves alone is no group");
         assert!(!send(true));
-        group.on_sent_again();
+        group.on_retransmitted();
         assert!(!group.is_over());
         group.on_sent(|| 2, true);
         assert!(!group.is_over(), "it began another group");

@@ -140,7 +140,7 @@ impl Transfer {
         }
         let outgoing = stream.segment_at(start, end, config);
         if let Some(line) = &mut stream.line {
-            line.on_resent(outgoing.end());
+            line.on_retransmitted(outgoing.end());
         }
         if let Some(board) = &mut self.scoreboard {
             board.retransmitted = outgoing.end();

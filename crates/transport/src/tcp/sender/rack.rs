@@ -235,7 +235,7 @@ impl Transfer {
         flight.is_forced |= is_due && flight.next_lost().is_some();
         flight.episode = Some(Episode {
             began_at: stream.una,
-            resent_at: None,
+            retransmitted_at: None,
             unexplained: 0,
         });
         self.restart_timer(stream, now);
@@ -286,18 +286,18 @@ impl Transfer {
         let Some(episode) = flight.episode.as_ref().filter(|_| undo) else {
             return;
         };
-        let Some(resent_at) = episode.resent_at else {
+        let Some(retransmitted_at) = episode.retransmitted_at else {
             return;
         };
         // Echoed times are exact to one tick either way.
         let margin = config.timestamp_tick * 2;
         let echoes_earlier = ack
             .echoed
-            .is_some_and(|echoed| echoed + margin <= resent_at);
+            .is_some_and(|echoed| echoed + margin <= retransmitted_at);
         let by_time = advanced
-            && delivery.passes_resent
+            && delivery.passes_retransmission
             && echoes_earlier
-            && (!flight.has_resent() || !self.repair.is_recovering());
+            && (!flight.has_retransmission() || !self.repair.is_recovering());
         let by_duplicates = ack.duplicate.is_some() && episode.unexplained == 0;
         if by_time || by_duplicates {
             self.repair.on_spurious();
@@ -329,7 +329,7 @@ impl Transfer {
         if ack.offset < end {
             return;
         }
-        let is_repeated = ack.is_pure && !advanced && delivery.bytes == 0;
+        let is_duplicate = ack.is_pure && !advanced && delivery.bytes == 0;
         if is_old && ack.duplicate.is_none() && ack.offset > end {
             // The probe arrived and its original did not.
             flight.probe.end = None;
@@ -345,7 +345,7 @@ impl Transfer {
             self.statistics.fast_retransmits += 1;
             self.marks.on_reduction(stream.max);
             self.control.report(Event::Loss(&loss));
-        } else if !is_old || ack.duplicate.is_some() || is_repeated {
+        } else if !is_old || ack.duplicate.is_some() || is_duplicate {
             flight.probe.end = None;
         }
     }

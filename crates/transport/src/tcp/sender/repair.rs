@@ -1,4 +1,4 @@
-//! The loss recovery, and what it owes the peer.
+//! The loss recovery, and the retransmission that it demands.
 
 use comity_congestion::TimeoutRepair;
 use comity_congestion::recovery::{
@@ -110,8 +110,8 @@ impl Repair {
         self.windows_decide = self.recovery.is_quiet();
     }
 
-    /// Ends an occasion of a time-based recovery, of which the record of segments in flight is a
-    /// part.
+    /// Ends the processing of an event. The record of segments in flight is a part of a time-based
+    /// recovery.
     pub(super) fn settle(&mut self, is_record_quiet: bool) {
         self.windows_decide = self.recovery.is_quiet() && is_record_quiet;
     }

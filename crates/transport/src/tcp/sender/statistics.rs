@@ -16,7 +16,7 @@ pub struct SenderStatistics {
     pub fast_retransmits: u32,
     /// Window reductions caused by congestion marks.
     pub marks: u32,
-    /// Round-trip samples taken.
+    /// Round-trip samples.
     pub rtt_samples: u64,
     /// The sum of the round-trip samples.
     pub rtt_sum: Span,

@@ -87,7 +87,7 @@ impl Transfer {
                 flight.on_timeout(now);
                 flight.episode.get_or_insert(Episode {
                     began_at: stream.una,
-                    resent_at: None,
+                    retransmitted_at: None,
                     unexplained: 0,
                 });
             }

@@ -27,8 +27,8 @@ impl Transfer {
         self.inflated_window().min(stream.peer_window)
     }
 
-    /// The offset after the last byte in the peer's window. Data that was given up but arrived uses
-    /// room there.
+    /// The offset after the last byte in the peer's window. Abandoned data that arrived uses room
+    /// there.
     #[inline]
     pub(super) fn peer_edge(&self, stream: &Stream) -> u64 {
         let edge = stream.peer_edge();
@@ -65,8 +65,8 @@ impl Transfer {
         edge.saturating_add(allowance).min(self.peer_edge(stream))
     }
 
-    /// Whether the window might admit a segment. The recovery from a timeout also has to check what
-    /// arrived.
+    /// Whether the window might admit a segment. The recovery from a timeout also has to pass over
+    /// arrived data.
     pub(super) fn window_is_open(&self, stream: &Stream) -> bool {
         (stream.next < stream.stream_end() && stream.next < self.edge(stream, 0))
             || self.repair.resends_first()

@@ -119,8 +119,8 @@ impl Dropped {
 
 /// The limit of data in flight to the sender of this frame.
 ///
-/// It is relative, as TCP's receive window. Sections that are given up in flight release their
-/// share, and neither end has to account for data that the other never saw. The frame with the
+/// It is relative, as TCP's receive window. A section that the sender abandons in flight releases
+/// its share, and neither end has to account for data that the other never saw. The frame with the
 /// highest packet number applies.
 ///
 /// ```text
