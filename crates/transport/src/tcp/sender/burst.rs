@@ -10,6 +10,7 @@ pub(super) struct Burst {
 
 impl Burst {
     /// Begins a burst: a segment of the peer arrived, or the application acted.
+    #[inline]
     pub(super) const fn begin(&mut self) {
         self.sent = 0;
         self.held_by_pacer = false;
@@ -18,6 +19,7 @@ impl Burst {
     /// Handles a timer. Most timers reveal nothing about the path: neither a deadline nor a delayed
     /// acknowledgement makes room for segments that a burst limit held back. The end of a pacer's
     /// pause and the controller's wake-up begin a burst.
+    #[inline]
     pub(super) const fn on_timer(&mut self, is_wakeup_due: bool) {
         if self.held_by_pacer || is_wakeup_due {
             self.sent = 0;
@@ -44,6 +46,7 @@ impl Burst {
         self.held_by_pacer = is_held;
     }
 
+    #[inline]
     pub(super) const fn is_held_by_pacer(&self) -> bool {
         self.held_by_pacer
     }

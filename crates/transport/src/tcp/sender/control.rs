@@ -60,17 +60,20 @@ impl Control {
     }
 
     /// Reports an event. The decision stays the old one until [`Control::obey`].
+    #[inline]
     pub(super) fn on_event(&mut self, event: Event<'_>) {
         self.controller.on_event(event);
     }
 
     /// Reports an event and reads the decision.
+    #[inline]
     pub(super) fn report(&mut self, event: Event<'_>) {
         self.controller.on_event(event);
         self.obey();
     }
 
     /// Reports a departing packet to the pacer and to the controller.
+    #[inline]
     pub(super) fn on_sent(&mut self, sent: &Sent) {
         if let Some(pace) = &mut self.pace {
             pace.pacer
@@ -88,6 +91,7 @@ impl Control {
     }
 
     /// Reports [`Event::Wakeup`] if the controller's wake-up is due.
+    #[inline]
     pub(super) fn wake_up(&mut self, now: Time) {
         if self.is_wakeup_due(now) {
             self.report(Event::Wakeup(now));
@@ -125,18 +129,21 @@ impl Control {
     }
 
     /// Whether the pacer holds every packet back.
+    #[inline]
     pub(super) fn is_pacer_closed(&self, now: Time) -> bool {
         self.pace
             .as_ref()
             .is_some_and(|pace| pace.release_at() > now)
     }
 
+    #[inline]
     pub(super) fn is_wakeup_due(&self, now: Time) -> bool {
         self.pace.as_ref().is_some_and(|pace| pace.wakeup <= now)
     }
 
     /// When the controller needs the next call: its wake-up, and the end of the pacer's pause if
     /// the pacer holds a packet back.
+    #[inline]
     pub(super) fn next_timer(&self, held_by_pacer: bool) -> Time {
         match &self.pace {
             None => Time::MAX,

@@ -20,6 +20,7 @@ pub(super) struct Marks {
 impl Marks {
     /// Records a departing segment. Only new data is sent as ECN-capable, neither retransmissions
     /// nor segments without payload (RFC 3168, sections 6.1.4 and 6.1.5).
+    #[inline]
     pub(super) const fn on_sent(&mut self, is_new: bool) {
         self.is_capable = is_new;
         self.is_notice = is_new && self.owes_notice;
@@ -28,6 +29,7 @@ impl Marks {
 
     /// Whether the echo of a mark reduces the window; `una` is the first unacknowledged offset. One
     /// window of data causes one reduction (RFC 3168, section 6.1.2).
+    #[inline]
     pub(super) const fn is_new(&self, una: u64) -> bool {
         self.is_behind_reduction(una) && una > 0
     }

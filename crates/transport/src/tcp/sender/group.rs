@@ -36,6 +36,7 @@ const MAX_SIZE: u64 = 64 << 10;
 
 impl Group {
     /// Ends the group: the next segment begins another.
+    #[inline]
     pub(super) const fn end(&mut self) {
         self.length = 0;
     }

@@ -22,6 +22,7 @@ impl LimitedTransmit {
     }
 
     /// The cumulative acknowledgement advances.
+    #[inline]
     pub(super) const fn on_advance(&mut self) {
         self.released = 0;
         self.is_pending = false;

@@ -29,6 +29,7 @@ impl Persistence {
     }
 
     /// When it expires; [`Time::MAX`] while it is off.
+    #[inline]
     pub(super) const fn at(&self) -> Time {
         self.at
     }
@@ -46,6 +47,7 @@ impl Persistence {
     }
 
     /// Stops the timer, because the peer's window opened.
+    #[inline]
     pub(super) const fn end(&mut self) {
         self.at = Time::MAX;
         self.exponent = 0;

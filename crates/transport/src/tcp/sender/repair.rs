@@ -52,6 +52,7 @@ impl Repair {
         self.recovery.is_quiet()
     }
 
+    #[inline]
     pub(super) fn is_recovering(&self) -> bool {
         self.recovery.is_recovering()
     }
@@ -65,6 +66,7 @@ impl Repair {
     }
 
     /// The congestion window `window` with the inflation of the recovery.
+    #[inline]
     pub(super) fn inflated(&self, window: u64) -> u64 {
         if self.windows_decide {
             window
@@ -75,6 +77,7 @@ impl Repair {
 
     /// Handles an advance of the cumulative acknowledgement. While the windows decide, the recovery
     /// need not hear of it.
+    #[inline]
     pub(super) fn on_advance(&mut self, advance: &Advance) -> Reaction {
         if self.windows_decide {
             return Reaction {
@@ -116,6 +119,7 @@ impl Repair {
         self.windows_decide = self.recovery.is_quiet() && is_record_quiet;
     }
 
+    #[inline]
     pub(super) const fn set_duplicate_seen(&mut self, is_seen: bool) {
         self.duplicate_seen = is_seen;
     }

@@ -26,11 +26,13 @@ impl Waves {
         }
     }
 
+    #[inline]
     pub(super) const fn is_metered(&self) -> bool {
         self.is_metered
     }
 
     /// The tag of the last segment.
+    #[inline]
     pub(super) const fn last(&self) -> Option<Wave> {
         self.last
     }
