@@ -8,14 +8,16 @@ use comity_units::{Bytes, Rate, Span, Time};
 /// ```text
 /// Rate(r):  start = max(next, now − (quantum − wire) / r)      of the packet that leaves
 ///           next  = start + wire / r                           starts are wire / r apart
-/// Bursts(r, s): a packet that fits into s with those that left since start leaves at once; the next start is
-///           start + their bytes / r, and after a pause earlier by the pause, by half of the burst at the most
-/// Gap(g):   next  = now + wire / line + g                      from the end of one to the start of the next
-/// At(t): next = t the controller has its own calendar
+/// Bursts(r, s): a packet leaves at once if it fits into s with the packets since start
+///           next  = start + bytes of the burst / r             after a pause earlier by the pause,
+///                                                              at most by half of the burst
+/// Gap(g):   next  = now + wire / line + g                      from the end of a packet to the
+///                                                              start of the next
+/// At(t):    next  = t                                          the controller has its own calendar
 /// ```
 ///
 /// `next` uses the rate or the gap in force at the time of the call. A controller with a newer
-/// estimate therefore does not wait for the one at the last departure.
+/// estimate therefore does not wait by the estimate of the last departure.
 ///
 /// An idle sender accumulates at most `quantum` bytes, or one packet, to send at once. The first
 /// packet follows no pause, so the second one keeps its distance.
@@ -34,7 +36,8 @@ struct Departure {
     late: Span,
     /// When it ends on the first link.
     end: Time,
-    /// The bytes that the pause until the next start is for: the packet, or the burst that it ends.
+    /// The bytes that determine the pause until the next start: the packet, or the burst that it
+    /// ends.
     wire: Bytes,
     packet: Bytes,
     /// When the next may start at `rate`, the rate in force.

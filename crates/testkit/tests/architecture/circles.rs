@@ -16,7 +16,7 @@ const CIRCLES: &[(&str, usize, usize)] = &[
     ("cli", 4, 11),
     ("congestion", 4, 25),
     ("media", 4, 15),
-    ("transport", 4, 22),
+    ("transport", 1, 5),
 ];
 
 /// A module by its path below the crate; the crate itself is the empty one.

@@ -86,6 +86,8 @@
 //! other groups.
 
 mod error;
+mod format;
+mod length;
 mod options;
 
 use core::ops::Range;
@@ -98,18 +100,10 @@ use super::segment::{Flags, Segment};
 use crate::checksum::{Checksum, PROTOCOL_TCP, PseudoHeader};
 use crate::datagram::Ecn;
 
+use self::format::Out;
 pub use error::{DecodeError, EncodeError};
-pub(super) use options::length as options_length;
-pub use options::{data_header_length, encoded_length, sack_room};
-
-/// The header without options, in bytes.
-pub const MIN_HEADER: usize = 20;
-/// The longest header, in bytes.
-pub const MAX_HEADER: usize = 60;
-/// The largest shift of the window scale option (RFC 7323, section 2.3).
-pub const MAX_WINDOW_SCALE: u8 = 14;
-/// The longest segment, header included, in bytes.
-pub const MAX_SEGMENT: usize = 65_535;
+pub use format::{MAX_HEADER, MAX_SEGMENT, MAX_WINDOW_SCALE, MIN_HEADER};
+pub use length::{data_header_length, encoded_length, sack_room};
 
 /// The ports of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
@@ -322,20 +316,4 @@ fn read(header: &FixedHeader, bytes: &[u8]) -> Result<Decoded, DecodeError> {
         skipped_options: options.skipped,
         window_scale_clamped: options.window_scale_clamped,
     })
-}
-
-/// The part of a header that is not written yet.
-struct Out<'a>(&'a mut [u8]);
-
-impl Out<'_> {
-    /// Writes `bytes` at the front. [`encoded_length`] has sized the header, so they fit.
-    fn put<const N: usize>(&mut self, bytes: [u8; N]) {
-        match core::mem::take(&mut self.0).split_first_chunk_mut::<N>() {
-            Some((front, rest)) => {
-                *front = bytes;
-                self.0 = rest;
-            }
-            None => debug_assert!(false, "a header is longer than its computed length"),
-        }
-    }
 }

@@ -31,7 +31,7 @@ use super::timeline::{Piece, SectionError, SeqUpdate};
 ///    host that wakes early reads it again;
 /// 4. getters.
 ///
-/// Times handed in must not decrease.
+/// The times of successive calls must not decrease.
 ///
 /// Source: RFC 9293; RFC 5681 and RFC 6675 for sending, RFC 6298 for the timer, RFC 7323 for window
 /// scale and timestamps, RFC 2018 and RFC 2883 for SACK, RFC 8985 and RFC 9937 for RACK-TLP and its
@@ -566,7 +566,8 @@ impl Connection {
         let places = [update.expected, update.void_start, update.void_end]
             .map(|number| receiver.offset(number).unwrap_or(0));
         let [expected, void_start, void_end] = places;
-        // Data in the segment is not given up, and a void precedes the segment that names it.
+        // The peer does not abandon data in the segment, and a void precedes the segment that
+        // names it.
         if segment.payload > 0 && start < expected || update.has_void() && start < void_end {
             return;
         }

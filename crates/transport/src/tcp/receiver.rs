@@ -56,7 +56,7 @@ pub(super) struct Receiver {
     /// Present once the peer jumped.
     gaps: Option<Box<Gaps>>,
     /// Payload bytes that the application has read.
-    taken: u64,
+    bytes_read: u64,
     /// The latest duplicate range since the last acknowledgement, which the next one reports.
     duplicate: Option<Box<(u64, u64)>>,
     /// When payload arrived last.
@@ -83,7 +83,7 @@ impl Receiver {
             ack_at: Time::MAX,
             disorder: None,
             gaps: None,
-            taken: 0,
+            bytes_read: 0,
             duplicate: None,
             data_at: Time::MAX,
             quick: 0,
@@ -164,8 +164,8 @@ impl Receiver {
             self.be_quick(config);
         }
         if end <= self.next || start >= end {
-            // Old, or beyond the window or the end of the stream: an acknowledgement tells the peer
-            // the expected number (RFC 9293, 3.10.7.4).
+            // Old, or beyond the window or the end of the stream: an acknowledgement reports the
+            // expected number (RFC 9293, 3.10.7.4).
             self.ack_now = true;
             return;
         }
@@ -185,8 +185,8 @@ impl Receiver {
         self.advance_to(end);
     }
 
-    /// Moves the expected number to `end`, below which everything arrived or is given up, and over
-    /// the out-of-order data behind it. The application can then read that data.
+    /// Moves the expected number to `end`, and over the out-of-order data behind it. Everything
+    /// below `end` arrived or was abandoned. The application can then read that data.
     #[inline]
     fn advance_to(&mut self, end: u64) {
         let before = self.next;
@@ -213,8 +213,8 @@ impl Receiver {
         self.gaps.as_ref().map_or(0, |gaps| gaps.ahead)
     }
 
-    /// Whether the buffer has room for `length` bytes out of order. The edge decides if nothing is
-    /// given up; [`Receiver::give_up`] may have moved it too far.
+    /// Whether the buffer has room for `length` bytes out of order. The edge decides while no data
+    /// is abandoned; [`Receiver::abandon`] may have moved it too far.
     fn has_room(&self, length: u64, config: &Config) -> bool {
         let (Some(gaps), Some(disorder)) = (&self.gaps, &self.disorder) else {
             return true;
@@ -253,8 +253,8 @@ impl Receiver {
         if start > edge.max(expected) {
             return false;
         }
-        self.give_up(before, expected);
-        self.give_up(void_start, void_end);
+        self.abandon(before, expected);
+        self.abandon(void_start, void_end);
         let has_jumped = self.next > before;
         if let Some(gaps) = &mut self.gaps
             && has_jumped
@@ -274,7 +274,7 @@ impl Receiver {
     }
 
     /// Records the missing parts of `[start, end)` as gaps and passes over them.
-    fn give_up(&mut self, start: u64, end: u64) {
+    fn abandon(&mut self, start: u64, end: u64) {
         let (start, end) = (start.max(self.next), end.min(self.fin));
         let missing = self.missing(start, end);
         let is_ahead = start > self.next;
@@ -284,7 +284,7 @@ impl Receiver {
         }
         let gaps = self
             .gaps
-            .get_or_insert_with(|| Box::new(Gaps::new(self.taken + 1)));
+            .get_or_insert_with(|| Box::new(Gaps::new(self.bytes_read + 1)));
         let mut at = start;
         if let Some(disorder) = &self.disorder {
             for &(from, to, _) in disorder.ranges.ending_after(at) {
@@ -330,7 +330,7 @@ impl Receiver {
             None => {
                 let length = limit.min(self.unread);
                 (length > 0).then_some(Piece::Data {
-                    offset: self.taken,
+                    offset: self.bytes_read,
                     length,
                 })
             }
@@ -484,26 +484,27 @@ impl Receiver {
         if self.gaps.is_none() {
             return self.take(limit.min(self.unread), config);
         }
-        let mut taken = 0;
-        while taken < limit
-            && let Some(piece) = self.read_piece(limit - taken, config)
+        let mut length_read = 0;
+        while length_read < limit
+            && let Some(piece) = self.read_piece(limit - length_read, config)
         {
             if let Piece::Data { length, .. } = piece {
-                taken += length;
+                length_read += length;
             }
         }
-        taken
+        length_read
     }
 
-    fn take(&mut self, taken: u64, config: &Config) -> u64 {
-        self.unread -= taken;
-        self.taken += taken;
+    /// Passes `length` bytes to the application.
+    fn take(&mut self, length: u64, config: &Config) -> u64 {
+        self.unread -= length;
+        self.bytes_read += length;
         let opened = self.room_beyond_limit(config);
         let worth = (2 * u64::from(config.mss)).min(config.receive_buffer.get() / 2);
-        if taken > 0 && opened >= worth.max(1) && self.fin == u64::MAX {
+        if length > 0 && opened >= worth.max(1) && self.fin == u64::MAX {
             self.ack_now = true;
         }
-        taken
+        length
     }
 }
 

@@ -74,7 +74,7 @@ impl Scoreboard {
     }
 
     /// Records that the first missing segment was retransmitted.
-    pub(super) fn on_first_resent(&mut self, end: u64) {
+    pub(super) fn on_first_retransmitted(&mut self, end: u64) {
         self.retransmitted = self.retransmitted.max(end);
         self.rescue_after.get_or_insert(self.retransmitted);
     }

@@ -6,7 +6,6 @@ use core::ops::{BitOr, BitOrAssign};
 
 use comity_units::SeqNo;
 
-use super::codec::{encoded_length, options_length};
 use super::timeline::SeqUpdate;
 use crate::datagram::Ecn;
 
@@ -42,11 +41,6 @@ impl Segment {
         self.payload
             .wrapping_add(u32::from(self.flags.contains(Flags::SYN)))
             .wrapping_add(u32::from(self.flags.contains(Flags::FIN)))
-    }
-
-    /// The length of the TCP header with its options, padded to a multiple of four bytes.
-    pub fn header_length(&self) -> u32 {
-        encoded_length(self) as u32
     }
 
     /// The sequence number after the segment.
@@ -151,14 +145,6 @@ pub struct Options {
     pub level: Option<NonZeroU16>,
     /// The position of the sender of a time-lined stream.
     pub seq_update: Option<SeqUpdate>,
-}
-
-impl Options {
-    /// The length of the options in a header as the [codec](super::codec) writes them, padded to a
-    /// multiple of four bytes.
-    pub fn length(&self) -> u32 {
-        options_length(self) as u32
-    }
 }
 
 /// The timestamps option.

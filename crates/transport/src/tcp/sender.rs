@@ -2,19 +2,27 @@
 
 mod acknowledgement;
 mod answers;
+mod burst;
 mod clock;
+mod control;
 mod delivery;
 mod departure;
 mod ecn;
 mod flight;
 mod group;
+mod idle;
+mod limited_transmit;
 mod obsolete;
 mod persist;
 mod pipe;
 mod rack;
+mod repair;
+mod reports;
+mod statistics;
 mod stream;
 mod timers;
 mod transfer;
+mod waves;
 mod window;
 
 use alloc::boxed::Box;
@@ -23,8 +31,8 @@ use comity_congestion::recovery::RecoveryConfig;
 use comity_congestion::{Controller, Report, RttEstimator};
 use comity_units::Time;
 
+pub use self::statistics::SenderStatistics;
 pub(super) use self::stream::{Acknowledgement, Outgoing, Stream};
-pub use self::transfer::SenderStatistics;
 use self::transfer::Transfer;
 use super::config::Config;
 use super::segment::{Flags, Wave};
@@ -100,7 +108,7 @@ impl Sender {
 
     /// The controller's tag on the last segment of [`Sender::poll`].
     pub(super) fn wave(&self) -> Option<Wave> {
-        self.transfer.as_ref()?.wave
+        self.transfer.as_ref()?.waves.last()
     }
 
     /// The ECN codepoint and flags of the last segment of [`Sender::poll`].
@@ -140,7 +148,7 @@ impl Sender {
     pub(super) fn ends_group(&self) -> bool {
         self.transfer
             .as_ref()
-            .is_some_and(|transfer| transfer.group.is_over)
+            .is_some_and(|transfer| transfer.group.is_over())
     }
 
     /// Whether all data was sent and nothing awaits retransmission.
@@ -163,16 +171,18 @@ impl Sender {
     pub(super) fn is_recovering(&self) -> bool {
         self.transfer
             .as_ref()
-            .is_some_and(|transfer| transfer.is_recovering())
+            .is_some_and(|transfer| transfer.repair.is_recovering())
     }
 
     pub(super) fn congestion_window(&self) -> u64 {
-        self.transfer.as_ref().map_or(0, |transfer| transfer.window)
+        self.transfer
+            .as_ref()
+            .map_or(0, |transfer| transfer.control.window())
     }
 
     pub(super) fn controller(&self) -> Option<&dyn Controller> {
         let transfer = self.transfer.as_ref()?;
-        Some(transfer.controller.as_ref())
+        Some(transfer.control.controller())
     }
 
     pub(super) fn rtt(&self) -> Option<&RttEstimator> {

@@ -354,3 +354,24 @@ impl<'a, S: Sink> Writer<'a, S> {
         self.varint_in(field, value, 0..=varint::MAX)
     }
 }
+
+/// How many bytes `write` writes.
+pub(super) fn measured(write: impl FnOnce(&mut Count) -> Result<(), EncodeError>) -> usize {
+    let mut count = Count::default();
+    // A refused frame returns the error when it is written.
+    let _ = write(&mut count);
+    count.0
+}
+
+/// Lets `write` append to `out`, and removes the appended bytes if it fails.
+pub(super) fn appended(
+    out: &mut Vec<u8>,
+    write: impl FnOnce(&mut Vec<u8>) -> Result<(), EncodeError>,
+) -> Result<(), EncodeError> {
+    let before = out.len();
+    let result = write(out);
+    if result.is_err() {
+        out.truncate(before);
+    }
+    result
+}

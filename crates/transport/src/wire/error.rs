@@ -3,8 +3,7 @@
 use core::error::Error;
 use core::fmt;
 
-use super::frame::FrameKind;
-use super::header::PacketKind;
+use super::kinds::{FrameKind, PacketKind};
 
 /// Which part of a packet a field belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -26,6 +26,8 @@ use super::limits::{
 };
 use super::{DecodeError, EncodeError, Part, Problem};
 
+pub use super::kinds::PacketKind;
+
 /// Identifies a connection at the endpoint that chose it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ConnectionId(u64);
@@ -56,40 +58,6 @@ impl fmt::Display for ConnectionId {
     }
 }
 
-/// The kinds of packets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[repr(u8)]
-pub enum PacketKind {
-    /// The first packet of a connection.
-    Initial = 1,
-    /// The listener requires its cookie first.
-    Retry = 2,
-    /// The listener's half of the handshake.
-    Answer = 3,
-    /// Everything after the handshake.
-    Data = 4,
-    /// The listener does not support the version.
-    VersionNegotiation = 5,
-}
-
-impl PacketKind {
-    const fn first_byte(self) -> u8 {
-        (self as u8) << 4
-    }
-}
-
-impl fmt::Display for PacketKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Initial => "Initial",
-            Self::Retry => "Retry",
-            Self::Answer => "Answer",
-            Self::Data => "Data",
-            Self::VersionNegotiation => "VersionNegotiation",
-        })
-    }
-}
-
 /// How two peers authenticate each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
@@ -116,7 +84,7 @@ impl Pattern {
 /// The first packet of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Initial<'a> {
-    /// Where the caller wants its packets.
+    /// The connection identifier that the caller chose for its packets.
     pub source: ConnectionId,
     /// The handshake.
     pub pattern: Pattern,
@@ -140,7 +108,7 @@ pub struct Retry<'a> {
 pub struct Answer<'a> {
     /// The source of the Initial packet.
     pub destination: ConnectionId,
-    /// Where the listener wants its packets.
+    /// The connection identifier that the listener chose for its packets.
     pub source: ConnectionId,
     /// The second message of the handshake, at least 1 and at most [`MAX_HANDSHAKE`] bytes.
     pub message: &'a [u8],
@@ -157,7 +125,7 @@ pub struct Data {
     pub number: u32,
 }
 
-/// A packet as it was read.
+/// A decoded packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Packet<'a> {
     /// The first packet of a connection.
@@ -166,7 +134,7 @@ pub enum Packet<'a> {
     UnknownVersion {
         /// The version.
         version: u32,
-        /// Where the caller wants its packets.
+        /// The connection identifier that the caller chose for its packets.
         source: ConnectionId,
     },
     /// The listener requires its cookie first.

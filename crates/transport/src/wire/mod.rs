@@ -16,6 +16,7 @@ mod cursor;
 mod error;
 pub mod frame;
 pub mod header;
+mod kinds;
 pub mod limits;
 pub mod number;
 pub mod parameters;

@@ -330,8 +330,8 @@ fn number(
     let length = input.varint(field)?;
     let before = input.offset();
     let value = input.varint_in(field, range)?;
-    let taken = (input.offset() - before) as u64;
-    within(length, taken..=taken).map_err(|problem| input.error_at(place, field, problem))?;
+    let read = (input.offset() - before) as u64;
+    within(length, read..=read).map_err(|problem| input.error_at(place, field, problem))?;
     Ok(value)
 }
 

@@ -31,8 +31,8 @@ impl Stamp {
         Self((time.as_nanos() / 1_000) as u32)
     }
 
-    /// How much later than `earlier` this is, in microseconds; negative if it is earlier. Right as
-    /// long as the two are less than 35 minutes apart.
+    /// How much later than `earlier` this is, in microseconds; negative if it is earlier. Right
+    /// while the two are less than 35 minutes apart.
     #[must_use]
     pub const fn since(self, earlier: Self) -> i32 {
         self.0.wrapping_sub(earlier.0) as i32

@@ -17,7 +17,9 @@ use crate::wire::bytes;
 /// The error in a payload with these frames after a departure of 4 bytes.
 fn error_in(frames: &str, content: Content) -> DecodeError {
     let payload = bytes(&format!("00000000 {frames}"));
-    let mut read = decode(&payload, content).expect("there is a frame").frames;
+    let mut read = decode(&payload, content)
+        .expect("the payload has a frame")
+        .frames;
     let error = read.find_map(Result::err);
     assert_eq!(read.next(), None, "nothing follows an error");
     error.unwrap_or_else(|| panic!("{frames} was read without an error"))

@@ -25,7 +25,7 @@ fn number<T: std::str::FromStr>(word: &str) -> T {
 }
 
 fn build(name: &str, parameters: &str) -> Box<dyn Meter> {
-    let row = table::find(name).expect("there is such a controller");
+    let row = table::find(name).expect("the table has the controller");
     let parameters = row.parse_list(parameters).expect("the parameters are its");
     row.build_meter(&table::Setup::new(PACKET), &parameters)
         .expect("it has a meter")
@@ -70,7 +70,7 @@ fn the_parameters_of_the_page_have_its_defaults() {
             .split_once(&format!("\n## {name}\n"))
             .expect("the meter has a chapter");
         let chapter = after.split("\n## ").next().unwrap_or_default();
-        let row = table::find(name).expect("there is such a controller");
+        let row = table::find(name).expect("the table has the controller");
         let mut found = 0;
         for line in chapter.lines().filter(|line| line.starts_with("| `")) {
             let cells: Vec<&str> = line.split('|').map(|cell| cell.trim()).collect();
@@ -180,9 +180,9 @@ fn tfrc_reports_as_on_the_page() {
     assert!(block.len() > 8);
     for line in &block[1..] {
         let at = Time::from_millis(number(line[0]));
-        let told = reports.iter().find(|(time, _)| *time == at);
-        let Some((_, Report::LossEvents { rate, received })) = told else {
-            panic!("{line:?}: {told:?}")
+        let report = reports.iter().find(|(time, _)| *time == at);
+        let Some((_, Report::LossEvents { rate, received })) = report else {
+            panic!("{line:?}: {report:?}")
         };
         let expected: f64 = number(line[1]);
         // As many digits as on the page.

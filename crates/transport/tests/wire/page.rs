@@ -98,7 +98,7 @@ fn the_example_on_the_page_is_read_and_written() {
     };
     assert_eq!(read, header);
     assert_eq!(associated, header.encode());
-    let read = frame::decode(payload, Content::Present).expect("there are frames");
+    let read = frame::decode(payload, Content::Present).expect("the payload has frames");
     assert_eq!(read.departure, departure);
     assert_eq!(
         read.frames.collect::<Result<Vec<_>, _>>(),

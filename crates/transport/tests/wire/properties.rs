@@ -97,7 +97,7 @@ proptest! {
         departure in any::<u32>(), recipes in vec(recipe(), 1..8),
     ) {
         let (payload, expected) = written(departure, &recipes);
-        let read = decode(&payload, Content::Present).expect("there are frames");
+        let read = decode(&payload, Content::Present).expect("the payload has frames");
         prop_assert_eq!(read.departure.as_micros(), departure);
         let frames: Result<Vec<_>, _> = read.frames.collect();
         prop_assert_eq!(frames, Ok(expected));
@@ -117,7 +117,7 @@ proptest! {
             for frame in read.frames {
                 match frame {
                     Ok(frame) => {
-                        frame.encode(&mut again).expect("what was read can be written");
+                        frame.encode(&mut again).expect("decoded values can be encoded");
                         whole += 1;
                     }
                     Err(error) => {
@@ -142,8 +142,8 @@ proptest! {
         for frame in read.frames {
             let Ok(frame) = frame else { break };
             let mut bytes = vec![0; 4];
-            frame.encode(&mut bytes).expect("what was read can be written");
-            let again = decode(&bytes, content).expect("there is a frame").frames;
+            frame.encode(&mut bytes).expect("decoded values can be encoded");
+            let again = decode(&bytes, content).expect("the payload has a frame").frames;
             let again: Result<Vec<_>, _> = again.collect();
             prop_assert_eq!(again, Ok(vec![frame]));
         }
@@ -173,7 +173,7 @@ proptest! {
                 expected.push(Frame::Ping);
             }
             let frames: Result<Vec<_>, _> =
-                decode(&payload, content).expect("there are frames").frames.collect();
+                decode(&payload, content).expect("the payload has frames").frames.collect();
             prop_assert_eq!(frames, Ok(expected));
         }
     }
@@ -299,7 +299,7 @@ proptest! {
     fn any_list_is_read_without_panic(list in vec(0..0x20_u8, 0..60)) {
         if let Ok(parameters) = Parameters::decode(&list) {
             let mut again = vec![];
-            parameters.encode(&mut again).expect("what was read can be written");
+            parameters.encode(&mut again).expect("decoded values can be encoded");
             prop_assert_eq!(Parameters::decode(&again), Ok(parameters));
         }
     }

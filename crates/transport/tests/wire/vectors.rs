@@ -32,7 +32,7 @@ fn is_written_and_read_as(frame: Frame<'_>, hexadecimal: &str) {
     assert_eq!(payload[4..], expected, "{frame:?}");
     assert_eq!(frame.size(), expected.len(), "{frame:?}");
     let frames: Vec<_> = decode(&payload, Content::Present)
-        .expect("there is a frame")
+        .expect("the payload has a frame")
         .frames
         .collect();
     assert_eq!(frames, [Ok(frame)]);
@@ -330,7 +330,7 @@ fn sections_are_written_in_the_shortest_form() {
 fn longer_forms_of_sections_are_equivalent() {
     let read = |hexadecimal: &str| {
         let payload = bytes(&format!("00 00 00 00 {hexadecimal}"));
-        let frames = decode(&payload, Content::Present).expect("there is a frame");
+        let frames = decode(&payload, Content::Present).expect("the payload has a frame");
         let frames: Vec<_> = frames.frames.collect();
         let [Ok(Frame::Section(section))] = frames[..] else {
             panic!("{frames:?}")

@@ -5,6 +5,7 @@ use core::fmt;
 
 use comity_units::SeqNo;
 
+use super::format;
 use crate::tcp::segment::Wave;
 
 /// An invalid TCP segment. Positions are counted in bytes from the start of the header.
@@ -38,7 +39,7 @@ pub enum DecodeError {
     },
     /// The input is shorter than the fixed part of a header.
     HeaderTruncated {
-        /// The bytes at hand.
+        /// The length of the input.
         available: usize,
     },
     /// A wave level is zero.
@@ -179,13 +180,13 @@ impl fmt::Display for DecodeError {
                 f,
                 "TCP header, byte {place}: option kind {kind} of {length} bytes, expected {}",
                 match kind {
-                    super::options::MSS => "4",
-                    super::options::REAL => "4 or 8",
-                    super::options::SACK => "10, 18, 26 or 34",
-                    super::options::SACK_PERMITTED => "2",
-                    super::options::TIMESTAMPS => "10",
-                    super::options::WINDOW_SCALE => "3",
-                    super::options::EXPERIMENT => "8 or 16",
+                    format::MSS => "4",
+                    format::REAL => "4 or 8",
+                    format::SACK => "10, 18, 26 or 34",
+                    format::SACK_PERMITTED => "2",
+                    format::TIMESTAMPS => "10",
+                    format::WINDOW_SCALE => "3",
+                    format::EXPERIMENT => "8 or 16",
                     _ => "another",
                 }
             ),

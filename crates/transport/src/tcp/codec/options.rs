@@ -1,96 +1,18 @@
-//! The options of a header: reading, measuring, writing.
+//! The options of a header: checking, writing, reading.
 
 use core::mem;
 use core::num::NonZeroU16;
 
 use comity_units::SeqNo;
 
-use super::{DecodeError, EncodeError, MAX_HEADER, MAX_WINDOW_SCALE, MIN_HEADER, Out};
-use crate::tcp::segment::{Options, SackBlock, SackBlocks, Segment, Timestamps, Wave};
+use super::error::{DecodeError, EncodeError};
+use super::format::{
+    END, EXPERIMENT, MAX_WINDOW_SCALE, MIN_HEADER, MSS, NOP, Out, REAL, SACK, SACK_BLOCK,
+    SACK_PERMITTED, SEQ_UPDATE, SEQ_UPDATE_LONG, SEQ_UPDATE_SHORT, SPACE, TIMESTAMPS, WINDOW_SCALE,
+};
+use super::length::length;
+use crate::tcp::segment::{Options, SackBlock, SackBlocks, Timestamps, Wave};
 use crate::tcp::timeline::SeqUpdate;
-
-/// Ends the list; padding follows.
-const END: u8 = 0;
-/// One byte of padding.
-const NOP: u8 = 1;
-pub(super) const MSS: u8 = 2;
-pub(super) const WINDOW_SCALE: u8 = 3;
-pub(super) const SACK_PERMITTED: u8 = 4;
-pub(super) const SACK: u8 = 5;
-pub(super) const TIMESTAMPS: u8 = 8;
-/// Both options of TCP-Real, which differ in their length.
-pub(super) const REAL: u8 = 254;
-/// Shared by experiments, which an identifier after the length distinguishes (RFC 6994).
-pub(super) const EXPERIMENT: u8 = 253;
-/// The experiment identifier of TLTCP's `seq_update`: "TL".
-pub(super) const SEQ_UPDATE: u16 = 0x544C;
-const SEQ_UPDATE_SHORT: usize = 8;
-const SEQ_UPDATE_LONG: usize = 16;
-/// With two bytes of padding.
-const TIMESTAMPS_SPACE: usize = 12;
-const WAVE_SPACE: usize = 8;
-
-/// The bytes between the fixed header and the longest header.
-const SPACE: usize = MAX_HEADER - MIN_HEADER;
-/// Two NOPs, kind and length.
-const SACK_PREFIX: usize = 4;
-const SACK_BLOCK: usize = 8;
-
-/// The length in bytes of the header that [`encode`](super::encode) writes: a multiple of four.
-///
-/// Above [`MAX_HEADER`] if the options do not fit; `encode` then refuses the segment.
-pub fn encoded_length(segment: &Segment) -> usize {
-    MIN_HEADER + length(&segment.options)
-}
-
-/// The header length in bytes of a data segment after the handshake, without SACK blocks and voids.
-///
-/// The arguments select its options: [`Options::timestamps`], [`Options::wave`],
-/// [`Options::seq_update`].
-pub const fn data_header_length(timestamps: bool, wave: bool, seq_update: bool) -> usize {
-    let timestamps = if timestamps { TIMESTAMPS_SPACE } else { 0 };
-    let wave = if wave { WAVE_SPACE } else { 0 };
-    let seq_update = if seq_update { SEQ_UPDATE_SHORT } else { 0 };
-    MIN_HEADER + timestamps + wave + seq_update
-}
-
-/// How many SACK blocks fit beside the other options, ignoring the blocks already present.
-pub fn sack_room(options: &Options) -> usize {
-    let free = SPACE.saturating_sub(length_without_sack(options));
-    (free.saturating_sub(SACK_PREFIX) / SACK_BLOCK).min(SackBlocks::CAPACITY)
-}
-
-/// The length of the options in a header, padded to a multiple of four bytes.
-pub(in crate::tcp) fn length(options: &Options) -> usize {
-    let sack = match options.sack.len() {
-        0 => 0,
-        count => SACK_PREFIX + SACK_BLOCK * count,
-    };
-    length_without_sack(options) + sack
-}
-
-/// At most 48: the sum of all groups but SACK. [`check`] compares it with the available space.
-fn length_without_sack(options: &Options) -> usize {
-    let mss = if options.mss.is_some() { 4 } else { 0 };
-    let timestamps = match (options.timestamps.is_some(), options.sack_permitted) {
-        (true, _) => TIMESTAMPS_SPACE,
-        (false, true) => 4,
-        (false, false) => 0,
-    };
-    let window_scale = if options.window_scale.is_some() { 4 } else { 0 };
-    let level = if options.level.is_some() { 4 } else { 0 };
-    let wave = if options.wave.is_some() {
-        WAVE_SPACE
-    } else {
-        0
-    };
-    let seq_update = match &options.seq_update {
-        Some(update) if update.has_void() => SEQ_UPDATE_LONG,
-        Some(_) => SEQ_UPDATE_SHORT,
-        None => 0,
-    };
-    mss + timestamps + window_scale + level + wave + seq_update
-}
 
 /// Checks that [`read`] would return the same options.
 pub(super) fn check(options: &Options) -> Result<(), EncodeError> {

@@ -1,14 +1,13 @@
 //! The effect of an acknowledgement on the stream, the recovery, the controller and the timers.
 
-use comity_congestion::recovery::{
-    Advance, Duplicate, PipeRule, Reaction, Recovery, RecoveryKind, Reduce, Resend,
-};
+use comity_congestion::recovery::{Advance, Duplicate, PipeRule, RecoveryKind, Reduce, Resend};
 use comity_congestion::{Ack, Event, InOrderAck, Loss, LossCause};
 use comity_units::{Bytes, Span, Time};
 
 use super::super::config::Config;
 use super::answers::Reading;
 use super::clock::Clock;
+use super::flight::Flight;
 use super::stream::{Acknowledgement, Stream};
 use super::transfer::Transfer;
 
@@ -35,17 +34,17 @@ impl Transfer {
             stream.set_peer_window(ack.window);
             self.on_advance(stream, now, ack, config);
             if stream.peer_window > 0 {
-                self.end_persistence();
+                self.persistence.end();
             }
         } else if ack.offset == stream.una && order.is_ge() {
             // An acknowledgement from before an acknowledged jump is at the same place but old.
             let window_changed = ack.window != stream.peer_window;
             if ack.window > stream.peer_window {
                 stream.set_peer_window(ack.window);
-                self.end_persistence();
+                self.persistence.end();
             }
             stream.take_sign_of_life(ack);
-            if stream.has_outstanding() && self.is_repetition(ack, window_changed, news, config) {
+            if stream.has_outstanding() && self.is_duplicate(ack, window_changed, news, config) {
                 self.on_duplicate(stream, now, config);
             } else if ack.is_pure {
                 self.count_down_pipe(1);
@@ -56,14 +55,51 @@ impl Transfer {
             self.report_delivery(None, stream, now, ack, config);
         }
         if stream.line.is_some() {
-            self.review_persistence(stream, now, order.is_gt(), config);
+            let window = self.control.window();
+            self.persistence.review(stream, window, order.is_gt());
+            self.notify(stream, now, config);
+        }
+    }
+
+    /// Reacts to the echo of a mark as to a loss.
+    pub(super) fn on_echo(
+        &mut self,
+        flight: Option<&mut Flight>,
+        stream: &Stream,
+        now: Time,
+        ack: &Acknowledgement<'_>,
+        config: &Config,
+    ) {
+        if !config.ecn
+            || !ack.has_echo
+            || !self.marks.is_new(stream.una)
+            || self.repair.is_recovering()
+        {
+            return;
+        }
+        let loss = Loss {
+            now,
+            sent_at: now,
+            lost: Bytes::ZERO,
+            in_flight: Bytes::new(stream.in_flight()),
+            window: Bytes::new(self.control.window().min(stream.peer_window)),
+            cause: LossCause::Mark,
+            restart: false,
+        };
+        self.marks.on_mark();
+        self.statistics.marks += 1;
+        if let Some(flight) = flight {
+            self.reduce(flight, stream, &loss, config);
+        } else {
+            self.control.report(Event::Loss(&loss));
+            self.marks.on_reduction(stream.max);
         }
     }
 
     /// Whether an acknowledgement that does not advance counts as a duplicate. By RFC 6675, section
     /// 2, it does if it reports new data as arrived, whatever else it carries. By RFC 5681, section
     /// 2, it does if it carries nothing else.
-    pub(super) fn is_repetition(
+    pub(super) fn is_duplicate(
         &self,
         ack: &Acknowledgement<'_>,
         window_changed: bool,
@@ -105,7 +141,7 @@ impl Transfer {
         let advance = ack.offset - stream.una;
         // The flow used its allowance if another segment would not have fitted, or had to wait for
         // the pacer.
-        let app_limited = stream.in_flight() + u64::from(config.mss) <= self.window
+        let app_limited = stream.in_flight() + u64::from(config.mss) <= self.control.window()
             && !self.is_held_by_pacer(stream, now);
         let reading = match (&mut self.answers, ack.peer_clock) {
             (Some(answers), Some(value)) => answers.peer_clock.read(now, value),
@@ -114,49 +150,37 @@ impl Transfer {
         let answered = match &mut self.answers {
             None => None,
             // An acknowledgement caused by a repair or a duplicate does not measure the newest
-            // packet. The measure is also unknown as long as the receiver's clock is.
+            // packet. Neither does one whose time on the receiver's clock is unknown.
             Some(answers) => answers
                 .on_advance(ack.offset)
-                .filter(|_| self.is_quiet && reading != Reading::Unknown),
+                .filter(|_| self.repair.windows_decide() && reading != Reading::Unknown),
         };
         let jump = Clock::may_be_jump(stream, ack);
         let mut is_repair = true;
         let mut acked = advance;
         if let Some(line) = &mut stream.line {
-            if !self.is_quiet {
+            if !self.repair.windows_decide() {
                 is_repair = line.is_repair(stream.una);
             }
             acked = advance.saturating_sub(line.on_advance(ack.offset));
         }
-        let reaction = if self.is_quiet {
-            Reaction {
-                grow: true,
-                restart_timer: true,
-                ..Reaction::default()
-            }
-        } else {
-            let advance = Advance {
-                to: ack.offset,
-                acked,
-                mss: config.mss,
-                is_repair,
-            };
-            let reaction = self.recovery.on_advance(&advance);
-            self.is_quiet = self.recovery.is_quiet();
-            reaction
-        };
+        let reaction = self.repair.on_advance(&Advance {
+            to: ack.offset,
+            acked,
+            mss: config.mss,
+            is_repair,
+        });
         // The SYN consumes a number but is no data: it opens no window.
         let was_syn = stream.una == 0;
         stream.una = ack.offset;
         stream.next = stream.next.max(stream.una);
         stream.expiries = 0;
-        self.may_release = false;
-        self.released = 0;
-        self.duplicate_seen = false;
+        self.limited_transmit.on_advance();
+        self.repair.set_duplicate_seen(false);
         if let Some(board) = &mut self.scoreboard {
             board.advance(stream.una);
             // ns-2 forgets SACK reports when the acknowledgement moves outside of a recovery.
-            if !reaction.partial && !self.recovery.is_recovering() && !goes_by_scoreboard(config) {
+            if !reaction.partial && !self.repair.is_recovering() && !goes_by_scoreboard(config) {
                 board.clear();
             }
         }
@@ -184,7 +208,7 @@ impl Transfer {
         if !was_syn {
             // A jump says nothing about the packet that it passes over.
             if let Some(number) = answered.filter(|_| jump.is_none()) {
-                self.controller.on_event(Event::InOrderAck(&InOrderAck {
+                self.control.on_event(Event::InOrderAck(&InOrderAck {
                     now,
                     number,
                     arrived_at: match reading {
@@ -194,7 +218,7 @@ impl Transfer {
                 }));
             }
             if acked > 0 && self.delivery.is_none() {
-                self.controller.on_event(Event::Ack(&Ack {
+                self.control.on_event(Event::Ack(&Ack {
                     now,
                     acked: Bytes::new(acked),
                     rtt,
@@ -207,20 +231,20 @@ impl Transfer {
                 }));
             }
             if reaction.deflate > 0 {
-                self.controller
+                self.control
                     .on_event(Event::Deflated(Bytes::new(reaction.deflate)));
             }
             if reaction.recovered {
-                self.controller.on_event(Event::Recovered);
+                self.control.on_event(Event::Recovered);
             }
-            self.obey();
+            self.control.obey();
         } else {
             self.report_handshake(now, rtt);
         }
     }
 
     pub(super) fn on_duplicate(&mut self, stream: &mut Stream, now: Time, config: &Config) {
-        self.duplicate_seen = true;
+        self.repair.set_duplicate_seen(true);
         self.count_down_pipe(1);
         let first_is_lost = self.scoreboard.as_ref().is_some_and(|board| {
             board.lost_below(config.mss, config.recovery.duplicate_threshold) > stream.una
@@ -232,11 +256,9 @@ impl Transfer {
             first_is_lost,
         };
         let window = self.usable_window(stream);
-        let reaction = self.recovery.on_duplicate(&duplicate);
-        self.is_quiet = self.recovery.is_quiet();
+        let reaction = self.repair.on_duplicate(&duplicate);
         if reaction.release && config.limited_transmit {
-            self.released += 1;
-            self.may_release = true;
+            self.limited_transmit.release();
         }
         if reaction.reduce == Reduce::No {
             if reaction.resend != Resend::Nothing {
@@ -249,7 +271,7 @@ impl Transfer {
             return;
         }
         self.statistics.fast_retransmits += 1;
-        if let (Some(board), true) = (&mut self.scoreboard, self.recovery.is_recovering()) {
+        if let (Some(board), true) = (&mut self.scoreboard, self.repair.is_recovering()) {
             board.begin_recovery(stream.una);
             let outstanding = stream.in_flight() / u64::from(config.mss);
             board.counter = outstanding as i64 - i64::from(config.recovery.duplicate_threshold);
@@ -258,8 +280,8 @@ impl Transfer {
         if let Some(line) = &mut stream.line {
             line.begin_recovery();
         }
-        self.reduced_until = stream.max;
-        self.controller.on_event(Event::Loss(&Loss {
+        self.marks.on_reduction(stream.max);
+        self.control.report(Event::Loss(&Loss {
             now,
             sent_at: now.saturating_sub(self.clock.rtt.smoothed(&config.rtt).unwrap_or(Span::ZERO)),
             lost: Bytes::new(u64::from(config.mss).min(stream.in_flight())),
@@ -268,8 +290,7 @@ impl Transfer {
             cause: LossCause::Reordering,
             restart: reaction.reduce == Reduce::Restart,
         }));
-        self.obey();
-        self.may_release = false;
+        self.limited_transmit.end();
         if reaction.restart_timer {
             self.restart_timer(stream, now);
         }
@@ -279,14 +300,14 @@ impl Transfer {
     pub(super) fn resend(&mut self, stream: &mut Stream, resend: Resend) {
         match resend {
             Resend::Nothing => {}
-            Resend::First => self.resend_first = true,
+            Resend::First => self.repair.resend_first(),
             Resend::Everything => self.go_back(stream),
         }
     }
 
-    /// One acknowledgement means that `segments` segments have left the counted pipe.
+    /// Removes `segments` segments from the counted pipe, because of one acknowledgement.
     pub(super) fn count_down_pipe(&mut self, segments: i64) {
-        if self.recovery.is_recovering()
+        if self.repair.is_recovering()
             && let Some(board) = &mut self.scoreboard
         {
             board.counter -= segments;

@@ -96,7 +96,7 @@ struct Record {
     end: u64,
     number: PacketNumber,
     /// Whether any of it was retransmitted, which makes its acknowledgement ambiguous.
-    is_repeated: bool,
+    is_retransmitted: bool,
 }
 
 impl Answers {
@@ -106,7 +106,7 @@ impl Answers {
         if start < max {
             let first = self.sent.partition_point(|record| record.end <= start);
             for record in self.sent.iter_mut().skip(first) {
-                record.is_repeated = true;
+                record.is_retransmitted = true;
                 if record.end >= end {
                     break;
                 }
@@ -116,7 +116,7 @@ impl Answers {
             self.sent.push_back(Record {
                 end,
                 number,
-                is_repeated: start < max,
+                is_retransmitted: start < max,
             });
         }
     }
@@ -127,7 +127,7 @@ impl Answers {
         let mut newest = None;
         let mut is_clean = true;
         while let Some(record) = self.sent.front().filter(|record| record.end <= offset) {
-            is_clean &= !record.is_repeated;
+            is_clean &= !record.is_retransmitted;
             newest = Some(*record);
             self.sent.pop_front();
         }

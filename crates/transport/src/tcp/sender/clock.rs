@@ -16,7 +16,7 @@ pub(super) struct Clock {
     pub(super) timeout: Span,
     /// The timed segment: the offset after it, and its departure time.
     timed: Option<(NonZeroU64, Time)>,
-    /// The last acknowledgement gave a sample.
+    /// Whether the last acknowledgement provided a sample.
     was_sampled: bool,
 }
 
@@ -45,8 +45,8 @@ impl Clock {
         self.timed = None;
     }
 
-    /// `[start, end)` leaves again.
-    pub(super) fn on_sent_again(&mut self, start: u64, end: u64) {
+    /// Records that `[start, end)` is retransmitted.
+    pub(super) fn on_retransmitted(&mut self, start: u64, end: u64) {
         let is_again = |timed: NonZeroU64| start < timed.get() && timed.get() <= end;
         if self.timed.is_some_and(|(timed, _)| is_again(timed)) {
             self.timed = None;

@@ -3,14 +3,8 @@
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-use comity_congestion::recovery::Recovery;
-use comity_congestion::{Ack, DeliveryRate, Departure, Event, PacketLoss, RateSample};
-use comity_units::{Bytes, Span, Time};
-
-use super::super::config::Config;
-use super::flight::Flight;
-use super::stream::{Acknowledgement, Stream};
-use super::transfer::Transfer;
+use comity_congestion::{DeliveryRate, Departure, PacketLoss, RateSample};
+use comity_units::{Span, Time};
 
 /// Every outstanding segment and its state: in the network, delivered or lost.
 ///
@@ -40,7 +34,7 @@ struct Record {
     end: u64,
     departure: Departure,
     fate: Fate,
-    is_repeated: bool,
+    is_retransmitted: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,7 +81,7 @@ impl Delivery {
                     self.in_flight += record.length();
                     self.lost -= record.length();
                 }
-                record.is_repeated = true;
+                record.is_retransmitted = true;
                 record.departure = self.rate.on_sent(now, self.in_flight, false);
             }
         }
@@ -99,7 +93,7 @@ impl Delivery {
                 end,
                 departure: self.rate.on_sent(now, self.in_flight, is_first),
                 fate: Fate::InFlight,
-                is_repeated: false,
+                is_retransmitted: false,
             });
         }
     }
@@ -109,7 +103,7 @@ impl Delivery {
     }
 
     /// Records the arrival of everything before `una` and of the ranges `sacked`.
-    fn on_arrival(&mut self, now: Time, una: u64, sacked: &[(u64, u64)]) {
+    pub(super) fn on_arrival(&mut self, now: Time, una: u64, sacked: &[(u64, u64)]) {
         let covered = self.first_ending_after(una);
         for at in 0..covered {
             self.deliver(now, at);
@@ -137,21 +131,22 @@ impl Delivery {
             Fate::Lost => self.lost -= length,
         }
         record.fate = Fate::Delivered;
-        let (departure, is_repeated) = (record.departure, record.is_repeated);
-        if !is_repeated {
+        let (departure, is_retransmitted) = (record.departure, record.is_retransmitted);
+        if !is_retransmitted {
             let rtt = now.saturating_since(departure.sent_at());
             self.min_rtt = self.min_rtt.min(rtt);
         }
-        self.rate.on_delivered(now, &departure, length, is_repeated);
+        self.rate
+            .on_delivered(now, &departure, length, is_retransmitted);
     }
 
     /// Marks as lost every segment below `offset` that was sent once and has not arrived.
-    fn on_lost_below(&mut self, offset: u64) {
+    pub(super) fn on_lost_below(&mut self, offset: u64) {
         for at in self.first_ending_after(self.judged)..self.first_ending_after(offset) {
             if self
                 .segments
                 .get(at)
-                .is_some_and(|record| !record.is_repeated)
+                .is_some_and(|record| !record.is_retransmitted)
             {
                 self.lose(at);
             }
@@ -160,13 +155,13 @@ impl Delivery {
     }
 
     /// Marks the segment that holds `offset` as lost.
-    fn on_lost_at(&mut self, offset: u64) {
+    pub(super) fn on_lost_at(&mut self, offset: u64) {
         self.lose(self.first_ending_after(offset));
     }
 
     /// Handles an expiry of the retransmission timer, with `max` as the end of the data sent:
     /// everything undelivered is lost.
-    fn on_timeout(&mut self, max: u64) {
+    pub(super) fn on_timeout(&mut self, max: u64) {
         for at in 0..self.segments.len() {
             self.lose(at);
         }
@@ -187,7 +182,32 @@ impl Delivery {
         }
     }
 
-    fn sample(&mut self, now: Time, prior_in_flight: u64) -> RateSample {
+    /// The losses that the controller has not heard of.
+    pub(super) fn take_losses(&mut self) -> Vec<PacketLoss> {
+        core::mem::take(&mut self.losses)
+    }
+
+    /// Whether the recovery from a timeout lasts while `una` is the first unacknowledged offset.
+    pub(super) const fn is_repairing(&self, una: u64) -> bool {
+        una < self.repaired_at
+    }
+
+    /// Bytes that are neither delivered nor lost.
+    pub(super) const fn in_flight(&self) -> u64 {
+        self.in_flight
+    }
+
+    /// Marks samples as application-limited if the application leaves room in the window: less than
+    /// a segment is unsent, and nothing lost awaits retransmission. A sender that waits for its
+    /// pacer or for the peer's window is not limited by its application.
+    pub(super) fn check_app_limited(&mut self, unsent: u64, window: u64, mss: u32) {
+        if unsent < u64::from(mss) && self.in_flight < window && self.lost == 0 {
+            self.rate.on_app_limited(self.in_flight);
+        }
+    }
+
+    /// The rate sample of an acknowledgement; `prior_in_flight` was in flight before it.
+    pub(super) fn sample(&mut self, now: Time, prior_in_flight: u64) -> RateSample {
         let sample = self.rate.sample(now, prior_in_flight, self.in_flight);
         match self.min_rtt {
             Span::MAX => sample,
@@ -202,102 +222,10 @@ impl Delivery {
     }
 }
 
-impl Transfer {
-    /// Reports the deliveries of an acknowledgement to a controller that measures the delivery
-    /// rate, after all other processing.
-    pub(super) fn report_delivery(
-        &mut self,
-        flight: Option<&Flight>,
-        stream: &Stream,
-        now: Time,
-        ack: &Acknowledgement<'_>,
-        config: &Config,
-    ) {
-        let Some(delivery) = &mut self.delivery else {
-            return;
-        };
-        let prior_in_flight = delivery.in_flight;
-        delivery.on_arrival(now, stream.una, ack.sacked);
-        if let Some(board) = &self.scoreboard {
-            delivery
-                .on_lost_below(board.lost_below(config.mss, config.recovery.duplicate_threshold));
-        }
-        for start in flight.into_iter().flat_map(Flight::lost) {
-            delivery.on_lost_at(start);
-        }
-        if self.resend_first {
-            delivery.on_lost_at(stream.una);
-        }
-        let sample = delivery.sample(now, prior_in_flight);
-        for loss in core::mem::take(&mut delivery.losses) {
-            self.controller
-                .on_event(Event::PacketLost { now, loss: &loss });
-        }
-        if sample.newly_delivered > Bytes::ZERO || sample.newly_lost > Bytes::ZERO {
-            let mss = u64::from(config.mss);
-            let is_repairing = stream.una < delivery.repaired_at;
-            self.controller.on_event(Event::Ack(&Ack {
-                now,
-                acked: sample.newly_delivered,
-                rtt: sample.rtt,
-                in_flight: sample.in_flight,
-                app_limited: sample.app_limited,
-                in_recovery: self.recovery.is_recovering() || is_repairing,
-                marked: 0,
-                packets: sample.newly_delivered.get().div_ceil(mss) as u32,
-                sample: Some(sample),
-            }));
-            self.obey();
-        }
-        self.check_app_limited(stream, config);
-    }
-
-    /// Handles an expiry of the retransmission timer: everything undelivered is lost.
-    pub(super) fn lose_everything(&mut self, stream: &Stream, now: Time) {
-        if let Some(delivery) = &mut self.delivery {
-            delivery.on_timeout(stream.max);
-            for loss in core::mem::take(&mut delivery.losses) {
-                self.controller
-                    .on_event(Event::PacketLost { now, loss: &loss });
-            }
-        }
-    }
-
-    /// Marks samples as application-limited if the application leaves room in the window: less than
-    /// a segment is unsent, and nothing lost awaits retransmission. A sender that waits for its
-    /// pacer or for the peer's window is not limited by its application.
-    pub(super) fn check_app_limited(&mut self, stream: &Stream, config: &Config) {
-        if let Some(delivery) = &mut self.delivery
-            && stream.stream_end().saturating_sub(stream.max) < u64::from(config.mss)
-            && delivery.in_flight < self.window
-            && delivery.lost == 0
-        {
-            delivery.rate.on_app_limited(delivery.in_flight);
-        }
-    }
-
-    /// Reports the duration of the handshake to a controller that measures the delivery rate.
-    pub(super) fn report_handshake(&mut self, now: Time, rtt: Option<Span>) {
-        if self.delivery.is_some() {
-            self.controller.on_event(Event::Ack(&Ack {
-                now,
-                acked: Bytes::ZERO,
-                rtt,
-                in_flight: Bytes::ZERO,
-                app_limited: false,
-                in_recovery: false,
-                marked: 0,
-                packets: 0,
-                sample: None,
-            }));
-            self.obey();
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use comity_units::Bytes;
 
     const MSS: u64 = 1_000;
 
@@ -351,8 +279,8 @@ mod tests {
         assert_eq!(delivery.lost, 3 * MSS);
         delivery.on_sent(at(41), 1, 1 + MSS, 1 + 10 * MSS);
         assert_eq!((delivery.in_flight, delivery.lost), (4 * MSS, 2 * MSS));
-        // The scoreboard reports the hole as long as it exists; that does not make the
-        // retransmission lost.
+        // The scoreboard reports the hole while it exists; that does not make the retransmission
+        // lost.
         delivery.on_lost_below(1 + 3 * MSS);
         assert_eq!(delivery.in_flight, 4 * MSS);
         delivery.on_arrival(at(81), 1 + MSS, &[]);
@@ -365,5 +293,36 @@ mod tests {
         assert_eq!((delivery.in_flight, delivery.lost), (0, 5 * MSS));
         let sample = delivery.sample(at(300), 5 * MSS);
         assert_eq!(sample.newly_lost, Bytes::new(4 * MSS));
+    }
+    #[test]
+    fn samples_are_application_limited_only_without_other_work() {
+        // The window, the unsent bytes, and whether a segment is lost.
+        for (window, unsent, has_loss, expected) in [
+            (20 * MSS, 0, false, true),
+            (20 * MSS, MSS, false, false),
+            (10 * MSS, 0, false, false),
+            (20 * MSS, 0, true, false),
+        ] {
+            let mut delivery = ten();
+            if has_loss {
+                delivery.on_lost_at(1);
+            }
+            delivery.check_app_limited(unsent, window, MSS as u32);
+            delivery.on_sent(at(10), 1 + 10 * MSS, 1 + 11 * MSS, 1 + 10 * MSS);
+            delivery.on_arrival(at(50), 1 + 11 * MSS, &[]);
+            let sample = delivery.sample(at(50), 11 * MSS);
+            assert_eq!(sample.app_limited, expected, "{window} {unsent} {has_loss}");
+        }
+    }
+
+    #[test]
+    fn the_recovery_from_a_timeout_ends_with_everything_sent_before_it() {
+        let mut delivery = ten();
+        assert!(!delivery.is_repairing(1));
+        delivery.on_timeout(1 + 10 * MSS);
+        assert_eq!(delivery.take_losses().len(), 10);
+        assert_eq!(delivery.take_losses().len(), 0, "each is reported once");
+        assert!(delivery.is_repairing(10 * MSS));
+        assert!(!delivery.is_repairing(1 + 10 * MSS));
     }
 }

@@ -24,11 +24,11 @@ pub(super) struct Flight {
     /// Bytes delivered out of order, and the number of their segments.
     delivered: u64,
     delivered_segments: u32,
-    /// Bytes marked lost, and those of them not yet retransmitted.
+    /// Bytes marked lost, and the part that is not yet retransmitted.
     lost: u64,
     pending: u64,
-    /// Bytes retransmitted whose answer is outstanding.
-    resent: u64,
+    /// Retransmitted bytes that are not acknowledged.
+    retransmitted: u64,
     pub(super) clock: RackClock,
     /// When a segment that may have been reordered counts as lost; [`Time::MAX`] for never.
     pub(super) reorder_at: Time,
@@ -51,7 +51,7 @@ struct Flown {
     is_delivered: bool,
     is_lost: bool,
     /// It was retransmitted since it was marked lost, or as a probe.
-    is_resent: bool,
+    is_retransmitted: bool,
     /// It was ever retransmitted.
     was_resent: bool,
 }
@@ -86,13 +86,13 @@ pub(super) struct Reduction {
     window: u64,
 }
 
-/// The last reduction, as long as it may prove unnecessary.
+/// The last reduction, while it may prove unnecessary.
 #[derive(Debug)]
 pub(super) struct Episode {
     /// The acknowledgement when it began.
     pub(super) began_at: u64,
-    /// When it first sent something again.
-    pub(super) resent_at: Option<Time>,
+    /// When it first retransmitted a segment.
+    pub(super) retransmitted_at: Option<Time>,
     /// Retransmitted segments without a reported duplicate.
     pub(super) unexplained: u32,
 }
@@ -106,7 +106,7 @@ pub(super) struct Acked {
     pub(super) rtt: Option<Span>,
     pub(super) longest_rtt: Option<Span>,
     /// Whether the cumulative acknowledgement passed a retransmitted segment.
-    pub(super) passes_resent: bool,
+    pub(super) passes_retransmission: bool,
 }
 
 impl Flight {
@@ -119,7 +119,7 @@ impl Flight {
             delivered_segments: 0,
             lost: 0,
             pending: 0,
-            resent: 0,
+            retransmitted: 0,
             clock: RackClock::new(),
             reorder_at: Time::MAX,
             is_forced: false,
@@ -142,7 +142,7 @@ impl Flight {
     /// Whether every segment in flight was sent once and none is known to be missing: all
     /// outstanding bytes are in flight.
     pub(super) fn is_quiet(&self) -> bool {
-        self.delivered | self.lost | self.resent == 0
+        self.delivered | self.lost | self.retransmitted == 0
             && !(self.is_forced | self.probe.is_due)
             && self.reduction.is_none()
     }
@@ -168,8 +168,8 @@ impl Flight {
     }
 
     /// Whether a retransmission is unacknowledged.
-    pub(super) const fn has_resent(&self) -> bool {
-        self.resent > 0
+    pub(super) const fn has_retransmission(&self) -> bool {
+        self.retransmitted > 0
     }
 
     pub(super) const fn transmissions(&self) -> u64 {
@@ -178,7 +178,7 @@ impl Flight {
 
     /// The estimated number of bytes in the network, out of `outstanding`.
     pub(super) const fn pipe(&self, outstanding: u64) -> u64 {
-        (outstanding + self.resent).saturating_sub(self.delivered + self.lost)
+        (outstanding + self.retransmitted).saturating_sub(self.delivered + self.lost)
     }
 
     /// When the first outstanding segment last left.
@@ -203,7 +203,7 @@ impl Flight {
         self.segments
             .iter()
             .take(segments)
-            .filter(|segment| segment.is_lost && !segment.is_resent)
+            .filter(|segment| segment.is_lost && !segment.is_retransmitted)
             .map(|segment| segment.start)
     }
 
@@ -221,7 +221,7 @@ impl Flight {
         }
         self.segments
             .iter()
-            .find(|segment| segment.is_lost && !segment.is_resent)
+            .find(|segment| segment.is_lost && !segment.is_retransmitted)
             .map(|segment| (segment.start, segment.end))
     }
 
@@ -239,7 +239,7 @@ impl Flight {
                 sent_at: now,
                 is_delivered: false,
                 is_lost: false,
-                is_resent: false,
+                is_retransmitted: false,
                 was_resent: false,
             });
         } else {
@@ -247,18 +247,18 @@ impl Flight {
             let Some(segment) = self.segments.get_mut(at) else {
                 return;
             };
-            if !segment.is_resent {
-                self.resent += segment.end - segment.start;
+            if !segment.is_retransmitted {
+                self.retransmitted += segment.end - segment.start;
                 if segment.is_lost {
                     self.pending -= segment.end - segment.start;
                 }
             }
-            segment.is_resent = true;
+            segment.is_retransmitted = true;
             segment.was_resent = true;
             segment.number = number;
             segment.sent_at = now;
             if let Some(episode) = &mut self.episode {
-                episode.resent_at.get_or_insert(now);
+                episode.retransmitted_at.get_or_insert(now);
                 episode.unexplained += 1;
             }
         }
@@ -289,18 +289,22 @@ impl Flight {
                 let passed = una.saturating_sub(first.start);
                 if passed > 0 {
                     first.start = una;
-                    let (is_lost, is_resent, is_delivered) =
-                        (first.is_lost, first.is_resent, first.is_delivered);
+                    let (is_lost, is_retransmitted, is_delivered) =
+                        (first.is_lost, first.is_retransmitted, first.is_delivered);
                     self.delivered -= if is_delivered { passed } else { 0 };
                     self.lost -= if is_lost { passed } else { 0 };
-                    self.pending -= if is_lost && !is_resent { passed } else { 0 };
-                    self.resent -= if is_resent { passed } else { 0 };
+                    self.pending -= if is_lost && !is_retransmitted {
+                        passed
+                    } else {
+                        0
+                    };
+                    self.retransmitted -= if is_retransmitted { passed } else { 0 };
                     delivery.bytes += if is_delivered { 0 } else { passed };
                 }
                 break;
             }
             let segment = *first;
-            delivery.passes_resent |= segment.was_resent;
+            delivery.passes_retransmission |= segment.was_resent;
             self.forget(&segment);
             if segment.is_delivered {
                 self.delivered -= segment.end - segment.start;
@@ -343,7 +347,7 @@ impl Flight {
                 if let Some(segment) = self.segments.get_mut(at) {
                     segment.is_delivered = true;
                     segment.is_lost = false;
-                    segment.is_resent = false;
+                    segment.is_retransmitted = false;
                 }
                 self.note(&segment, now, min_rtt, delivery);
             }
@@ -356,9 +360,9 @@ impl Flight {
         let length = segment.end - segment.start;
         if segment.is_lost {
             self.lost -= length;
-            self.pending -= if segment.is_resent { 0 } else { length };
+            self.pending -= if segment.is_retransmitted { 0 } else { length };
         }
-        self.resent -= if segment.is_resent { length } else { 0 };
+        self.retransmitted -= if segment.is_retransmitted { length } else { 0 };
     }
 
     fn note(&mut self, segment: &Flown, now: Time, min_rtt: Option<Span>, delivery: &mut Acked) {
@@ -378,7 +382,7 @@ impl Flight {
         self.clock.on_delivered(&delivered, now, min_rtt);
     }
 
-    /// Marks as lost the segments that are overdue by the given reordering window. Returns their
+    /// Marks as lost the segments that are overdue by the reordering window `window`. Returns their
     /// bytes, and when the newest of them had left. Sets the time of the next check.
     pub(super) fn find_lost(&mut self, now: Time, window: Span) -> Option<(u64, Time)> {
         let mut found: Option<(u64, Time)> = None;
@@ -389,7 +393,7 @@ impl Flight {
             let is_current = |segment: &Flown| {
                 segment.number == number
                     && !segment.is_delivered
-                    && (segment.is_resent || !segment.is_lost)
+                    && (segment.is_retransmitted || !segment.is_lost)
             };
             let Some(segment) = self.segments.get_mut(index).filter(|it| is_current(it)) else {
                 let _ = self.order.remove(at);
@@ -403,14 +407,14 @@ impl Flight {
                 }
                 Verdict::Lost => {
                     let length = segment.end - segment.start;
-                    if segment.is_resent {
-                        self.resent -= length;
+                    if segment.is_retransmitted {
+                        self.retransmitted -= length;
                     }
                     if !segment.is_lost {
                         self.lost += length;
                     }
                     segment.is_lost = true;
-                    segment.is_resent = false;
+                    segment.is_retransmitted = false;
                     let sent_at = segment.sent_at;
                     self.pending += length;
                     let (bytes, newest) = found.unwrap_or((0, Time::ZERO));
@@ -436,7 +440,7 @@ impl Flight {
             .front()
             .is_some_and(|first| first.is_delivered);
         let clock = self.clock;
-        let (mut lost, mut resent) = (0, 0);
+        let (mut lost, mut retransmitted) = (0, 0);
         for (index, segment) in self.segments.iter_mut().enumerate() {
             let is_taken_back = reneged && segment.is_delivered;
             if is_taken_back {
@@ -452,16 +456,16 @@ impl Flight {
             let length = segment.end - segment.start;
             if !may_arrive {
                 segment.is_lost = true;
-                segment.is_resent = false;
+                segment.is_retransmitted = false;
             }
             lost += if segment.is_lost { length } else { 0 };
-            resent += if segment.is_resent { length } else { 0 };
+            retransmitted += if segment.is_retransmitted { length } else { 0 };
         }
-        (self.lost, self.resent) = (lost, resent);
+        (self.lost, self.retransmitted) = (lost, retransmitted);
         self.pending = self
             .segments
             .iter()
-            .filter(|segment| segment.is_lost && !segment.is_resent)
+            .filter(|segment| segment.is_lost && !segment.is_retransmitted)
             .map(|segment| segment.end - segment.start)
             .sum();
         self.reorder_at = Time::MAX;

@@ -41,7 +41,7 @@ impl Transfer {
         if let Some(line) = &mut stream.line
             && line.is_obsolete(stream.una)
         {
-            line.give_up_obsolete(stream.una);
+            line.abandon_obsolete(stream.una);
             // If no current data is missing, windows need not open for the retransmission, and
             // sending continues behind it.
             let missing = match &self.scoreboard {
@@ -50,7 +50,7 @@ impl Transfer {
             };
             if missing >= stream.max {
                 stream.next = stream.max;
-                self.resend_first = true;
+                self.repair.resend_first();
             }
         }
     }
@@ -84,7 +84,7 @@ impl Transfer {
         }
         if from < stream.max {
             let again = stream.segment_at(from, limit, config);
-            self.clock.on_sent_again(from, again.end());
+            self.clock.on_retransmitted(from, again.end());
             if let Some(line) = &mut stream.line {
                 line.on_pseudo_retransmission(again.end());
             }

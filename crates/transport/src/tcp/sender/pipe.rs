@@ -54,7 +54,7 @@ impl Transfer {
         let pipe = board
             .pipe(stream.una, stream.max, config.mss, threshold)
             .saturating_sub(replaced);
-        if pipe + u64::from(config.mss) > self.window {
+        if pipe + u64::from(config.mss) > self.control.window() {
             return None;
         }
         let hole = board.hole(board.retransmitted.max(stream.una));
@@ -104,7 +104,7 @@ impl Transfer {
         let Some(board) = &self.scoreboard else {
             return self.next_in_window(stream, now, config);
         };
-        if board.begins || board.counter >= (self.window / u64::from(config.mss)) as i64 {
+        if board.begins || board.counter >= (self.control.window() / u64::from(config.mss)) as i64 {
             return None;
         }
         let hole = board.hole(board.retransmitted.max(stream.una));
@@ -140,7 +140,7 @@ impl Transfer {
         }
         let outgoing = stream.segment_at(start, end, config);
         if let Some(line) = &mut stream.line {
-            line.on_resent(outgoing.end());
+            line.on_retransmitted(outgoing.end());
         }
         if let Some(board) = &mut self.scoreboard {
             board.retransmitted = outgoing.end();

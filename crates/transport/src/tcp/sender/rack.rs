@@ -1,6 +1,6 @@
 //! Sending under a time-based recovery: RACK, tail loss probes, proportional rate reduction, undo.
 
-use comity_congestion::recovery::{Advance, Duplicate, Recovery, RecoveryKind, Reduce};
+use comity_congestion::recovery::{Advance, Duplicate, RecoveryKind, Reduce};
 use comity_congestion::{Ack, Event, InOrderAck, Loss, LossCause};
 use comity_units::{Bytes, Span, Time};
 
@@ -51,13 +51,15 @@ impl Transfer {
         if advanced || ack.window > stream.peer_window {
             stream.set_peer_window(ack.window);
             if stream.peer_window > 0 {
-                self.end_persistence();
+                self.persistence.end();
             }
         }
         if !advanced {
             stream.take_sign_of_life(ack);
         }
-        let is_limited = flight.usage.is_limited(self.window, self.in_slow_start)
+        let is_limited = flight
+            .usage
+            .is_limited(self.control.window(), self.control.is_in_slow_start())
             || self.is_held_by_pacer(stream, now);
         let answered = self.answered(now, ack, advanced);
         let was_syn = stream.una == 0;
@@ -69,7 +71,8 @@ impl Transfer {
             stream.next = stream.next.max(stream.una);
             stream.expiries = 0;
         }
-        self.duplicate_seen = !advanced && (self.duplicate_seen || delivery.bytes > 0);
+        let duplicate_seen = self.repair.duplicate_seen() || delivery.bytes > 0;
+        self.repair.set_duplicate_seen(!advanced && duplicate_seen);
         let news = News {
             now,
             ack,
@@ -82,7 +85,7 @@ impl Transfer {
 
         let mut grows = advanced;
         if advanced {
-            let reaction = self.recovery.on_advance(&Advance {
+            let reaction = self.repair.on_advance(&Advance {
                 to: ack.offset,
                 acked: ack.offset - before,
                 mss: config.mss,
@@ -92,14 +95,14 @@ impl Transfer {
             if reaction.recovered {
                 flight.reduction = None;
                 flight.clock.on_recovered();
-                self.controller.on_event(Event::Recovered);
-            } else if stream.una > self.reduced_until && !self.recovery.is_recovering() {
+                self.control.on_event(Event::Recovered);
+            } else if self.marks.is_behind_reduction(stream.una) && !self.repair.is_recovering() {
                 flight.reduction = None;
             }
         }
         self.on_echo(Some(flight), stream, now, ack, config);
         let lost = delivery.bytes > 0 && self.find_lost(flight, stream, now, config);
-        self.obey();
+        self.control.obey();
         let pipe = flight.pipe(stream.in_flight());
         flight.reduce(delivery.bytes, pipe, advanced && !lost, config.mss);
         if was_syn {
@@ -108,13 +111,13 @@ impl Transfer {
             self.report_delivery(Some(flight), stream, now, ack, config);
         } else if delivery.bytes > 0 {
             if let Some((number, arrived_at)) = answered {
-                self.controller.on_event(Event::InOrderAck(&InOrderAck {
+                self.control.on_event(Event::InOrderAck(&InOrderAck {
                     now,
                     number,
                     arrived_at,
                 }));
             }
-            self.controller.on_event(Event::Ack(&Ack {
+            self.control.report(Event::Ack(&Ack {
                 now,
                 acked: Bytes::new(delivery.bytes),
                 rtt: delivery.rtt,
@@ -125,7 +128,6 @@ impl Transfer {
                 packets: delivery.segments.max(1),
                 sample: None,
             }));
-            self.obey();
         }
         let is_measured_later = |at: Time| {
             let since = now.saturating_since(at);
@@ -135,7 +137,7 @@ impl Transfer {
             self.restart_timer(stream, now);
             self.schedule_probe(flight, stream, now, config);
         }
-        self.is_quiet = self.recovery.is_quiet() && flight.is_quiet();
+        self.repair.settle(flight.is_quiet());
     }
 
     /// The packet that triggered an acknowledgement, for controllers that need it.
@@ -148,7 +150,7 @@ impl Transfer {
         comity_units::PacketNumber,
         Option<comity_congestion::Arrived>,
     )> {
-        let is_quiet = self.is_quiet;
+        let is_quiet = self.repair.windows_decide();
         let answers = self.answers.as_mut().filter(|_| advanced)?;
         let reading = ack.peer_clock.map_or(Reading::Nothing, |value| {
             answers.peer_clock.read(now, value)
@@ -188,16 +190,16 @@ impl Transfer {
         config: &Config,
     ) -> bool {
         let threshold = u32::from(config.recovery.duplicate_threshold);
-        let at_once = !self.recovery.is_quiet() || flight.delivered_segments() >= threshold;
+        let at_once = !self.repair.is_quiet() || flight.delivered_segments() >= threshold;
         let smoothed = self.clock.rtt.smoothed(&config.rtt);
         let window = flight.clock.window(at_once, self.clock.rtt.min(), smoothed);
         let found = flight.find_lost(now, window);
         // Losses beyond the end of a finished recovery begin the next one.
-        let is_left = !self.recovery.is_recovering() && flight.has_lost();
+        let is_left = !self.repair.is_recovering() && flight.has_lost();
         let Some((lost, sent_at)) = found.or(is_left.then_some((0, now))) else {
             return false;
         };
-        let reaction = self.recovery.on_duplicate(&Duplicate {
+        let reaction = self.repair.on_duplicate(&Duplicate {
             una: stream.una,
             max: stream.max,
             mss: config.mss,
@@ -233,7 +235,7 @@ impl Transfer {
         flight.is_forced |= is_due && flight.next_lost().is_some();
         flight.episode = Some(Episode {
             began_at: stream.una,
-            resent_at: None,
+            retransmitted_at: None,
             unexplained: 0,
         });
         self.restart_timer(stream, now);
@@ -248,14 +250,13 @@ impl Transfer {
         loss: &Loss,
         config: &Config,
     ) {
-        let before = self.window;
-        self.controller.on_event(Event::Loss(loss));
-        self.obey();
-        self.reduced_until = stream.max;
+        let before = self.control.window();
+        self.control.report(Event::Loss(loss));
+        self.marks.on_reduction(stream.max);
         let (_, proportional, _) = settings(config);
         // A controller that measures the delivery rate sets the limit in flight itself.
-        if proportional && self.window < before && self.delivery.is_none() {
-            flight.begin_reduction(before, self.window);
+        if proportional && self.control.window() < before && self.delivery.is_none() {
+            flight.begin_reduction(before, self.control.window());
         }
     }
 
@@ -285,25 +286,25 @@ impl Transfer {
         let Some(episode) = flight.episode.as_ref().filter(|_| undo) else {
             return;
         };
-        let Some(resent_at) = episode.resent_at else {
+        let Some(retransmitted_at) = episode.retransmitted_at else {
             return;
         };
         // Echoed times are exact to one tick either way.
         let margin = config.timestamp_tick * 2;
         let echoes_earlier = ack
             .echoed
-            .is_some_and(|echoed| echoed + margin <= resent_at);
+            .is_some_and(|echoed| echoed + margin <= retransmitted_at);
         let by_time = advanced
-            && delivery.passes_resent
+            && delivery.passes_retransmission
             && echoes_earlier
-            && (!flight.has_resent() || !self.recovery.is_recovering());
+            && (!flight.has_retransmission() || !self.repair.is_recovering());
         let by_duplicates = ack.duplicate.is_some() && episode.unexplained == 0;
         if by_time || by_duplicates {
-            self.recovery.on_spurious();
+            self.repair.on_spurious();
             flight.absolve();
-            self.controller.on_event(Event::SpuriousLoss { now });
-            self.reduced_until = stream.una;
-            self.obey();
+            self.control.on_event(Event::SpuriousLoss { now });
+            self.marks.on_reduction(stream.una);
+            self.control.obey();
         }
     }
 
@@ -328,7 +329,7 @@ impl Transfer {
         if ack.offset < end {
             return;
         }
-        let is_repeated = ack.is_pure && !advanced && delivery.bytes == 0;
+        let is_duplicate = ack.is_pure && !advanced && delivery.bytes == 0;
         if is_old && ack.duplicate.is_none() && ack.offset > end {
             // The probe arrived and its original did not.
             flight.probe.end = None;
@@ -337,15 +338,14 @@ impl Transfer {
                 sent_at: now,
                 lost: Bytes::new(u64::from(config.mss)),
                 in_flight: Bytes::new(stream.in_flight()),
-                window: Bytes::new(self.window.min(stream.peer_window)),
+                window: Bytes::new(self.control.window().min(stream.peer_window)),
                 cause: LossCause::Reordering,
                 restart: false,
             };
             self.statistics.fast_retransmits += 1;
-            self.reduced_until = stream.max;
-            self.controller.on_event(Event::Loss(&loss));
-            self.obey();
-        } else if !is_old || ack.duplicate.is_some() || is_repeated {
+            self.marks.on_reduction(stream.max);
+            self.control.report(Event::Loss(&loss));
+        } else if !is_old || ack.duplicate.is_some() || is_duplicate {
             flight.probe.end = None;
         }
     }
@@ -368,7 +368,7 @@ impl Transfer {
         let (probe, _, _) = settings(config);
         let may_probe = probe
             && stream.una > 0
-            && self.recovery.is_quiet()
+            && self.repair.is_quiet()
             && !flight.has_disorder()
             && flight.probe.end.is_none()
             && !stream.rto_at.is_never();
@@ -398,20 +398,20 @@ impl Transfer {
         config: &Config,
     ) {
         if flight.reorder_at <= now {
-            self.burst = 0;
+            self.burst.on_expiry();
             if self.find_lost(flight, stream, now, config) {
                 let pipe = flight.pipe(stream.in_flight());
                 flight.reduce(u64::from(config.mss), pipe, false, config.mss);
             }
         }
         if flight.probe.at <= now {
-            self.burst = 0;
+            self.burst.on_expiry();
             flight.probe.at = Time::MAX;
             // An out-of-order delivery since then reports more than a probe would.
             flight.probe.is_due = !flight.has_disorder();
             self.restart_timer(stream, now);
         }
-        self.is_quiet = self.recovery.is_quiet() && flight.is_quiet();
+        self.repair.settle(flight.is_quiet());
     }
 
     /// The next segment to send: a probe, the first lost segment, then other losses and new data as
@@ -435,12 +435,12 @@ impl Transfer {
         }
         let pipe = flight.pipe(stream.in_flight());
         if let Some((start, end)) = flight.next_lost() {
-            let window = flight.window(self.window);
+            let window = flight.window(self.control.window());
             let fits = pipe + (end - start) <= window;
             return fits.then(|| stream.segment_at(start, end, config));
         }
         let spare = stream.in_flight().saturating_sub(pipe);
-        let window = flight.window(self.window).saturating_add(spare);
+        let window = flight.window(self.control.window()).saturating_add(spare);
         self.next_within(stream, now, window, config)
     }
 
@@ -473,7 +473,8 @@ impl Transfer {
     ) {
         flight.on_sent(now, outgoing.start, outgoing.end());
         let outstanding = stream.in_flight();
-        let full = flight.pipe(outstanding) + u64::from(config.mss) > flight.window(self.window);
+        let full =
+            flight.pipe(outstanding) + u64::from(config.mss) > flight.window(self.control.window());
         flight
             .usage
             .on_sent(stream.una, stream.max, outstanding, full);

@@ -138,7 +138,7 @@ impl Stream {
         }
     }
 
-    /// The offset after the last byte in the peer's window, if no byte that was given up arrived.
+    /// The offset after the last byte in the peer's window, if no abandoned byte arrived.
     #[inline]
     pub(in crate::tcp) fn peer_edge(&self) -> u64 {
         let base = match &self.line {

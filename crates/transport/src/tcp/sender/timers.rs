@@ -1,6 +1,5 @@
 //! The timers of a sender; a host sees the earliest.
 
-use comity_congestion::recovery::Recovery;
 use comity_congestion::{Event, Timeout, TimeoutRepair};
 use comity_units::{Bytes, Time};
 
@@ -17,7 +16,7 @@ impl Transfer {
 
     /// When [`Sender::on_timer`] is next due.
     pub(super) fn next_timer(&self, stream: &Stream) -> Time {
-        let mut next = stream.rto_at.min(self.persistence.at);
+        let mut next = stream.rto_at.min(self.persistence.at());
         if let Some(flight) = &self.flight {
             next = next.min(flight.reorder_at).min(flight.probe.at);
         }
@@ -26,19 +25,12 @@ impl Transfer {
         {
             next = next.min(line.lifetime());
         }
-        match &self.pace {
-            None => next,
-            // A packet that only the pacer holds back leaves when the pacer allows.
-            Some(pace) if self.held_by_pacer => next.min(pace.wakeup).min(pace.release_at()),
-            Some(pace) => next.min(pace.wakeup),
-        }
+        // A packet that only the pacer holds back leaves when the pacer allows.
+        next.min(self.control.next_timer(self.burst.is_held_by_pacer()))
     }
 
     pub(super) fn on_timer(&mut self, stream: &mut Stream, now: Time, config: &Config) {
-        if self.pace.as_ref().is_some_and(|pace| pace.wakeup <= now) {
-            self.controller.on_event(Event::Wakeup(now));
-            self.obey();
-        }
+        self.control.wake_up(now);
         if let Some(line) = &stream.line
             && stream.una > 0
             && line.lifetime() <= now
@@ -51,9 +43,9 @@ impl Transfer {
             self.on_recovery_timer(&mut flight, stream, now, config);
             self.flight = Some(flight);
         }
-        if self.persistence.at <= now {
+        if self.persistence.at() <= now {
             // RFC 9293, 3.8.6.1: probe a closed window at growing intervals.
-            self.burst = 0;
+            self.burst.on_expiry();
             stream.expiries += 1;
             self.persistence.on_expiry();
             self.persist(stream, now, config);
@@ -61,7 +53,7 @@ impl Transfer {
     }
 
     pub(super) fn on_timeout(&mut self, stream: &mut Stream, now: Time, config: &Config) {
-        self.burst = 0;
+        self.burst.on_expiry();
         self.statistics.timeouts += 1;
         stream.expiries += 1;
         // A lost SYN says nothing about a window that is still unused.
@@ -70,19 +62,17 @@ impl Transfer {
                 now,
                 in_flight: Bytes::new(stream.in_flight()),
                 // The timeout removes the inflation of a recovery.
-                window: Bytes::new(self.window.min(stream.peer_window)),
+                window: Bytes::new(self.control.window().min(stream.peer_window)),
                 consecutive: stream.expiries,
-                duplicate_seen: self.duplicate_seen,
+                duplicate_seen: self.repair.duplicate_seen(),
             };
             self.lose_everything(stream, now);
-            self.controller.on_event(Event::Timeout(&timeout));
-            self.obey();
-            self.controller.decision().timeout_repair
+            self.control.report(Event::Timeout(&timeout));
+            self.control.decision().timeout_repair
         } else {
             TimeoutRepair::GoBackN
         };
-        let resend = self.recovery.on_timeout(stream.max, repair);
-        self.is_quiet = self.recovery.is_quiet();
+        let resend = self.repair.on_timeout(stream.max, repair);
         if let Some(board) = &mut self.scoreboard {
             if goes_by_scoreboard(config) {
                 board.on_timeout(stream.una);
@@ -90,16 +80,14 @@ impl Transfer {
                 board.clear();
             }
         }
-        self.duplicate_seen = false;
-        self.told_level = 0;
-        self.resend_first = false;
-        self.reduced_until = stream.max;
+        self.waves.on_timeout();
+        self.marks.on_reduction(stream.max);
         match &mut self.flight {
             Some(flight) if stream.una > 0 => {
                 flight.on_timeout(now);
                 flight.episode.get_or_insert(Episode {
                     began_at: stream.una,
-                    resent_at: None,
+                    retransmitted_at: None,
                     unexplained: 0,
                 });
             }
@@ -107,7 +95,7 @@ impl Transfer {
             Some(_) => self.go_back(stream),
             None => self.resend(stream, resend),
         }
-        self.may_release = false;
+        self.limited_transmit.end();
         self.clock.back_off(config);
         self.restart_timer(stream, now);
     }

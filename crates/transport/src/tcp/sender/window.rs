@@ -1,6 +1,5 @@
 //! Sending by the windows alone, which decide most segments.
 
-use comity_congestion::recovery::Recovery;
 use comity_units::Time;
 
 use super::super::config::Config;
@@ -20,11 +19,7 @@ pub(super) enum Glance {
 impl Transfer {
     /// The congestion window with inflation.
     fn inflated_window(&self) -> u64 {
-        if self.is_quiet {
-            self.window
-        } else {
-            self.window.saturating_add_signed(self.recovery.inflation())
-        }
+        self.repair.inflated(self.control.window())
     }
 
     /// The effective window: the inflated congestion window, limited by the peer's.
@@ -32,8 +27,8 @@ impl Transfer {
         self.inflated_window().min(stream.peer_window)
     }
 
-    /// The offset after the last byte in the peer's window. Data that was given up but arrived uses
-    /// room there.
+    /// The offset after the last byte in the peer's window. Abandoned data that arrived uses room
+    /// there.
     #[inline]
     pub(super) fn peer_edge(&self, stream: &Stream) -> u64 {
         let edge = stream.peer_edge();
@@ -65,44 +60,42 @@ impl Transfer {
     /// The limit of limited transmit. RFC 3042 counts from the window at departure, which the
     /// report on the duplicate may have reduced.
     fn released_edge(&self, stream: &Stream, config: &Config) -> u64 {
-        let allowance = u64::from(self.released) * u64::from(config.mss);
-        let edge = stream.base().saturating_add(self.window);
+        let allowance = self.limited_transmit.allowance(config.mss);
+        let edge = stream.base().saturating_add(self.control.window());
         edge.saturating_add(allowance).min(self.peer_edge(stream))
     }
 
-    /// Whether the window might admit a segment. The recovery from a timeout also has to check what
-    /// arrived.
+    /// Whether the window might admit a segment. The recovery from a timeout also has to pass over
+    /// arrived data.
     pub(super) fn window_is_open(&self, stream: &Stream) -> bool {
         (stream.next < stream.stream_end() && stream.next < self.edge(stream, 0))
-            || self.resend_first
+            || self.repair.resends_first()
             || stream.next < stream.max
     }
 
     /// Whether only the pacer holds a segment back. A recovery that counts a pipe may send whatever
     /// the window.
     pub(super) fn is_held_by_pacer(&self, stream: &Stream, now: Time) -> bool {
-        self.pace
-            .as_ref()
-            .is_some_and(|pace| pace.release_at() > now)
-            && (self.window_is_open(stream) || self.is_recovering())
+        self.control.is_pacer_closed(now)
+            && (self.window_is_open(stream) || self.repair.is_recovering())
     }
 
     /// Whether all data was sent and nothing awaits retransmission.
     #[inline]
     pub(super) fn is_idle(&self, stream: &Stream) -> bool {
         stream.next >= stream.stream_end()
-            && self.is_quiet
-            && !(self.resend_first | self.persistence.is_due)
+            && self.repair.windows_decide()
+            && !(self.repair.resends_first() | self.persistence.is_due())
     }
 
     /// Reads the windows if nothing else matters. It changes nothing. If it returns
     /// [`Glance::Nothing`], [`Transfer::poll_with_care`] would not change anything either.
     #[inline]
     pub(super) fn glance(&self, stream: &Stream, now: Time, config: &Config) -> Glance {
-        let windows_decide = self.is_quiet
-            && !(self.resend_first | self.persistence.is_due)
-            && !self.may_release
-            && self.pace.is_none()
+        let windows_decide = self.repair.windows_decide()
+            && !(self.repair.resends_first() | self.persistence.is_due())
+            && !self.limited_transmit.is_pending()
+            && !self.control.has_pace()
             && config.max_burst.is_none()
             && stream.line.as_ref().is_none_or(|line| line.is_quiet(now))
             && stream.next == stream.max;
@@ -110,7 +103,10 @@ impl Transfer {
             return Glance::Unclear;
         }
         let peer_edge = self.peer_edge(stream);
-        let edge = stream.base().saturating_add(self.window).min(peer_edge);
+        let edge = stream
+            .base()
+            .saturating_add(self.control.window())
+            .min(peer_edge);
         if stream.next < edge || stream.next >= stream.end {
             let outgoing = stream.segment_at(stream.next, stream.stream_end(), config);
             if outgoing.is_empty() && stream.needs_notice() {
@@ -126,7 +122,7 @@ impl Transfer {
         // Part of a segment may fit into the peer's window, and a closed window needs probes.
         let room = peer_edge.saturating_sub(stream.next);
         let is_partial = room > 0 && room >= stream.peer_window_max / 2;
-        let is_held = self.window < stream.peer_window;
+        let is_held = self.control.window() < stream.peer_window;
         if is_held || stream.lowest_current() < stream.next && !is_partial {
             return Glance::Nothing;
         }
@@ -137,9 +133,9 @@ impl Transfer {
     #[inline]
     pub(super) fn may_have_something(&self, stream: &Stream) -> bool {
         self.window_is_open(stream)
-            || !self.is_quiet
-            || self.persistence.is_due
-            || stream.next < stream.stream_end() && stream.peer_window < self.window
+            || !self.repair.windows_decide()
+            || self.persistence.is_due()
+            || stream.next < stream.stream_end() && stream.peer_window < self.control.window()
     }
 
     /// The next segment that the window admits, new or retransmitted after a timeout.
@@ -159,8 +155,10 @@ impl Transfer {
         if outgoing.end_of_data() <= edge {
             return Some(outgoing);
         }
-        if self.may_release && outgoing.end_of_data() <= self.released_edge(stream, config) {
-            self.may_release = false;
+        if self.limited_transmit.is_pending()
+            && outgoing.end_of_data() <= self.released_edge(stream, config)
+        {
+            self.limited_transmit.end();
             return Some(outgoing);
         }
         // Data sent before has fitted, and is retransmitted however little it is. Only new data
@@ -204,7 +202,7 @@ impl Transfer {
         outgoing: Outgoing,
         config: &Config,
     ) -> Option<Outgoing> {
-        if self.window < stream.peer_window {
+        if self.control.window() < stream.peer_window {
             return None;
         }
         let room = self.room_at(stream, outgoing.start);

@@ -8,7 +8,7 @@ use super::{GapStatistics, Piece};
 pub(in crate::tcp) struct Gaps {
     ranges: Ranges,
     /// The application's position.
-    taken: u64,
+    position: u64,
     /// The end of the last gap below the expected number.
     passed_to: u64,
     /// Bytes of gaps beyond the expected number.
@@ -17,11 +17,11 @@ pub(in crate::tcp) struct Gaps {
 }
 
 impl Gaps {
-    /// Creates an empty list for an application at the wire offset `taken`.
-    pub(in crate::tcp) const fn new(taken: u64) -> Self {
+    /// Creates an empty list for an application at the wire offset `position`.
+    pub(in crate::tcp) const fn new(position: u64) -> Self {
         Self {
             ranges: Ranges::new(),
-            taken,
+            position,
             passed_to: 0,
             ahead: 0,
             statistics: GapStatistics {
@@ -61,27 +61,29 @@ impl Gaps {
     /// Whether the application's next piece is a gap below the expected number `next`.
     pub(in crate::tcp) fn has_next(&self, next: u64) -> bool {
         let first = self.ranges.as_slice().first();
-        first.is_some_and(|&(start, end, ())| start <= self.taken && self.taken < end.min(next))
+        first.is_some_and(|&(start, end, ())| {
+            start <= self.position && self.position < end.min(next)
+        })
     }
 
     /// The application's next piece below the expected number `next`: a gap, or up to `limit` of
     /// the `unread` bytes of data.
     pub(in crate::tcp) fn read(&mut self, limit: u64, next: u64, unread: u64) -> Option<Piece> {
-        let offset = self.taken - 1;
+        let offset = self.position - 1;
         match self.ranges.as_slice().first().copied() {
-            Some((start, end, ())) if start <= self.taken => {
-                let length = end.min(next).saturating_sub(self.taken);
+            Some((start, end, ())) if start <= self.position => {
+                let length = end.min(next).saturating_sub(self.position);
                 if length == 0 {
                     return None;
                 }
-                self.taken += length;
-                self.ranges.drop_below(self.taken);
+                self.position += length;
+                self.ranges.drop_below(self.position);
                 Some(Piece::Gap { offset, length })
             }
             gap => {
-                let to_gap = gap.map_or(u64::MAX, |(start, ..)| start - self.taken);
+                let to_gap = gap.map_or(u64::MAX, |(start, ..)| start - self.position);
                 let length = to_gap.min(unread).min(limit);
-                self.taken += length;
+                self.position += length;
                 (length > 0).then_some(Piece::Data { offset, length })
             }
         }

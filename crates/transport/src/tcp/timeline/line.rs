@@ -83,16 +83,16 @@ pub(in crate::tcp) struct Line {
     confirmed: u64,
     /// Every place below is obsolete or acknowledged.
     obsolete: u64,
-    /// Every place below is given up and reported to the peer as such. With the blind spot this is
-    /// `obsolete`.
+    /// Every place below is abandoned, and the sender reports it to the peer as missing. With the
+    /// blind spot this is `obsolete`.
     floor: u64,
     /// Outstanding obsolete places without content: another packet took the place, or a timeout
     /// marked them lost. They are not retransmitted.
     free: Ranges,
     /// The place after the last packet of this recovery that answered a loss of obsolete data.
-    repeated: u64,
+    answered: u64,
     /// The place after the last packet that this recovery retransmitted unchanged.
-    resent: u64,
+    retransmitted: u64,
     /// In this recovery an acknowledgement has passed obsolete data: the receiver may have jumped.
     has_passed: bool,
     /// When the window was moved last.
@@ -128,8 +128,8 @@ impl Line {
             obsolete: 0,
             floor: 0,
             free: Ranges::new(),
-            repeated: 0,
-            resent: 0,
+            answered: 0,
+            retransmitted: 0,
             has_passed: false,
             moved_at: Time::ZERO,
             margin: Span::ZERO,
@@ -334,7 +334,7 @@ impl Line {
         if stream.next < self.obsolete {
             // As much stays outstanding as before.
             self.free.insert(stream.next, self.obsolete, ());
-            self.give_up_free(stream.una);
+            self.abandon_free(stream.una);
         }
         Moved { next, end }
     }
@@ -459,9 +459,9 @@ impl Line {
         self.count_free_arrived(una, self.floor, acknowledged_below)
     }
 
-    /// Reports free places as given up once no place before them may still arrive. Nothing else
-    /// would report those whose loss a timeout answered.
-    fn give_up_free(&mut self, una: u64) {
+    /// Reports free places as abandoned once no place before them may still arrive. Nothing else
+    /// would report the places that a timeout marked lost.
+    fn abandon_free(&mut self, una: u64) {
         while let Some(&(from, to, ())) = self.free.ending_after(una.max(self.floor)).first()
             && from <= una.max(self.floor)
         {
@@ -481,23 +481,23 @@ impl Line {
         place < self.obsolete
     }
 
-    /// Gives up obsolete data when everything outstanding is marked lost.
-    pub(in crate::tcp) fn give_up_obsolete(&mut self, una: u64) {
+    /// Abandons obsolete data when everything outstanding is marked lost.
+    pub(in crate::tcp) fn abandon_obsolete(&mut self, una: u64) {
         self.floor = self.obsolete;
-        self.repeated = 0;
+        self.answered = 0;
         self.free.insert(una, self.obsolete, ());
     }
 
     /// A recovery begins.
     pub(in crate::tcp) fn begin_recovery(&mut self) {
-        self.repeated = 0;
-        self.resent = 0;
+        self.answered = 0;
+        self.retransmitted = 0;
         self.has_passed = false;
     }
 
     /// Records that this recovery retransmitted lost data up to `end`.
-    pub(in crate::tcp) fn on_resent(&mut self, end: u64) {
-        self.resent = end;
+    pub(in crate::tcp) fn on_retransmitted(&mut self, end: u64) {
+        self.retransmitted = end;
     }
 
     /// Whether an acknowledgement that moves from `una` answers a transmission of this recovery.
@@ -510,20 +510,20 @@ impl Line {
         }
         let is_passed = self.is_obsolete(una);
         self.has_passed |= is_passed;
-        !is_passed && (!self.has_passed || una < self.resent)
+        !is_passed && (!self.has_passed || una < self.retransmitted)
     }
 
     /// Records the answer to the loss of an obsolete packet up to `lost_end`.
     pub(in crate::tcp) fn on_obsolete_loss(&mut self, una: u64, lost_end: u64) {
         self.floor = self.floor.max(lost_end.min(self.obsolete));
-        self.give_up_free(una);
+        self.abandon_free(una);
     }
 
-    /// The lowest current place to send instead; with a scoreboard, the lowest not yet chosen in
-    /// this recovery.
+    /// The lowest current place to send instead. With a scoreboard, the lowest that this recovery
+    /// has not chosen.
     pub(in crate::tcp) fn substitute(&self, by_scoreboard: bool) -> u64 {
         if by_scoreboard {
-            self.obsolete.max(self.repeated)
+            self.obsolete.max(self.answered)
         } else {
             self.obsolete
         }
@@ -531,7 +531,7 @@ impl Line {
 
     /// Records the retransmission of `length` bytes at the place `start`.
     #[inline(never)]
-    pub(in crate::tcp) fn on_repeated(&mut self, now: Time, start: u64, length: u64) {
+    pub(in crate::tcp) fn count_retransmission(&mut self, now: Time, start: u64, length: u64) {
         let wire = self.wire(start);
         let at = self.sections.partition_point(|section| section.end <= wire);
         let is_over = |section: &Section| section.start <= wire && self.expiry(section) <= now;
@@ -540,16 +540,16 @@ impl Line {
         }
     }
 
-    /// The answer had been sent before.
+    /// Records that the answer, up to `end`, is data sent before.
     pub(in crate::tcp) fn on_pseudo_retransmission(&mut self, end: u64) {
-        self.repeated = end;
+        self.answered = end;
         self.statistics.pseudo_retransmissions += 1;
     }
 
     /// Records that the answer, up to `end`, is new data: it takes the place of the lost bytes of
     /// `[start, lost_end)`.
     pub(in crate::tcp) fn on_replacement(&mut self, (start, lost_end): (u64, u64), end: u64) {
-        self.repeated = end;
+        self.answered = end;
         self.free.insert(start, lost_end, ());
         self.statistics.replacements += 1;
     }
@@ -563,14 +563,14 @@ impl Line {
     }
 
     /// Handles the advance of the acknowledgement to the place `una`. Returns how many of the
-    /// passed places were free: a packet that took a lost packet's place is acknowledged on its
-    /// own, and data that was given up is not acknowledged.
+    /// passed places were free. A packet in a lost packet's place is acknowledged on its own, and
+    /// abandoned data is not acknowledged.
     pub(in crate::tcp) fn on_advance(&mut self, una: u64) -> u64 {
         let mut free = 0;
         if !self.free.as_slice().is_empty() {
             free = self.count_free(0, una);
             self.free.drop_below(una);
-            self.give_up_free(una);
+            self.abandon_free(una);
         }
         if una >= self.here.end {
             self.find_here(una);

@@ -9,10 +9,10 @@
 //! # In which order to read
 //! | file | what it has | section of the paper |
 //! | --- | --- | --- |
-//! | this one | the idea, the two numberings, what the paper leaves open | 3, 5 |
+//! | this one | the idea, the two numberings, the points that the paper leaves open | 3, 5 |
 //! | `timeline/line.rs`, `Line` | the list of deadlines, the lifetime timer, the jumps | 5.1, 5.2, 5.4 |
-//! | `sender/obsolete.rs` | an expiry, and what answers a loss of obsolete data | figure 1, 5.5 |
-//! | `sender/stream.rs`, `Stream` | what every sender knows of its bytes; asks `Line` where it has one | 5.4 |
+//! | `sender/obsolete.rs` | an expiry, and the answer to a loss of obsolete data | figure 1, 5.5 |
+//! | `sender/stream.rs`, `Stream` | the offsets of every sender, with a `Line` on a time-lined stream | 5.4 |
 //! | `receiver.rs`, `Receiver::on_update` | the receiver follows `seq_update` | 5.3 |
 //! | `timeline/gaps.rs`, `Gaps` | the gaps that the application reads | 4, 5.3 |
 //! | `codec/options.rs` | `seq_update` on the wire | 5.3 |
@@ -73,11 +73,11 @@
 //!   timeout if fewer than three packets follow the hole, which TCP's NewReno would repair at once.
 //!   Without the blind spot, the receiver jumps only over answered losses and stops at the next
 //!   hole as TCP's does; every acknowledgement then counts as a repair.
-//! * *A retransmission timeout*: the sender gives up all obsolete places, as TCP marks everything
+//! * *A retransmission timeout*: the sender abandons all obsolete places, as TCP marks everything
 //!   outstanding as lost. Sending restarts with the lowest current packet.
 //! * *A deadline during the recovery from a timeout*: of the obsolete data, only retransmitted data
-//!   keeps its places. The timeout answered the rest, which is given up once all data before it is
-//!   acknowledged.
+//!   keeps its places. The timeout answered the rest, and the sender abandons it once all data
+//!   before it is acknowledged.
 //! * *Round-trip samples*: a pseudo-retransmission is never timed. An acknowledgement that passes
 //!   from obsolete to current data is no sample of obsolete data, because a jump may have caused
 //!   it. With timestamps, the echo identifies the transmission (RFC 7323, section 4), and counts
@@ -89,14 +89,15 @@
 //! * *The place of the lost packet*: a new packet that answers a loss of obsolete data takes the
 //!   place of the lost one, so as many are outstanding as with TCP. An acknowledgement that passes
 //!   both counts one of them for the congestion controller and for NewReno's deflation, as the
-//!   acknowledgement of TCP's retransmission does. It does not count places that a timeout gave up.
-//! * *The peer's window*: data that is given up and missing makes room for as much. Given-up data
-//!   that is reported to have arrived uses the room offered for it.
+//!   acknowledgement of TCP's retransmission does. It does not count places that a timeout
+//!   abandoned.
+//! * *The peer's window*: abandoned data that is missing makes room for as much. Abandoned data
+//!   that the peer reports as arrived uses the room offered for it.
 //! * *An acknowledgement from before a jump arrives after one that passes it*: both are at the same
 //!   place, yet the first is old and no duplicate.
 //! * *Deadlines out of order* (the B frames of section 4): expired unsent data is passed over even
 //!   while older data is current. The lifetime timer follows the oldest data alone, so the segments
-//!   behind such a hole name it (`void`), and the receiver gives up nothing else.
+//!   behind such a hole name it (`void`), and the receiver abandons nothing else.
 //!
 //! # Source
 //! Mukherjee and Brecht, "Time-lined TCP for the TCP-friendly Delivery of Streaming Media", ICNP

@@ -6,10 +6,11 @@ use core::slice;
 
 use comity_units::{PacketNumber, Span};
 
-use super::super::cursor::{Reader, Sink, Writer};
+use super::super::cursor::{Reader, Sink, Writer, measured};
+use super::super::kinds::FrameKind;
 use super::super::limits::{MAX_ACK_RANGES, MAX_TIME_US};
-use super::super::{DecodeError, EncodeError, Problem, Stamp, varint};
-use super::{ACK, ACK_ECN};
+use super::super::{DecodeError, EncodeError, Part, Problem, Stamp, varint};
+use super::types::{ACK, ACK_ECN};
 
 /// Consecutive packets that arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -273,7 +274,7 @@ impl<'a> Ack<'a> {
     pub fn fitting(self, room: usize) -> Option<Self> {
         let size = |count: usize| {
             let ranges = self.ranges.newest(count);
-            super::Frame::Ack(Self { ranges, ..self }).size()
+            Self { ranges, ..self }.size()
         };
         let mut fits = self.ranges.len();
         if size(fits) > room {
@@ -293,6 +294,10 @@ impl<'a> Ack<'a> {
             ranges: self.ranges.newest(fits),
             ..self
         })
+    }
+
+    fn size(&self) -> usize {
+        measured(|count| self.write(&mut Writer::new(count, Part::Frame(FrameKind::Ack))))
     }
 
     pub(super) fn write<S: Sink>(&self, out: &mut Writer<'_, S>) -> Result<(), EncodeError> {

@@ -3,7 +3,7 @@
 use super::super::cursor::{Reader, Sink, Writer};
 use super::super::limits::{MAX_OPEN_SECTIONS, MAX_REASON, MAX_SECTION_ID};
 use super::super::{CloseCode, DecodeError, EncodeError, Problem, varint};
-use super::{CLOSE, CREDIT, DROP, END, FLOOR};
+use super::types::{CLOSE, CREDIT, DROP, END, FLOOR};
 
 /// All sections of a stream below the floor are obsolete for the sender.
 ///
@@ -119,8 +119,8 @@ impl Dropped {
 
 /// The limit of data in flight to the sender of this frame.
 ///
-/// It is relative, as TCP's receive window. Sections that are given up in flight release their
-/// share, and neither end has to account for data that the other never saw. The frame with the
+/// It is relative, as TCP's receive window. A section that the sender abandons in flight releases
+/// its share, and neither end has to account for data that the other never saw. The frame with the
 /// highest packet number applies.
 ///
 /// ```text

@@ -7,7 +7,7 @@ use super::super::cursor::{Reader, Sink, Writer};
 use super::super::limits::{MAX_DRIFT_PPB, MAX_TIME_US};
 use super::super::varint::{self, from_zigzag, zigzag};
 use super::super::{DecodeError, EncodeError, Problem};
-use super::{FEEDBACK, RECEIVER_REPORT, TAG};
+use super::types::{FEEDBACK, RECEIVER_REPORT, TAG};
 
 const WAVE: u8 = 1;
 const ROUND: u8 = 2;

@@ -30,122 +30,25 @@ mod ack;
 mod control;
 mod feedback;
 mod section;
+mod types;
 
 use alloc::vec::Vec;
-use core::fmt;
 use core::iter::FusedIterator;
 
 use comity_congestion::{Report, Tag};
 
-use super::cursor::{Count, Reader, Sink, Writer};
+use self::types::{
+    ACK, ACK_ECN, BLOCKED, CLOSE, CREDIT, DROP, END, FEEDBACK, FLOOR, PADDING, PATH_CHALLENGE,
+    PATH_RESPONSE, PING, RECEIVER_REPORT, SECTION, SECTION_LAST, TAG,
+};
+use super::cursor::{Reader, Sink, Writer, appended, measured};
 use super::{DecodeError, EncodeError, Part, Problem, Stamp};
 
+pub use super::kinds::FrameKind;
 pub use ack::{Ack, AckRange, AckRanges, AckRangesError, AckRangesIter, EcnCounts};
 pub use control::{Close, Credit, Dropped, End, Floor, Reason};
 pub use feedback::ReceiverReport;
 pub use section::{BegunHeader, Content, Data, Framing, Section, SectionHeader};
-
-/// The kinds of frames.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum FrameKind {
-    /// Zero bytes.
-    Padding,
-    /// Requests an acknowledgement.
-    Ping,
-    /// Which packets arrived.
-    Ack,
-    /// Bytes of a section.
-    Section,
-    /// All sections below it are obsolete.
-    Floor,
-    /// The rest of a section will not arrive.
-    Dropped,
-    /// The limit of data in flight.
-    Credit,
-    /// The controller's mark on a packet.
-    Tag,
-    /// The meter's report to the controller.
-    Feedback,
-    /// The receiver's statistics.
-    ReceiverReport,
-    /// Requests the same bytes in a response.
-    PathChallenge,
-    /// The bytes of a PathChallenge.
-    PathResponse,
-    /// The connection ends.
-    Close,
-    /// A stream has no more sections.
-    End,
-    /// The peer's credit holds sections back.
-    Blocked,
-}
-
-impl FrameKind {
-    /// Whether a packet with this frame requires an acknowledgement.
-    ///
-    /// Other frames do not, because two idle peers would acknowledge each other's acknowledgements
-    /// for ever.
-    #[must_use]
-    pub const fn is_ack_eliciting(self) -> bool {
-        match self {
-            Self::Padding
-            | Self::Ack
-            | Self::Tag
-            | Self::Feedback
-            | Self::ReceiverReport
-            | Self::Close => false,
-            Self::Ping
-            | Self::Section
-            | Self::Floor
-            | Self::Dropped
-            | Self::Credit
-            | Self::PathChallenge
-            | Self::PathResponse
-            | Self::End
-            | Self::Blocked => true,
-        }
-    }
-}
-
-impl fmt::Display for FrameKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Padding => "Padding",
-            Self::Ping => "Ping",
-            Self::Ack => "Ack",
-            Self::Section => "Section",
-            Self::Floor => "Floor",
-            Self::Dropped => "Drop",
-            Self::Credit => "Credit",
-            Self::Tag => "Tag",
-            Self::Feedback => "Feedback",
-            Self::ReceiverReport => "ReceiverReport",
-            Self::PathChallenge => "PathChallenge",
-            Self::PathResponse => "PathResponse",
-            Self::Close => "Close",
-            Self::End => "End",
-            Self::Blocked => "Blocked",
-        })
-    }
-}
-
-const PADDING: u8 = 0x00;
-const PING: u8 = 0x01;
-const ACK: u8 = 0x02;
-const ACK_ECN: u8 = 0x03;
-const FLOOR: u8 = 0x08;
-const DROP: u8 = 0x09;
-const CREDIT: u8 = 0x0a;
-const TAG: u8 = 0x0b;
-const FEEDBACK: u8 = 0x0c;
-const RECEIVER_REPORT: u8 = 0x0d;
-const PATH_CHALLENGE: u8 = 0x0e;
-const PATH_RESPONSE: u8 = 0x0f;
-const CLOSE: u8 = 0x10;
-const END: u8 = 0x11;
-const BLOCKED: u8 = 0x12;
-const SECTION: u8 = 0x20;
-const SECTION_LAST: u8 = 0x2f;
 
 /// One frame. It borrows from the payload it was read from, or from the data to be written.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -328,27 +231,6 @@ impl<'a> Frame<'a> {
 }
 
 const FRAME_TYPE: &str = "frame type";
-
-/// How many bytes `write` writes.
-fn measured(write: impl FnOnce(&mut Count) -> Result<(), EncodeError>) -> usize {
-    let mut count = Count::default();
-    // A refused frame returns the error when it is written.
-    let _ = write(&mut count);
-    count.0
-}
-
-/// Lets `write` append to `out`, and removes the appended bytes if it fails.
-fn appended(
-    out: &mut Vec<u8>,
-    write: impl FnOnce(&mut Vec<u8>) -> Result<(), EncodeError>,
-) -> Result<(), EncodeError> {
-    let before = out.len();
-    let result = write(out);
-    if result.is_err() {
-        out.truncate(before);
-    }
-    result
-}
 
 /// Appends the field before the frames: the departure of the packet, on the sender's clock.
 pub fn encode_departure(departure: Stamp, out: &mut Vec<u8>) {

@@ -5,9 +5,10 @@ use alloc::vec::Vec;
 use comity_units::{Span, Time};
 
 use super::super::cursor::{Reader, Sink, Writer, within};
+use super::super::kinds::FrameKind;
 use super::super::limits::{DEFAULT_IMPORTANCE, MAX_SECTION, MAX_SECTION_ID, MAX_TIME_US};
 use super::super::{DecodeError, EncodeError, Part, Problem, varint};
-use super::{FrameKind, SECTION};
+use super::types::SECTION;
 
 /// The frame has a length; without it the data extends to the end of the payload.
 const HAS_LENGTH: u8 = 1;
@@ -22,7 +23,7 @@ const IN_MILLISECONDS: u8 = 8;
 /// Whether the bytes of sections follow their lengths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Content {
-    /// They do, as on every network.
+    /// They follow, as on every network.
     #[default]
     Present,
     /// They are only counted, as in the simulator. Every section frame then has its length, even if
@@ -93,7 +94,8 @@ impl Framing {
 /// deadline : varint    0 = none, else 1 + [us] or [ms] after the source time;
 ///                      1 + [us] at most MAX_TIME_US
 /// importance : u8      only with importance and needs, else DEFAULT_IMPORTANCE
-/// needs : varint likewise; 0 = none, else the distance down to the section that it depends on
+/// needs : varint       only with importance and needs; 0 = none, else the distance down to the
+///                      section that it depends on
 /// length : varint      only with a length
 /// data                 at least one byte, within the section
 /// ```
@@ -110,8 +112,8 @@ pub struct SectionHeader {
     pub floor: u64,
     /// The offset of the data in the section. Below `total`.
     pub offset: u32,
-    /// The length of the whole section in bytes, at least 1: nothing of an empty section could be
-    /// acknowledged or lost.
+    /// The length of the whole section in bytes, at least 1: an empty section could be neither
+    /// acknowledged nor lost.
     pub total: u32,
     /// When the media were captured, on the sender's clock.
     pub source_time: Time,

@@ -17,7 +17,7 @@ struct Literal {
     was_resent: bool,
     is_delivered: bool,
     is_lost: bool,
-    is_resent: bool,
+    is_retransmitted: bool,
 }
 
 #[derive(Debug, Default)]
@@ -50,12 +50,12 @@ impl Model {
     fn find_lost(&mut self, now: Time) -> u64 {
         let mut bytes = 0;
         for segment in &mut self.segments {
-            let waits = segment.is_lost && !segment.is_resent;
+            let waits = segment.is_lost && !segment.is_retransmitted;
             let is_overtaken = segment.number < self.newest;
             let is_due = segment.sent_at + self.rtt + WINDOW <= now;
             if !segment.is_delivered && !waits && is_overtaken && is_due {
                 segment.is_lost = true;
-                segment.is_resent = false;
+                segment.is_retransmitted = false;
                 bytes += segment.end - segment.start;
             }
         }
@@ -70,7 +70,7 @@ impl Model {
         self.outstanding()
             .filter(|it| !it.is_delivered)
             .map(|it| {
-                let copies = u64::from(!it.is_lost) + u64::from(it.is_resent);
+                let copies = u64::from(!it.is_lost) + u64::from(it.is_retransmitted);
                 copies * (it.end - it.start)
             })
             .sum()
@@ -78,7 +78,7 @@ impl Model {
 
     fn next_lost(&self) -> Option<(u64, u64)> {
         self.outstanding()
-            .find(|it| !it.is_delivered && it.is_lost && !it.is_resent)
+            .find(|it| !it.is_delivered && it.is_lost && !it.is_retransmitted)
             .map(|it| (it.start, it.end))
     }
 }
@@ -131,7 +131,7 @@ proptest! {
                         was_resent: false,
                         is_delivered: false,
                         is_lost: false,
-                        is_resent: false,
+                        is_retransmitted: false,
                     });
                     max += length;
                 }
@@ -150,7 +150,7 @@ proptest! {
                         flight.on_sent(now, segment.start, segment.end);
                         (segment.number, segment.sent_at) = (sent, now);
                         segment.was_resent = true;
-                        segment.is_resent = true;
+                        segment.is_retransmitted = true;
                     }
                 }
                 Step::Select(mask) => {
@@ -195,7 +195,7 @@ proptest! {
                         is_first = false;
                         if !it.is_delivered && !may_arrive {
                             it.is_lost = true;
-                            it.is_resent = false;
+                            it.is_retransmitted = false;
                         }
                     }
                 }
@@ -206,13 +206,13 @@ proptest! {
             prop_assert_eq!(flight.next_lost(), model.next_lost());
             let due = model
                 .outstanding()
-                .filter(|it| !it.is_delivered && (it.is_resent || !it.is_lost))
+                .filter(|it| !it.is_delivered && (it.is_retransmitted || !it.is_lost))
                 .filter(|it| it.number < model.newest)
                 .map(|it| it.sent_at + model.rtt + WINDOW)
                 .max();
             prop_assert_eq!(flight.reorder_at, due.unwrap_or(Time::MAX));
             let is_clean = model.outstanding().all(|it| {
-                !it.is_delivered && !it.is_lost && !it.is_resent
+                !it.is_delivered && !it.is_lost && !it.is_retransmitted
             });
             flight.is_forced = false;
             prop_assert_eq!(flight.is_quiet(), is_clean);

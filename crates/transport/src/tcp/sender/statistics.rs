@@ -1,0 +1,23 @@
+//! Counters of the sending half.
+
+use comity_units::Span;
+
+/// Counters of the sending half.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SenderStatistics {
+    /// Segments sent with payload, SYN or FIN, retransmissions included; no probes and no notices
+    /// of a jump.
+    pub segments: u64,
+    /// Retransmitted segments.
+    pub retransmitted: u64,
+    /// Expiries of the retransmission timer.
+    pub timeouts: u32,
+    /// Entries into fast retransmit.
+    pub fast_retransmits: u32,
+    /// Window reductions caused by congestion marks.
+    pub marks: u32,
+    /// Round-trip samples.
+    pub rtt_samples: u64,
+    /// The sum of the round-trip samples.
+    pub rtt_sum: Span,
+}
