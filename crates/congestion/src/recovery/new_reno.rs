@@ -1,6 +1,8 @@
 //! NewReno: fast recovery until everything sent before it is acknowledged.
 
-use super::{Advance, Count, Duplicate, Reaction, Recovery, Reduce, Reno, Resend};
+use super::guard::Count;
+use super::interface::{Advance, Duplicate, Reaction, Recovery, Reduce, Resend};
+use super::reno::Reno;
 use crate::TimeoutRepair;
 
 /// Like Reno, but an acknowledgement that does not cover all data sent before the loss was found (a

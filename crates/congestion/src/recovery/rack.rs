@@ -3,7 +3,8 @@
 
 use comity_units::{Span, Time};
 
-use super::{Advance, CLOCKED, Duplicate, Guard, PipeRule, Reaction, Recovery, Reduce, Resend};
+use super::guard::Guard;
+use super::interface::{Advance, CLOCKED, Duplicate, PipeRule, Reaction, Recovery, Reduce, Resend};
 use crate::TimeoutRepair;
 
 /// Loss recovery by the times at which segments were sent.

@@ -1,6 +1,7 @@
 //! Reno: fast recovery until the first new acknowledgement.
 
-use super::{Advance, CLOCKED, Count, Duplicate, Guard, Reaction, Recovery, Reduce, Resend};
+use super::guard::{Count, Guard};
+use super::interface::{Advance, CLOCKED, Duplicate, Reaction, Recovery, Reduce, Resend};
 use crate::TimeoutRepair;
 
 /// On the third duplicate acknowledgement the first outstanding segment is retransmitted and the

@@ -1,8 +1,7 @@
 //! SACK: selective acknowledgements say what to send again, an estimate of the pipe says when.
 
-use super::{
-    Advance, CLOCKED, Count, Duplicate, Guard, PipeRule, Reaction, Recovery, Reduce, Resend,
-};
+use super::guard::{Count, Guard};
+use super::interface::{Advance, CLOCKED, Duplicate, PipeRule, Reaction, Recovery, Reduce, Resend};
 use crate::TimeoutRepair;
 
 /// On the third duplicate acknowledgement, or as soon as the scoreboard proves the first segment

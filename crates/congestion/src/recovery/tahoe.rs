@@ -1,6 +1,7 @@
 //! Tahoe: fast retransmit, then everything again from one segment.
 
-use super::{Advance, CLOCKED, Count, Duplicate, Guard, Reaction, Recovery, Reduce, Resend};
+use super::guard::{Count, Guard};
+use super::interface::{Advance, CLOCKED, Duplicate, Reaction, Recovery, Reduce, Resend};
 use crate::TimeoutRepair;
 
 /// On the third duplicate acknowledgement the window closes to one segment and all outstanding data

@@ -9,7 +9,7 @@ use core::fmt;
 
 use comity_units::{Bytes, Rate, Span};
 
-use super::nearest;
+use super::nearest::nearest;
 
 /// What a parameter can be set to.
 #[derive(Clone, Debug, PartialEq)]

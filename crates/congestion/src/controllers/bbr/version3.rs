@@ -2,187 +2,19 @@
 
 mod bounds;
 mod cycle;
+mod losses;
+mod model;
+mod probe_bw;
 
-use comity_units::{Bytes, Rate, Seed, Span, Time};
-use rand_xoshiro::Xoshiro256PlusPlus;
-use rand_xoshiro::rand_core::SeedableRng;
+use comity_units::{Bytes, Rate, Span, Time};
 
-use self::bounds::Bounds;
-use self::cycle::Cycle;
-use super::aggregation::Epoch;
-use super::filter::MaxFilter;
-use super::output::Output;
-use super::{FULL_GROWTH, FULL_ROUNDS, MIN_WINDOW, NOMINAL_RTT, ProbeRtt, Rounds, Totals, rate};
+pub use self::model::{Bbr3, Bbr3Config};
+use self::model::{STARTUP_GAIN, State};
+use super::{FULL_GROWTH, FULL_ROUNDS, ProbeRtt, rate};
 use crate::{
     Ack, Controller, Decision, Event, Loss, LossCause, Needs, PacketLoss, Phase, RateSample, Sent,
 };
 
-/// Settings of [`Bbr3`].
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Bbr3Config {
-    /// The payload of a full segment.
-    pub mss: Bytes,
-    /// The window before the first acknowledgement.
-    pub initial_window: Bytes,
-    /// The window never rises above this.
-    pub max_window: Bytes,
-    /// When the flow probes for bandwidth.
-    pub seed: Seed,
-    /// The share of losses in a round trip beyond which the flow holds too much in flight.
-    pub loss_threshold: f64,
-    /// What is left at the least of bandwidth and flight after a round trip with losses.
-    pub beta: f64,
-    /// What part of the flight is left to others, where losses bound it.
-    pub headroom: f64,
-    /// How long a least round trip may be old before ProbeRTT.
-    pub probe_rtt_interval: Span,
-}
-
-impl Bbr3Config {
-    /// The values of the draft.
-    pub const fn draft(mss: Bytes) -> Self {
-        Self {
-            mss,
-            initial_window: Bytes::new(mss.get().saturating_mul(10)),
-            max_window: Bytes::MAX,
-            seed: Seed::new(0),
-            loss_threshold: 0.02,
-            beta: 0.7,
-            headroom: 0.15,
-            probe_rtt_interval: Span::from_secs(5),
-        }
-    }
-}
-
-/// Version 1's model of the path with bounds that losses set, and rarer, shorter probes.
-///
-/// ```text
-/// bw      = min( max( delivery-rate samples of two cycles ), bw_shortterm )
-/// pacing  = 0.99 · gain · bw
-/// cwnd    = gain · bw · min_rtt + excess of acknowledgements,
-///           at most inflight_longterm (less 15 % in Cruise and ProbeRTT) and inflight_shortterm
-///
-/// Startup         2.77, 2     until bw has grown by less than 25 % in three rounds, or 6 losses and 2 % in a round
-/// Drain           0.5,  2     until bw · min_rtt is in flight
-/// ProbeBW Down    0.9,  2     until that, and the headroom, are free
-/// ProbeBW Cruise  1,    2     for 2 to 3 s, or as many rounds as segments are in flight, 63 at the most
-/// ProbeBW Refill  1,    2     for a round
-/// ProbeBW Up      1.25, 2.25  until bw stands, or losses exceed 2 % of the flight
-/// ProbeRTT        1,    0.5   every 5 s without a lower round trip, for 200 ms and a round
-///
-/// losses while probing    inflight_longterm = max( flight at the loss, 0.7 · bw · min_rtt )
-/// losses elsewhere        bw_shortterm       = max( bw of the round, 0.7 · bw_shortterm ),
-///                         inflight_shortterm likewise; both end with Refill
-/// ```
-///
-/// Source: draft-ietf-ccwg-bbr-06.
-///
-/// Differs from the source in: 1. congestion marks are ignored: the draft has no reaction to
-/// them; 2. all transports are taken to tell of each loss, as SACK does; 3. discontiguous losses in
-/// Startup are counted by the acknowledgements that show them; 4. the flow counts as limited by its
-/// window when that held a packet back in this round or the one before.
-#[derive(Clone, Debug)]
-pub struct Bbr3 {
-    config: Bbr3Config,
-    random: Xoshiro256PlusPlus,
-    output: Output,
-    state: State,
-    rounds: Rounds,
-    /// The largest sample of the cycle before and of this one.
-    max_bandwidth: [f64; 2],
-    /// What of that holds now, in bytes a second.
-    bandwidth: f64,
-    bounds: Bounds,
-    cycle: Cycle,
-    epoch: Epoch,
-    excess: MaxFilter,
-    full: FullBandwidth,
-    drain_began: u64,
-    min_rtt: MinRtt,
-    probe_rtt: ProbeRtt,
-    /// cwnd in bytes, and what it was before a recovery or ProbeRTT.
-    window: f64,
-    prior_window: f64,
-    is_recovering: bool,
-    /// Whether the window held a packet back in this round, and in the one before.
-    limited: [bool; 2],
-    undo: Undo,
-    is_restarting: bool,
-    has_seen_rtt: bool,
-    totals: Totals,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
-    Startup,
-    Drain,
-    Down,
-    Cruise,
-    Refill,
-    Up,
-    ProbeRtt,
-}
-
-impl State {
-    const fn is_probe_bw(self) -> bool {
-        matches!(self, Self::Down | Self::Cruise | Self::Refill | Self::Up)
-    }
-
-    const fn pacing_gain(self) -> f64 {
-        match self {
-            Self::Startup => STARTUP_GAIN,
-            Self::Drain => 0.5,
-            Self::Down => 0.9,
-            Self::Up => 1.25,
-            Self::Cruise | Self::Refill | Self::ProbeRtt => 1.0,
-        }
-    }
-
-    const fn cwnd_gain(self) -> f64 {
-        match self {
-            Self::Up => 2.25,
-            Self::ProbeRtt => 0.5,
-            _ => 2.0,
-        }
-    }
-}
-
-/// Whether the path was filled: ever, and in the probe that goes on.
-#[derive(Clone, Copy, Debug, Default)]
-struct FullBandwidth {
-    is_reached: bool,
-    is_now: bool,
-    bandwidth: f64,
-    rounds: u32,
-}
-
-impl FullBandwidth {
-    /// Begins anew at a bandwidth.
-    fn reset(&mut self, bandwidth: f64) {
-        *self = Self {
-            is_reached: self.is_reached,
-            bandwidth,
-            ..Self::default()
-        };
-    }
-}
-
-/// The least round trip, and the one of the shorter interval that schedules ProbeRTT.
-#[derive(Clone, Copy, Debug, Default)]
-struct MinRtt {
-    least: Option<(Span, Time)>,
-    recent: Option<(Span, Time)>,
-    is_expired: bool,
-}
-
-/// What a recovery that proves spurious gives back.
-#[derive(Clone, Copy, Debug, Default)]
-struct Undo {
-    state: Option<State>,
-    bounds: Bounds,
-}
-
-const STARTUP_GAIN: f64 = 2.77;
 const FULL_LOSSES: u32 = 6;
 const DRAIN_ROUNDS: u64 = 3;
 const EXCESS_ROUNDS: u64 = 10;
@@ -190,79 +22,6 @@ const MIN_RTT_WINDOW: Span = Span::from_secs(10);
 const PROBE_RTT_TIME: Span = Span::from_millis(200);
 
 impl Bbr3 {
-    /// A flow that has not sent yet.
-    pub fn new(config: Bbr3Config) -> Self {
-        let mut output = Output::new(config.mss);
-        let initial = config.initial_window.get() as f64;
-        output.begin(initial, NOMINAL_RTT, STARTUP_GAIN);
-        Self {
-            config,
-            random: Xoshiro256PlusPlus::seed_from_u64(config.seed.get()),
-            output,
-            state: State::Startup,
-            rounds: Rounds::default(),
-            max_bandwidth: [0.0; 2],
-            bandwidth: 0.0,
-            bounds: Bounds::default(),
-            cycle: Cycle::default(),
-            epoch: Epoch::default(),
-            excess: MaxFilter::new(1),
-            full: FullBandwidth::default(),
-            drain_began: 0,
-            min_rtt: MinRtt::default(),
-            probe_rtt: ProbeRtt::default(),
-            window: initial.min(config.max_window.get() as f64),
-            prior_window: 0.0,
-            is_recovering: false,
-            limited: [false; 2],
-            undo: Undo::default(),
-            is_restarting: false,
-            has_seen_rtt: false,
-            totals: Totals::default(),
-        }
-    }
-
-    fn max_bandwidth(&self) -> f64 {
-        let [before, current] = self.max_bandwidth;
-        before.max(current)
-    }
-
-    fn min_window(&self) -> f64 {
-        MIN_WINDOW * self.output.mss
-    }
-
-    /// The product of a bandwidth and the least round trip.
-    fn product(&self, bandwidth: f64) -> f64 {
-        match self.min_rtt.least {
-            None => self.config.initial_window.get() as f64,
-            Some((rtt, _)) => bandwidth * rtt.as_secs_f64(),
-        }
-    }
-
-    /// Makes room for what the hosts at both ends hold.
-    fn with_bursts(&self, inflight: f64) -> f64 {
-        let bursts = 3.0 * self.output.burst() * self.output.mss;
-        let probe = match self.state {
-            State::Up => 2.0 * self.output.mss,
-            _ => 0.0,
-        };
-        inflight.max(bursts).max(self.min_window()) + probe
-    }
-
-    /// Our part of the path, unless congestion cut the window.
-    fn target_inflight(&self) -> f64 {
-        self.product(self.bandwidth).min(self.window)
-    }
-
-    /// Whether the window is what holds the flow back.
-    fn is_window_limited(&self) -> bool {
-        self.limited.contains(&true)
-    }
-
-    fn start_round(&mut self) {
-        self.rounds.end = self.totals.delivered;
-    }
-
     fn update_bandwidth(&mut self, sample: &RateSample) {
         self.rounds.began = false;
         if !sample.has_rate() {
@@ -405,15 +164,6 @@ impl Bbr3 {
         } else {
             self.state = State::Startup;
         }
-    }
-
-    fn save_window(&mut self) {
-        let is_good = !self.is_recovering && self.state != State::ProbeRtt;
-        self.prior_window = if is_good {
-            self.window
-        } else {
-            self.prior_window.max(self.window)
-        };
     }
 
     fn restore_window(&mut self) {

@@ -9,7 +9,7 @@ use alloc::collections::VecDeque;
 use comity_units::{Bytes, PacketNumber, Rate, Span, Time, TwoWindows};
 
 use crate::{Arrived, InOrderAck, Sent};
-use floors::{Floors, Probe};
+use floors::{Floors, LONGEST_GROUP, Probe};
 
 /// Estimates the speed of the slowest link by packet pairs.
 ///
@@ -449,9 +449,6 @@ const WRAP: i64 = (1 << 32) * 1_000;
 
 /// Packets further apart than this did not leave together.
 const TOGETHER: Span = Span::from_millis(1);
-
-/// Longer groups would queue behind themselves.
-const LONGEST_GROUP: u64 = 16;
 
 /// The most groups that are remembered: with more in flight, those that leave go unobserved for a
 /// while.

@@ -4,8 +4,9 @@ use alloc::boxed::Box;
 
 use comity_units::Span;
 
-use super::super::{Domain, Parameter, ParameterError, Parameters, Row, Setup, Value};
-use super::{flag, number};
+use super::super::parameters::{Domain, Parameter, ParameterError, Parameters, Value};
+use super::super::row::{Row, Setup};
+use super::declare::{flag, number};
 use crate::Controller;
 use crate::controllers::{Bbr, Bbr3, Bbr3Config, BbrConfig};
 

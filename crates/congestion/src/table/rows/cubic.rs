@@ -2,8 +2,9 @@
 
 use alloc::boxed::Box;
 
-use super::super::{Domain, Parameter, ParameterError, Parameters, Row, Setup, Value};
-use super::{DECREASE_BASES, DECREASE_BASIS, choice, flag};
+use super::super::parameters::{Domain, Parameter, ParameterError, Parameters, Value};
+use super::super::row::{Row, Setup};
+use super::declare::{DECREASE_BASES, DECREASE_BASIS, choice, flag};
 use crate::Controller;
 use crate::controllers::{Cubic, CubicConfig, LinuxCubic};
 

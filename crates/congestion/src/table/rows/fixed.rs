@@ -4,7 +4,8 @@ use alloc::boxed::Box;
 
 use comity_units::{Bytes, Rate, Span};
 
-use super::super::{Domain, Parameter, ParameterError, Parameters, Row, Setup, Value};
+use super::super::parameters::{Domain, Parameter, ParameterError, Parameters, Value};
+use super::super::row::{Row, Setup};
 use crate::controllers::Fixed;
 use crate::{Controller, Pacing};
 

@@ -4,8 +4,9 @@ use alloc::boxed::Box;
 
 use comity_units::{Rate, Span};
 
-use super::super::{Domain, Parameter, ParameterError, Parameters, Row, Setup, Value};
-use super::choice;
+use super::super::parameters::{Domain, Parameter, ParameterError, Parameters, Value};
+use super::super::row::{Row, Setup};
+use super::declare::choice;
 use crate::controllers::{EveryPacket, Iftp, IftpConfig, LateAcks};
 use crate::{Controller, Meter};
 

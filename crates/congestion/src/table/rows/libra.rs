@@ -4,8 +4,9 @@ use alloc::boxed::Box;
 
 use comity_units::{Rate, Span};
 
-use super::super::{Domain, Parameter, ParameterError, Parameters, Row, Setup, Value};
-use super::{choice, flag};
+use super::super::parameters::{Domain, Parameter, ParameterError, Parameters, Value};
+use super::super::row::{Row, Setup};
+use super::declare::{choice, flag};
 use crate::Controller;
 use crate::controllers::{Increase, Libra, LibraConfig};
 

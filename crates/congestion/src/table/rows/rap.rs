@@ -2,8 +2,9 @@
 
 use alloc::boxed::Box;
 
-use super::super::{Parameter, ParameterError, Parameters, Row, Setup};
-use super::{flag, number};
+use super::super::parameters::{Parameter, ParameterError, Parameters};
+use super::super::row::{Row, Setup};
+use super::declare::{flag, number};
 use crate::controllers::{EveryPacket, Rap, RapConfig};
 use crate::{Controller, Meter};
 

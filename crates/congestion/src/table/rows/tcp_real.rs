@@ -2,8 +2,9 @@
 
 use alloc::boxed::Box;
 
-use super::super::{Domain, Parameter, ParameterError, Parameters, Row, Setup, Value};
-use super::{choice, flag};
+use super::super::parameters::{Domain, Parameter, ParameterError, Parameters, Value};
+use super::super::row::{Row, Setup};
+use super::declare::{choice, flag};
 use crate::controllers::tcp_real::{
     LevelRounding, Opening, TcpReal, TcpRealConfig, TimeoutReduction, WaveMeter,
 };

@@ -4,8 +4,9 @@ use alloc::boxed::Box;
 
 use comity_units::Bytes;
 
-use super::super::{Domain, Parameter, ParameterError, Parameters, Row, Setup, Value};
-use super::{flag, number};
+use super::super::parameters::{Domain, Parameter, ParameterError, Parameters, Value};
+use super::super::row::{Row, Setup};
+use super::declare::{flag, number};
 use crate::controllers::{Tfrc, TfrcConfig, TfrcMeter};
 use crate::{Controller, Meter};
 

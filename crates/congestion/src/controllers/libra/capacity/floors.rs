@@ -1,6 +1,7 @@
 //! The least delay of each place in a group, and whether a pair agrees with all of them.
 
-use super::LONGEST_GROUP;
+/// Longer groups would queue behind themselves.
+pub(super) const LONGEST_GROUP: u64 = 16;
 
 /// The least round trip, in nanoseconds, of the packets at each place of their groups.
 ///

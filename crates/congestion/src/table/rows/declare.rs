@@ -1,0 +1,68 @@
+//! Declarations of parameters, for several rows.
+
+use alloc::borrow::Cow;
+
+use super::super::parameters::{Domain, Parameter, Value};
+use crate::controllers::DecreaseBasis;
+
+pub(super) const fn flag(name: &'static str, summary: &'static str, default: bool) -> Parameter {
+    Parameter {
+        name,
+        summary,
+        default: Value::Flag(default),
+        domain: Domain::Flag,
+    }
+}
+
+pub(super) const fn number(
+    name: &'static str,
+    summary: &'static str,
+    default: f64,
+    (min, max): (f64, f64),
+    unit: &'static str,
+) -> Parameter {
+    Parameter {
+        name,
+        summary,
+        default: Value::Number(default),
+        domain: Domain::Number { min, max, unit },
+    }
+}
+
+pub(super) const fn segments(name: &'static str, summary: &'static str, default: f64) -> Parameter {
+    Parameter {
+        name,
+        summary,
+        default: Value::Number(default),
+        domain: Domain::Number {
+            min: 0.0,
+            max: 1_000.0,
+            unit: "segments",
+        },
+    }
+}
+
+pub(super) const fn choice(
+    name: &'static str,
+    summary: &'static str,
+    default: &'static str,
+    choices: &'static [&'static str],
+) -> Parameter {
+    Parameter {
+        name,
+        summary,
+        default: Value::Text(Cow::Borrowed(default)),
+        domain: Domain::Choice(choices),
+    }
+}
+
+pub(super) const DECREASE_BASIS: Parameter = choice(
+    "decrease_basis",
+    "What a loss reduces: what is in flight (RFC 5681), or the window in force (ns-2, BSD).",
+    "flight",
+    &["flight", "window"],
+);
+pub(super) const DECREASE_BASES: &[(&str, DecreaseBasis)] = &[
+    ("flight", DecreaseBasis::Flight),
+    ("window", DecreaseBasis::Window),
+];
