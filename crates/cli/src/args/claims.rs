@@ -45,7 +45,7 @@ pub(crate) struct Claims {
     pub(crate) list: bool,
 
     /// How many runs to run in parallel [default: one per processor]
-    #[arg(long, short, value_name = "N", value_parser = super::jobs)]
+    #[arg(long, short, value_name = "N", value_parser = super::values::jobs)]
     pub(crate) jobs: Option<NonZeroUsize>,
 
     /// Print one JSON document (docs/reference/claims.md) instead of tables

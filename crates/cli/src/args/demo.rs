@@ -7,7 +7,7 @@ use comity::DEFAULT_CONTROLLER;
 use comity_congestion::table;
 use comity_units::{Rate, Span};
 
-use super::{quantity, share};
+use super::values::{quantity, share};
 
 #[derive(Debug, Args)]
 #[command(

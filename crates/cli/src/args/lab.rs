@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use super::{Printing, Reading};
+use super::sim::{Printing, Reading};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Lab {

@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum};
 use comity_media::DeadlineRule;
 use comity_units::{Bytes, Rate, Span};
 
-use super::{named_file, own_address, quantity};
+use super::values::{named_file, own_address, quantity};
 
 /// The part of the help that the three verbs have in common.
 macro_rules! endings {

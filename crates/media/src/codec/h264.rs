@@ -2,7 +2,7 @@
 //! slice.
 
 use super::bits::{Bits, start_codes};
-use super::{Beginning, Findings, Mark, Picture, SliceKind, Structure};
+use super::picture::{Beginning, Findings, Mark, Picture, SliceKind, Structure};
 
 const SLICE: u8 = 1;
 const SLICE_PARTITION_A: u8 = 2;

@@ -2,7 +2,7 @@
 //! first slice.
 
 use super::bits::{Bits, start_codes};
-use super::{Beginning, Findings, Mark, Picture, SliceKind, Structure};
+use super::picture::{Beginning, Findings, Mark, Picture, SliceKind, Structure};
 
 /// The `num_extra_slice_header_bits` of each picture parameter set: it shifts `slice_type`.
 #[derive(Debug)]

@@ -5,13 +5,15 @@ mod bits;
 mod h264;
 mod h265;
 mod mpeg2;
+mod picture;
 
 pub(crate) use audio::{AudioFrame, audio_frame, may_begin_frame};
 pub(crate) use bits::start_codes;
 pub(crate) use h265::ExtraSliceBits;
 pub(crate) use mpeg2::{Headers, picture_header, sequence_header};
+pub(crate) use picture::{Beginning, Mark, Structure};
 
-use comity_frames::{FrameType, Importance};
+use comity_frames::FrameType;
 
 /// The known kinds of an elementary stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,67 +51,6 @@ pub(crate) const fn carriage(stream_type: u8) -> Carriage {
     }
 }
 
-/// How a picture depends on others, from its slices: the most dependent slice decides.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum SliceKind {
-    Intra,
-    Predicted,
-    Bidirectional,
-}
-
-/// One coded picture (or field) of a unit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Picture {
-    kind: SliceKind,
-    referenced: bool,
-    key: bool,
-}
-
-impl Picture {
-    const fn frame(self) -> FrameType {
-        let referenced = self.referenced;
-        match self.kind {
-            SliceKind::Intra if self.key => FrameType::Key,
-            SliceKind::Intra => FrameType::Intra,
-            SliceKind::Predicted => FrameType::Predicted { referenced },
-            SliceKind::Bidirectional => FrameType::Bidirectional { referenced },
-        }
-    }
-}
-
-/// The part of a frame that a coded picture holds, as far as its first bytes show.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Structure {
-    Frame,
-    TopField,
-    BottomField,
-    /// A later extension determines it ([`Mark::Field`]).
-    Open,
-}
-
-/// The beginning of a coded picture, which distinguishes a second field from the next picture.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Beginning {
-    /// `frame_num`, or `temporal_reference`, which both fields of a frame share.
-    pub(crate) frame: u32,
-    pub(crate) structure: Structure,
-}
-
-/// The meaning of a start code for the boundaries of units.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Mark {
-    /// Nothing.
-    Other,
-    /// It precedes a picture.
-    Header,
-    /// A picture begins.
-    Picture(Beginning),
-    /// The present picture is a field.
-    Field,
-    /// The present picture continues.
-    Continued,
-}
-
 /// How many bytes after a start code prefix [`Marker::mark`] needs, except for a sequence parameter
 /// set.
 pub(crate) const MARKED_BY: usize = 20;
@@ -128,28 +69,6 @@ impl Marker {
             Codec::H264 => h264::mark(start, &mut self.sequence),
             Codec::H265 => h265::mark(start),
             Codec::Audio | Codec::WholeAudio => Mark::Other,
-        }
-    }
-}
-
-/// The results of scanning a unit.
-#[derive(Debug, Default)]
-pub(crate) struct Findings {
-    pictures: Vec<Picture>,
-    parameters: bool,
-}
-
-impl Findings {
-    /// The type of the whole unit: that of its most depended-on picture. A unit with two fields, or
-    /// with several pictures that the source did not separate, is kept or dropped as a whole.
-    fn frame(&self, random_access: bool) -> Option<FrameType> {
-        let frames = self.pictures.iter().map(|picture| picture.frame());
-        let strongest =
-            frames.max_by_key(|&frame| (Importance::of(frame, 0), frame == FrameType::Key));
-        match strongest {
-            Some(FrameType::Intra) if random_access => Some(FrameType::Key),
-            None if self.parameters => Some(FrameType::Parameters),
-            other => other,
         }
     }
 }

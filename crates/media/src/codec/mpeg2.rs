@@ -1,7 +1,7 @@
 //! MPEG-1 and MPEG-2 video (ISO/IEC 11172-2 and 13818-2): the headers before the slices.
 
 use super::bits::{Bits, start_codes};
-use super::{Beginning, Findings, Mark, Picture, SliceKind, Structure};
+use super::picture::{Beginning, Findings, Mark, Picture, SliceKind, Structure};
 
 const PICTURE: u8 = 0x00;
 const SEQUENCE: u8 = 0xb3;

@@ -7,11 +7,13 @@ use comity_units::{Span, Time};
 use mpeg2ts_reader::packet::{AdaptationField, Packet};
 
 use super::cadence::Cadence;
+use super::config::ReaderConfig;
+use super::error::{ReadError, STILL};
 use super::framing::Framed;
-use super::pes::{Assembler, Fault, Interrupted, Marks, Part, Units, Whole};
+use super::pes::{Assembler, Interrupted, Part};
 use super::program::ProgramClock;
 use super::slices::payload;
-use super::{ReadError, ReaderConfig};
+use super::unit::{Fault, Marks, Units, Whole};
 use crate::codec::{Carriage, Codec, ExtraSliceBits, carriage, classify};
 use crate::header::{Header, PACKET, Times, Unit};
 use crate::psi::{self, Gatherer};
@@ -28,8 +30,6 @@ const REMEMBERED: usize = 1024;
 const SCRAMBLED_PACKETS: usize = 64;
 /// A source of this many bytes without any progress in time causes a notice.
 const UNTIMED: u64 = 65_536;
-/// The maximum number of bytes at one time: time stamps may be 700 ms apart, at 96 Mb/s.
-pub(super) const STILL: u64 = 8 << 20;
 /// After this many dropped bytes, continuity counters may have wrapped.
 const COUNTED: u64 = 16 * PACKET as u64;
 /// How long a stream may be silent, by the furthest of the clocks, before its last picture counts

@@ -4,10 +4,11 @@ use std::collections::VecDeque;
 
 use comity_units::Time;
 
-use super::pes::Units;
+use super::config::ReaderConfig;
+use super::error::{ReadError, Stop};
 use super::pictures::Pictures;
 use super::slices::payload;
-use super::{ReadError, ReaderConfig, Stop};
+use super::unit::Units;
 use crate::codec::{
     Codec, ExtraSliceBits, Headers, classify, picture_header, sequence_header, start_codes,
 };

@@ -1,7 +1,10 @@
 //! Whole transport packets from bytes in any pieces.
 
-use super::{ReadError, SYNC};
+use super::error::{ReadError, SEARCHED};
 use crate::header::PACKET;
+
+/// The first byte of a transport packet.
+pub(super) const SYNC: u8 = 0x47;
 
 /// The distances between packets: no extra bytes; 4 bytes of time stamp before each (M2TS); 16
 /// bytes of parity after each.
@@ -9,10 +12,6 @@ pub(super) const STRIDES: [usize; 3] = [PACKET, 192, 204];
 
 /// How many consecutive packets a search checks.
 pub(super) const RUN: usize = 5;
-
-/// The maximum number of bytes without a packet: more than a second of most streams, and sixteen
-/// times the search range of ffmpeg.
-pub(super) const SEARCHED: u64 = 1 << 20;
 
 /// Counts the first `places` packet positions at this `stride` that lie within the bytes, and how
 /// many of them have a sync byte.

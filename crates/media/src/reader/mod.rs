@@ -1,8 +1,10 @@
 //! From bytes, in pieces of any size, to sections.
 
 mod cadence;
+mod config;
 mod demux;
 mod elementary;
+mod error;
 mod framing;
 mod pes;
 mod pictures;
@@ -10,105 +12,21 @@ mod program;
 mod slices;
 mod sound;
 mod transport;
+mod unit;
 
-use core::fmt;
 use std::collections::VecDeque;
 
-use comity_units::{Bytes, Rate, Span, Time};
+use comity_units::{Span, Time};
 
 use crate::header::PACKET;
 use crate::section::{Event, Notice};
-use comity_frames::DeadlineRule;
-use demux::STILL;
+pub use config::ReaderConfig;
 use elementary::Elementary;
-use framing::{RUN, SEARCHED, STRIDES, rhythm};
+pub use error::ReadError;
+use error::Stop;
+use framing::{RUN, STRIDES, SYNC, rhythm};
 use slices::Slicer;
 use transport::Transport;
-
-/// How a [`Reader`] reads.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ReaderConfig {
-    /// Which deadlines pictures get.
-    pub deadlines: DeadlineRule,
-    /// The duration of a slice of an unknown format. A live source has at most half of it to be
-    /// recognised (20 ms).
-    pub slice: Span,
-    /// The assumed rate of a stored source of an unknown format (4 Mb/s).
-    pub assumed_rate: Rate,
-    /// The interval after which an unchanged table is retransmitted, for receivers that
-    /// lost it (1 s).
-    pub table_refresh: Span,
-    /// The longest access unit, and the memory limit of each stream (16 MiB).
-    pub longest_unit: Bytes,
-}
-
-impl Default for ReaderConfig {
-    fn default() -> Self {
-        Self {
-            deadlines: DeadlineRule::Each,
-            slice: Span::from_millis(20),
-            assumed_rate: Rate::from_mbps(4),
-            table_refresh: Span::from_secs(1),
-            longest_unit: Bytes::new(16 << 20),
-        }
-    }
-}
-
-/// Why a source cannot be read any further.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum ReadError {
-    /// A transport stream has no packet for more than 1,048,576 bytes.
-    NoPacket {
-        /// The source position of the first of them.
-        at: u64,
-        /// The byte at this position, in the place of a sync byte.
-        found: u8,
-    },
-    /// Neither time stamps nor clock references of a transport stream advanced in 8,388,608 bytes
-    /// of its streams.
-    NoTime {
-        /// The source position of the last of these packets.
-        at: u64,
-    },
-    /// No picture of an elementary stream ends within the maximum length of an access unit.
-    NoPicture {
-        /// The source position of the first of them.
-        at: u64,
-        /// How many were searched.
-        bytes: u64,
-    },
-}
-
-impl fmt::Display for ReadError {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NoPacket { at, found } => write!(
-                out,
-                "transport stream, byte {at}: found {found:#04x} and no packet in the next {SEARCHED} bytes; \
-                 expected the sync byte 0x47 at the beginning of each packet"
-            ),
-            Self::NoTime { at } => write!(
-                out,
-                "transport stream, byte {at}: found no time stamp (PTS) and no advancing clock reference (PCR) in the \
-                 last {STILL} bytes of its streams; expected one every 700 ms"
-            ),
-            Self::NoPicture { at, bytes } => write!(
-                out,
-                "MPEG video, byte {at}: found no end of a picture in the next {bytes} bytes; expected one"
-            ),
-        }
-    }
-}
-
-impl core::error::Error for ReadError {}
-
-/// Why the reader gives up its assumption about a source.
-enum Stop {
-    /// The source has another format, and nothing was returned yet: all of its bytes.
-    Unknown(Vec<u8>),
-    Failed(ReadError),
-}
 
 /// Reads a transport stream, or an MPEG-1 or MPEG-2 elementary stream, as sections.
 ///
@@ -301,9 +219,6 @@ impl Reader {
         self.push(&start)
     }
 }
-
-/// The first byte of a transport packet.
-const SYNC: u8 = 0x47;
 
 /// How many bytes may determine the format: five packets, after the rest of a sixth.
 const SNIFFED: usize = 6 * PACKET;

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::pes::{Marks, Units, Whole};
+use super::unit::{Marks, Units, Whole};
 use crate::codec::{
     Beginning, Codec, MARKED_BY, Mark, Marker, Structure, begins_unit, start_codes,
 };

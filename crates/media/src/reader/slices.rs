@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use bytes::Bytes;
 use comity_units::{Rate, Span, Time};
 
-use super::ReaderConfig;
+use super::config::ReaderConfig;
 use crate::header::{Header, PACKET};
 use crate::section::{Event, MediaSection};
 use comity_frames::{FrameType, Importance};

@@ -1,6 +1,6 @@
 //! PES packets of audio, cut into the frames that are its access units.
 
-use super::pes::{Fault, Marks, Units, Whole};
+use super::unit::{Fault, Marks, Units, Whole};
 use crate::codec::{AudioFrame, audio_frame, may_begin_frame};
 use crate::header::Times;
 

@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, VecDeque};
 
 use mpeg2ts_reader::packet::Packet;
 
+use super::config::ReaderConfig;
 use super::demux::Demux;
+use super::error::Stop;
 use super::framing::{Framed, Framing};
-use super::{ReaderConfig, Stop};
 use crate::header::PACKET;
 use crate::psi::{self, Gatherer};
 use crate::section::{Event, Notice};

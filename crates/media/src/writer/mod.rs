@@ -1,40 +1,18 @@
 //! From sections to a transport stream.
 
 mod clock;
+mod config;
 mod packet;
 mod tables;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use comity_units::Span;
-
 use crate::header::{Header, HeaderError, PACKET, Times, Unit};
 use crate::psi;
 use clock::{Clock, Step};
+pub use config::WriterConfig;
 use packet::{Field, Packetiser};
 use tables::Tables;
-
-/// How a [`TsWriter`] writes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct WriterConfig {
-    /// The maximum time between two clock references, and between two repetitions of PAT and PMT
-    /// (90 ms; the standard allows 100 ms).
-    pub interval: Span,
-    /// The maximum time between two repetitions of other tables (500 ms).
-    pub table_interval: Span,
-    /// How long before its decoding time a unit is written, on the stream's clock (700 ms).
-    pub lead: Span,
-}
-
-impl Default for WriterConfig {
-    fn default() -> Self {
-        Self {
-            interval: Span::from_millis(90),
-            table_interval: Span::from_millis(500),
-            lead: Span::from_millis(700),
-        }
-    }
-}
 
 /// Counters of a writer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

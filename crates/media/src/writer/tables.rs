@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::WriterConfig;
 use super::clock::in_ticks;
+use super::config::WriterConfig;
 use super::packet::Packetiser;
 use crate::psi;
 

@@ -3,7 +3,7 @@
 use comity_sim::claims::{Book, CheckReport, Claim, ClaimReport, Expected, Form, Outcome, Row};
 use serde_json::{Map, Value, json};
 
-use super::Counts;
+use super::counts::Counts;
 
 pub(super) fn list(book: &Book, claims: &[&Claim]) -> Value {
     let entries: Vec<Value> = claims

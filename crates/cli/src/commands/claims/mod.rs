@@ -1,43 +1,19 @@
 //! `comity claims`
 
+mod counts;
 mod json;
 mod text;
 
 use std::sync::Arc;
 
-use comity_sim::claims::{
-    Book, Claim, ClaimReport, Form, LoadError, Measured, Outcome, RunError, Told,
-};
+use comity_sim::claims::{Book, Claim, ClaimReport, Form, LoadError, Measured, RunError, Told};
 
 use super::progress::{OnInterrupt, follow};
 use super::sim::refuse;
 use super::{Failure, complain, print, say};
 use crate::args;
 use crate::clock::now;
-
-/// What came out, counted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Counts {
-    claims: usize,
-    hold: usize,
-    /// Hold in part: the rest fails where that is known, or is not judged.
-    hold_in_part: usize,
-    /// Fail where that is known.
-    fail_as_known: usize,
-    /// Have a check that does not hold and was expected to.
-    fail: usize,
-    /// Are shown or not judged in this form.
-    not_judged: usize,
-    /// Are held by tests alone.
-    by_tests: usize,
-    missing: usize,
-    /// Checks that were judged; of them hold, and do not while that is known.
-    checks: usize,
-    checks_that_hold: usize,
-    checks_that_fail_as_known: usize,
-    /// Checks that hold and were expected not to.
-    hold_unexpectedly: usize,
-}
+use counts::Counts;
 
 pub(crate) fn claims(args: &args::Claims) -> Result<(), Failure> {
     let form = if args.full { Form::Full } else { Form::Quick };
@@ -80,7 +56,7 @@ pub(crate) fn claims(args: &args::Claims) -> Result<(), Failure> {
     };
     let reports = judged.finish()?;
     let wall_seconds = began.elapsed().as_secs_f64();
-    let counts = count(&reports);
+    let counts = Counts::of(&reports);
     if args.json {
         let document = json::document(&reports, form, &counts, (wall_seconds, !is_whole));
         print(format!("{document:#}\n"))?;
@@ -231,38 +207,4 @@ fn run_claims(
         RunError::Interrupted => Failure::Interrupted,
         error => complain(&error),
     })
-}
-
-fn count(reports: &[ClaimReport<'_>]) -> Counts {
-    let mut counts = Counts {
-        claims: reports.len(),
-        ..Counts::default()
-    };
-    for report in reports {
-        for check in &report.checks {
-            let (holds, fails) = (
-                check.outcome == Outcome::Holds,
-                check.outcome == Outcome::Fails,
-            );
-            counts.checks += usize::from(holds || fails);
-            counts.checks_that_hold += usize::from(holds);
-            counts.checks_that_fail_as_known += usize::from(fails && check.is_as_expected());
-        }
-        let surprises = || report.checks.iter().filter(|check| !check.is_as_expected());
-        counts.hold_unexpectedly += surprises()
-            .filter(|check| check.outcome == Outcome::Holds)
-            .count();
-        let fails_unexpectedly = surprises().any(|check| check.outcome == Outcome::Fails);
-        let slot = match report.outcome() {
-            _ if fails_unexpectedly => &mut counts.fail,
-            Outcome::Holds => &mut counts.hold,
-            Outcome::HoldsInPart => &mut counts.hold_in_part,
-            Outcome::Fails => &mut counts.fail_as_known,
-            _ if !report.checks.is_empty() => &mut counts.not_judged,
-            _ if !report.claim.tests.is_empty() => &mut counts.by_tests,
-            _ => &mut counts.missing,
-        };
-        *slot += 1;
-    }
-    counts
 }

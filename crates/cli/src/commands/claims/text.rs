@@ -7,7 +7,7 @@ use comity_sim::claims::{
 };
 
 use super::super::sim::tables::{Table, plural};
-use super::Counts;
+use super::counts::Counts;
 
 pub(super) fn list(book: &Book, claims: &[&Claim]) -> String {
     let mut table = Table::new([

@@ -1,5 +1,6 @@
 //! `comity list`
 
+mod controller;
 mod overview;
 mod systems;
 
@@ -13,6 +14,7 @@ use serde_json::{Value, json};
 use super::sim::Table;
 use super::{Failure, complain, print};
 use crate::args;
+use controller::{losses, receiver, transports};
 use overview::{line_length, overview};
 use systems::{FLOW, Kind, System, systems};
 
@@ -64,37 +66,6 @@ fn unknown(name: &str, systems: &[System]) -> String {
         Some(nearest) => format!("there is no entry {name:?}; did you mean {nearest:?}?"),
         None => format!("there is no entry {name:?}; `comity list` prints all names"),
     }
-}
-
-/// What drives which transport.
-fn transports(row: &Row) -> &'static str {
-    if row.drives_tcp() {
-        "tcp, sections"
-    } else {
-        "sections"
-    }
-}
-
-fn receiver(row: &Row) -> &'static str {
-    if row.has_meter() {
-        "measures for the sender"
-    } else {
-        "acknowledges only"
-    }
-}
-
-/// What becomes of lost bytes of sections where `reliability` is not given.
-fn losses(row: &Row) -> &'static str {
-    match row.repeats_losses() {
-        true => "retransmitted until the deadline (reliability timeline)",
-        false => "not retransmitted, as in its paper (reliability none)",
-    }
-}
-
-/// What stands before the first full stop that ends a sentence.
-fn first_sentence(text: &str) -> &str {
-    let (first, _) = text.split_once(". ").unwrap_or((text, ""));
-    first.trim_end_matches('.')
 }
 
 fn of_row(row: &Row) -> String {

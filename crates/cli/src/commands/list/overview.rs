@@ -14,8 +14,8 @@ use comity_congestion::table::{Row, TABLE};
 use comity_sim::scenario::applications::{APPLICATIONS, Application};
 use comity_sim::scenario::reference::Key;
 
+use super::controller::{first_sentence, losses, receiver, transports};
 use super::systems::{Kind, System};
-use super::{first_sentence, losses, receiver, transports};
 
 /// The length of a line where no terminal limits it. Longer ones are hard to read.
 const LONGEST_LINE: usize = 100;

@@ -4,6 +4,7 @@ pub(crate) mod list;
 pub(crate) mod run;
 pub(crate) mod schema;
 mod sections;
+mod statistics;
 mod summary;
 pub(crate) mod tables;
 pub(crate) mod trace;

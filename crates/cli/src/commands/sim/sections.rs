@@ -3,8 +3,8 @@
 use comity_sim::report::{FlowReport, FrameCounts, SectionsReport};
 use serde_json::{Value, json};
 
-use super::summary::{estimate, least, mean, or_dash};
-use super::tables::{RateUnit, digits, percent, thousands};
+use super::statistics::{estimate, least, mean};
+use super::tables::{RateUnit, digits, or_dash, percent, thousands};
 
 /// Each list has a value for each run.
 #[derive(Debug, Default)]

@@ -10,7 +10,8 @@ use comity_units::Span;
 use serde_json::{Map, Value, json};
 
 use super::sections::{self, Sections};
-use super::tables::{RateUnit, Table, digits, percent, thousands};
+use super::statistics::{estimate, least, mean, most};
+use super::tables::{RateUnit, Table, digits, or_dash, percent, thousands};
 
 /// The version of the JSON document: raised when a key changes its meaning or goes away.
 const FORMAT: &str = "comity-sim-run/2";
@@ -109,32 +110,6 @@ struct Link {
     queue: Vec<f64>,
     drops: Vec<f64>,
     queueing_delay: Vec<f64>,
-}
-
-pub(super) fn mean(values: &[f64]) -> Option<f64> {
-    metrics::mean_with_interval(values)
-        .ok()
-        .map(|estimate| estimate.mean)
-}
-
-/// The mean of as many values as there are, with half of the interval that the true mean lies in.
-pub(super) fn estimate(values: &[f64]) -> Value {
-    match metrics::mean_with_interval(values) {
-        Ok(estimate) => json!({
-            "mean": estimate.mean,
-            "half_width": estimate.half_width,
-            "count": estimate.count,
-        }),
-        Err(_) => Value::Null,
-    }
-}
-
-pub(super) fn least(values: &[f64]) -> Option<f64> {
-    values.iter().copied().reduce(f64::min)
-}
-
-fn most(values: &[f64]) -> Option<f64> {
-    values.iter().copied().reduce(f64::max)
 }
 
 impl Group {
@@ -553,10 +528,6 @@ impl Summary {
         }
         table
     }
-}
-
-pub(super) fn or_dash(value: Option<f64>, show: impl Fn(f64) -> String) -> String {
-    value.map_or("-".into(), show)
 }
 
 impl Point {

@@ -82,6 +82,11 @@ pub(crate) fn digits(value: f64) -> String {
     format!("{value:.decimals$}")
 }
 
+/// The value, or a dash without one.
+pub(super) fn or_dash(value: Option<f64>, show: impl Fn(f64) -> String) -> String {
+    value.map_or("-".into(), show)
+}
+
 /// A share as a percentage.
 pub(crate) fn percent(share: f64) -> String {
     let percent = share * 100.0;

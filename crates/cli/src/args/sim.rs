@@ -1,0 +1,154 @@
+//! The options of `comity sim`.
+
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+use clap::builder::{PathBufValueParser, TypedValueParser};
+use clap::{Args, Subcommand};
+
+use super::values::{Out, Seeds, jobs, seed, seeds};
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Sim {
+    /// Run a scenario and print per-group results
+    Run(Run),
+    /// List the scenarios below a folder
+    List(List),
+    /// Print the reference of all scenario keys
+    Schema(Schema),
+    /// Run one run of a scenario and write its packets and events to files
+    Trace(Trace),
+}
+
+/// With which seeds a scenario is run, and what becomes of its results.
+#[derive(Debug, Args)]
+pub(crate) struct Printing {
+    /// Store the results: a folder of Parquet files (NAME), a folder of CSV files (NAME.csv) or a
+    /// JSON file (NAME.json)
+    #[arg(long, short, value_name = "PATH", value_parser = PathBufValueParser::new().try_map(Out::new))]
+    pub(crate) out: Option<Out>,
+
+    /// Replace earlier results at the path of --out
+    #[arg(long, requires = "out")]
+    pub(crate) force: bool,
+
+    /// Run every point with this seed instead of those of the file
+    #[arg(long, value_name = "N", conflicts_with = "seeds", value_parser = seed)]
+    pub(crate) seed: Option<u64>,
+
+    /// Run every point with these seeds, such as 1-5 or 1,2,7
+    #[arg(long, value_name = "LIST", value_parser = seeds)]
+    pub(crate) seeds: Option<Seeds>,
+
+    /// Print one JSON document (docs/reference/run-json.md) instead of tables
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    /// Print no tables and no progress
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
+}
+
+impl Printing {
+    /// The seeds that were asked for instead of those of the file.
+    pub(crate) fn seeds(&self) -> Option<Vec<u64>> {
+        match (self.seed, &self.seeds) {
+            (Some(seed), _) => Some(vec![seed]),
+            (None, seeds) => seeds.as_ref().map(|seeds| seeds.0.clone()),
+        }
+    }
+}
+
+/// How a scenario is read.
+#[derive(Debug, Args)]
+pub(crate) struct Reading {
+    /// The scenario file
+    pub(crate) file: PathBuf,
+
+    /// Replace a value of the file, such as flow.tcp.count=4; may be repeated
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub(crate) set: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Exit codes:
+  0    all runs are done
+  1    a run failed, or its results could not be stored
+  2    the command line or the scenario is wrong
+  130  interrupted; nothing was stored
+
+Examples:
+  comity sim run experiments/demo/dumbbell.toml
+  comity sim run experiments/demo/dumbbell.toml --set flow.tcp.rwnd=20 --seeds 1-5
+  comity sim run experiments/demo/dumbbell.toml --out results/demo --jobs 4
+  comity sim run experiments/demo/dumbbell.toml --json | jq .totals")]
+pub(crate) struct Run {
+    #[command(flatten)]
+    pub(crate) reading: Reading,
+
+    #[command(flatten)]
+    pub(crate) printing: Printing,
+
+    /// How many runs to run in parallel [default: one per processor]
+    #[arg(long, short, value_name = "N", value_parser = jobs)]
+    pub(crate) jobs: Option<NonZeroUsize>,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  comity sim list
+  comity sim list experiments/reference --json")]
+pub(crate) struct List {
+    /// The folder [default: experiments if it exists, otherwise the current folder]
+    pub(crate) dir: Option<PathBuf>,
+
+    /// Print one JSON document instead of a table
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  comity sim schema | less
+  comity sim schema --json > scenario.schema.json")]
+pub(crate) struct Schema {
+    /// Print a JSON Schema instead of the reference, for editors
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  comity sim trace experiments/demo/dumbbell.toml --link bottleneck --pcapng bottleneck.pcapng
+  comity sim trace experiments/demo/dumbbell.toml --flow tcp-0 --csv - | head
+  comity sim trace experiments/demo/dumbbell.toml --flow tcp-0 --qlog tcp-0.sqlog --csv events.csv")]
+#[command(group = clap::ArgGroup::new("outputs").required(true).multiple(true).args(["pcapng", "qlog", "csv"]))]
+pub(crate) struct Trace {
+    #[command(flatten)]
+    pub(crate) reading: Reading,
+
+    /// The number of the run, from 0, in the order of `comity sim run`
+    #[arg(long, value_name = "K", default_value_t = 0)]
+    pub(crate) run: usize,
+
+    /// A link to trace; may be repeated [default: all except the links of hosts]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) link: Vec<String>,
+
+    /// A flow to trace; may be repeated [default: all]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) flow: Vec<String>,
+
+    /// Write the packets on the links, for Wireshark; - is standard output
+    #[arg(long, value_name = "FILE")]
+    pub(crate) pcapng: Option<PathBuf>,
+
+    /// Write a qlog trace of the sender of a flow, for qvis. With several flows, each flow has its
+    /// own file, with the name of the flow before the extension
+    #[arg(long, value_name = "FILE")]
+    pub(crate) qlog: Option<PathBuf>,
+
+    /// Write a table of all events; - is standard output
+    #[arg(long, value_name = "FILE")]
+    pub(crate) csv: Option<PathBuf>,
+}

@@ -1,0 +1,86 @@
+//! Coded pictures, the same for all codecs: how they begin, and what they depend on.
+
+use comity_frames::{FrameType, Importance};
+
+/// How a picture depends on others, from its slices: the most dependent slice decides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum SliceKind {
+    Intra,
+    Predicted,
+    Bidirectional,
+}
+
+/// One coded picture (or field) of a unit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Picture {
+    pub(super) kind: SliceKind,
+    pub(super) referenced: bool,
+    pub(super) key: bool,
+}
+
+impl Picture {
+    const fn frame(self) -> FrameType {
+        let referenced = self.referenced;
+        match self.kind {
+            SliceKind::Intra if self.key => FrameType::Key,
+            SliceKind::Intra => FrameType::Intra,
+            SliceKind::Predicted => FrameType::Predicted { referenced },
+            SliceKind::Bidirectional => FrameType::Bidirectional { referenced },
+        }
+    }
+}
+
+/// The part of a frame that a coded picture holds, as far as its first bytes show.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Structure {
+    Frame,
+    TopField,
+    BottomField,
+    /// A later extension determines it ([`Mark::Field`]).
+    Open,
+}
+
+/// The beginning of a coded picture, which distinguishes a second field from the next picture.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Beginning {
+    /// `frame_num`, or `temporal_reference`, which both fields of a frame share.
+    pub(crate) frame: u32,
+    pub(crate) structure: Structure,
+}
+
+/// The meaning of a start code for the boundaries of units.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mark {
+    /// Nothing.
+    Other,
+    /// It precedes a picture.
+    Header,
+    /// A picture begins.
+    Picture(Beginning),
+    /// The present picture is a field.
+    Field,
+    /// The present picture continues.
+    Continued,
+}
+
+/// The results of scanning a unit.
+#[derive(Debug, Default)]
+pub(super) struct Findings {
+    pub(super) pictures: Vec<Picture>,
+    pub(super) parameters: bool,
+}
+
+impl Findings {
+    /// The type of the whole unit: that of its most depended-on picture. A unit with two fields, or
+    /// with several pictures that the source did not separate, is kept or dropped as a whole.
+    pub(super) fn frame(&self, random_access: bool) -> Option<FrameType> {
+        let frames = self.pictures.iter().map(|picture| picture.frame());
+        let strongest =
+            frames.max_by_key(|&frame| (Importance::of(frame, 0), frame == FrameType::Key));
+        match strongest {
+            Some(FrameType::Intra) if random_access => Some(FrameType::Key),
+            None if self.parameters => Some(FrameType::Parameters),
+            other => other,
+        }
+    }
+}

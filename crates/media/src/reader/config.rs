@@ -1,0 +1,33 @@
+//! The configuration of a reader.
+
+use comity_frames::DeadlineRule;
+use comity_units::{Bytes, Rate, Span};
+
+/// How a [`Reader`](crate::Reader) reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReaderConfig {
+    /// Which deadlines pictures get.
+    pub deadlines: DeadlineRule,
+    /// The duration of a slice of an unknown format. A live source has at most half of it to be
+    /// recognised (20 ms).
+    pub slice: Span,
+    /// The assumed rate of a stored source of an unknown format (4 Mb/s).
+    pub assumed_rate: Rate,
+    /// The interval after which an unchanged table is retransmitted, for receivers that
+    /// lost it (1 s).
+    pub table_refresh: Span,
+    /// The longest access unit, and the memory limit of each stream (16 MiB).
+    pub longest_unit: Bytes,
+}
+
+impl Default for ReaderConfig {
+    fn default() -> Self {
+        Self {
+            deadlines: DeadlineRule::Each,
+            slice: Span::from_millis(20),
+            assumed_rate: Rate::from_mbps(4),
+            table_refresh: Span::from_secs(1),
+            longest_unit: Bytes::new(16 << 20),
+        }
+    }
+}

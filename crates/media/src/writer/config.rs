@@ -1,0 +1,25 @@
+//! The configuration of a writer.
+
+use comity_units::Span;
+
+/// How a [`TsWriter`](crate::TsWriter) writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WriterConfig {
+    /// The maximum time between two clock references, and between two repetitions of PAT and PMT
+    /// (90 ms; the standard allows 100 ms).
+    pub interval: Span,
+    /// The maximum time between two repetitions of other tables (500 ms).
+    pub table_interval: Span,
+    /// How long before its decoding time a unit is written, on the stream's clock (700 ms).
+    pub lead: Span,
+}
+
+impl Default for WriterConfig {
+    fn default() -> Self {
+        Self {
+            interval: Span::from_millis(90),
+            table_interval: Span::from_millis(500),
+            lead: Span::from_millis(700),
+        }
+    }
+}
