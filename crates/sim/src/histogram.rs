@@ -209,8 +209,8 @@ impl Distribution {
         }
     }
 
-    /// The summary of these values and of as many zeros as it takes to make them `total`: for waits
-    /// of which only those above zero were recorded. Without effect when there are as many already.
+    /// The summary of these values and of enough zeros to make `total` values. Callers that record
+    /// only queueing delays above zero use it. Adds nothing if there are `total` values already.
     #[must_use]
     pub fn summary_with_zeros(&self, total: u64) -> Summary {
         let mut all = self.clone();

@@ -207,8 +207,7 @@ impl Ledger {
                 }
             }
         }
-        // Slack is what the latency leaves beyond the age, so that its low quantiles are the age's
-        // high ones.
+        // Slack is latency minus age, so its low quantiles come from the high ones of the age.
         let slack = |share| Some(self.latency?.as_secs_f64() - self.age.quantile(share)?);
         SectionsReport {
             age: self.age.summary(),

@@ -127,15 +127,14 @@ pub(super) enum ReaderState {
 ///
 /// # Source
 /// Zhang and Tsaoussidis, "TCP-Real: Improving Real-time Capabilities of TCP over Heterogeneous
-/// Networks", NOSSDAV 2001, section 3 (VREAL): 1 Mb/s, 5 KB every 40 ms, or every 100 ms what that
-/// rate has in them (12.5 KB, of which the paper says nothing: 5 KB would be 0.4 Mb/s); what counts
-/// is the share of reads that find their data.
+/// Networks", NOSSDAV 2001, section 3 (VREAL): 1 Mb/s, 5 KB every 40 ms, or the same rate every
+/// 100 ms (12.5 KB; the paper names no amount, and its 5 KB would be 0.4 Mb/s). The result is the
+/// share of reads that find their data.
 ///
-/// Differs from the paper in: 1. playback begins a given time after the first byte, of which the
-/// paper says nothing; with none the first read is due at once; 2. a read that fails takes nothing
-/// and is not tried again before the next is due, so that playback falls behind by an interval, and
-/// data never comes too late; the paper does not say whether its player waits, or passes over what
-/// was missing.
+/// Differs from the paper in: 1. playback begins `delay` after the first byte; the paper mentions
+/// no such delay. At zero the first read is due at once. 2. a failed read takes nothing and is
+/// tried again when the next read is due. Playback then falls behind by one interval, and no data
+/// is too late. The paper does not say whether its player waits or skips missing data.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Playback {
     pub(super) bytes: u64,
@@ -351,7 +350,7 @@ impl Flow {
         size_of::<Self>() + agent + self.counts.delay.memory()
     }
 
-    /// The report of a flow, of which an equal share of its path is `share` bytes on the wire.
+    /// The report of the flow. `share` is an equal share of its path, in bytes on the wire.
     pub(super) fn report(
         &mut self,
         spec: &FlowSpec,

@@ -1,13 +1,15 @@
 //! The engine: runs a network in virtual time.
 //!
 //! # How it is fast
-//! A link decides a packet's fate when the packet is handed over, so there is no event for the end
-//! of a transmission; packets on a link form a chain, of which only the first has an event in the
-//! queue, and links have a queue of their own kind, a `tournament`. Where a link has a single
-//! feeder that keeps order, nothing can come between two packets of that feeder, and the whole way
-//! up to the next meeting of flows is computed at once (`collapse`). A packet that can only wait
-//! passes a link with a few dozen instructions (`LinkState::pass`). Timers are lazy: an
-//! acknowledgement that moves a retransmission timer later writes one field.
+//! - A link decides the fate of a packet when the packet is offered, so the end of a transmission
+//!   needs no event.
+//! - The packets on a link form a chain. Only the first packet of a chain has an event, in a
+//!   `tournament` of all links.
+//! - A link with one feeder that keeps order cannot meet a foreign packet between two packets of
+//!   that feeder. The engine computes the path up to the next meeting of flows at once
+//!   (`collapse`).
+//! - A packet that can only wait passes a link in a few dozen instructions (`LinkState::pass`).
+//! - Timers are lazy: an ACK that moves a retransmission timer later writes one field.
 //!
 //! # How it is deterministic
 //! Times are whole nanoseconds. At one instant events are ordered by class and source, never by

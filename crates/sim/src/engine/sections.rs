@@ -133,7 +133,7 @@ impl SectionFlow {
                 return;
             }
             self.ledger.on_submitted(&frame);
-            // Sections that are given up at once leave room for ever more of them.
+            // A section that is dropped at once leaves its room to the next one, without end.
             if self.source.connection.backlog() <= before {
                 return;
             }

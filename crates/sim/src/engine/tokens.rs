@@ -41,10 +41,10 @@ impl Bucket {
 /// Networks", NOSSDAV 2001, sections 3 and 4.4: a depth of 20 KB, 20 tokens of 1 KB every 30 ms,
 /// and the tokens consumed in each round trip.
 ///
-/// Differs from the paper in: 1. a token is a byte, and segments leave in whole ones of whatever
-/// size the connection has, where the paper's token is a packet of 1 KB; 2. the bucket is full at
-/// the start; 3. a byte that is retransmitted takes no second token, which the paper leaves open:
-/// its bucket is in front of the source; 4. how a round trip is told from the next ([`Rounds`]).
+/// Differs from the paper in: 1. a token is a byte, and the connection sends whole segments of its
+/// own size; the paper's token is a packet of 1 KB. 2. the bucket is full at the start. 3. a
+/// retransmitted byte takes no second token; the paper leaves this open, with its bucket in front
+/// of the source. 4. the limits of a round trip ([`Rounds`]).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TokenSource {
     pub(super) bucket: Bucket,
@@ -93,11 +93,11 @@ impl TokenSource {
     }
 }
 
-/// Adds up amounts in intervals that are one round trip long each: as long as the last one measured
-/// when the interval begins.
+/// Adds up amounts in intervals of one round trip. An interval has the length of the last round
+/// trip measured before it begins.
 ///
-/// Source: TCP-Real, section 3 ("the token consumption rate every RTT is measured") and figure 10,
-/// which do not say how a round trip is told from the next.
+/// Source: TCP-Real, section 3 ("the token consumption rate every RTT is measured") and figure 10.
+/// The paper does not say where a round trip ends.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rounds {
     /// When the interval ends, once a round trip was measured.

@@ -13,9 +13,9 @@ pub struct Convergence {
     pub hold: Span,
 }
 
-/// The start of the first spell of `hold` in which every flow is near its fair share, in bins that
-/// start no earlier than `from` (for example when the last flow joined). `None` when there is no
-/// such spell.
+/// The start of the first interval of length `hold` in which every flow stays near its fair share.
+/// Only bins that start at or after `from` count, for example the time at which the last flow
+/// joined. `None` if there is no such interval.
 ///
 /// ```text
 /// fair(t) = (1/n) Σ x_i(t)

@@ -75,10 +75,11 @@ pub struct Baseline {
 /// [`Error::TooFew`] for fewer than two flows, [`Error::Odd`], [`Error::Invalid`],
 /// [`Error::AllZero`].
 ///
-/// Source: TLTCP, section 6.2. Differs from the source in: 1. its sentence on F_worst names "the
-/// N/2 lowest bandwidth flows" on both sides of the ratio; its formula max_{n/2}/min_{n/2} has the
-/// highest above, and so have we. 2. "The best possible F" is what it calls F_best; dividing by odd
-/// and even ranks is near the most equal division without always being it.
+/// Source: TLTCP, section 6.2. Differs from the source in: 1. the sentence on F_worst names "the
+/// N/2 lowest bandwidth flows" on both sides of the ratio; this follows the formula,
+/// max_{n/2}/min_{n/2}, with the highest flows in the numerator. 2. the source calls F_best "the
+/// best possible F"; dividing by odd and even ranks is near the most equal division and not always
+/// equal to it.
 pub fn baseline(throughputs: &[f64]) -> Result<Baseline, Error> {
     check(throughputs, 2)?;
     if throughputs.len() % 2 == 1 {

@@ -134,13 +134,13 @@ mod tests {
 
     #[test]
     fn an_alternating_flow_is_rough_at_one_scale_and_smooth_at_twice_it() {
-        // 0 4 0 4: mean 2, deviation 2. Over two bins it is 2 2.
+        // 0 4 0 4: mean 2, standard deviation 2. Over two bins it is 2 2.
         let flow = [0.0, 4.0, 0.0, 4.0];
         assert_eq!(
             variation_over_scales(&flow, BIN, &[BIN, BIN * 2, BIN * 4]),
             Ok(vec![1.0, 0.0, 0.0])
         );
-        // 1 2 3: mean 2, deviation sqrt(2/3).
+        // 1 2 3: mean 2, standard deviation sqrt(2/3).
         let got = coefficient_of_variation(&[1.0, 2.0, 3.0]).unwrap();
         assert!((got - (2.0_f64 / 3.0).sqrt() / 2.0).abs() < 1e-15);
     }

@@ -56,11 +56,11 @@ pub(super) fn build_flow(
         TransportSpec::Tcp(tcp) => {
             let random = stream("workload");
             let delays = paths.links(backward).iter();
-            let way_back = delays
+            let reverse_delay = delays
                 .map(|&link| network.links[link as usize].config.delay.at_start())
                 .fold(Span::ZERO, |sum, delay| sum + delay);
-            let way = (first_link, way_back);
-            let workload = tcp_workload(spec, tcp, way, started_at, random)?;
+            let path = (first_link, reverse_delay);
+            let workload = tcp_workload(spec, tcp, path, started_at, random)?;
             let (source, sink) = tcp_ends(tcp, spec.reader, seed, shared)?;
             let flow = TcpFlow::new(source, sink, tcp.headers, workload, spec.reader);
             Agent::Tcp(Box::new(flow))

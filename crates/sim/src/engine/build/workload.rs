@@ -18,7 +18,7 @@ use crate::network::{CbrSpacing, DatagramSpec, FlowError, FlowSpec, Reader, TcpS
 pub(in crate::engine) fn tcp_workload(
     spec: &FlowSpec,
     tcp: &TcpSpec,
-    (first_link, way_back): (Option<&LinkConfig>, Span),
+    (first_link, reverse_delay): (Option<&LinkConfig>, Span),
     start: Time,
     random: Random,
 ) -> Result<TcpWorkload, FlowError> {
@@ -30,7 +30,7 @@ pub(in crate::engine) fn tcp_workload(
             return Err(FlowError::PlaybackOfSections);
         }
         let producer = section_producer(spec, timeline.section, start, random)?;
-        let source = TimelineFlow::new(producer, timeline, start, way_back);
+        let source = TimelineFlow::new(producer, timeline, start, reverse_delay);
         return Ok(TcpWorkload::Timeline(Box::new(source)));
     }
     let chunk = tcp.config.mss;

@@ -80,8 +80,8 @@ impl<O: Observer> Engine<'_, O> {
         if O::ACTIVE {
             self.show_flow(index, now, at_destination, FlowEventKind::Timer);
         }
-        // It may ask for another turn at once, as when several reports are due, of which each
-        // acknowledgement has one.
+        // The endpoint may want another turn at once: an ACK carries one report, and several
+        // may be due.
         self.pump_sections(now, index, at_destination);
     }
 
