@@ -487,8 +487,8 @@ table! {
 }
 
 table! {
-    /// Packets at a constant rate, set by exactly one of `rate`, `interval` and `gap`. With a gap of
-    /// 0s, a source of datagrams sends as fast as its first link.
+    /// Packets at a constant rate, set by exactly one of `rate`, `interval` and `gap`. With a gap
+    /// of 0s, a source of datagrams sends as fast as its first link.
     struct CbrTable (
         "a constant rate",
         from "ns-2's CBR; for gaps Feng, Feng and Belford, Packet Spacing, section 3.2"
