@@ -53,7 +53,7 @@ impl Tournament {
         }
     }
 
-    /// Changes the event of a place to an earlier one: the way ends where another is earlier.
+    /// Changes the event of a place to an earlier one; stops at a node with an earlier event.
     #[inline]
     pub(super) fn advance(&mut self, place: usize, event: Event) {
         let mut at = self.places + place;

@@ -22,11 +22,11 @@ pub struct Convergence {
 /// t*      = min t ≥ from : |x_i(u) − fair(u)| ≤ δ · fair(u)  for every i and every bin u in [t, t + hold)
 /// ```
 ///
-/// A bin in which nobody got anything is not near any share. For two flows this is the δ-fair
-/// convergence of RFC 5166, shares of (1 + δ)/2 and (1 − δ)/2, at the end of the way rather than
-/// along it.
+/// A bin without any data is not near any share. For two flows this is the δ-fair convergence of
+/// RFC 5166, with shares of (1 + δ)/2 and (1 − δ)/2, at the end of the convergence rather than
+/// during it.
 ///
-/// * `flows`: what each flow got in each bin, in any one unit, all equally long.
+/// * `flows`: the throughput of each flow in each bin, in any one unit, all equally long.
 /// * `bin`: the length of a bin; the first starts at zero.
 ///
 /// # Errors

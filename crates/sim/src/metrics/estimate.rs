@@ -1,4 +1,4 @@
-//! How sure a mean over seeds is.
+//! Confidence intervals of means over seeds.
 
 use super::Error;
 

@@ -1,4 +1,4 @@
-//! How smooth a flow is and how alike two flows are, depending on how long one looks.
+//! The smoothness of a flow and the similarity of two flows, by time scale.
 
 use comity_units::Span;
 
@@ -19,7 +19,7 @@ pub fn rates(bytes: &[u64], bin: Span) -> Result<Vec<f64>, Error> {
         .collect())
 }
 
-/// The means over longer bins of `scale`; values at the end that do not fill one are left out.
+/// The means over longer bins of `scale`, without the incomplete bin at the end.
 ///
 /// # Errors
 /// [`Error::NotWholeBins`] unless `scale` is a positive multiple of `bin`; [`Error::TooFew`] when
@@ -156,7 +156,7 @@ mod tests {
             equivalence_over_scales(&a, &b, BIN, &[BIN * 2]),
             Ok(vec![0.4])
         );
-        // Two flows that take turns are unlike until one looks long enough.
+        // Two flows that take turns are alike only at a long time scale.
         let turns = ([4.0, 0.0, 4.0, 0.0], [0.0, 4.0, 0.0, 4.0]);
         assert_eq!(
             equivalence_over_scales(&turns.0, &turns.1, BIN, &[BIN, BIN * 2]),

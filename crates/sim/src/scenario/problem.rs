@@ -446,7 +446,7 @@ impl Problem {
                 "`{path}`: no links lead from \"{from}\" to \"{to}\"; the flow \"{flow}\" needs links in both directions"
             ),
             ProblemKind::Excludes { other } => {
-                format!("`{path}` cannot be given together with `{other}`")
+                format!("`{path}` cannot be used together with `{other}`")
             }
             ProblemKind::Needs { other } => format!("`{path}` needs `{other}` as well"),
             ProblemKind::Unfit { reason } => format!("`{path}`: {reason}"),
@@ -456,10 +456,10 @@ impl Problem {
                 format!("`{path}`: the file \"{file}\" cannot be read: {reason}")
             }
             ProblemKind::Trace { file, error } => {
-                format!("`{path}`: the file \"{file}\" is not such a trace: {error}")
+                format!("`{path}`: the file \"{file}\" is not a valid trace: {error}")
             }
             ProblemKind::Frames { file, error } => {
-                format!("`{path}`: the file \"{file}\" does not hold frames: {error}")
+                format!("`{path}`: the file \"{file}\" is not a valid list of frames: {error}")
             }
             ProblemKind::Controller { error } => format!("`{path}`: {error}"),
             ProblemKind::Link { error } => format!("`{path}`: {error}"),
@@ -616,7 +616,7 @@ impl Problem {
                 snippet = snippet.annotation(
                     AnnotationKind::Context
                         .span(fit(first.range()))
-                        .label("given first here"),
+                        .label("first used here"),
                 );
             }
             group = group.element(snippet);

@@ -104,7 +104,7 @@ impl Shape {
     /// With article, as in `expected a duration such as "40ms"`.
     pub(super) fn expected(&self) -> String {
         match self {
-            Self::Text(what) => format!("a text: {what}"),
+            Self::Text(what) => format!("a string: {what}"),
             Self::Word(word) => format!("\"{word}\""),
             Self::Flag => "true or false".into(),
             Self::Whole { min, max } => match *max {
