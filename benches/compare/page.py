@@ -10,7 +10,7 @@ BEGIN, END = "<!-- compare: begin, made by benches/compare -->", "<!-- compare: 
 ABOUT = {
     "published": (
         "8 Mb/s, 20 ms each way, a drop-tail queue of 60 packets, beside greedy kernel TCP flows. *Below* is three quarters\n"
-        "of an equal share, *above* is 4 Mb/s. All frames are alike, and no transport is told of any importance."
+                "of an equal share, *above* is 4 Mb/s. All frames are alike, and no transport knows their importance."
     ),
     "networks": (
         "Other rates, round trips and queues, beside two greedy flows where the name says nothing else. *Below* is three\n"
@@ -29,7 +29,7 @@ ABOUT = {
     "loss": "Random loss on 20 Mb/s, 20 ms each way, nobody else. A frame has five round trips, 200 ms.",
     "keys": (
         "The published network, 4 Mb/s above the share, groups of one second with a key frame of several times the mean size.\n"
-        "Comity and QUIC are told which frames others need."
+                "Comity and QUIC know which frames others need."
     ),
     "changes": (
         "The published network, alone with 4 Mb/s or beside one CUBIC flow with 3 Mb/s. *Rate* falls from 8 to 2 Mb/s for 20 s,\n"

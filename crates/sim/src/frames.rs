@@ -1,17 +1,16 @@
 //! Frames of a video: a synthetic encoder, and files of frames.
 //!
-//! Frames come in the order in which they are decoded, one at a time, at equal distances: what an
-//! encoder gives that holds frames back until it has the ones that they are predicted from.
+//! Frames come in decoding order, one at a time, at equal intervals. The encoder holds a frame back
+//! until it has the frames that it is predicted from.
 //!
 //! ```text
 //! shown      I  B  B  P  B  B  P        group = 7, b_frames = 2
 //! decoded    I  P  B  B  P  B  B
 //! ```
 //!
-//! Groups are closed: the last frame of a group is a reference, so that no frame needs anything of
-//! another group. A predicted frame needs the reference before it, a bidirectional one the
-//! reference decoded last, which needs the one before it: a chain that leads to the group's first
-//! frame.
+//! Groups are closed: the last frame of a group is a reference, so no frame needs another group. A
+//! predicted frame needs the reference before it. A bidirectional frame needs the reference decoded
+//! last, which needs the one before it, and so on to the first frame of the group.
 
 use std::fmt;
 
@@ -24,14 +23,14 @@ const PREDICTED: FrameType = FrameType::Predicted { referenced: true };
 /// A B picture that no other needs.
 const BIDIRECTIONAL: FrameType = FrameType::Bidirectional { referenced: false };
 
-/// A frame as an encoder gives it.
+/// A frame of an encoder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame {
-    /// When, counted from the start of the flow.
+    /// Its source time, from the start of the flow.
     pub at: Span,
     /// Its size, at least one byte.
     pub bytes: u32,
-    /// Its type: key, P that others need, B that none needs, or a slice of what is no video.
+    /// Its type: key, referenced P, unreferenced B, or a slice of other data.
     pub frame_type: FrameType,
 }
 
@@ -43,8 +42,8 @@ pub struct Frame {
 /// size    = mean · e^(σ·z − σ²/2)      z standard normal,  σ² = ln(1 + variation²)
 /// ```
 ///
-/// Differs from a real encoder in: 1. sizes of successive frames are independent; 2. there is no
-/// rate control that makes up for large frames.
+/// Differs from a real encoder in: 1. sizes of successive frames are independent. 2. no rate
+/// control compensates for large frames.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Video {
     /// Frames per second, above zero.
@@ -96,7 +95,7 @@ impl Video {
         of_group * ratio / whole
     }
 
-    /// Whether there can be such an encoder.
+    /// Checks the fields.
     pub(crate) fn validate(&self) -> Result<(), VideoError> {
         let is_positive = |value: f64| value.is_finite() && value > 0.0;
         if !is_positive(self.fps) || self.rate == Rate::ZERO || self.group == 0 {
@@ -113,7 +112,7 @@ impl Video {
     }
 }
 
-/// Why there cannot be a [`Video`].
+/// Why a [`Video`] is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum VideoError {
@@ -137,7 +136,7 @@ impl fmt::Display for VideoError {
 
 impl std::error::Error for VideoError {}
 
-/// Gives the frames of a [`Video`], one after the other.
+/// Generates the frames of a [`Video`], one after the other.
 #[derive(Debug)]
 pub(crate) struct Encoder {
     video: Video,
@@ -186,7 +185,7 @@ pub const LARGEST_FRAME: u32 = 16 << 20;
 pub struct FramesError {
     /// The line, from 1.
     pub line: usize,
-    /// What it says and what was expected.
+    /// The invalid field and the expected form.
     pub fault: FramesFault,
 }
 
@@ -198,19 +197,19 @@ pub enum FramesFault {
         /// How many there are.
         found: usize,
     },
-    /// The time is none.
+    /// The time is invalid.
     Time {
         /// The field.
         found: String,
     },
-    /// The time lies before that of the line above.
+    /// The time is before the time of the line above.
     Order,
-    /// The size is none.
+    /// The size is invalid.
     Bytes {
         /// The field.
         found: String,
     },
-    /// The type is none.
+    /// The type is invalid.
     Kind {
         /// The field.
         found: String,
@@ -252,11 +251,11 @@ const LATEST: u32 = 365 * 24 * 3600;
 
 /// Reads a file of frames: `time_s,bytes,type` in each line, in decoding order.
 ///
-/// The type is `I`, `P`, `B`, or `-` for what is neither. Empty lines, lines that begin with `#`
-/// and a heading `time_s,...` are left out.
+/// The type is `I`, `P`, `B`, or `-` for other data. Empty lines, lines that begin with `#` and a
+/// heading `time_s,...` are skipped.
 ///
 /// # Errors
-/// [`FramesError`] for the first line that is none.
+/// [`FramesError`] for the first invalid line.
 pub fn parse_frames(text: &str) -> Result<Vec<Frame>, FramesError> {
     let mut frames: Vec<Frame> = Vec::new();
     for (index, content) in text.lines().enumerate() {

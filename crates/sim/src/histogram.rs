@@ -1,11 +1,11 @@
 //! Distributions of delays, recorded once per packet.
 //!
-//! A [`Distribution`] keeps exact integer moments beside a log-linear histogram, so that means and
-//! deviations carry no error of the bins and two distributions merge to the same bits in any order.
-//! Every octave of nanoseconds is divided into 64 bins, as in Tene's HdrHistogram with its
-//! precision halved; only the part between the least and the largest value recorded is held,
-//! because most flows see one or two octaves. Why this is not the published crate:
-//! `docs/adr/0006-histograms.md`.
+//! A [`Distribution`] has exact integer moments beside a log-linear histogram. Means and standard
+//! deviations therefore have no error of the bins, and two distributions merge to the same bits in
+//! any order. Every octave of nanoseconds has 64 bins, as in Tene's HdrHistogram with half its
+//! precision. Only the bins between the smallest and the largest recorded value are stored, because
+//! most flows see one or two octaves. `docs/adr/0006-histograms.md` says why this is not the
+//! published crate.
 
 use comity_units::Span;
 
@@ -30,7 +30,7 @@ const NANOS_PER_SECOND: f64 = 1e9;
 /// bin(v) = v                                 for v < 128 ns
 ///        = 64 k + floor(v / 2^k)             otherwise, k = floor(log2 v) - 6
 /// mean   = Σ v / n
-/// deviation² = Σ v² / n − mean²              (of these values, not of a population they were drawn from)
+/// stddev² = Σ v² / n − mean²                 (of these values, not of a population they were drawn from)
 /// ```
 ///
 /// Counts, sums and extremes are exact. A quantile q is the middle of the bin that holds the value
@@ -56,9 +56,8 @@ pub struct Distribution {
     /// `u64::MAX` while empty.
     min: u64,
     max: u64,
-    /// Whole runs of bins, from the run that `min` falls into to the run that `max` falls into. The
-    /// index of the first follows from `min`, and the number of values is the sum of the bins:
-    /// neither is a field.
+    /// Whole runs of bins, from the run of `min` to the run of `max`. The index of the first bin
+    /// follows from `min`, and the number of values is the sum of the bins, so neither is a field.
     bins: Box<[u32]>,
 }
 
@@ -81,7 +80,7 @@ impl Distribution {
         self.bins.is_empty()
     }
 
-    /// Takes in one value.
+    /// Records one value.
     #[inline]
     pub fn record(&mut self, span: Span) {
         let value = span.as_nanos();
@@ -98,7 +97,7 @@ impl Distribution {
         self.max = self.max.max(value);
     }
 
-    /// Takes in one value `count` times.
+    /// Records one value `count` times.
     pub fn record_repeatedly(&mut self, span: Span, count: u64) {
         if count == 0 {
             return;
@@ -114,7 +113,7 @@ impl Distribution {
         self.max = self.max.max(value);
     }
 
-    /// Takes in all values of another distribution.
+    /// Adds all values of another distribution.
     pub fn merge(&mut self, other: &Self) {
         if other.is_empty() {
             return;
@@ -165,8 +164,8 @@ impl Distribution {
         Some(variance.max(0.0).sqrt() / NANOS_PER_SECOND)
     }
 
-    /// The value that a share `share` of the values does not exceed, in seconds, within 0.78 %;
-    /// `None` when empty. A share outside 0..=1 counts as the nearer end.
+    /// The quantile `share` in seconds, within 0.78 %; `None` when empty. A share outside of 0..=1
+    /// counts as the nearer end.
     #[must_use]
     pub fn quantile(&self, share: f64) -> Option<f64> {
         let count = self.count();
@@ -209,8 +208,8 @@ impl Distribution {
         }
     }
 
-    /// The summary of these values and of as many zeros as it takes to make them `total`: for waits
-    /// of which only those above zero were recorded. Without effect when there are as many already.
+    /// The summary of these values and of enough zeros to make `total` values. Callers that record
+    /// only queueing delays above zero use it. Adds nothing if there are `total` values already.
     #[must_use]
     pub fn summary_with_zeros(&self, total: u64) -> Summary {
         let mut all = self.clone();
@@ -218,7 +217,7 @@ impl Distribution {
         all.summary()
     }
 
-    /// The bytes of heap that it holds.
+    /// The bytes of heap in use.
     #[must_use]
     pub fn memory(&self) -> usize {
         size_of_val(&*self.bins)
@@ -230,7 +229,7 @@ impl Distribution {
         bin(self.min) & !(RUN - 1)
     }
 
-    /// Counts `count` values where `record` has no bin, or none with room.
+    /// Records `count` values for which `record` found no bin or a full one.
     #[cold]
     #[inline(never)]
     fn add(&mut self, value: u64, count: u64) {
@@ -256,9 +255,9 @@ impl Distribution {
         }
     }
 
-    /// Adds to the bin at `at`. What a full bin cannot take goes to the next that can (upwards
-    /// first), so that the sum of the bins stays the number of values; a quantile is then off by
-    /// one more bin.
+    /// Adds to the bin at `at`. A full bin passes the rest to the next bin with room, upwards
+    /// first, so the sum of the bins stays the number of values. A quantile is then off by one more
+    /// bin.
     fn pour(&mut self, at: usize, mut count: u64) {
         let upward = at..self.bins.len();
         for slot in upward.chain((0..at).rev()) {
@@ -324,7 +323,7 @@ mod tests {
         nanos.iter().copied().map(Span::from_nanos).collect()
     }
 
-    /// The same numbers from the sorted values, as the definitions say.
+    /// The same numbers from the sorted values, by their definitions.
     fn literal(nanos: &[u64]) -> Summary {
         let mut sorted: Vec<f64> = nanos.iter().map(|&v| v as f64 / 1e9).collect();
         sorted.sort_by(f64::total_cmp);

@@ -1,4 +1,4 @@
-//! Follows the sections of a flow from submission to delivery or gap, for every host that runs one.
+//! Follows the sections of a flow from submission to delivery or gap, for all hosts.
 
 use std::collections::VecDeque;
 
@@ -16,7 +16,7 @@ pub struct Ledger {
     warmup: Time,
     /// From a section's source time to its deadline.
     latency: Option<Span>,
-    /// The sections from `first` on whose fate, or that of one before them, is open.
+    /// The sections from the first one with an open fate on.
     entries: VecDeque<Entry>,
     first: u64,
     decodability: Decodability,
@@ -42,8 +42,8 @@ enum Fate {
 }
 
 impl Ledger {
-    /// A ledger that counts what is submitted from `warmup` on, with deadlines `latency` after
-    /// submission.
+    /// Creates a ledger that counts sections submitted from `warmup` on, with deadlines `latency`
+    /// after submission.
     pub fn new(warmup: Time, latency: Option<Span>) -> Self {
         Self {
             warmup,
@@ -52,7 +52,7 @@ impl Ledger {
         }
     }
 
-    /// The transport took the next frame as a section.
+    /// Records that the transport accepted the next frame as a section.
     pub fn on_submitted(&mut self, frame: &Frame) {
         self.enter(
             frame,
@@ -62,7 +62,7 @@ impl Ledger {
         );
     }
 
-    /// The transport did not take the next frame, whose number is skipped.
+    /// Records that the transport refused the next frame and skipped its number.
     pub fn on_refused(&mut self, frame: &Frame) {
         self.enter(
             frame,
@@ -72,7 +72,7 @@ impl Ledger {
         );
     }
 
-    /// The source shed the next frame, whose number is skipped.
+    /// Records that the source shed the next frame and skipped its number.
     pub fn on_shed(&mut self, frame: &Frame) {
         self.enter(
             frame,
@@ -108,7 +108,7 @@ impl Ledger {
         self.judge();
     }
 
-    /// A section was whole at `completed`.
+    /// Records that a section was complete at `completed`.
     pub fn on_section(&mut self, section: SectionId, completed: Time) {
         let latency = self.latency;
         let fate = |entry: &Entry| {
@@ -138,7 +138,7 @@ impl Ledger {
         self.judge();
     }
 
-    /// Something of a section is missing for good.
+    /// Records a gap: bytes of the section never arrive.
     pub fn on_gap(&mut self, section: SectionId, reason: GapReason) {
         let Some((entry, _)) = self.settle(section, |_| Fate::Gap) else {
             return;
@@ -158,7 +158,7 @@ impl Ledger {
         self.judge();
     }
 
-    /// Takes down the fate of a section that has none yet.
+    /// Sets the fate of a section that has none yet.
     fn settle(
         &mut self,
         section: SectionId,
@@ -174,7 +174,7 @@ impl Ledger {
         Some((*entry, fate))
     }
 
-    /// Finds out which sections can be decoded, in their order, as far as that is decided.
+    /// Judges in order which sections can be decoded, up to the first open one.
     fn judge(&mut self) {
         while let Some(&entry) = self.entries.front()
             && let Some(fate) = entry.fate
@@ -195,7 +195,7 @@ impl Ledger {
         }
     }
 
-    /// What there is to say at the end.
+    /// The report at the end.
     pub fn report(&self) -> SectionsReport {
         let mut counts = self.counts.clone();
         for entry in &self.entries {
@@ -207,8 +207,7 @@ impl Ledger {
                 }
             }
         }
-        // Slack is what the latency leaves beyond the age, so that its low quantiles are the age's
-        // high ones.
+        // Slack is latency minus age, so its low quantiles come from the high ones of the age.
         let slack = |share| Some(self.latency?.as_secs_f64() - self.age.quantile(share)?);
         SectionsReport {
             age: self.age.summary(),
@@ -252,7 +251,7 @@ mod tests {
             position: 0,
             needs,
             source_time: Time::from_millis(10 * number),
-            // 100, 200, 400, .. bytes: every sum tells which of them are in it.
+            // 100, 200, 400, .. bytes: each subset has a different sum.
             size: Bytes::new(100 << number),
         }
     }
@@ -324,7 +323,7 @@ mod tests {
         ledger.on_submitted(&frame(3, P, Some(1)));
         ledger.on_submitted(&frame(4, I, None));
         ledger.on_submitted(&frame(5, P, Some(4)));
-        // The transport reports what was skipped as gaps, which are counted already.
+        // The transport reports skipped numbers as gaps; the ledger has counted them already.
         ledger.on_gap(SectionId(2), GapReason::Dropped(Reason::Shed));
         arrive(&mut ledger, 3, 40);
         arrive(&mut ledger, 4, 40);

@@ -1,10 +1,9 @@
 //! A fast, deterministic packet simulator for transport protocols.
 //!
 //! A [`network::Network`] describes nodes, one-way links and flows as plain data. [`run`] runs it
-//! from a seed in virtual time and gives a [`report::RunReport`]. The protocols are the state
-//! machines of `comity-transport`, the links those of `comity-link`: what is simulated is the code
-//! that is deployed. A [`scenario::Scenario`] is a network as text, with what is to be varied from
-//! run to run.
+//! from a seed in virtual time and returns a [`report::RunReport`]. The protocols are the state
+//! machines of `comity-transport`, and the links are those of `comity-link`, so the simulator runs
+//! the deployed code. A [`scenario::Scenario`] describes a network and its sweep as text.
 
 pub mod frames;
 pub mod histogram;

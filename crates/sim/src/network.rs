@@ -241,8 +241,8 @@ pub enum Workload {
         /// How far each packet is moved at random, as a share of the interval (0: not at all).
         jitter: f64,
     },
-    /// Constant rate while on, nothing while off; both spells last an exponentially distributed
-    /// time.
+    /// Constant rate while on, nothing while off; both states last exponentially distributed
+    /// times.
     OnOff {
         /// The rate while on.
         rate: Rate,

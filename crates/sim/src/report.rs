@@ -1,4 +1,4 @@
-//! What a run gives: counters, summaries, and series over time where asked for.
+//! The results of a run: counters, summaries and, if configured, series over time.
 
 use comity_units::{Seed, Span, Time};
 
@@ -25,7 +25,7 @@ pub struct RunReport {
     pub links: Vec<LinkReport>,
     /// What it cost.
     pub cost: Cost,
-    /// Values over time, when the run was asked for bins.
+    /// Values over time, if the scenario has `bins`.
     pub series: Option<Series>,
 }
 
@@ -37,8 +37,9 @@ impl RunReport {
         groups_of(self.flows.iter().map(|flow| flow.group.as_str()))
     }
 
-    /// How long after the start of its last flow a group came to share equally, by the criterion of
-    /// the [`Series`]. `None` when it did not, has fewer than two flows, or no criterion was given.
+    /// The time from the start of a group's last flow until its flows share equally, by the
+    /// criterion of the [`Series`]. `None` if they never do, if the group has fewer than two flows,
+    /// or without a criterion.
     pub fn convergence(&self, group: &str) -> Option<Span> {
         let series = self.series.as_ref()?;
         let criterion = series.convergence?;
@@ -214,8 +215,8 @@ pub struct FlowReport {
     pub mean_cwnd_bytes: Option<f64>,
     /// The slow-start threshold at the end, in bytes.
     pub ssthresh_bytes: Option<u64>,
-    /// The capacity of the bottleneck at the end, in bits per second, as the controller was told or
-    /// estimates it.
+    /// The capacity of the bottleneck at the end, in bits per second: the controller's parameter or
+    /// its estimate.
     pub capacity_bps: Option<u64>,
     /// Reads that the receiving application tried, measured.
     pub reads: u64,
@@ -257,9 +258,9 @@ pub struct TimelineReport {
     pub other_in_time: u64,
     /// Sections that it had complete after it.
     pub late: u64,
-    /// Sections of which something is missing for good.
+    /// Sections with bytes that never arrive.
     pub broken: u64,
-    /// Sections of which something was not acknowledged at their deadline.
+    /// Sections not completely acknowledged at their deadline.
     pub expired: u64,
     /// Times that sending went on beyond bytes never sent.
     pub jumps: u64,
@@ -391,7 +392,7 @@ pub struct GapCounts {
     pub obsolete: u64,
     /// The deadline came.
     pub overdue: u64,
-    /// What they needed was given up.
+    /// A section they depend on was dropped.
     pub dependency: u64,
     /// They expired at the sender.
     pub expired: u64,
@@ -496,7 +497,7 @@ pub struct Series {
     pub flows: Vec<FlowSeries>,
     /// A column set for each link, in the order of the network.
     pub links: Vec<LinkSeries>,
-    /// When a group of flows counts as having converged, where that was asked for.
+    /// When a group of flows counts as converged, if configured.
     pub convergence: Option<Convergence>,
 }
 

@@ -243,7 +243,7 @@ fn poisson_arrivals_wait_as_pollaczek_and_khinchine_predict() {
     }
 }
 
-/// The square-root law: with a packet in every 1/p lost and every packet acknowledged
+/// The square-root formula: with a packet in every 1/p lost and every packet acknowledged
 ///
 /// ```text
 /// rate = MSS / RTT · √(3 / (2 · p))
@@ -281,17 +281,17 @@ fn throughput_follows_the_square_root_of_the_loss() {
             report.flows[0].mean_rtt_s.unwrap(),
         )
     };
-    let law = |loss: f64, rtt: f64| 960.0 * 8.0 / rtt * (1.5 / loss).sqrt();
+    let model = |loss: f64, rtt: f64| 960.0 * 8.0 / rtt * (1.5 / loss).sqrt();
     let mut ratios = Vec::new();
     for loss in [0.000_25, 0.001, 0.004] {
         let (rate, rtt) = rate_at(loss);
         // The links are fast: a round trip is the propagation, 8 µs of transmission, and a burst's
         // queueing delay.
         assert!((0.1..0.101).contains(&rtt), "{rtt}");
-        ratios.push(rate / law(loss, rtt));
+        ratios.push(rate / model(loss, rtt));
     }
     for ratio in &ratios {
-        assert!((0.8..1.1).contains(ratio), "{ratios:?} of the law");
+        assert!((0.8..1.1).contains(ratio), "{ratios:?} of the formula");
     }
     // Half the rate for four times the loss, each within 15 % over two steps.
     for step in ratios.windows(2) {

@@ -313,7 +313,7 @@ fn four_flows_lose_and_share_as_in_ns2() {
 
 /// 16 SACK TCP and 16 of the controller through the Table 1 network, with a separate access delay
 /// for every flow, spread evenly from 1 to 9 ms.
-fn beside_sack(law: &str, buffer: u32, seed: u64) -> Network {
+fn beside_sack(controller: &str, buffer: u32, seed: u64) -> Network {
     let mut builder = common::Builder::new(500, 50);
     let (left, right) = (builder.node("left"), builder.node("right"));
     let link = |limit| common::link_config(Rate::from_kbps(1_500), Span::from_millis(20), limit);
@@ -332,11 +332,11 @@ fn beside_sack(law: &str, buffer: u32, seed: u64) -> Network {
             let tcp = common::ns2_tcp(Config::NS2_2_35, recovery("sack"), 1_500, 1_000);
             ("tcp", tcp)
         } else {
-            let mut sections = common::sections(law);
+            let mut sections = common::sections(controller);
             if let TransportSpec::Sections(spec) = &mut sections {
                 spec.config.payload = 1_460;
             }
-            (law, sections)
+            (controller, sections)
         };
         builder.flow(group, (source, sink), transport, Workload::Greedy);
     }
@@ -349,9 +349,9 @@ fn beside_sack(law: &str, buffer: u32, seed: u64) -> Network {
 fn rap_and_tfrc_share_with_sack_as_in_ns2() {
     let vectors = include_str!("../../../vectors/ns2/peers.txt");
     let mut comparison = Comparison::default();
-    for law in ["rap", "tfrc"] {
+    for controller in ["rap", "tfrc"] {
         for buffer in [400, 50] {
-            let name = format!("{law}-{buffer}");
+            let name = format!("{controller}-{buffer}");
             // A row: seed, mean rate of TCP, mean rate of the others, drops.
             let theirs: Vec<f64> = rows(vectors, &name)
                 .iter()
@@ -359,7 +359,7 @@ fn rap_and_tfrc_share_with_sack_as_in_ns2() {
                 .collect();
             let ours: Vec<f64> = (1..=10)
                 .map(|seed| {
-                    let network = beside_sack(law, buffer, seed);
+                    let network = beside_sack(controller, buffer, seed);
                     let report = run(&network, Seed::new(seed), &RunOptions::default()).unwrap();
                     let (tcp, others) = report.flows.split_at(16);
                     let sum = |flows: &[FlowReport]| {

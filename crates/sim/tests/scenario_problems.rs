@@ -62,7 +62,7 @@ const CASES: &[(&str, &str, &str)] = &[
         "name = \"x\"",
         "name = = \"x\"\nduration =",
     ),
-    ("a key given twice", "count = 3", "count = 3\ncount = 4"),
+    ("a key used twice", "count = 3", "count = 3\ncount = 4"),
     ("an unknown table", "", "[topolgy]\nkind = \"dumbbell\""),
     (
         "an unknown key of the scenario",
@@ -184,13 +184,13 @@ const CASES: &[(&str, &str, &str)] = &[
         "count = 3",
         "count = 99999999999999999999",
     ),
-    ("a count that is a text", "count = 3", "count = \"three\""),
+    ("a count that is a string", "count = 3", "count = \"three\""),
     (
         "a count that is no whole number",
         "count = 3",
         "count = 3.5",
     ),
-    ("a flag that is a text", "rwnd = 10", "sack = \"yes\""),
+    ("a flag that is a string", "rwnd = 10", "sack = \"yes\""),
     ("a window of no packets", "rwnd = 10", "rwnd = 0"),
     ("a window below a segment", "rwnd = 10", "rwnd = \"1000B\""),
     ("a window of seconds", "rwnd = 10", "rwnd = \"10s\""),
@@ -292,7 +292,7 @@ const CASES: &[(&str, &str, &str)] = &[
         "duration = \"10s\"\nwarmup = \"10s\"",
     ),
     (
-        "a seed given twice",
+        "a seed used twice",
         "duration = \"10s\"",
         "duration = \"10s\"\nseeds = [3, 1, 3]",
     ),
@@ -349,7 +349,7 @@ const CASES: &[(&str, &str, &str)] = &[
     ),
     ("greedy datagrams", "rwnd = 10", "transport = \"datagram\""),
     (
-        "a constant rate given twice",
+        "a constant rate used twice",
         "rwnd = 10",
         "workload = { kind = \"cbr\", rate = \"1Mbps\", gap = \"1ms\" }",
     ),
@@ -425,7 +425,7 @@ const CASES: &[(&str, &str, &str)] = &[
         "[[sweep]]\nparameter = \"topology.bottleneck.delay\"\nvalues = [\"1s\", \"1000ms\"]\n",
     ),
     (
-        "a pair of values given twice",
+        "a pair of values used twice",
         "",
         "[[sweep]]\nparameter = \"flow.tcp.rwnd\"\nvalues = [5, 5, 7, 5]\nzip = \"z\"\n\
          [[sweep]]\nparameter = \"flow.tcp.count\"\nvalues = [1, 2, 1, 2]\nzip = \"z\"\n",
@@ -565,11 +565,11 @@ fn every_mistake_is_told_with_its_place_and_what_was_expected() {
         ),
     );
     case(
-        "a node given twice",
+        "a node used twice",
         &ONE_WAY.replace("\"c\"]", "\"c\", \"a\"]"),
     );
     case(
-        "a link given twice",
+        "a link used twice",
         &ONE_WAY.replace(
             "[[flow]]",
             "[[topology.link]]\nfrom = \"a\"\nto = \"b\"\nrate = \"1Mbps\"\ndelay = \"1ms\"\n[[flow]]",
@@ -639,7 +639,7 @@ fn overrides_are_told_apart_from_the_file() {
     let wrong = read(&["flow.tcp.count=many", "scenario.duration=5s"]).unwrap_err();
     assert_eq!(
         wrong.to_string(),
-        "error: `flow.tcp.count` is a text, \"many\"\n\
+        "error: `flow.tcp.count` is a string, \"many\"\n\
          \x20--> --set flow.tcp.count:1:1\n\
          \x20 |\n\
          1 | many\n\

@@ -7,6 +7,7 @@
 //! ```
 
 mod columns;
+mod json_schema;
 
 use comity_sim::scenario::reference;
 

@@ -198,7 +198,7 @@ fn assert_shared(
     Ok(())
 }
 
-fn window_laws() -> impl Strategy<Value = (&'static str, TransportSpec)> {
+fn window_controllers() -> impl Strategy<Value = (&'static str, TransportSpec)> {
     prop::sample::select(vec![
         ("reno", tcp("reno", RecoveryConfig::SACK)),
         ("tahoe", tcp("reno", RecoveryConfig::TAHOE)),
@@ -207,16 +207,17 @@ fn window_laws() -> impl Strategy<Value = (&'static str, TransportSpec)> {
     ])
 }
 
-fn rate_laws() -> impl Strategy<Value = (&'static str, TransportSpec)> {
-    let laws = ["rap", "iftp", "tfrc", "steady"];
-    prop::sample::select(laws.map(|law| (law, common::sections(law))).to_vec())
+fn rate_controllers() -> impl Strategy<Value = (&'static str, TransportSpec)> {
+    let names = ["rap", "iftp", "tfrc", "steady"];
+    prop::sample::select(names.map(|name| (name, common::sections(name))).to_vec())
 }
 
 /// Controllers that do not bring two flows together, for documented reasons.
-fn stubborn_laws() -> impl Strategy<Value = (&'static str, TransportSpec)> {
-    let laws = ["libra", "vegas", "real"];
+fn stubborn_controllers() -> impl Strategy<Value = (&'static str, TransportSpec)> {
+    let names = ["libra", "vegas", "real"];
     prop::sample::select(
-        laws.map(|law| (law, tcp(law, RecoveryConfig::SACK)))
+        names
+            .map(|name| (name, tcp(name, RecoveryConfig::SACK)))
             .to_vec(),
     )
 }
@@ -233,13 +234,13 @@ proptest! {
     })]
 
     #[test]
-    fn windows_become_equal_from_any_start(scene in scenes(), (name, transport) in window_laws()) {
+    fn windows_become_equal_from_any_start(scene in scenes(), (name, transport) in window_controllers()) {
         assert_shared(&scene, name, &transport, 20.0)?;
     }
 
     /// They keep the link busy, and no flow starves.
     #[test]
-    fn laws_that_do_not_share_leave_something_to_each(scene in scenes(), (name, transport) in stubborn_laws()) {
+    fn controllers_that_do_not_share_leave_something_to_each(scene in scenes(), (name, transport) in stubborn_controllers()) {
         let (ratio, used) = shares(&scene, &transport, 20.0);
         prop_assert!((0.02..50.0).contains(&ratio), "{name}: {ratio}");
         prop_assert!((0.1..1.01).contains(&used), "{name}: {used}");
@@ -258,7 +259,7 @@ proptest! {
     })]
 
     #[test]
-    fn rates_become_equal_from_any_start(scene in scenes(), (name, transport) in rate_laws()) {
+    fn rates_become_equal_from_any_start(scene in scenes(), (name, transport) in rate_controllers()) {
         assert_shared(&scene, name, &transport, 10.0)?;
     }
 

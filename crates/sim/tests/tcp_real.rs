@@ -27,7 +27,7 @@ fn real(window: u64, opening: &str) -> TransportSpec {
     transport
 }
 
-/// The paper's 15 ms network for 60 s, of which the last 30 are measured.
+/// The paper's 15 ms network for 60 s; the last 30 s are measured.
 fn flows(transports: &[TransportSpec], queue: u32, seed: u64) -> Vec<FlowReport> {
     let mut builder = Builder::new(60, 30);
     let (a, b) = (builder.node("a"), builder.node("b"));

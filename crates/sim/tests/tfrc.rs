@@ -79,11 +79,11 @@ fn under_random_loss_the_rate_is_that_of_the_equation() {
 /// RAP's and TFRC's rates agree within an eighth from one loss in a thousand packets to one in
 /// five.
 #[test]
-fn under_random_loss_the_laws_are_those_of_ns2() {
+fn under_random_loss_rap_and_tfrc_match_ns2() {
     let vectors = include_str!("../../../vectors/ns2/random_loss.txt");
-    for law in ["rap", "tfrc"] {
+    for controller in ["rap", "tfrc"] {
         for loss in [0.001, 0.01, 0.03, 0.1, 0.2] {
-            let name = format!("{law}-{loss} ");
+            let name = format!("{controller}-{loss} ");
             let rows = vectors.lines().filter_map(|line| line.strip_prefix(&name));
             let theirs: Vec<f64> = rows
                 .map(|row| row.split(' ').nth(1).unwrap().parse().unwrap())
@@ -96,7 +96,7 @@ fn under_random_loss_the_laws_are_those_of_ns2() {
                 }],
                 ..LinkConfig::new(Rate::from_mbps(100), Span::from_millis(50))
             };
-            let mut network = network(400, there, &[law]);
+            let mut network = network(400, there, &[controller]);
             let TransportSpec::Sections(sections) = &mut network.flows[0].transport else {
                 panic!()
             };
@@ -110,7 +110,7 @@ fn under_random_loss_the_laws_are_those_of_ns2() {
             let ratio = ours / theirs;
             assert!(
                 (0.875..1.125).contains(&ratio),
-                "{law} at {loss}: {ours} packets a second, {theirs} in ns-2"
+                "{controller} at {loss}: {ours} packets a second, {theirs} in ns-2"
             );
         }
     }

@@ -125,8 +125,8 @@ fn timestamps(value: u32, echo: u32) -> Options {
     }
 }
 
-/// A handshake, four data segments, one of which is dropped, the acknowledgement that reveals it, a
-/// segment with ns-2's header sizes, a datagram, and a segment between IPv6 addresses.
+/// A handshake, four data segments (one is dropped), the ACK that reveals the loss, a segment with
+/// ns-2's header sizes, a datagram, and a segment between IPv6 addresses.
 fn sample(capture: Capture) -> Vec<u8> {
     let mut writer = PcapngWriter::new(Vec::new(), &LINKS)
         .unwrap()

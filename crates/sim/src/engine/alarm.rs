@@ -1,21 +1,19 @@
-//! The event that stands in the queue for an endpoint's timer.
+//! The event in the queue for an endpoint's timer.
 
 use comity_units::{Span, Time};
 
-/// When an endpoint's timer has an event, so that a timer that is moved later needs none of its
-/// own.
+/// The time of the event for an endpoint's timer. A timer that moves later keeps its event.
 ///
-/// An endpoint may ask for a time that has come already, as a pacer does that is late: then its
-/// turn comes after the event under way, at the same instant. If it has just had its turn at this
-/// instant and sent all that it may, nothing more can be had now, and it gets the next one
-/// [`SOONEST`] later, so that time goes on.
+/// An endpoint may request a time that has passed, for example with a late pacer. Its turn then
+/// comes after the present event, at the same instant. If it has just had its turn at this instant
+/// and sent everything it may, the next turn comes [`SOONEST`] later, so that time advances.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Alarm {
     queued_for: Time,
     rang_at: Time,
 }
 
-/// How long after its turn an endpoint gets the next one, if it asks for it at once.
+/// The time from one turn to the next of an endpoint that requests a turn at once.
 const SOONEST: Span = Span::from_micros(1);
 
 impl Alarm {
@@ -26,7 +24,7 @@ impl Alarm {
         }
     }
 
-    /// Takes the event at `now` out of account; whether it is the one that stands for the timer.
+    /// Removes the event at `now`. Returns whether it is the timer's present event.
     pub(super) fn take(&mut self, now: Time) -> bool {
         let is_meant = self.queued_for == now;
         if is_meant {
@@ -35,12 +33,12 @@ impl Alarm {
         is_meant
     }
 
-    /// The endpoint has its turn.
+    /// Records that the endpoint has its turn.
     pub(super) fn ring(&mut self, now: Time) {
         self.rang_at = now;
     }
 
-    /// The endpoint asks for `due`: when to queue an event, unless one comes early enough.
+    /// Requests a turn at `due`. Returns when to queue an event, unless one comes early enough.
     #[inline]
     pub(super) fn set(&mut self, now: Time, due: Time) -> Option<Time> {
         if due >= self.queued_for {
@@ -83,7 +81,7 @@ mod tests {
         alarm.ring(now);
         assert_eq!(alarm.set(now, Time::ZERO), Some(now + SOONEST));
         assert!(alarm.take(now + SOONEST));
-        // What it asks for in time it gets in time.
+        // A request in time is granted in time.
         let soon = now + Span::from_nanos(1);
         assert_eq!(alarm.set(now, soon), Some(soon));
     }

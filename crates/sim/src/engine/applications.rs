@@ -1,4 +1,4 @@
-//! What makes endpoints act besides packets: timers, workloads, readers, starts and stops.
+//! Events of endpoints other than packets: timers, workloads, readers, starts and stops.
 
 use comity_units::Time;
 
@@ -20,7 +20,7 @@ impl<O: Observer> Engine<'_, O> {
             return;
         }
         if end.connection.next_timer() > now {
-            // The timer was moved on since; the endpoint may even have acted ahead of this moment.
+            // The timer has moved later; the endpoint may even have acted ahead of this moment.
             self.arm_timer(now, index, at_destination);
             return;
         }
@@ -81,7 +81,7 @@ impl<O: Observer> Engine<'_, O> {
         Some(playback.next_read)
     }
 
-    /// Moves a workload's calendar on. Returns when it acts next.
+    /// Advances a workload's calendar. Returns when it acts next.
     fn on_emission(&mut self, now: Time, index: u32) -> Option<Time> {
         let flow = &mut self.flows[index as usize];
         if now >= flow.stop_at {
@@ -122,7 +122,7 @@ impl<O: Observer> Engine<'_, O> {
         Some(next)
     }
 
-    /// Sends what a workload has just given.
+    /// Sends the packet that a workload has just produced.
     fn emit(&mut self, now: Time, index: u32) {
         let flow = &mut self.flows[index as usize];
         if now >= flow.stop_at {
@@ -163,11 +163,11 @@ impl<O: Observer> Engine<'_, O> {
         self.carry(now, slot);
     }
 
-    /// Emits the next packets of a source that is drawn on, until one of them is under way.
+    /// Emits the next packets of a drawn source until one of them is in flight.
     ///
-    /// Such a source has its first links to itself, so its packets up to where they meet others
-    /// depend on nothing else. One packet at a time is on that stretch, and when it gets to the end
-    /// the next one is emitted: one event for a packet instead of two.
+    /// No other flow uses the first links of such a source, so its packets depend on nothing else
+    /// until they meet other flows. One packet at a time is on those links. The source emits the
+    /// next one when it reaches their end: one event for a packet instead of two.
     pub(super) fn draw(&mut self, index: u32) {
         loop {
             let flow = &mut self.flows[index as usize];

@@ -31,7 +31,7 @@ impl<'o, O: Observer> Engine<'o, O> {
     ) -> Result<Self, NetworkError> {
         check::names(network)?;
         check::times(network)?;
-        // A queue that no packet fits into is no reason to stop here: the packets are dropped.
+        // A queue too small for any packet is no error here: the packets are dropped.
         standstill::check(network)?;
         let watch = Watch {
             warmup: Time::ZERO + network.warmup,

@@ -1,4 +1,5 @@
-//! Whether a network can be run: every rule stands here, in what it calls, or where a part is made.
+//! Checks whether a network can run. Each rule is here, in a function called from here, or in the
+//! constructor of a part.
 
 use comity_link::{LinkConfig, Random};
 use comity_units::{Rate, Seed, Span, Time};
@@ -9,10 +10,10 @@ use super::{room, standstill};
 use crate::network::{FlowError, FlowSpec, Network, NetworkError, NodeId, TransportSpec};
 
 impl Network {
-    /// Whether the network can be run by the simulator, or by the lab if it has flows of programs.
+    /// Checks that the simulator can run the network, or the lab if it has flows of programs.
     ///
     /// # Errors
-    /// The first thing that makes it impossible.
+    /// The first violated rule.
     pub fn validate(&self) -> Result<(), NetworkError> {
         names(self)?;
         times(self)?;
@@ -39,7 +40,7 @@ impl Network {
     }
 }
 
-/// What is wrong with a flow, wherever it goes. Where its first link is not known, any will do.
+/// The errors of a flow, whatever its path. Without `first_link`, any link is assumed.
 pub(crate) fn flow(spec: &FlowSpec, first_link: Option<&LinkConfig>) -> Vec<FlowError> {
     let (start, seed) = (Time::ZERO, Seed::new(0));
     let random = Random::new(seed);
@@ -63,7 +64,7 @@ pub(crate) fn flow(spec: &FlowSpec, first_link: Option<&LinkConfig>) -> Vec<Flow
     parts.into_iter().filter_map(Result::err).collect()
 }
 
-/// Whether something is left of the run after the warm-up.
+/// Checks that the warm-up is shorter than the run.
 pub(crate) fn times(network: &Network) -> Result<(), NetworkError> {
     if network.warmup < network.duration {
         Ok(())
@@ -72,13 +73,13 @@ pub(crate) fn times(network: &Network) -> Result<(), NetworkError> {
     }
 }
 
-/// Whether packets get through every queue on their way, and take some time for it.
+/// Checks that every queue admits the packets on its paths, and that no path takes zero time.
 pub(crate) fn ways(network: &Network) -> Result<(), NetworkError> {
     room::check(network)?;
     standstill::check(network)
 }
 
-/// Whether names are unique and nodes exist.
+/// Checks that names are unique and nodes exist.
 pub(super) fn names(network: &Network) -> Result<(), NetworkError> {
     let links = network.links.iter().map(|link| &link.name);
     let flows = network.flows.iter().map(|flow| &flow.name);

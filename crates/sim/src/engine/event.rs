@@ -1,8 +1,8 @@
-//! What happens, when, and whose turn it is.
+//! Events: their classes, times and sources.
 
 use comity_units::Time;
 
-/// What an event is about. At one instant events run in this order, then by source.
+/// The class of an event. At one instant events run in this order, then by source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Class {
@@ -28,11 +28,11 @@ impl Class {
     ];
 }
 
-/// An entry: when, and whose turn it is. Ordered by (time, class, source), never by insertion, so
-/// that the order of a run does not depend on how its packets were computed.
+/// An entry of the queue. Events are ordered by (time, class, source), never by insertion, so the
+/// order of a run does not depend on how its packets are computed.
 ///
-/// One number, the time in its upper half, the class in the byte below, the source at the bottom:
-/// one comparison orders two events.
+/// An event is one number with the time in its upper half, the class in the byte below and the
+/// source at the bottom, so one comparison orders two events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Event(u128);
 

@@ -1,9 +1,9 @@
-//! A running hash over what happens, for comparing runs.
+//! A running hash over the events of a run, for comparing runs.
 
 /// Hashes pairs of a time and a small number, in order.
 ///
-/// One multiplication for each pair: it must cost nothing beside a packet's other treatment. It is
-/// no defence against someone who wants two runs to collide, only against accident.
+/// One multiplication for each pair: the cost must be negligible beside the rest of a packet's
+/// handling. It detects accidental differences; it does not resist deliberate collisions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Fingerprint(u64);
 
@@ -22,13 +22,13 @@ impl Fingerprint {
             .rotate_left(29);
     }
 
-    /// Takes in another hash as one number.
+    /// Adds another hash as one number.
     pub(super) fn merge(&mut self, other: Self) {
         self.add(other.0, 0);
         self.add(other.0.rotate_right(24), 1);
     }
 
-    /// The hash, mixed once more so that near histories look different.
+    /// The hash, mixed once more so that similar histories differ in many bits.
     pub(super) fn finish(self) -> u64 {
         let mixed = (self.0 ^ (self.0 >> 32)).wrapping_mul(0xd6e8_feb8_6659_fd93);
         mixed ^ (mixed >> 32)

@@ -1,4 +1,4 @@
-//! A flow in the engine: its two endpoints, its workload, and what it counts.
+//! A flow in the engine: its two endpoints, its workload and its counters.
 
 use comity_congestion::{RttConfig, RttEstimator};
 use comity_link::Random;
@@ -32,7 +32,7 @@ pub(super) struct Flow {
     pub(super) hash: Fingerprint,
 }
 
-/// What carries a flow. Boxed, so that a crowd of one kind does not pay for the largest.
+/// The transport of a flow. Boxed, so that many small ones do not have the size of the largest.
 #[derive(Debug)]
 pub(super) enum Agent {
     Tcp(Box<TcpFlow>),
@@ -47,7 +47,7 @@ pub(super) struct FlowCounts {
     pub(super) received_packets: u64,
     pub(super) acks: u64,
     pub(super) dropped_packets: u64,
-    /// Those of them that came from the destination.
+    /// The part of them from the destination.
     pub(super) dropped_acks: u64,
     pub(super) in_flight_at_end: u64,
     pub(super) duplicated_packets: u64,
@@ -64,12 +64,12 @@ pub(super) struct DatagramFlow {
     pub(super) wire: u32,
     pub(super) source: DatagramSource,
     pub(super) next_number: u64,
-    /// Whether the next packet is emitted when the one before it meets others.
+    /// Whether the source emits the next packet when the previous one meets other flows.
     pub(super) is_drawn: bool,
     pub(super) arrivals: Arrivals,
 }
 
-/// What a datagram flow has to send.
+/// The workload of a datagram flow.
 #[derive(Debug)]
 pub(super) enum DatagramSource {
     /// Packets at the times of a calendar.
@@ -99,13 +99,13 @@ pub(super) struct TcpFlow {
 pub(super) struct End {
     pub(super) connection: Connection,
     pub(super) alarm: Alarm,
-    /// It is sending and may have more to send at this moment: nothing that comes later may be
-    /// taken in yet.
+    /// Whether it is sending and may have more to send at this moment. It must not handle later
+    /// packets yet.
     pub(super) is_sending: bool,
 }
 
-/// What a TCP source has to send. What most flows do not have is boxed: there may be a hundred
-/// thousand.
+/// The workload of a TCP source. Rare variants are boxed, because there may be a hundred thousand
+/// flows.
 #[derive(Debug)]
 pub(super) enum TcpWorkload {
     Greedy,
@@ -115,7 +115,7 @@ pub(super) enum TcpWorkload {
     Timeline(Box<TimelineFlow>),
 }
 
-/// What the receiving application is at.
+/// The state of the receiving application.
 #[derive(Debug)]
 pub(super) enum ReaderState {
     Immediate,
@@ -127,15 +127,14 @@ pub(super) enum ReaderState {
 ///
 /// # Source
 /// Zhang and Tsaoussidis, "TCP-Real: Improving Real-time Capabilities of TCP over Heterogeneous
-/// Networks", NOSSDAV 2001, section 3 (VREAL): 1 Mb/s, 5 KB every 40 ms, or every 100 ms what that
-/// rate has in them (12.5 KB, of which the paper says nothing: 5 KB would be 0.4 Mb/s); what counts
-/// is the share of reads that find their data.
+/// Networks", NOSSDAV 2001, section 3 (VREAL): 1 Mb/s, 5 KB every 40 ms, or the same rate every
+/// 100 ms (12.5 KB; the paper names no amount, and its 5 KB would be 0.4 Mb/s). The result is the
+/// share of reads that find their data.
 ///
-/// Differs from the paper in: 1. playback begins a given time after the first byte, of which the
-/// paper says nothing; with none the first read is due at once; 2. a read that fails takes nothing
-/// and is not tried again before the next is due, so that playback falls behind by an interval, and
-/// data never comes too late; the paper does not say whether its player waits, or passes over what
-/// was missing.
+/// Differs from the paper in: 1. playback begins `delay` after the first byte; the paper mentions
+/// no such delay. At zero the first read is due at once. 2. a failed read takes nothing and is
+/// tried again when the next read is due. Playback then falls behind by one interval, and no data
+/// is too late. The paper does not say whether its player waits or skips missing data.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Playback {
     pub(super) bytes: u64,
@@ -214,14 +213,14 @@ impl TcpFlow {
         segment.payload + headers
     }
 
-    /// The headers of a data segment, for accounts in wire bytes.
+    /// The headers of a data segment, for counters in bytes on the wire.
     pub(super) fn data_headers(&self) -> u32 {
         let config = self.source.connection.config();
         self.headers
             .of_data(config.timestamps, config.metered, config.timeline.is_some())
     }
 
-    /// Takes note of the window after an event at the source.
+    /// Records the window after an event at the source.
     #[inline]
     pub(super) fn track_window(&mut self, now: Time, warmup: Time) {
         let window = self.source.connection.congestion_window();
@@ -295,7 +294,7 @@ fn capacity_bps(connection: &Connection) -> Option<u64> {
 }
 
 impl TcpWorkload {
-    /// Whether nothing but packets and timers makes the source act.
+    /// Whether only packets and timers make the source act.
     pub(super) const fn acts_on_packets_alone(&self) -> bool {
         match self {
             Self::Greedy | Self::File(_) => true,
@@ -323,8 +322,7 @@ impl TcpWorkload {
 }
 
 impl Flow {
-    /// Whether a path entry is on the way from the destination to the source, which lies behind the
-    /// other.
+    /// Whether a path entry is on the reverse path, which lies behind the forward path.
     #[inline]
     pub(super) fn is_return(&self, at: u32) -> bool {
         at >= self.backward.start
@@ -336,7 +334,7 @@ impl Flow {
         &mut self.waiting[usize::from(self.is_return(at))]
     }
 
-    /// Whether the next packet to come to the end of that path is not on its last link yet.
+    /// Whether no packet waits at the end of the path with the entry `at`.
     #[inline]
     pub(super) fn is_next(&self, at: u32) -> bool {
         self.waiting[usize::from(self.is_return(at))] == 0
@@ -351,7 +349,7 @@ impl Flow {
         size_of::<Self>() + agent + self.counts.delay.memory()
     }
 
-    /// The report of a flow, of which an equal share of its path is `share` bytes on the wire.
+    /// The report of the flow. `share` is an equal share of its path, in bytes on the wire.
     pub(super) fn report(
         &mut self,
         spec: &FlowSpec,
@@ -408,7 +406,7 @@ impl Flow {
 }
 
 impl TcpFlow {
-    /// Adds to a report what only a TCP sender knows.
+    /// Adds the fields of a TCP sender to a report.
     fn complete(&mut self, report: &mut FlowReport, settings: &TcpSpec, watch: Watch) {
         let mean_window = self.mean_window(watch.warmup, watch.end);
         let connection = &self.source.connection;
@@ -458,7 +456,7 @@ impl TcpFlow {
     }
 }
 
-/// The start of a flow, drawn from its own stream.
+/// The start time of a flow, drawn from the flow's own stream.
 pub(super) fn start_time(at: Time, spread: Span, random: &mut Random) -> Time {
     if spread.is_zero() {
         return at;

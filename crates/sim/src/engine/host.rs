@@ -1,8 +1,8 @@
-//! What a host outside of the simulator needs to run the same scenario: paths, starts, sources and
-//! shares.
+//! Paths, starts, sources and shares for a host outside of the simulator that runs the same
+//! scenario.
 //!
-//! Sources and starts draw from the streams that a simulated run with the same seed draws from, so
-//! that a frame of a video has the same size in both worlds.
+//! Sources and starts use the random streams of a simulated run with the same seed, so a frame of a
+//! video has the same size in both worlds.
 
 use comity_link::Random;
 use comity_units::{Bytes, Rate, Seed, Time};
@@ -28,9 +28,8 @@ pub struct FlowPlan {
     pub started_at: Time,
     /// When its source stops: at its `stop`, or at the end of the run.
     pub stopped_at: Time,
-    /// What an equal share of the narrowest link on the way carries in measured time, in bytes on
-    /// the wire: the rate over the number of flows whose data crosses it. `None` where no link has
-    /// a rate.
+    /// An equal share of the narrowest link on the path over measured time, in bytes on the wire:
+    /// the rate over the number of flows whose data crosses the link. `None` if no link has a rate.
     pub equal_share: Option<Bytes>,
 }
 
@@ -65,7 +64,7 @@ pub fn plans(network: &Network, seed: Seed) -> Result<Vec<FlowPlan>, NetworkErro
     Ok(plans)
 }
 
-/// Fills in what an equal share of each flow's narrowest link carries.
+/// Sets the equal share of each flow's narrowest link.
 fn share(network: &Network, plans: &mut [FlowPlan]) {
     let crossed = plans.iter().flat_map(|plan| plan.forward.iter().copied());
     let shares = Shares::new(network, crossed, watch(network));
@@ -87,7 +86,7 @@ pub fn link_rate(network: &Network, link: &comity_link::LinkConfig) -> Option<Ra
     watch(network).mean_rate(link)
 }
 
-/// What a flow submits, and when.
+/// The sections that a flow submits, and their times.
 #[derive(Debug)]
 pub struct Source(FrameSource);
 
@@ -95,8 +94,8 @@ impl Source {
     /// The source of a flow that begins at `start`. TCP submits a full segment at a time.
     ///
     /// # Errors
-    /// [`NetworkError`] for a workload that is no calendar of sections: a file, a token bucket, and
-    /// for TCP a greedy source.
+    /// [`NetworkError`] for a workload without times of sections: a file, a token bucket, and for
+    /// TCP a greedy source.
     pub fn new(
         network: &Network,
         flow: usize,
@@ -116,8 +115,8 @@ impl Source {
             .map_err(|error| error.of(spec))
     }
 
-    /// When the next section comes into being; [`Time::MAX`] for never. A greedy source always has
-    /// one.
+    /// The source time of the next section; [`Time::MAX`] if there is none. A greedy source always
+    /// has one.
     pub fn peek(&self) -> Time {
         match self.is_greedy() {
             true => Time::ZERO,

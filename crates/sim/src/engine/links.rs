@@ -1,4 +1,4 @@
-//! A link in the engine: the model, the packets on it, and what it counts.
+//! A link in the engine: the model, the packets on it and its counters.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -14,7 +14,7 @@ use crate::histogram::Distribution;
 use crate::metrics;
 use crate::report::LinkReport;
 
-/// The interval that is watched: statistics of a run count from `warmup` to `end`.
+/// The measured interval: statistics of a run count from `warmup` to `end`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Watch {
     pub(super) warmup: Time,
@@ -49,12 +49,12 @@ impl Watch {
     }
 }
 
-/// Packets that will come out of a link.
+/// Packets in flight on a link.
 #[derive(Debug)]
 enum OnTheWire {
     /// In the order of their arrivals, chained through the arena.
     Ordered { head: Slot, tail: Slot },
-    /// In any order: by arrival, then by the order of being handed over.
+    /// In any order: by arrival, then by the order of the offers.
     Unordered(BinaryHeap<Reverse<(Time, u64, Slot)>>),
 }
 
@@ -62,11 +62,11 @@ enum OnTheWire {
 pub(super) struct LinkState {
     pub(super) link: Link<Slot>,
     wire: OnTheWire,
-    /// When the next packet comes out; [`Time::MAX`] with none on the wire.
+    /// When the next packet arrives; [`Time::MAX`] with none on the wire.
     pub(super) next_arrival: Time,
     /// When the queue is served next.
     pub(super) next_service: Time,
-    /// Whether it marks packets that allow it instead of dropping them.
+    /// Whether it marks packets of ECN-capable senders instead of dropping them.
     pub(super) marks: bool,
     pub(super) hash: Fingerprint,
     /// How many paths lead over the link.
@@ -74,15 +74,15 @@ pub(super) struct LinkState {
     counts: Counts,
 }
 
-/// What a link counts while it runs. What follows from the rest is worked out at the end.
+/// The counters of a link. Derived counts are computed at the end.
 #[derive(Debug, Default)]
 struct Counts {
     offered: u64,
     carried_bytes: u64,
-    /// Sum over packets of the watched nanoseconds between hand-over and departure: the integral of
-    /// the queue's length.
+    /// The sum over packets of the measured nanoseconds between offer and departure: the integral
+    /// of the queue's length.
     queue_integral: u64,
-    /// The waits of those that had to wait.
+    /// The queueing delays above zero.
     queueing_delay: Distribution,
     dropped_full: u64,
     dropped_early: u64,
@@ -96,15 +96,15 @@ struct Counts {
     in_flight_at_end: u64,
     /// Packets that were dropped or lost before they used the link.
     refused: u64,
-    /// Packets that used the link and had been handed over before the warm-up was over.
+    /// Packets that used the link and were offered before the end of the warm-up.
     before_warmup: u64,
     /// Packets that a queued link still holds at the end.
     held: u64,
 }
 
 impl Counts {
-    /// The passage of a packet at the edge of the watched interval, or marked. Its times come one
-    /// by one: a passage in memory would be written for every packet.
+    /// Counts a packet at the edge of the measured interval, or a marked one. The times are
+    /// separate arguments, because a struct would be written to memory for every packet.
     #[cold]
     #[inline(never)]
     fn account_at_the_edge(
@@ -123,7 +123,7 @@ impl Counts {
         self.account_service(offered_at, start, departure, wire, watch);
     }
 
-    /// The use that a packet made of the link.
+    /// Counts the link time of a packet.
     fn account_service(
         &mut self,
         offered_at: Time,
@@ -143,7 +143,7 @@ impl Counts {
         }
     }
 
-    /// Apart from the rest, so that a packet that need not wait does not pay for it.
+    /// Separate from the rest, so that a packet without queueing delay does not pay for it.
     #[inline(never)]
     fn record_queueing_delay(&mut self, delay: Span) {
         self.queueing_delay.record(delay);
@@ -154,18 +154,17 @@ impl Counts {
         self.offered - self.dropped_full - self.dropped_early - self.lost - self.held
     }
 
-    /// Packets, copies included, that came out of the link by the end.
+    /// Packets, duplicates included, that arrived by the end.
     fn delivered(&self) -> u64 {
         self.carried() + self.held + self.duplicated - self.queued_at_end - self.in_flight_at_end
     }
 }
 
 impl LinkState {
-    /// A link; `makes_copies` says whether packets may come out of it twice, `marks` whether some
-    /// come out marked.
+    /// Creates a link; `makes_copies` if packets may arrive twice, `marks` if some arrive marked.
     pub(super) fn new(link: Link<Slot>, makes_copies: bool, marks: bool) -> Self {
-        // A copy comes out between its original and what follows: a packet that is computed ahead
-        // behind this link would be there before the copy of the one in front of it.
+        // A duplicate arrives between its original and the next packet. A next packet computed
+        // ahead would reach the following link before the duplicate.
         let wire = if !makes_copies && link.keeps_order() {
             OnTheWire::Ordered {
                 head: NONE,
@@ -186,25 +185,25 @@ impl LinkState {
         }
     }
 
-    /// Whether packets come out in the order in which they went in, and their fate is known at
-    /// once: then a link behind this one may be computed ahead.
+    /// Whether packets arrive in the order of their offers and their fate is known at the offer.
+    /// Only then may a link behind this one be computed ahead.
     pub(super) fn is_predictable(&self) -> bool {
         self.decides_at_once() && matches!(self.wire, OnTheWire::Ordered { .. })
     }
 
-    /// Whether a packet's fate is known when it is handed over.
+    /// Whether the fate of a packet is known at the offer.
     pub(super) fn decides_at_once(&self) -> bool {
         self.link.decides_at_once()
     }
 
-    /// Counts a packet that is handed over.
+    /// Counts an offered packet.
     #[inline]
     pub(super) fn count_offer(&mut self) {
         self.counts.offered += 1;
     }
 
-    /// Takes a packet to which nothing can happen but that it waits, and accounts for it. `None`,
-    /// and nothing is done, for all others.
+    /// Passes and counts a packet that can only wait. `None`, without an effect, for all other
+    /// packets.
     #[inline(always)]
     pub(super) fn pass(
         &mut self,
@@ -218,7 +217,7 @@ impl LinkState {
         Some(passage)
     }
 
-    /// Takes in the passage of a packet that had been handed over at `offered_at`.
+    /// Counts the passage of a packet that was offered at `offered_at`.
     #[inline(always)]
     pub(super) fn account_passage(
         &mut self,
@@ -242,12 +241,12 @@ impl LinkState {
         }
     }
 
-    /// Takes in which way a packet went that does not come out.
+    /// Counts the direction of a packet that does not arrive.
     pub(super) fn account_direction(&mut self, is_return: bool) {
         self.counts.dropped_acks += u64::from(is_return);
     }
 
-    /// Takes in that a packet handed over at `offered_at` does not come out.
+    /// Counts a packet offered at `offered_at` that does not arrive.
     pub(super) fn account_loss(
         &mut self,
         offered_at: Time,
@@ -278,7 +277,7 @@ impl LinkState {
         }
     }
 
-    /// Counts an extra copy that comes out at `arrival`.
+    /// Counts a duplicate that arrives at `arrival`.
     pub(super) fn count_duplicate(&mut self, arrival: Time, watch: &Watch) {
         self.counts.duplicated += 1;
         self.counts.in_flight_at_end += u64::from(arrival > watch.end);
@@ -295,7 +294,7 @@ impl LinkState {
         self.counts.held += packets;
     }
 
-    /// Puts a packet on the wire. Whether it is the next to come out.
+    /// Puts a packet on the wire. Returns whether it is the next one to arrive.
     #[inline(always)]
     pub(super) fn put(&mut self, arena: &mut Arena, slot: Slot, order: u64) -> bool {
         let arrival = arena.arrival(slot);
@@ -317,7 +316,7 @@ impl LinkState {
         is_next
     }
 
-    /// The packet that comes out next.
+    /// The packet that arrives next.
     #[inline]
     pub(super) fn first(&self) -> Option<Slot> {
         let first = match &self.wire {
@@ -327,7 +326,7 @@ impl LinkState {
         (first != NONE).then_some(first)
     }
 
-    /// Takes off the packet that comes out next.
+    /// Removes the packet that arrives next.
     #[inline(always)]
     pub(super) fn take(&mut self, arena: &Arena) -> Option<Slot> {
         let slot = self.first()?;
@@ -349,7 +348,7 @@ impl LinkState {
         size_of::<Self>() + wire + self.counts.queueing_delay.memory()
     }
 
-    /// The report of a link over a watched interval of `watched` length.
+    /// The report of the link over a measured interval of length `watched`.
     pub(super) fn report(&self, name: &str, rate: Option<Rate>, watched: Span) -> LinkReport {
         let counts = &self.counts;
         let seconds = watched.as_secs_f64();
@@ -379,7 +378,7 @@ impl LinkState {
     }
 }
 
-/// The part of a packet that the link models look at.
+/// The properties of a packet that the link models use.
 #[inline]
 pub(super) fn link_view(wire: u32, ecn_capable: bool, flow: u64) -> LinkPacket {
     LinkPacket {

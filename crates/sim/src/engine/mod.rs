@@ -1,19 +1,21 @@
 //! The engine: runs a network in virtual time.
 //!
 //! # How it is fast
-//! A link decides a packet's fate when the packet is handed over, so there is no event for the end
-//! of a transmission; packets on a link form a chain, of which only the first has an event in the
-//! queue, and links have a queue of their own kind, a `tournament`. Where a link has a single
-//! feeder that keeps order, nothing can come between two packets of that feeder, and the whole way
-//! up to the next meeting of flows is computed at once (`collapse`). A packet that can only wait
-//! passes a link with a few dozen instructions (`LinkState::pass`). Timers are lazy: an
-//! acknowledgement that moves a retransmission timer later writes one field.
+//! - A link decides the fate of a packet when the packet is offered, so the end of a transmission
+//!   needs no event.
+//! - The packets on a link form a chain. Only the first packet of a chain has an event, in a
+//!   `tournament` of all links.
+//! - A link with one feeder that keeps order cannot meet a foreign packet between two packets of
+//!   that feeder. The engine computes the path up to the next meeting of flows at once
+//!   (`collapse`).
+//! - A packet that can only wait passes a link in a few dozen instructions (`LinkState::pass`).
+//! - Timers are lazy: an ACK that moves a retransmission timer later writes one field.
 //!
 //! # How it is deterministic
 //! Times are whole nanoseconds. At one instant events are ordered by class and source, never by
 //! insertion. Every random stream is keyed by the run's seed and an entity's name. The fingerprint
 //! hashes each entity's own history and then the entities in order, so it does not depend on how
-//! their histories interleave in the computation: a run with `collapse` off gives the same.
+//! their histories interleave: a run with `collapse` off has the same fingerprint.
 
 mod alarm;
 mod applications;
@@ -62,11 +64,11 @@ use path::{ACTS_AHEAD, AHEAD, DRAW, END, LINK};
 use queue::EventQueue;
 use shares::Shares;
 
-/// How a run is made; none of it changes the result.
+/// The options of a run. None of them changes the result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RunOptions {
-    /// Whether packets are computed ahead where nothing can interfere. Off, observers see events in
-    /// the order of their times, and the run is slower.
+    /// Whether the engine computes packets ahead where nothing can interfere. If off, observers see
+    /// events in the order of their times, and the run is slower.
     pub collapse: bool,
 }
 
@@ -79,13 +81,13 @@ impl Default for RunOptions {
 /// Runs `network` from `seed`.
 ///
 /// # Errors
-/// As [`Network::validate`], and for flows that only the lab can run. Queues that no packet fits
-/// into are no error here.
+/// As [`Network::validate`], and for flows that only the lab can run. A queue too small for any
+/// packet is no error here.
 pub fn run(network: &Network, seed: Seed, options: &RunOptions) -> Result<RunReport, NetworkError> {
     run_observed(network, seed, options, &mut NullObserver)
 }
 
-/// Runs `network` from `seed` while `observer` looks on.
+/// Runs `network` from `seed` and reports its events to `observer`.
 ///
 /// # Errors
 /// As for [`run()`].
@@ -100,8 +102,8 @@ pub fn run_observed<O: Observer>(
     Ok(engine.finish(network, seed))
 }
 
-/// How far endpoints may act ahead of one event, one upon the other. Where two endpoints have their
-/// links to themselves, nothing else would end it.
+/// How many endpoints may act ahead of one event in turn. Without this bound, two endpoints alone
+/// on their links would never stop.
 const MAX_DEPTH: u32 = 4;
 
 /// The source number of a control event that starts the measuring.
@@ -115,7 +117,7 @@ struct Engine<'o, O> {
     arena: Arena,
     links: Vec<LinkState>,
     flows: Vec<Flow>,
-    /// The links of all paths, one path behind the other, each closed by an [`END`].
+    /// The links of all paths, one path after the other, each closed by an [`END`].
     paths: Vec<u32>,
     watch: Watch,
     observer: &'o mut O,
@@ -123,11 +125,11 @@ struct Engine<'o, O> {
     /// The link whose packet is being handled, or [`NO_LINK`]: its next event goes into the queue
     /// at the end.
     current: u32,
-    /// Counts packets put on links, to order those that come out of one link at one instant.
+    /// Counts packets put on links. The count orders packets that leave one link at one instant.
     order: u64,
-    /// How many endpoints are acting ahead of the current event, one upon the other.
+    /// How many endpoints act ahead of the current event in turn.
     depth: u32,
-    /// The warm-up is over, and what counts from its end has been taken down.
+    /// Whether the warm-up is over and the counters at its end are stored.
     is_measuring: bool,
 }
 
@@ -175,8 +177,7 @@ impl<O: Observer> Engine<'_, O> {
             return;
         }
         self.receive_in_turn(now, slot);
-        // What else is on the link may be taken in too; afterwards its packets need no events at
-        // all.
+        // The other packets on the link may be handled too; they then need no events.
         while let Some(slot) = self.links[link as usize].first() {
             let &Header {
                 flow, at, arrival, ..
@@ -191,7 +192,7 @@ impl<O: Observer> Engine<'_, O> {
         }
     }
 
-    /// Hands a packet to the next link of its path, and on to all that can be computed ahead.
+    /// Offers a packet to the next link of its path, and to all further links computed ahead.
     fn carry(&mut self, mut at: Time, slot: Slot) {
         let &Header {
             flow,
@@ -236,8 +237,8 @@ impl<O: Observer> Engine<'_, O> {
         }
     }
 
-    /// Hands a packet to a link at which more can happen to it than to wait; when it comes out, if
-    /// that is known. It goes on to the path entry `place`.
+    /// Offers a packet to a link that may do more than delay it. Returns when it arrives, if known.
+    /// It continues at the path entry `place`.
     #[inline(never)]
     fn offer(&mut self, link: u32, at: Time, slot: Slot, place: u32) -> Option<Time> {
         let &Header { flow, wire, .. } = self.arena.header(slot);
@@ -248,7 +249,7 @@ impl<O: Observer> Engine<'_, O> {
             self.enqueue(at, link, slot);
             return None;
         };
-        // No queue of an analytic link looks at the flow.
+        // No queue of an analytic link depends on the flow.
         let view = link_view(wire, state.marks && self.arena.is_ecn_capable(slot), 0);
         let outcome = analytic.offer(at, view);
         let Outcome::Carried(way) = outcome else {
@@ -266,7 +267,7 @@ impl<O: Observer> Engine<'_, O> {
         Some(way.arrival)
     }
 
-    /// A packet handed to a link at `offered_at` does not come out of it.
+    /// Handles a packet that was offered at `offered_at` and does not arrive.
     #[cold]
     fn lose(&mut self, link: u32, slot: Slot, offered_at: Time, outcome: Outcome) {
         let &Header { flow, wire, at, .. } = self.arena.header(slot);
@@ -281,9 +282,9 @@ impl<O: Observer> Engine<'_, O> {
         self.arena.free(slot);
     }
 
-    /// Whether the endpoint that the path with the entry `at` leads to may take in a packet of
-    /// `flow` now although it arrives later: nothing that could touch the endpoint comes before it.
-    /// `is_first` says that it is the first on its last link.
+    /// Whether the endpoint at the end of the path with entry `at` may handle a packet of `flow`
+    /// now although it arrives later: nothing that touches the endpoint comes before it. `is_first`
+    /// if the packet is the first on its last link.
     #[inline]
     fn may_act_ahead(&self, flow: u32, at: u32, arrival: Time, is_first: bool) -> bool {
         let flow = &self.flows[flow as usize];
@@ -306,7 +307,7 @@ impl<O: Observer> Engine<'_, O> {
         }
     }
 
-    /// Lets a packet travel on a link until it comes out and goes on to the path entry `place`.
+    /// Puts a packet on the wire of a link. It continues at the path entry `place`.
     #[inline]
     fn put_on_wire(&mut self, link: u32, slot: Slot, place: u32) {
         if self.paths[place as usize] & END != 0 {
@@ -320,8 +321,7 @@ impl<O: Observer> Engine<'_, O> {
         }
     }
 
-    /// A link made a duplicate transmission of a packet, which comes out at `arrival` and goes on
-    /// to `place`.
+    /// Handles a duplicate that a link made: it arrives at `arrival` and continues at `place`.
     fn duplicate(&mut self, link: u32, place: u32, slot: Slot, arrival: Time) {
         self.links[link as usize].count_duplicate(arrival, &self.watch);
         let flow = self.arena.header(slot).flow;
@@ -336,14 +336,14 @@ impl<O: Observer> Engine<'_, O> {
         self.put_on_wire(link, copy, place);
     }
 
-    /// A packet that waited on its last link has come to its endpoint.
+    /// Handles a packet that waited on its last link and has reached its endpoint.
     fn receive_in_turn(&mut self, now: Time, slot: Slot) {
         let &Header { flow, at, .. } = self.arena.header(slot);
         *self.flows[flow as usize].waiting(at) -= 1;
         self.receive(now, slot);
     }
 
-    /// A packet has come to its endpoint.
+    /// Handles a packet that has reached its endpoint.
     fn receive(&mut self, now: Time, slot: Slot) {
         let &Header {
             flow: index,
@@ -372,7 +372,7 @@ impl<O: Observer> Engine<'_, O> {
         self.arena.free(slot);
     }
 
-    /// A segment has come to its end of a connection.
+    /// Handles a segment that has reached its end of a connection.
     fn receive_segment(&mut self, now: Time, slot: Slot, index: u32, at_destination: bool) {
         let warmup = self.watch.warmup;
         let flow = &mut self.flows[index as usize];
@@ -394,7 +394,7 @@ impl<O: Observer> Engine<'_, O> {
                     flow.counts.delivered_measured += delivered;
                 }
             }
-            // A jump that rides on no data may leave a gap to read.
+            // A jump without data may leave a gap to read.
             if delivered > 0 || tcp.sink.connection.has_piece() {
                 self.hand_over(now, index);
             }
@@ -414,7 +414,7 @@ impl<O: Observer> Engine<'_, O> {
         self.pump(now, index, at_destination);
     }
 
-    /// New data, or a gap in it, is there for the receiving application.
+    /// Notifies the receiving application of new data or a gap.
     fn hand_over(&mut self, now: Time, index: u32) {
         let Agent::Tcp(tcp) = &mut self.flows[index as usize].agent else {
             return;
@@ -436,7 +436,7 @@ impl<O: Observer> Engine<'_, O> {
         }
     }
 
-    /// Lets an endpoint send what it may, and sees to its timer.
+    /// Lets an endpoint send what it may, and arms its timer.
     fn pump(&mut self, now: Time, index: u32, at_destination: bool) {
         loop {
             let flow = &mut self.flows[index as usize];
@@ -471,7 +471,7 @@ impl<O: Observer> Engine<'_, O> {
         self.arm_timer(now, index, at_destination);
     }
 
-    /// Sees to it that an endpoint's next timer has an event no later than it.
+    /// Ensures that an endpoint's next timer has an event at or before its time.
     fn arm_timer(&mut self, now: Time, index: u32, at_destination: bool) {
         let flow = &mut self.flows[index as usize];
         let Agent::Tcp(tcp) = &mut flow.agent else {
@@ -517,9 +517,9 @@ impl<O: Observer> Engine<'_, O> {
         self.arm_service(link);
     }
 
-    /// A queued link has decided about a packet.
+    /// Handles the decision of a queued link about a packet.
     fn settle(&mut self, link: u32, slot: Slot, outcome: Outcome) {
-        // While a queued link holds a packet, its place in the arena says when it was handed over.
+        // While a queued link holds a packet, its `arrival` in the arena is the time of its offer.
         let &Header {
             arrival: offered_at,
             flow,
@@ -548,7 +548,7 @@ impl<O: Observer> Engine<'_, O> {
         self.put_on_wire(link, slot, place);
     }
 
-    // ---------------------------------------------------------------- looking on
+    // ---------------------------------------------------------------- observers
 
     #[inline]
     fn show_link(&mut self, link: u32, slot: Slot, offered_at: Time, outcome: Outcome) {
@@ -675,8 +675,8 @@ impl<O: Observer> Engine<'_, O> {
         }
     }
 
-    /// Packets that queued links hold at the end belong to the accounts too. Nothing else is
-    /// left in the arena: packets that come out after the end were never put there.
+    /// Counts packets that queued links hold at the end. No other packets remain in the arena:
+    /// packets that would arrive after the end are never put there.
     fn count_what_is_held(&mut self) {
         let end = self.watch.end;
         for link in &mut self.links {
@@ -701,7 +701,7 @@ impl<O: Observer> Engine<'_, O> {
     }
 }
 
-/// Gives a TCP source that has sent what it had as much as its workload lets it send right now.
+/// Gives a TCP source without unsent data as much as its workload allows now.
 fn draw_more(
     tcp: &mut flow::TcpFlow,
     tokens_used: &mut u64,
@@ -722,7 +722,7 @@ fn draw_more(
     }
 }
 
-/// Gives a TCP source as much as its token bucket lets it send right now.
+/// Gives a TCP source as much as its token bucket allows now.
 fn draw_tokens(
     tcp: &mut flow::TcpFlow,
     tokens_used: &mut u64,

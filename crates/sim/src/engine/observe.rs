@@ -1,29 +1,28 @@
-//! Looking on while a run goes.
+//! Observers of a run.
 
 use comity_link::DropCause;
 use comity_units::Time;
 
 use super::packet::Packet;
 
-/// Sees what happens. A generic parameter of the engine, so that what is not looked at costs
-/// nothing.
+/// Receives the events of a run. It is a generic parameter of the engine, so a run without an
+/// observer costs nothing.
 ///
 /// Events of one link or one endpoint come in the order of their times. Events of different ones
-/// may not: the engine computes a packet's way ahead where nothing else can interfere. A run with
-/// [`super::RunOptions::collapse`] off computes nothing ahead of the next event but a packet's own
-/// arrival.
+/// may not, because the engine computes the path of a packet ahead where nothing can interfere.
+/// With [`super::RunOptions::collapse`] off, the engine computes only a packet's own arrival ahead.
 pub trait Observer {
-    /// Whether the observer looks at all.
+    /// Whether the observer receives events at all.
     const ACTIVE: bool = true;
 
-    /// A packet was handed to a link.
+    /// A packet was offered to a link.
     fn on_link(&mut self, _link: u32, _event: &LinkEvent<'_>) {}
 
     /// An endpoint sent or received a packet, or its timer expired.
     fn on_flow(&mut self, _flow: u32, _event: &FlowEvent<'_>) {}
 }
 
-/// Looks at nothing.
+/// Observes nothing.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NullObserver;
 
@@ -31,25 +30,25 @@ impl Observer for NullObserver {
     const ACTIVE: bool = false;
 }
 
-/// A packet was handed to a link: when, and what became of it.
+/// A packet that was offered to a link, with its fate.
 #[derive(Clone, Copy, Debug)]
 pub struct LinkEvent<'a> {
     /// The packet.
     pub packet: &'a Packet,
-    /// When it was handed over.
+    /// When it was offered.
     pub offered_at: Time,
-    /// What became of it.
+    /// Its fate.
     pub fate: Fate,
 }
 
-/// What became of a packet at a link.
+/// The fate of a packet at a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
-    /// It left the queue at `departure` and comes out at `arrival`.
+    /// It left the queue at `departure` and arrives at `arrival`.
     Carried {
         /// The end of its transmission.
         departure: Time,
-        /// When it comes out.
+        /// When it arrives.
         arrival: Time,
         /// Whether it was marked.
         marked: bool,
@@ -59,7 +58,7 @@ pub enum Fate {
         /// The end of its transmission.
         departure: Time,
     },
-    /// It was not taken.
+    /// The link dropped it.
     Dropped(DropCause),
 }
 
@@ -81,11 +80,11 @@ pub struct FlowEvent<'a> {
 pub enum FlowEventKind<'a> {
     /// A packet left.
     Sent(&'a Packet),
-    /// A packet came in and was dealt with.
+    /// A packet arrived and was handled.
     Received(&'a Packet),
-    /// A timer expired and was dealt with.
+    /// A timer expired and was handled.
     Timer,
-    /// So many bytes were handed to the application in order.
+    /// This many bytes were delivered to the application in order.
     Delivered(u64),
 }
 
@@ -96,13 +95,13 @@ pub struct SenderState {
     pub window: u64,
     /// The slow-start threshold in bytes.
     pub ssthresh: u64,
-    /// What is outstanding, in bytes.
+    /// Bytes in flight.
     pub in_flight: u64,
     /// The smoothed round-trip time in nanoseconds; zero before the first sample.
     pub srtt_ns: u64,
-    /// The mean deviation of the round-trip time in nanoseconds.
+    /// The mean deviation of the round-trip time (RTTVAR) in nanoseconds.
     pub rtt_variation_ns: u64,
-    /// The least round-trip time in nanoseconds.
+    /// The minimum round-trip time in nanoseconds.
     pub min_rtt_ns: u64,
     /// The last round-trip time in nanoseconds.
     pub latest_rtt_ns: u64,
@@ -112,9 +111,9 @@ pub struct SenderState {
     pub timeouts: u64,
     /// Fast retransmits so far.
     pub fast_retransmits: u64,
-    /// Whether a fast recovery is under way.
+    /// Whether the sender is in fast recovery.
     pub is_recovering: bool,
-    /// The capacity of the bottleneck in bits per second, for controllers that know or estimate it;
-    /// zero without.
+    /// The capacity of the bottleneck in bits per second; zero if the controller neither knows nor
+    /// estimates it.
     pub capacity_bps: u64,
 }

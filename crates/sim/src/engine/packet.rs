@@ -4,7 +4,7 @@ use comity_transport::datagram::Ecn;
 use comity_transport::tcp::Segment;
 use comity_units::{PacketNumber, Time};
 
-/// A packet on its way, as observers see it.
+/// A packet in flight, as observers see it.
 #[derive(Clone, Copy, Debug)]
 pub struct Packet {
     /// The flow that it belongs to, as an index into the network's flows.
@@ -35,7 +35,7 @@ pub enum Body {
 pub struct SectionPacket {
     /// Its number in its direction.
     pub number: PacketNumber,
-    /// The mark of its IP header: what the sender set, or what the network made of it.
+    /// The ECN field of its IP header, as set by the sender or changed by the network.
     pub ecn: Ecn,
 }
 
@@ -45,22 +45,22 @@ pub(super) type Slot = u32;
 /// No packet.
 pub(super) const NONE: Slot = Slot::MAX;
 
-/// What links have to know of a packet: half a cache line.
+/// The part of a packet that links need: half a cache line.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Header {
-    /// When it comes out of the link that it travels on, or was handed to the link that holds it.
+    /// When it arrives; while a queued link holds it, when it was offered.
     pub(super) arrival: Time,
     pub(super) sent_at: Time,
     pub(super) flow: u32,
     pub(super) wire: u32,
-    /// The path entry that it goes to next.
+    /// The next path entry.
     pub(super) at: u32,
     /// The packet behind it on its link, or the next free slot.
     next: Slot,
 }
 
 impl Header {
-    /// A packet that is sent at `now` on the path that begins at the entry `at`.
+    /// A packet sent at `now` on the path that begins at the entry `at`.
     #[inline]
     pub(super) fn new(now: Time, flow: u32, wire: u32, at: u32) -> Self {
         Self {
@@ -76,18 +76,18 @@ impl Header {
 
 /// Holds all packets in flight, each link's as a chain through the arena.
 ///
-/// What a packet carries is read at its end only and lies apart from what its way needs. The memory
-/// is that of the most packets ever in flight at once; free slots are reused last in, first out, so
-/// that a small simulation stays in the cache.
+/// The content of a packet is read only at its end, and lies apart from its header. The arena has
+/// room for the maximum number of packets ever in flight. It reuses free slots last in, first out,
+/// so a small simulation stays in the cache.
 #[derive(Debug)]
 pub(super) struct Arena {
     headers: Vec<Header>,
     bodies: Vec<Body>,
     free: Slot,
-    /// The payloads of [`Body::Sections`], each in the place of its slot. Buffers stay where they
-    /// are when their packet is gone, so that in the long run none is allocated.
+    /// The payloads of [`Body::Sections`], by slot. A slot keeps its buffer when its packet is
+    /// gone, so a long run allocates none.
     payloads: Vec<Vec<u8>>,
-    /// Where the next payload is written before it has a slot.
+    /// The next payload, before it has a slot.
     pub(super) draft: Vec<u8>,
 }
 
@@ -130,7 +130,7 @@ impl Arena {
         (self.headers.len() - 1) as Slot
     }
 
-    /// Gives a slot back. Its packet can be read until the next insertion.
+    /// Frees a slot. Its packet can be read until the next insertion.
     #[inline]
     pub(super) fn free(&mut self, slot: Slot) {
         self.headers[slot as usize].next = self.free;
@@ -193,7 +193,7 @@ impl Arena {
         }
     }
 
-    /// The network marks the packet.
+    /// Marks the packet.
     #[cold]
     pub(super) fn mark(&mut self, slot: Slot) {
         match &mut self.bodies[slot as usize] {
@@ -203,8 +203,7 @@ impl Arena {
         }
     }
 
-    /// Puts a packet to its next place: the path entry behind the link that it travels on, and the
-    /// time when it comes out there.
+    /// Sets the next path entry of a packet and the time of its arrival there.
     #[inline]
     pub(super) fn place(&mut self, slot: Slot, at: u32, arrival: Time) {
         let header = &mut self.headers[slot as usize];
@@ -228,7 +227,7 @@ impl Arena {
         self.headers[slot as usize].next = next;
     }
 
-    /// The most packets ever stored at once: there are no more slots than that.
+    /// The maximum number of packets ever stored at once, which is the number of slots.
     pub(super) fn peak(&self) -> usize {
         self.headers.len()
     }

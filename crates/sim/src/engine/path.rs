@@ -1,22 +1,22 @@
 //! The path of a flow through the links, as the engine keeps it.
 
-/// The bit of a path entry that says: this link may be computed ahead from the one before it.
+/// The bit of a path entry whose link may be computed ahead from the link before it.
 pub(super) const AHEAD: u32 = 1 << 31;
 
-/// The bit of a path entry that says: a packet that waits here for its turn has the flow's next one
-/// emitted.
+/// The bit of a path entry at which a waiting packet makes the source emit the flow's next one.
 pub(super) const DRAW: u32 = 1 << 30;
 
 /// The bit of the entry that ends a path.
 pub(super) const END: u32 = 1 << 29;
 
-/// The bit of a path's end that says: the endpoint may act ahead of its turn.
+/// The bit of a path's end whose endpoint may act ahead of its turn.
 pub(super) const ACTS_AHEAD: u32 = 1;
 
 /// The part of a path entry that is the link.
 pub(super) const LINK: u32 = END - 1;
 
-/// A stretch of the engine's list of path entries: links from here on, and then an end.
+/// A path in the engine's list of path entries: the index of its first link; an end follows the
+/// last link.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Path {
     pub(super) start: u32,

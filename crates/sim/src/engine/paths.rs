@@ -1,4 +1,4 @@
-//! The paths of flows through the links, and what on them can be computed ahead of its turn.
+//! The paths of flows through the links, and the parts of them that can be computed ahead.
 
 use std::collections::BTreeMap;
 
@@ -8,16 +8,16 @@ use super::path::{ACTS_AHEAD, AHEAD, DRAW, END, LINK, Path};
 use super::route::Router;
 use crate::network::{FlowError, NodeId};
 
-/// All paths, and which links follow which.
+/// All paths, and the order of links on them.
 #[derive(Default)]
 pub(super) struct Paths {
     pub(super) entries: Vec<u32>,
-    /// Flows between the same nodes share a path. What is marked on it holds for all who use it
-    /// alike: a mark that speaks of one flow asks for a link that nothing else uses.
+    /// Flows between the same nodes share a path. A mark on it holds for all of them; a mark about
+    /// one flow requires a link that no other flow uses.
     known: BTreeMap<(NodeId, NodeId, Use), Path>,
 }
 
-/// What a path is used for.
+/// The use of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Use {
     Answers,
@@ -62,13 +62,13 @@ impl Paths {
         }
     }
 
-    /// Marks what can be computed ahead of its turn without changing anything.
+    /// Marks the entries that can be computed ahead without changing a result.
     pub(super) fn mark_ahead(&mut self, flows: &mut [Flow], links: &[LinkState]) {
         self.mark_links(flows, links);
         for flow in flows {
             self.mark_draw(flow, links);
-            // An endpoint that answers may act ahead when nothing but packets and timers makes it
-            // act, and when its answers meet no others on their first link.
+            // An endpoint may act ahead if only packets and timers make it act, and if its packets
+            // meet no other flow on their first link.
             let (source_may, sink_may) = match &flow.agent {
                 Agent::Datagram(_) => (false, true),
                 Agent::Sections(_) => (false, false),
@@ -89,10 +89,9 @@ impl Paths {
         }
     }
 
-    /// Marks each entry whose link is fed by nothing but the link before it, where that one keeps
-    /// order.
+    /// Marks each entry whose link has one feeder, the link before it, which keeps order.
     fn mark_links(&mut self, flows: &[Flow], links: &[LinkState]) {
-        /// Who feeds a link.
+        /// The feeder of a link.
         #[derive(Clone, Copy, PartialEq)]
         enum Feeder {
             Nobody,
@@ -127,9 +126,9 @@ impl Paths {
         }
     }
 
-    /// Marks where a flow's packets first wait for their turn among others, if its source can be
-    /// drawn on there: its first link carries nothing else, and nothing on that stretch reorders or
-    /// copies.
+    /// Marks the entry at which a flow's packets first meet other flows, if its source can be drawn
+    /// from there: its first link carries nothing else, and no link up to the entry reorders or
+    /// duplicates.
     fn mark_draw(&mut self, flow: &mut Flow, links: &[LinkState]) {
         let has_calendar = matches!(
             &flow.agent,
@@ -154,7 +153,7 @@ impl Paths {
         }
     }
 
-    /// Whether the first link of a path carries nothing else and takes packets ahead of their turn.
+    /// Whether the first link of a path carries nothing else and can be computed ahead.
     fn has_own_way_out(&self, path: Path, links: &[LinkState]) -> bool {
         let Some(&entry) = self.links(path).first() else {
             return false;

@@ -1,4 +1,4 @@
-//! What gives sections, and when.
+//! Sources of sections.
 
 use std::sync::Arc;
 
@@ -8,10 +8,10 @@ use comity_units::{Bytes, Span, Time};
 use super::schedule::Schedule;
 use crate::frames::{Encoder, Frame};
 
-/// What gives sections.
+/// A source of sections.
 #[derive(Debug)]
 pub(super) enum Producer {
-    /// As many of this size as are taken.
+    /// As many of this size as the transport accepts.
     Greedy(u32),
     /// One of this size at each time of a calendar.
     Schedule(Schedule, u32),
@@ -26,7 +26,8 @@ pub(super) enum Producer {
 }
 
 impl Producer {
-    /// When the next section comes into being; [`Time::MAX`] for never, or whenever there is room.
+    /// The source time of the next section; [`Time::MAX`] if there is none or if the source is
+    /// greedy.
     pub(super) fn peek(&self) -> Time {
         match self {
             Self::Greedy(_) => Time::MAX,
@@ -60,8 +61,7 @@ impl Producer {
     }
 }
 
-/// The frames of a producer in their places: with numbers, needs and importance, as a media reader
-/// gives them.
+/// The frames of a producer with numbers, dependencies and importance, as from a media reader.
 #[derive(Debug)]
 pub(super) struct FrameSource {
     pub(super) producer: Producer,

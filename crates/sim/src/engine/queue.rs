@@ -22,7 +22,7 @@ pub(super) struct EventQueue {
 }
 
 impl EventQueue {
-    /// A queue for the events of so many links, some of which serve their queues if `any_serves`.
+    /// A queue for the events of `links` links; `any_serves` if a link serves its queue.
     pub(super) fn new(links: usize, any_serves: bool) -> Self {
         Self {
             links,

@@ -8,10 +8,10 @@ use comity_units::Bytes;
 use super::route::Router;
 use crate::network::{FlowSpec, Network, NetworkError, TransportSpec, Workload};
 
-/// Whether every queue has room for the packets over it: for full packets on their way to the
-/// destination, and for plain acknowledgements in the reverse direction.
+/// Checks that every queue has room for the packets on its paths: full packets towards the
+/// destination, and plain ACKs in the reverse direction.
 ///
-/// Routes are looked for only where a queue is smaller than the largest packet of all.
+/// It computes routes only if a queue is smaller than the largest packet of all.
 pub(super) fn check(network: &Network) -> Result<(), NetworkError> {
     let limits: Vec<Option<u64>> = network
         .links
@@ -59,12 +59,12 @@ fn byte_limit(config: &LinkConfig) -> Option<u64> {
     }
 }
 
-/// The size on the wire of the largest packet that a source is sure to send, unless it stops
-/// before.
+/// The size on the wire of the largest packet that a source certainly sends, unless it stops
+/// earlier.
 fn full_packet(flow: &FlowSpec) -> u64 {
     match &flow.transport {
         TransportSpec::Datagram(datagram) => datagram.wire.get(),
-        // What programs send is theirs to decide.
+        // The packets of programs are unknown.
         TransportSpec::Command(_) => 0,
         TransportSpec::Sections(sections) => {
             let piece = sections.section.get().min(sections.config.payload.into());
@@ -80,11 +80,12 @@ fn full_packet(flow: &FlowSpec) -> u64 {
     }
 }
 
-/// The size of a segment without payload, SACK blocks and a level; zero where nothing comes back.
+/// The size of a segment without payload, SACK blocks and a level; zero without a reverse
+/// direction.
 fn acknowledgement(flow: &FlowSpec) -> u64 {
     match &flow.transport {
         TransportSpec::Datagram(_) | TransportSpec::Command(_) => 0,
-        // A departure and an acknowledgement of one range, in the smallest numbers.
+        // The fields of a departure and of an ACK of one range, with the smallest numbers.
         TransportSpec::Sections(sections) => sections
             .acknowledgement
             .map_or(u64::from(sections.config.overhead) + 13, Bytes::get),

@@ -7,16 +7,17 @@ use comity_units::Span;
 
 use crate::network::{FlowError, Network, NodeId};
 
-/// Finds paths of least propagation delay; ties go to fewer links, then to links named earlier.
+/// Finds paths of minimum propagation delay. Of equal paths it prefers fewer links, then links
+/// named earlier.
 ///
-/// From a node with one way out there is nothing to choose, so the search starts at the first node
-/// that has a choice, and its result serves all the leaves behind it.
+/// A node with one outgoing link has no choice. The search therefore starts at the first node with
+/// a choice, and its result serves all leaves behind that node.
 #[derive(Debug)]
 pub(super) struct Router<'a> {
     network: &'a Network,
     delays: Vec<Span>,
     outgoing: Vec<Vec<u32>>,
-    /// For each node searched from, the link by which each node is reached.
+    /// For each start of a search, the last link of the path to each node.
     trees: Vec<Option<Vec<u32>>>,
 }
 
@@ -24,7 +25,7 @@ const NO_LINK: u32 = u32::MAX;
 
 impl<'a> Router<'a> {
     pub(super) fn new(network: &'a Network) -> Self {
-        // Delays that change do not change the routes.
+        // A changing delay does not change the routes.
         let delays = network
             .links
             .iter()
@@ -57,11 +58,11 @@ impl<'a> Router<'a> {
         self.path(from, to).ok_or_else(unreachable)
     }
 
-    /// The links from `source` to `destination`, or `None` when there is no way.
+    /// The links from `source` to `destination`, or `None` without a path.
     pub(super) fn path(&mut self, source: NodeId, destination: NodeId) -> Option<Vec<u32>> {
         let mut path = Vec::new();
         let mut at = source;
-        // A chain of single exits longer than the network is a circle.
+        // A chain of single outgoing links longer than the network is a circle.
         while at != destination && path.len() <= self.network.nodes.len() {
             let [only] = self.outgoing.get(at.0 as usize)?.as_slice() else {
                 break;

@@ -1,4 +1,4 @@
-//! When a source emits: an endless calendar of times.
+//! The times at which a source emits, without end.
 
 use comity_link::Random;
 use comity_units::{Rate, Span, Time};
@@ -77,7 +77,8 @@ impl Interval {
 }
 
 impl Schedule {
-    /// The calendar of a workload that has one. `interval` is that of its packets while it sends.
+    /// The schedule of a workload that has one. `interval` is the time between its packets while it
+    /// sends.
     pub(super) fn new(
         workload: &Workload,
         interval: Interval,
@@ -130,7 +131,7 @@ impl Schedule {
         self.next
     }
 
-    /// Moves on to the emission after this one.
+    /// Advances to the next emission.
     pub(super) fn advance(&mut self) {
         let random = &mut self.random;
         match &mut self.pattern {

@@ -1,4 +1,4 @@
-//! Flows of sections: two ends of the deadline transport, and what gives the sections.
+//! Flows of sections: two ends of the deadline transport, and the source of the sections.
 
 mod events;
 
@@ -19,23 +19,23 @@ use crate::report::FlowReport;
 /// The only stream of a flow.
 const STREAM: StreamId = StreamId(0);
 
-/// A connection of the deadline transport, its application, and what became of what it gave.
+/// A connection of the deadline transport, its application, and the fates of its sections.
 #[derive(Debug)]
 pub(super) struct SectionFlow {
     source: End,
     sink: End,
     frames: FrameSource,
     shedder: Option<Shedder>,
-    /// What the connection says that it is worth submitting.
+    /// The connection's target bitrate.
     target: Option<Rate>,
-    /// Numbers that the connection had no room to skip, so that it owes them.
+    /// Numbers still to be skipped, because the connection had no room to skip them.
     owed: Vec<Reason>,
     ledger: Ledger,
     latency: Option<Span>,
     has_stopped: bool,
     closed_at: Option<Time>,
     at_warmup: AtWarmup,
-    /// The size on the wire of what the destination sends, where it is fixed.
+    /// The size on the wire of the destination's packets, if it is fixed.
     acknowledgement: Option<u32>,
     pub(super) arrivals: Arrivals,
 }
@@ -47,7 +47,7 @@ struct End {
     alarm: Alarm,
 }
 
-/// What had been counted when measuring began.
+/// The counters at the end of the warm-up.
 #[derive(Debug, Default)]
 struct AtWarmup {
     sent: SentStatistics,
@@ -99,7 +99,7 @@ impl SectionFlow {
         self.frames.producer.peek()
     }
 
-    /// Submits all sections that have come into being by `now`. Returns when the next one will.
+    /// Submits all sections with a source time up to `now`. Returns the next source time.
     pub(super) fn produce(&mut self, now: Time) -> Time {
         while self.next_emission() <= now
             && let Some(frame) = self.frames.next(now)
@@ -133,15 +133,15 @@ impl SectionFlow {
                 return;
             }
             self.ledger.on_submitted(&frame);
-            // Sections that are given up at once leave room for ever more of them.
+            // A section that is dropped at once leaves its room to the next one, without end.
             if self.source.connection.backlog() <= before {
                 return;
             }
         }
     }
 
-    /// Sends a frame, sheds it, or leaves it out where there is no room. Each frame takes one
-    /// number, so that numbers of frames and of sections agree.
+    /// Submits a frame, sheds it, or skips it without room. Each frame takes one number, so the
+    /// numbers of frames and of sections agree.
     fn submit(&mut self, now: Time, frame: &Frame) {
         let section = self.section(frame);
         let connection = &mut self.source.connection;
@@ -183,11 +183,11 @@ impl SectionFlow {
         }
     }
 
-    /// The source's application gives no more.
+    /// Ends the source's stream.
     pub(super) fn stop(&mut self) {
         if !self.has_stopped {
             self.has_stopped = true;
-            // It ends once.
+            // A second call has no effect.
             let _ = self.source.connection.end(STREAM);
         }
     }
@@ -221,7 +221,7 @@ impl SectionFlow {
         }
     }
 
-    /// Adds to a report what only these ends know.
+    /// Adds the fields of these ends to a report.
     pub(super) fn complete(
         &self,
         report: &mut FlowReport,

@@ -1,17 +1,17 @@
-//! What an equal share of the links on a flow's way would carry.
+//! Equal shares of the links on a flow's path.
 
 use comity_units::{Bytes, Rate};
 
 use super::links::Watch;
 use crate::network::Network;
 
-/// For each link an equal part of what its rate allows in the watched interval: one for each flow
-/// whose data crosses it, however much that wants and whenever it starts. Acknowledgements that
-/// cross it take no part.
+/// For each link, the bytes that its rate allows in the measured interval, divided by the number of
+/// flows whose data crosses it. Every such flow counts, whatever its demand and start. ACKs do not
+/// count.
 pub(super) struct Shares(Vec<Option<Bytes>>);
 
 impl Shares {
-    /// The shares of links that are crossed by these data paths, one after the other.
+    /// The shares of links, by these data paths.
     pub(super) fn new(
         network: &Network,
         crossed: impl Iterator<Item = usize>,
@@ -30,7 +30,7 @@ impl Shares {
         Self(shares.collect())
     }
 
-    /// The least on a path; `None` when none of its links has a rate.
+    /// The minimum on a path; `None` if none of its links has a rate.
     pub(super) fn of(&self, path: impl Iterator<Item = usize>) -> Option<Bytes> {
         path.filter_map(|link| self.0[link]).min()
     }
@@ -39,6 +39,6 @@ impl Shares {
 /// The bytes that an equal share of `share` wire bytes carries as payload of full packets.
 pub fn payload_of(share: Bytes, payload: u32, overhead: u32) -> u64 {
     let (payload, overhead) = (u128::from(payload), u128::from(overhead));
-    // A part of the share, and so no longer than that.
+    // A part of the share, so it fits.
     (u128::from(share.get()) * payload / (payload + overhead).max(1)) as u64
 }

@@ -1,7 +1,7 @@
-//! Flows that would never let time go on.
+//! Flows in which time would never advance.
 //!
-//! A source that always has more sends upon an acknowledgement. Where neither its packets nor the
-//! acknowledgements take any time, one calls for the other for ever at one instant.
+//! A greedy source sends a packet for each ACK. If neither packets nor ACKs take any time, they
+//! cause each other for ever at one instant.
 
 use std::collections::BTreeMap;
 
@@ -13,9 +13,9 @@ use crate::network::{
     FlowError, FlowSpec, Headers, Network, NetworkError, TransportSpec, Workload,
 };
 
-/// Whether time goes on with every flow of the network.
+/// Checks that time advances with every flow of the network.
 ///
-/// Routes are looked for only where a link takes no time.
+/// It computes routes only if a link takes no time.
 pub(super) fn check(network: &Network) -> Result<(), NetworkError> {
     if network.links.iter().all(|link| takes_time(&link.config)) {
         return Ok(());
@@ -40,7 +40,7 @@ pub(super) fn check(network: &Network) -> Result<(), NetworkError> {
     Ok(())
 }
 
-/// Whether packets and acknowledgements of a flow take no time on these links there and back.
+/// Whether packets and ACKs of a flow take no time on these links in both directions.
 fn takes_no_time(network: &Network, flow: &FlowSpec, forward: &[u32], backward: &[u32]) -> bool {
     let config = |&link: &u32| network.links.get(link as usize).map(|link| &link.config);
     let for_nothing = acknowledges_for_nothing(flow);
@@ -51,7 +51,7 @@ fn takes_no_time(network: &Network, flow: &FlowSpec, forward: &[u32], backward: 
             .any(|link| delays(link) || !for_nothing && has_rate(link))
 }
 
-/// Whether acknowledgements alone decide how much a source sends.
+/// Whether ACKs alone limit the source.
 fn never_ends(flow: &FlowSpec) -> bool {
     let is_clocked = matches!(
         flow.transport,
@@ -60,7 +60,7 @@ fn never_ends(flow: &FlowSpec) -> bool {
     is_clocked && matches!(flow.workload, Workload::Greedy)
 }
 
-/// Whether acknowledgements have no size, so that no rate holds them up.
+/// Whether ACKs have no size, so that no rate delays them.
 fn acknowledges_for_nothing(flow: &FlowSpec) -> bool {
     match &flow.transport {
         TransportSpec::Tcp(tcp) => matches!(tcp.headers, Headers::Fixed { bytes: 0, .. }),
@@ -71,17 +71,17 @@ fn acknowledges_for_nothing(flow: &FlowSpec) -> bool {
     }
 }
 
-/// Whether a packet with a size is sure to come out of a link later than it went in.
+/// Whether a packet with a size certainly arrives later than it is offered.
 fn takes_time(link: &LinkConfig) -> bool {
     has_rate(link) || delays(link)
 }
 
-/// Any rate will do: a transmission takes a nanosecond at least, and for ever at rate zero.
+/// Any rate suffices: a transmission takes at least a nanosecond, and for ever at rate zero.
 fn has_rate(link: &LinkConfig) -> bool {
     !matches!(link.rate, RateProfile::Unlimited)
 }
 
-/// Whether packets travel for some time at any moment of the run. Jitter counts, as few draws are
+/// Whether the link has a delay at every time of the run. Jitter counts, because few draws are
 /// zero.
 fn delays(link: &LinkConfig) -> bool {
     let least = match &link.delay {

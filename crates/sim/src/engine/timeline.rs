@@ -1,4 +1,4 @@
-//! Time-lined TCP in a flow: what gives its sections, and what became of them.
+//! Time-lined TCP in a flow: the source of its sections and their fates.
 
 use std::collections::VecDeque;
 
@@ -13,20 +13,21 @@ use crate::report::TimelineReport;
 
 /// The source and the reader of a time-lined flow.
 ///
-/// A greedy source always has a section ready behind the one that is being sent: section k, from 0,
-/// is over k + 1 lifetimes after the start, and a section that was sent early is followed by the
-/// next at once. What is over before it could be given is left out. A section that comes into being
-/// at a time is over one lifetime later; frames have the deadlines of [`GroupDeadlines`].
+/// A greedy source always has a section ready behind the one being sent. Section k, from 0, expires
+/// k + 1 lifetimes after the start; the next section follows one that was sent early at once. The
+/// source leaves out sections that expire before there is room for them. A section of another
+/// source expires one lifetime after its source time; frames have the deadlines of
+/// [`GroupDeadlines`].
 #[derive(Debug)]
 pub(super) struct TimelineFlow {
     producer: Producer,
     life: Span,
     start: Time,
-    /// Sections that the reader is not past.
+    /// Sections that the reader has not passed.
     open: VecDeque<Given>,
-    /// The bytes given so far.
+    /// The bytes submitted so far.
     given: u64,
-    /// Where the last section ends that the reader is past.
+    /// The end of the last section that the reader has passed.
     settled_to: u64,
     deadlines: GroupDeadlines,
     selection: Option<Selection>,
@@ -34,35 +35,35 @@ pub(super) struct TimelineFlow {
     pub(super) counts: TimelineReport,
 }
 
-/// A section that was given.
+/// A submitted section.
 #[derive(Clone, Copy, Debug)]
 struct Given {
     end: u64,
     deadline: Time,
     kind: FrameType,
-    /// Which of the source's choices of frames it tells of, if of any.
+    /// The choice of frames that its fate judges, if any.
     choice: Option<u32>,
     has_gap: bool,
 }
 
-/// The deadlines of frames, which come in the order of sending (TLTCP, section 4): an intra frame
-/// and the predicted ones up to the next share one, a lifetime after the intra frame came into
-/// being; a bidirectional one has that of the earlier of the two frames that stand before it in the
-/// order of sending, which are those that it is made of.
+/// The deadlines of frames, in the order of sending (TLTCP, section 4).
+///
+/// An intra frame and the predicted frames up to the next intra frame share one deadline: a
+/// lifetime after the source time of the intra frame. A bidirectional frame is decoded from the two
+/// references sent before it, and has the deadline of the earlier one.
 ///
 /// # Source
 /// Mukherjee and Brecht, "Time-lined TCP for the TCP-friendly Delivery of Streaming Media", ICNP
 /// 2000, section 4.
 ///
-/// Differs from the paper in: 1. the lifetime, which the paper leaves to the schedule of the
-/// application: it is counted from when the frame came into being, one for all groups; 2. where the
-/// paper's list of an example is not clear (it names the deadlines of both groups at the first B
-/// frame), the rule in its text is followed; 3. a B frame without two frames before it has a
-/// lifetime of its own, and so has a frame of no kind; 4. no frame is over later than a lifetime of
-/// its own would be.
+/// Differs from the paper in: 1. the paper leaves the lifetime to the schedule of the application;
+/// here one lifetime holds for all groups and counts from the source time. 2. the paper's example
+/// names the deadlines of both groups at its first B frame; this follows the rule in the text. 3. a
+/// B frame without two references before it, and a section that is no frame, expires a lifetime
+/// after its own source time. 4. no frame expires later than that.
 #[derive(Debug)]
 struct GroupDeadlines {
-    /// Those of the last two frames that others are made of, the later one last.
+    /// The deadlines of the last two references, the later one last.
     references: [Time; 2],
 }
 
@@ -73,7 +74,7 @@ impl GroupDeadlines {
         }
     }
 
-    /// The deadline of the next frame, which would be over at `own` by itself.
+    /// The deadline of the next frame; `own` is a lifetime after its source time.
     fn next(&mut self, kind: FrameType, own: Time) -> Time {
         let [earlier, later] = self.references;
         let deadline = match kind {
@@ -88,7 +89,7 @@ impl GroupDeadlines {
     }
 }
 
-/// Which frames the source gives (section 4): all, intra and predicted ones, or intra ones alone.
+/// The frames that the source submits (section 4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Mode {
     Intra,
@@ -120,45 +121,46 @@ impl Mode {
     }
 }
 
-/// The choice of frames by what the reader says of those that it had in time.
+/// The choice of frames by the reader's reports of the frames it had in time.
 ///
-/// The reader reports at every interval. A share below [`TOO_FEW`] takes one kind of frame away,
-/// and [`CALM`] reports in a row without a frame missed bring it back. A report reaches the source
-/// after what the links back take: it is no packet, and meets none.
+/// The reader reports once an interval. If the share in time is below [`TOO_FEW`], the source drops
+/// one type of frame. After [`CALM`] reports in a row without a missed frame it adds the type
+/// again. A report is no packet: it reaches the source after the delay of the reverse path and
+/// meets no queue.
 ///
-/// A choice is judged by its own frames alone, and of these by the ones given when nothing of an
-/// earlier choice waited to be sent any more. Frames given before it are settled up to a lifetime
-/// and a round trip later, and its first ones wait behind them; by either the source would take a
-/// second kind of frame away for what leaving out the first has mended already.
+/// Only frames of the present choice judge it, and only those submitted when no frame of an earlier
+/// choice was unsent. Earlier frames settle up to a lifetime and a round trip later, and the first
+/// frames of a choice wait behind them. If either counted, the source would drop a second type of
+/// frame although dropping the first one was enough.
 ///
 /// # Source
 /// Mukherjee and Brecht, "Time-lined TCP for the TCP-friendly Delivery of Streaming Media", ICNP
 /// 2000, section 4.
 ///
-/// Differs from the paper in: 1. the rule, which it leaves to the application: it names the three
-/// choices and says that feedback of the playback application may lead to them; 2. frames come back
-/// where there is room for them, while the paper speaks of bandwidth that decreases; 3. feedback
-/// takes no bandwidth and is never lost; 4. what a frame was made of is not looked at: one in time
-/// counts even where the frames that it needs are missing.
+/// Differs from the paper in: 1. the rule: the paper names the three choices, says that feedback of
+/// the playback application may lead to them, and leaves the rest to the application. 2. frames
+/// come back when there is room; the paper only speaks of decreasing bandwidth. 3. feedback takes
+/// no bandwidth and is never lost. 4. a frame in time counts even if frames that it needs are
+/// missing.
 #[derive(Debug)]
 struct Selection {
     interval: Span,
-    way_back: Span,
+    reverse_delay: Span,
     mode: Mode,
     /// How often the mode was changed.
     choice: u32,
-    /// The bytes that had been given when it was changed last.
+    /// The bytes submitted before the last change.
     changed_at: u64,
-    /// Reports without a frame missed, in a row.
+    /// Consecutive reports without a missed frame.
     calm: u32,
     next_report: Time,
-    /// What the next report will say, of the newest choice of which the reader has seen a frame.
+    /// The content of the next report. It covers the newest choice with a settled frame.
     current: Shares,
-    /// Reports under way, with the time of their arrival.
+    /// Reports in flight, with their arrival times.
     reports: VecDeque<(Time, Shares)>,
 }
 
-/// How many frames that tell of one choice were in time, and how many not.
+/// How many frames of one choice were in time, and how many were not.
 #[derive(Clone, Copy, Debug, Default)]
 struct Shares {
     choice: u32,
@@ -170,10 +172,10 @@ const TOO_FEW: f64 = 0.95;
 const CALM: u32 = 5;
 
 impl Selection {
-    fn new(interval: Span, way_back: Span, start: Time) -> Self {
+    fn new(interval: Span, reverse_delay: Span, start: Time) -> Self {
         Self {
             interval,
-            way_back,
+            reverse_delay,
             mode: Mode::All,
             choice: 0,
             changed_at: 0,
@@ -193,13 +195,13 @@ impl Selection {
             };
             let shares = core::mem::replace(&mut self.current, next);
             self.reports
-                .push_back((self.next_report + self.way_back, shares));
+                .push_back((self.next_report + self.reverse_delay, shares));
             self.next_report += self.interval;
         }
     }
 
-    /// The choice that the next frame tells of, when of the bytes `given` so far as many are
-    /// `unsent`: the present one, unless something given before it is among them.
+    /// The choice that the next frame judges, if `unsent` of the `given` bytes are unsent: the
+    /// present one, unless bytes of an earlier choice are among them.
     const fn judged(&self, given: u64, unsent: u64) -> Option<u32> {
         if self.changed_at + unsent > given {
             None
@@ -208,7 +210,7 @@ impl Selection {
         }
     }
 
-    /// The reader is past a frame that tells of a choice.
+    /// Records that the reader has passed a frame of this choice.
     fn on_settled(&mut self, now: Time, choice: u32, is_in_time: bool) {
         self.report(now);
         if choice != self.current.choice {
@@ -221,8 +223,8 @@ impl Selection {
         self.current.missed += u64::from(!is_in_time);
     }
 
-    /// What the source, which has given so many bytes, gives at `now`, after the reports that have
-    /// reached it.
+    /// The frames that the source submits at `now`, by the reports that have reached it; it has
+    /// submitted `given` bytes.
     fn mode(&mut self, now: Time, given: u64) -> Mode {
         self.report(now);
         let before = self.choice;
@@ -240,7 +242,7 @@ impl Selection {
         self.mode
     }
 
-    /// A report of frames that tell of the present choice.
+    /// Handles a report about frames of the present choice.
     fn on_report(&mut self, in_time: u64, missed: u64) {
         let settled = in_time + missed;
         let before = self.mode;
@@ -261,16 +263,16 @@ impl Selection {
 }
 
 impl TimelineFlow {
-    /// A source that begins at `start` and hears of its reader after `way_back`.
+    /// Creates a source that begins at `start`; reports of its reader take `reverse_delay`.
     pub(super) fn new(
         producer: Producer,
         spec: &TimelineSpec,
         start: Time,
-        way_back: Span,
+        reverse_delay: Span,
     ) -> Self {
         let selection = spec
             .feedback
-            .map(|interval| Selection::new(interval, way_back, start));
+            .map(|interval| Selection::new(interval, reverse_delay, start));
         Self {
             producer,
             life: spec.deadline,
@@ -285,12 +287,13 @@ impl TimelineFlow {
         }
     }
 
-    /// Whether nothing but packets and timers makes it act.
+    /// Whether only packets and timers make it act.
     pub(super) const fn is_greedy(&self) -> bool {
         matches!(self.producer, Producer::Greedy(_))
     }
 
-    /// When a section comes into being next; [`Time::MAX`] for never, or whenever there is room.
+    /// The source time of the next section; [`Time::MAX`] if there is none or if the source is
+    /// greedy.
     pub(super) fn next_emission(&self) -> Time {
         self.producer.peek()
     }
@@ -299,7 +302,8 @@ impl TimelineFlow {
         self.has_stopped = true;
     }
 
-    /// Sees to it that a greedy source has a whole section ready. Whether it gave one.
+    /// Submits sections until a greedy source has a whole one ready. Returns whether it submitted
+    /// any.
     pub(super) fn fill(&mut self, now: Time, connection: &mut Connection) -> bool {
         let Producer::Greedy(bytes) = self.producer else {
             return false;
@@ -308,7 +312,7 @@ impl TimelineFlow {
         while !self.has_stopped && connection.unsent() < u64::from(bytes) {
             let lives = now.saturating_since(self.start).as_nanos() / self.life.as_nanos().max(1);
             let section = self.counts.given + self.counts.left_out;
-            // Sections that were over before there was room for them.
+            // These sections expired before there was room for them.
             self.counts.left_out += lives.saturating_sub(section);
             let deadline = self.start + self.life * (section.max(lives) + 1);
             if !self.give(connection, bytes, deadline, FrameType::Slice) {
@@ -318,7 +322,7 @@ impl TimelineFlow {
         self.counts.given > before
     }
 
-    /// Gives all sections that have come into being by `now`. Returns when the next one will.
+    /// Submits all sections with a source time up to `now`. Returns the next source time.
     pub(super) fn produce(&mut self, now: Time, connection: &mut Connection) -> Time {
         let mode = match &mut self.selection {
             Some(selection) => selection.mode(now, self.given),
@@ -366,7 +370,7 @@ impl TimelineFlow {
         is_taken
     }
 
-    /// The reader takes what is there.
+    /// Lets the reader take all available data.
     pub(super) fn read(&mut self, now: Time, sink: &mut Connection) {
         while sink.has_piece()
             && let Some(piece) = sink.read_piece(u64::MAX)
@@ -375,8 +379,8 @@ impl TimelineFlow {
             let is_gap = matches!(piece, Piece::Gap { .. });
             let end = offset + length;
             while let Some(section) = self.open.front_mut() {
-                // A section of no bytes has no gap, and a piece that ends with a section says
-                // nothing of the next.
+                // An empty section has no gap, and a piece that ends with a section does not touch
+                // the next one.
                 section.has_gap |= is_gap && offset.max(self.settled_to) < end.min(section.end);
                 if section.end > end {
                     break;
@@ -411,7 +415,7 @@ impl TimelineFlow {
         }
     }
 
-    /// What became of the sections, and what the two ends counted.
+    /// The fates of the sections, and the counters of the two ends.
     pub(super) fn report(&self, source: &Connection, sink: &Connection) -> TimelineReport {
         let sent = source.timeline_statistics().unwrap_or_default();
         let missing = sink.gap_statistics();
@@ -445,7 +449,7 @@ mod tests {
 
     const LIFE: Span = Span::from_secs(2);
 
-    /// The deadlines of frames that come into being at `times`.
+    /// The deadlines of frames with these source times.
     fn deadlines(frames: &[(Time, FrameType)]) -> Vec<Time> {
         let mut deadlines = GroupDeadlines::new();
         frames
@@ -456,9 +460,9 @@ mod tests {
 
     #[test]
     fn the_stream_of_the_paper_has_the_deadlines_of_its_table() {
-        // Sent as I11 P11 P21 I12 B11 P12 I13 B12, a frame each 40 ms: d1 for the first group and
-        // for B11, which is sent behind I12 (the paper shows it between P11 and P21; it is d1 by
-        // either); d2 for the second and for B12, which lies between P12 and I13; d3.
+        // Sent as I11 P11 P21 I12 B11 P12 I13 B12, one frame every 40 ms. The first group has d1,
+        // and so has B11, sent after I12 (the paper displays it between P11 and P21; both places
+        // give d1). The second group has d2, and so has B12, between P12 and I13.
         let stream: Vec<_> = [I, P, P, I, B, P, I, B]
             .into_iter()
             .zip(0..)
@@ -468,9 +472,9 @@ mod tests {
         assert_eq!(deadlines(&stream), [d1, d1, d1, d2, d1, d2, d3, d2]);
     }
 
-    /// The rule as the paper has it, by the order of display: a group is an intra frame with the
-    /// predicted ones up to the next, and a bidirectional frame needs the nearest of these before
-    /// and after it, and is due with the earlier.
+    /// The paper's rule, by the order of display. A group is an intra frame and the predicted
+    /// frames up to the next one. A bidirectional frame needs the nearest such frames before and
+    /// after it, and is due with the earlier one.
     fn by_display(frames: &[(Time, FrameType)]) -> Vec<Time> {
         let mut display = Vec::new();
         let mut held = None;
@@ -520,13 +524,11 @@ mod tests {
         assert_eq!([count(I), count(P), count(B)], [101, 400, 999]);
         let found = deadlines(&frames);
         assert_eq!(found, by_display(&frames));
-        // In the order of sending B frames stand behind the intra frame of the next group, which is
-        // due later.
+        // B frames are sent after the intra frame of the next group, which is due later.
         let steps_back = found.windows(2).filter(|pair| pair[1] < pair[0]).count();
         assert_eq!(steps_back, 100);
         let due: std::collections::BTreeSet<_> = found.into_iter().collect();
-        // The first group is sent without the two B frames in front; the others have 15 frames
-        // each.
+        // The first group lacks the two leading B frames; the others have 15 frames each.
         let groups = (0..100).map(|group| 520 + 600 * group);
         let expected = core::iter::once(0)
             .chain(groups)
@@ -556,8 +558,8 @@ mod tests {
     #[test]
     fn an_interval_with_a_frame_missed_is_no_calm_one() {
         let interval = Span::from_secs(1);
-        let way_back = Span::from_millis(300);
-        let mut selection = Selection::new(interval, way_back, Time::ZERO);
+        let reverse_delay = Span::from_millis(300);
+        let mut selection = Selection::new(interval, reverse_delay, Time::ZERO);
         let mut second = |in_time: u64, missed: u64| {
             let end = selection.next_report;
             for number in 0..in_time + missed {
@@ -565,17 +567,17 @@ mod tests {
                 let choice = selection.choice;
                 selection.on_settled(before, choice, number < in_time);
             }
-            // The report is under way until then.
-            let under_way = (end + way_back).saturating_sub(Span::from_nanos(1));
+            // The report is in flight until then.
+            let under_way = (end + reverse_delay).saturating_sub(Span::from_nanos(1));
             let before = selection.mode(under_way, 0);
-            (before, selection.mode(end + way_back, 0))
+            (before, selection.mode(end + reverse_delay, 0))
         };
         assert_eq!(second(94, 6), (Mode::All, Mode::IntraAndPredicted));
         let less = (Mode::IntraAndPredicted, Mode::IntraAndPredicted);
         for _ in 0..4 {
             assert_eq!(second(100, 0), less);
         }
-        // 96 % is enough to keep what is given, but begins the count anew.
+        // 96 % keeps the choice but restarts the count.
         assert_eq!(second(96, 4), less);
         for _ in 0..4 {
             assert_eq!(second(100, 0), less);
@@ -583,8 +585,8 @@ mod tests {
         assert_eq!(second(100, 0), (Mode::IntraAndPredicted, Mode::All));
     }
 
-    /// Frames of the choice before the present one are settled late: a report of them alone changes
-    /// nothing, and one of both counts the new ones.
+    /// Frames of the previous choice settle late. A report of them alone changes nothing; a report
+    /// of both counts only the new ones.
     #[test]
     fn a_choice_is_judged_by_its_own_frames() {
         let interval = Span::from_secs(1);
@@ -606,9 +608,9 @@ mod tests {
         assert_eq!(second(&[(1, 20, 10)]), Mode::Intra);
     }
 
-    /// The source has given 9,000 bytes when it hears of the misses, of which 5,000 have not left.
-    /// A P frame of 1,000 bytes is given then and one when 4,500 bytes wait, 3,500 of them older:
-    /// both will be late, and say nothing of I and P.
+    /// At the report of the misses the source has submitted 9,000 bytes; 5,000 of them are unsent.
+    /// It then submits a P frame of 1,000 bytes, and another one when 4,500 bytes are unsent, 3,500
+    /// of them older. Both are late, and do not judge the choice of I and P.
     #[test]
     fn frames_behind_those_of_an_earlier_choice_do_not_judge_it() {
         let interval = Span::from_secs(1);
@@ -623,7 +625,7 @@ mod tests {
             selection.on_settled(at(0), 0, is_in_time);
         }
         assert_eq!(selection.mode(at(1), 9_000), Mode::IntraAndPredicted);
-        // The last has all of the 2,000 bytes of this choice before it, but none of another.
+        // The last frame waits behind 2,000 bytes of this choice and none of another.
         let second = [
             (9_000, 5_000),
             (10_000, 4_500),
@@ -631,12 +633,12 @@ mod tests {
             (11_000, 2_000),
         ];
         assert_eq!(judged(&selection, second), [None, None, None, Some(1)]);
-        // Both miss, and the reader has nothing to tell of the new choice.
+        // Both are late, and the reader has no frame that judges the new choice.
         for (second, mode) in [(2, Mode::IntraAndPredicted), (3, Mode::IntraAndPredicted)] {
             assert_eq!(selection.mode(at(second), 12_000), mode);
         }
-        // One that was not behind others and missed is the choice's own: the third choice begins at
-        // 13,000 bytes.
+        // A late frame that waited behind no earlier choice judges its own: the third choice begins
+        // at 13,000 bytes.
         selection.on_settled(at(3), 1, false);
         assert_eq!(selection.mode(at(4), 13_000), Mode::Intra);
         let third = [(13_000, 0), (13_000, 1), (14_000, 1_000), (14_000, 1_001)];
@@ -658,8 +660,8 @@ mod tests {
             timeline: Some(TimelineConfig::PAPER),
             ..Config::NS2_2000
         });
-        let law = Fixed::new(Bytes::new(1), Bytes::new(10_000), Pacing::Unpaced);
-        let mut source = Connection::connect(Arc::clone(&config), Box::new(law));
+        let controller = Fixed::new(Bytes::new(1), Bytes::new(10_000), Pacing::Unpaced);
+        let mut source = Connection::connect(Arc::clone(&config), Box::new(controller));
         let mut sink = Connection::listen_to_receive(config);
         let spec = TimelineSpec {
             section: Bytes::new(1),

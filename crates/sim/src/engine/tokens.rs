@@ -3,7 +3,7 @@
 use comity_transport::tcp::Connection;
 use comity_units::{Bytes, Span, Time};
 
-/// A token bucket: so many bytes fall at every interval, and what finds it full is lost.
+/// A token bucket: every interval adds bytes, and tokens beyond its depth are lost.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bucket {
     pub(super) depth: u64,
@@ -32,25 +32,25 @@ impl Bucket {
 
 /// A bucket between an endless source and a TCP connection.
 ///
-/// The connection is offered what the tokens cover, in whole segments, and a token is consumed when
-/// its byte leaves for the first time: tokens that the windows do not let through stay, and
-/// overflow.
+/// The source offers the connection as many whole segments as the tokens cover. A token is consumed
+/// when its byte leaves for the first time. If the window blocks, the tokens stay and the bucket
+/// overflows.
 ///
 /// # Source
 /// Zhang and Tsaoussidis, "TCP-Real: Improving Real-time Capabilities of TCP over Heterogeneous
 /// Networks", NOSSDAV 2001, sections 3 and 4.4: a depth of 20 KB, 20 tokens of 1 KB every 30 ms,
 /// and the tokens consumed in each round trip.
 ///
-/// Differs from the paper in: 1. a token is a byte, and segments leave in whole ones of whatever
-/// size the connection has, where the paper's token is a packet of 1 KB; 2. the bucket is full at
-/// the start; 3. a byte that is retransmitted takes no second token, which the paper leaves open:
-/// its bucket is in front of the source; 4. how a round trip is told from the next ([`Rounds`]).
+/// Differs from the paper in: 1. a token is a byte, and the connection sends whole segments of its
+/// own size; the paper's token is a packet of 1 KB. 2. the bucket is full at the start. 3. a
+/// retransmitted byte takes no second token; the paper leaves this open, with its bucket in front
+/// of the source. 4. the limits of a round trip ([`Rounds`]).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TokenSource {
     pub(super) bucket: Bucket,
     /// The bytes of a full segment.
     chunk: u64,
-    /// What the connection was offered and had not sent when it was last looked at.
+    /// The offered and unsent bytes at the last call.
     offered: u64,
     pub(super) rounds: Rounds,
 }
@@ -65,7 +65,7 @@ impl TokenSource {
         }
     }
 
-    /// Consumes the tokens of what has left since the last call: how many.
+    /// Consumes the tokens of bytes that left since the last call. Returns their number.
     pub(super) fn consume(&mut self, connection: &Connection) -> u64 {
         let left = connection.unsent().min(self.offered);
         let consumed = self.offered - left;
@@ -74,7 +74,7 @@ impl TokenSource {
         consumed
     }
 
-    /// Offers what the tokens cover. Whether that is more than before.
+    /// Offers as much as the tokens cover. Returns whether that is more than before.
     pub(super) fn offer(&mut self, connection: &mut Connection) -> bool {
         if !connection.is_synchronized() {
             return false;
@@ -86,18 +86,18 @@ impl TokenSource {
         more > 0
     }
 
-    /// The source has nothing more to send.
+    /// Ends the source.
     pub(super) const fn stop(&mut self) {
         self.bucket.tokens = 0;
         self.offered = 0;
     }
 }
 
-/// Adds up amounts in intervals that are one round trip long each: as long as the last one measured
-/// when the interval begins.
+/// Adds up amounts in intervals of one round trip. An interval has the length of the last round
+/// trip measured before it begins.
 ///
-/// Source: TCP-Real, section 3 ("the token consumption rate every RTT is measured") and figure 10,
-/// which do not say how a round trip is told from the next.
+/// Source: TCP-Real, section 3 ("the token consumption rate every RTT is measured") and figure 10.
+/// The paper does not say where a round trip ends.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rounds {
     /// When the interval ends, once a round trip was measured.
@@ -119,7 +119,7 @@ impl Rounds {
         }
     }
 
-    /// Ends the intervals that are over at `now`, with the round trip `rtt` for those that begin.
+    /// Ends the intervals that are over at `now`; new ones have the length `rtt`.
     pub(super) fn advance(&mut self, now: Time, rtt: Span) {
         let rtt = rtt.max(Span::from_nanos(1));
         if self.end.is_never() {
@@ -133,19 +133,18 @@ impl Rounds {
         self.sum += self.current;
         self.sum_of_squares += u128::from(self.current).pow(2);
         self.current = 0;
-        // Nothing happened in between, or this would have been called.
+        // No tokens were consumed in between: every consumption calls this function.
         let empty = over.as_nanos() / rtt.as_nanos();
         self.count += empty;
         self.end += rtt * (empty + 1);
     }
 
-    /// So much was consumed in the interval that runs.
+    /// Adds an amount consumed in the present interval.
     pub(super) fn add(&mut self, amount: u64) {
         self.current += amount;
     }
 
-    /// The mean over the intervals that are over, and the standard deviation around it; `None`
-    /// before the first.
+    /// The mean and standard deviation over all past intervals; `None` before the first.
     pub(super) fn mean_and_stddev(&self) -> Option<(f64, f64)> {
         if self.count == 0 {
             return None;

@@ -2,11 +2,11 @@
 
 use super::event::Event;
 
-/// The earliest of a fixed number of events, each of which can be changed.
+/// The earliest of a fixed number of events. Any of them can change.
 ///
-/// The events are the leaves of a binary tree, and each inner node holds the earlier one of its two
-/// sides. A change goes up from the leaf to the root with one comparison for each level; nothing is
-/// moved, and nothing has to be searched for.
+/// The events are the leaves of a binary tree; each inner node holds the earlier event of its two
+/// children. A change moves up from the leaf to the root with one comparison a level. It needs no
+/// search and moves no other event.
 ///
 /// ```text
 ///          1              node n has the sides 2 n and 2 n + 1;
@@ -53,7 +53,7 @@ impl Tournament {
         }
     }
 
-    /// Changes the event of a place to an earlier one: the way ends where another is earlier.
+    /// Changes the event of a place to an earlier one; stops at a node with an earlier event.
     #[inline]
     pub(super) fn advance(&mut self, place: usize, event: Event) {
         let mut at = self.places + place;

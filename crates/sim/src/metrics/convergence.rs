@@ -13,20 +13,20 @@ pub struct Convergence {
     pub hold: Span,
 }
 
-/// The start of the first spell of `hold` in which every flow is near its fair share, in bins that
-/// start no earlier than `from` (for example when the last flow joined). `None` when there is no
-/// such spell.
+/// The start of the first interval of length `hold` in which every flow stays near its fair share.
+/// Only bins that start at or after `from` count, for example the time at which the last flow
+/// joined. `None` if there is no such interval.
 ///
 /// ```text
 /// fair(t) = (1/n) Σ x_i(t)
 /// t*      = min t ≥ from : |x_i(u) − fair(u)| ≤ δ · fair(u)  for every i and every bin u in [t, t + hold)
 /// ```
 ///
-/// A bin in which nobody got anything is not near any share. For two flows this is the δ-fair
-/// convergence of RFC 5166, shares of (1 + δ)/2 and (1 − δ)/2, at the end of the way rather than
-/// along it.
+/// A bin without any data is not near any share. For two flows this is the δ-fair convergence of
+/// RFC 5166, with shares of (1 + δ)/2 and (1 − δ)/2, at the end of the convergence rather than
+/// during it.
 ///
-/// * `flows`: what each flow got in each bin, in any one unit, all equally long.
+/// * `flows`: the throughput of each flow in each bin, in any one unit, all equally long.
 /// * `bin`: the length of a bin; the first starts at zero.
 ///
 /// # Errors

@@ -1,4 +1,4 @@
-//! How sure a mean over seeds is.
+//! Confidence intervals of means over seeds.
 
 use super::Error;
 
@@ -133,8 +133,8 @@ mod tests {
 
     #[test]
     fn the_interval_covers_the_truth_nineteen_times_in_twenty() {
-        // Sums of twelve uniforms are near enough to normal; 20,000 samples of five have a
-        // deviation of 0.15 % around 95 %.
+        // Sums of twelve uniforms are nearly normal; over 20,000 samples of five, the share has a
+        // standard deviation of 0.15 % around 95 %.
         let mut state = 1_u64;
         let mut uniform = || {
             state = state

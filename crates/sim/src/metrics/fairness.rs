@@ -50,8 +50,7 @@ pub fn friendliness(tested: &[f64], tcp: &[f64]) -> Result<f64, Error> {
     ratio(mean(tested), mean(tcp))
 }
 
-/// What the friendliness ratio would be among equals, in the best and in the worst division into
-/// halves.
+/// The friendliness ratio among equals, for the best and the worst division into halves.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Baseline {
     /// The odd-ranked flows against the even-ranked: at least 1.
@@ -60,8 +59,8 @@ pub struct Baseline {
     pub worst: f64,
 }
 
-/// The friendliness ratio that flows of one kind reach among themselves: the two extremes over
-/// which flows are called the tested ones.
+/// The friendliness ratio of flows of one kind among themselves: the two extremes over the choice
+/// of the tested half.
 ///
 /// ```text
 /// x_1 ≤ x_2 ≤ … ≤ x_n,  n even
@@ -75,10 +74,11 @@ pub struct Baseline {
 /// [`Error::TooFew`] for fewer than two flows, [`Error::Odd`], [`Error::Invalid`],
 /// [`Error::AllZero`].
 ///
-/// Source: TLTCP, section 6.2. Differs from the source in: 1. its sentence on F_worst names "the
-/// N/2 lowest bandwidth flows" on both sides of the ratio; its formula max_{n/2}/min_{n/2} has the
-/// highest above, and so have we. 2. "The best possible F" is what it calls F_best; dividing by odd
-/// and even ranks is near the most equal division without always being it.
+/// Source: TLTCP, section 6.2. Differs from the source in: 1. the sentence on F_worst names "the
+/// N/2 lowest bandwidth flows" on both sides of the ratio; this follows the formula,
+/// max_{n/2}/min_{n/2}, with the highest flows in the numerator. 2. the source calls F_best "the
+/// best possible F"; dividing by odd and even ranks is near the most equal division and not always
+/// equal to it.
 pub fn baseline(throughputs: &[f64]) -> Result<Baseline, Error> {
     check(throughputs, 2)?;
     if throughputs.len() % 2 == 1 {
@@ -104,21 +104,21 @@ pub fn baseline(throughputs: &[f64]) -> Result<Baseline, Error> {
     })
 }
 
-/// The separation index: the most that any flow got over the least that any got. S_MIX over flows
-/// of both kinds, S_TCP over TCP flows alone.
+/// The separation index: the maximum throughput over the minimum. S_MIX over flows of both kinds,
+/// S_TCP over TCP flows alone.
 ///
 /// ```text
 /// S = max x / min x
 /// ```
 ///
-/// Infinite when some flow got nothing and another did.
+/// Infinite if one flow got nothing and another one something.
 ///
 /// # Errors
 /// [`Error::TooFew`] without values, [`Error::Invalid`], [`Error::AllZero`].
 ///
-/// Source: TLTCP, section 6.2. Differs from the source in: 1. its text has "the ratio of the
-/// maximum observed bandwidth" and says not over what; the measure that it cites and its figures (1
-/// is ideal) make it the minimum.
+/// Source: TLTCP, section 6.2. Differs from the source in: 1. the source writes "the ratio of the
+/// maximum observed bandwidth" without a divisor. The measure that it cites and its figures (1 is
+/// ideal) imply the minimum.
 pub fn max_min_ratio(throughputs: &[f64]) -> Result<f64, Error> {
     check(throughputs, 1)?;
     let largest = throughputs.iter().copied().fold(0.0, f64::max);
@@ -229,7 +229,7 @@ mod tests {
         );
     }
 
-    /// Every division into halves, as the definition of "worst" says.
+    /// Every division into halves, by the definition of "worst".
     fn worst_by_enumeration(flows: &[f64]) -> f64 {
         let half = flows.len() / 2;
         (0_u32..1 << flows.len())

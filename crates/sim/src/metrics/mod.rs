@@ -1,4 +1,4 @@
-//! What is said about runs: fairness, friendliness, smoothness, convergence, and how sure it is.
+//! Measures of runs: fairness, friendliness, smoothness, convergence and confidence intervals.
 //!
 //! Pure functions over slices, each with its equation and its source. A throughput is any
 //! non-negative number in any one unit: every measure here is a ratio, and the unit cancels. A

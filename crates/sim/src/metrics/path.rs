@@ -1,11 +1,11 @@
-//! What a path did to packets: use of the rate, loss, delay and jitter.
+//! Measures of a path: utilisation, loss, delay and jitter.
 
 use comity_units::{Bytes, Rate, Span};
 
 use super::Error;
 use crate::report::Summary;
 
-/// The share of a link's capacity that was carried.
+/// The share of a link's capacity that was used.
 ///
 /// ```text
 /// U = 8 · bytes / (rate · span)
@@ -41,7 +41,7 @@ pub fn loss_ratio(lost: u64, offered: u64) -> Result<f64, Error> {
 /// packet-spacing papers) and nearest-rank percentiles. Zeros when empty.
 ///
 /// ```text
-/// deviation² = (1/n) Σ (d − mean)²,   p_q = d_(⌈q n⌉) in increasing order
+/// stddev² = (1/n) Σ (d − mean)²,   p_q = d_(⌈q n⌉) in increasing order
 /// ```
 ///
 /// # Errors

@@ -1,8 +1,8 @@
-//! Whether one thing grows with another.
+//! Rank correlation.
 
 use super::{Error, mean};
 
-/// The ranks of values, from 1; equal values share the mean of the ranks that they take up.
+/// The ranks of values, from 1; equal values share the mean of their ranks.
 ///
 /// # Errors
 /// [`Error::Invalid`] when a value is not finite.

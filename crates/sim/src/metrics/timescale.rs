@@ -1,4 +1,4 @@
-//! How smooth a flow is and how alike two flows are, depending on how long one looks.
+//! The smoothness of a flow and the similarity of two flows, by time scale.
 
 use comity_units::Span;
 
@@ -19,7 +19,7 @@ pub fn rates(bytes: &[u64], bin: Span) -> Result<Vec<f64>, Error> {
         .collect())
 }
 
-/// The means over longer bins of `scale`; values at the end that do not fill one are left out.
+/// The means over longer bins of `scale`, without the incomplete bin at the end.
 ///
 /// # Errors
 /// [`Error::NotWholeBins`] unless `scale` is a positive multiple of `bin`; [`Error::TooFew`] when
@@ -134,13 +134,13 @@ mod tests {
 
     #[test]
     fn an_alternating_flow_is_rough_at_one_scale_and_smooth_at_twice_it() {
-        // 0 4 0 4: mean 2, deviation 2. Over two bins it is 2 2.
+        // 0 4 0 4: mean 2, standard deviation 2. Over two bins it is 2 2.
         let flow = [0.0, 4.0, 0.0, 4.0];
         assert_eq!(
             variation_over_scales(&flow, BIN, &[BIN, BIN * 2, BIN * 4]),
             Ok(vec![1.0, 0.0, 0.0])
         );
-        // 1 2 3: mean 2, deviation sqrt(2/3).
+        // 1 2 3: mean 2, standard deviation sqrt(2/3).
         let got = coefficient_of_variation(&[1.0, 2.0, 3.0]).unwrap();
         assert!((got - (2.0_f64 / 3.0).sqrt() / 2.0).abs() < 1e-15);
     }
@@ -156,7 +156,7 @@ mod tests {
             equivalence_over_scales(&a, &b, BIN, &[BIN * 2]),
             Ok(vec![0.4])
         );
-        // Two flows that take turns are unlike until one looks long enough.
+        // Two flows that take turns are alike only at a long time scale.
         let turns = ([4.0, 0.0, 4.0, 0.0], [0.0, 4.0, 0.0, 4.0]);
         assert_eq!(
             equivalence_over_scales(&turns.0, &turns.1, BIN, &[BIN, BIN * 2]),

@@ -459,7 +459,7 @@ fn is_limited(bytes: &u64) -> bool {
     *bytes < u64::MAX
 }
 
-/// The columns that a bin begins with; `name` is what it is a bin of.
+/// The first columns of a bin; `name` is the column of its flow or link.
 fn bin_columns<'a, T: 'a>(name: &'static str) -> Columns<'a, Bin<'a, T>> {
     Columns::new()
         .unsigned("run", |bin: &Bin<'a, T>| bin.run)

@@ -10,7 +10,7 @@
 //! | `groups` | a group of flows in a run | totals, fairness within it, friendliness to all others, how long after its last start it came to share equally ([`RunReport::convergence`](crate::report::RunReport::convergence)) |
 //! | `flows` | a flow in a run | every field of [`FlowReport`](crate::report::FlowReport) |
 //! | `links` | a link in a run | every field of [`LinkReport`](crate::report::LinkReport) |
-//! | `flow_series` | a flow in a bin | [`FlowSeries`](crate::report::FlowSeries), when bins were asked for |
+//! | `flow_series` | a flow in a bin | [`FlowSeries`](crate::report::FlowSeries), if the scenario has `bins` |
 //! | `flow_variation` | a flow at a time scale | the coefficient of variation of its goodput over 1, 2, 5, 10, ... bins, likewise |
 //! | `link_series` | a link in a bin | [`LinkSeries`](crate::report::LinkSeries), likewise |
 //!

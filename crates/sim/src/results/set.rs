@@ -39,7 +39,7 @@ pub struct ScenarioInfo {
 pub struct CompletedRun {
     /// What was varied, with the value that it had.
     pub axes: Vec<(String, AxisValue)>,
-    /// The seed as it was asked for.
+    /// The seed of the run.
     pub seed: Seed,
     /// What came out.
     pub report: RunReport,

@@ -88,10 +88,10 @@ impl Node {
     /// The kind of value with its article, for messages.
     pub(super) fn kind(&self) -> &'static str {
         match self.value {
-            Value::Text(_) => "a text",
+            Value::Text(_) => "a string",
             Value::Integer(_) | Value::HugeInteger(_) => "an integer",
             Value::Float(_) => "a number",
-            Value::Boolean(_) => "a truth value",
+            Value::Boolean(_) => "a boolean",
             Value::Date(_) => "a date",
             Value::List(_) => "a list",
             Value::Table(_) => "a table",

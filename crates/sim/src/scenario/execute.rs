@@ -160,7 +160,7 @@ pub fn execute<'r, R: Send, E: Send>(
     Ok(())
 }
 
-/// The runs by number, those that are likely to take longest first when asked for.
+/// The indices of the runs; with `longest_first`, the runs that probably take longest come first.
 fn order(scenario: &Scenario, runs: &[Run], longest_first: bool) -> Vec<usize> {
     let mut order: Vec<usize> = (0..runs.len()).collect();
     // Without axes all runs take about as long.

@@ -66,7 +66,7 @@ fn is_integer(node: &Node) -> bool {
     matches!(node.value, Value::Integer(_) | Value::HugeInteger(_))
 }
 
-/// Whether a value is a text that begins like a number, so that its unit is what to talk about.
+/// Whether a value is a text that begins like a number; the problem is then its unit.
 fn is_numeric_text(node: &Node) -> bool {
     node.text().is_some_and(|text| {
         text.trim_start()

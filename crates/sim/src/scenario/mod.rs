@@ -108,7 +108,7 @@ pub struct Run {
     pub values: Arc<[AxisValue]>,
 }
 
-/// A scenario of which every point has been read and found right.
+/// A scenario whose points have all been read and are valid.
 pub struct Scenario {
     name: String,
     description: Option<String>,
@@ -195,7 +195,7 @@ impl Scenario {
             let mut cx = Context::new(&*files);
             let is_swept = document.get("sweep").is_some();
             let outlined = outline(&mut document, reading, &mut cx);
-            // What else is wrong can be told at once, unless it depends on the axes what is.
+            // Without axes, further problems do not depend on them: report these as well.
             if outlined.is_none()
                 && !is_swept
                 && let Some(file) = ScenarioFile::read_table(&document, &mut cx)
@@ -303,7 +303,7 @@ impl Scenario {
             .collect()
     }
 
-    /// The network of a run, and what is asked of it.
+    /// The network and the settings of a run.
     ///
     /// # Panics
     /// With a run of another scenario.

@@ -1,4 +1,4 @@
-//! What can be wrong with a scenario, and how it is told.
+//! What can be wrong with a scenario, and how it is reported.
 
 use std::fmt;
 use std::sync::Arc;
@@ -114,13 +114,13 @@ pub enum ProblemKind {
         /// The most.
         max: usize,
     },
-    /// A name that was given before.
+    /// A name that stands twice.
     Duplicate {
         /// What has the name: a flow, a link, a node.
         what: &'static str,
         /// The name.
         name: String,
-        /// Where it was given first.
+        /// Where it stands first.
         first: Option<Place>,
     },
     /// A node that the network does not have.
@@ -309,9 +309,9 @@ impl fmt::Display for RangeFault {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Unfit {
-    /// A seed that is given twice.
+    /// A seed that stands twice.
     RepeatedSeed,
-    /// A point of the sweep that is given twice.
+    /// A point of the sweep that stands twice.
     RepeatedPoint,
     /// The bins are so short that their number would exhaust memory.
     BinsTooShort,
@@ -333,7 +333,7 @@ pub enum Unfit {
     NoRate,
     /// A link without a delay.
     NoDelay,
-    /// A spacing that is given twice or not at all.
+    /// Two of `rate`, `interval` and `gap`, or none of them.
     SpacingNotOne,
     /// Reads larger than the receive buffer can never be satisfied.
     ReadBeyondWindow,
@@ -446,7 +446,7 @@ impl Problem {
                 "`{path}`: no links lead from \"{from}\" to \"{to}\"; the flow \"{flow}\" needs links in both directions"
             ),
             ProblemKind::Excludes { other } => {
-                format!("`{path}` cannot be given together with `{other}`")
+                format!("`{path}` cannot be used together with `{other}`")
             }
             ProblemKind::Needs { other } => format!("`{path}` needs `{other}` as well"),
             ProblemKind::Unfit { reason } => format!("`{path}`: {reason}"),
@@ -456,10 +456,10 @@ impl Problem {
                 format!("`{path}`: the file \"{file}\" cannot be read: {reason}")
             }
             ProblemKind::Trace { file, error } => {
-                format!("`{path}`: the file \"{file}\" is not such a trace: {error}")
+                format!("`{path}`: the file \"{file}\" is not a valid trace: {error}")
             }
             ProblemKind::Frames { file, error } => {
-                format!("`{path}`: the file \"{file}\" does not hold frames: {error}")
+                format!("`{path}`: the file \"{file}\" is not a valid list of frames: {error}")
             }
             ProblemKind::Controller { error } => format!("`{path}`: {error}"),
             ProblemKind::Link { error } => format!("`{path}`: {error}"),
@@ -616,7 +616,7 @@ impl Problem {
                 snippet = snippet.annotation(
                     AnnotationKind::Context
                         .span(fit(first.range()))
-                        .label("given first here"),
+                        .label("first used here"),
                 );
             }
             group = group.element(snippet);
@@ -674,8 +674,8 @@ impl Problems {
 
     pub(super) fn new(sources: Arc<Sources>, mut list: Vec<Problem>) -> Self {
         list.sort_by_key(|problem| problem.place);
-        // A setting from outside of the scenario may be for several keys: its mistake is told of
-        // the first.
+        // A setting from outside of the scenario may apply to several keys: only the first one
+        // reports its error.
         let is_setting = |place: Option<Place>| place.is_some_and(|place| place.source() > 0);
         list.dedup_by(|a, b| {
             let is_same = a.place == b.place && (is_setting(a.place) || a.path == b.path);

@@ -1,10 +1,10 @@
 //! Declaring tables once: the reader, the checks and the reference are made from the same lines.
 //!
-//! [`table!`] declares a table as a structure whose fields are keys, each with its documentation,
-//! its [`Kind`] and whether it has to be there; [`tagged!`] declares alternatives of which a key
-//! such as `kind = "dumbbell"` chooses one. Both give a `read` that reports everything that is
-//! wrong, and a [`TableDoc`] that the reference, the JSON Schema and the paths of sweeps are made
-//! from.
+//! [`table!`] declares a table as a structure. Its fields are keys, each with its documentation,
+//! its [`Kind`] and its presence (required, optional or with a default). [`tagged!`] declares
+//! alternatives; a key such as `kind = "dumbbell"` chooses between them. Both generate a reader
+//! that reports every problem, and a [`TableDoc`], the source of the reference, the JSON Schema and
+//! the paths of sweeps.
 
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
@@ -104,7 +104,7 @@ impl Shape {
     /// With article, as in `expected a duration such as "40ms"`.
     pub(super) fn expected(&self) -> String {
         match self {
-            Self::Text(what) => format!("a text: {what}"),
+            Self::Text(what) => format!("a string: {what}"),
             Self::Word(word) => format!("\"{word}\""),
             Self::Flag => "true or false".into(),
             Self::Whole { min, max } => match *max {
@@ -482,7 +482,7 @@ impl<T: Table> Kind for Nested<T> {
     }
 }
 
-/// Hands out the values of a table and remembers which keys were asked for.
+/// Returns the values of a table and remembers which keys were read.
 pub(super) struct TableReader<'n, 'c, 'f> {
     entries: &'n [Entry],
     place: Place,
@@ -560,7 +560,7 @@ impl<'n> TableReader<'n, '_, '_> {
         found
     }
 
-    /// Reports the keys that nobody asked for; whether there were none.
+    /// Reports the keys that nobody read. Returns whether all keys were read.
     fn finish(&mut self, describe: impl Fn() -> TableDoc) -> bool {
         if self.variant_unknown {
             return false;

@@ -1,10 +1,10 @@
-//! What a run is asked for beside its network.
+//! The settings of a run beside its network.
 
 use comity_units::Span;
 
 use crate::metrics::Convergence;
 
-/// What a run is asked for beside its network.
+/// The settings of a run beside its network.
 #[derive(Clone, Copy, Debug, PartialEq, Default)]
 pub struct RunSettings {
     /// The length of the bins of values over time; `None` for no such values.

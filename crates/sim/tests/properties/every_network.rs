@@ -6,7 +6,7 @@ use comity_units::Seed;
 use proptest::prelude::*;
 
 use crate::properties::flows::network;
-use crate::properties::laws::{check_conservation, check_order, result};
+use crate::properties::invariants::{check_conservation, check_order, result};
 use crate::properties::record::Record;
 
 proptest! {

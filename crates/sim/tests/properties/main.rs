@@ -4,6 +4,6 @@
 mod draws;
 mod every_network;
 mod flows;
-mod laws;
+mod invariants;
 mod paths;
 mod record;

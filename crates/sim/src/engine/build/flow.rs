@@ -18,11 +18,11 @@ use crate::engine::sections::SectionFlow;
 use crate::engine::streams::flow_stream;
 use crate::network::{FlowError, FlowSpec, Network, Reader, TcpSpec, TransportSpec};
 
-/// The settings of TCP endpoints, each kept once however many flows share it.
+/// The settings of TCP endpoints. Flows with equal settings share one copy.
 pub(in crate::engine) type SharedConfigs = Vec<Arc<Config>>;
 
 fn share(shared: &mut SharedConfigs, config: &Config) -> Arc<Config> {
-    // Flows of a group stand together, so the last few settings are the likely ones.
+    // Flows of a group are consecutive, so one of the last few settings probably matches.
     if let Some(known) = shared
         .iter()
         .rev()
@@ -56,11 +56,11 @@ pub(super) fn build_flow(
         TransportSpec::Tcp(tcp) => {
             let random = stream("workload");
             let delays = paths.links(backward).iter();
-            let way_back = delays
+            let reverse_delay = delays
                 .map(|&link| network.links[link as usize].config.delay.at_start())
                 .fold(Span::ZERO, |sum, delay| sum + delay);
-            let way = (first_link, way_back);
-            let workload = tcp_workload(spec, tcp, way, started_at, random)?;
+            let path = (first_link, reverse_delay);
+            let workload = tcp_workload(spec, tcp, path, started_at, random)?;
             let (source, sink) = tcp_ends(tcp, spec.reader, seed, shared)?;
             let flow = TcpFlow::new(source, sink, tcp.headers, workload, spec.reader);
             Agent::Tcp(Box::new(flow))
@@ -121,7 +121,7 @@ pub(in crate::engine) fn tcp_ends(
         mss: Bytes::new(u64::from(tcp.config.mss)),
         initial_window: tcp.initial_window,
         initial_ssthresh: tcp.initial_ssthresh.unwrap_or(tcp.config.receive_buffer),
-        // Waves are counted by the window, and so have to know how large it may become.
+        // The length of a wave follows the window, so the window needs a maximum.
         max_window: if row.has_meter() {
             tcp.config.receive_buffer
         } else {

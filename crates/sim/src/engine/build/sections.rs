@@ -29,7 +29,7 @@ pub(in crate::engine) fn section_ends(
         .build_meter(&setup, &sections.parameters)
         .transpose()
         .map_err(FlowError::Parameter)?;
-    // The destination sends nothing that a window would hold back.
+    // No window limits the destination.
     let silent = table::find("fixed").map_err(FlowError::Controller)?;
     let silent = silent
         .build(&setup, &table::Parameters::new())

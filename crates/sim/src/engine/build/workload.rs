@@ -1,4 +1,4 @@
-//! What flows have to send, from their descriptions.
+//! Workloads of flows from their descriptions.
 
 use std::sync::Arc;
 
@@ -13,12 +13,11 @@ use crate::engine::tokens::{Bucket, TokenSource};
 use crate::frames::{Encoder, LARGEST_FRAME};
 use crate::network::{CbrSpacing, DatagramSpec, FlowError, FlowSpec, Reader, TcpSpec, Workload};
 
-/// What a TCP source has to send, over its first link and with so much delay in the reverse
-/// direction.
+/// The workload of a TCP source, with its first link and the delay of the reverse direction.
 pub(in crate::engine) fn tcp_workload(
     spec: &FlowSpec,
     tcp: &TcpSpec,
-    (first_link, way_back): (Option<&LinkConfig>, Span),
+    (first_link, reverse_delay): (Option<&LinkConfig>, Span),
     start: Time,
     random: Random,
 ) -> Result<TcpWorkload, FlowError> {
@@ -30,7 +29,7 @@ pub(in crate::engine) fn tcp_workload(
             return Err(FlowError::PlaybackOfSections);
         }
         let producer = section_producer(spec, timeline.section, start, random)?;
-        let source = TimelineFlow::new(producer, timeline, start, way_back);
+        let source = TimelineFlow::new(producer, timeline, start, reverse_delay);
         return Ok(TcpWorkload::Timeline(Box::new(source)));
     }
     let chunk = tcp.config.mss;
@@ -68,7 +67,7 @@ fn token_bucket(
     Ok(Bucket::new(depth, refill, interval, start))
 }
 
-/// The size of datagrams, and what a source of them has to send.
+/// The size of datagrams, and the workload of their source.
 pub(in crate::engine) fn datagram_source(
     spec: &FlowSpec,
     datagram: &DatagramSpec,
@@ -81,7 +80,7 @@ pub(in crate::engine) fn datagram_source(
         .filter(|&wire| wire > 0)
         .ok_or(FlowError::DatagramSize)?;
     let source = match spec.workload {
-        // The first emission comes with a refill, which a full bucket does not feel.
+        // The first emission comes with a refill, which does not change a full bucket.
         Workload::TokenBucket {
             depth,
             refill,

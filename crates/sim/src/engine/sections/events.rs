@@ -1,4 +1,4 @@
-//! What a flow of sections does at its events.
+//! The events of a flow of sections.
 
 use comity_transport::datagram::Event as ConnectionEvent;
 use comity_transport::timeline::Delivery;
@@ -11,7 +11,7 @@ use super::super::observe::{FlowEventKind, Observer};
 use super::super::packet::{Body, Header, SectionPacket, Slot};
 
 impl<O: Observer> Engine<'_, O> {
-    /// A flow of sections begins.
+    /// Starts a flow of sections.
     pub(in crate::engine) fn start_sections(&mut self, now: Time, index: u32) {
         let Agent::Sections(sections) = &self.flows[index as usize].agent else {
             return;
@@ -25,7 +25,7 @@ impl<O: Observer> Engine<'_, O> {
         self.pump_sections(now, index, false);
     }
 
-    /// A packet has come to its end of a connection.
+    /// Handles a packet that has reached its end of a connection.
     pub(in crate::engine) fn receive_sections(
         &mut self,
         now: Time,
@@ -50,7 +50,7 @@ impl<O: Observer> Engine<'_, O> {
         }
         let payload = self.arena.payload(slot);
         let connection = &mut sections.end(at_destination).connection;
-        // What an end holds against the other closes the connection, which its events tell.
+        // A violation by the peer closes the connection; an event of the connection reports it.
         let _ = connection.on_packet(now, packet.number, packet.ecn, payload);
         self.show_received(index, now, slot, 0);
         self.arena.free(slot);
@@ -71,7 +71,7 @@ impl<O: Observer> Engine<'_, O> {
             return;
         }
         if end.connection.next_timer() > now {
-            // The timer was moved on since.
+            // The timer has moved later.
             self.arm_sections(now, index, at_destination);
             return;
         }
@@ -80,12 +80,12 @@ impl<O: Observer> Engine<'_, O> {
         if O::ACTIVE {
             self.show_flow(index, now, at_destination, FlowEventKind::Timer);
         }
-        // It may ask for another turn at once, as when several reports are due, of which each
-        // acknowledgement has one.
+        // The endpoint may want another turn at once: an ACK carries one report, and several
+        // may be due.
         self.pump_sections(now, index, at_destination);
     }
 
-    /// Lets an end hand over what is due and send what it may, and sees to its timer.
+    /// Lets an end deliver sections that are due and send what it may, and arms its timer.
     pub(in crate::engine) fn pump_sections(&mut self, now: Time, index: u32, at_destination: bool) {
         self.hand_sections_over(now, index, at_destination);
         loop {
@@ -122,7 +122,7 @@ impl<O: Observer> Engine<'_, O> {
         self.arm_sections(now, index, at_destination);
     }
 
-    /// Takes what an end has for its application.
+    /// Delivers sections and gaps of an end to its application.
     fn hand_sections_over(&mut self, now: Time, index: u32, at_destination: bool) {
         loop {
             let flow = &mut self.flows[index as usize];
@@ -170,7 +170,7 @@ impl<O: Observer> Engine<'_, O> {
         }
     }
 
-    /// Sees to it that an end's next timer has an event no later than it.
+    /// Ensures that an end's next timer has an event at or before its time.
     fn arm_sections(&mut self, now: Time, index: u32, at_destination: bool) {
         let Agent::Sections(sections) = &mut self.flows[index as usize].agent else {
             return;

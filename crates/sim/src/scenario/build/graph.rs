@@ -13,14 +13,14 @@ pub(super) struct Graph {
     pub(super) nodes: Vec<String>,
     pub(super) links: Vec<LinkSpec>,
     pub(super) flows: Vec<FlowSpec>,
-    /// How many flows asked for a host of the topology so far.
+    /// How many flows use a host of the topology so far.
     pub(super) hosted: u32,
     node_places: BTreeMap<String, (NodeId, Option<Place>)>,
     pub(super) link_places: BTreeMap<String, Option<Place>>,
     flow_places: BTreeMap<String, Option<Place>>,
 }
 
-/// A name that is taken, and where it was given.
+/// A name that is taken, and where it stands first.
 #[derive(Debug)]
 pub(super) struct Taken {
     pub(super) what: &'static str,

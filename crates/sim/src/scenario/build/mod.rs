@@ -60,7 +60,7 @@ fn report(
     }
 }
 
-/// The network that the tables describe, and what is asked of it; `None` only after a report.
+/// The network of the tables, and the settings of the run; `None` only after a report.
 pub(super) fn build(
     file: &ScenarioFile,
     library: &Library,

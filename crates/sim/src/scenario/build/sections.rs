@@ -13,7 +13,7 @@ use super::sizes::{narrow, size};
 use crate::frames::Video;
 use crate::network::SectionsSpec;
 
-/// The latency of sections where none is given.
+/// The default latency of sections.
 const USUAL_LATENCY: Span = Span::from_millis(120);
 
 /// The transport of a flow of sections; `None` only after a report.

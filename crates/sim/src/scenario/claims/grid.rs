@@ -1,4 +1,4 @@
-//! Calculating with numbers of which there is one for every point.
+//! Calculations with one number for each point of a sweep.
 
 use std::ops::Range;
 

@@ -276,7 +276,7 @@ mod tests {
             resampled += usize::from(covers(false));
         }
         let share = |count: usize| count as f64 / TRIALS as f64;
-        // 600 trials have a deviation of 0.9 % around 95 %.
+        // The share of 600 trials has a standard deviation of 0.9 % around 95 %.
         assert!(
             (0.92..=0.98).contains(&share(jackknifed)),
             "{}",

@@ -207,7 +207,8 @@ impl Reader<'_, '_> {
             papers: Vec::new(),
             checks: Vec::new(),
         };
-        // What follows builds on what came before: a mistake there would be told over and over.
+        // Each part refers to the parts before it; without this check, one error would be
+        // reported again in each of them.
         if self.cx.problems.len() + self.foreign.len() == before {
             self.papers(table, &mut claim);
             self.measures(table, &mut claim);

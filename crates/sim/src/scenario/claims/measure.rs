@@ -539,8 +539,8 @@ mod tests {
         assert_eq!(check(&fine, &there), Ok(()));
     }
 
-    /// What a measure may name is what the results count together: nothing where one group stands
-    /// alone.
+    /// A measure may name a combined group only if the results have one; a group without
+    /// partners makes none.
     #[test]
     fn groups_are_there_together_as_they_are_in_results() {
         use crate::scenario::{NoFiles, Reading, Scenario};

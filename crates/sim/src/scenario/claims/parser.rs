@@ -91,8 +91,8 @@ fn tokens(text: &str) -> Result<Vec<(Token, Range<usize>)>, Faulty> {
         } else if first == '"' || first == '\'' {
             let inside = rest.get(1..).unwrap_or_default();
             let Some(length) = inside.find(first) else {
-                let found = format!("a text without its closing {first}");
-                let expected = "a text between two quotation marks";
+                let found = format!("a string without its closing {first}");
+                let expected = "a string between two quotation marks";
                 let fault = Fault::Unexpected { found, expected };
                 return Err(Faulty::new(&(at..text.len()), fault));
             };

@@ -19,7 +19,7 @@ pub struct Measured {
     samples: BTreeMap<(String, String), Vec<Vec<f64>>>,
 }
 
-/// What is told while claims are run.
+/// The progress of claims.
 #[derive(Debug)]
 pub enum Told<'m> {
     /// So many runs are done.
@@ -92,7 +92,7 @@ impl Measured {
     }
 }
 
-/// A measure that some runs of a scenario are asked for.
+/// A measure, and the runs of a scenario that it needs.
 struct Demand<'b> {
     claim: &'b str,
     measure: &'b Measure,

@@ -42,7 +42,7 @@ table! {
         /// The scenario that is run, from the folder of this file.
         scenario: Option<(String, Place)> = Optional(
             Placed(Text("the path of a scenario")),
-            "given in `run`, or nothing is run",
+            "set in `run`, or nothing is run",
         );
         /// Values that replace those of the scenario, as `comity sim run --set` has them.
         set: Option<Vec<String>> = Optional(many(Text("path=value")), "as in the scenario");
@@ -59,7 +59,7 @@ table! {
         /// What is calculated from the means of measures.
         value: Option<Vec<ValueTable>> = Optional(many(Nested::<ValueTable>::KIND), "nothing further");
         /// What has to hold.
-        check: Option<Vec<CheckTable>> = Optional(many(Nested::<CheckTable>::KIND), "`test` or `missing` is given");
+        check: Option<Vec<CheckTable>> = Optional(many(Nested::<CheckTable>::KIND), "none, with `test` or `missing`");
         /// Tests of the project that hold what no number of a run can.
         test: Option<Vec<TestTable>> = Optional(many(Nested::<TestTable>::KIND), "none");
         /// Why it is not reproduced yet.
@@ -145,7 +145,7 @@ table! {
         name: (String, Place) = Required(Placed(Name("a short name")));
         /// How it is calculated from the results of one run.
         is: (String, Place) = Required(Placed(Text("an expression")));
-        /// From the runs of which run.
+        /// The run whose results the measure reads.
         run: Option<(String, Place)> = Optional(Placed(Name("the name of a run")), "the first");
     }
 }
@@ -166,9 +166,9 @@ table! {
         /// What it is about, in a few words.
         says: String = Required(Text("what is checked"));
         /// The statement that has to hold.
-        holds: Option<(String, Place)> = Optional(Placed(Text("a statement")), "`shows` is given");
+        holds: Option<(String, Place)> = Optional(Placed(Text("a statement")), "none, with `shows`");
         /// An expression that is shown without being judged.
-        shows: Option<(String, Place)> = Optional(Placed(Text("an expression")), "`holds` is given");
+        shows: Option<(String, Place)> = Optional(Placed(Text("an expression")), "none, with `holds`");
         /// What the paper has in its place: a number, or an expression such as
         /// `paper.real / paper.reno`.
         paper: Option<PaperValue> = Optional(

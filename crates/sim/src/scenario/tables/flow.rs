@@ -48,7 +48,7 @@ table! {
         /// The link between `to` and a host of the flow's own, or `"none"`.
         access_to: Option<Access> = Optional(
             host_link(),
-            "as `access` where that is given here, else as in the topology",
+            "as `access` of this flow, else as in the topology",
         );
         /// When the flows start: at a time, or each at a random time,
         /// `{ at = "0s", spread = "1s" }`.
@@ -259,7 +259,7 @@ table! {
         /// Whether selective acknowledgements are offered and used.
         sack: Option<bool> = Optional(
             Flag,
-            "whether the recovery is \"sack\" or \"rack\" where that is given, else as in the preset",
+            "true with `recovery` \"sack\" or \"rack\", false with another, else as in the preset",
         );
         /// Whether segments that arrive twice are reported in SACK blocks (RFC 2883).
         duplicate_sack: Option<bool> = Optional(Flag, FROM_PRESET);
@@ -328,12 +328,12 @@ table! {
             ]),
             "\"sender\"",
         );
-        /// How often the reader tells the source which share of the frames it had in time. Below 95
-        /// %, the source leaves out bidirectional frames, then predicted ones too; after five
-        /// reports in a row without a frame missed it takes a kind back. A choice is judged by
-        /// frames that waited behind none of an earlier choice. A report takes as long as the links
-        /// back, and no room on them.
-        feedback: Option<Span> = Optional(POSITIVE_SPAN, "never: all frames are given");
+        /// How often the reader reports the share of frames that it had in time. Below 95 %, the
+        /// source leaves out bidirectional frames, then also predicted ones. After five consecutive
+        /// reports without a missed frame, it adds one type again. Only frames that waited behind
+        /// no frame of an earlier choice judge a choice. A report takes the delay of the reverse
+        /// links and no room on them.
+        feedback: Option<Span> = Optional(POSITIVE_SPAN, "never: the source sends all frames");
     }
 }
 
@@ -409,14 +409,14 @@ table! {
 }
 
 table! {
-    /// How round trips are measured and when the retransmission timer expires. What is not given is
-    /// as in the preset.
+    /// How round trips are measured and when the retransmission timer expires. Missing keys are as
+    /// in the preset.
     struct RtoTable ("a retransmission timer") {
         /// The resolution in which round trips are counted.
         tick: Option<Span> = Optional(POSITIVE_SPAN, FROM_PRESET);
         /// Where the ticks of the clock fall.
         phase: Option<Span> = Optional(SPAN, FROM_PRESET);
-        /// The least that four times the deviation adds to the timeout.
+        /// The minimum of 4 · RTTVAR in the timeout (G in RFC 6298).
         granularity: Option<Span> = Optional(SPAN, FROM_PRESET);
         /// The timeout before the first measurement.
         initial_timeout: Option<Span> = Optional(POSITIVE_SPAN, FROM_PRESET);
@@ -487,18 +487,18 @@ table! {
 }
 
 table! {
-    /// Packets at a constant rate, given by exactly one of `rate`, `interval` and `gap`. Of
-    /// datagrams a gap of 0s is the unspaced sender, as fast as its first link.
+    /// Packets at a constant rate, set by exactly one of `rate`, `interval` and `gap`. With a gap
+    /// of 0s, a source of datagrams sends as fast as its first link.
     struct CbrTable (
         "a constant rate",
         from "ns-2's CBR; for gaps Feng, Feng and Belford, Packet Spacing, section 3.2"
     ) {
         /// The rate.
-        rate: Option<Rate> = Optional(RATE, "`interval` or `gap` is given");
+        rate: Option<Rate> = Optional(RATE, "set by `interval` or `gap`");
         /// The time from the start of one packet to the start of the next.
-        interval: Option<Span> = Optional(POSITIVE_SPAN, "`rate` or `gap` is given");
+        interval: Option<Span> = Optional(POSITIVE_SPAN, "set by `rate` or `gap`");
         /// The time from the end of one packet on the first link to the start of the next.
-        gap: Option<Span> = Optional(SPAN, "`rate` or `interval` is given");
+        gap: Option<Span> = Optional(SPAN, "set by `rate` or `interval`");
         /// By how much intervals vary at random: by up to half of this share of the interval,
         /// either way. 1 is `random_` of ns-2.
         jitter: f64 = Default(Real { min: 0.0, max: 1.0 }, "0");

@@ -17,8 +17,8 @@ table! {
     struct DuplexTable ("a link") {
         /// The forward direction.
         forward: LinkTable = Keys::<LinkTable>::OF;
-        /// The reverse direction. What is not given here is as in the forward direction, except
-        /// that losses, jitter and duplication are never taken over.
+        /// The reverse direction. Missing keys are as in the forward direction, except that
+        /// losses, jitter and duplication are never copied.
         reverse: Option<LinkTable> = Optional(
             Nested::<LinkTable>::KIND,
             "rate, delay, mtu and queue as in the forward direction, no losses, jitter or duplication",
@@ -38,12 +38,12 @@ table! {
                     List { item: Nested::<RateStep>::KIND, min: 1, max: 1_000_000 },
                 ),
             ),
-            "given by `trace`; one of the two is required",
+            "set by `trace`; one of the two is required",
         );
         /// A file with the rate over time, relative to the scenario file.
         trace: Option<TraceTable> = Optional(
             Either::<TraceTable, _, _>::of(Text("the name of a trace file"), Nested::<TraceTable>::KIND),
-            "the rate is given by `rate`",
+            "`rate` sets the rate",
         );
         /// How long a packet travels: one delay, or steps `[{ at = "0s", delay = "20ms" }, ...]`.
         delay: Option<DelayValue> = Optional(

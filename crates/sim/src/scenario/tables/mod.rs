@@ -109,9 +109,8 @@ table! {
     /// An axis of the sweep: a key, and the values that it takes.
     struct SweepTable ("[[sweep]]") {
         /// The path of the key that is varied, such as `flow.tcp.rwnd` or
-        /// `topology.bottleneck.queue`, or a list of paths that all take the value. An item of a
-        /// list is known by its `name`, its `group` or its number from 0; `*` stands for all of
-        /// them.
+        /// `topology.bottleneck.queue`, or a list of paths that all take the value. In a path, an
+        /// item of a list has its `name`, its `group` or its number from 0; `*` means all items.
         parameter: Paths = Required(Either::<Paths, _, _>::of(
             Text("the path of a key"),
             List { item: Text("the path of a key"), min: 1, max: 64 },
@@ -121,10 +120,10 @@ table! {
         /// The values, each of the kind that the key takes.
         values: Option<Vec<Node>> = Optional(
             List { item: Anything, min: 1, max: 1_000_000 },
-            "given by `range`",
+            "set by `range`",
         );
         /// Values at equal distances or ratios.
-        range: Option<RangeTable> = Optional(Nested::<RangeTable>::KIND, "given by `values`");
+        range: Option<RangeTable> = Optional(Nested::<RangeTable>::KIND, "set by `values`");
         /// Axes with the same word here advance together instead of being multiplied.
         zip: Option<String> = Optional(Name("the name of a group of axes"), "multiplied with all others");
     }
@@ -155,8 +154,8 @@ table! {
         /// The last value, included when the steps meet it.
         to: Node = Required(Anything);
         /// The distance from one value to the next, in the same unit.
-        step: Option<Node> = Optional(Anything, "`factor` is given");
+        step: Option<Node> = Optional(Anything, "set by `factor`");
         /// The ratio of each value to the one before.
-        factor: Option<Node> = Optional(Anything, "`step` is given");
+        factor: Option<Node> = Optional(Anything, "set by `step`");
     }
 }

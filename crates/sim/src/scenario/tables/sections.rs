@@ -14,7 +14,7 @@ use super::super::schema::{Default, Optional, Required, table};
 const NO_LATENCY: Option<Span> = None;
 
 table! {
-    /// The deadline transport: sections of data, each of which has to arrive within `latency`.
+    /// The deadline transport. It carries sections of data; each has to arrive within `latency`.
     struct SectionsTable ("sections") {
         /// The congestion control.
         controller: String = Default(ControllerName, "\"steady\"");
@@ -119,7 +119,7 @@ table! {
         rate: Rate = Required(RATE);
         /// Frames per second.
         fps: f64 = Default(Real { min: 0.1, max: 1_000.0 }, "30");
-        /// Frames in a group, of which the first is an intra frame.
+        /// Frames in a group. The first one is an intra frame.
         group: u32 = Default(Count { min: 1, max: 100_000 }, "30");
         /// Bidirectional frames between two references.
         b_frames: u32 = Default(Count { min: 0, max: 16 }, "2");
