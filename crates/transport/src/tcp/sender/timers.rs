@@ -14,7 +14,7 @@ impl Transfer {
         stream.restart_timer(now, self.clock.timeout);
     }
 
-    /// When [`Sender::on_timer`] is next due.
+    /// When [`Transfer::on_timer`] is next due.
     pub(super) fn next_timer(&self, stream: &Stream) -> Time {
         let mut next = stream.rto_at.min(self.persistence.at());
         if let Some(flight) = &self.flight {
