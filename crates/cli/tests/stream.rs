@@ -5,8 +5,8 @@
 //! processors. Each has ports, folders and network namespaces of its own. The list in [`main`] has
 //! all of them: the compiler warns of one that it lacks.
 
-#[path = "stream/account.rs"]
-mod account;
+#[path = "stream/gaps.rs"]
+mod gaps;
 #[path = "stream/broken.rs"]
 mod broken;
 #[path = "stream/copies.rs"]
@@ -64,9 +64,9 @@ fn main() -> ExitCode {
         what_is_no_video_is_carried_byte_for_byte_and_said,
         a_lost_receiver_is_found_again,
         what_a_lost_connection_took_along_is_in_the_senders_list,
-        account::a_section_that_waits_for_room_at_the_stop_is_written_or_named,
-        account::a_relay_that_is_stopped_before_it_found_anybody_names_what_it_had,
-        account::a_relay_that_cannot_connect_names_what_it_had,
+        gaps::a_section_that_waits_for_room_at_the_stop_is_written_or_named,
+        gaps::a_relay_that_is_stopped_before_it_found_anybody_names_what_it_had,
+        gaps::a_relay_that_cannot_connect_names_what_it_had,
         broken::a_stretch_of_garbage_is_skipped_and_told,
         broken::units_that_garbage_cuts_and_a_lossy_path_loses_are_listed,
         broken::a_stream_that_stops_being_one_is_refused_behind_what_it_was,

@@ -10,19 +10,18 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::{Failure, complain, print, say};
 use crate::args;
-use crate::demo::account::{Account, share};
+use crate::demo::metrics::{Metrics, share};
 use crate::demo::clip::Clip;
 use crate::demo::network::{DemoError, Progress, VIDEO, run};
 use crate::demo::recording::{Recording, Setup};
 use crate::demo::report::{figures, page};
-use crate::demo::telling::{decimals, document, percent, situation, statements, text, wrap};
+use crate::demo::summary::{decimals, document, percent, situation, statements, text, wrap};
 
-/// What the video needs of its equal share, unless the rate is chosen.
+/// The default rate is such that the video needs this share of an equal share.
 const NEED: f64 = 0.75;
-/// How many copies of the bundled clip there are, unless that is chosen: two megabits per second
-/// together.
+/// The default number of copies of the bundled clip, together 2 Mb/s.
 const COPIES: u16 = 4;
-/// How wide the account is.
+/// The width of the text, in characters.
 const WIDTH: usize = 100;
 
 pub(crate) fn demo(args: &args::Demo) -> Result<(), Failure> {
@@ -64,7 +63,7 @@ pub(crate) fn demo(args: &args::Demo) -> Result<(), Failure> {
         }
     }
     let opening = wrap(&format!("Sending {}", situation(&setup)), WIDTH);
-    // Not before everything that was asked for is known to be possible.
+    // Printed only after all settings were checked.
     let begin = || opening.iter().for_each(|line| say(line));
     let plan = clip.plan(copies, args.duration);
     let is_stopped = interrupt();
@@ -78,15 +77,15 @@ pub(crate) fn demo(args: &args::Demo) -> Result<(), Failure> {
     });
     let recording = runtime.block_on(running);
     live.clear();
-    let recording = recording.map_err(|trouble| {
+    let recording = recording.map_err(|error| {
         for file in made {
-            // It is empty, and of nothing: that it stays is no reason to say something else.
+            // An empty file that stays behind needs no second message.
             let _ = std::fs::remove_file(file);
         }
-        refuse(&trouble)
+        refuse(&error)
     })?;
-    let account = Account::of(&recording);
-    finish(args, &recording, &account)?;
+    let metrics = Metrics::of(&recording);
+    finish(args, &recording, &metrics)?;
     if is_stopped.load(Ordering::Relaxed) {
         Err(Failure::Interrupted)
     } else if recording.exactness.overload.is_empty() {
@@ -96,16 +95,16 @@ pub(crate) fn demo(args: &args::Demo) -> Result<(), Failure> {
     }
 }
 
-/// The rate at which the video needs its part of an equal share, in tenths of a megabit.
+/// The rate at which the video needs [`NEED`] of an equal share, rounded to 0.1 Mb/s.
 fn scaled(demand: Rate, flows: u16) -> Rate {
     let exact = demand.as_mbps_f64() * (f64::from(flows) + 1.0) / NEED;
     Rate::from_bps_f64((exact * 10.0).round().max(1.0) * 1e5)
 }
 
-/// Says why there was nothing to see.
-fn refuse(trouble: &DemoError) -> Failure {
-    say(&format!("error: {trouble}"));
-    match trouble {
+/// Prints why the demonstration failed.
+fn refuse(error: &DemoError) -> Failure {
+    say(&format!("error: {error}"));
+    match error {
         DemoError::Config(_) => Failure::Usage,
         DemoError::Emulator(
             comity_emulator::Error::Link { .. } | comity_emulator::Error::NoRate { .. },
@@ -114,7 +113,7 @@ fn refuse(trouble: &DemoError) -> Failure {
     }
 }
 
-/// What the interrupt key sets; the second time nothing is waited for.
+/// The flag that the interrupt key sets. The second time, the key ends the program at once.
 fn interrupt() -> Arc<AtomicBool> {
     let is_stopped = Arc::new(AtomicBool::new(false));
     let pressed = is_stopped.clone();
@@ -125,49 +124,49 @@ fn interrupt() -> Arc<AtomicBool> {
     });
     if let Err(error) = handler {
         say(&format!(
-            "warning: Ctrl-C ends the program without an account: {error}"
+            "warning: Ctrl-C will end the program without results: {error}"
         ));
     }
     is_stopped
 }
 
-fn finish(args: &args::Demo, recording: &Recording, account: &Account) -> Result<(), Failure> {
+fn finish(args: &args::Demo, recording: &Recording, metrics: &Metrics) -> Result<(), Failure> {
     let report = report(args);
     if let Some(file) = report {
-        write(file, &page(recording, account))?;
+        write(file, &page(recording, metrics))?;
     }
     if let Some(file) = &args.picture {
-        write(file, &figures::timeline(recording, account).svg())?;
+        write(file, &figures::timeline(recording, metrics).svg())?;
     }
     if args.json {
-        let mut document = document(recording, account);
+        let mut document = document(recording, metrics);
         document["report"] = report.map(|file| file.to_string_lossy()).into();
         return print(format!("{document:#}\n"));
     }
-    print(text(&statements(recording, account), WIDTH))?;
+    print(text(&statements(recording, metrics), WIDTH))?;
     if let Some(file) = report {
         print(format!(
-            "\nThe report with the pictures is {}: open it in any browser.\n",
+            "\nThe report with charts is in {}; open it in a browser.\n",
             file.display()
         ))?;
     }
     Ok(())
 }
 
-/// Where the report goes, if there is to be one.
+/// The path of the report, unless --no-report is set.
 fn report(args: &args::Demo) -> Option<&Path> {
     (!args.no_report).then_some(args.report.as_path())
 }
 
-/// Makes sure that a file can be written before anybody has waited for what goes into it; what it
-/// has is kept. Whether it is a new one.
+/// Checks before the run that a file can be written, and keeps its content. Returns whether the
+/// file is new.
 fn open(file: &Path) -> Result<bool, Failure> {
     let folder = file
         .parent()
         .filter(|folder| !folder.as_os_str().is_empty());
     if let Some(folder) = folder {
         let made = std::fs::create_dir_all(folder);
-        made.map_err(|error| complain(&format!("cannot make {}: {error}", folder.display())))?;
+        made.map_err(|error| complain(&format!("cannot create {}: {error}", folder.display())))?;
     }
     let is_new = !file.exists();
     let mut options = std::fs::OpenOptions::new();
@@ -185,7 +184,7 @@ fn unwritable(file: &Path, error: &std::io::Error) -> Failure {
     complain(&format!("cannot write {}: {error}", file.display()))
 }
 
-/// How it goes: a bar and a line on a terminal, else a line every few seconds.
+/// Progress: a bar and a line on a terminal, otherwise a line every few seconds.
 struct Live {
     bar: ProgressBar,
     is_terminal: bool,
@@ -195,7 +194,7 @@ struct Live {
 }
 
 impl Live {
-    /// How often there is a plain line.
+    /// The interval between plain lines.
     const EVERY_S: f64 = 5.0;
 
     fn new(setup: &Setup) -> Self {
@@ -270,7 +269,7 @@ mod tests {
         assert_eq!(
             scaled(Rate::from_bps(1), 0),
             Rate::from_kbps(100),
-            "never none"
+            "never zero"
         );
     }
 

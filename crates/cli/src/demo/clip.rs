@@ -1,4 +1,4 @@
-//! The video that is played, the bundled clip or a file, and when which of its sections is sent.
+//! The video of the demonstration: the bundled clip or a file, and the plan of its sections.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -16,35 +16,34 @@ use thiserror::Error;
 /// Ten seconds of a synthetic picture and a tone (`experiments/demo/clip/make.sh`).
 const CLIP: &[u8] = include_bytes!("../../../../experiments/demo/clip/clip.ts");
 
-/// A file is read in pieces of so many bytes.
+/// The number of bytes read from a file at once.
 const PIECE: usize = 64 << 10;
 
-/// What each datagram has on the wire beside bytes of sections: IP, UDP, header and tag, some 20
-/// for the departure and the frame, and, measured on an empty path, 33 for the packets without
-/// sections.
+/// The bytes on the wire of each datagram beside its bytes of sections: IP, UDP, header and tag,
+/// some 20 for the departure and the frame, and 33 for packets without sections (measured on an
+/// empty path).
 const OVERHEAD: u64 = WITH_SECTIONS as u64 + 33;
-/// That of it which a datagram with sections has.
+/// The part of it in datagrams with sections.
 pub(crate) const WITH_SECTIONS: u32 = UDP_IPV4 + SEALING + 20;
 /// Bytes of sections in a full datagram of 1,452 bytes.
 pub(crate) const PER_DATAGRAM: u32 = 1_400;
 
-/// What a section holds, as people tell it.
+/// The content of a section.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Kind {
-    /// A picture that needs no other.
+    /// A picture that depends on no other.
     Intra,
-    /// A picture that needs earlier ones.
+    /// A picture that depends on earlier ones.
     Predicted,
-    /// A picture that needs earlier and later ones.
+    /// A picture that depends on earlier and later ones.
     Bidirectional,
-    /// Sound.
     Audio,
-    /// Tables, and whatever else a transport stream carries.
+    /// Tables, and all other content of a transport stream.
     Other,
 }
 
 impl Kind {
-    /// All, in the order in which they are told.
+    /// All kinds, in the order of the report.
     pub(crate) const ALL: [Self; 5] = [
         Self::Intra,
         Self::Predicted,
@@ -53,7 +52,7 @@ impl Kind {
         Self::Other,
     ];
 
-    /// The word for one of it.
+    /// Its name in the report.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Intra => "I",
@@ -82,39 +81,39 @@ impl Kind {
     }
 }
 
-/// A piece of video that can be played over and over.
+/// A piece of video that can be sent repeatedly.
 #[derive(Clone, Debug)]
 pub(crate) struct Clip {
     sections: Vec<MediaSection>,
-    /// After how long it begins again.
+    /// The time until it repeats.
     length: Span,
     /// The time from one picture where decoding can begin to the next.
     group: Span,
 }
 
-/// A section at its time.
+/// A section, and the time to send it.
 #[derive(Clone, Debug)]
 pub(crate) struct Planned {
-    /// Its stream, of all copies.
+    /// Its stream; each copy has its own.
     pub(crate) stream: u16,
-    /// Its number in that stream, however often the clip has begun again.
+    /// Its number in that stream, continued when the clip repeats.
     pub(crate) number: u64,
     /// The number of the section of its stream that it needs.
     pub(crate) needs: Option<u64>,
-    /// When it comes into being, after the beginning.
+    /// Its source time after the beginning.
     pub(crate) at: Span,
     /// The section, with the numbers and times of the plan.
     pub(crate) media: MediaSection,
 }
 
 impl Planned {
-    /// What it holds.
+    /// Its content.
     pub(crate) const fn kind(&self) -> Kind {
         Kind::of(self.media.frame)
     }
 
-    /// The section on this host's clock, where it comes into being at `source_time`.
-    pub(crate) fn passing(&self, source_time: Instant) -> MediaUnit {
+    /// The section on this host's clock, with this source time.
+    pub(crate) fn unit(&self, source_time: Instant) -> MediaUnit {
         MediaUnit {
             stream: StreamId(self.stream),
             id: SectionId(self.number),
@@ -128,35 +127,31 @@ impl Planned {
     }
 }
 
-/// Why a file is no video that can be played.
+/// Why a file cannot serve as the video.
 #[derive(Debug, Error)]
 pub(crate) enum NoClip {
     /// It cannot be read.
     #[error("cannot read {}: {reason}", file.display())]
     Unreadable {
-        /// Which one.
         file: PathBuf,
-        /// What the system says.
         reason: io::Error,
     },
-    /// It is video that breaks off.
+    /// Its video becomes unreadable.
     #[error("{}: {reason}", file.display())]
     Broken {
-        /// Which one.
         file: PathBuf,
-        /// Where, and why.
         reason: ReadError,
     },
-    /// It holds nothing that the account could be about.
+    /// It has no pictures.
     #[error(
-        "{}: has no pictures; expected a transport stream with H.264, H.265 or MPEG-2 video, or an MPEG-1 or MPEG-2 elementary stream",
+        "{} has no pictures; expected a transport stream with H.264, H.265 or MPEG-2 video, or an MPEG-1 or MPEG-2 elementary stream",
         .0.display()
     )]
     NoPictures(PathBuf),
 }
 
 impl Clip {
-    /// The clip that is part of the program.
+    /// The clip inside the program.
     pub(crate) fn bundled() -> Self {
         let mut reader = Reader::new(ReaderConfig::default());
         let read = reader.push(CLIP).and_then(|()| reader.finish());
@@ -164,11 +159,11 @@ impl Clip {
         Self::of(sections(&mut reader).collect())
     }
 
-    /// The video in a file, as much of it as there is time for.
+    /// The video in a file, read up to `duration`.
     ///
     /// # Errors
     ///
-    /// If it cannot be read, breaks off, or holds no pictures.
+    /// A [`NoClip`] if the file cannot be read, becomes unreadable, or has no pictures.
     pub(crate) fn open(file: &Path, duration: Span) -> Result<Self, NoClip> {
         let unreadable = |reason| NoClip::Unreadable {
             file: file.to_owned(),
@@ -209,8 +204,8 @@ impl Clip {
     }
 
     fn of(sections: Vec<MediaSection>) -> Self {
-        // Each stream goes on, when the clip begins again, one of its own intervals after its last
-        // section: the longest of them is the length. Tables come when they like.
+        // When the clip repeats, each stream continues one of its intervals after its last section.
+        // The longest stream sets the length. Tables have no regular interval.
         let mut times: BTreeMap<u16, Vec<Time>> = BTreeMap::new();
         let timed = sections
             .iter()
@@ -238,7 +233,7 @@ impl Clip {
         }
     }
 
-    /// About what one copy takes on the wire, all headers included.
+    /// The approximate rate of one copy on the wire, with all headers.
     pub(crate) fn wire_rate(&self) -> Rate {
         let bytes = self
             .sections
@@ -249,9 +244,8 @@ impl Clip {
         Rate::of(Bytes::new(bytes), self.length)
     }
 
-    /// All sections of `copies` copies that come into being within `duration`, in the order of
-    /// their times. The copies begin one after the other, such that their large pictures do not
-    /// come together.
+    /// All sections of `copies` copies within `duration`, ordered by time. The copies begin one
+    /// after another, so that their large pictures do not coincide.
     pub(crate) fn plan(&self, copies: u16, duration: Span) -> Vec<Planned> {
         let mut counts: BTreeMap<u16, u64> = BTreeMap::new();
         for section in &self.sections {
@@ -286,13 +280,13 @@ impl Clip {
                 }
             }
         }
-        // Stable: sections of one stream and time keep the order of their numbers.
+        // The sort is stable: sections of one stream and time keep the order of their numbers.
         plan.sort_by_key(|planned| planned.at);
         plan
     }
 }
 
-/// What the reader has cut out by now.
+/// The sections that the reader has finished by now.
 fn sections(reader: &mut Reader) -> impl Iterator<Item = MediaSection> {
     std::iter::from_fn(|| reader.poll()).filter_map(|event| match event {
         Event::Section(section) => Some(section),
@@ -300,7 +294,7 @@ fn sections(reader: &mut Reader) -> impl Iterator<Item = MediaSection> {
     })
 }
 
-/// How long a stream with these times lasts, with one more of its intervals at the end.
+/// The length of a stream with these times, including one interval after the last one.
 fn period(times: &[Time]) -> Option<Span> {
     let (first, last) = (times.first()?, times.last()?);
     let intervals = u64::try_from(times.len()).ok()?.checked_sub(1)?;
@@ -328,14 +322,13 @@ mod tests {
         assert_eq!(count(Kind::Intra), 10);
         let pictures = count(Kind::Intra) + count(Kind::Predicted) + count(Kind::Bidirectional);
         assert_eq!(pictures, 250);
-        // The file has 668 kB; the headers of the transport stream go and those of the datagrams
-        // come.
+        // The file has 668 kB; datagram headers replace those of the transport stream.
         let rate = clip.wire_rate().as_mbps_f64();
         assert!((0.45..0.65).contains(&rate), "{rate}");
     }
 
     #[test]
-    fn a_file_is_read_as_far_as_there_is_time_for() {
+    fn a_file_is_read_up_to_the_duration() {
         let file = Path::new("../../experiments/demo/clip/clip.ts");
         let bundled = Clip::bundled();
         let whole = Clip::open(file, Span::from_secs(30)).unwrap();
@@ -353,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn every_stream_of_every_copy_counts_from_zero_without_holes() {
+    fn every_stream_of_every_copy_counts_from_zero_without_gaps() {
         let plan = Clip::bundled().plan(3, Span::from_secs(21));
         let mut next: BTreeMap<u16, (u64, Span)> = BTreeMap::new();
         for planned in &plan {

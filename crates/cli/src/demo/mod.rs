@@ -1,19 +1,19 @@
-//! Video with deadlines beside greedy flows through one emulated bottleneck: what `comity demo`
-//! shows.
+//! The demonstration of `comity demo`: video with deadlines beside greedy flows through one emulated
+//! bottleneck.
 //!
 //! ```text
 //! Clip ─► plan ─┐
-//!               ├─► network::run ─► Recording ─► Account ─► words, JSON
+//!               ├─► network::run ─► Recording ─► Metrics ─► text, JSON
 //! Setup ────────┘   (sockets)           └──────────┴───────► report: charts ─► HTML
 //! ```
 //!
-//! Only `network` knows sockets and clocks. What comes after it are functions of the
+//! Only `network` uses sockets and clocks. Everything after it is a function of the
 //! [`recording::Recording`].
 
-pub(crate) mod account;
+pub(crate) mod metrics;
 pub(crate) mod clip;
 pub(crate) mod network;
 pub(crate) mod plot;
 pub(crate) mod recording;
 pub(crate) mod report;
-pub(crate) mod telling;
+pub(crate) mod summary;

@@ -1,12 +1,12 @@
-//! Runs the demonstration over real sockets, and writes down what happens.
+//! Runs the demonstration over real sockets, and records it.
 //!
 //! ```text
 //!  video ────────┐                      ┌──────────► receives the video
 //!  competitor 1 ─┼─► emulated bottleneck ┤  one endpoint
-//!  competitor n ─┘                      └──────────► receives what competes
+//!  competitor n ─┘                      └──────────► receives the competitors
 //! ```
 //!
-//! Every flow has a socket of its own; what they share is the bottleneck.
+//! Every flow has its own socket; all share the bottleneck.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -35,68 +35,63 @@ use super::recording::{
 };
 use crate::clock::now;
 
-/// How often the statistics are asked for.
+/// The interval between samples of the statistics.
 const SAMPLING: Duration = Duration::from_millis(100);
-/// Every so many samples progress is told.
-const TELLING: u32 = 2;
-/// Over how long the longest wait at the bottleneck is looked for.
+/// Progress is reported after each such number of samples.
+const SAMPLES_PER_REPORT: u32 = 2;
+/// The interval of the longest queueing delay.
 const QUEUE_STEP_S: f64 = 0.05;
-/// What the video is called among the connections.
+/// The name of the video's connection.
 pub(crate) const VIDEO: &str = "video";
-/// The length of the sections of competitors. They carry nothing.
+/// The length of the competitors' sections, which contain zeros.
 const GREEDY: usize = 16_384;
-/// How many packets are looked at one by one: those of 20 s at 600 Mb/s.
+/// The maximum number of recorded packets: 20 s at 600 Mb/s.
 const MAX_RECORDS: usize = 1_000_000;
-/// By how much the connections take each packet for longer than it is here: they count with IPv6.
+/// The connections count IPv6 headers; packets here have IPv4 headers, shorter by this.
 const LONGER_HEADER: u64 = 20;
-/// How long, beyond the latency, the last sections may take.
+/// How long to wait for the last sections, beyond the latency.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// Why there was no demonstration.
+/// Why the demonstration failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum DemoError {
-    /// The configuration of the connections.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// The receiver's socket.
     #[error(transparent)]
     Bind(#[from] BindError),
-    /// The emulated bottleneck.
-    #[error("the emulated bottleneck: {0}")]
+    #[error("the emulated bottleneck failed: {0}")]
     Emulator(#[from] EmulatorError),
     /// A flow could not connect.
     #[error("{flow} cannot connect: {reason}")]
     Connect {
-        /// Which one.
         flow: String,
-        /// Why.
         reason: ConnectError,
     },
-    /// The receiver's endpoint ended before all had connected.
-    #[error("the receiver ended before all flows had connected")]
+    /// The receiver's endpoint closed before all flows were connected.
+    #[error("the receiver closed before all flows were connected")]
     NoReceiver,
-    /// The video's connection ended on the way.
+    /// The video's connection was lost.
     #[error("the video's connection ended: {0}")]
     Ended(CloseReason),
-    /// A section was not taken.
+    /// The connection refused a section.
     #[error("the video's connection refused a section: {0}")]
     Refused(SendError),
 }
 
-/// How it is going.
+/// The progress of the run.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Progress {
-    /// Since the video began.
+    /// Time since the video began.
     pub(crate) elapsed_s: f64,
-    /// Sections of the video that the receiver has whole and in time.
+    /// Sections of the video that arrived complete and on time.
     pub(crate) on_time: u64,
-    /// Those that it has otherwise, or never will.
+    /// Sections that arrived late, or will never be complete.
     pub(crate) not_on_time: u64,
-    /// What the video's controller would let through.
+    /// The video's target bit rate.
     pub(crate) target_mbps: Option<f64>,
     /// The video's delay beyond that of the empty path.
     pub(crate) queueing_ms: f64,
-    /// What arrived of each flow in the last second.
+    /// The rate of arrival of each flow over the last second.
     pub(crate) rates_mbps: Vec<f64>,
 }
 
@@ -108,15 +103,15 @@ struct Ends {
     receiver: Arc<Connection>,
 }
 
-/// What the receiver said of a section.
+/// The receiver's report of a section.
 struct Reported {
     stream: StreamId,
     id: SectionId,
-    /// When it was complete, or why it never was.
+    /// The time of its completion, or why it was never complete.
     outcome: Result<Instant, &'static str>,
 }
 
-/// Runs until all is sent, or `is_stopped`.
+/// Runs until all sections are sent, or `is_stopped`.
 pub(crate) async fn run(
     setup: Setup,
     plan: Vec<Planned>,
@@ -173,7 +168,7 @@ pub(crate) async fn run(
             ]
         })
         .collect();
-    // A little later, so that what comes into being first is not late already.
+    // The first sections would otherwise be late from the start.
     let start = now() + Duration::from_millis(50);
     let feeding = tokio::spawn(feed(
         main.sender.clone(),
@@ -204,13 +199,13 @@ pub(crate) async fn run(
         ends.sender.close(CloseCode::DONE, "the video is over");
     }
     for task in greedy {
-        // A competitor that has failed has shown so in its rate.
+        // A failed competitor shows in its rate.
         let _ = timeout(PATIENCE, task).await;
     }
     endpoint.close().await;
     let report = emulator.stop()?;
     let fed = fed?;
-    // Where the receiver was first to be done, that is a good end as well.
+    // The receiver may be the first to finish; that is a clean end too.
     if let Ok(Err(end)) = finished
         && !end.is_clean()
     {
@@ -220,7 +215,7 @@ pub(crate) async fn run(
     Ok(Recording {
         length_s,
         cipher: cipher.into(),
-        sections: settle(&fed.sections, &reported, start, setup.latency),
+        sections: outcomes(&fed.sections, &reported, start, setup.latency),
         flows: watch.recorded(),
         queue: queue(&report, offset_s, length_s),
         exactness: exactness(&report),
@@ -278,7 +273,7 @@ async fn join(
     }
 }
 
-/// Gives more than the network takes, until `is_over` or the connection is.
+/// Submits more than the network carries, until `is_over` or the connection ends.
 async fn fill(sender: Arc<Connection>, is_over: Arc<AtomicBool>) {
     let payload = Bytes::from(vec![0; GREEDY]);
     while !is_over.load(Ordering::Relaxed) {
@@ -308,20 +303,20 @@ async fn receive(receiver: Arc<Connection>) -> Vec<Reported> {
     reported
 }
 
-/// What was given to the video's connection.
+/// The sections submitted to the video's connection.
 struct Fed {
-    sections: Vec<Given>,
-    /// Whether that was all.
+    sections: Vec<Submitted>,
+    /// Whether the whole plan was submitted.
     is_complete: bool,
 }
 
-struct Given {
+struct Submitted {
     planned: Planned,
     id: SectionId,
 }
 
-/// Gives each section to the connection when it comes into being, and withdraws those that a
-/// shedder leaves out.
+/// Submits each section to the connection at its source time, and skips those that the shedder
+/// drops.
 async fn feed(
     sender: Arc<Connection>,
     plan: Vec<Planned>,
@@ -340,15 +335,15 @@ async fn feed(
         if is_stopped.load(Ordering::Relaxed) {
             break;
         }
-        // It keeps everything until it knows a target.
+        // The shedder keeps everything until a target is known.
         let target = target.offer().filter(|_| sheds);
         let sent = match skip_reason(shedder.offer_at(target, &planned.media.to_frame())) {
             None => {
                 let needs = planned
                     .needs
                     .and_then(|needs| ids.get(&(planned.stream, needs)));
-                let passing = planned.passing(due);
-                let section = passing.section(needs.copied(), sender.latency());
+                let unit = planned.unit(due);
+                let section = unit.section(needs.copied(), sender.latency());
                 sender.send(section).await
             }
             Some(reason) => sender
@@ -357,7 +352,7 @@ async fn feed(
         };
         let id = sent.map_err(DemoError::Refused)?;
         ids.insert((planned.stream, planned.number), id);
-        sections.push(Given { planned, id });
+        sections.push(Submitted { planned, id });
     }
     Ok(Fed {
         is_complete: sections.len() == planned,
@@ -365,20 +360,20 @@ async fn feed(
     })
 }
 
-/// Puts together what was given and what the receiver said of it.
-fn settle(given: &[Given], reported: &[Reported], start: Instant, latency: Span) -> Vec<Sent> {
+/// Combines the submitted sections with the receiver's reports of them.
+fn outcomes(submitted: &[Submitted], reported: &[Reported], start: Instant, latency: Span) -> Vec<Sent> {
     let reports: BTreeMap<(StreamId, SectionId), &Reported> = reported
         .iter()
         .map(|report| ((report.stream, report.id), report))
         .collect();
-    let places: BTreeMap<(u16, u64), usize> = given
+    let places: BTreeMap<(u16, u64), usize> = submitted
         .iter()
         .enumerate()
-        .map(|(place, given)| ((given.planned.stream, given.planned.number), place))
+        .map(|(place, Submitted { planned, .. })| ((planned.stream, planned.number), place))
         .collect();
-    given
+    submitted
         .iter()
-        .map(|Given { planned, id }| {
+        .map(|Submitted { planned, id }| {
             let deadline = start + Duration::from(planned.at + latency + planned.media.deadline);
             let report = reports.get(&(StreamId(planned.stream), *id));
             Sent {
@@ -400,7 +395,7 @@ fn settle(given: &[Given], reported: &[Reported], start: Instant, latency: Span)
         .collect()
 }
 
-/// Seconds from one moment to another, negative if that came before.
+/// Seconds from one moment to another; negative if the second is earlier.
 fn since(from: Instant, to: Instant) -> f64 {
     match to.checked_duration_since(from) {
         Some(after) => after.as_secs_f64(),
@@ -408,7 +403,7 @@ fn since(from: Instant, to: Instant) -> f64 {
     }
 }
 
-/// Asks all connections for their statistics every so often.
+/// Samples the statistics of all connections at regular intervals.
 struct Watch {
     start: Instant,
     ends: Vec<Ends>,
@@ -430,7 +425,7 @@ impl Watch {
         }
     }
 
-    /// Watches until the task is done, and gives what it gave.
+    /// Samples until the task is done, and returns its result.
     async fn until<T>(&mut self, task: JoinHandle<T>, tell: &mut impl FnMut(&Progress)) -> T {
         let mut task = std::pin::pin!(task);
         loop {
@@ -488,7 +483,7 @@ impl Watch {
         }
         self.samples += 1;
         if let Some(mut progress) = progress
-            && self.samples.is_multiple_of(TELLING)
+            && self.samples.is_multiple_of(SAMPLES_PER_REPORT)
         {
             progress.rates_mbps = self
                 .flows
@@ -507,17 +502,17 @@ impl Watch {
     }
 }
 
-/// What the task gave, if it is done within the time.
+/// The result of the task, if it is done within the time.
 async fn finished<T>(task: std::pin::Pin<&mut JoinHandle<T>>, within: Duration) -> Option<T> {
     tokio::select! {
         biased;
-        // Tasks here are neither aborted nor do they panic.
+        // No task here is aborted or panics.
         done = task => done.ok(),
         () = sleep(within) => None,
     }
 }
 
-/// The waits at the bottleneck and what found no room, in steps.
+/// The queueing delays and the drops at the bottleneck, per interval.
 fn queue(report: &Report, offset_s: f64, length_s: f64) -> Vec<QueuePoint> {
     let steps = (length_s / QUEUE_STEP_S).ceil().max(0.0) as usize;
     let mut points: Vec<QueuePoint> = (0..steps)

@@ -1,57 +1,56 @@
-//! What happened in a run, without any judgement. Times are seconds after the beginning of the
-//! video.
+//! The events of a run, without evaluation. Times are seconds after the beginning of the video.
 
 use comity_sim::host::payload_of;
 use comity_units::{Rate, Span};
 
 use super::clip::{Kind, PER_DATAGRAM, WITH_SECTIONS};
 
-/// What was asked for.
+/// The settings of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Setup {
-    /// The bottleneck's.
+    /// The rate of the bottleneck.
     pub(crate) rate: Rate,
-    /// Each way.
+    /// The propagation delay of each direction.
     pub(crate) delay: Span,
-    /// In packets.
+    /// The size of the bottleneck's queue, in packets.
     pub(crate) queue: u32,
     /// The share of packets lost, each way.
     pub(crate) loss: f64,
-    /// How many greedy flows compete.
+    /// The number of greedy flows.
     pub(crate) flows: u16,
-    /// The file that the clip is from; `None` for the one that is part of the program.
+    /// The file with the clip; `None` for the built-in one.
     pub(crate) clip: Option<String>,
     /// How many copies of the clip make up the video.
     pub(crate) copies: u16,
     /// From the source time of a section to its deadline.
     pub(crate) latency: Span,
-    /// How long the video is.
+    /// The length of the video.
     pub(crate) duration: Span,
     /// The controller of the video.
     pub(crate) controller: String,
-    /// That of the greedy flows.
+    /// The controller of the greedy flows.
     pub(crate) rivals: String,
-    /// Whether sections are left out by importance while the target bit rate is below the video's.
+    /// Whether the sender drops sections by importance to fit the target bit rate.
     pub(crate) sheds: bool,
-    /// Of the losses.
+    /// The seed of the losses.
     pub(crate) seed: u64,
-    /// About what the video takes on the wire.
+    /// The approximate rate of the video on the wire.
     pub(crate) demand: Rate,
 }
 
 impl Setup {
-    /// What each flow would get if all were greedy.
+    /// The rate of each flow if all were greedy.
     pub(crate) fn equal_share(&self) -> Rate {
         self.rate.mul_f64(1.0 / (f64::from(self.flows) + 1.0))
     }
 
-    /// What an equal share carries of sections in this time, in full datagrams.
+    /// The bytes of sections that an equal share carries in this time, in full datagrams.
     pub(crate) fn equal_share_bytes(&self, length_s: f64) -> u64 {
         let share = self.equal_share().amount_in(Span::from_secs_f64(length_s));
         payload_of(share, PER_DATAGRAM, WITH_SECTIONS)
     }
 
-    /// What the video is made of.
+    /// The composition of the video, in words.
     pub(crate) fn video(&self) -> String {
         let clip = self.clip.as_deref();
         match self.copies {
@@ -63,7 +62,7 @@ impl Setup {
         }
     }
 
-    /// What the greedy flows are, as people write the name of their controller.
+    /// The name of the greedy flows' controller, as the literature writes it.
     pub(crate) fn rival(&self) -> &str {
         match self.rivals.as_str() {
             "reno" => "Reno",
@@ -73,138 +72,125 @@ impl Setup {
         }
     }
 
-    /// The part of its equal share that the video needs.
+    /// The share of its equal share that the video needs.
     pub(crate) fn need(&self) -> f64 {
         self.demand.as_mbps_f64() / self.equal_share().as_mbps_f64()
     }
 }
 
-/// A section of the video and what became of it.
+/// A section of the video, and its outcome.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Sent {
-    /// What it holds.
     pub(crate) kind: Kind,
-    /// When it came into being.
+    /// Its source time.
     pub(crate) at_s: f64,
-    /// Its length.
     pub(crate) bytes: u64,
-    /// The place in the recording of the section that it needs.
+    /// The index in the recording of the section that it needs.
     pub(crate) needs: Option<usize>,
-    /// What became of it.
     pub(crate) fate: Fate,
 }
 
-/// What became of a section.
+/// The outcome of a section.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Fate {
-    /// It was complete so long before its deadline; after it, if that is negative. Both ends are on
-    /// one host, so the deadline is the sender's own and not what the receiver makes of it.
+    /// It was complete.
     Complete {
-        /// Milliseconds.
+        /// The time left before its deadline; negative if it was late. Both ends run on one host:
+        /// the deadline is the sender's, not the receiver's estimate of it.
         slack_ms: f64,
     },
-    /// It never was, for this reason.
+    /// It was never complete, for this reason.
     Gap(&'static str),
-    /// The receiver never spoke of it: the connection broke.
+    /// The receiver did not report it: the connection broke.
     Unreported,
 }
 
 /// One flow over time.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Flow {
-    /// Its name.
     pub(crate) name: String,
-    /// In the order of their times.
+    /// Ordered by time.
     pub(crate) samples: Vec<Sample>,
 }
 
 /// The statistics of a flow at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Sample {
-    /// When.
     pub(crate) at_s: f64,
-    /// Bytes on the wire that have arrived.
+    /// Bytes on the wire that have arrived so far.
     pub(crate) arrived_bytes: u64,
-    /// The congestion window.
     pub(crate) cwnd_bytes: Option<u64>,
-    /// The slow-start threshold.
     pub(crate) ssthresh_bytes: Option<u64>,
-    /// What is in flight.
     pub(crate) in_flight_bytes: u64,
-    /// The rate of the controller, where it says one: at every moment, or on the average.
+    /// The rate of the controller if it has one: an instantaneous rate, or an average.
     pub(crate) pacing_mbps: Option<f64>,
-    /// How fast a burst may go, where that rate is an average.
+    /// The maximum rate of a burst, if the rate is an average.
     pub(crate) peak_mbps: Option<f64>,
-    /// The tokens that are left of such a rate; below zero when bytes were borrowed.
+    /// The tokens left, if the rate is an average; negative if bytes were borrowed.
     pub(crate) tokens_bytes: Option<i64>,
-    /// What the application may send.
+    /// The target bit rate for the application.
     pub(crate) target_mbps: Option<f64>,
     /// Loss episodes so far.
     pub(crate) loss_events: u64,
 }
 
-/// The bottleneck over a short while.
+/// The bottleneck during a short interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct QueuePoint {
-    /// Its middle.
+    /// The middle of the interval.
     pub(crate) at_s: f64,
-    /// The longest wait of a packet that came in it.
+    /// The longest queueing delay of a packet that arrived in it.
     pub(crate) longest_ms: f64,
-    /// Packets that found no room.
+    /// Packets dropped because the queue was full.
     pub(crate) dropped: u64,
 }
 
-/// How well the emulator did.
+/// The timing errors of the emulator, and its counts.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Exactness {
-    /// Packets that it released, both ways.
+    /// Released packets, both directions.
     pub(crate) releases: u64,
-    /// How much later than planned half of the packets to the receiver were released at most.
+    /// The median lateness of packets to the receiver.
     pub(crate) p50_ms: f64,
-    /// And 99 %.
     pub(crate) p99_ms: f64,
-    /// The worst.
     pub(crate) max_ms: f64,
-    /// Every sign that it could not keep up.
+    /// Each sign of overload, in words.
     pub(crate) overload: Vec<String>,
-    /// Packets that came to the bottleneck.
+    /// Packets offered to the bottleneck.
     pub(crate) offered_packets: u64,
-    /// Of these, those that found the queue full.
+    /// Offered packets that found the queue full.
     pub(crate) dropped_packets: u64,
-    /// Of these, those that were lost at random.
+    /// Offered packets that were lost at random.
     pub(crate) lost_packets: u64,
 }
 
-/// What the sender of the video counted.
+/// Counters of the video's sender.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct SenderCount {
-    /// Bytes of sections that were given.
+    /// Submitted bytes of sections.
     pub(crate) submitted_bytes: u64,
-    /// Bytes of sections that were retransmitted.
+    /// Retransmitted bytes of sections.
     pub(crate) retransmitted_bytes: u64,
-    /// Bytes of sections that were sent after their deadline.
+    /// Bytes of sections sent after their deadline.
     pub(crate) late_bytes: u64,
-    /// How much later than planned 99 % of the paced packets left at most.
+    /// The 99th percentile of the lateness of paced packets.
     pub(crate) pacing_p99_us: f64,
 }
 
 /// A run.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Recording {
-    /// What was asked for.
     pub(crate) setup: Setup,
-    /// How long it really was: less than asked for when it was interrupted.
+    /// The actual length of the run, shorter than `setup.duration` if it was interrupted.
     pub(crate) length_s: f64,
-    /// What packets were sealed with.
+    /// The cipher of the packets.
     pub(crate) cipher: String,
     /// The sections of the video, in the order in which they were sent.
     pub(crate) sections: Vec<Sent>,
-    /// The video, then its competitors.
+    /// The video first, then its competitors.
     pub(crate) flows: Vec<Flow>,
-    /// The bottleneck, in equal steps.
+    /// The bottleneck, in equal intervals.
     pub(crate) queue: Vec<QueuePoint>,
-    /// The emulator.
     pub(crate) exactness: Exactness,
-    /// The sender.
     pub(crate) sender: SenderCount,
 }

@@ -288,11 +288,11 @@ pub(super) fn what_is_damaged_at_the_source_is_in_both_lists() {
     let mut receiver = Running::start(&["recv", &from, &out, "--gaps", &received]);
     let target = format!("comity://127.0.0.1:{}?{SECRET}", receiver.port());
     let sender = Running::start(&["send", &source, &target, "--gaps", &sent, "--speed", "5"]);
-    let (account, said) = sender.end(0);
+    let (summary, said) = sender.end(0);
     let (end, _) = receiver.end(0);
-    let told = account["passed"]["notices"]["damage"].as_u64().unwrap();
-    let named = account["passed"]["gaps"]["source"].as_u64().unwrap();
-    assert!((5..=told).contains(&named), "{account}");
+    let told = summary["passed"]["notices"]["damage"].as_u64().unwrap();
+    let named = summary["passed"]["gaps"]["source"].as_u64().unwrap();
+    assert!((5..=told).contains(&named), "{summary}");
     assert!(said.contains("missing at the source"), "{said}");
     let list = |path: &str, reason: &str| -> Vec<(u64, u64)> {
         let text = String::from_utf8(folder.read(path)).unwrap();
@@ -321,5 +321,5 @@ pub(super) fn what_is_damaged_at_the_source_is_in_both_lists() {
             .map(|count| count["sections"].as_u64().unwrap())
             .sum()
     };
-    assert_eq!(whole(&end), whole(&account));
+    assert_eq!(whole(&end), whole(&summary));
 }

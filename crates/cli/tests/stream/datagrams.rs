@@ -27,11 +27,11 @@ pub(super) fn datagrams_and_rtp_carry_it_too() {
             ],
         );
         receiver.interrupt();
-        let (account, said) = receiver.end(0);
+        let (summary, said) = receiver.end(0);
         assert!(said.contains("interrupted"), "{said}");
         assert_eq!(
-            account["passed"]["whole"]["key"]["sections"], 10,
-            "{account}"
+            summary["passed"]["whole"]["key"]["sections"], 10,
+            "{summary}"
         );
         let written = folder.read("out.ts");
         assert_same_media(&written, &fs::read(&clip).unwrap());
@@ -56,8 +56,8 @@ fn relayed(listen: &str, host: &str) -> Value {
         ],
     );
     receiver.interrupt();
-    let (account, _) = receiver.end(0);
-    account["passed"]["whole"]["key"]["sections"].clone()
+    let (summary, _) = receiver.end(0);
+    summary["passed"]["whole"]["key"]["sections"].clone()
 }
 
 #[expect(

@@ -640,14 +640,14 @@ pub(super) fn a_list_that_cannot_be_written_does_not_end_what_it_is_about() {
     let mut receiver = Running::start(&["recv", &from, &out, "--gaps", "/dev/full"]);
     let target = format!("comity://127.0.0.1:{}?{SECRET}", receiver.port());
     let sender = Running::start(&["send", &source, &target, "--speed", "5"]);
-    let (account, _) = sender.end(0);
+    let (summary, _) = sender.end(0);
     let (end, said) = receiver.end(1);
     assert!(
         said.contains("warning: --gaps: cannot write to /dev/full"),
         "{said}"
     );
     assert_eq!(said.matches("warning: --gaps").count(), 1, "{said}");
-    assert_eq!(end["passed"]["whole"], account["passed"]["whole"]);
+    assert_eq!(end["passed"]["whole"], summary["passed"]["whole"]);
 }
 
 pub(super) fn prometheus_is_answered() {

@@ -1,26 +1,26 @@
 //! The charts of a recording.
 
-use super::super::account::Account;
+use super::super::metrics::Metrics;
 use super::super::clip::Kind;
 use super::super::plot::{Axis, Chart, Colour, Layer, Mark, Rule};
 use super::super::recording::{Fate, Flow, Recording, Sample, Sent};
-use super::super::telling::{decimals, grouped, percent};
+use super::super::summary::{decimals, grouped, percent};
 
-/// Over how long a rate is measured.
+/// The averaging interval of a rate.
 const RATE_WINDOW_S: f64 = 1.0;
-/// How wide the bars of the histogram are, in milliseconds.
+/// The width of the histogram's bars, in milliseconds.
 const BAR_MS: f64 = 20.0;
-/// A full packet on the wire.
+/// The size of a full packet on the wire.
 const PACKET_BITS: f64 = 1_480.0 * 8.0;
-/// Room above the largest value.
+/// Axes end this far above the largest value.
 const HEADROOM: f64 = 1.05;
 const VIDEO: Colour = Colour::Series(0);
 const GREY: Colour = Colour::Series(4);
 
-/// All of them, in the order in which the page has them.
-pub(crate) fn all(recording: &Recording, account: &Account) -> Vec<Chart> {
+/// All charts, in the order of the page.
+pub(crate) fn all(recording: &Recording, metrics: &Metrics) -> Vec<Chart> {
     let mut charts = vec![
-        timeline(recording, account),
+        timeline(recording, metrics),
         rates(recording),
         queue(recording),
         decision(recording),
@@ -65,7 +65,7 @@ fn time_axis(name: &'static str, recording: &Recording) -> Axis {
     }
 }
 
-/// A value over the time of the run, from zero up.
+/// A chart of a value over the time of the run, with an axis from zero.
 fn over_run(
     recording: &Recording,
     id: &'static str,
@@ -89,7 +89,7 @@ fn over_run(
     }
 }
 
-/// The end of an axis that shows all of these.
+/// The end of an axis that shows all layers and rules.
 fn top(layers: &[Layer], rules: &[Rule]) -> f64 {
     let values = layers.iter().flat_map(|layer| layer.mark.points());
     let all = values
@@ -98,17 +98,17 @@ fn top(layers: &[Layer], rules: &[Rule]) -> f64 {
     all.fold(0.0, f64::max) * HEADROOM
 }
 
-/// How long before or after its deadline each section was complete.
-pub(crate) fn timeline(recording: &Recording, account: &Account) -> Chart {
+/// The completion of each section, relative to its deadline.
+pub(crate) fn timeline(recording: &Recording, metrics: &Metrics) -> Chart {
     let latency_ms = recording.setup.latency.as_secs_f64() * 1e3;
     let slacks = || recording.sections.iter().filter_map(slack_ms);
     let most = slacks().fold(latency_ms, f64::max);
     let floor = slacks().fold(-latency_ms / 10.0, |least, slack| least.min(slack * 1.1));
-    // What never was complete has no time: it stands below all that has, one row for each kind.
+    // A gap has no time of completion: gaps are drawn below everything else, one row per kind.
     let row = (most - floor) * 0.05;
     let of_kind = |kind| recording.sections.iter().filter(move |s| s.kind == kind);
     let mut layers = Vec::new();
-    // The many small ones go to the back.
+    // The numerous small dots are drawn first, behind the others.
     for (kind, radius) in [
         (Kind::Audio, 1),
         (Kind::Other, 1),
@@ -120,7 +120,7 @@ pub(crate) fn timeline(recording: &Recording, account: &Account) -> Chart {
         let mark = Mark::Dots(points.collect(), radius);
         layers.push(Layer::new(plural(kind), colour(kind), mark));
     }
-    let rows: Vec<_> = account
+    let rows: Vec<_> = metrics
         .kinds
         .iter()
         .filter(|count| count.gaps > 0)
@@ -129,26 +129,26 @@ pub(crate) fn timeline(recording: &Recording, account: &Account) -> Chart {
         let y = floor - row * (place as f64 + 0.5);
         let gaps = of_kind(count.kind).filter(|section| matches!(section.fate, Fate::Gap(_)));
         layers.push(Layer::new(
-            format!("{}: {} never whole", count.kind.name(), grouped(count.gaps)),
+            format!("{}: {} never complete", count.kind.name(), grouped(count.gaps)),
             colour(count.kind),
             Mark::Crosses(gaps.map(|section| (section.at_s, y)).collect()),
         ));
     }
-    let (sent, on_time, _) = account.total(|_| true);
-    let late: u64 = account.kinds.iter().map(|count| count.late).sum();
-    let gaps: u64 = account.gaps.values().sum();
+    let (sent, on_time, _) = metrics.total(|_| true);
+    let late: u64 = metrics.kinds.iter().map(|count| count.late).sum();
+    let gaps: u64 = metrics.gaps.values().sum();
     let mut title = "How long before its deadline each section was complete".to_owned();
     if !recording.exactness.overload.is_empty() {
-        // The picture also goes where the report's warning does not.
+        // The chart is also used alone, without the report's warning.
         title += " (not exact: the machine was too busy)";
     }
     Chart {
         id: "timeline",
         title,
         description: format!(
-            "Of {} sections {} were complete on time, {} late, and {} never. Each dot is a section: above the dashed \
-             line it was complete before its deadline, below it too late. Crosses below are sections that never \
-             were complete.",
+            "Of {} sections, {} were complete on time, {} late, and {} never. Each dot is a section. Dots above \
+             the dashed line were complete before their deadline, dots below it too late. Crosses are sections \
+             that were never complete.",
             grouped(sent),
             grouped(on_time),
             grouped(late),
@@ -179,11 +179,11 @@ fn rate_points(flow: &Flow, length_s: f64) -> Vec<(f64, f64)> {
         .collect()
 }
 
-/// What arrived of each flow over time.
+/// The rate of each flow over time.
 pub(crate) fn rates(recording: &Recording) -> Chart {
     let layer = |(place, flow): (usize, &Flow)| {
         let points = rate_points(flow, recording.length_s);
-        // The video stands out; the others share four colours.
+        // The video has a thick line and its own colour; the others share four colours.
         match place {
             0 => Layer::new(&flow.name, VIDEO, Mark::Curve(points, 2)),
             other => {
@@ -194,14 +194,14 @@ pub(crate) fn rates(recording: &Recording) -> Chart {
     };
     let share = recording.setup.equal_share().as_mbps_f64();
     let description = format!(
-        "Rates on the wire over the last second of {} flows; an equal share would be {} Mb/s.",
+        "Rates of {} flows on the wire, each averaged over one second. An equal share is {} Mb/s.",
         recording.flows.len(),
         decimals(share)
     );
     over_run(
         recording,
         "rates",
-        ("What arrived of each flow", description),
+        ("Rate of arrival of each flow", description),
         "rate (Mb/s)",
         recording.flows.iter().enumerate().map(layer).collect(),
         vec![Rule {
@@ -211,7 +211,7 @@ pub(crate) fn rates(recording: &Recording) -> Chart {
     )
 }
 
-/// How long packets waited at the bottleneck.
+/// The queueing delay at the bottleneck over time.
 pub(crate) fn queue(recording: &Recording) -> Chart {
     let delays: Vec<(f64, f64)> = recording
         .queue
@@ -226,7 +226,7 @@ pub(crate) fn queue(recording: &Recording) -> Chart {
     let high = longest.max(full_ms) * 1.02;
     let layers = vec![
         Layer::new(
-            "longest wait within 50 ms",
+            "longest delay within 50 ms",
             Colour::Series(1),
             Mark::Curve(delays, 2),
         ),
@@ -237,23 +237,23 @@ pub(crate) fn queue(recording: &Recording) -> Chart {
         ),
     ];
     let description = format!(
-        "The longest wait was {longest:.0} ms; {} packets found the queue full, which are marked at the top.",
+        "The longest queueing delay was {longest:.0} ms. The queue was full for {} packets, marked at the top.",
         grouped(dropped)
     );
     over_run(
         recording,
         "queue",
-        ("How long packets waited at the bottleneck", description),
+        ("Queueing delay at the bottleneck", description),
         "queueing delay (ms)",
         layers,
         vec![Rule {
             y: full_ms,
-            name: "full of full-sized packets",
+            name: "full queue of full-sized packets",
         }],
     )
 }
 
-/// What the video's controller decided: its window, or its rate if it has no window.
+/// The window of the video's controller, or its rate if it has no window.
 pub(crate) fn decision(recording: &Recording) -> Chart {
     let samples = video(recording);
     let controller = &recording.setup.controller;
@@ -279,9 +279,9 @@ pub(crate) fn decision(recording: &Recording) -> Chart {
             Layer::new("window", VIDEO, Mark::Curve(window, 2)),
             after_losses,
         ];
-        let title = "What the video\u{2019}s controller decided: its window";
+        let title = "The video\u{2019}s congestion window";
         let description =
-            format!("The congestion window of {controller} and what was in flight; {losses}.");
+            format!("The congestion window of {controller}, and the bytes in flight; {losses}.");
         return over_run(
             recording,
             "decision",
@@ -297,9 +297,9 @@ pub(crate) fn decision(recording: &Recording) -> Chart {
     let share = recording.setup.equal_share().as_mbps_f64();
     let has_peak = samples.iter().any(|sample| sample.peak_mbps.is_some());
     let description = format!(
-        "The rate of {controller}{}; {losses}. An equal share would be {} Mb/s.",
+        "The rate of {controller}{}; {losses}. An equal share is {} Mb/s.",
         if has_peak {
-            ", which is an average, and how fast a burst may go"
+            ", an average, and the maximum rate of a burst"
         } else {
             ""
         },
@@ -309,7 +309,7 @@ pub(crate) fn decision(recording: &Recording) -> Chart {
         recording,
         "decision",
         (
-            "What the video\u{2019}s controller decided: its rate",
+            "The rate of the video\u{2019}s controller",
             description,
         ),
         "rate (Mb/s)",
@@ -334,19 +334,19 @@ pub(crate) fn tokens(recording: &Recording) -> Option<Chart> {
     let values = || tokens.iter().map(|(_, y)| *y).filter(|y| y.is_finite());
     let (least, most) = (values().reduce(f64::min)?, values().reduce(f64::max)?);
     let description = format!(
-        "The bucket collects what was not sent of the rate and spends it on large pictures: between {least:.0} and \
-         {most:.0} kB. Below zero the controller has borrowed, which it does for important pictures only."
+        "The token bucket saves unused rate and spends it on large pictures. It held {least:.0} to {most:.0} kB. \
+         Below zero, the controller has borrowed; it borrows only for important pictures."
     );
     let layers = vec![
         in_flight(&samples),
         Layer::new("tokens", VIDEO, Mark::Curve(tokens, 2)),
     ];
-    // Otherwise it is the axis.
+    // Without borrowing, the line would coincide with the axis.
     let rules = (least < 0.0).then_some(Rule {
         y: 0.0,
         name: "no tokens",
     });
-    let title = "Tokens that the controller had for bursts";
+    let title = "Tokens of the controller for bursts";
     let rules = rules.into_iter().collect();
     let mut chart = over_run(
         recording,
@@ -360,7 +360,7 @@ pub(crate) fn tokens(recording: &Recording) -> Option<Chart> {
     Some(chart)
 }
 
-/// A value of the samples over time, with a hole wherever there is none.
+/// A value of the samples over time, with holes at samples without it.
 fn over_time(samples: &[Sample], of: impl Fn(&Sample) -> Option<f64>) -> Vec<(f64, f64)> {
     let point = |sample: &Sample| (sample.at_s, of(sample).unwrap_or(f64::NAN));
     samples.iter().map(point).collect()
@@ -375,7 +375,7 @@ fn in_flight(samples: &[Sample]) -> Layer {
     Layer::new("in flight", GREY, Mark::Curve(points, 1))
 }
 
-/// A cross on a line through the samples wherever losses were reported.
+/// Crosses on a line through the samples, one for each report of losses.
 fn after_losses(line: &[(f64, f64)], samples: &[Sample]) -> Layer {
     let pairs = samples.iter().zip(samples.iter().skip(1));
     let had_losses = pairs.map(|(before, after)| after.loss_events > before.loss_events);
@@ -385,21 +385,21 @@ fn after_losses(line: &[(f64, f64)], samples: &[Sample]) -> Layer {
     Layer::new("after losses", Colour::Bad, Mark::Crosses(crosses))
 }
 
-/// What the video's controller decided: the bit rate for an encoder.
+/// The target bit rate for an encoder.
 pub(crate) fn target(recording: &Recording) -> Chart {
     let targets = over_time(&video(recording), |sample| sample.target_mbps);
     let flow = recording.flows.first();
     let arrived = flow.map(|flow| rate_points(flow, recording.length_s));
     let demand = recording.setup.demand.as_mbps_f64();
     let description = format!(
-        "The target bit rate against the {} Mb/s that the video needs on the wire.",
+        "The target bit rate, and the {} Mb/s that the video needs on the wire.",
         decimals(demand)
     );
     over_run(
         recording,
         "target",
         (
-            "What the video\u{2019}s connection would let an encoder send",
+            "Target bit rate of the video\u{2019}s connection for an encoder",
             description,
         ),
         "rate (Mb/s)",
@@ -409,7 +409,7 @@ pub(crate) fn target(recording: &Recording) -> Chart {
         ],
         vec![Rule {
             y: demand,
-            name: "what the video needs",
+            name: "needed by the video",
         }],
     )
 }
@@ -424,7 +424,7 @@ fn video(recording: &Recording) -> Vec<Sample> {
         .collect()
 }
 
-/// How the times left at completion are distributed.
+/// The distribution of the time left at completion.
 pub(crate) fn slack(recording: &Recording) -> Chart {
     let slacks = || recording.sections.iter().filter_map(slack_ms);
     let bar = |slack_ms: f64| (slack_ms / BAR_MS).floor();
@@ -446,7 +446,7 @@ pub(crate) fn slack(recording: &Recording) -> Chart {
                 continue;
             }
             let from = (least + place as f64) * BAR_MS;
-            // A gap between bars, so that they can be told apart.
+            // A gap separates the bars.
             rectangles.push([
                 (from + BAR_MS * 0.06, *height as f64),
                 (from + BAR_MS * 0.94, (*height + count) as f64),
@@ -463,11 +463,11 @@ pub(crate) fn slack(recording: &Recording) -> Chart {
     let on_time = slacks().filter(|slack_ms| *slack_ms >= 0.0).count() as u64;
     Chart {
         id: "slack",
-        title: "How much time was left".into(),
+        title: "Time left at completion".into(),
         description: format!(
-            "Of the {} sections that were complete, {} had time left when they were.",
+            "Of the {} complete sections, {} were complete with time left.",
             grouped(complete),
-            percent(super::super::account::share(on_time, complete))
+            percent(super::super::metrics::share(on_time, complete))
         ),
         x: Axis {
             name: "time left at completion (ms)",
@@ -487,12 +487,12 @@ pub(crate) fn slack(recording: &Recording) -> Chart {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::demo::account::tests::recording;
+    use crate::demo::metrics::tests::recording;
 
     #[test]
     fn every_section_is_in_the_timeline_once() {
         let recording = recording();
-        let chart = timeline(&recording, &Account::of(&recording));
+        let chart = timeline(&recording, &Metrics::of(&recording));
         let dots: usize = chart
             .layers
             .iter()
@@ -511,7 +511,7 @@ mod tests {
         assert!(
             chart
                 .description
-                .starts_with("Of 5 sections 3 were complete on time, 1 late, and 1 never.")
+                .starts_with("Of 5 sections, 3 were complete on time, 1 late, and 1 never.")
         );
     }
 
@@ -536,7 +536,7 @@ mod tests {
         // 60 packets of 1,480 bytes at 9 Mb/s.
         let full = chart.rules.first().map_or(0.0, |rule| rule.y);
         assert!((full - 78.93).abs() < 0.01, "{full}");
-        assert!(chart.description.contains("79 ms; 3 packets"));
+        assert!(chart.description.contains("79 ms. The queue was full for 3 packets"));
     }
 
     fn named<'a>(chart: &'a Chart, name: &str) -> &'a Mark {
@@ -552,11 +552,11 @@ mod tests {
             named(&chart, "after losses"),
             &Mark::Crosses(vec![(5.1, 20.0)])
         );
-        assert!(chart.title.ends_with("its window"));
+        assert!(chart.title.ends_with("congestion window"));
         assert_eq!(chart.y.name, "kB");
         assert_eq!(tokens(&recording), None, "it has no bucket");
         let svg = chart.svg();
-        assert!(!svg.contains("slow-start"), "what there is nothing of");
+        assert!(!svg.contains("slow-start"), "an empty layer");
     }
 
     /// The recording with a controller that has no window, but a rate that rises from 2 Mb/s by 0.1
@@ -611,7 +611,7 @@ mod tests {
         never.length_s = 4.0;
         let chart = tokens(&never).unwrap_or_else(|| panic!("it has a bucket"));
         assert_eq!((chart.y.least, chart.rules.len()), (0.0, 0));
-        let ids: Vec<&str> = all(&recording, &Account::of(&recording))
+        let ids: Vec<&str> = all(&recording, &Metrics::of(&recording))
             .iter()
             .map(|chart| chart.id)
             .collect();
@@ -622,7 +622,7 @@ mod tests {
     }
 
     #[test]
-    fn the_histogram_counts_all_that_was_complete() {
+    fn the_histogram_counts_all_complete_sections() {
         let chart = slack(&recording());
         let count: f64 = chart
             .layers
@@ -637,14 +637,14 @@ mod tests {
     }
 
     #[test]
-    fn nothing_at_all_can_be_drawn() {
+    fn an_empty_recording_can_be_drawn() {
         let mut recording = recording();
         recording.sections.clear();
         recording.flows.clear();
         recording.queue.clear();
         recording.length_s = 0.0;
-        let account = Account::of(&recording);
-        for chart in all(&recording, &account) {
+        let metrics = Metrics::of(&recording);
+        for chart in all(&recording, &metrics) {
             assert!(!chart.svg().contains("NaN"), "{}", chart.id);
         }
     }

@@ -2,11 +2,11 @@
 
 use std::fmt::Write;
 
-use super::super::account::Account;
+use super::super::metrics::Metrics;
 use super::super::clip::Kind;
 use super::super::plot::Escaped;
 use super::super::recording::Recording;
-use super::super::telling::{decimals, grouped, percent, situation, statements};
+use super::super::summary::{decimals, grouped, percent, situation, statements};
 use super::figures;
 
 const PAGE_STYLE: &str = "\
@@ -38,10 +38,10 @@ dd{margin:0;max-width:70ch}
 @media print{main{max-width:none}figure{break-inside:avoid}}
 ";
 
-/// The whole page. It loads nothing and runs nothing.
-pub(crate) fn page(recording: &Recording, account: &Account) -> String {
+/// The whole page. It loads no other file and runs no script.
+pub(crate) fn page(recording: &Recording, metrics: &Metrics) -> String {
     let mut out = String::new();
-    let title = headline(account);
+    let title = headline(metrics);
     // Writing to a string does not fail.
     let _ = write!(
         out,
@@ -53,8 +53,8 @@ pub(crate) fn page(recording: &Recording, account: &Account) -> String {
         Escaped(&situation(&recording.setup)),
     );
     warning(&mut out, recording);
-    numbers(&mut out, recording, account);
-    for chart in figures::all(recording, account) {
+    numbers(&mut out, recording, metrics);
+    for chart in figures::all(recording, metrics) {
         let _ = write!(
             out,
             "<figure id=\"{}\">\n<div class=\"scroll\">{}</div><figcaption>{}</figcaption>\n</figure>\n",
@@ -63,12 +63,12 @@ pub(crate) fn page(recording: &Recording, account: &Account) -> String {
             Escaped(&chart.description)
         );
     }
-    out.push_str("<h2>The account</h2>\n");
-    kinds(&mut out, account);
-    gaps(&mut out, account);
-    flows(&mut out, account);
+    out.push_str("<h2>Results</h2>\n");
+    kinds(&mut out, metrics);
+    gaps(&mut out, metrics);
+    flows(&mut out, metrics);
     out.push_str("<h2>In words</h2>\n<dl>\n");
-    for statement in statements(recording, account) {
+    for statement in statements(recording, metrics) {
         let _ = writeln!(
             out,
             "<dt>{}</dt><dd>{}</dd>",
@@ -82,11 +82,11 @@ pub(crate) fn page(recording: &Recording, account: &Account) -> String {
     out
 }
 
-fn headline(account: &Account) -> String {
-    let (sections, on_time, _) = account.total(|_| true);
+fn headline(metrics: &Metrics) -> String {
+    let (sections, on_time, _) = metrics.total(|_| true);
     format!(
         "{} of the video was on time",
-        percent(super::super::account::share(on_time, sections))
+        percent(super::super::metrics::share(on_time, sections))
     )
 }
 
@@ -96,16 +96,16 @@ fn warning(out: &mut String, recording: &Recording) {
     }
     let _ = writeln!(
         out,
-        "<p class=\"warn\" role=\"alert\"><b>These numbers are not to be trusted.</b> The machine was too busy to \
-         emulate the bottleneck exactly: {}.</p>",
+        "<p class=\"warn\" role=\"alert\"><b>Do not trust these numbers.</b> The machine was too busy to \
+         emulate the bottleneck exactly: {}. Stop other programs and run the demo again.</p>",
         Escaped(&recording.exactness.overload.join("; "))
     );
 }
 
-fn numbers(out: &mut String, recording: &Recording, account: &Account) {
-    let (pictures, on_time, decodable) = account.total(Kind::is_picture);
-    let video = account.flows.first();
-    let share = super::super::account::share;
+fn numbers(out: &mut String, recording: &Recording, metrics: &Metrics) {
+    let (pictures, on_time, decodable) = metrics.total(Kind::is_picture);
+    let video = metrics.flows.first();
+    let share = super::super::metrics::share;
     let numbers = [
         (percent(share(on_time, pictures)), "of pictures on time"),
         (
@@ -113,8 +113,8 @@ fn numbers(out: &mut String, recording: &Recording, account: &Account) {
             "of pictures decodable in time",
         ),
         (
-            percent(account.decodable_of_share()),
-            "of an equal share of bytes decodable in time",
+            percent(metrics.decodable_of_share()),
+            "of an equal share decodable in time",
         ),
         (
             grouped(recording.sender.late_bytes),
@@ -125,10 +125,10 @@ fn numbers(out: &mut String, recording: &Recording, account: &Account) {
             "of the traffic is the video",
         ),
         (
-            account
+            metrics
                 .jain_of_fair
                 .map_or("undefined".into(), |index| format!("{index:.3}")),
-            "Jain\u{2019}s index, by what is fair for each",
+            "Jain\u{2019}s index relative to fair rates",
         ),
     ];
     out.push_str("<div class=\"numbers\">\n");
@@ -164,8 +164,8 @@ fn table(out: &mut String, caption: &str, heads: &[&str], rows: &[Vec<String>]) 
     out.push_str("</table></div>\n");
 }
 
-fn kinds(out: &mut String, account: &Account) {
-    let rows: Vec<Vec<String>> = account
+fn kinds(out: &mut String, metrics: &Metrics) {
+    let rows: Vec<Vec<String>> = metrics
         .kinds
         .iter()
         .map(|count| {
@@ -189,7 +189,7 @@ fn kinds(out: &mut String, account: &Account) {
         "on time",
         "",
         "late",
-        "never whole",
+        "never complete",
         "decodable",
         "kB sent",
         "on time",
@@ -198,17 +198,17 @@ fn kinds(out: &mut String, account: &Account) {
     table(out, "Sections of the video by type", &heads, &rows);
 }
 
-fn gaps(out: &mut String, account: &Account) {
-    if account.gaps.is_empty() && account.unreported == 0 {
+fn gaps(out: &mut String, metrics: &Metrics) {
+    if metrics.gaps.is_empty() && metrics.unreported == 0 {
         return;
     }
-    let kinds = account.kinds.iter().map(|count| count.kind);
-    let mut rows: Vec<Vec<String>> = account
+    let kinds = metrics.kinds.iter().map(|count| count.kind);
+    let mut rows: Vec<Vec<String>> = metrics
         .gaps
         .iter()
         .map(|(reason, count)| {
             let of_kinds = kinds.clone().map(|kind| {
-                let count = account.gaps_of.get(&(*reason, kind));
+                let count = metrics.gaps_of.get(&(*reason, kind));
                 grouped(count.copied().unwrap_or(0))
             });
             let mut row = vec![(*reason).to_owned(), grouped(*count)];
@@ -216,18 +216,18 @@ fn gaps(out: &mut String, account: &Account) {
             row
         })
         .collect();
-    if account.unreported > 0 {
-        rows.push(vec!["never reported".into(), grouped(account.unreported)]);
+    if metrics.unreported > 0 {
+        rows.push(vec!["not reported".into(), grouped(metrics.unreported)]);
     }
     let heads: Vec<&str> = ["reason", "sections"]
         .into_iter()
         .chain(kinds.map(Kind::name))
         .collect();
-    table(out, "Why sections never were whole", &heads, &rows);
+    table(out, "Why sections were never complete", &heads, &rows);
 }
 
-fn flows(out: &mut String, account: &Account) {
-    let rows: Vec<Vec<String>> = account
+fn flows(out: &mut String, metrics: &Metrics) {
+    let rows: Vec<Vec<String>> = metrics
         .flows
         .iter()
         .map(|flow| {
@@ -241,9 +241,9 @@ fn flows(out: &mut String, account: &Account) {
         .collect();
     let caption = format!(
         "Flows, from {:.1} s to {:.1} s",
-        account.counted.0, account.counted.1
+        metrics.counted.0, metrics.counted.1
     );
-    let heads = ["flow", "Mb/s", "share", "fair Mb/s"];
+    let heads = ["flow", "Mb/s", "share", "fair rate Mb/s"];
     table(out, &caption, &heads, &rows);
 }
 
@@ -276,24 +276,24 @@ fn run(out: &mut String, recording: &Recording) {
         ("latency", setup.latency.to_string()),
         ("length", format!("{:.1} s", recording.length_s)),
         ("seed of the losses", setup.seed.to_string()),
-        ("sealed with", recording.cipher.clone()),
+        ("cipher", recording.cipher.clone()),
     ];
     let rows: Vec<Vec<String>> = rows
         .into_iter()
         .map(|(name, value)| vec![name.into(), value])
         .collect();
     out.push_str("<h2>The run</h2>\n");
-    table(out, "What was run", &["", "value"], &rows);
+    table(out, "Settings", &["", "value"], &rows);
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::demo::account::tests::recording;
+    use crate::demo::metrics::tests::recording;
 
     fn built() -> String {
         let recording = recording();
-        page(&recording, &Account::of(&recording))
+        page(&recording, &Metrics::of(&recording))
     }
 
     #[test]
@@ -305,7 +305,7 @@ mod tests {
             "<div><b>25.0 %</b>of the traffic is the video</div>",
             "<tr><td>P</td><td>2</td><td>0</td><td>0.0 %</td><td>1</td><td>1</td><td>0</td>\
              <td>40</td><td>0</td><td>0</td></tr>",
-            "<div><b>45.0 %</b>of an equal share of bytes decodable in time</div>",
+            "<div><b>45.0 %</b>of an equal share decodable in time</div>",
             "<tr><td>expired &lt;at&gt; the sender</td><td>1</td><td>0</td><td>1</td><td>0</td><td>0</td></tr>",
             "<tr><td>Reno 1</td><td>4</td><td>50.0 %</td><td>3.38</td></tr>",
             "<tr><td>queue</td><td>60 packets, drop-tail</td></tr>",
@@ -354,17 +354,17 @@ mod tests {
     fn names_cannot_leave_their_place() {
         let mut recording = recording();
         recording.setup.controller = "</td><script>".into();
-        let page = page(&recording, &Account::of(&recording));
+        let page = page(&recording, &Metrics::of(&recording));
         assert!(!page.contains("<script>"));
         assert!(page.contains("&lt;/td&gt;&lt;script&gt;"));
     }
 
     #[test]
-    fn an_overload_is_the_first_thing_that_is_said() {
+    fn an_overload_is_reported_first() {
         let mut recording = recording();
         recording.exactness.overload = vec!["9 of 10 packets were released too late".into()];
-        let page = page(&recording, &Account::of(&recording));
-        let warning = page.find("not to be trusted");
+        let page = page(&recording, &Metrics::of(&recording));
+        let warning = page.find("Do not trust");
         assert!(warning.is_some() && warning < page.find("<figure"));
     }
 }

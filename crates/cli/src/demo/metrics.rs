@@ -1,4 +1,4 @@
-//! What a recording says: counts, rates, shares. No clock, no socket, no words.
+//! Counts, rates and shares of a recording.
 
 use std::collections::BTreeMap;
 
@@ -8,91 +8,87 @@ use comity_sim::metrics::jain;
 use super::clip::Kind;
 use super::recording::{Fate, Flow, Recording, Sent, Setup};
 
-/// The controllers find their rates in the beginning: shares are not counted from the first moment
-/// on, but after this time, or a quarter of a short run.
+/// Shares are measured after this time, or after a quarter of a short run: the controllers first
+/// need to find their rates.
 const SETTLING_S: f64 = 2.0;
 
-/// What became of the sections of one kind.
+/// The sections of one kind, by outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct KindCount {
-    /// Which.
     pub(crate) kind: Kind,
-    /// How many were given to the connection.
+    /// Submitted to the connection.
     pub(crate) sent: u64,
-    /// Whole by their deadline.
+    /// Complete by their deadline.
     pub(crate) on_time: u64,
-    /// Whole, but after it.
+    /// Complete after their deadline.
     pub(crate) late: u64,
-    /// Never whole.
+    /// Never complete.
     pub(crate) gaps: u64,
-    /// On time, together with all that they need.
+    /// On time, and so were all sections that they need.
     pub(crate) decodable: u64,
-    /// The bytes of what was given, of what was on time, and of what was decodable.
     pub(crate) bytes: ByteCount,
 }
 
 /// Bytes of sections.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ByteCount {
-    /// Given to the connection.
+    /// Submitted to the connection.
     pub(crate) sent: u64,
-    /// Whole by their deadline.
+    /// Complete by their deadline.
     pub(crate) on_time: u64,
-    /// On time, together with all that they need.
+    /// On time, and so were all sections that they need.
     pub(crate) decodable: u64,
 }
 
 impl KindCount {
-    /// The share that was on time; all of nothing.
+    /// The share that was on time; 1 if none was sent.
     pub(crate) fn on_time_share(&self) -> f64 {
         share(self.on_time, self.sent)
     }
 }
 
-/// What a flow got.
+/// The rate of a flow, and its share.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct FlowShare {
-    /// Its name.
     pub(crate) name: String,
-    /// On the wire, as it arrived.
+    /// The rate of arrival on the wire.
     pub(crate) mbps: f64,
-    /// Of what all flows together got.
+    /// Its share of the sum of all rates.
     pub(crate) share: f64,
-    /// What max-min fairness would give it: the video no more than it needs, the others the rest in
-    /// equal parts.
+    /// The rate by max-min fairness: the video gets at most what it needs, and the others share the
+    /// rest equally.
     pub(crate) fair_mbps: f64,
 }
 
-/// The account of a run.
+/// The results of a run.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Account {
-    /// By kind, those that there are.
+pub(crate) struct Metrics {
+    /// The kinds that occur.
     pub(crate) kinds: Vec<KindCount>,
     /// Gaps by their reason.
     pub(crate) gaps: BTreeMap<&'static str, u64>,
-    /// Gaps by reason and kind, those that there are.
+    /// Gaps by reason and kind.
     pub(crate) gaps_of: BTreeMap<(&'static str, Kind), u64>,
-    /// Sections that the receiver never spoke of: 0 unless the connection broke.
+    /// Sections that the receiver did not report: 0 unless the connection broke.
     pub(crate) unreported: u64,
     /// The flows, the video first.
     pub(crate) flows: Vec<FlowShare>,
-    /// From when to when their rates were counted, in seconds.
+    /// The interval over which the rates were measured, in seconds.
     pub(crate) counted: (f64, f64),
-    /// Jain's index of the rates; `None` if there were none.
+    /// Jain's index of the rates; `None` without any.
     pub(crate) jain: Option<f64>,
-    /// Jain's index of rates divided by what is fair for each.
+    /// Jain's index of the rates divided by their fair rates.
     pub(crate) jain_of_fair: Option<f64>,
     /// The bytes of all sections.
     pub(crate) bytes: ByteCount,
-    /// What an equal share of the bottleneck carries of sections in the time of the run.
+    /// The bytes of sections that an equal share of the bottleneck carries during the run.
     pub(crate) equal_share_bytes: u64,
-    /// How much time 99 % of the complete sections had left at least, in milliseconds, and half of
-    /// them.
+    /// The time left before the deadline at completion, in milliseconds: 1st percentile and median.
     pub(crate) slack_ms: Option<(f64, f64)>,
 }
 
-impl Account {
-    /// Of everything in the recording.
+impl Metrics {
+    /// Evaluates a recording.
     pub(crate) fn of(recording: &Recording) -> Self {
         let sections = &recording.sections;
         let decodable = decodable(sections);
@@ -140,7 +136,7 @@ impl Account {
         }
     }
 
-    /// The decodable bytes over what an equal share could have carried of all that was given.
+    /// The decodable bytes, divided by the submitted bytes that an equal share could have carried.
     pub(crate) fn decodable_of_share(&self) -> f64 {
         share(
             self.bytes.decodable,
@@ -148,7 +144,7 @@ impl Account {
         )
     }
 
-    /// All pictures, or all sections, in one line.
+    /// The sections of the selected kinds: sent, on time, decodable.
     pub(crate) fn total(&self, of: impl Fn(Kind) -> bool) -> (u64, u64, u64) {
         let kinds = self.kinds.iter().filter(|count| of(count.kind));
         kinds.fold((0, 0, 0), |(sent, on_time, decodable), count| {
@@ -161,7 +157,7 @@ impl Account {
     }
 }
 
-/// `part` of `whole`, of which nothing has all.
+/// `part` divided by `whole`; 1 if `whole` is zero.
 pub(crate) fn share(part: u64, whole: u64) -> f64 {
     if whole == 0 {
         1.0
@@ -170,12 +166,12 @@ pub(crate) fn share(part: u64, whole: u64) -> f64 {
     }
 }
 
-/// From when to when rates are counted.
+/// The interval over which rates are measured.
 fn counted(length_s: f64) -> (f64, f64) {
     (SETTLING_S.min(length_s / 4.0), length_s)
 }
 
-/// Which sections were on time together with all that they need.
+/// For each section, whether it and all that it needs were on time.
 fn decodable(sections: &[Sent]) -> Vec<bool> {
     let mut decodability = Decodability::default();
     (0..)
@@ -260,8 +256,7 @@ fn slack(sections: &[Sent]) -> Option<(f64, f64)> {
 }
 
 impl Flow {
-    /// What arrived between two moments, as far as there are samples; `None` when there are less
-    /// than two.
+    /// The rate of arrival between two moments; `None` with fewer than two samples in between.
     pub(crate) fn rate_mbps(&self, from_s: f64, to_s: f64) -> Option<f64> {
         let within = |sample: &&super::recording::Sample| {
             (from_s - 1e-9..=to_s + 1e-9).contains(&sample.at_s)
@@ -284,7 +279,7 @@ pub(crate) mod tests {
     use super::*;
     use crate::demo::recording::{Exactness, QueuePoint, Sample, SenderCount};
 
-    /// Ten seconds of three flows at 9 Mb/s; four pictures, of which one needs one that was late.
+    /// Ten seconds of three flows at 9 Mb/s. One of the four pictures needs a late one.
     pub(crate) fn recording() -> Recording {
         let sent = |kind: Kind, at_s, needs, fate| Sent {
             kind,
@@ -381,9 +376,9 @@ pub(crate) mod tests {
 
     #[test]
     fn sections_are_counted_by_kind_and_every_one_once() {
-        let account = Account::of(&recording());
+        let metrics = Metrics::of(&recording());
         let of = |kind| {
-            let count = account.kinds.iter().find(|count| count.kind == kind);
+            let count = metrics.kinds.iter().find(|count| count.kind == kind);
             count.map(|c| (c.sent, c.on_time, c.late, c.gaps, c.decodable))
         };
         assert_eq!(of(Kind::Intra), Some((1, 1, 0, 0, 1)));
@@ -395,69 +390,69 @@ pub(crate) mod tests {
         );
         assert_eq!(of(Kind::Audio), Some((1, 1, 0, 0, 1)));
         assert_eq!(of(Kind::Other), None);
-        assert_eq!(account.total(Kind::is_picture), (4, 2, 1));
-        assert_eq!(account.total(|_| true), (5, 3, 2));
-        assert_eq!(account.gaps.get("expired <at> the sender"), Some(&1));
-        let of_kind = account
+        assert_eq!(metrics.total(Kind::is_picture), (4, 2, 1));
+        assert_eq!(metrics.total(|_| true), (5, 3, 2));
+        assert_eq!(metrics.gaps.get("expired <at> the sender"), Some(&1));
+        let of_kind = metrics
             .gaps_of
             .get(&("expired <at> the sender", Kind::Predicted));
         assert_eq!(of_kind, Some(&1));
-        assert_eq!(account.unreported, 0);
+        assert_eq!(metrics.unreported, 0);
         let all = ByteCount {
             sent: 40_000 + 20_000 + 10_000 + 20_000 + 1_000,
             on_time: 40_000 + 10_000 + 1_000,
             decodable: 40_000 + 1_000,
         };
-        assert_eq!(account.bytes, all);
+        assert_eq!(metrics.bytes, all);
     }
 
     #[test]
-    fn decodable_bytes_are_held_against_what_an_equal_share_carries() {
+    fn decodable_bytes_are_compared_with_an_equal_share() {
         let mut recording = recording();
-        // 3 Mb/s for 10 s, of which 1,400 bytes in 1,477 are sections: more than was given.
-        let account = Account::of(&recording);
-        assert_eq!(account.equal_share_bytes, 3_554_502);
-        let near = |account: &Account, expected: f64| {
-            assert!((account.decodable_of_share() - expected).abs() < 1e-9);
+        // 3 Mb/s for 10 s, with 1,400 bytes of sections in 1,477: more than was submitted.
+        let metrics = Metrics::of(&recording);
+        assert_eq!(metrics.equal_share_bytes, 3_554_502);
+        let near = |metrics: &Metrics, expected: f64| {
+            assert!((metrics.decodable_of_share() - expected).abs() < 1e-9);
         };
-        near(&account, 41.0 / 91.0);
-        // Of a picture a hundred times as large the share carries but a part.
+        near(&metrics, 41.0 / 91.0);
+        // The share carries only a part of a picture a hundred times as large.
         recording.sections[1].bytes = 4_000_000;
         recording.sections[1].fate = Fate::Complete { slack_ms: 0.0 };
-        let account = Account::of(&recording);
-        assert_eq!(account.bytes.decodable, 4_051_000);
-        near(&account, 4_051_000.0 / 3_554_502.0);
+        let metrics = Metrics::of(&recording);
+        assert_eq!(metrics.bytes.decodable, 4_051_000);
+        near(&metrics, 4_051_000.0 / 3_554_502.0);
         recording.sections.clear();
-        near(&Account::of(&recording), 1.0);
+        near(&Metrics::of(&recording), 1.0);
     }
 
     #[test]
     fn shares_are_of_the_sum_and_fairness_knows_what_the_video_needs() {
-        let account = Account::of(&recording());
+        let metrics = Metrics::of(&recording());
         let near = |found: f64, expected: f64| (found - expected).abs() < 1e-3;
-        let [video, first, second] = account.flows.as_slice() else {
-            panic!("{:?}", account.flows);
+        let [video, first, second] = metrics.flows.as_slice() else {
+            panic!("{:?}", metrics.flows);
         };
         assert!(near(video.mbps, 2.0) && near(video.share, 0.25));
         assert!(near(first.share, 0.5) && near(second.share, 0.25));
         // 9 Mb/s less the 2.25 that the video needs, for two.
         assert!(near(video.fair_mbps, 2.25) && near(first.fair_mbps, 3.375));
         // (2 + 4 + 2)² / (3 · (4 + 16 + 4)).
-        assert!(account.jain.is_some_and(|index| near(index, 64.0 / 72.0)));
+        assert!(metrics.jain.is_some_and(|index| near(index, 64.0 / 72.0)));
         let relative = [2.0 / 2.25, 4.0 / 3.375, 2.0 / 3.375];
         let sum: f64 = relative.iter().sum();
         let squares: f64 = relative.iter().map(|x| x * x).sum();
         let expected = sum * sum / (3.0 * squares);
-        assert!(account.jain_of_fair.is_some_and(|j| near(j, expected)));
-        assert_eq!(account.counted, (2.0, 10.0));
+        assert!(metrics.jain_of_fair.is_some_and(|j| near(j, expected)));
+        assert_eq!(metrics.counted, (2.0, 10.0));
     }
 
     #[test]
     fn a_greedy_video_is_due_no_more_than_an_equal_share() {
         let mut recording = recording();
         recording.setup.demand = Rate::from_mbps(8);
-        let account = Account::of(&recording);
-        let fair: Vec<f64> = account.flows.iter().map(|flow| flow.fair_mbps).collect();
+        let metrics = Metrics::of(&recording);
+        let fair: Vec<f64> = metrics.flows.iter().map(|flow| flow.fair_mbps).collect();
         assert!(
             fair.iter().all(|fair| (fair - 3.0).abs() < 1e-6),
             "{fair:?}"
@@ -465,15 +460,15 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn nothing_recorded_is_an_account_of_nothing() {
+    fn an_empty_recording_has_no_results() {
         let mut recording = recording();
         recording.sections.clear();
         recording.queue.clear();
         for flow in &mut recording.flows {
             flow.samples.clear();
         }
-        let account = Account::of(&recording);
-        assert!(account.kinds.is_empty() && account.jain.is_none() && account.slack_ms.is_none());
-        assert!(account.flows.iter().all(|flow| flow.share == 0.0));
+        let metrics = Metrics::of(&recording);
+        assert!(metrics.kinds.is_empty() && metrics.jain.is_none() && metrics.slack_ms.is_none());
+        assert!(metrics.flows.iter().all(|flow| flow.share == 0.0));
     }
 }

@@ -1,26 +1,24 @@
-//! The account in words, for the terminal and the page, and as JSON for programs.
+//! The results in words, for the terminal and the page, and as JSON for programs.
 
 use comity_congestion::table;
 use serde_json::{Value, json};
 
-use super::account::{Account, share};
+use super::metrics::{Metrics, share};
 use super::clip::Kind;
 use super::recording::{Recording, Setup};
 
-/// A statement, and what it is about.
+/// A statement about the results, and its subject.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Statement {
-    /// In one or two words.
     pub(crate) about: &'static str,
-    /// In a sentence or more.
     pub(crate) text: String,
 }
 
-/// What was run.
+/// The settings of the run, in words.
 pub(crate) fn situation(setup: &Setup) -> String {
     let video = setup.video();
     let loss = if setup.loss > 0.0 {
-        format!(", {} of the packets lost each way", percent(setup.loss))
+        format!(", {} random loss each way", percent(setup.loss))
     } else {
         String::new()
     };
@@ -31,14 +29,14 @@ pub(crate) fn situation(setup: &Setup) -> String {
     };
     let is_silent = |name: &str| table::find(name).is_ok_and(|row| !row.repeats_losses());
     let repeats = if is_silent(&setup.controller) {
-        ", whose paper sends nothing again: a section of which a packet is lost is lost"
+        ". As in its paper, this controller retransmits nothing: a lost packet costs its section"
     } else {
         ""
     };
     format!(
-        "{video}, about {} Mb/s on the wire, through an emulated bottleneck of {} Mb/s, {} each way, a queue of {} \
-         packets{loss}, beside {others}. The video needs {:.0} % of an equal share. Each section has {} to \
-         arrive; the video's controller is {}{repeats}.",
+        "{video}, about {} Mb/s on the wire, beside {others}. The bottleneck is emulated: {} Mb/s, {} delay each \
+         way, a queue of {} packets{loss}. The video needs {:.0} % of an equal share. Each section has {} to \
+         arrive. The video's controller is {}{repeats}.",
         decimals(setup.demand.as_mbps_f64()),
         decimals(setup.rate.as_mbps_f64()),
         setup.delay,
@@ -49,18 +47,18 @@ pub(crate) fn situation(setup: &Setup) -> String {
     )
 }
 
-/// The account, statement by statement.
-pub(crate) fn statements(recording: &Recording, account: &Account) -> Vec<Statement> {
+/// The results, statement by statement.
+pub(crate) fn statements(recording: &Recording, metrics: &Metrics) -> Vec<Statement> {
     let mut statements = Vec::new();
     let mut state = |about, text| statements.push(Statement { about, text });
-    let (sections, sections_on_time, _) = account.total(|_| true);
-    let (pictures, on_time, decodable) = account.total(Kind::is_picture);
+    let (sections, sections_on_time, _) = metrics.total(|_| true);
+    let (pictures, on_time, decodable) = metrics.total(Kind::is_picture);
     if !recording.exactness.overload.is_empty() {
         state(
-            "not to be trusted",
+            "do not trust",
             format!(
-                "this machine was too busy to emulate the bottleneck exactly ({}). What follows is not the \
-                 network's doing alone.",
+                "this machine was too busy to emulate the bottleneck exactly ({}). The machine affected the \
+                 results below. Stop other programs and run the demo again.",
                 recording.exactness.overload.join("; ")
             ),
         );
@@ -68,7 +66,7 @@ pub(crate) fn statements(recording: &Recording, account: &Account) -> Vec<Statem
     state(
         "on time",
         format!(
-            "{} of {} sections ({}), and of the pictures {} of {} ({}).",
+            "{} of {} sections ({}); {} of {} pictures ({}).",
             grouped(sections_on_time),
             grouped(sections),
             percent(share(sections_on_time, sections)),
@@ -77,7 +75,7 @@ pub(crate) fn statements(recording: &Recording, account: &Account) -> Vec<Statem
             percent(share(on_time, pictures)),
         ),
     );
-    let by_kind: Vec<String> = account
+    let by_kind: Vec<String> = metrics
         .kinds
         .iter()
         .map(|count| {
@@ -94,18 +92,18 @@ pub(crate) fn statements(recording: &Recording, account: &Account) -> Vec<Statem
     state(
         "decodable",
         format!(
-            "{} pictures ({}) were there in time together with all that they are decoded from.",
+            "{} pictures ({}) arrived on time, and so did all pictures that they depend on.",
             grouped(decodable),
             percent(share(decodable, pictures)),
         ),
     );
-    state("bytes", bytes(account));
-    state("missing", missing(account));
+    state("bytes", bytes(metrics));
+    state("missing", missing(metrics));
     let sender = &recording.sender;
     state(
         "after the deadline",
         format!(
-            "{} bytes were sent after their deadline; {} were sent a second time in time ({} of the video).",
+            "{} bytes were sent after their deadline. {} bytes were retransmitted before it ({} of the video).",
             grouped(sender.late_bytes),
             grouped(sender.retransmitted_bytes),
             percent(share(
@@ -114,12 +112,12 @@ pub(crate) fn statements(recording: &Recording, account: &Account) -> Vec<Statem
             )),
         ),
     );
-    state("shares", shares(account));
+    state("shares", shares(metrics));
     let exactness = &recording.exactness;
     state(
         "the bottleneck",
         format!(
-            "{} of {} packets found the queue full{}.",
+            "{} of {} packets were dropped at the full queue{}.",
             grouped(exactness.dropped_packets),
             grouped(exactness.offered_packets),
             match exactness.lost_packets {
@@ -131,8 +129,8 @@ pub(crate) fn statements(recording: &Recording, account: &Account) -> Vec<Statem
     state(
         "exactness",
         format!(
-            "the emulator released half of the packets to the receiver at most {:.3} ms late, 99 % at most \
-             {:.3} ms, all at most {:.1} ms; {}.",
+            "the emulator was late by at most {:.3} ms for half of the packets to the receiver, by at most \
+             {:.3} ms for 99 %, and by at most {:.1} ms for all: {}.",
             exactness.p50_ms,
             exactness.p99_ms,
             exactness.max_ms,
@@ -146,57 +144,57 @@ pub(crate) fn statements(recording: &Recording, account: &Account) -> Vec<Statem
     statements
 }
 
-fn bytes(account: &Account) -> String {
-    let counted = &account.bytes;
-    let most = counted.sent.min(account.equal_share_bytes);
+fn bytes(metrics: &Metrics) -> String {
+    let counted = &metrics.bytes;
+    let most = counted.sent.min(metrics.equal_share_bytes);
     let most = if most == counted.sent {
-        "all that there was, which an equal share of the bottleneck carries".to_owned()
+        "all bytes sent, which an equal share of the bottleneck could carry".to_owned()
     } else {
         format!(
-            "the {} that an equal share of the bottleneck carries in that time",
+            "the {} that an equal share of the bottleneck could carry",
             megabytes(most)
         )
     };
     format!(
-        "of {} of pictures, sound and tables {} were on time, and {} could be decoded: {} of {most}.",
+        "{} of pictures, audio and tables were sent; {} were on time; {} were decodable, which is {} of {most}.",
         megabytes(counted.sent),
         megabytes(counted.on_time),
         megabytes(counted.decodable),
-        percent(account.decodable_of_share()),
+        percent(metrics.decodable_of_share()),
     )
 }
 
-fn missing(account: &Account) -> String {
-    let late: u64 = account.kinds.iter().map(|count| count.late).sum();
-    let gaps: u64 = account.gaps.values().sum();
-    let mut parts: Vec<String> = account
+fn missing(metrics: &Metrics) -> String {
+    let late: u64 = metrics.kinds.iter().map(|count| count.late).sum();
+    let gaps: u64 = metrics.gaps.values().sum();
+    let mut parts: Vec<String> = metrics
         .gaps
         .iter()
         .map(|(reason, count)| format!("{} {reason}", grouped(*count)))
         .collect();
-    if account.unreported > 0 {
-        parts.push(format!("{} unreported", grouped(account.unreported)));
+    if metrics.unreported > 0 {
+        parts.push(format!("{} unreported", grouped(metrics.unreported)));
     }
-    let missing = gaps + account.unreported;
+    let missing = gaps + metrics.unreported;
     let why = if parts.is_empty() {
         String::new()
     } else {
         format!(" ({})", parts.join("; "))
     };
     format!(
-        "{} never whole{why}; {} whole, but only after the deadline.",
+        "{} never complete{why}; {} complete after the deadline.",
         sections(missing),
         sections(late)
     )
 }
 
-fn shares(account: &Account) -> String {
-    let flows: Vec<String> = account
+fn shares(metrics: &Metrics) -> String {
+    let flows: Vec<String> = metrics
         .flows
         .iter()
         .map(|flow| {
             format!(
-                "{} {} Mb/s ({}; fair would be {})",
+                "{} {} Mb/s ({}; its fair rate is {})",
                 flow.name,
                 decimals(flow.mbps),
                 percent(flow.share),
@@ -209,17 +207,17 @@ fn shares(account: &Account) -> String {
         None => "undefined".into(),
     };
     format!(
-        "{}, from {:.1} s to {:.1} s. Jain's index of the rates is {}, and {} when each is measured by what is \
-         fair for it, since the video does not want more than it needs.",
+        "{}, from {:.1} s to {:.1} s. Jain's index of the rates is {}. Jain's index of the rates divided by \
+         their fair rates is {}; the fair rate of the video is at most the rate that it needs.",
         flows.join(", "),
-        account.counted.0,
-        account.counted.1,
-        index(account.jain),
-        index(account.jain_of_fair),
+        metrics.counted.0,
+        metrics.counted.1,
+        index(metrics.jain),
+        index(metrics.jain_of_fair),
     )
 }
 
-/// The statements as lines for a terminal, `width` letters wide.
+/// The statements as lines of at most `width` characters.
 pub(crate) fn text(statements: &[Statement], width: usize) -> String {
     let widest = statements.iter().map(|s| s.about.len()).max().unwrap_or(0);
     let mut out = String::new();
@@ -233,7 +231,7 @@ pub(crate) fn text(statements: &[Statement], width: usize) -> String {
     out
 }
 
-/// Breaks a text between words.
+/// Breaks a text into lines between words.
 pub(crate) fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split_whitespace() {
@@ -248,10 +246,10 @@ pub(crate) fn wrap(text: &str, width: usize) -> Vec<String> {
     lines
 }
 
-/// Everything that the account knows, for programs.
-pub(crate) fn document(recording: &Recording, account: &Account) -> Value {
+/// All results, for programs.
+pub(crate) fn document(recording: &Recording, metrics: &Metrics) -> Value {
     let setup = &recording.setup;
-    let kinds: Vec<Value> = account
+    let kinds: Vec<Value> = metrics
         .kinds
         .iter()
         .map(|count| {
@@ -265,7 +263,7 @@ pub(crate) fn document(recording: &Recording, account: &Account) -> Value {
                 "sent_bytes": count.bytes.sent,
                 "on_time_bytes": count.bytes.on_time,
                 "decodable_bytes": count.bytes.decodable,
-                "gaps_by_reason": account
+                "gaps_by_reason": metrics
                     .gaps_of
                     .iter()
                     .filter(|((_, kind), _)| *kind == count.kind)
@@ -274,7 +272,7 @@ pub(crate) fn document(recording: &Recording, account: &Account) -> Value {
             })
         })
         .collect();
-    let flows: Vec<Value> = account
+    let flows: Vec<Value> = metrics
         .flows
         .iter()
         .map(|flow| {
@@ -286,8 +284,8 @@ pub(crate) fn document(recording: &Recording, account: &Account) -> Value {
             })
         })
         .collect();
-    let (sections, on_time, _) = account.total(|_| true);
-    let (pictures, pictures_on_time, decodable) = account.total(Kind::is_picture);
+    let (sections, on_time, _) = metrics.total(|_| true);
+    let (pictures, pictures_on_time, decodable) = metrics.total(Kind::is_picture);
     let exactness = &recording.exactness;
     json!({
         "version": env!("CARGO_PKG_VERSION"),
@@ -312,9 +310,9 @@ pub(crate) fn document(recording: &Recording, account: &Account) -> Value {
         "sections": {
             "sent": sections,
             "on_time": on_time,
-            "late": account.kinds.iter().map(|count| count.late).sum::<u64>(),
-            "gaps": account.gaps.values().sum::<u64>(),
-            "unreported": account.unreported,
+            "late": metrics.kinds.iter().map(|count| count.late).sum::<u64>(),
+            "gaps": metrics.gaps.values().sum::<u64>(),
+            "unreported": metrics.unreported,
         },
         "pictures": {
             "sent": pictures,
@@ -322,22 +320,22 @@ pub(crate) fn document(recording: &Recording, account: &Account) -> Value {
             "decodable": decodable,
         },
         "bytes": {
-            "sent": account.bytes.sent,
-            "on_time": account.bytes.on_time,
-            "decodable": account.bytes.decodable,
-            "equal_share": account.equal_share_bytes,
-            "decodable_of_share": account.decodable_of_share(),
+            "sent": metrics.bytes.sent,
+            "on_time": metrics.bytes.on_time,
+            "decodable": metrics.bytes.decodable,
+            "equal_share": metrics.equal_share_bytes,
+            "decodable_of_share": metrics.decodable_of_share(),
         },
         "kinds": kinds,
-        "gaps": account.gaps,
-        "slack_ms": account.slack_ms.map(|(least, median)| json!({ "p1": least, "p50": median })),
+        "gaps": metrics.gaps,
+        "slack_ms": metrics.slack_ms.map(|(least, median)| json!({ "p1": least, "p50": median })),
         "bytes_after_deadline": recording.sender.late_bytes,
         "retransmitted_bytes": recording.sender.retransmitted_bytes,
         "pacing_error_p99_us": recording.sender.pacing_p99_us,
         "flows": flows,
-        "counted_s": [account.counted.0, account.counted.1],
-        "jain": account.jain,
-        "jain_of_fair": account.jain_of_fair,
+        "counted_s": [metrics.counted.0, metrics.counted.1],
+        "jain": metrics.jain,
+        "jain_of_fair": metrics.jain_of_fair,
         "emulator": {
             "offered_packets": exactness.offered_packets,
             "dropped_packets": exactness.dropped_packets,
@@ -356,7 +354,7 @@ fn megabytes(bytes: u64) -> String {
     format!("{:.2} MB", bytes as f64 / 1e6)
 }
 
-/// A share in percent with one decimal, rounded down: 100 % is all.
+/// A share in percent with one decimal, rounded down: only all is 100 %.
 pub(crate) fn percent(share: f64) -> String {
     let tenths = (share * 1_000.0 + 1e-9).floor();
     if tenths == 1_000.0 {
@@ -384,7 +382,7 @@ pub(crate) fn grouped(number: u64) -> String {
     out
 }
 
-/// A rate with as many decimals as it takes.
+/// A rate with at most two decimals, without trailing zeros.
 pub(crate) fn decimals(value: f64) -> String {
     let text = format!("{value:.2}");
     let text = text.trim_end_matches('0').trim_end_matches('.');
@@ -394,7 +392,7 @@ pub(crate) fn decimals(value: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::demo::account::tests::recording;
+    use crate::demo::metrics::tests::recording;
 
     #[test]
     fn numbers_are_written_for_people() {
@@ -418,17 +416,17 @@ mod tests {
     }
 
     #[test]
-    fn the_account_is_told_in_plain_words() {
+    fn the_results_are_stated_in_words() {
         let recording = recording();
-        let account = Account::of(&recording);
-        let statements = statements(&recording, &account);
+        let metrics = Metrics::of(&recording);
+        let statements = statements(&recording, &metrics);
         let about = |what: &str| {
             let found = statements.iter().find(|statement| statement.about == what);
             found.map(|statement| statement.text.as_str())
         };
         assert_eq!(
             about("on time"),
-            Some("3 of 5 sections (60.0 %), and of the pictures 2 of 4 (50.0 %).")
+            Some("3 of 5 sections (60.0 %); 2 of 4 pictures (50.0 %).")
         );
         assert_eq!(
             about("by type"),
@@ -437,14 +435,14 @@ mod tests {
         assert_eq!(
             about("missing"),
             Some(
-                "1 section never whole (1 expired <at> the sender); 1 section whole, but only after the deadline."
+                "1 section never complete (1 expired <at> the sender); 1 section complete after the deadline."
             )
         );
         assert_eq!(
             about("bytes"),
             Some(
-                "of 0.09 MB of pictures, sound and tables 0.05 MB were on time, and 0.04 MB could be decoded: 45.0 % \
-                 of all that there was, which an equal share of the bottleneck carries."
+                "0.09 MB of pictures, audio and tables were sent; 0.05 MB were on time; 0.04 MB were decodable, \
+                 which is 45.0 % of all bytes sent, which an equal share of the bottleneck could carry."
             )
         );
         assert!(
@@ -452,10 +450,10 @@ mod tests {
                 .is_some_and(|text| text.starts_with("0 bytes were sent after"))
         );
         assert!(about("shares").is_some_and(|text| {
-            text.starts_with("video 2 Mb/s (25.0 %; fair would be 2.25), Reno 1 4 Mb/s (50.0 %;")
+            text.starts_with("video 2 Mb/s (25.0 %; its fair rate is 2.25), Reno 1 4 Mb/s (50.0 %;")
                 && text.contains("Jain's index of the rates is 0.889")
         }));
-        assert_eq!(about("not to be trusted"), None);
+        assert_eq!(about("do not trust"), None);
         let text = text(&statements, 80);
         assert!(
             text.lines().all(|line| line.chars().count() <= 80),
@@ -465,12 +463,12 @@ mod tests {
     }
 
     #[test]
-    fn a_law_that_sends_nothing_again_is_told() {
+    fn a_controller_without_retransmissions_is_reported() {
         let mut setup = recording().setup;
-        let told = |setup: &Setup| situation(setup).contains("sends nothing again");
+        let is_reported = |setup: &Setup| situation(setup).contains("retransmits nothing");
         for (controller, repeats) in [("steady", true), ("iftp", false), ("psp", false)] {
             setup.controller = controller.into();
-            assert_eq!(told(&setup), !repeats, "{controller}");
+            assert_eq!(is_reported(&setup), !repeats, "{controller}");
         }
     }
 
@@ -478,11 +476,11 @@ mod tests {
     fn overload_comes_first() {
         let mut recording = recording();
         recording.exactness.overload = vec!["900 of 1000 packets were released too late".into()];
-        let account = Account::of(&recording);
-        let statements = statements(&recording, &account);
+        let metrics = Metrics::of(&recording);
+        let statements = statements(&recording, &metrics);
         let first = statements.first().map(|statement| statement.about);
-        assert_eq!(first, Some("not to be trusted"));
-        let document = document(&recording, &account);
+        assert_eq!(first, Some("do not trust"));
+        let document = document(&recording, &metrics);
         let overload = &document["emulator"]["overload"];
         assert_eq!(overload.as_array().map(Vec::len), Some(1));
     }
@@ -490,7 +488,7 @@ mod tests {
     #[test]
     fn the_document_accounts_for_every_section() {
         let recording = recording();
-        let document = document(&recording, &Account::of(&recording));
+        let document = document(&recording, &Metrics::of(&recording));
         let number = |name: &str| document["sections"][name].as_u64().unwrap_or(u64::MAX);
         let sum = number("on_time") + number("late") + number("gaps") + number("unreported");
         assert_eq!(number("sent"), sum);
