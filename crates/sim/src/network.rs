@@ -1,4 +1,4 @@
-//! What is simulated, as plain data: nodes, one-way links, flows and their workloads.
+//! A network as plain data: nodes, one-way links, flows and their workloads.
 
 mod error;
 
@@ -15,7 +15,7 @@ pub use error::{FlowError, NetworkError};
 
 use crate::frames::{Frame, Video};
 
-/// A network, the flows in it, and for how long it is watched.
+/// A network, its flows, and the times of the run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Network {
     /// The names of the nodes; a [`NodeId`] is an index into them.
@@ -26,7 +26,8 @@ pub struct Network {
     pub flows: Vec<FlowSpec>,
     /// When the run ends.
     pub duration: Span,
-    /// How long after the start measuring begins; counters that say "measured" start here.
+    /// The time from the start to the beginning of measurement. Counters marked "measured" start
+    /// here.
     pub warmup: Span,
 }
 
@@ -43,33 +44,33 @@ pub struct LinkSpec {
     pub from: NodeId,
     /// Where packets come out.
     pub to: NodeId,
-    /// How it treats them.
+    /// Its configuration.
     pub config: LinkConfig,
 }
 
-/// A flow from one node to another, with acknowledgements coming back.
+/// A flow from one node to another, with ACKs in the reverse direction.
 ///
-/// Packets take the path of least propagation delay (ties: fewest links, then the order of the
-/// links), each way for itself, fixed for the run.
+/// Packets take the path of minimum propagation delay (of equal paths the one with fewer links,
+/// then by the order of the links). Each direction has its own path, fixed for the run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FlowSpec {
     /// Its name, unique; it keys the flow's random streams.
     pub name: String,
-    /// The group that it is counted in, such as `tcp` or `long`.
+    /// Its group in results, such as `tcp` or `long`.
     pub group: String,
     /// Where the data comes from.
     pub source: NodeId,
     /// Where it goes.
     pub destination: NodeId,
-    /// How it is carried.
+    /// Its transport.
     pub transport: TransportSpec,
-    /// What there is to send.
+    /// Its workload.
     pub workload: Workload,
-    /// How the receiving application takes it.
+    /// How the receiving application reads.
     pub reader: Reader,
     /// When it starts.
     pub start: Start,
-    /// When its source stops giving data; `None` for the end of the run.
+    /// When its source stops; `None` for the end of the run.
     pub stop: Option<Time>,
 }
 
@@ -83,12 +84,12 @@ pub struct Start {
     pub spread: Span,
 }
 
-/// How a flow is carried.
+/// The transport of a flow.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TransportSpec {
     /// TCP.
     Tcp(TcpSpec),
-    /// Datagrams without feedback, as the workload gives them.
+    /// Datagrams without feedback, as the workload produces them.
     Datagram(DatagramSpec),
     /// The deadline transport: sections, each with its deadline.
     Sections(SectionsSpec),
@@ -99,8 +100,8 @@ pub enum TransportSpec {
 /// TCP, as configured for one flow.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TcpSpec {
-    /// Both endpoints' settings. The tick of the timestamps is that of the receiver; the sender's
-    /// is a microsecond.
+    /// The settings of both endpoints. The tick of timestamps applies to the receiver; the sender's
+    /// tick is a microsecond.
     pub config: tcp::Config,
     /// The name of the controller in [`comity_congestion::table`].
     pub controller: String,
@@ -110,14 +111,14 @@ pub struct TcpSpec {
     pub initial_window: Bytes,
     /// The first slow-start threshold; `None` for the receive buffer, as in ns-2.
     pub initial_ssthresh: Option<Bytes>,
-    /// What the headers weigh on the wire.
+    /// The size of headers on the wire.
     pub headers: Headers,
-    /// How sections are made of the workload, where [`tcp::Config::timeline`] is set.
+    /// The sections of the workload, if [`tcp::Config::timeline`] is set.
     pub timeline: Option<TimelineSpec>,
 }
 
 impl TcpSpec {
-    /// The headers of its segments with data, if the peer agrees to all that it offers.
+    /// The headers of its segments with data, if the peer accepts all options.
     pub(crate) fn data_headers(&self) -> u32 {
         let metered = find(&self.controller).is_ok_and(|row| row.has_meter());
         let timelined = self.config.timeline.is_some();
@@ -129,22 +130,22 @@ impl TcpSpec {
 /// The sections of a time-lined flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TimelineSpec {
-    /// The size of the sections of workloads that are no frames.
+    /// The size of sections of workloads other than frames.
     pub section: Bytes,
-    /// How long a section is worth sending.
+    /// The lifetime of a section.
     pub deadline: Span,
-    /// How often the reader tells the source which share of the frames it had in time; the source
-    /// then leaves out bidirectional, and then predicted frames as needed. `None` for never. A
-    /// report takes as long as the links back do at the start, and no room on them.
+    /// How often the reader reports the share of frames that it had in time; `None` for never. The
+    /// source then leaves out bidirectional frames, and predicted ones if necessary. A report takes
+    /// the initial delay of the reverse links and no room on them.
     pub feedback: Option<Span>,
 }
 
-/// What the headers of a segment weigh on the wire.
+/// The size of a segment's headers on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Headers {
-    /// IPv4 and TCP as they are: 40 bytes and the options with their padding.
+    /// Real IPv4 and TCP headers: 40 bytes and the options with their padding.
     Real,
-    /// A fixed size for every segment, and so much more for each SACK block (ns-2: 40 and 8).
+    /// A fixed size for every segment, and an extra size for each SACK block (ns-2: 40 and 8).
     Fixed {
         /// The bytes of every header.
         bytes: u32,
@@ -198,25 +199,25 @@ pub struct SectionsSpec {
     pub parameters: Parameters,
     /// The first congestion window.
     pub initial_window: Bytes,
-    /// How long after it came into being a section has to have arrived; `None` for no deadlines.
+    /// The time from a section's source time to its deadline; `None` for no deadlines.
     pub latency: Option<Span>,
-    /// The size of the sections of workloads that say nothing of sizes.
+    /// The size of sections of workloads without sizes.
     pub section: Bytes,
-    /// The size on the wire of what the destination sends; `None` for what it has in it.
+    /// The size on the wire of the destination's packets; `None` for their real size.
     pub acknowledgement: Option<Bytes>,
-    /// Whether the source sheds frames while the path carries less than it gives.
+    /// Whether the source sheds frames while the path carries less than it produces.
     pub shed: bool,
 }
 
 impl SectionsSpec {
-    /// The shedder of the source, if it has one: where everything has to arrive, nothing is shed.
+    /// The shedder of the source. With full reliability there is none.
     pub fn shedder(&self) -> Option<Shedder> {
         (self.shed && self.config.reliability != Reliability::Full)
             .then(|| Shedder::new(ShedderConfig::default()))
     }
 }
 
-/// Why a frame is skipped with this verdict of the shedder; `None` for one to send.
+/// The reason to skip a frame with this verdict of the shedder; `None` to send it.
 pub const fn skip_reason(verdict: Verdict) -> Option<Reason> {
     match verdict {
         Verdict::Keep => None,
@@ -225,16 +226,16 @@ pub const fn skip_reason(verdict: Verdict) -> Option<Reason> {
     }
 }
 
-/// What a flow has to send. Amounts are payload for TCP and sections, bytes on the wire for
+/// The workload of a flow. Amounts are payload for TCP and sections, bytes on the wire for
 /// datagrams.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Workload {
-    /// Always more; as sections, as many as the send buffer takes.
+    /// Unlimited data; as sections, as many as the send buffer takes.
     Greedy,
-    /// So much, then the end of the stream.
+    /// This amount, then the end of the stream.
     File(Bytes),
-    /// Packets at a constant rate: one every `wire / rate`, or every `gap` after the end of the one
-    /// before on a link of the first hop's rate.
+    /// Packets at a constant rate: one every `wire / rate`, or each at `gap` after the end of the
+    /// previous one on the first link.
     Cbr {
         /// The spacing of packets.
         spacing: CbrSpacing,
@@ -251,11 +252,11 @@ pub enum Workload {
         /// The mean time off.
         mean_off: Span,
     },
-    /// Tokens fall into a bucket at a rate; data is sent as tokens allow (TCP-Real, section 3).
+    /// A bucket gains tokens at a rate and limits the data (TCP-Real, section 3).
     TokenBucket {
-        /// The most tokens, in bytes.
+        /// The maximum number of tokens, in bytes.
         depth: Bytes,
-        /// The bytes that fall at every interval.
+        /// The tokens of each interval, in bytes.
         refill: Bytes,
         /// The interval.
         interval: Span,
@@ -283,20 +284,20 @@ pub enum CbrSpacing {
     Gap(Span),
 }
 
-/// How the receiving application takes data.
+/// How the receiving application reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Reader {
     /// At once.
     #[default]
     Immediate,
-    /// So many bytes at every interval, from `delay` after the first byte arrived; a read that does
+    /// A fixed number of bytes every interval, from `delay` after the first byte. A read that does
     /// not find all its bytes fails and takes nothing (TCP-Real's VREAL).
     Playback {
         /// The bytes of one read.
         bytes: Bytes,
         /// The time between reads.
         interval: Span,
-        /// How long after the first byte the first read comes.
+        /// The time from the first byte to the first read.
         delay: Span,
     },
 }

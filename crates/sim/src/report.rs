@@ -7,13 +7,13 @@ use crate::metrics::{Convergence, convergence_time};
 /// The result of one run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunReport {
-    /// Where the run took place.
+    /// The world of the run.
     pub world: World,
-    /// The seed that the run was made from.
+    /// The seed of the run.
     pub seed: Seed,
-    /// A hash over every packet's fate at every link and every acknowledgement at every sender.
-    /// Equal for the same network and seed on every machine and thread count. 0 in the lab, where
-    /// no two runs are equal.
+    /// A hash over every packet's fate at every link and every ACK at every sender. It is equal for
+    /// the same network and seed on every machine and thread count. It is 0 in the lab, where no
+    /// two runs are equal.
     pub fingerprint: u64,
     /// The length of the run.
     pub duration: Span,
@@ -30,9 +30,9 @@ pub struct RunReport {
 }
 
 impl RunReport {
-    /// The groups in the order of their first flows, and behind them those that are counted
-    /// together: groups whose names begin alike up to a `+` also count as one group of that name.
-    /// `net+long` and `net+short` make `net`.
+    /// The groups in the order of their first flows, then the combined groups. Groups whose names
+    /// have the same part before a `+` also count as one group with that name: `net+long` and
+    /// `net+short` make `net`.
     pub fn groups(&self) -> Vec<&str> {
         groups_of(self.flows.iter().map(|flow| flow.group.as_str()))
     }
@@ -60,7 +60,7 @@ impl RunReport {
     }
 }
 
-/// The groups of flows as [`RunReport::groups`] has them, each flow's own given.
+/// As [`RunReport::groups`], from the group of each flow.
 pub(crate) fn groups_of<'a>(of_flows: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     let mut groups: Vec<&str> = Vec::new();
     for group in of_flows {
@@ -84,27 +84,27 @@ pub(crate) fn groups_of<'a>(of_flows: impl Iterator<Item = &'a str>) -> Vec<&'a 
     groups
 }
 
-/// Whether a group is the one called `name`, or one of those that are counted together as that.
+/// Whether a group is `name`, or a part of the combined group `name`.
 pub(crate) fn is_within(group: &str, name: &str) -> bool {
     group
         .strip_prefix(name)
         .is_some_and(|rest| rest.is_empty() || rest.starts_with('+'))
 }
 
-/// Where a run took place.
+/// The world of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum World {
     /// In virtual time.
     #[default]
     Simulator,
-    /// On real packets between network namespaces, and so late at times.
+    /// Real packets between network namespaces, some of them late.
     Lab(Lateness),
 }
 
-/// How late the lab's router handed packets on, compared with the times that its links gave.
+/// The lateness of the lab's router: when it forwarded packets, minus the times of its links.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Lateness {
-    /// Packets handed on.
+    /// Forwarded packets.
     pub packets: u64,
     /// How many of them were later than the bound.
     pub late_packets: u64,
@@ -117,7 +117,7 @@ pub struct Lateness {
 }
 
 impl World {
-    /// The name that results carry: `sim` or `lab`.
+    /// The name in results: `sim` or `lab`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Simulator => "sim",
@@ -125,7 +125,7 @@ impl World {
         }
     }
 
-    /// How late the lab was; `None` in virtual time.
+    /// The lateness of the lab; `None` in virtual time.
     pub const fn lateness(self) -> Option<Lateness> {
         match self {
             Self::Simulator => None,
@@ -134,21 +134,21 @@ impl World {
     }
 }
 
-/// What a run cost.
+/// The cost of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Cost {
     /// Events taken from the queue.
     pub events: u64,
-    /// Packets carried, once for each link that they crossed.
+    /// Packets carried, counted once for each link.
     pub packet_hops: u64,
-    /// The most packets that were in flight at once.
+    /// The maximum number of packets in flight at once.
     pub peak_packets: u64,
     /// The memory held by flows, links and packets at the end, in bytes.
     pub memory_bytes: u64,
 }
 
-/// What one flow did. Numbers marked "measured" count from the end of the warm-up to the end of the
-/// run.
+/// The report of one flow. Numbers marked "measured" count from the end of the warm-up to the end
+/// of the run.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct FlowReport {
     /// Its name.
@@ -161,7 +161,7 @@ pub struct FlowReport {
     pub started: Time,
     /// When its last byte was acknowledged, for flows that have one.
     pub finished: Option<Time>,
-    /// Payload handed to the receiving application in order, measured.
+    /// Payload delivered to the receiving application in order, measured.
     pub delivered_bytes: u64,
     /// The same, since the start.
     pub delivered_bytes_total: u64,
@@ -170,44 +170,42 @@ pub struct FlowReport {
     pub delivered_wire_bytes: u64,
     /// Measured payload per second.
     pub goodput_bps: f64,
-    /// Measured wire bytes of in-order segments per second: the throughput that the papers and ns-2
-    /// give.
+    /// Measured wire bytes of in-order segments per second: the throughput of the papers and of
+    /// ns-2.
     pub throughput_bps: f64,
     /// Packets sent by the source, retransmissions included.
     pub sent_packets: u64,
     /// Their bytes on the wire.
     pub sent_wire_bytes: u64,
-    /// Packets that carried payload for the second time or more; not counted for sections, which
-    /// repeat bytes and not packets.
+    /// Packets that retransmitted payload; not counted for sections, which retransmit bytes and not
+    /// packets.
     pub retransmitted_packets: u64,
-    /// Retransmission timer expiries; for sections, times at which nothing came back for so long
-    /// that the window began anew, which endpoints of the lab do not tell.
+    /// Retransmission timeouts; for sections, resets of the window after a time without ACKs. The
+    /// endpoints of the lab do not report these.
     pub timeouts: u64,
     /// Entries into fast retransmit.
     pub fast_retransmits: u64,
     /// Data packets that reached the destination.
     pub received_packets: u64,
-    /// Packets of the flow, either way, that a link dropped or lost.
+    /// Packets of the flow, in either direction, that a link dropped or lost.
     pub dropped_packets: u64,
-    /// Those of them that came from the destination (acknowledgements); the others are data
-    /// packets.
+    /// The part of them from the destination (ACKs); the others are data packets.
     pub dropped_acks: u64,
-    /// Packets of the flow, either way, still in the network at the end.
+    /// Packets of the flow, in either direction, still in the network at the end.
     pub in_flight_at_end: u64,
-    /// Extra copies of its packets that links made.
+    /// Duplicates of its packets that links made.
     pub duplicated_packets: u64,
     /// Packets sent by the destination (acknowledgements).
     pub acks: u64,
     /// One-way delay of data packets, measured; its standard deviation is the jitter of the papers.
     pub delay: Summary,
-    /// The time from one arrival at the destination to the next, measured, for datagrams and flows
-    /// of sections.
+    /// The time between arrivals at the destination, measured, for datagrams and flows of sections.
     pub arrival_spacing: Summary,
     /// The smoothed round-trip time at the end, in seconds.
     pub srtt_s: Option<f64>,
     /// The mean of the round-trip samples, measured, in seconds.
     pub mean_rtt_s: Option<f64>,
-    /// The least round trip, in seconds.
+    /// The minimum round-trip time, in seconds.
     pub min_rtt_s: Option<f64>,
     /// The congestion window at the end, in bytes.
     pub cwnd_bytes: Option<u64>,
@@ -224,29 +222,28 @@ pub struct FlowReport {
     pub reads_satisfied: u64,
     /// Bytes that the source's token bucket let through, measured.
     pub tokens_used_bytes: u64,
-    /// How many of them it let through in a round trip on the average, for a TCP flow with such a
-    /// bucket: intervals as long as the last round trip measured when they begin.
+    /// The mean of these bytes in a round trip, for a TCP flow with such a bucket. An interval has
+    /// the length of the last round trip measured before it begins.
     pub tokens_per_rtt_bytes: Option<f64>,
     /// The standard deviation of that from round trip to round trip.
     pub tokens_per_rtt_stddev_bytes: Option<f64>,
-    /// What became of its sections, for flows of sections.
+    /// The fates of its sections, for flows of sections.
     pub sections: Option<SectionsReport>,
-    /// What became of its sections, for time-lined TCP.
+    /// The fates of its sections, for time-lined TCP.
     pub timeline: Option<TimelineReport>,
 }
 
-/// What became of the sections of time-lined TCP, since the start.
+/// The fates of the sections of time-lined TCP, since the start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct TimelineReport {
-    /// Sections that the transport took.
+    /// Sections that the transport accepted.
     pub given: u64,
-    /// Sections that it did not take, because the stream was too far ahead of what was
-    /// acknowledged.
+    /// Sections that it refused, because the stream was too far ahead of the acknowledged data.
     pub refused: u64,
-    /// Frames that the source left out because too few came in time, and sections of a greedy
-    /// source that were over before there was room for them.
+    /// Frames that the source left out because too few arrived in time, and sections of a greedy
+    /// source that expired before there was room for them.
     pub left_out: u64,
-    /// Sections that the reader had complete by their deadline.
+    /// Sections complete at the reader by their deadline.
     pub in_time: u64,
     /// Intra frames among them.
     pub intra_in_time: u64,
@@ -256,76 +253,75 @@ pub struct TimelineReport {
     pub bidirectional_in_time: u64,
     /// Sections among them that are no frames.
     pub other_in_time: u64,
-    /// Sections that it had complete after it.
+    /// Sections complete after their deadline.
     pub late: u64,
     /// Sections with bytes that never arrive.
     pub broken: u64,
     /// Sections not completely acknowledged at their deadline.
     pub expired: u64,
-    /// Times that sending went on beyond bytes never sent.
+    /// How often the sender jumped over bytes never sent.
     pub jumps: u64,
-    /// Gaps in what the reader got.
+    /// Gaps at the reader.
     pub gaps: u64,
     /// The bytes in them.
     pub gap_bytes: u64,
-    /// Bytes that were discarded before they were sent.
+    /// Bytes discarded before they were sent.
     pub discarded_bytes: u64,
-    /// Bytes that were sent and not acknowledged when they became obsolete.
+    /// Bytes sent and not acknowledged when they became obsolete.
     pub obsolete_bytes: u64,
-    /// Losses of obsolete data that were answered with current data sent before.
+    /// Losses of obsolete data answered by a retransmission of current data.
     pub pseudo_retransmissions: u64,
-    /// Losses of obsolete data that were answered with a packet not sent before.
+    /// Losses of obsolete data answered by a packet not sent before.
     pub replacements: u64,
-    /// Segments that carried nothing but `seq_update`.
+    /// Segments with only a `seq_update`.
     pub notices: u64,
 }
 
 impl FlowReport {
-    /// Whether the flow counts in the group, by its own group or because that is counted together
-    /// with others ([`RunReport::groups`]).
+    /// Whether the flow counts in the group, by its own group or by a combined one
+    /// ([`RunReport::groups`]).
     pub fn is_in(&self, group: &str) -> bool {
         is_within(&self.group, group)
     }
 }
 
-/// What became of the sections of a flow. Counts are of those that came into being in measured
-/// time:
+/// The fates of the sections of a flow. Counts cover sections with a source time in measured time:
 ///
 /// ```text
 /// frames of the source = submitted + refused + shed
 /// submitted = on_time + late + gaps + open
 /// ```
 ///
-/// Both ends of a simulated flow have the same clock, and by it a section is on time when it was
-/// complete no later than its deadline. What the receiver itself takes for the deadline may differ
-/// a little, as its view of the sender's clock is an estimate.
+/// Both ends of a simulated flow have the same clock. By that clock, a section is on time if it is
+/// complete by its deadline. The receiver's own deadline may differ a little, because it estimates
+/// the sender's clock.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct SectionsReport {
-    /// Sections that the transport took.
+    /// Sections that the transport accepted.
     pub submitted: u64,
-    /// Sections that it did not take for lack of room.
+    /// Sections that it refused for lack of room.
     pub refused: u64,
-    /// Frames that the source shed because the path carried less than it gave.
+    /// Frames that the source shed because the path carried less than it produced.
     pub shed: u64,
     /// Sections that were complete by their deadline.
     pub on_time: u64,
     /// Sections that were complete after it.
     pub late: u64,
-    /// Sections that the receiver gave to its application as gaps, by reason.
+    /// Sections that the receiver reported to its application as gaps, by reason.
     pub gaps: GapCounts,
     /// Sections not settled at the end of the run.
     pub open: u64,
-    /// Sections that were on time, as was everything that they need.
+    /// Sections on time whose dependencies were on time too.
     pub decodable: u64,
     /// Their bytes.
     pub bytes: SectionBytes,
-    /// What an equal share of the path's narrowest link carries of sections in measured time:
+    /// The section bytes that an equal share of the path's narrowest link carries in measured time:
     ///
     /// ```text
     /// bytes = least of (rate / flows whose data crosses the link) · time · payload / wire bytes of a full packet
     /// ```
     ///
-    /// over the links on the way to the destination. `None` where none of them has a rate.
+    /// over the links to the destination. `None` if none of them has a rate.
     pub equal_share_bytes: Option<u64>,
     /// Intra frames.
     pub intra: FrameCounts,
@@ -333,32 +329,32 @@ pub struct SectionsReport {
     pub predicted: FrameCounts,
     /// Bidirectional frames.
     pub bidirectional: FrameCounts,
-    /// Bytes of sections that were sent at or after their deadline, since the start.
+    /// Bytes of sections sent at or after their deadline, since the start.
     pub late_bytes: u64,
-    /// Bytes of sections that were retransmitted, measured.
+    /// Retransmitted bytes of sections, measured.
     pub retransmitted_bytes: u64,
     /// Packets that the source declared lost, measured.
     pub lost_packets: u64,
-    /// Packets declared lost that came after all, measured.
+    /// Packets declared lost that arrived later, measured.
     pub spurious_losses: u64,
     /// Packets that arrived marked by the network, measured.
     pub marked_packets: u64,
-    /// What the source would have let its application send at the end, in bit/s.
+    /// The source's target bitrate at the end, in bit/s.
     pub target_bitrate_bps: Option<f64>,
     /// From a section's source time until it was complete, for complete ones.
     pub age: Summary,
-    /// What 99 % of the complete sections had left until their deadline when they were complete, in
-    /// seconds; negative when that was after it.
+    /// The first percentile of the time left until the deadline when a section was complete, in
+    /// seconds; negative if it was late.
     pub slack_p1_s: Option<f64>,
-    /// What half of them had left.
+    /// The median of the same.
     pub slack_median_s: Option<f64>,
     /// When the connection ended, if it did.
     pub closed: Option<Time>,
 }
 
 impl SectionsReport {
-    /// What an equal share could have carried of what the source gave: the share, or all that is
-    /// settled, was refused or shed where that is less.
+    /// The part of the source's bytes that an equal share could have carried: the share, or all
+    /// bytes settled, refused or shed if these are fewer.
     pub fn carriable_bytes(&self) -> Option<u64> {
         let bytes = &self.bytes;
         let offered = bytes.submitted + bytes.refused + bytes.shed - bytes.open;
@@ -369,17 +365,17 @@ impl SectionsReport {
 /// Bytes of sections, counted as their sections are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct SectionBytes {
-    /// Of those that the transport took.
+    /// Of sections that the transport accepted.
     pub submitted: u64,
-    /// Of those that it did not take.
+    /// Of sections that it refused.
     pub refused: u64,
     /// Of frames that the source shed.
     pub shed: u64,
-    /// Of those that were complete by their deadline.
+    /// Of sections complete by their deadline.
     pub on_time: u64,
-    /// Of those that were on time with everything that they need.
+    /// Of sections on time whose dependencies were on time too.
     pub decodable: u64,
-    /// Of those not settled at the end of the run.
+    /// Of sections not settled at the end of the run.
     pub open: u64,
 }
 
@@ -390,7 +386,7 @@ pub struct GapCounts {
     pub closed: u64,
     /// The sender went on without saying why.
     pub obsolete: u64,
-    /// The deadline came.
+    /// The deadline passed at the receiver.
     pub overdue: u64,
     /// A section they depend on was dropped.
     pub dependency: u64,
@@ -418,39 +414,38 @@ impl GapCounts {
 /// Frames of one type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct FrameCounts {
-    /// Those that the source gave, refused and shed ones included.
+    /// Frames of the source, refused and shed ones included.
     pub submitted: u64,
     /// Complete by their deadline.
     pub on_time: u64,
-    /// On time with everything that they need.
+    /// On time, with all dependencies on time too.
     pub decodable: u64,
     /// Not settled at the end of the run.
     pub open: u64,
 }
 
-/// What one link did.
+/// The report of one link.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct LinkReport {
     /// Its name.
     pub name: String,
     /// Packets offered to it.
     pub offered_packets: u64,
-    /// Packets that came out at the far end by the end of the run.
+    /// Packets that arrived at the far end by the end of the run.
     pub delivered_packets: u64,
     /// Packets that found the queue full, or that FQ-CoDel dropped at its limit.
     pub dropped_full: u64,
     /// Packets dropped early by the queue's management (RED, CoDel, FQ-CoDel, PIE).
     pub dropped_early: u64,
-    /// Packets lost by a loss model, or larger than the link takes.
+    /// Packets lost by a loss model, or larger than the link's MTU.
     pub lost: u64,
     /// All drops and losses, measured.
     pub dropped_measured: u64,
-    /// All drops and losses of packets in the reverse direction to a source (acknowledgements),
-    /// since the start.
+    /// All drops and losses of packets to a source (ACKs), since the start.
     pub dropped_acks: u64,
     /// Packets marked instead of dropped.
     pub marked: u64,
-    /// Extra copies that the link made.
+    /// Duplicates that the link made.
     pub duplicated: u64,
     /// Packets waiting or in service at the end.
     pub queued_at_end: u64,
@@ -458,12 +453,12 @@ pub struct LinkReport {
     pub in_flight_at_end: u64,
     /// Bytes that left the queue, measured.
     pub carried_bytes: u64,
-    /// Those bytes as a share of what the rate allowed, measured; `None` without a rate, or where
-    /// it was zero all the time.
+    /// These bytes as a share of the link's capacity, measured; `None` without a rate, or if the
+    /// rate was always zero.
     pub utilisation: Option<f64>,
     /// The mean number of packets waiting or in service, measured.
     pub mean_queue_packets: f64,
-    /// How long packets waited before their transmission began, measured.
+    /// The queueing delay before transmission, measured.
     pub queueing_delay: Summary,
 }
 
@@ -476,9 +471,9 @@ pub struct Summary {
     pub mean: f64,
     /// The standard deviation.
     pub stddev: f64,
-    /// The least.
+    /// The minimum.
     pub min: f64,
-    /// The largest.
+    /// The maximum.
     pub max: f64,
     /// The median, within the histogram's resolution (about 1 %).
     pub median: f64,
@@ -525,7 +520,7 @@ pub struct LinkSeries {
     pub carried_bytes: Vec<u64>,
     /// Packets dropped or lost in the bin.
     pub dropped_packets: Vec<u32>,
-    /// The most packets waiting or in service in the bin.
+    /// The maximum number of packets waiting or in service in the bin.
     pub max_queue_packets: Vec<u32>,
 }
 

@@ -1,4 +1,4 @@
-//! Values over time, recorded by looking on.
+//! Values over time, recorded by an observer.
 
 use std::collections::VecDeque;
 
@@ -8,11 +8,11 @@ use crate::engine::{Fate, FlowEvent, FlowEventKind, LinkEvent, Observer};
 use crate::network::Network;
 use crate::report::{FlowSeries, LinkSeries, Series};
 
-/// An [`Observer`] that adds up what happens in bins of equal length from the start of the run.
+/// An [`Observer`] that counts events in bins of equal length from the start of the run.
 ///
-/// What happens at the very boundary of two bins belongs to the later one, at the very end of the
-/// run to the last, and after it to none. A packet counts as dropped or lost when it was handed
-/// over, and as carried when its last bit left.
+/// An event at the boundary of two bins belongs to the later one, an event at the end of the run to
+/// the last one, and a later event to none. A packet counts as dropped or lost when it was offered,
+/// and as carried when its last bit left.
 #[derive(Clone, Debug)]
 pub struct Recorder {
     bin: Span,
@@ -25,7 +25,7 @@ pub struct Recorder {
 #[derive(Clone, Debug, Default)]
 struct FlowRecord {
     series: FlowSeries,
-    /// How often the sender has sent something again, so far.
+    /// The retransmissions of the sender so far.
     retransmitted: u64,
     /// The sender's state: window, threshold, smoothed round-trip time.
     state: [u64; 3],
@@ -36,9 +36,9 @@ struct FlowRecord {
 #[derive(Clone, Debug, Default)]
 struct LinkRecord {
     series: LinkSeries,
-    /// When the packets that wait or are in service leave.
+    /// The departures of packets waiting or in service.
     departures: VecDeque<Time>,
-    /// The number of the bin that the queue was looked at last.
+    /// The last bin for which the queue is recorded.
     looked: usize,
 }
 
@@ -92,7 +92,7 @@ impl Recorder {
         }
     }
 
-    /// The bin that `time` is in, if the run is not over by then.
+    /// The bin of `time`, unless the run is over by then.
     fn number(&self, time: Time) -> Option<usize> {
         let bin = (time.as_nanos() / self.bin.as_nanos()) as usize;
         (time <= self.end).then(|| bin.min(self.bins.saturating_sub(1)))
@@ -106,7 +106,7 @@ fn add<T: std::ops::AddAssign>(column: &mut [T], bin: usize, amount: T) {
 }
 
 impl FlowRecord {
-    /// Gives all bins before `end` that have no end state yet the present one.
+    /// Sets the present state for all bins before `end` that have none yet.
     fn carry_on(&mut self, end: usize) {
         let [window, ssthresh, srtt] = self.state;
         let series = &mut self.series;
@@ -118,14 +118,14 @@ impl FlowRecord {
 }
 
 impl LinkRecord {
-    /// Takes note of the queue as it stands at the beginning of every bin up to `bin`.
+    /// Records the queue at the beginning of every bin up to `bin`.
     fn look(&mut self, bin: usize, length: Span) {
         while self.looked < bin {
             self.looked += 1;
             self.leave_by(Time::ZERO + length * self.looked as u64);
             self.peak(self.looked);
             if self.departures.is_empty() {
-                // Nothing changes until the next packet comes.
+                // Nothing changes until the next packet.
                 self.looked = bin;
             }
         }

@@ -25,21 +25,21 @@ pub enum NetworkError {
         /// The name.
         name: String,
     },
-    /// A link's settings are impossible.
+    /// The settings of a link are invalid.
     Link {
         /// The link.
         name: String,
         /// What is wrong.
         error: ConfigError,
     },
-    /// A flow is impossible.
+    /// A flow is invalid.
     Flow {
         /// The flow.
         flow: String,
         /// What is wrong.
         error: FlowError,
     },
-    /// A queue is smaller than the packets of a flow over it, so that none of them gets through.
+    /// A queue is smaller than the packets of a flow over it, so it drops all of them.
     NoPacketFits {
         /// The link.
         link: String,
@@ -54,7 +54,7 @@ pub enum NetworkError {
     Warmup,
 }
 
-/// Why a flow is impossible.
+/// Why a flow is invalid.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum FlowError {
@@ -72,8 +72,8 @@ pub enum FlowError {
     },
     /// The flow runs programs, which only the lab can do.
     Command,
-    /// The source always has more to send, and no link there or back has a delay or a rate: no time
-    /// would pass between a packet, its acknowledgement and the next packet.
+    /// The source is greedy, and no link in either direction has a delay or a rate: no time would
+    /// pass between a packet, its ACK and the next packet.
     Standstill,
     /// The controller does not exist.
     Controller(UnknownController),
@@ -93,27 +93,27 @@ pub enum FlowError {
     SectionSize,
     /// Datagrams are empty or too large.
     DatagramSize,
-    /// A workload that waits for feedback, of datagrams, which have none.
+    /// A workload that waits for feedback, with datagrams, which have none.
     UnclockedDatagrams,
     /// Frames without a transport for sections.
     FramesWithoutSections,
-    /// A workload that sections do not have.
+    /// A workload that sections do not support.
     WorkloadOfSections,
-    /// A playback reader of sections.
+    /// A playback reader with sections.
     PlaybackOfSections,
-    /// A reader that reads at no interval.
+    /// A reader with an interval of zero.
     ReadInterval,
-    /// A reader that reports at no interval.
+    /// A reader with a report interval of zero.
     ReportInterval,
-    /// A token bucket that is filled at no interval.
+    /// A token bucket with an interval of zero.
     RefillInterval,
     /// A workload of rate zero.
     NoRate,
-    /// Packets that are no time apart.
+    /// Packets with no time between them.
     NoSpacing,
     /// A source that is never on.
     NeverOn,
-    /// A video that cannot be.
+    /// An invalid video.
     Video(VideoError),
 }
 

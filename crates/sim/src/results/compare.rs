@@ -1,4 +1,4 @@
-//! In what two sets of results differ.
+//! Compares two sets of results.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,10 +9,10 @@ use super::column::{Cell, Table, Visitor};
 use super::tables::Tables;
 use super::{AxisValue, CompletedRun, ResultSet, ScenarioInfo, WriteError};
 
-/// What a run is known by in both sets.
+/// The key of a run in both sets.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunKey {
-    /// What was varied, in the order of names.
+    /// The values of its axes, in the order of names.
     pub axes: Vec<(String, AxisValue)>,
     /// The seed.
     pub seed: Seed,
@@ -61,7 +61,7 @@ impl fmt::Display for Difference {
     }
 }
 
-/// In what two sets of results differ.
+/// The differences of two sets of results.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct Comparison {
     /// Runs that only the first set has.
@@ -70,7 +70,7 @@ pub struct Comparison {
     pub only_right: Vec<RunKey>,
     /// How many runs both have.
     pub matched: usize,
-    /// The values in which those differ.
+    /// The values that differ in these runs.
     pub differences: Vec<Difference>,
 }
 
@@ -88,10 +88,9 @@ impl Comparison {
 /// x and y are the same  ⇔  |x − y| ≤ tolerance · max(|x|, |y|)     for numbers of any kind
 /// ```
 ///
-/// With a tolerance of 0 numbers have to be equal, and two that are not a number are. Texts, the
-/// fingerprint among them, have to be equal unless the tolerance is above 0: then the fingerprint,
-/// which any change alters, is left out. Versions, the scenario's name and text and the numbers of
-/// runs are not compared.
+/// With a tolerance of 0 numbers have to be equal, and two NaN are equal. Texts have to be equal.
+/// With a tolerance above 0 the fingerprint is not compared, because any change alters it.
+/// Versions, the name and text of the scenario and the numbers of runs are never compared.
 ///
 /// # Errors
 /// [`WriteError::RepeatedAxis`] when a run has two values for one axis.
@@ -250,8 +249,8 @@ fn is_same(left: &Cell<'_>, right: &Cell<'_>, tolerance: f64) -> bool {
     let (Some(left), Some(right)) = (number(left), number(right)) else {
         return false;
     };
-    // Two infinities of one sign are equal above; the difference of any other pair with one is
-    // infinite and no multiple of the tolerance, unless it is infinite too.
+    // Infinities of one sign are equal by the check above. With any other infinity the difference
+    // is infinite, and exceeds every finite bound.
     let bound = tolerance * left.abs().max(right.abs());
     (left.is_nan() && right.is_nan()) || (bound.is_finite() && (left - right).abs() <= bound)
 }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum WriteError {
-    /// The disk, or what the user may take of it, is full.
+    /// The disk is full, or the user's quota on it.
     DiskFull {
         /// Where the results were to go.
         path: PathBuf,
@@ -25,18 +25,18 @@ pub enum WriteError {
         /// Where the results were to go.
         path: PathBuf,
     },
-    /// There is a file where a directory was to be made, or the other way round.
+    /// A file stands in the place of a directory, or the other way round.
     Occupied {
         /// Where the results were to go.
         path: PathBuf,
-        /// What would have to be there, if anything.
+        /// What is expected there, if anything.
         expected: &'static str,
     },
-    /// The directory holds something that is not results.
+    /// The directory holds files other than results.
     NotResults {
         /// Where the results were to go.
         path: PathBuf,
-        /// What was found in it.
+        /// A file found in it.
         found: PathBuf,
     },
     /// The values cannot be put into a Parquet file.
@@ -51,7 +51,7 @@ pub enum WriteError {
         /// The axis.
         axis: String,
     },
-    /// The place may not be written to.
+    /// The path is not writable.
     Unwritable {
         /// Where the results were to go.
         path: PathBuf,

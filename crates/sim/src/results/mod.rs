@@ -1,8 +1,8 @@
 //! Results as columns, in files that say where they come from.
 //!
 //! [`write()`] turns the runs of a scenario into tables and stores them as Parquet or CSV (a
-//! directory with a file for each table) or JSON (one file). [`compare`] says in what two sets of
-//! results differ.
+//! directory with a file for each table) or JSON (one file). [`compare`] lists the differences of
+//! two sets of results.
 //!
 //! | table | one row for | holds |
 //! |---|---|---|
@@ -14,12 +14,12 @@
 //! | `flow_variation` | a flow at a time scale | the coefficient of variation of its goodput over 1, 2, 5, 10, ... bins, likewise |
 //! | `link_series` | a link in a bin | [`LinkSeries`](crate::report::LinkSeries), likewise |
 //!
-//! In every table `run` is the number of the run in the set, and all but those of bins repeat the
-//! axes and the seed of the run, so that no table needs another to be read. An axis `p` is the
-//! column `axis.p`. The end of a column's name is its unit: `_bps` bits per second, `_bytes`, `_ns`
-//! nanoseconds, `_s` seconds, `_packets`; names without one are counts, ratios, names and numbers
-//! of things. A value that does not exist, such as the mean of no delays, is null (an empty field
-//! in CSV), never zero. The fingerprint and the hash of the scenario are 16 hexadecimal digits.
+//! In every table `run` is the number of the run in the set. All tables but those of bins repeat
+//! the axes and the seed of the run, so each can be read alone. An axis `p` is the column `axis.p`.
+//! A column's name ends in its unit: `_bps` bits per second, `_bytes`, `_ns` nanoseconds, `_s`
+//! seconds, `_packets`. Names without a unit are counts, ratios, names and indices. A value that
+//! does not exist, such as the mean of no delays, is null (an empty field in CSV), never zero. The
+//! fingerprint and the hash of the scenario are 16 hexadecimal digits.
 //!
 //! Files carry the version of the layout ([`SCHEMA_VERSION`]), of this crate and of the engine
 //! ([`ENGINE_VERSION`]), the scenario's text and hash (XXH64 with seed 0), the command, and the

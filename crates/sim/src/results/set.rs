@@ -1,4 +1,4 @@
-//! The runs of a scenario, and where they come from.
+//! The runs of a scenario, and their origin.
 
 use std::fmt;
 
@@ -6,22 +6,22 @@ use comity_units::Seed;
 
 use crate::report::RunReport;
 
-/// The version of the tables: raised when a column changes its name, type or meaning or goes away.
-/// A new column does not raise it.
+/// The version of the tables. It rises when a column changes its name, type or meaning or is
+/// removed, not with a new column.
 pub const SCHEMA_VERSION: u32 = 2;
 
-/// The version of what the engine computes: raised by a change after which the same network and
-/// seed give other results.
+/// The version of the engine's results. It rises with a change that gives other results for the
+/// same network and seed.
 pub const ENGINE_VERSION: u32 = 1;
 
 /// The runs of one scenario.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ResultSet {
-    /// What was run.
+    /// The scenario.
     pub scenario: ScenarioInfo,
-    /// The command that did it, as it was typed.
+    /// The command as typed.
     pub command: String,
-    /// The runs; a run's place here is its number.
+    /// The runs; the index of a run is its number.
     pub runs: Vec<CompletedRun>,
 }
 
@@ -34,14 +34,14 @@ pub struct ScenarioInfo {
     pub text: String,
 }
 
-/// One run and the point of the sweep that it is at.
+/// One run and its point of the sweep.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CompletedRun {
-    /// What was varied, with the value that it had.
+    /// The axes with their values.
     pub axes: Vec<(String, AxisValue)>,
     /// The seed of the run.
     pub seed: Seed,
-    /// What came out.
+    /// Its report.
     pub report: RunReport,
 }
 
@@ -72,7 +72,7 @@ impl fmt::Display for AxisValue {
     }
 }
 
-/// What files say about where they come from.
+/// The origin of results, as stored in files.
 pub(super) struct Metadata {
     pub(super) entries: Vec<(&'static str, String)>,
 }
@@ -94,7 +94,7 @@ impl Metadata {
     }
 }
 
-/// The hash of a text as files give it.
+/// The hash of a text, as stored in files.
 pub(super) fn hash(text: &str) -> String {
     format!("{:016x}", twox_hash::XxHash64::oneshot(0, text.as_bytes()))
 }

@@ -1,27 +1,27 @@
-//! How smooth flows are, by how long one looks.
+//! The smoothness of flows by time scale.
 
 use comity_units::Span;
 
 use crate::metrics;
 use crate::report::RunReport;
 
-/// What the time scales are multiples of a bin by, and of ten, a hundred and so on bins.
+/// The time scales are these multiples of one bin, of ten bins, of a hundred bins and so on.
 const STEPS: [u64; 3] = [1, 2, 5];
 
 /// The variation of one flow's goodput over one time scale.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Variation {
-    /// The place of the flow in the report.
+    /// The index of the flow in the report.
     pub(super) flow: usize,
     pub(super) scale: Span,
     /// How many intervals of the scale lie in measured time.
     pub(super) intervals: u64,
-    /// The coefficient of variation over them; `None` for a flow that got nothing.
+    /// The coefficient of variation over them; `None` for a flow without data.
     pub(super) coefficient: Option<f64>,
 }
 
-/// The variation of each flow over 1, 2, 5, 10, ... bins, as long as two intervals fit into
-/// measured time. Bins that the end of the warm-up or of the run cuts are left out.
+/// The variation of each flow over 1, 2, 5, 10, ... bins, up to scales with two intervals in
+/// measured time. Bins cut by the end of the warm-up or of the run are left out.
 pub(super) fn variations(report: &RunReport) -> Vec<Variation> {
     let Some(series) = report
         .series

@@ -1,8 +1,8 @@
-//! What a run looked like, in files that other tools open.
+//! Traces of a run in files for other tools.
 //!
-//! [`pcapng`] writes the packets of every link as if they had been captured there, for Wireshark
-//! and tshark; [`qlog`] writes what one sender knew and decided, for qvis. Simulated packets have
-//! no addresses: [`node_address`] and [`flow_ports`] give them some that are the same in every run.
+//! [`pcapng`] writes the packets of every link as a capture, for Wireshark and tshark. [`qlog`]
+//! writes the state and decisions of one sender, for qvis. Simulated packets have no addresses:
+//! [`node_address`] and [`flow_ports`] assign the same ones in every run.
 
 use std::net::Ipv4Addr;
 
@@ -25,10 +25,10 @@ pub fn node_address(node: u32) -> Option<Ipv4Addr> {
     (address <= LAST).then(|| Ipv4Addr::from(address))
 }
 
-/// The ports of a flow, no two flows the same: from 49152 for flow 0 and so on upwards, to 30000;
-/// every 16,384 flows the port they go to rises by one.
+/// The ports of a flow, different for each flow. The source port counts up from 49152 for flow 0;
+/// the destination port is 30000 and rises by one every 16,384 flows.
 ///
-/// Both ranges keep clear of ports that Wireshark takes for another protocol. `None` beyond flow
+/// Both ranges avoid ports that Wireshark assigns to another protocol. `None` beyond flow
 /// 313,786,367, when the two ranges would meet.
 pub fn flow_ports(flow: u32) -> Option<Ports> {
     const SOURCE: u16 = 49_152;

@@ -58,9 +58,9 @@ const MAX_TEXT: usize = 65_535;
 pub struct InterfaceDescription<'a> {
     /// Its name, as in `bottleneck`.
     pub name: &'a str,
-    /// What it is, in words; not written when empty.
+    /// Its description; not written if empty.
     pub description: &'a str,
-    /// How fast it is, where that is fixed.
+    /// Its rate, if that is constant.
     pub rate: Option<Rate>,
 }
 
@@ -73,7 +73,7 @@ pub struct PacketRecord<'a> {
     pub destination: IpAddr,
     /// Its ports, in its own direction.
     pub ports: Ports,
-    /// What is above IP.
+    /// Its protocol above IP.
     pub kind: PacketKind<'a>,
     /// Its simulated size in bytes, headers included.
     pub wire_bytes: u32,
@@ -93,7 +93,7 @@ pub enum PacketKind<'a> {
     },
 }
 
-/// How much of each packet is kept.
+/// The captured part of each packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Capture {
     /// The headers.
@@ -115,7 +115,7 @@ pub struct PcapngWriter<W: Write> {
 }
 
 impl<W: Write> PcapngWriter<W> {
-    /// Begins a file with the links it will hold packets of.
+    /// Begins a file with the links of its packets.
     ///
     /// # Errors
     /// [`PcapngError::Io`] and [`PcapngError::TextTooLong`].
@@ -246,7 +246,7 @@ impl<W: Write> PcapngWriter<W> {
         Ok(total)
     }
 
-    /// Flushes the file and gives it back.
+    /// Flushes and returns the file.
     ///
     /// # Errors
     /// When it cannot be flushed.

@@ -1,8 +1,8 @@
-//! Writing a run down while it is run.
+//! Writes traces during a run.
 //!
-//! A [`Tracer`] is an [`Observer`] that fills a capture of some links, a log of each of some
-//! senders, and a table of events. Run with [`RunOptions::collapse`](crate::RunOptions) off, so
-//! that events come in the order of their times.
+//! A [`Tracer`] is an [`Observer`] that writes a capture of some links, a log of some senders, and
+//! a table of events. Set [`RunOptions::collapse`](crate::RunOptions) to off, so that events come
+//! in the order of their times.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -23,8 +23,7 @@ use crate::engine::{
 };
 use crate::network::Network;
 
-/// Writes a run down; each output is optional, and what is written is that of the chosen links and
-/// flows.
+/// Writes traces of the chosen links and flows. Each output is optional.
 pub struct Tracer<'n, W: Write> {
     network: &'n Network,
     /// For each link its number in the capture, where it is chosen.
@@ -36,7 +35,7 @@ pub struct Tracer<'n, W: Write> {
     failure: Option<TraceError>,
 }
 
-/// Why a run could not be written down.
+/// Why a trace could not be written.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum TraceError {
@@ -113,7 +112,7 @@ const COLUMNS: [&str; 16] = [
 ];
 
 impl<'n, W: Write> Tracer<'n, W> {
-    /// A tracer that writes nothing yet; `links` and `flows` are indices into those of `network`.
+    /// Creates a tracer without outputs; `links` and `flows` are indices into those of `network`.
     pub fn new(network: &'n Network, links: &[usize], flows: &[usize]) -> Self {
         let mut interfaces = vec![None; network.links.len()];
         for (number, link) in (0..).zip(links) {
@@ -135,7 +134,7 @@ impl<'n, W: Write> Tracer<'n, W> {
         }
     }
 
-    /// Captures the packets that are handed to the chosen links, at the moment when they are.
+    /// Captures the packets offered to the chosen links, at the time of the offer.
     ///
     /// # Errors
     /// [`TraceError`] when the capture cannot be begun.
@@ -171,7 +170,7 @@ impl<'n, W: Write> Tracer<'n, W> {
         Ok(())
     }
 
-    /// Logs what the sender of a flow knows and does.
+    /// Logs the state and actions of the sender of a flow.
     ///
     /// # Errors
     /// [`TraceError`] when the log cannot be begun.
@@ -197,7 +196,7 @@ impl<'n, W: Write> Tracer<'n, W> {
         Ok(())
     }
 
-    /// Writes a table of everything that happens to the chosen flows and on the chosen links.
+    /// Writes a table of all events of the chosen flows and links.
     ///
     /// # Errors
     /// [`TraceError`] when the table cannot be begun.
@@ -208,11 +207,10 @@ impl<'n, W: Write> Tracer<'n, W> {
         Ok(())
     }
 
-    /// Flushes everything and gives the outputs back, so that what holds them can be closed with
-    /// care.
+    /// Flushes and returns the outputs, so that the caller can close their files and see errors.
     ///
     /// # Errors
-    /// The first thing that could not be written during the run, or the flush.
+    /// The first failed write during the run, or the failed flush.
     pub fn finish(self) -> Result<Vec<W>, TraceError> {
         if let Some(failure) = self.failure {
             return Err(failure);
@@ -453,8 +451,8 @@ impl Row<'_> {
 
 /// The log of one sender.
 ///
-/// A log wants numbers for packets and offsets without end; TCP has neither. Transmissions are
-/// counted, and offsets count from the first byte of payload that was sent.
+/// A log needs packet numbers and offsets that do not wrap; TCP has neither. The log numbers
+/// transmissions, and counts offsets from the first byte of payload.
 struct SenderLog<W: Write> {
     out: QlogWriter<W>,
     next: u64,
@@ -523,7 +521,7 @@ impl<W: Write> SenderLog<W> {
     /// The offset of a sequence number, the one nearest to the highest so far.
     fn offset(&mut self, sequence: SeqNo) -> u64 {
         let (base, highest) = *self.start.get_or_insert((sequence, 0));
-        // `base` moves along, so that distances stay far below half of the sequence space.
+        // `base` advances, so distances stay far below half of the sequence space.
         let distance = i64::from(sequence.distance_from(base));
         let offset = highest.saturating_add_signed(distance);
         if distance > 0 {
@@ -574,7 +572,7 @@ impl<W: Write> SenderLog<W> {
         Ok(())
     }
 
-    /// What is retransmitted was lost before.
+    /// Logs retransmitted data as lost.
     fn lose(&mut self, now: Time, again: Data, trigger: LossTrigger) -> io::Result<()> {
         let end = again.offset + u64::from(again.length);
         let mut kept = VecDeque::with_capacity(self.outstanding.len());
@@ -617,7 +615,7 @@ impl<W: Write> SenderLog<W> {
         )
     }
 
-    /// Takes out the transmissions that an acknowledgement covers, as ranges of their numbers.
+    /// Removes the transmissions that an ACK covers, and returns the ranges of their numbers.
     fn acknowledge(&mut self, segment: &Segment) -> Vec<RangeInclusive<u64>> {
         let una = self.offset(segment.acknowledgement);
         let mut covered = vec![(0, una)];
