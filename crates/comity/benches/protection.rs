@@ -1,10 +1,13 @@
-//! The costs of sealing and opening a packet, with all work around them.
+//! The costs of sealing and opening a packet, with all work around them, of a handshake, and of a
+//! message 1 that somebody sends again.
 
+use std::cell::RefCell;
 use std::net::SocketAddr;
 
 use comity::session::{
-    BadParameters, Caller, CallerConfig, CallerCredentials, Cipher, Ecn, Listener, ListenerConfig,
-    ListenerCredentials, PathFrame, PresharedKey, Protocol, Randomness, Transmit,
+    Allow, BadParameters, Caller, CallerConfig, CallerCredentials, Cipher, Ecn, Listener,
+    ListenerConfig, ListenerCredentials, PassphraseKey, PathFrame, PresharedKey, Protocol,
+    Randomness, StaticKey, Transmit,
 };
 use comity_units::{PacketNumber, Seed, Span, Time};
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
@@ -61,14 +64,47 @@ impl Protocol for Bulk {
 
 type Ends = (Caller<Bulk>, Listener<Bulk>);
 
-fn ends(cipher: Cipher) -> Ends {
+/// What both ends prove themselves with.
+type Kind = (ListenerCredentials, CallerCredentials);
+
+fn shared_key() -> Kind {
+    let key = PresharedKey::new([7; 32]);
+    (
+        ListenerCredentials::Shared(key.clone()),
+        CallerCredentials::Shared(key),
+    )
+}
+
+fn passphrase() -> Kind {
+    let key = PassphraseKey::new([7; 32]);
+    (
+        ListenerCredentials::Passphrase(key.clone()),
+        CallerCredentials::Passphrase(key),
+    )
+}
+
+fn static_keys() -> Kind {
+    let (own, listener) = (StaticKey::new([1; 32]), StaticKey::new([2; 32]));
+    let known = listener.public();
+    (
+        ListenerCredentials::Static {
+            own: listener,
+            allow: Allow::Anyone,
+        },
+        CallerCredentials::Static {
+            own,
+            listener: known,
+        },
+    )
+}
+
+fn ends((listening, calling): Kind, cipher: Cipher) -> Ends {
     let opener = || -> comity::session::Opener<Bulk> {
         Box::new(|_, _, _, _| Ok::<_, BadParameters>(Bulk::default()))
     };
     let mut randomness = Randomness::seeded(Seed::new(1));
-    let key = PresharedKey::new([7; 32]);
-    let mut listening = ListenerConfig::new(ListenerCredentials::Shared(key.clone()), vec![]);
-    let mut calling = CallerConfig::new(CallerCredentials::Shared(key), vec![]);
+    let mut listening = ListenerConfig::new(listening, vec![]);
+    let mut calling = CallerConfig::new(calling, vec![]);
     (listening.cipher, calling.cipher) = (cipher, cipher);
     let listener = Listener::new(Time::ZERO, listening, opener(), randomness.split());
     let address = ([192, 0, 2, 1], 5000).into();
@@ -76,7 +112,7 @@ fn ends(cipher: Cipher) -> Ends {
     (caller.expect("valid"), listener.expect("valid"))
 }
 
-/// The two round trips before the caller may send.
+/// The three round trips before the caller may send.
 fn shake_hands((caller, listener): &mut Ends) {
     let here = SocketAddr::from(([192, 0, 2, 1], 5000));
     let there = SocketAddr::from(([198, 51, 100, 7], 4000));
@@ -102,7 +138,7 @@ fn packets(criterion: &mut Criterion) {
         ("ChaCha20-Poly1305", Cipher::ChaCha20Poly1305),
     ] {
         group.throughput(Throughput::Bytes(PAYLOAD as u64));
-        let mut ends = ends(cipher);
+        let mut ends = ends(shared_key(), cipher);
         shake_hands(&mut ends);
         let (mut caller, mut listener) = ends;
         let mut out = Vec::with_capacity(2048);
@@ -125,13 +161,90 @@ fn packets(criterion: &mut Criterion) {
         assert!(opened > 0 && opened.is_multiple_of(PAYLOAD as u64));
     }
     group.finish();
-    criterion.bench_function("handshake, both ends, shared secret", |bencher| {
-        bencher.iter_batched_ref(
-            || ends(Cipher::Aes128Gcm),
-            shake_hands,
-            BatchSize::SmallInput,
-        );
-    });
+    for (name, kind) in [
+        ("shared key", shared_key as fn() -> Kind),
+        ("passphrase", passphrase),
+        ("static keys", static_keys),
+    ] {
+        criterion.bench_function(&format!("handshake, both ends, {name}"), |bencher| {
+            bencher.iter_batched_ref(
+                || ends(kind(), Cipher::Aes128Gcm),
+                shake_hands,
+                BatchSize::SmallInput,
+            );
+        });
+        criterion.bench_function(&format!("a replayed message 1, {name}"), |bencher| {
+            let replays = RefCell::new(Replays::new(kind));
+            bencher.iter_batched_ref(
+                || replays.borrow_mut().next(),
+                |(from, initial)| replays.borrow_mut().send(*from, initial),
+                BatchSize::PerIteration,
+            );
+        });
+    }
+}
+
+/// Somebody who sends a recorded message 1 with good cookies, each time from another network.
+struct Replays {
+    listener: Listener<Bulk>,
+    recorded: Vec<u8>,
+    now: Time,
+    count: u32,
+}
+
+impl Replays {
+    fn new(kind: fn() -> Kind) -> Self {
+        let (mut caller, mut listener) = ends(kind(), Cipher::Aes128Gcm);
+        let mut recorded = Vec::new();
+        for _ in 0..2 {
+            recorded.clear();
+            let here = SocketAddr::from(([192, 0, 2, 1], 5000));
+            let there = SocketAddr::from(([198, 51, 100, 7], 4000));
+            let sent = caller.poll_transmit(Time::ZERO, &mut recorded);
+            sent.expect("an Initial");
+            let mut packet = recorded.clone();
+            listener.handle_datagram(Time::ZERO, there, Ecn::NotCapable, &mut packet);
+            let mut reply = Vec::new();
+            let sent = listener.poll_transmit(Time::ZERO, &mut reply);
+            sent.expect("a reply");
+            caller.handle_datagram(Time::ZERO, here, Ecn::NotCapable, &mut reply);
+        }
+        let (_, listener) = ends(kind(), Cipher::Aes128Gcm);
+        Self {
+            listener,
+            recorded,
+            now: Time::ZERO,
+            count: 0,
+        }
+    }
+
+    /// Another address with its cookie in the packet.
+    fn next(&mut self) -> (SocketAddr, Vec<u8>) {
+        self.count = self.count.wrapping_add(1);
+        // The budget has room for as much.
+        self.now += Span::from_millis(1);
+        let [a, b, c, _] = (self.count << 8).to_be_bytes();
+        let from = SocketAddr::from(([a | 1, b, c, 1], 4000));
+        let mut packet = self.recorded.clone();
+        packet[14..].fill(0);
+        self.listener
+            .handle_datagram(self.now, from, Ecn::NotCapable, &mut packet);
+        let mut retry = Vec::new();
+        let sent = self.listener.poll_transmit(self.now, &mut retry);
+        sent.expect("a Retry");
+        let mut packet = self.recorded.clone();
+        packet[15..51].copy_from_slice(&retry[14..]);
+        (from, packet)
+    }
+
+    fn send(&mut self, from: SocketAddr, packet: &mut [u8]) -> usize {
+        let now = self.now;
+        self.listener
+            .handle_datagram(now, from, Ecn::NotCapable, packet);
+        let mut reply = Vec::new();
+        let sent = self.listener.poll_transmit(now, &mut reply);
+        sent.expect("an Answer").length
+    }
 }
 
 criterion_group!(benches, packets);

@@ -300,10 +300,10 @@ pub enum CloseReason {
     /// The peer violated the protocol.
     #[error("closed because {0}")]
     Violation(Violation),
-    /// The keys are used up or no longer trusted.
+    /// The keys could not be used any longer, or one of the ends was restarted.
     #[error("{0}")]
-    Keys(crate::session::Closed),
-    /// The endpoint's thread has ended, and all connections with it.
+    Session(crate::session::Closed),
+    /// The endpoint's thread is gone, with what it had.
     #[error("the endpoint was shut down")]
     EndpointClosed,
 }

@@ -266,7 +266,12 @@ pub struct EndpointStatistics {
     pub datagrams_unknown: u64,
     /// Refused callers.
     pub callers_refused: u64,
-    /// Half-open connections that the listener gave up.
+    /// First messages for which the budget of key exchanges had no room: their callers ask again.
+    pub callers_deferred: u64,
+    /// Packets of connections not known here that were answered by a Reset: their callers call
+    /// again.
+    pub resets_sent: u64,
+    /// Half-open connections that were given up.
     pub callers_given_up: u64,
     /// Callers that had to prove their address first.
     pub retries_sent: u64,
@@ -281,6 +286,8 @@ impl EndpointStatistics {
         Self {
             datagrams_unknown: self.datagrams_unknown + listener.unknown,
             callers_refused: listener.refused,
+            callers_deferred: listener.deferred,
+            resets_sent: listener.resets,
             callers_given_up: listener.given_up,
             retries_sent: listener.retries,
             replies_dropped: listener.replies_dropped,

@@ -251,9 +251,11 @@ fn ten_thousand_strangers_gain_nothing_and_delay_nothing() {
         assert!(sent * 5 < received, "{sent} bytes for {received}");
         answered[(stranger % 7) as usize] += usize::from(sent > 0);
     }
-    // A Retry, another Retry, the versions; no reply to short packets or unknown connections.
+    // A Retry, another Retry, the versions; nothing for what is too short; for what is to no
+    // connection a Reset, if no other reply waits.
     let each = |kind: usize| 10_000 / 7 + usize::from(kind < 10_000 % 7);
-    assert_eq!(answered, [each(0), each(1), each(2), 0, 0, 0, 0]);
+    assert_eq!(answered[..6], [each(0), each(1), each(2), 0, 0, 0]);
+    assert!((1..=each(6)).contains(&answered[6]), "{}", answered[6]);
 
     // The memory of this test, and of sections that the application has not taken, is not the
     // listener's.

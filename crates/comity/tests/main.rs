@@ -7,6 +7,7 @@ mod endpoint;
 mod many;
 mod marking;
 mod moving;
+mod peer;
 #[path = "session/main.rs"]
 mod session;
 mod trace;

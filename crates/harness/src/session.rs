@@ -16,7 +16,7 @@ use std::sync::LazyLock;
 use bytes::Bytes;
 use comity::session::{
     Caller, CallerConfig, CallerCredentials, Ecn, Listener, ListenerConfig, ListenerCredentials,
-    PresharedKey, Randomness, Retry,
+    PresharedKey, Randomness,
 };
 use comity::transport::{Delivery, Outgoing};
 use comity::{Config, Deliver, Importance, Seed, Span, StreamId, Time, Transport};
@@ -112,11 +112,6 @@ impl World {
         .expect("a valid configuration");
         let credentials = ListenerCredentials::Shared(key());
         let config = ListenerConfig {
-            retry: match bits & 1 {
-                0 => Retry::Always,
-                _ => Retry::AboveHalfOpen(2),
-            },
-            max_half_open: 3,
             max_connections: 4,
             ..ListenerConfig::new(credentials, parameters)
         };
@@ -372,7 +367,7 @@ impl World {
     }
 
     fn check(&self) {
-        assert!(self.listener.half_open() <= 3 && self.listener.connections() <= 4);
+        assert!(self.listener.connections() <= 4);
         for (way, (received, sent)) in &self.accounts {
             let is_bounded = *sent <= 3 * received || self.proved.contains(way);
             assert!(is_bounded, "{sent} bytes for {received} to {way:?}");

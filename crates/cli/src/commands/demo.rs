@@ -10,8 +10,8 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::{Failure, complain, print, say};
 use crate::args;
-use crate::demo::metrics::{Metrics, share};
 use crate::demo::clip::Clip;
+use crate::demo::metrics::{Metrics, share};
 use crate::demo::network::{DemoError, Progress, VIDEO, run};
 use crate::demo::recording::{Recording, Setup};
 use crate::demo::report::{figures, page};

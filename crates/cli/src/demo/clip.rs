@@ -132,16 +132,10 @@ impl Planned {
 pub(crate) enum NoClip {
     /// It cannot be read.
     #[error("cannot read {}: {reason}", file.display())]
-    Unreadable {
-        file: PathBuf,
-        reason: io::Error,
-    },
+    Unreadable { file: PathBuf, reason: io::Error },
     /// Its video becomes unreadable.
     #[error("{}: {reason}", file.display())]
-    Broken {
-        file: PathBuf,
-        reason: ReadError,
-    },
+    Broken { file: PathBuf, reason: ReadError },
     /// It has no pictures.
     #[error(
         "{} has no pictures; expected a transport stream with H.264, H.265 or MPEG-2 video, or an MPEG-1 or MPEG-2 elementary stream",

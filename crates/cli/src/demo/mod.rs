@@ -1,5 +1,5 @@
-//! The demonstration of `comity demo`: video with deadlines beside greedy flows through one emulated
-//! bottleneck.
+//! The demonstration of `comity demo`: video with deadlines beside greedy flows through one
+//! emulated bottleneck.
 //!
 //! ```text
 //! Clip ─► plan ─┐
@@ -10,8 +10,8 @@
 //! Only `network` uses sockets and clocks. Everything after it is a function of the
 //! [`recording::Recording`].
 
-pub(crate) mod metrics;
 pub(crate) mod clip;
+pub(crate) mod metrics;
 pub(crate) mod network;
 pub(crate) mod plot;
 pub(crate) mod recording;

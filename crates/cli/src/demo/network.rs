@@ -63,10 +63,7 @@ pub(crate) enum DemoError {
     Emulator(#[from] EmulatorError),
     /// A flow could not connect.
     #[error("{flow} cannot connect: {reason}")]
-    Connect {
-        flow: String,
-        reason: ConnectError,
-    },
+    Connect { flow: String, reason: ConnectError },
     /// The receiver's endpoint closed before all flows were connected.
     #[error("the receiver closed before all flows were connected")]
     NoReceiver,
@@ -361,7 +358,12 @@ async fn feed(
 }
 
 /// Combines the submitted sections with the receiver's reports of them.
-fn outcomes(submitted: &[Submitted], reported: &[Reported], start: Instant, latency: Span) -> Vec<Sent> {
+fn outcomes(
+    submitted: &[Submitted],
+    reported: &[Reported],
+    start: Instant,
+    latency: Span,
+) -> Vec<Sent> {
     let reports: BTreeMap<(StreamId, SectionId), &Reported> = reported
         .iter()
         .map(|report| ((report.stream, report.id), report))

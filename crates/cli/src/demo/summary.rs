@@ -3,8 +3,8 @@
 use comity_congestion::table;
 use serde_json::{Value, json};
 
-use super::metrics::{Metrics, share};
 use super::clip::Kind;
+use super::metrics::{Metrics, share};
 use super::recording::{Recording, Setup};
 
 /// A statement about the results, and its subject.

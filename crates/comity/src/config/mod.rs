@@ -19,7 +19,8 @@ use comity_units::{Bytes, Rate, Span};
 
 use crate::error::ConfigError;
 use crate::session::{
-    Allow, CallerCredentials, ListenerCredentials, Passphrase, PresharedKey, PublicKey, StaticKey,
+    Allow, CallerCredentials, ListenerCredentials, Passphrase, PassphraseKey, PresharedKey,
+    PublicKey, StaticKey,
 };
 use crate::trace::Qlog;
 
@@ -69,6 +70,7 @@ pub struct Config {
 #[derive(Clone, Debug)]
 enum Credentials {
     Insecure,
+    Passphrase(PassphraseKey),
     Shared(PresharedKey),
     Static {
         own: StaticKey,
@@ -113,6 +115,7 @@ impl Config {
     pub(crate) fn caller_credentials(&self) -> Result<CallerCredentials, ConfigError> {
         Ok(match &self.credentials {
             Credentials::Insecure => CallerCredentials::Insecure,
+            Credentials::Passphrase(key) => CallerCredentials::Passphrase(key.clone()),
             Credentials::Shared(key) => CallerCredentials::Shared(key.clone()),
             Credentials::Static {
                 own,
@@ -134,6 +137,7 @@ impl Config {
     pub(crate) fn listener_credentials(&self) -> Result<ListenerCredentials, ConfigError> {
         Ok(match &self.credentials {
             Credentials::Insecure => ListenerCredentials::Insecure,
+            Credentials::Passphrase(key) => ListenerCredentials::Passphrase(key.clone()),
             Credentials::Shared(key) => ListenerCredentials::Shared(key.clone()),
             Credentials::Static {
                 own,
@@ -326,7 +330,7 @@ impl ConfigBuilder {
             return Err(ConfigError::TwoCredentials { first, second });
         }
         if let Some(passphrase) = &self.passphrase {
-            return Ok(Credentials::Shared(Passphrase::stretch(passphrase)?));
+            return Ok(Credentials::Passphrase(Passphrase::stretch(passphrase)?));
         }
         if let Some(key) = &self.preshared_key {
             return Ok(Credentials::Shared(key.clone()));

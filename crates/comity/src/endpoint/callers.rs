@@ -60,6 +60,16 @@ impl Callers {
         self.calls.get_mut(&id).map(Box::as_mut)
     }
 
+    /// The connection to this address whose packets go to this id.
+    pub(super) fn to_peer(&self, address: SocketAddr, peer: ConnectionId) -> Option<ConnectionId> {
+        let mut calls = self.calls.iter();
+        let (&id, _) = calls.find(|(_, call)| {
+            let session = call.caller.session();
+            call.address == address && session.is_some_and(|session| session.peer_id() == peer)
+        })?;
+        Some(id)
+    }
+
     pub(super) fn make_ready(&mut self, id: ConnectionId) {
         if let Some(call) = self.calls.get_mut(&id)
             && !call.is_ready

@@ -84,7 +84,7 @@ impl ConnectionDriver {
         let mut has_more = self.deliver(now, clock, arrived);
         let served = self.transmit(now, session, out, max_segments);
         *lock(&self.shared.session) = session.statistics();
-        self.hear(session);
+        self.hear(now, session);
         self.collect(now);
         if self.end.is_some() {
             has_more = self.deliver(now, clock, arrived);
@@ -186,8 +186,8 @@ impl ConnectionDriver {
         lock(&self.shared.transport).on_sent(now);
     }
 
-    /// Takes the events of the session.
-    fn hear(&mut self, session: &mut Session<SharedTransport>) {
+    /// Takes over what the session tells.
+    fn hear(&mut self, now: Time, session: &mut Session<SharedTransport>) {
         while let Some(event) = session.poll_event() {
             match event {
                 SessionEvent::PathChanged { from, to } => {
@@ -195,7 +195,9 @@ impl ConnectionDriver {
                     self.shared.tell(Event::PathChanged { from, to });
                 }
                 SessionEvent::Closed(closed) if closed != Closed::ByProtocol => {
-                    self.end.get_or_insert(CloseReason::Keys(closed));
+                    self.end.get_or_insert(CloseReason::Session(closed));
+                    // Every section gets its outcome.
+                    lock(&self.shared.transport).close(now, CloseCode::SHUTDOWN, "");
                 }
                 SessionEvent::Established { .. }
                 | SessionEvent::PathUnanswered { .. }

@@ -713,6 +713,8 @@ fn route(
             Ok(Packet::Data { header, .. }) => Some(header.destination),
             Ok(Packet::Retry(retry)) => Some(retry.destination),
             Ok(Packet::Answer(answer)) => Some(answer.destination),
+            Ok(Packet::Accept(accept)) => Some(accept.destination),
+            Ok(Packet::Reset(reset)) => callers.to_peer(from.peer, reset.source),
             Ok(Packet::VersionNegotiation { destination, .. }) => Some(destination),
             _ => None,
         };

@@ -3,25 +3,33 @@
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 
-use comity_transport::wire::header::{self, Answer, Initial, Packet, Retry};
+use comity_transport::wire::header::{self, Answer, Confirm, Initial, Packet, Retry};
 use comity_transport::wire::limits::{MAX_PARAMETERS, VERSION};
 use comity_units::{Span, Time};
 use thiserror::Error;
 use zeroize::Zeroizing;
 
-use super::handshake::{Calling, described};
+use super::cookie::SLOT;
+use super::exchange::Channel;
+use super::handshake::{Accepted, Agreed, Calling, Verdict};
 use super::protection::{Cipher, KeyLimits, Protection, Role};
-use super::refusal::{NOBODY, Reason};
+use super::refusal::Refused;
 use super::session::{Event, Names, Session};
 use super::{
-    Addresses, CallerCredentials, ConnectionId, Datagram, Ecn, Opener, Pattern, Protocol,
-    PublicKey, Randomness,
+    Addresses, CallerCredentials, ConnectionId, Datagram, Ecn, Opener, Protocol, PublicKey,
+    Randomness,
 };
 
 /// The time that a genuine answer may take after a refusal, which anybody on the path can forge.
 const DOUBT: Span = Span::from_secs(1);
 /// The number of Retries to answer at once; more wait for the timer.
 const PROMPT_RETRIES: u32 = 8;
+/// The longest wait for the answer to a message for the first time: a path with longer round trips
+/// has some packets twice.
+const LONGEST_FIRST_WAIT: Span = Span::from_secs(1);
+/// Answers that are taken for genuine until one of them proves to be. With a passphrase, message 2
+/// proves nothing yet: whoever made another one up must not keep the genuine one out.
+const MAX_ANSWERS: usize = 4;
 
 /// The configuration of a caller.
 #[derive(Clone, Debug)]
@@ -36,8 +44,7 @@ pub struct CallerConfig {
     pub key_limits: KeyLimits,
     /// The time without an answer after which the caller gives up.
     pub timeout: Span,
-    /// The time after which the first message is retransmitted. Each further interval is half as
-    /// long again.
+    /// After how long a message is retransmitted; every further time after half as long again.
     pub first_resend: Span,
     /// The longest interval between retransmissions.
     pub longest_resend: Span,
@@ -75,15 +82,23 @@ pub enum CallError {
         /// The time limit.
         within: Span,
     },
-    /// The listener does not accept the passphrase.
-    #[error("{address}: wrong passphrase")]
+    /// The listener has another passphrase, or none.
+    #[error("{address}: wrong passphrase, or the listener expects a key or no protection")]
     Passphrase {
         /// The called address.
         address: SocketAddr,
     },
-    /// The listener does not accept this caller's key, or does not have the expected key.
+    /// The listener has another key, or none.
+    #[error("{address}: wrong key, or the listener expects a passphrase or no protection")]
+    SharedKey {
+        /// Who was called.
+        address: SocketAddr,
+    },
+    /// The listener does not accept this caller's key, or has another key than the one it is known
+    /// by.
     #[error(
-        "{address}: refused the call; expected {own} on the listener's list, and {listener} as its key"
+        "{address}: refused the call; expected {own} on the listener's list, {listener} as its key, and \
+         a listener with static keys"
     )]
     StaticKey {
         /// The called address.
@@ -93,25 +108,13 @@ pub enum CallError {
         /// The expected key of the listener.
         listener: PublicKey,
     },
-    /// The listener refuses this unprotected call.
-    #[error("{address}: refused the first message, which was unprotected")]
+    /// The listener does not take unprotected connections.
+    #[error(
+        "{address}: refused the call; expected a passphrase or a key, because the listener has one"
+    )]
     Refused {
         /// The called address.
         address: SocketAddr,
-    },
-    /// The listener requires other credentials.
-    #[error(
-        "{address}: was called with {ours}; expected {theirs}",
-        ours = described(*ours),
-        theirs = described(*theirs)
-    )]
-    Pattern {
-        /// The called address.
-        address: SocketAddr,
-        /// This end's pattern.
-        ours: Pattern,
-        /// The listener's pattern.
-        theirs: Pattern,
     },
     /// The listener speaks other versions.
     #[error("{address}: does not support protocol version {VERSION}; expected version {theirs}")]
@@ -145,17 +148,35 @@ enum State<C> {
 }
 
 struct Handshake {
-    calling: Calling,
     cookie: Vec<u8>,
+    /// The key exchange for this cookie; none before it is sent for the first time.
+    calling: Option<Calling>,
+    answers: Vec<Candidate>,
     retries: u32,
+    /// When the first Initial without a cookie left.
+    begun_at: Time,
     next_send: Time,
+    /// The first wait for the answer to a message.
+    first_wait: Span,
     wait: Span,
     deadline: Time,
-    /// The reason in an unauthenticated packet, and when to believe it.
+    /// When all begins anew, because the cookie and the tickets are too old by then.
+    stale_at: Time,
+    /// What an unauthenticated packet says is wrong, and when to believe it.
     doubt: Option<(CallError, Time)>,
 }
 
-/// A connection to a listener, from the first message on.
+/// An Answer that may be genuine.
+struct Candidate {
+    ticket: Vec<u8>,
+    /// Message 2.
+    message: Vec<u8>,
+    agreed: Agreed,
+    /// Whether its Confirm packet has to leave.
+    is_due: bool,
+}
+
+/// One connection to a listener, from the first message on.
 ///
 /// See [`super`] for the order of calls. The caller ignores datagrams of other connections.
 pub struct Caller<C> {
@@ -194,20 +215,17 @@ impl<C: Protocol> Caller<C> {
             return Err(CallError::ParametersLong(config.parameters.len()));
         }
         let own = randomness.connection_id();
-        let calling = Calling::new(
-            &config.credentials,
-            own,
-            config.cipher,
-            &config.parameters,
-            Zeroizing::new(randomness.bytes()),
-        );
         let handshake = Handshake {
-            calling,
             cookie: Vec::new(),
+            calling: None,
+            answers: Vec::new(),
             retries: 0,
+            begun_at: now,
             next_send: now,
+            first_wait: config.first_resend,
             wait: config.first_resend,
             deadline: now + config.timeout,
+            stale_at: Time::MAX,
             doubt: None,
         };
         Ok(Self {
@@ -261,16 +279,14 @@ impl<C: Protocol> Caller<C> {
     ) {
         let from = from.into();
         match &mut self.state {
-            State::Open(session) => {
-                let ours = matches!(
-                    header::decode(datagram),
-                    Ok(Packet::Data { header, .. }) if header.destination == self.own
-                );
-                if ours {
+            State::Open(session) => match header::decode(datagram) {
+                Ok(Packet::Data { header, .. }) if header.destination == self.own => {
                     session.handle_datagram(now, from, ecn, datagram);
                 }
-            }
-            // Before the keys are there, only the called address may answer.
+                Ok(Packet::Reset(reset)) => session.on_reset(&reset),
+                _ => {}
+            },
+            // Until the keys are there, only who was called can have something to say.
             State::Calling(_) if from.peer == self.address => self.on_handshake(now, datagram),
             State::Calling(_) | State::Failed => {}
         }
@@ -285,11 +301,7 @@ impl<C: Protocol> Caller<C> {
                 destination,
                 cookie,
             })) if destination == self.own && cookie != handshake.cookie => {
-                handshake.cookie = cookie.to_vec();
-                handshake.retries += 1;
-                if handshake.retries <= PROMPT_RETRIES {
-                    handshake.next_send = now;
-                }
+                handshake.on_retry(now, cookie);
             }
             Ok(Packet::VersionNegotiation {
                 destination,
@@ -301,15 +313,31 @@ impl<C: Protocol> Caller<C> {
             }
             Ok(Packet::Answer(Answer {
                 destination,
-                source,
+                ticket,
                 message,
-            })) if destination == self.own => {
-                if source != NOBODY {
-                    self.on_answer(now, message);
-                } else if let Some(reason) = Reason::read(message) {
-                    let error = self.refused(reason);
-                    if let State::Calling(handshake) = &mut self.state {
-                        handshake.doubt(now, error);
+            })) if destination == self.own && !ticket.is_empty() => {
+                handshake.on_answer(now, ticket, message);
+            }
+            Ok(Packet::Answer(answer)) if answer.destination == self.own => {
+                handshake.doubt(now, not_accepted(&self.config.credentials, self.address));
+            }
+            Ok(Packet::Accept(accept)) if accept.destination == self.own => {
+                let genuine = handshake.answers.iter().find_map(|answer| {
+                    let verdict = answer.agreed.read_accept(accept.message)?;
+                    Some((answer.agreed.clone(), verdict))
+                });
+                // Anybody could have sent one that proves nothing.
+                let Some((agreed, verdict)) = genuine else {
+                    return;
+                };
+                let address = self.address;
+                match verdict {
+                    Verdict::Accepted(accepted) => self.on_accept(now, &agreed, &accepted),
+                    Verdict::Refused(Refused::Busy) => {
+                        handshake.doubt(now, CallError::Busy { address });
+                    }
+                    Verdict::Refused(Refused::Parameters) => {
+                        self.fail(CallError::Parameters { address });
                     }
                 }
             }
@@ -317,61 +345,40 @@ impl<C: Protocol> Caller<C> {
         }
     }
 
-    fn refused(&self, reason: Reason) -> CallError {
-        let address = self.address;
-        match reason {
-            Reason::NotAccepted => match &self.config.credentials {
-                CallerCredentials::Insecure => CallError::Refused { address },
-                CallerCredentials::Shared(_) => CallError::Passphrase { address },
-                CallerCredentials::Static { own, listener } => CallError::StaticKey {
-                    address,
-                    own: own.public(),
-                    listener: *listener,
-                },
-            },
-            Reason::OtherPattern(theirs) => CallError::Pattern {
-                address,
-                ours: self.config.credentials.pattern(),
-                theirs,
-            },
-            Reason::Busy => CallError::Busy { address },
-            Reason::Parameters => CallError::Parameters { address },
-        }
-    }
-
-    fn on_answer(&mut self, now: Time, message: &[u8]) {
-        let State::Calling(handshake) = &mut self.state else {
-            return;
-        };
-        let listener_key = match &self.config.credentials {
-            CallerCredentials::Static { listener, .. } => Some(*listener),
-            CallerCredentials::Insecure | CallerCredentials::Shared(_) => None,
-        };
-        // Anybody could have sent an invalid answer: the genuine one may be on its way.
-        let Ok((listener, agreed)) = handshake.calling.on_answer(message, listener_key) else {
-            return;
-        };
-        let protection = Protection::new(agreed.secrets, Role::Caller, self.config.key_limits);
-        let opened = (self.opener)(now, Role::Caller, protection.overhead(), &agreed.parameters);
+    fn on_accept(&mut self, now: Time, agreed: &Agreed, accepted: &Accepted) {
+        let protection = Protection::new(agreed.secrets(), Role::Caller, self.config.key_limits);
+        let opened = (self.opener)(
+            now,
+            Role::Caller,
+            protection.overhead(),
+            &accepted.parameters,
+        );
         let Ok(mut protocol) = opened else {
             let address = self.address;
             return self.fail(CallError::Parameters { address });
         };
         protocol.on_established(now);
         let names = Names {
+            role: Role::Caller,
             own: self.own,
-            peer: listener,
+            peer: accepted.connection,
+        };
+        let peer_key = match &self.config.credentials {
+            CallerCredentials::Static { listener, .. } => Some(*listener),
+            _ => None,
         };
         let randomness = self.randomness.split();
-        self.state = State::Open(Box::new(Session::new(
-            Role::Caller,
+        let mut session = Session::new(
+            now,
             names,
             self.address.into(),
-            agreed.peer_key,
+            peer_key,
             protection,
             protocol,
             randomness,
-        )));
+        );
+        session.set_reset_token(accepted.reset_token);
+        self.state = State::Open(Box::new(session));
     }
 
     fn fail(&mut self, error: CallError) {
@@ -389,18 +396,15 @@ impl<C: Protocol> Caller<C> {
                     return None;
                 }
                 let start = out.len();
-                let initial = Initial {
-                    source: self.own,
-                    pattern: handshake.calling.pattern(),
-                    cookie: &handshake.cookie,
-                    message: handshake.calling.message(),
-                };
-                initial
-                    .encode(out)
-                    .expect("cookie and message are within the limits of the format");
-                handshake.next_send = now + handshake.wait;
-                let longer = handshake.wait * 3 / 2;
-                handshake.wait = longer.min(self.config.longest_resend);
+                handshake.write(self.own, &self.config, &mut self.randomness, out);
+                if !handshake.answers.iter().any(|answer| answer.is_due) {
+                    handshake.next_send = now + handshake.wait;
+                    let longest = self.config.longest_resend.max(handshake.wait);
+                    handshake.wait = (handshake.wait * 3 / 2).min(longest);
+                    for answer in &mut handshake.answers {
+                        answer.is_due = true;
+                    }
+                }
                 Some(Datagram {
                     to: self.address,
                     source: None,
@@ -419,7 +423,8 @@ impl<C: Protocol> Caller<C> {
             State::Failed => Time::MAX,
             State::Calling(handshake) => {
                 let believed = handshake.doubt.map_or(Time::MAX, |(_, until)| until);
-                handshake.next_send.min(handshake.deadline).min(believed)
+                let first = handshake.next_send.min(handshake.stale_at);
+                first.min(handshake.deadline).min(believed)
             }
         }
     }
@@ -430,6 +435,9 @@ impl<C: Protocol> Caller<C> {
             State::Open(session) => session.on_timer(now),
             State::Failed => {}
             State::Calling(handshake) => {
+                if handshake.stale_at <= now {
+                    handshake.begin_anew(now);
+                }
                 let late = handshake.deadline <= now;
                 match handshake.doubt {
                     Some((error, until)) if until <= now || late => self.fail(error),
@@ -453,9 +461,126 @@ impl<C: Protocol> Caller<C> {
     }
 }
 
+/// What it means that the listener at `address` does not accept these credentials.
+fn not_accepted(credentials: &CallerCredentials, address: SocketAddr) -> CallError {
+    match credentials {
+        CallerCredentials::Insecure => CallError::Refused { address },
+        CallerCredentials::Passphrase(_) => CallError::Passphrase { address },
+        CallerCredentials::Shared(_) => CallError::SharedKey { address },
+        CallerCredentials::Static { own, listener } => CallError::StaticKey {
+            address,
+            own: own.public(),
+            listener: *listener,
+        },
+    }
+}
+
 impl Handshake {
-    /// Remembers the first reason of a refusal. A busy listener may become free, so the caller then
-    /// waits until its time limit.
+    fn on_retry(&mut self, now: Time, cookie: &[u8]) {
+        self.cookie = cookie.to_vec();
+        self.calling = None;
+        self.answers.clear();
+        self.stale_at = now + SLOT;
+        self.retries += 1;
+        if self.retries <= PROMPT_RETRIES {
+            self.next_send = now;
+        }
+        // No less than a round trip: a message that is sent again before it can be answered costs
+        // the listener another key exchange.
+        let round_trip = now.saturating_since(self.begun_at);
+        self.first_wait = self
+            .first_wait
+            .max((round_trip * 5 / 4).min(LONGEST_FIRST_WAIT));
+        self.wait = self.first_wait;
+    }
+
+    fn begin_anew(&mut self, now: Time) {
+        self.cookie.clear();
+        self.calling = None;
+        self.answers.clear();
+        self.stale_at = Time::MAX;
+        self.begun_at = now;
+        self.next_send = now;
+        self.wait = self.first_wait;
+    }
+
+    fn on_answer(&mut self, now: Time, ticket: &[u8], message: &[u8]) {
+        let known = self.answers.iter().find(|known| known.message == message);
+        if self.answers.len() >= MAX_ANSWERS || known.is_some_and(|known| known.ticket == ticket) {
+            return;
+        }
+        let read = match known {
+            // Nothing protects the ticket: the genuine one may come behind a changed one.
+            Some(known) => Ok(known.agreed.clone()),
+            None => match &mut self.calling {
+                Some(calling) => calling.on_answer(message),
+                None => return,
+            },
+        };
+        // Anybody could have sent an answer that proves nothing: the genuine one may be under way.
+        let Ok(agreed) = read else {
+            return;
+        };
+        let is_first = self.answers.is_empty();
+        if !is_first && agreed.shared.is_none() {
+            // Nothing could tell which one an Accept is for.
+            return;
+        }
+        // Another one has its turn if the first is not accepted in time.
+        self.answers.push(Candidate {
+            ticket: ticket.to_vec(),
+            message: message.to_vec(),
+            agreed,
+            is_due: is_first,
+        });
+        if is_first {
+            self.next_send = now;
+            self.wait = self.first_wait;
+        }
+    }
+
+    /// Appends the next packet: a Confirm if there is an Answer, else an Initial.
+    fn write(
+        &mut self,
+        own: ConnectionId,
+        config: &CallerConfig,
+        randomness: &mut Randomness,
+        out: &mut Vec<u8>,
+    ) {
+        const FITS: &str = "cookies, tickets and messages are within the limits of the format";
+        if let Some(answer) = self.answers.iter_mut().find(|answer| answer.is_due) {
+            answer.is_due = false;
+            let confirm = Confirm {
+                ticket: &answer.ticket,
+                message: &answer.agreed.confirm(&config.parameters),
+            };
+            return confirm.encode(out).expect(FITS);
+        }
+        let message = if self.cookie.is_empty() {
+            &[]
+        } else {
+            let channel = Channel {
+                caller: own,
+                cookie: &self.cookie,
+            };
+            self.calling
+                .get_or_insert_with(|| {
+                    let random = Zeroizing::new(randomness.bytes());
+                    Calling::new(&config.credentials, channel, config.cipher, random)
+                })
+                .message()
+        };
+        let initial = Initial {
+            source: own,
+            pattern: config.credentials.pattern(),
+            cookie: &self.cookie,
+            message,
+        };
+        initial.encode(out).expect(FITS);
+    }
+
+    /// Remembers the first reason that somebody gave. Being busy passes, so that is waited for to
+    /// the end.
     fn doubt(&mut self, now: Time, error: CallError) {
         let until = match error {
             CallError::Busy { .. } => self.deadline,

@@ -57,8 +57,14 @@ fn slot(now: Time) -> u64 {
 fn vouched(slot: u64, caller: SocketAddr, connection: ConnectionId) -> Vec<u8> {
     let mut bytes = slot.to_be_bytes().to_vec();
     bytes.extend(connection.get().to_be_bytes());
-    bytes.extend(caller.port().to_be_bytes());
-    match caller.ip() {
+    bytes.extend(endpoint_bytes(caller));
+    bytes
+}
+
+/// Port and address.
+pub(super) fn endpoint_bytes(endpoint: SocketAddr) -> Vec<u8> {
+    let mut bytes = endpoint.port().to_be_bytes().to_vec();
+    match endpoint.ip() {
         IpAddr::V4(address) => bytes.extend(address.octets()),
         IpAddr::V6(address) => bytes.extend(address.octets()),
     }

@@ -87,7 +87,7 @@ impl Passphrase {
     /// # Errors
     ///
     /// [`CredentialError::PassphraseShort`] and [`CredentialError::PassphraseLong`].
-    pub fn stretch(passphrase: &str) -> Result<PresharedKey, CredentialError> {
+    pub fn stretch(passphrase: &str) -> Result<PassphraseKey, CredentialError> {
         match passphrase.len() {
             length if length < Self::LEAST => return Err(CredentialError::PassphraseShort(length)),
             length if length > Self::MOST => return Err(CredentialError::PassphraseLong(length)),
@@ -100,11 +100,34 @@ impl Passphrase {
         Argon2::new(Algorithm::Argon2id, Version::V0x13, params)
             .hash_password_into(passphrase.as_bytes(), &salt.as_ref()[..16], &mut *key)
             .expect("lengths of passphrase, salt and key are within Argon2's bounds");
-        Ok(PresharedKey(key))
+        Ok(PassphraseKey(key))
     }
 }
 
-/// A secret that both ends share.
+/// What a passphrase was stretched to. Nobody can test guesses of the passphrase against a
+/// handshake that was recorded: each guess takes a handshake of its own.
+#[derive(Clone)]
+pub struct PassphraseKey(Zeroizing<[u8; 32]>);
+
+impl PassphraseKey {
+    /// The key with these bytes.
+    pub fn new(bytes: [u8; 32]) -> Self {
+        Self(Zeroizing::new(bytes))
+    }
+
+    /// The bytes.
+    pub fn bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+}
+
+impl fmt::Debug for PassphraseKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("PassphraseKey(..)")
+    }
+}
+
+/// A random key that both ends share.
 #[derive(Clone)]
 pub struct PresharedKey(Zeroizing<[u8; 32]>);
 
@@ -141,6 +164,11 @@ impl PublicKey {
             return Err(CredentialError::KeyLowOrder);
         }
         Ok(Self(bytes))
+    }
+
+    /// The key with bytes that were checked before.
+    pub(super) const fn checked(bytes: [u8; 32]) -> Self {
+        Self(bytes)
     }
 
     /// The bytes.
@@ -318,7 +346,9 @@ pub enum CallerCredentials {
     /// No protection: everybody on the path can read, change and forge packets. Only for users who
     /// request it explicitly.
     Insecure,
-    /// Both ends share a secret.
+    /// Both ends share a passphrase.
+    Passphrase(PassphraseKey),
+    /// Both ends share a random key.
     Shared(PresharedKey),
     /// Each end has its own key, and the caller knows the listener's public key.
     Static {
@@ -335,7 +365,9 @@ pub enum ListenerCredentials {
     /// No protection: everybody on the path can read, change and forge packets. Only for users who
     /// request it explicitly.
     Insecure,
-    /// Both ends share a secret.
+    /// Both ends share a passphrase.
+    Passphrase(PassphraseKey),
+    /// Both ends share a random key.
     Shared(PresharedKey),
     /// Each end has its own key.
     Static {
@@ -359,7 +391,7 @@ impl ListenerCredentials {
             } => Some(
                 "no allow list: everybody who knows the public key of this listener is accepted",
             ),
-            Self::Shared(_) | Self::Static { .. } => None,
+            Self::Passphrase(_) | Self::Shared(_) | Self::Static { .. } => None,
         }
     }
 }

@@ -1,51 +1,40 @@
-//! The exchange of two messages after which both ends have the same keys.
+//! The four messages after which both ends have the same keys, and each has shown that it has them.
 //!
 //! ```text
-//!  caller                                    listener
-//!    | Initial { message 1 } ------------------> |  no state, no public-key work
-//!    | <------------------------ Retry { cookie }|
-//!    | Initial { cookie, message 1 } ----------> |  checks the cookie, then message 1
-//!    | <--------------------- Answer { message 2 }|  has the keys, waits for proof that the caller has them
-//!    | Data -----------------------------------> |  open
+//!  caller                                         listener
+//!    | Initial { } ----------------------------------> |  no state, no public-key work
+//!    | <----------------------------- Retry { cookie } |
+//!    | Initial { cookie, message 1 } ----------------> |  checks the cookie, then message 1
+//!    | <------------------ Answer { ticket, message 2 } |  no state: all that it needs is in the ticket
+//!    | Confirm { ticket, message 3 } ----------------> |  the caller has the keys: makes the connection
+//!    | <---------------------------- Accept { message 4 } |  the listener has the keys
+//!    | Data -----------------------------------------> |  open
 //! ```
 //!
-//! Message 1 and 2 are those of `Noise_NNpsk0_25519_ChaChaPoly_SHA256` for a shared secret and of
-//! `Noise_IK_25519_ChaChaPoly_SHA256` for static keys; without protection they are their bare
-//! payloads. The prologue binds version, pattern and the caller's connection id; the listener's id,
-//! which is not known yet when message 1 is made, stands in the payload of message 2.
+//! Messages 1 and 2 are a key exchange ([`super::exchange`]). Messages 3 and 4 are sealed with its
+//! keys, and carry the transport parameters: nobody reads those who is not one of the two ends, not
+//! even with a secret that comes out later.
 //!
-//! Source: The Noise Protocol Framework, revision 34.
-//! Differs from the source in: 1. The keys of the transport phase are not used as they come: see
-//! [`super::protection`]. 2. Message 1 is retransmitted as it is until it is answered.
+//! Source: the ticket is the authenticator of JFKr (Aiello et al., Just Fast Keying, 2004, section
+//! 2.3), by which a responder keeps no state before message 3.
 
-use comity_transport::wire::limits::VERSION;
+use comity_transport::wire::limits::{MAX_VERSIONS, RESET_TOKEN, TAG, VERSION};
+use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use ring::hkdf;
-use snow::{Builder, HandshakeState};
 use zeroize::Zeroizing;
 
-use super::noise::{Primitives, TAG};
+use super::exchange::{Channel, Exchange, Shared, expand};
 use super::protection::{Cipher, Secrets};
-use super::refusal::NOBODY;
-use super::{
-    CallerCredentials, ConnectionId, ListenerCredentials, Pattern, PresharedKey, PublicKey,
-    StaticKey,
-};
-
-/// The name of a pattern in the framework; without protection, the framework is not used.
-const fn name(pattern: Pattern) -> Option<&'static str> {
-    match pattern {
-        Pattern::Insecure => None,
-        Pattern::NNpsk0 => Some("Noise_NNpsk0_25519_ChaChaPoly_SHA256"),
-        Pattern::IK => Some("Noise_IK_25519_ChaChaPoly_SHA256"),
-    }
-}
+use super::refusal::Refused;
+use super::{CallerCredentials, ConnectionId, ListenerCredentials, Pattern, PublicKey};
 
 /// A pattern in the words of its users.
 pub(super) const fn described(pattern: Pattern) -> &'static str {
     match pattern {
         Pattern::Insecure => "no protection",
-        Pattern::NNpsk0 => "a passphrase",
+        Pattern::NNpsk0 => "a shared key",
         Pattern::IK => "static keys",
+        Pattern::CPace => "a passphrase",
     }
 }
 
@@ -54,6 +43,7 @@ impl CallerCredentials {
     pub const fn pattern(&self) -> Pattern {
         match self {
             Self::Insecure => Pattern::Insecure,
+            Self::Passphrase(_) => Pattern::CPace,
             Self::Shared(_) => Pattern::NNpsk0,
             Self::Static { .. } => Pattern::IK,
         }
@@ -65,16 +55,14 @@ impl ListenerCredentials {
     pub const fn pattern(&self) -> Pattern {
         match self {
             Self::Insecure => Pattern::Insecure,
+            Self::Passphrase(_) => Pattern::CPace,
             Self::Shared(_) => Pattern::NNpsk0,
             Self::Static { .. } => Pattern::IK,
         }
     }
 }
 
-/// The most versions that a caller may name.
-const MAX_VERSIONS: usize = 16;
-
-/// Why a message is not one of this handshake. The other end learns none of it.
+/// Why a message is not one of this handshake. The peer learns none of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Refusal {
     /// The message does not prove the secret, or is none.
@@ -87,142 +75,192 @@ pub(super) enum Refusal {
     Downgrade,
 }
 
-/// What a handshake has agreed on.
-#[derive(Debug)]
+/// What messages 1 and 2 have agreed on.
+#[derive(Clone)]
 pub(super) struct Agreed {
-    pub(super) secrets: Option<Secrets>,
+    pub(super) cipher: Cipher,
+    /// Nothing without protection.
+    pub(super) shared: Option<Shared>,
+}
+
+/// What the caller needs of the listener.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Accepted {
+    /// Where the listener wants its packets.
+    pub(super) connection: ConnectionId,
+    /// What a Reset of this connection has.
+    pub(super) reset_token: [u8; RESET_TOKEN],
+    /// Its transport parameters.
     pub(super) parameters: Vec<u8>,
-    pub(super) peer_key: Option<PublicKey>,
 }
 
-fn prologue(pattern: Pattern, caller: ConnectionId) -> Vec<u8> {
-    let mut prologue = b"comity".to_vec();
-    prologue.extend(VERSION.to_be_bytes());
-    prologue.push(pattern as u8);
-    prologue.extend(caller.get().to_be_bytes());
-    prologue
+/// What message 4 says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// The connection exists.
+    Accepted(Accepted),
+    Refused(Refused),
 }
 
-/// What each end has for its pattern.
-struct Keys<'a> {
-    shared: Option<&'a PresharedKey>,
-    own: Option<&'a StaticKey>,
-    peer: Option<&'a PublicKey>,
-}
-
-fn state(
-    pattern: Pattern,
-    caller: ConnectionId,
-    keys: &Keys<'_>,
-    initiator: bool,
-    ephemeral: Zeroizing<[u8; 32]>,
-) -> Option<HandshakeState> {
-    const VALID: &str = "every pattern is given the keys that it needs";
-    let params = name(pattern)?.parse().expect("the pattern is one of Noise");
-    let prologue = prologue(pattern, caller);
-    let resolver = Box::new(Primitives { ephemeral });
-    let mut builder = Builder::with_resolver(params, resolver)
-        .prologue(&prologue)
-        .expect(VALID);
-    if let Some(key) = keys.shared {
-        builder = builder.psk(0, key.bytes()).expect(VALID);
+impl Verdict {
+    fn write(&self) -> Vec<u8> {
+        match self {
+            Self::Accepted(accepted) => {
+                let mut out = vec![0];
+                out.extend(accepted.connection.get().to_be_bytes());
+                out.extend(accepted.reset_token);
+                out.extend(&accepted.parameters);
+                out
+            }
+            Self::Refused(why) => vec![*why as u8],
+        }
     }
-    if let Some(key) = keys.own {
-        builder = builder.local_private_key(key.secret()).expect(VALID);
+
+    fn read(message: &[u8]) -> Option<Self> {
+        match message.split_first()? {
+            (0, rest) => {
+                let (&connection, rest) = rest.split_first_chunk()?;
+                let (&reset_token, parameters) = rest.split_first_chunk()?;
+                Some(Self::Accepted(Accepted {
+                    connection: ConnectionId::new(u64::from_be_bytes(connection)),
+                    reset_token,
+                    parameters: parameters.to_vec(),
+                }))
+            }
+            (&code, []) => Refused::from_wire(code).map(Self::Refused),
+            _ => None,
+        }
     }
-    if let Some(key) = keys.peer {
-        builder = builder.remote_public_key(key.bytes()).expect(VALID);
+}
+
+impl Agreed {
+    /// Message 3, with the caller's transport parameters.
+    pub(super) fn confirm(&self, parameters: &[u8]) -> Vec<u8> {
+        match &self.shared {
+            None => parameters.to_vec(),
+            // One message is sealed with this key, so one nonce does.
+            Some(shared) => shared.seal(Direction::ToListener, [0; NONCE_LEN], parameters),
+        }
     }
-    let built = if initiator {
-        builder.build_initiator()
-    } else {
-        builder.build_responder()
-    };
-    Some(built.expect(VALID))
+
+    /// The caller's transport parameters; `None` if the message does not prove the keys.
+    pub(super) fn read_confirm(&self, message: &[u8]) -> Option<Vec<u8>> {
+        match &self.shared {
+            None => Some(message.to_vec()),
+            Some(shared) => shared.open(Direction::ToListener, [0; NONCE_LEN], message),
+        }
+    }
+
+    /// Message 4. A listener may refuse, and accept the same caller later: each has a nonce of its
+    /// own.
+    pub(super) fn accept(&self, verdict: &Verdict, nonce: [u8; NONCE_LEN]) -> Vec<u8> {
+        let payload = verdict.write();
+        match &self.shared {
+            None => payload,
+            Some(shared) => {
+                let sealed = shared.seal(Direction::ToCaller, nonce, &payload);
+                [&nonce[..], &sealed].concat()
+            }
+        }
+    }
+
+    /// What message 4 says; `None` if it does not prove the keys.
+    pub(super) fn read_accept(&self, message: &[u8]) -> Option<Verdict> {
+        match &self.shared {
+            None => Verdict::read(message),
+            Some(shared) => {
+                let (nonce, sealed) = message.split_first_chunk()?;
+                Verdict::read(&shared.open(Direction::ToCaller, *nonce, sealed)?)
+            }
+        }
+    }
+
+    /// The keys of the Data packets.
+    pub(super) fn secrets(&self) -> Option<Secrets> {
+        let shared = self.shared.as_ref()?;
+        let salt = hkdf::Salt::new(hkdf::HKDF_SHA256, &shared.hash);
+        Some(Secrets::derive(
+            self.cipher,
+            &salt,
+            &shared.to_listener,
+            &shared.to_caller,
+        ))
+    }
 }
 
-/// The keys of the Data packets, from what the framework derived.
-fn secrets(noise: &mut HandshakeState, cipher: Cipher) -> Secrets {
-    let (to_listener, to_caller) = noise.dangerously_get_raw_split();
-    let (to_listener, to_caller) = (Zeroizing::new(to_listener), Zeroizing::new(to_caller));
-    let salt = hkdf::Salt::new(hkdf::HKDF_SHA256, noise.get_handshake_hash());
-    Secrets::derive(cipher, &salt, &to_listener, &to_caller)
+#[derive(Clone, Copy)]
+enum Direction {
+    ToListener,
+    ToCaller,
 }
 
-fn write(noise: Option<&mut HandshakeState>, payload: &[u8]) -> Vec<u8> {
-    let Some(noise) = noise else {
-        return payload.to_vec();
-    };
-    // Two public keys and two tags are the most that a message of these patterns adds.
-    let mut message = vec![0; payload.len() + 2 * (32 + TAG)];
-    let length = noise
-        .write_message(payload, &mut message)
-        .expect("it is this end's turn, and the message has room");
-    message.truncate(length);
-    message
+/// Messages 3 and 4 are sealed with ChaCha20-Poly1305. The associated data are the hash of the
+/// exchange.
+impl Shared {
+    fn key(&self, direction: Direction) -> LessSafeKey {
+        let (key, label) = match direction {
+            Direction::ToListener => (&self.to_listener, "comity 2 confirm"),
+            Direction::ToCaller => (&self.to_caller, "comity 2 accept"),
+        };
+        let key = hkdf::Salt::new(hkdf::HKDF_SHA256, &self.hash).extract(&**key);
+        LessSafeKey::new(
+            UnboundKey::new(&CHACHA20_POLY1305, &*expand(&key, label))
+                .expect("the key has the cipher's length"),
+        )
+    }
+
+    fn seal(&self, direction: Direction, nonce: [u8; NONCE_LEN], payload: &[u8]) -> Vec<u8> {
+        let mut sealed = Vec::with_capacity(payload.len() + TAG);
+        sealed.extend(payload);
+        self.key(direction)
+            .seal_in_place_append_tag(
+                Nonce::assume_unique_for_key(nonce),
+                Aad::from(&self.hash),
+                &mut sealed,
+            )
+            .expect("a handshake message is within the cipher's bounds");
+        sealed
+    }
+
+    fn open(&self, direction: Direction, nonce: [u8; NONCE_LEN], sealed: &[u8]) -> Option<Vec<u8>> {
+        let mut opened = sealed.to_vec();
+        let payload = self
+            .key(direction)
+            .open_in_place(
+                Nonce::assume_unique_for_key(nonce),
+                Aad::from(&self.hash),
+                &mut opened,
+            )
+            .ok()?;
+        Some(payload.to_vec())
+    }
 }
 
-fn read(noise: Option<&mut HandshakeState>, message: &[u8]) -> Option<Zeroizing<Vec<u8>>> {
-    let Some(noise) = noise else {
-        return Some(Zeroizing::new(message.to_vec()));
-    };
-    let mut payload = Zeroizing::new(vec![0; message.len()]);
-    let length = noise.read_message(message, &mut payload).ok()?;
-    payload.truncate(length);
-    Some(payload)
-}
-
-/// The caller's half, between its message and the answer.
+/// The caller's half, between message 1 and message 2.
 pub(super) struct Calling {
-    pattern: Pattern,
-    noise: Option<HandshakeState>,
+    exchange: Exchange,
     first: Cipher,
     message: Vec<u8>,
 }
 
 impl Calling {
-    /// Makes message 1 with a secret that is used once. `parameters` are at most [`MAX_PARAMETERS`]
-    /// long.
+    /// Makes message 1 for this cookie, with a secret that is used once. `first` is the cipher that
+    /// the caller is fast with.
     pub(super) fn new(
         credentials: &CallerCredentials,
-        own: ConnectionId,
+        channel: Channel<'_>,
         first: Cipher,
-        parameters: &[u8],
-        ephemeral: Zeroizing<[u8; 32]>,
+        random: Zeroizing<[u8; 32]>,
     ) -> Self {
-        let pattern = credentials.pattern();
-        let keys = match credentials {
-            CallerCredentials::Insecure => Keys {
-                shared: None,
-                own: None,
-                peer: None,
-            },
-            CallerCredentials::Shared(key) => Keys {
-                shared: Some(key),
-                own: None,
-                peer: None,
-            },
-            CallerCredentials::Static { own, listener } => Keys {
-                shared: None,
-                own: Some(own),
-                peer: Some(listener),
-            },
-        };
-        let mut noise = state(pattern, own, &keys, true, ephemeral);
+        let mut exchange = Exchange::of_caller(credentials, channel, random);
         let mut payload = vec![first as u8, 1];
         payload.extend(VERSION.to_be_bytes());
-        payload.extend(parameters);
-        let message = write(noise.as_mut(), &payload);
+        let message = exchange.write_call(&payload);
         Self {
-            pattern,
-            noise,
+            exchange,
             first,
             message,
         }
-    }
-
-    pub(super) fn pattern(&self) -> Pattern {
-        self.pattern
     }
 
     /// Message 1.
@@ -230,119 +268,72 @@ impl Calling {
         &self.message
     }
 
-    /// Reads message 2: the listener's connection id, and what was agreed on.
-    ///
-    /// The id in the packet's header is not looked at: a changed one must not spoil a genuine
-    /// answer.
-    pub(super) fn on_answer(
-        &mut self,
-        message: &[u8],
-        listener_key: Option<PublicKey>,
-    ) -> Result<(ConnectionId, Agreed), Refusal> {
-        let payload = read(self.noise.as_mut(), message).ok_or(Refusal::Unproven)?;
-        let (&[cipher, ref id @ ..], parameters) =
-            payload.split_first_chunk::<9>().ok_or(Refusal::Malformed)?;
+    /// Reads message 2: what was agreed on.
+    pub(super) fn on_answer(&mut self, message: &[u8]) -> Result<Agreed, Refusal> {
+        let (payload, shared) = self
+            .exchange
+            .read_answer(&self.message, message)
+            .ok_or(Refusal::Unproven)?;
+        let &[cipher] = payload.as_slice() else {
+            return Err(Refusal::Malformed);
+        };
         let cipher = Cipher::from_wire(cipher).ok_or(Refusal::Malformed)?;
-        let chosen_by_rule = cipher == self.first || cipher == Cipher::ChaCha20Poly1305;
-        let listener = ConnectionId::new(u64::from_be_bytes(*id));
-        if listener == NOBODY || !chosen_by_rule {
+        if cipher != self.first && cipher != Cipher::ChaCha20Poly1305 {
             return Err(Refusal::Malformed);
         }
-        let agreed = Agreed {
-            secrets: self.noise.as_mut().map(|noise| secrets(noise, cipher)),
-            parameters: parameters.to_vec(),
-            peer_key: listener_key,
-        };
-        Ok((listener, agreed))
+        Ok(Agreed { cipher, shared })
     }
 }
 
-/// The listener's half: message 1 has been read, message 2 is still to be written.
-pub(super) struct Answering {
-    noise: Option<HandshakeState>,
-    cipher: Cipher,
-    pub(super) parameters: Vec<u8>,
+/// What the listener has of a caller after message 1.
+pub(super) struct Answered {
+    pub(super) agreed: Agreed,
+    /// The key that the caller has proved, where static keys are used.
     pub(super) peer_key: Option<PublicKey>,
+    /// Message 2.
+    pub(super) message: Vec<u8>,
 }
 
-impl Answering {
-    /// Reads message 1 of `caller`, to be answered with a secret that is used once. Its pattern is
-    /// that of `credentials`.
-    pub(super) fn new(
-        credentials: &ListenerCredentials,
-        caller: ConnectionId,
-        first: Cipher,
-        message: &[u8],
-        ephemeral: Zeroizing<[u8; 32]>,
-    ) -> Result<Self, Refusal> {
-        let pattern = credentials.pattern();
-        let keys = match credentials {
-            ListenerCredentials::Insecure => Keys {
-                shared: None,
-                own: None,
-                peer: None,
-            },
-            ListenerCredentials::Shared(key) => Keys {
-                shared: Some(key),
-                own: None,
-                peer: None,
-            },
-            ListenerCredentials::Static { own, .. } => Keys {
-                shared: None,
-                own: Some(own),
-                peer: None,
-            },
-        };
-        let mut noise = state(pattern, caller, &keys, false, ephemeral);
-        let payload = read(noise.as_mut(), message).ok_or(Refusal::Unproven)?;
-        let mut peer_key = None;
-        if let ListenerCredentials::Static { allow, .. } = credentials {
-            let bytes = noise.as_ref().and_then(HandshakeState::get_remote_static);
-            let key = bytes
-                .and_then(|bytes| PublicKey::new(bytes.try_into().ok()?).ok())
-                .ok_or(Refusal::Unproven)?;
-            if !allow.accepts(&key) {
-                return Err(Refusal::UnknownKey(key));
-            }
-            peer_key = Some(key);
+/// Reads message 1, whose pattern is that of `credentials`, and answers it with a secret that is
+/// used once.
+///
+/// `first` is the cipher that the listener is fast with.
+pub(super) fn answer(
+    credentials: &ListenerCredentials,
+    channel: Channel<'_>,
+    first: Cipher,
+    message: &[u8],
+    random: Zeroizing<[u8; 32]>,
+) -> Result<Answered, Refusal> {
+    let mut exchange = Exchange::of_listener(credentials, channel, random);
+    let payload = exchange.read_call(message).ok_or(Refusal::Unproven)?;
+    let mut peer_key = None;
+    if let ListenerCredentials::Static { allow, .. } = credentials {
+        let key = exchange.key_of_caller().ok_or(Refusal::Unproven)?;
+        if !allow.accepts(&key) {
+            return Err(Refusal::UnknownKey(key));
         }
-        let (&[theirs, count], rest) = payload.split_first_chunk().ok_or(Refusal::Malformed)?;
-        let theirs = Cipher::from_wire(theirs).ok_or(Refusal::Malformed)?;
-        let count = usize::from(count);
-        if !(1..=MAX_VERSIONS).contains(&count) {
-            return Err(Refusal::Malformed);
-        }
-        let (versions, parameters) = rest.split_at_checked(4 * count).ok_or(Refusal::Malformed)?;
-        // VERSION is the only one spoken here, so it is the highest common one exactly if it is
-        // named.
-        if !versions.as_chunks::<4>().0.contains(&VERSION.to_be_bytes()) {
-            return Err(Refusal::Downgrade);
-        }
-        let cipher = if theirs == first {
-            first
-        } else {
-            Cipher::ChaCha20Poly1305
-        };
-        Ok(Self {
-            noise,
-            cipher,
-            parameters: parameters.to_vec(),
-            peer_key,
-        })
+        peer_key = Some(key);
     }
-
-    /// Message 2, naming the listener's connection id `own`, and what was agreed on.
-    pub(super) fn answer(mut self, own: ConnectionId, parameters: &[u8]) -> (Vec<u8>, Agreed) {
-        let mut payload = vec![self.cipher as u8];
-        payload.extend(own.get().to_be_bytes());
-        payload.extend(parameters);
-        let message = write(self.noise.as_mut(), &payload);
-        let cipher = self.cipher;
-        let agreed = Agreed {
-            secrets: self.noise.as_mut().map(|noise| secrets(noise, cipher)),
-            parameters: self.parameters,
-            peer_key: self.peer_key,
-        };
-        (message, agreed)
+    let (&[theirs, count], versions) = payload.split_first_chunk().ok_or(Refusal::Malformed)?;
+    let theirs = Cipher::from_wire(theirs).ok_or(Refusal::Malformed)?;
+    let count = usize::from(count);
+    if !(1..=MAX_VERSIONS).contains(&count) || versions.len() != 4 * count {
+        return Err(Refusal::Malformed);
     }
+    // VERSION is the only one spoken here, so it is the highest common one exactly if it is named.
+    if !versions.as_chunks::<4>().0.contains(&VERSION.to_be_bytes()) {
+        return Err(Refusal::Downgrade);
+    }
+    let cipher = match theirs == first {
+        true => first,
+        false => Cipher::ChaCha20Poly1305,
+    };
+    let answer = exchange.write_answer(&[cipher as u8]);
+    let (message, shared) = answer.ok_or(Refusal::Unproven)?;
+    Ok(Answered {
+        agreed: Agreed { cipher, shared },
+        peer_key,
+        message,
+    })
 }

@@ -1,25 +1,33 @@
 //! The end that answers: many connections behind one address.
 //!
-//! What an Initial costs, in this order: its header is read; without a valid cookie it is answered
-//! by a Retry and forgotten (one HMAC, no memory); one of a known half-open connection is answered
-//! as before; only then is its message looked at, and only one that proves what it should takes
-//! memory. Half-open connections are bounded in number and time, and the oldest makes room for a
-//! new one: a caller that goes on within a round trip is in before a flood can push it out.
+//! What a caller can cause, in the order of what it has shown:
+//!
+//! ```text
+//! nothing                      a Retry: one HMAC, no memory
+//! that it receives (cookie)    an Answer: one key exchange, no memory, within the budget
+//! that it has the keys         a connection: memory, within the bounds of the listener
+//! ```
+//!
+//! A caller that has not proved itself takes no memory, so no number of them pushes anybody out.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
-use comity_transport::wire::header::{self, Answer, Initial, Packet};
-use comity_transport::wire::limits::{MAX_PARAMETERS, VERSION};
+use comity_transport::wire::header::{self, Accept, Answer, Confirm, Initial, Packet};
+use comity_transport::wire::limits::{MAX_PARAMETERS, RESET, VERSION};
 use comity_units::{Span, Time};
 use thiserror::Error;
 use zeroize::Zeroizing;
 
-use super::cookie::Cookies;
-use super::handshake::{Agreed, Answering, Refusal, described};
+use super::budget::Budget;
+use super::cookie::{Cookies, SLOT};
+use super::exchange::Channel;
+use super::handshake::{self, Accepted, Refusal, Verdict, described};
 use super::protection::{Cipher, KeyLimits, Protection, Role};
-use super::refusal::{NOBODY, Reason};
+use super::refusal::{NOT_ACCEPTED, Refused};
+use super::reset::Resets;
 use super::session::{Event, Names, Session};
+use super::ticket::{Ticket, Tickets};
 use super::{
     Addresses, ConnectionId, Datagram, Ecn, ListenerCredentials, Opener, Pattern, Protocol,
     PublicKey, Randomness,
@@ -30,18 +38,6 @@ const MAX_REPLIES: usize = 256;
 /// Events that wait for somebody to ask; beyond, those of refused callers and moving peers are
 /// dropped.
 const MAX_EVENTS: usize = 4096;
-
-/// Which Initials are answered by a Retry first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum Retry {
-    /// All.
-    #[default]
-    Always,
-    /// Only Initials that come while at least this many connections are half open. Otherwise a call
-    /// is a round trip shorter. An attacker can then make an address receive one datagram, no
-    /// longer than the forged Initial.
-    AboveHalfOpen(usize),
-}
 
 /// What a listener is made of.
 #[derive(Clone, Debug)]
@@ -54,17 +50,12 @@ pub struct ListenerConfig {
     pub cipher: Cipher,
     /// When keys change.
     pub key_limits: KeyLimits,
-    /// Which callers have to prove their address first.
-    pub retry: Retry,
-    /// How many connections may be half open, at least 1.
-    pub max_half_open: usize,
     /// How many connections there may be in all, at least 1.
     pub max_connections: usize,
     /// How many open connections there are until callers are refused as too many, at least 1;
-    /// beyond [`max_connections`](Self::max_connections) it has no effect. Those that were half
-    /// open at that moment may still open.
+    /// beyond [`max_connections`](Self::max_connections) it has no effect.
     pub max_served: usize,
-    /// How long a connection may be half open.
+    /// How long a connection may be half open: its caller has the keys, and has not sent on it yet.
     pub half_open_for: Span,
 }
 
@@ -72,16 +63,13 @@ pub struct ListenerConfig {
 pub(crate) const USUAL_CONNECTIONS: usize = 4_096;
 
 impl ListenerConfig {
-    /// At most 4096 connections, 256 of them half open for at most 5 s; every caller proves its
-    /// address.
+    /// At most 4096 connections, half open for at most 5 s each.
     pub fn new(credentials: ListenerCredentials, parameters: Vec<u8>) -> Self {
         Self {
             credentials,
             parameters,
             cipher: Cipher::of_this_machine(),
             key_limits: KeyLimits::default(),
-            retry: Retry::Always,
-            max_half_open: 256,
             max_connections: USUAL_CONNECTIONS,
             max_served: usize::MAX,
             half_open_for: Span::from_secs(5),
@@ -101,8 +89,8 @@ pub enum ListenerConfigError {
     Zero(&'static str),
 }
 
-/// Why a listener refused a caller with a proved address. This is for the listener's log; the
-/// caller learns less.
+/// Why a caller with a proved address was turned away. The listener's log has it; a caller that has
+/// not proved itself does not learn it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum RefusedCaller {
@@ -150,23 +138,38 @@ pub struct ListenerStatistics {
     pub retries: u64,
     /// Answers sent, repeated ones included.
     pub answers: u64,
+    /// Initials with a good cookie for which the budget of key exchanges had no room: their callers
+    /// ask again.
+    pub deferred: u64,
     /// Callers with a proved address that were turned away.
     pub refused: u64,
     /// Initials answered by the versions that are spoken here.
     pub other_versions: u64,
-    /// Half-open connections that made room for newer ones or took too long.
+    /// Half-open connections that took too long.
     pub given_up: u64,
     /// Datagrams that are no packet, or of no connection known here.
     pub unknown: u64,
+    /// Data packets of connections not known here that were answered by a Reset.
+    pub resets: u64,
     /// Replies dropped because too many were waiting.
     pub replies_dropped: u64,
 }
 
+/// What a caller that was restarted has in common with the one before.
+#[derive(PartialEq, Eq)]
+enum Identity {
+    Key(PublicKey),
+    Host(IpAddr, Vec<u8>),
+}
+
 struct Entry<C> {
     session: Session<C>,
-    caller: (SocketAddr, ConnectionId),
-    /// The Answer, while it may have to be retransmitted, and when that ends.
+    /// The Accept packet, while it may have to be retransmitted, and when that ends.
     half_open: Option<(Vec<u8>, Time)>,
+    /// How long its ticket could open it again.
+    ticket_until: Time,
+    /// Who calls: its static key, or else its host and its transport parameters.
+    identity: Identity,
     /// The time under which the connection stands among the timers.
     timer: Time,
     /// Whether the connection stands among those that may have something to send.
@@ -179,10 +182,17 @@ pub struct Listener<C> {
     opener: Opener<C>,
     randomness: Randomness,
     cookies: Cookies,
+    tickets: Tickets,
+    budget: Budget,
+    resets: Resets,
+    /// The connections that are over while their tickets are still good. Only callers that have
+    /// proved themselves add to them, within the budget.
+    spent: BTreeMap<ConnectionId, Time>,
+    /// When those are looked through whose tickets are no longer good.
+    forget_at: Time,
     /// Each in a place of its own: they are large, and a map of them would hold much that is empty
     /// and move them about.
     sessions: BTreeMap<ConnectionId, Box<Entry<C>>>,
-    callers: BTreeMap<(SocketAddr, ConnectionId), ConnectionId>,
     /// In order of age.
     half_open: BTreeSet<(Time, ConnectionId)>,
     timers: BTreeSet<(Time, ConnectionId)>,
@@ -207,9 +217,6 @@ impl<C: Protocol> Listener<C> {
         if config.parameters.len() > MAX_PARAMETERS {
             return Err(ListenerConfigError::ParametersLong(config.parameters.len()));
         }
-        if config.max_half_open == 0 {
-            return Err(ListenerConfigError::Zero("max_half_open"));
-        }
         if config.max_connections == 0 {
             return Err(ListenerConfigError::Zero("max_connections"));
         }
@@ -218,11 +225,15 @@ impl<C: Protocol> Listener<C> {
         }
         Ok(Self {
             cookies: Cookies::new(now, &mut randomness),
+            tickets: Tickets::new(now, &mut randomness),
+            budget: Budget::new(now, &mut randomness),
+            resets: Resets::new(&config.credentials),
+            spent: BTreeMap::new(),
+            forget_at: now + SLOT,
             config,
             opener,
             randomness,
             sessions: BTreeMap::new(),
-            callers: BTreeMap::new(),
             half_open: BTreeSet::new(),
             timers: BTreeSet::new(),
             ready: VecDeque::new(),
@@ -317,12 +328,19 @@ impl<C: Protocol> Listener<C> {
         datagram: &mut [u8],
     ) {
         let from = from.into();
-        let length = datagram.len();
         match header::decode(datagram) {
             Ok(Packet::Data { header, .. }) => {
                 let connection = header.destination;
                 let Some(entry) = self.sessions.get_mut(&connection) else {
                     self.statistics.unknown += 1;
+                    // While replies wait, somebody floods: who needs a Reset goes on sending.
+                    if datagram.len() > RESET && self.replies.is_empty() {
+                        let reset = header::Reset {
+                            source: connection,
+                            token: self.resets.token(connection),
+                        };
+                        self.statistics.resets += u64::from(self.reply(from, reset.encode()));
+                    }
                     return;
                 };
                 entry.session.handle_datagram(now, from, ecn, datagram);
@@ -333,9 +351,8 @@ impl<C: Protocol> Listener<C> {
                 }
                 make_ready(&mut self.ready, connection, entry);
             }
-            Ok(Packet::Initial(initial)) if initial.source != NOBODY => {
-                self.on_initial(now, from, length, &initial);
-            }
+            Ok(Packet::Initial(initial)) => self.on_initial(now, from, &initial),
+            Ok(Packet::Confirm(confirm)) => self.on_confirm(now, from, &confirm),
             Ok(Packet::UnknownVersion { source, .. }) => {
                 self.statistics.other_versions += 1;
                 let mut reply = Vec::new();
@@ -344,37 +361,23 @@ impl<C: Protocol> Listener<C> {
                 self.reply(from, reply);
             }
             Ok(
-                Packet::Initial(_)
-                | Packet::Retry(_)
+                Packet::Retry(_)
                 | Packet::Answer(_)
+                | Packet::Accept(_)
+                | Packet::Reset(_)
                 | Packet::VersionNegotiation { .. },
             )
             | Err(_) => self.statistics.unknown += 1,
         }
     }
 
-    fn on_initial(
-        &mut self,
-        now: Time,
-        addresses: Addresses,
-        length: usize,
-        initial: &Initial<'_>,
-    ) {
+    fn on_initial(&mut self, now: Time, addresses: Addresses, initial: &Initial<'_>) {
         let from = addresses.peer;
-        let wants_cookie = match self.config.retry {
-            Retry::Always => true,
-            Retry::AboveHalfOpen(count) => self.half_open.len() >= count,
-        };
-        if wants_cookie
-            && !self
-                .cookies
-                .accepts(now, from, initial.source, initial.cookie)
-        {
-            let cookie = self
-                .cookies
-                .make(now, from, initial.source, &mut self.randomness);
+        let caller = initial.source;
+        if !self.cookies.accepts(now, from, caller, initial.cookie) {
+            let cookie = self.cookies.make(now, from, caller, &mut self.randomness);
             let retry = header::Retry {
-                destination: initial.source,
+                destination: caller,
                 cookie: &cookie,
             };
             let mut reply = Vec::new();
@@ -384,62 +387,36 @@ impl<C: Protocol> Listener<C> {
             self.statistics.retries += u64::from(self.reply(addresses, reply));
             return;
         }
-        if let Some(id) = self.callers.get(&(from, initial.source)) {
-            let half_open = self
-                .sessions
-                .get(id)
-                .and_then(|entry| entry.half_open.as_ref());
-            if let Some((answer, _)) = half_open {
-                let answer = answer.clone();
-                self.statistics.answers += u64::from(self.reply(addresses, answer));
-            }
+        if !self.budget.take(now, from) {
+            self.statistics.deferred += 1;
             return;
         }
-        match self.open(now, addresses, initial) {
-            Ok(answer) => {
-                debug_assert!(
-                    answer.len() <= length,
-                    "parameters are short enough for that"
-                );
-                self.statistics.answers += u64::from(self.reply(addresses, answer));
-            }
+        match self.answer(now, from, initial) {
+            Ok(answer) => self.statistics.answers += u64::from(self.reply(addresses, answer)),
             Err(why) => {
-                self.statistics.refused += 1;
-                self.tell(ListenerEvent::Refused { from, why });
-                let reason = match why {
-                    RefusedCaller::Pattern(_) => {
-                        Reason::OtherPattern(self.config.credentials.pattern())
-                    }
-                    RefusedCaller::Busy => Reason::Busy,
-                    RefusedCaller::Parameters => Reason::Parameters,
-                    RefusedCaller::Unproven
-                    | RefusedCaller::UnknownKey(_)
-                    | RefusedCaller::Malformed
-                    | RefusedCaller::Downgrade => Reason::NotAccepted,
-                };
-                self.reply(addresses, answer(initial.source, NOBODY, &reason.write()));
+                self.budget.on_failure(now, from);
+                self.refuse(addresses, caller, why);
             }
         }
     }
 
-    /// Makes a half-open connection, and gives its Answer.
-    fn open(
+    /// The Answer to a message 1. The listener remembers nothing of it.
+    fn answer(
         &mut self,
         now: Time,
-        addresses: Addresses,
+        from: SocketAddr,
         initial: &Initial<'_>,
     ) -> Result<Vec<u8>, RefusedCaller> {
-        let ours = self.config.credentials.pattern();
-        if initial.pattern != ours {
+        if initial.pattern != self.config.credentials.pattern() {
             return Err(RefusedCaller::Pattern(initial.pattern));
         }
-        let open = self.sessions.len() - self.half_open.len();
-        if open >= self.config.max_connections.min(self.config.max_served) {
-            return Err(RefusedCaller::Busy);
-        }
-        let answering = Answering::new(
+        let channel = Channel {
+            caller: initial.source,
+            cookie: initial.cookie,
+        };
+        let answered = handshake::answer(
             &self.config.credentials,
-            initial.source,
+            channel,
             self.config.cipher,
             initial.message,
             Zeroizing::new(self.randomness.bytes()),
@@ -450,64 +427,152 @@ impl<C: Protocol> Listener<C> {
             Refusal::Malformed => RefusedCaller::Malformed,
             Refusal::Downgrade => RefusedCaller::Downgrade,
         })?;
-        let own = loop {
-            let id = self.randomness.connection_id();
-            if !self.sessions.contains_key(&id) {
-                break id;
+        let ticket = Ticket {
+            caller: initial.source,
+            own: self.randomness.connection_id(),
+            agreed: answered.agreed,
+            peer_key: answered.peer_key,
+        };
+        let ticket = self.tickets.seal(now, from, &ticket, &mut self.randomness);
+        Ok(answer(initial.source, &ticket, &answered.message))
+    }
+
+    /// Turns away a caller that has not proved itself.
+    fn refuse(&mut self, addresses: Addresses, caller: ConnectionId, why: RefusedCaller) {
+        let from = addresses.peer;
+        self.statistics.refused += 1;
+        self.tell(ListenerEvent::Refused { from, why });
+        self.reply(addresses, answer(caller, &[], &NOT_ACCEPTED));
+    }
+
+    fn on_confirm(&mut self, now: Time, addresses: Addresses, confirm: &Confirm<'_>) {
+        let from = addresses.peer;
+        let Some(ticket) = self.tickets.open(now, from, confirm.ticket) else {
+            self.statistics.unknown += 1;
+            return;
+        };
+        if let Some(entry) = self.sessions.get(&ticket.own) {
+            // The caller has not got the Accept packet, or this packet is an old one.
+            if let Some((accept, _)) = &entry.half_open {
+                let accept = accept.clone();
+                self.reply(addresses, accept);
+            }
+            return;
+        }
+        if self.forget_at <= now {
+            self.spent.retain(|_, until| now < *until);
+            self.forget_at = now + SLOT;
+        }
+        if self.spent.contains_key(&ticket.own) {
+            self.statistics.unknown += 1;
+            return;
+        }
+        let Some(parameters) = ticket.agreed.read_confirm(confirm.message) else {
+            self.budget.on_failure(now, from);
+            return self.refuse(addresses, ticket.caller, RefusedCaller::Unproven);
+        };
+        let verdict = match self.open(now, addresses, &ticket, &parameters) {
+            Ok(()) => Verdict::Accepted(Accepted {
+                connection: ticket.own,
+                reset_token: self.resets.token(ticket.own),
+                parameters: self.config.parameters.clone(),
+            }),
+            Err(refused) => {
+                self.statistics.refused += 1;
+                let why = match refused {
+                    Refused::Busy => RefusedCaller::Busy,
+                    Refused::Parameters => RefusedCaller::Parameters,
+                };
+                self.tell(ListenerEvent::Refused { from, why });
+                Verdict::Refused(refused)
             }
         };
-        let (message, agreed) = answering.answer(own, &self.config.parameters);
-        let Agreed {
-            secrets,
-            parameters,
-            peer_key,
-        } = agreed;
-        let protection = Protection::new(secrets, Role::Listener, self.config.key_limits);
-        let protocol = (self.opener)(now, Role::Listener, protection.overhead(), &parameters)
-            .map_err(|_| RefusedCaller::Parameters)?;
-        self.make_room();
+        let message = ticket.agreed.accept(&verdict, self.randomness.bytes());
+        let accept = accept(ticket.caller, &message);
+        if let Some(entry) = self.sessions.get_mut(&ticket.own) {
+            let until = now + self.config.half_open_for;
+            self.half_open.insert((until, ticket.own));
+            entry.half_open = Some((accept.clone(), until));
+        }
+        self.reply(addresses, accept);
+    }
+
+    /// Makes the connection of a caller that has proved itself.
+    fn open(
+        &mut self,
+        now: Time,
+        addresses: Addresses,
+        ticket: &Ticket,
+        parameters: &[u8],
+    ) -> Result<(), Refused> {
+        let identity = match ticket.peer_key {
+            Some(key) => Identity::Key(key),
+            None => Identity::Host(addresses.peer.ip(), parameters.to_vec()),
+        };
+        if !self.has_room(now, &identity) {
+            return Err(Refused::Busy);
+        }
+        let config = &self.config;
+        let secrets = ticket.agreed.secrets();
+        let protection = Protection::new(secrets, Role::Listener, config.key_limits);
+        let protocol = (self.opener)(now, Role::Listener, protection.overhead(), parameters)
+            .map_err(|_| Refused::Parameters)?;
         let names = Names {
-            own,
-            peer: initial.source,
+            role: Role::Listener,
+            own: ticket.own,
+            peer: ticket.caller,
         };
         let randomness = self.randomness.split();
         let session = Session::new(
-            Role::Listener,
+            now,
             names,
             addresses,
-            peer_key,
+            ticket.peer_key,
             protection,
             protocol,
             randomness,
         );
-        let answer = answer(initial.source, own, &message);
-        let until = now + self.config.half_open_for;
-        let caller = (addresses.peer, initial.source);
-        self.half_open.insert((until, own));
-        self.callers.insert(caller, own);
         self.sessions.insert(
-            own,
+            ticket.own,
             Box::new(Entry {
                 session,
-                caller,
-                half_open: Some((answer.clone(), until)),
+                half_open: None,
+                ticket_until: now + SLOT + SLOT,
+                identity,
                 timer: Time::MAX,
                 is_ready: false,
             }),
         );
-        Ok(answer)
+        Ok(())
     }
 
-    /// Gives up the oldest half-open connections, so that one more fits in.
-    fn make_room(&mut self) {
-        while self.half_open.len() >= self.config.max_half_open
-            || self.sessions.len() >= self.config.max_connections
-        {
-            let Some(&(_, oldest)) = self.half_open.first() else {
-                return;
-            };
-            self.give_up(oldest);
+    /// Whether there is room for a caller. Where there is none, each connection of the same caller
+    /// is asked whether it lives, and makes room if it does not answer: the caller was restarted.
+    fn has_room(&mut self, now: Time, identity: &Identity) -> bool {
+        let most = self.config.max_connections.min(self.config.max_served);
+        if self.sessions.len() < most {
+            return true;
         }
+        let open = self.sessions.values();
+        if open
+            .filter(|entry| entry.session.closed().is_none())
+            .count()
+            < most
+        {
+            return true;
+        }
+        let before = self
+            .sessions
+            .iter_mut()
+            .filter(|(_, entry)| entry.session.closed().is_none() && entry.identity == *identity);
+        for (&id, entry) in before {
+            let is_gone = entry.session.replace(now);
+            make_ready(&mut self.ready, id, entry);
+            if is_gone {
+                return true;
+            }
+        }
+        false
     }
 
     fn give_up(&mut self, id: ConnectionId) {
@@ -519,7 +584,7 @@ impl<C: Protocol> Listener<C> {
         let Some(entry) = self.sessions.remove(&id) else {
             return;
         };
-        self.callers.remove(&entry.caller);
+        self.spent.insert(id, entry.ticket_until);
         self.timers.remove(&(entry.timer, id));
         if let Some((_, until)) = entry.half_open {
             self.half_open.remove(&(until, id));
@@ -627,11 +692,22 @@ impl<C: Protocol> Listener<C> {
     }
 }
 
-fn answer(destination: ConnectionId, source: ConnectionId, message: &[u8]) -> Vec<u8> {
+fn answer(destination: ConnectionId, ticket: &[u8], message: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
     Answer {
         destination,
-        source,
+        ticket,
+        message,
+    }
+    .encode(&mut out)
+    .expect("tickets and messages without parameters are within the limits of the format");
+    out
+}
+
+fn accept(destination: ConnectionId, message: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    Accept {
+        destination,
         message,
     }
     .encode(&mut out)

@@ -17,9 +17,12 @@ use std::net::{IpAddr, SocketAddr};
 use comity_units::Time;
 
 mod allow_list;
+mod budget;
 mod caller;
 mod cookie;
+mod cpace;
 mod credentials;
+mod exchange;
 mod handshake;
 mod listener;
 mod noise;
@@ -29,12 +32,14 @@ mod protocol;
 mod randomness;
 mod refusal;
 mod replay;
+mod reset;
 mod secret;
 #[expect(
     clippy::module_inception,
     reason = "the module is about sessions, and this part is the session"
 )]
 mod session;
+mod ticket;
 #[cfg(test)]
 mod vector;
 
@@ -46,13 +51,12 @@ pub use comity_transport::wire::header::{ConnectionId, Pattern};
 pub use comity_transport::wire::limits::MAX_PARAMETERS;
 pub use cookie::{Cookies, ROTATION, SLOT};
 pub use credentials::{
-    Allow, CallerCredentials, CredentialError, ListenerCredentials, Passphrase, PresharedKey,
-    PublicKey, StaticKey,
+    Allow, CallerCredentials, CredentialError, ListenerCredentials, Passphrase, PassphraseKey,
+    PresharedKey, PublicKey, StaticKey,
 };
 pub(crate) use listener::USUAL_CONNECTIONS;
 pub use listener::{
-    Listener, ListenerConfig, ListenerConfigError, ListenerEvent, ListenerStatistics,
-    RefusedCaller, Retry,
+    Listener, ListenerConfig, ListenerConfigError, ListenerEvent, ListenerStatistics, RefusedCaller,
 };
 pub use protection::{Cipher, KeyLimits, KeyUsedUp, OpenError, Protection, Role};
 pub(crate) use protocol::lock;

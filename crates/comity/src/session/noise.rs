@@ -1,5 +1,5 @@
-//! The cryptographic primitives for the Noise framework: its own, with random bytes drawn
-//! beforehand.
+//! The primitives that the Noise framework runs on: its own, with random bytes that were drawn
+//! beforehand, and without keys of low order.
 
 use snow::params::{CipherChoice, DHChoice, HashChoice};
 use snow::resolvers::{CryptoResolver, DefaultResolver};
@@ -20,7 +20,8 @@ impl CryptoResolver for Primitives {
     }
 
     fn resolve_dh(&self, choice: &DHChoice) -> Option<Box<dyn Dh>> {
-        DefaultResolver.resolve_dh(choice)
+        let exchange = DefaultResolver.resolve_dh(choice)?;
+        Some(Box::new(Contributory(exchange)))
     }
 
     fn resolve_hash(&self, choice: &HashChoice) -> Option<Box<dyn Hash>> {
@@ -43,6 +44,48 @@ impl Random for Drawn {
                 Ok(())
             }
             _ => Err(snow::Error::Rng),
+        }
+    }
+}
+
+/// Refuses a peer's key of low order: everybody would know the shared secret.
+struct Contributory(Box<dyn Dh>);
+
+impl Dh for Contributory {
+    fn name(&self) -> &'static str {
+        self.0.name()
+    }
+
+    fn pub_len(&self) -> usize {
+        self.0.pub_len()
+    }
+
+    fn priv_len(&self) -> usize {
+        self.0.priv_len()
+    }
+
+    fn set(&mut self, secret: &[u8]) {
+        self.0.set(secret);
+    }
+
+    fn generate(&mut self, random: &mut dyn Random) -> Result<(), snow::Error> {
+        self.0.generate(random)
+    }
+
+    fn pubkey(&self) -> &[u8] {
+        self.0.pubkey()
+    }
+
+    fn privkey(&self) -> &[u8] {
+        self.0.privkey()
+    }
+
+    fn dh(&self, public: &[u8], out: &mut [u8]) -> Result<(), snow::Error> {
+        self.0.dh(public, out)?;
+        let shared = out.get(..self.dh_len()).unwrap_or(out);
+        match shared.iter().fold(0, |seen, byte| seen | byte) {
+            0 => Err(snow::Error::Dh),
+            _ => Ok(()),
         }
     }
 }

@@ -4,15 +4,16 @@
 //! initialisation vector and the secret of the phase after it:
 //!
 //! ```text
-//! secret(0)   = HKDF-Expand(HKDF-Extract(salt = h, k), "comity 1 data", 32)
-//! key(n)      = HKDF-Expand(secret(n), "comity 1 key", 16 or 32)
-//! iv(n)       = HKDF-Expand(secret(n), "comity 1 iv", 12)
-//! secret(n+1) = HKDF-Expand(secret(n), "comity 1 update", 32)
+//! secret(0)   = HKDF-Expand(HKDF-Extract(salt = h, k), "comity 2 data", 32)
+//! key(n)      = HKDF-Expand(secret(n), "comity 2 key", 16 or 32)
+//! iv(n)       = HKDF-Expand(secret(n), "comity 2 iv", 12)
+//! secret(n+1) = HKDF-Expand(secret(n), "comity 2 update", 32)
 //! nonce       = iv(n) XOR packet number (64 bits, right-aligned)
+//! mask key    = HKDF-Expand(secret(0), "comity 2 mask", 16 or 32)
 //! ```
 //!
-//! with SHA-256, where h is the handshake hash of Noise and k the key of the direction from its
-//! `Split()`. The header is the associated data.
+//! with SHA-256, where h is the hash of the key exchange and k its key of the direction. The header
+//! is the associated data.
 //!
 //! ```text
 //!          sends at phase   takes at phase
@@ -21,9 +22,13 @@
 //!  settled        n                n         --- peer's first at n+1 taken ----> settled at n+1
 //! ```
 //!
-//! Source: RFC 9001, sections 5.3, 6 and 6.6. Differs from the source in: 1. Labels are bare
-//! strings. 2. The header, with the low half of the packet number, is not masked. 3. "Confirmed"
-//! means that the peer has sent in the new phase, not that it has acknowledged a packet of it.
+//! When a packet is sealed, the four low bits of its first byte and its packet number are masked:
+//! whoever sees packets learns neither, and cannot tell by them that two addresses are one peer.
+//!
+//! Source: RFC 9001, sections 5.3, 5.4, 6 and 6.6. Differs from the source in: 1. Labels are bare
+//! strings. 2. The sample is the first 16 bytes behind the header, since the packet number has a
+//! fixed length. 3. "Confirmed" means that the peer has sent in the new phase, not that it has
+//! acknowledged a packet of it.
 
 use core::fmt;
 
@@ -31,6 +36,7 @@ use comity_transport::wire::header::{self, Data, Packet};
 use comity_transport::wire::limits::{DATA_HEADER, TAG};
 use comity_transport::wire::number;
 use comity_units::{PacketNumber, Span, Time};
+use ring::aead::quic::{self, HeaderProtectionKey};
 use ring::aead::{AES_128_GCM, Aad, CHACHA20_POLY1305, LessSafeKey, Nonce, UnboundKey};
 use ring::hkdf;
 use zeroize::Zeroizing;
@@ -100,15 +106,51 @@ impl Cipher {
         let (algorithm, key) = match self {
             Self::Aes128Gcm => (
                 &AES_128_GCM,
-                Zeroizing::new(expand::<16>(secret, "comity 1 key").to_vec()),
+                Zeroizing::new(expand::<16>(secret, "comity 2 key").to_vec()),
             ),
             Self::ChaCha20Poly1305 => (
                 &CHACHA20_POLY1305,
-                Zeroizing::new(expand::<32>(secret, "comity 1 key").to_vec()),
+                Zeroizing::new(expand::<32>(secret, "comity 2 key").to_vec()),
             ),
         };
         LessSafeKey::new(UnboundKey::new(algorithm, &key).expect("the key has the cipher's length"))
     }
+
+    fn mask_key(self, secret: &[u8; 32]) -> HeaderProtectionKey {
+        const LABEL: &str = "comity 2 mask";
+        let key = match self {
+            Self::Aes128Gcm => {
+                HeaderProtectionKey::new(&quic::AES_128, &*expand::<16>(secret, LABEL))
+            }
+            Self::ChaCha20Poly1305 => {
+                HeaderProtectionKey::new(&quic::CHACHA20, &*expand::<32>(secret, LABEL))
+            }
+        };
+        key.expect("the key has the cipher's length")
+    }
+}
+
+/// Bytes behind the header from which its mask is made.
+const SAMPLE: usize = 16;
+
+/// The low bits of a first byte that no packet uses.
+const UNUSED_FLAGS: u8 = 0x0e;
+
+/// Masks the header of a sealed packet, or takes the mask off again; `false` if the packet is too
+/// short for one.
+fn mask(key: &HeaderProtectionKey, packet: &mut [u8]) -> bool {
+    let Some((header, sealed)) = packet.split_first_chunk_mut::<DATA_HEADER>() else {
+        return false;
+    };
+    let Some(Ok([flags, number @ ..])) = sealed.get(..SAMPLE).map(|sample| key.new_mask(sample))
+    else {
+        return false;
+    };
+    header[0] ^= flags & 0x0f;
+    for (byte, mask) in header[DATA_HEADER - 4..].iter_mut().zip(number) {
+        *byte ^= mask;
+    }
+    true
 }
 
 /// Limits at which keys change and connections end.
@@ -173,7 +215,7 @@ impl Secrets {
     ) -> Self {
         let secret = |key: &[u8; 32]| {
             let mut secret = Zeroizing::new([0; 32]);
-            fill(&salt.extract(key), "comity 1 data", &mut *secret);
+            fill(&salt.extract(key), "comity 2 data", &mut *secret);
             secret
         };
         Self {
@@ -245,13 +287,13 @@ impl Phase {
     fn new(cipher: Cipher, secret: Zeroizing<[u8; 32]>) -> Self {
         Self {
             key: cipher.key(&secret),
-            iv: *expand(&secret, "comity 1 iv"),
+            iv: *expand(&secret, "comity 2 iv"),
             secret,
         }
     }
 
     fn next(&self, cipher: Cipher) -> Self {
-        Self::new(cipher, expand(&self.secret, "comity 1 update"))
+        Self::new(cipher, expand(&self.secret, "comity 2 update"))
     }
 
     fn nonce(&self, number: u64) -> Nonce {
@@ -265,6 +307,7 @@ impl Phase {
 
 /// The state of sealing.
 struct Sealing {
+    mask: HeaderProtectionKey,
     phase: u64,
     current: Phase,
     packets: u64,
@@ -273,6 +316,7 @@ struct Sealing {
 
 /// The state of opening.
 struct Opening {
+    mask: HeaderProtectionKey,
     phase: u64,
     current: Phase,
     /// Derived beforehand, so that a packet with the other phase bit takes no longer than others.
@@ -319,17 +363,20 @@ impl Protection {
                 Role::Caller => (to_listener, to_caller),
                 Role::Listener => (to_caller, to_listener),
             };
+            let (mask_sent, mask_received) = (cipher.mask_key(&send), cipher.mask_key(&receive));
             let current = Phase::new(cipher, receive);
             Keys {
                 cipher,
                 limits,
                 sealing: Sealing {
+                    mask: mask_sent,
                     phase: 0,
                     current: Phase::new(cipher, send),
                     packets: 0,
                     bytes: 0,
                 },
                 opening: Opening {
+                    mask: mask_received,
                     phase: 0,
                     next: current.next(cipher),
                     current,
@@ -415,6 +462,7 @@ impl Protection {
             .seal_in_place_separate_tag(nonce, Aad::from(header), payload)
             .expect("a packet is far below the 64 GiB that the cipher takes");
         out.extend_from_slice(tag.as_ref());
+        mask(&sealing.mask, &mut out[start..]);
         Ok(())
     }
 
@@ -430,6 +478,11 @@ impl Protection {
         now: Time,
         datagram: &'a mut [u8],
     ) -> Result<(PacketNumber, &'a [u8]), OpenError> {
+        if let Some(keys) = &mut self.keys
+            && !mask(&keys.opening.mask, datagram)
+        {
+            return Err(keys.forged());
+        }
         let Ok(Packet::Data {
             header: Data {
                 key_phase, number, ..
@@ -439,6 +492,9 @@ impl Protection {
         else {
             return Err(OpenError::Forged);
         };
+        if datagram[0] & UNUSED_FLAGS != 0 {
+            return Err(self.keys.as_mut().map_or(OpenError::Forged, Keys::forged));
+        }
         let number = number::restore(number, self.window.highest());
         self.window.check(number).map_err(OpenError::Stale)?;
         let (header, sealed) = datagram.split_at_mut(DATA_HEADER);
@@ -468,6 +524,16 @@ enum Choice {
 }
 
 impl Keys {
+    /// Counts a packet that is not from the peer, or was changed.
+    fn forged(&mut self) -> OpenError {
+        self.opening.forged += 1;
+        let most = self.cipher.integrity_limit().min(self.limits.max_forged);
+        match self.opening.forged >= most {
+            true => OpenError::TooManyForged,
+            false => OpenError::Forged,
+        }
+    }
+
     fn wants_update(&self, now: Time) -> bool {
         let used = self.sealing.packets >= self.limits.update_after_packets
             || self.sealing.bytes >= self.limits.update_after_bytes;
@@ -482,12 +548,9 @@ impl Keys {
 
     fn advance_sealing(&mut self) {
         let sealing = &mut self.sealing;
-        *sealing = Sealing {
-            phase: sealing.phase + 1,
-            current: sealing.current.next(self.cipher),
-            packets: 0,
-            bytes: 0,
-        };
+        sealing.phase += 1;
+        sealing.current = sealing.current.next(self.cipher);
+        (sealing.packets, sealing.bytes) = (0, 0);
     }
 
     fn advance_opening(&mut self, now: Time, number: u64) {
@@ -530,13 +593,7 @@ impl Keys {
         };
         let nonce = phase.nonce(number);
         let Ok(payload) = phase.key.open_in_place(nonce, Aad::from(header), sealed) else {
-            opening.forged += 1;
-            let most = self.cipher.integrity_limit().min(self.limits.max_forged);
-            return Err(if opening.forged >= most {
-                OpenError::TooManyForged
-            } else {
-                OpenError::Forged
-            });
+            return Err(self.forged());
         };
         match choice {
             Choice::Current => opening.lowest = opening.lowest.min(number),

@@ -3,7 +3,8 @@
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 
-use comity_transport::wire::limits::{DATA_HEADER, TAG};
+use comity_transport::wire::header;
+use comity_transport::wire::limits::{DATA_HEADER, RESET_TOKEN, TAG};
 use comity_units::Time;
 use serde::Serialize;
 use thiserror::Error;
@@ -11,6 +12,7 @@ use thiserror::Error;
 use super::path::{Path, Unanswered};
 use super::protection::{KeyUsedUp, OpenError, Protection, Role};
 use super::replay::Stale;
+use super::reset;
 use super::{
     Addresses, Cipher, ConnectionId, Datagram, Ecn, PathFrame, Protocol, PublicKey, Randomness,
 };
@@ -61,7 +63,13 @@ pub enum Closed {
     /// So many forged packets arrived that the next might succeed.
     #[error("keys: too many forged packets")]
     TooManyForged,
-    /// The peer requested two key updates at once.
+    /// The listener has no such connection any more.
+    #[error("the listener does not know the connection any more: it was restarted")]
+    Reset,
+    /// The same caller has opened a new connection, and does not answer on this one.
+    #[error("the caller does not answer, and has opened a new connection")]
+    Replaced,
+    /// The peer asked for two keys at once.
     #[error("keys: the peer requested a key update before it had seen the last one in use")]
     UpdateTooEarly,
 }
@@ -86,6 +94,14 @@ pub struct Session<C> {
     own: ConnectionId,
     peer: ConnectionId,
     peer_key: Option<PublicKey>,
+    /// What a Reset of this connection has; nothing at the listener.
+    reset_token: Option<[u8; RESET_TOKEN]>,
+    /// When the last genuine packet came, or the connection began.
+    heard_at: Time,
+    /// When the peer was asked whether it lives.
+    asked_at: Option<Time>,
+    /// Whether the question has still to leave.
+    asks: bool,
     path: Path,
     protection: Protection,
     protocol: C,
@@ -111,9 +127,10 @@ impl<C> core::fmt::Debug for Session<C> {
     }
 }
 
-/// The connection ids of both ends.
+/// Both names of a connection, and which end this is.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Names {
+    pub(super) role: Role,
     pub(super) own: ConnectionId,
     pub(super) peer: ConnectionId,
 }
@@ -122,7 +139,7 @@ impl<C: Protocol> Session<C> {
     /// A session with fresh keys. A listener's session is silent until the caller has shown that it
     /// has the keys.
     pub(super) fn new(
-        role: Role,
+        now: Time,
         names: Names,
         addresses: Addresses,
         peer_key: Option<PublicKey>,
@@ -130,11 +147,16 @@ impl<C: Protocol> Session<C> {
         protocol: C,
         randomness: Randomness,
     ) -> Self {
+        let role = names.role;
         let mut session = Self {
             role,
             own: names.own,
             peer: names.peer,
             peer_key,
+            reset_token: None,
+            heard_at: now,
+            asked_at: None,
+            asks: false,
             path: Path::new(addresses),
             protection,
             protocol,
@@ -252,6 +274,7 @@ impl<C: Protocol> Session<C> {
             Err(OpenError::TooManyForged) => return self.end(Closed::TooManyForged),
             Err(OpenError::UpdateTooEarly) => return self.end(Closed::UpdateTooEarly),
         };
+        self.heard_at = now;
         if from.peer != self.path.address() {
             let highest = self.protection.highest() == Some(number);
             let probe_timeout = self.protocol.probe_timeout();
@@ -270,6 +293,43 @@ impl<C: Protocol> Session<C> {
             }
         }
         self.notice_the_protocol();
+    }
+
+    /// The listener gave this token with message 4.
+    pub(super) fn set_reset_token(&mut self, token: [u8; RESET_TOKEN]) {
+        self.reset_token = Some(token);
+    }
+
+    /// The peer says that it does not know the connection.
+    pub(super) fn on_reset(&mut self, reset: &header::Reset) {
+        let is_genuine = |token| reset::is_same(&token, &reset.token);
+        if reset.source == self.peer && self.reset_token.is_some_and(is_genuine) {
+            self.end(Closed::Reset);
+        }
+    }
+
+    /// The caller wants a new connection in place of this one. Whether it gets it: if it has not
+    /// answered on this one for two probe timeouts. The first time it is asked.
+    pub(super) fn replace(&mut self, now: Time) -> bool {
+        match self.asked_at.filter(|&asked_at| self.heard_at < asked_at) {
+            None => {
+                self.asked_at = Some(now);
+                self.asks = true;
+                false
+            }
+            Some(asked_at) => {
+                let is_gone = now >= asked_at + self.protocol.probe_timeout() * 2;
+                if is_gone {
+                    self.end(Closed::Replaced);
+                }
+                is_gone
+            }
+        }
+    }
+
+    /// The id that packets of this connection bring to the peer.
+    pub(crate) fn peer_id(&self) -> ConnectionId {
+        self.peer
     }
 
     fn on_response(&mut self, now: Time, response: [u8; 8]) {
@@ -295,6 +355,13 @@ impl<C: Protocol> Session<C> {
             && let Some(sent) = self.send_path_frame(now, to, PathFrame::Response(bytes), out)
         {
             return Some(sent);
+        }
+        if core::mem::take(&mut self.asks) {
+            let challenge = PathFrame::Challenge(self.randomness.bytes());
+            let to = self.path.address();
+            if let Some(sent) = self.send_path_frame(now, to, challenge, out) {
+                return Some(sent);
+            }
         }
         if let Some((to, bytes)) = self.path.poll_challenge(now, &mut self.randomness)
             && let Some(sent) = self.send_path_frame(now, to, PathFrame::Challenge(bytes), out)

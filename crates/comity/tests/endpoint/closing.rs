@@ -166,6 +166,9 @@ struct State {
     held: Vec<Vec<u8>>,
 }
 
+/// The first byte of the packet after which a caller is connected.
+const ACCEPT: u8 = 0x70;
+
 impl Holding {
     fn start(listener: SocketAddr) -> Arc<Self> {
         let holding = Arc::new(Self {
@@ -192,11 +195,9 @@ impl Holding {
 
     fn carry_down(&self) {
         let mut buffer = [0; 65_535];
-        let mut first = None;
         while let Ok((length, _)) = self.back.recv_from(&mut buffer) {
             let mut state = self.state.lock().unwrap();
-            // The listener first requests a proof of the address, with other kinds of packets.
-            state.has_answered |= *first.get_or_insert(buffer[0]) != buffer[0];
+            state.has_answered |= buffer[0] == ACCEPT;
             let caller = state.caller.unwrap();
             self.front.send_to(&buffer[..length], caller).unwrap();
         }

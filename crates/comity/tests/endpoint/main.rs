@@ -123,13 +123,16 @@ async fn finishing_delivers_everything_and_both_ends_know() {
 }
 
 #[tokio::test]
-async fn a_wrong_passphrase_is_told() {
+async fn a_wrong_key_is_reported() {
     let endpoint = Endpoint::bind(loopback(), options().build().unwrap()).unwrap();
     let wrong = options_with([8; 32]).build().unwrap();
     let error = connect(endpoint.local_address(), wrong).await.unwrap_err();
     assert_eq!(
         error.to_string(),
-        format!("{}: wrong passphrase", endpoint.local_address())
+        format!(
+            "{}: wrong key, or the listener expects a passphrase or no protection",
+            endpoint.local_address()
+        )
     );
     // One refusal for each first message of the caller.
     assert!((1..10).contains(&endpoint.stats().callers_refused));

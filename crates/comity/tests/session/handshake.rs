@@ -3,17 +3,19 @@
 use std::collections::BTreeSet;
 
 use crate::session::network::{
-    CALLER, LISTENER, Path, World, address, caller_config, listener_config, shared,
+    CALLER, LISTENER, Path, World, address, caller_config, listener_config, passphrase, shared,
 };
 use comity::session::{
-    Allow, CallError, CallerConfig, CallerCredentials, CallerEvent, Cipher, Closed, Event,
-    ListenerCredentials, ListenerEvent, Pattern, RefusedCaller, StaticKey,
+    Allow, CallError, CallerConfig, CallerCredentials, CallerEvent, Cipher, Closed, Ecn, Event,
+    ListenerCredentials, ListenerEvent, RefusedCaller, StaticKey,
 };
 use comity_units::{Span, Time};
 
 const INITIAL: u8 = 1;
 const RETRY: u8 = 2;
 const ANSWER: u8 = 3;
+const CONFIRM: u8 = 6;
+const ACCEPT: u8 = 7;
 
 /// Messages in both directions over an open connection.
 fn exchange(world: &mut World) {
@@ -44,35 +46,72 @@ fn static_world(allow: Allow, listener_known_by: &StaticKey) -> World {
     world
 }
 
+/// Credentials of both ends that fit each other, of each kind.
+fn fitting() -> [(ListenerCredentials, CallerCredentials); 4] {
+    let (caller, listener) = static_keys();
+    [
+        (
+            ListenerCredentials::Passphrase(passphrase(7)),
+            CallerCredentials::Passphrase(passphrase(7)),
+        ),
+        (
+            ListenerCredentials::Shared(shared(7)),
+            CallerCredentials::Shared(shared(7)),
+        ),
+        (
+            ListenerCredentials::Static {
+                own: listener.clone(),
+                allow: Allow::Only(BTreeSet::from([caller.public()])),
+            },
+            CallerCredentials::Static {
+                own: caller,
+                listener: listener.public(),
+            },
+        ),
+        (ListenerCredentials::Insecure, CallerCredentials::Insecure),
+    ]
+}
+
 #[test]
-fn a_shared_secret_opens_a_connection_in_two_round_trips() {
-    let mut world = World::with_shared_secret(1, Path::GOOD);
-    world.run_for(Span::from_millis(79));
-    assert_eq!(world.caller_events, []);
-    world.run_for(Span::from_millis(1));
-    let established = Event::Established {
-        peer_key: None,
-        cipher: Some(Cipher::Aes128Gcm),
-    };
-    assert_eq!(
-        world.caller_events,
-        [(0, CallerEvent::Session(established))]
-    );
-    assert_eq!(world.listener_events, []);
-    assert_eq!(world.listener.half_open(), 1);
-    world.run_for(Span::from_millis(20));
-    assert_eq!(world.listener.half_open(), 0);
-    assert!(matches!(
-        world.listener_events[..],
-        [ListenerEvent::Session(_, event)] if event == established
-    ));
-    assert_eq!(world.sent(INITIAL).len(), 2);
-    assert_eq!(world.sent(RETRY).len(), 1);
-    assert_eq!(world.sent(ANSWER).len(), 1);
-    exchange(&mut world);
-    assert_eq!(world.listener_core().peer_parameters, b"caller's");
-    assert_eq!(world.caller_core(0).peer_parameters, b"listener's");
-    assert_eq!(world.caller_core(0).overhead, 13 + 16);
+fn a_connection_opens_in_three_round_trips() {
+    for (listener, caller) in fitting() {
+        let mut world = World::new(1, Path::GOOD, listener_config(listener));
+        let is_protected = !matches!(caller, CallerCredentials::Insecure);
+        world.call(CALLER, caller_config(caller));
+        world.run_for(Span::from_millis(99));
+        assert_eq!(world.listener.connections(), 0);
+        world.run_for(Span::from_millis(20));
+        assert_eq!(world.caller_events, []);
+        world.run_for(Span::from_millis(1));
+        let cipher = is_protected.then_some(Cipher::Aes128Gcm);
+        assert!(matches!(
+            world.caller_events[..],
+            [(0, CallerEvent::Session(Event::Established { cipher: found, .. }))] if found == cipher
+        ));
+        assert_eq!(world.listener_events, []);
+        assert_eq!(world.listener.half_open(), 1);
+        world.run_for(Span::from_millis(20));
+        assert_eq!(world.listener.half_open(), 0);
+        assert!(matches!(
+            world.listener_events[..],
+            [ListenerEvent::Session(_, Event::Established { cipher: found, .. })]
+                if found == cipher
+        ));
+        for (kind, count) in [
+            (INITIAL, 2),
+            (RETRY, 1),
+            (ANSWER, 1),
+            (CONFIRM, 1),
+            (ACCEPT, 1),
+        ] {
+            assert_eq!(world.sent(kind).len(), count, "kind {kind}");
+        }
+        exchange(&mut world);
+        assert_eq!(world.listener_core().peer_parameters, b"caller's");
+        assert_eq!(world.caller_core(0).peer_parameters, b"listener's");
+        let overhead = if is_protected { 13 + 16 } else { 13 };
+        assert_eq!(world.caller_core(0).overhead, overhead);
+    }
 }
 
 #[test]
@@ -126,7 +165,7 @@ fn nothing_is_protected_when_both_ask_for_that_and_it_is_told() {
         .count()
     };
     assert_eq!(readable(b"to the listener"), 1);
-    assert_eq!(readable(b"caller's"), 2);
+    assert_eq!(readable(b"caller's"), 1);
     let mut secure = World::with_shared_secret(1, Path::GOOD);
     secure.run_for(Span::from_secs(1));
     exchange(&mut secure);
@@ -171,17 +210,22 @@ fn it_completes_under_loss_reordering_and_duplication() {
         delay: Span::from_millis(30),
         jitter: Span::from_millis(50),
     };
-    let mut initials = 0;
+    let (mut initials, mut confirms) = (0, 0);
     for seed in 0..200 {
-        let mut world = World::with_shared_secret(seed, path);
+        let (listener, caller) = fitting()[seed as usize % 4].clone();
+        let mut world = World::new(seed, path, listener_config(listener));
+        world.call(CALLER, caller_config(caller));
         world.run_for(Span::from_secs(12));
         assert_eq!(world.failure(0), None, "seed {seed}");
         assert_eq!(world.listener.half_open(), 0, "seed {seed}");
         assert_eq!(world.listener.connections(), 1, "seed {seed}");
         initials += world.sent(INITIAL).len();
+        confirms += world.sent(CONFIRM).len();
     }
-    // One exchange in two fails (0.7² = 0.49 succeed): on average four Initials for two exchanges.
+    // One exchange in two fails (0.7² = 0.49 pass): four Initials for two exchanges and two
+    // Confirms for one, on the average.
     assert!((600..1100).contains(&initials), "{initials}");
+    assert!((300..550).contains(&confirms), "{confirms}");
 }
 
 #[test]
@@ -246,14 +290,16 @@ fn fails_with(mut world: World) -> (CallError, RefusedCaller, Span) {
 fn mismatch(
     listener: ListenerCredentials,
     caller: CallerCredentials,
-) -> (CallError, RefusedCaller) {
+) -> (CallError, RefusedCaller, Span) {
     let mut world = World::new(1, Path::GOOD, listener_config(listener));
     world.call(CALLER, caller_config(caller));
-    let (error, why, after) = fails_with(world);
-    // Two round trips, and a second in which a genuine answer could still have come.
-    assert_eq!(after, Span::from_millis(1080));
-    (error, why)
+    fails_with(world)
 }
+
+/// Two round trips, and a second in which a genuine answer could still have come.
+const AFTER_THE_ANSWER: Span = Span::from_millis(1080);
+/// With a passphrase the caller has to prove itself first.
+const AFTER_THE_PROOF: Span = Span::from_millis(1120);
 
 #[test]
 fn each_reason_has_its_own_error() {
@@ -269,12 +315,19 @@ fn each_reason_has_its_own_error() {
         allow: Allow::Only(BTreeSet::from([allowed.public()])),
     };
 
-    let (error, why) = mismatch(
+    let found = mismatch(
+        ListenerCredentials::Passphrase(passphrase(7)),
+        CallerCredentials::Passphrase(passphrase(8)),
+    );
+    let error = CallError::Passphrase { address: to };
+    assert_eq!(found, (error, RefusedCaller::Unproven, AFTER_THE_PROOF));
+
+    let found = mismatch(
         ListenerCredentials::Shared(shared(7)),
         CallerCredentials::Shared(shared(8)),
     );
-    assert_eq!(error, CallError::Passphrase { address: to });
-    assert_eq!(why, RefusedCaller::Unproven);
+    let error = CallError::SharedKey { address: to };
+    assert_eq!(found, (error, RefusedCaller::Unproven, AFTER_THE_ANSWER));
 
     let unknown = mismatch(with_list(&caller), by_key(&stranger, &listener));
     assert_eq!(unknown.1, RefusedCaller::UnknownKey(stranger.public()));
@@ -283,43 +336,36 @@ fn each_reason_has_its_own_error() {
     assert!(matches!(unknown.0, CallError::StaticKey { own, .. } if own == stranger.public()));
     assert!(matches!(other_listener.0, CallError::StaticKey { own, .. } if own == caller.public()));
 
-    let expectations = [
-        (
-            ListenerCredentials::Shared(shared(7)),
-            CallerCredentials::Insecure,
-        ),
-        (
-            ListenerCredentials::Insecure,
-            CallerCredentials::Shared(shared(7)),
-        ),
-        (with_list(&caller), CallerCredentials::Shared(shared(7))),
-    ];
-    for (listener, caller) in expectations {
-        let (ours, theirs) = (caller.pattern(), listener.pattern());
-        let (error, why) = mismatch(listener, caller);
-        assert_eq!(
-            error,
-            CallError::Pattern {
-                address: to,
-                ours,
-                theirs
-            }
-        );
-        assert_eq!(why, RefusedCaller::Pattern(ours));
+    // The caller does not learn what the listener takes; the listener's log has both.
+    let kinds = fitting();
+    for (at, (listener, _)) in kinds.iter().enumerate() {
+        for (_, caller) in kinds[..at].iter().chain(&kinds[at + 1..]) {
+            let (error, why, after) = mismatch(listener.clone(), caller.clone());
+            assert_eq!(why, RefusedCaller::Pattern(caller.pattern()));
+            assert_eq!(after, AFTER_THE_ANSWER);
+            assert!(matches!(
+                (caller, error),
+                (CallerCredentials::Insecure, CallError::Refused { .. })
+                    | (
+                        CallerCredentials::Passphrase(_),
+                        CallError::Passphrase { .. }
+                    )
+                    | (CallerCredentials::Shared(_), CallError::SharedKey { .. })
+                    | (
+                        CallerCredentials::Static { .. },
+                        CallError::StaticKey { .. }
+                    )
+            ));
+        }
     }
-    let error = CallError::Pattern {
-        address: to,
-        ours: Pattern::Insecure,
-        theirs: Pattern::NNpsk0,
-    };
     assert_eq!(
-        error.to_string(),
-        "192.0.2.1:5000: was called with no protection; expected a passphrase"
+        RefusedCaller::Pattern(kinds[0].1.pattern()).to_string(),
+        "the caller uses a passphrase"
     );
 }
 
 #[test]
-fn transport_parameters_that_are_not_accepted_are_told_by_either_end() {
+fn transport_parameters_that_are_not_accepted_are_reported_by_either_end() {
     let to = address(LISTENER);
     let mut world = World::new(
         1,
@@ -331,9 +377,11 @@ fn transport_parameters_that_are_not_accepted_are_told_by_either_end() {
         ..caller_config(CallerCredentials::Shared(shared(7)))
     };
     world.call(CALLER, config);
-    let (error, why, _) = fails_with(world);
+    let (error, why, after) = fails_with(world);
     assert_eq!(error, CallError::Parameters { address: to });
     assert_eq!(why, RefusedCaller::Parameters);
+    // With proof it is believed at once, and not after the second of doubt.
+    assert!(after < Span::from_millis(400), "{after}");
 
     let mut config = listener_config(ListenerCredentials::Shared(shared(7)));
     config.parameters = b"unacceptable".to_vec();
@@ -352,34 +400,44 @@ fn transport_parameters_that_are_not_accepted_are_told_by_either_end() {
     assert_eq!(world.listener.statistics().given_up, 1);
 }
 
-/// The refusals of two callers, as an attacker sees them.
-fn refusal_of(listener: ListenerCredentials, caller: CallerCredentials) -> Vec<u8> {
-    let mut world = World::new(1, Path::GOOD, listener_config(listener));
-    world.call(CALLER, caller_config(caller));
-    world.run_for(Span::from_millis(100));
-    world.sent(ANSWER)[0].bytes.clone()
-}
-
+/// Somebody who is not accepted learns that somebody listens, and nothing else.
 #[test]
-fn a_refusal_does_not_tell_a_wrong_key_from_an_unknown_one() {
+fn every_caller_that_proves_nothing_gets_the_same_refusal() {
     let (caller, listener) = static_keys();
     let stranger = StaticKey::new([3; 32]);
-    let credentials = ListenerCredentials::Static {
-        own: listener.clone(),
-        allow: Allow::Only(BTreeSet::from([caller.public()])),
-    };
-    let wrong = CallerCredentials::Static {
+    let mut callers = fitting().map(|(_, caller)| caller).to_vec();
+    callers.push(CallerCredentials::Shared(shared(8)));
+    callers.push(CallerCredentials::Passphrase(passphrase(8)));
+    callers.push(CallerCredentials::Static {
         own: caller,
         listener: stranger.public(),
-    };
-    let unknown = CallerCredentials::Static {
+    });
+    callers.push(CallerCredentials::Static {
         own: stranger,
         listener: listener.public(),
-    };
-    assert_eq!(
-        refusal_of(credentials.clone(), wrong),
-        refusal_of(credentials, unknown)
-    );
+    });
+    let mut refusals = BTreeSet::new();
+    for (listener, _) in fitting() {
+        for caller in &callers {
+            let mut world = World::new(1, Path::GOOD, listener_config(listener.clone()));
+            world.call(CALLER, caller_config(caller.clone()));
+            world.run_for(Span::from_millis(200));
+            if world.listener.connections() == 0 {
+                let refusal = world
+                    .sent(ANSWER)
+                    .last()
+                    .expect("it was sent")
+                    .bytes
+                    .clone();
+                refusals.insert(refusal);
+            }
+        }
+    }
+    assert_eq!(refusals.len(), 1, "{refusals:?}");
+    let refusal = refusals.first().expect("there is one");
+    let id = World::with_shared_secret(1, Path::GOOD).callers[0].1.id();
+    let expected = [&[0x30, 0, 0, 0, 2][..], &id.get().to_be_bytes(), &[0, 1]].concat();
+    assert_eq!(*refusal, expected);
 }
 
 #[test]
@@ -388,18 +446,18 @@ fn another_version_is_named_and_a_made_up_refusal_is_outlived() {
     let mut world = World::with_shared_secret(1, Path::GOOD);
     world.drain();
     let mut future = world.sent(INITIAL)[0].bytes.clone();
-    future[4] = 2;
+    future[4] = 3;
     world.inject(address("203.0.113.9:1"), address(LISTENER), future);
     world.run_for(Span::from_millis(20));
     world.drain();
     let id = world.callers[0].1.id().get().to_be_bytes();
-    let expected = [&[0x50][..], &id, &[0, 0, 0, 1]].concat();
+    let expected = [&[0x50][..], &id, &[0, 0, 0, 2]].concat();
     assert_eq!(world.sent(5)[0].bytes, expected);
     assert_eq!(world.sent(5)[0].to, address("203.0.113.9:1"));
 
-    // Somebody on the path reports other versions to the caller, or refuses it.
-    let other_version = [&[0x50][..], &id, &[0, 0, 0, 2, 0, 0, 0, 9]].concat();
-    let refusal = [&[0x30, 0, 0, 0, 1][..], &id, &[0; 8], &[1]].concat();
+    // A caller that is told of other versions, or refused, by somebody on the way.
+    let other_version = [&[0x50][..], &id, &[0, 0, 0, 1, 0, 0, 0, 9]].concat();
+    let refusal = [&[0x30, 0, 0, 0, 2][..], &id, &[0, 1]].concat();
     for made_up in [&other_version, &refusal] {
         let mut world = World::with_shared_secret(1, Path::GOOD);
         world.inject(address(LISTENER), address(CALLER), made_up.clone());
@@ -424,62 +482,130 @@ fn another_version_is_named_and_a_made_up_refusal_is_outlived() {
     );
 }
 
+/// Gives one of the callers a datagram of the listener.
+fn tell(world: &mut World, bytes: &[u8]) {
+    let mut bytes = bytes.to_vec();
+    let now = world.now;
+    let caller = &mut world.callers[0].1;
+    caller.handle_datagram(now, address(LISTENER), Ecn::NotCapable, &mut bytes);
+}
+
+/// The packets of a handshake are lost where `world` is, and one with a changed byte arrives in
+/// their place; after that the genuine one does.
 #[test]
 fn whatever_of_the_handshake_is_changed_on_the_way_no_other_connection_comes_about() {
-    // Authenticated bytes of the Initial with the cookie: version, source, pattern, message.
-    let mut honest = World::with_shared_secret(1, Path::GOOD);
-    honest.run_for(Span::from_secs(1));
-    let initial = honest.sent(INITIAL)[1].bytes.clone();
-    let answer = honest.sent(ANSWER)[0].bytes.clone();
-    let message_end = initial.iter().rposition(|&byte| byte != 0).unwrap() + 1;
-    for at in (0..message_end).chain([message_end + 5, 1199]) {
-        let mut world = World::with_shared_secret(1, Path::GOOD);
-        let mut changed = initial.clone();
-        changed[at] ^= 1;
-        // The caller's second Initial is lost, so only the changed one arrives.
-        world.run_for(Span::from_millis(39));
-        world.dead.insert(address(CALLER));
-        world.run_for(Span::from_millis(2));
-        world.dead.clear();
-        world.inject(address(CALLER), address(LISTENER), changed);
-        world.dead.insert(address(CALLER));
-        world.run_for(Span::from_millis(500));
-        assert_eq!(world.listener.connections(), 0, "byte {at} is not bound");
-        assert_eq!(
-            world.listener.statistics().retries,
-            1 + u64::from((5..13).contains(&at) || (15..51).contains(&at))
-        );
+    for (listener, caller) in fitting().into_iter().take(3) {
+        let start = || {
+            let mut world = World::new(1, Path::GOOD, listener_config(listener.clone()));
+            world.call(CALLER, caller_config(caller.clone()));
+            world
+        };
+        let mut honest = start();
+        honest.run_for(Span::from_secs(1));
+        let initial = honest.sent(INITIAL)[1].bytes.clone();
+        let confirm = honest.sent(CONFIRM)[0].bytes.clone();
+        // The Initial with the cookie, and the Confirm, to the listener.
+        for (packet, sent_at) in [(&initial, 40), (&confirm, 80)] {
+            let end = packet.iter().rposition(|&byte| byte != 0).unwrap() + 1;
+            for at in (0..end).chain([packet.len() - 1]) {
+                let mut world = start();
+                let mut changed = packet.clone();
+                changed[at] ^= 1;
+                world.run_for(Span::from_millis(sent_at - 1));
+                world.dead.insert(address(CALLER));
+                world.run_for(Span::from_millis(2));
+                world.dead.clear();
+                world.inject(address(CALLER), address(LISTENER), changed);
+                world.dead.insert(address(CALLER));
+                world.run_for(Span::from_millis(500));
+                assert_eq!(world.listener.connections(), 0, "byte {at}");
+            }
+        }
+        // The Answer and the Accept, to the caller, which a changed copy must not get in the way
+        // of.
+        for at in 0..honest.sent(ANSWER)[0].bytes.len() {
+            let mut world = start();
+            world.run_for(Span::from_millis(79));
+            let mut changed = world.sent(ANSWER)[0].bytes.clone();
+            changed[at] ^= 1;
+            tell(&mut world, &changed);
+            world.run_for(Span::from_secs(2));
+            assert_eq!(world.failure(0), None, "byte {at}");
+            exchange(&mut world);
+        }
+        for at in 0..honest.sent(ACCEPT)[0].bytes.len() {
+            let mut world = start();
+            world.run_for(Span::from_millis(119));
+            let genuine = world.sent(ACCEPT)[0].bytes.clone();
+            let mut changed = genuine.clone();
+            changed[at] ^= 1;
+            tell(&mut world, &changed);
+            assert!(world.callers[0].1.session().is_none(), "byte {at}");
+            tell(&mut world, &genuine);
+            assert!(world.callers[0].1.session().is_some(), "byte {at}");
+        }
     }
-    // The same for the Answer: a changed copy must not hinder the genuine one.
-    for at in 0..answer.len() {
-        let mut world = World::with_shared_secret(1, Path::GOOD);
+}
+
+/// Whoever sees an Initial can be faster than the listener with Answers that nobody can open.
+#[test]
+fn answers_that_somebody_made_up_do_not_keep_the_genuine_one_out() {
+    for (listener, caller) in fitting() {
+        let is_protected = !matches!(caller, CallerCredentials::Insecure);
+        let mut world = World::new(1, Path::GOOD, listener_config(listener));
+        world.call(CALLER, caller_config(caller));
         world.run_for(Span::from_millis(61));
-        world.dead.insert(address(LISTENER));
-        let mut changed = answer.clone();
-        changed[at] ^= 1;
-        let (to, caller) = &mut world.callers[0];
-        assert_eq!(*to, address(CALLER));
-        caller.handle_datagram(
-            world.now,
-            address(LISTENER),
-            comity::session::Ecn::NotCapable,
-            &mut changed,
-        );
-        // The source in the header serves refusals alone. The valid one is inside the message.
-        let in_the_source = (13..21).contains(&at);
-        assert_eq!(caller.session().is_some(), in_the_source, "byte {at}");
-        let mut genuine = answer.clone();
-        caller.handle_datagram(
-            world.now,
-            address(LISTENER),
-            comity::session::Ecn::NotCapable,
-            &mut genuine,
-        );
-        assert!(
-            caller.session().is_some(),
-            "byte {at}: the genuine answer is still taken"
-        );
+        let id = world.callers[0].1.id().get().to_be_bytes();
+        for made_up in 1..=3_u8 {
+            // An Answer to another caller has a share that is an element of the group.
+            let mut other = World::new(
+                made_up.into(),
+                Path::GOOD,
+                listener_config(ListenerCredentials::Passphrase(passphrase(made_up))),
+            );
+            let credentials = CallerCredentials::Passphrase(passphrase(made_up));
+            other.call(CALLER, caller_config(credentials));
+            other.run_for(Span::from_millis(79));
+            let mut answer = other.sent(ANSWER)[0].bytes.clone();
+            answer[5..13].copy_from_slice(&id);
+            tell(&mut world, &answer);
+        }
+        world.run_for(Span::from_secs(2));
+        if is_protected {
+            assert_eq!(world.failure(0), None);
+            exchange(&mut world);
+        }
     }
+}
+
+/// A ticket is good for 8 s at least and 16 s at most; a caller that is not let in sooner begins
+/// anew.
+#[test]
+fn a_caller_that_waits_for_a_place_outlives_its_ticket() {
+    let mut config = listener_config(ListenerCredentials::Passphrase(passphrase(7)));
+    config.max_connections = 1;
+    let mut world = World::new(1, Path::GOOD, config);
+    let patient = CallerConfig {
+        timeout: Span::from_secs(60),
+        ..caller_config(CallerCredentials::Passphrase(passphrase(7)))
+    };
+    world.call("198.51.100.8:1", patient.clone());
+    world.run_for(Span::from_secs(1));
+    world.call(CALLER, patient);
+    world.run_for(Span::from_secs(40));
+    assert!(world.callers[1].1.session().is_none());
+    assert!(matches!(
+        world.listener_events.last(),
+        Some(ListenerEvent::Refused {
+            why: RefusedCaller::Busy,
+            ..
+        })
+    ));
+    world.caller_core(0).closing = true;
+    world.listener_core().closing = true;
+    world.run_for(Span::from_secs(10));
+    assert_eq!(world.failure(1), None);
+    assert!(world.callers[1].1.session().is_some());
 }
 
 #[test]

@@ -2,12 +2,13 @@
 
 use comity::session::{
     CallerCredentials, CallerEvent, Closed, Ecn, Event, KeyLimits, ListenerConfig,
-    ListenerCredentials, ListenerEvent, RefusedCaller, Retry,
+    ListenerCredentials, ListenerEvent, ListenerStatistics, RefusedCaller,
 };
 use comity_units::{Span, Time};
 
 use crate::session::network::{
-    CALLER, Flight, LISTENER, Path, World, address, caller_config, listener_config, shared,
+    CALLER, Flight, LISTENER, Path, World, address, caller_config, listener_config, passphrase,
+    shared,
 };
 
 const DATA: u8 = 4;
@@ -92,7 +93,8 @@ fn reordered_packets_are_taken_within_the_window_and_refused_behind_it() {
     assert!((4033..4033 + 64).contains(&received), "{received}");
 }
 
-/// Both get the reply of callers that prove nothing: an Answer with source 0 and the message 0x01.
+/// Both learn no more than whoever proves nothing: an Answer without a ticket, and the message
+/// 0x01.
 #[test]
 fn a_first_message_that_is_malformed_or_leaves_the_version_out_is_not_accepted() {
     let changes: [(usize, u8, RefusedCaller); 6] = [
@@ -101,7 +103,7 @@ fn a_first_message_that_is_malformed_or_leaves_the_version_out_is_not_accepted()
         (1, 0, RefusedCaller::Malformed),
         (1, 16, RefusedCaller::Malformed),
         (1, 17, RefusedCaller::Malformed),
-        (5, 2, RefusedCaller::Downgrade),
+        (5, 3, RefusedCaller::Downgrade),
     ];
     for (at, value, expected) in changes {
         let config = listener_config(ListenerCredentials::Insecure);
@@ -114,7 +116,7 @@ fn a_first_message_that_is_malformed_or_leaves_the_version_out_is_not_accepted()
         assert!(initial[0] == 0x10 && cookie > 0);
         // Cipher, count and the one version, without protection.
         let message = 15 + cookie + 2;
-        assert_eq!(initial[message + 1..message + 6], [1, 0, 0, 0, 1]);
+        assert_eq!(initial[message + 1..message + 6], [1, 0, 0, 0, 2]);
         initial[message + at] = value;
         deliver(&mut world, CALLER, &initial);
         let why = match world.listener_events.as_slice() {
@@ -123,10 +125,7 @@ fn a_first_message_that_is_malformed_or_leaves_the_version_out_is_not_accepted()
         };
         assert_eq!(why, expected, "byte {at} is {value}");
         let answer = &world.log.last().expect("it was just sent").bytes;
-        assert_eq!(
-            (answer[0], &answer[13..]),
-            (0x30, [0, 0, 0, 0, 0, 0, 0, 0, 1].as_slice())
-        );
+        assert_eq!((answer[0], &answer[13..]), (0x30, [0, 1].as_slice()));
         assert_eq!(world.listener.connections(), 0);
     }
 }
@@ -232,13 +231,12 @@ fn a_peer_that_does_not_follow_a_key_update_is_left_before_the_key_is_used_up() 
         events.last(),
         Some(&(0, CallerEvent::Session(Event::Closed(Closed::KeyUsedUp))))
     );
-    let phases: Vec<u8> = world
-        .sent(DATA)
-        .iter()
-        .map(|flight| flight.bytes[0] & 1)
-        .collect();
-    let last_phase = phases.iter().rev().take_while(|&&phase| phase == 1).count();
-    assert_eq!(last_phase, 50);
+    let session = world.callers[0].1.session().expect("it was open");
+    assert_eq!(session.protection().phase(), 1);
+    // Five in the first phase, and as many in the second as its key may seal.
+    let sent = world.sent(DATA).into_iter();
+    let sent = sent.filter(|flight| flight.from == address(CALLER));
+    assert_eq!(sent.count(), 5 + 50);
 }
 
 #[test]
@@ -272,40 +270,242 @@ fn floods_of_first_packets_take_no_memory_and_are_not_amplified() {
     }
 }
 
-/// A listener without Retry, flooded with genuine first messages from addresses that never
-/// continue.
-#[test]
-fn half_open_connections_are_bounded_and_make_room() {
-    let config = ListenerConfig {
-        retry: Retry::AboveHalfOpen(1000),
-        max_half_open: 50,
-        ..listener_config(ListenerCredentials::Insecure)
-    };
-    let mut world = World::new(1, Path::GOOD, config);
-    world.call(CALLER, caller_config(CallerCredentials::Insecure));
-    world.drain();
-    let mut initial = world.sent(1)[0].bytes.clone();
+const INITIAL: u8 = 1;
+const ANSWER: u8 = 3;
+const CONFIRM: u8 = 6;
+const ACCEPT: u8 = 7;
+
+/// An attacker at one address, who has cookies of its own and sends somebody else's message 1.
+struct Replayer {
+    from: std::net::SocketAddr,
+    /// An Initial with a cookie, which is replaced.
+    initial: Vec<u8>,
+}
+
+impl Replayer {
+    /// Fetches a cookie for the connection id of `initial`.
+    fn new(world: &mut World, from: std::net::SocketAddr, initial: &[u8]) -> Self {
+        let mut hello = initial.to_vec();
+        hello[14..].fill(0);
+        let now = world.now;
+        let listener = &mut world.listener;
+        listener.handle_datagram(now, from, Ecn::NotCapable, &mut hello);
+        let mut retry = Vec::new();
+        while let Some(datagram) = listener.poll_transmit(now, &mut retry) {
+            if datagram.to == from {
+                break;
+            }
+            retry.clear();
+        }
+        assert_eq!((retry[0], retry.len()), (0x20, 14 + 36));
+        let mut initial = initial.to_vec();
+        initial[15..51].copy_from_slice(&retry[14..]);
+        Self { from, initial }
+    }
+
+    fn send(&self, world: &mut World) {
+        let mut initial = self.initial.clone();
+        let now = world.now;
+        world
+            .listener
+            .handle_datagram(now, self.from, Ecn::NotCapable, &mut initial);
+    }
+}
+
+/// Message 1 of an honest caller in an Initial with its cookie, as somebody on the way sees it.
+fn recorded(listener: &ListenerConfig, caller: &CallerCredentials) -> Vec<u8> {
+    let mut world = World::new(99, Path::GOOD, listener.clone());
+    world.call(CALLER, caller_config(caller.clone()));
     world.run_for(Span::from_secs(1));
-    for at in 0..2000_u32 {
-        initial[5..9].copy_from_slice(&(at + 1).to_be_bytes());
-        let from = std::net::SocketAddr::from(([10, 0, (at >> 8) as u8, at as u8], 9));
-        world.inject(from, address(LISTENER), initial.clone());
-        world.run_for(Span::from_millis(2));
-        assert!(world.listener.half_open() <= 50);
-        if at == 1000 {
-            world.call("198.51.100.8:1", caller_config(CallerCredentials::Insecure));
+    assert_eq!(world.listener.connections(), 1);
+    world.sent(INITIAL)[1].bytes.clone()
+}
+
+/// 20,000 replays in a second from one /24, at round trips of 200 ms: every honest caller gets in
+/// within 3 s, and the listener remembers nothing of the replays.
+#[test]
+fn a_replayed_first_message_keeps_nobody_out() {
+    let far = Path {
+        delay: Span::from_millis(100),
+        ..Path::GOOD
+    };
+    for (listener, caller) in [
+        (
+            ListenerCredentials::Shared(shared(7)),
+            CallerCredentials::Shared(shared(7)),
+        ),
+        (
+            ListenerCredentials::Passphrase(passphrase(7)),
+            CallerCredentials::Passphrase(passphrase(7)),
+        ),
+    ] {
+        let config = listener_config(listener);
+        let old = recorded(&config, &caller);
+        let mut world = World::new(1, far, config);
+        let replayers: Vec<_> = (1..=200_u8)
+            .map(|host| Replayer::new(&mut world, ([203, 0, 113, host], 9).into(), &old))
+            .collect();
+        let start = world.now;
+        for at_ms in 0..4_000_u64 {
+            for burst in 0..20 {
+                replayers[(at_ms * 20 + burst) as usize % replayers.len()].send(&mut world);
+            }
+            if at_ms % 100 == 0 && at_ms < 1_000 {
+                let from = format!("198.51.{at_ms}.7:1", at_ms = at_ms / 100);
+                let config = comity::session::CallerConfig {
+                    timeout: Span::from_secs(3),
+                    ..caller_config(caller.clone())
+                };
+                world.call(&from, config);
+            }
+            world.run_until(start + Span::from_millis(at_ms + 1));
+        }
+        let inside = world
+            .callers
+            .iter()
+            .filter(|(_, caller)| caller.session().is_some());
+        assert_eq!((inside.count(), world.callers.len()), (10, 10));
+        assert_eq!(world.listener.connections(), 10);
+        assert_eq!(world.listener.half_open(), 0);
+        let statistics = world.listener.statistics();
+        // 80,000 replays, of which the budget has room for 1,008 in a second and 1,016 at first; a
+        // prefix in debt has no part of the common ones.
+        assert!(statistics.deferred > 70_000, "{statistics:?}");
+        if matches!(caller, CallerCredentials::Shared(_)) {
+            assert_eq!(
+                statistics.answers, 10,
+                "with another cookie it proves nothing"
+            );
         }
     }
-    // At 500 a second, the oldest of 50 is 100 ms old: a caller that continues within that time
-    // connects.
-    assert!(world.callers[1].1.session().is_some());
-    assert_eq!(world.listener.connections() - world.listener.half_open(), 2);
-    for (to, (received, sent)) in &world.traffic {
-        assert!(*sent <= 3 * received, "{to}: {sent} for {received}");
+}
+
+/// The same number of replays from 4,096 prefixes: there is not room for all, and who asks again
+/// gets in sooner or later.
+#[test]
+fn replays_from_everywhere_leave_the_honest_a_share() {
+    let config = listener_config(ListenerCredentials::Passphrase(passphrase(7)));
+    let caller = CallerCredentials::Passphrase(passphrase(7));
+    let old = recorded(&config, &caller);
+    let path = Path {
+        jitter: Span::from_millis(1),
+        ..Path::GOOD
+    };
+    let mut world = World::new(1, path, config);
+    let replayers: Vec<_> = (0..4_096_u32)
+        .map(|at| {
+            let [_, _, high, low] = at.to_be_bytes();
+            Replayer::new(&mut world, ([11, high, low, 1], 9).into(), &old)
+        })
+        .collect();
+    for at in 0..80_000_u64 {
+        replayers[at as usize % replayers.len()].send(&mut world);
+        if at % 800 == 0 && (20_000..40_000).contains(&at) {
+            let from = format!("198.51.{prefix}.7:1", prefix = (at - 20_000) / 800);
+            world.call(&from, caller_config(caller.clone()));
+        }
+        // 50 us on the average, in no step with anything.
+        world.run_for(Span::from_micros(at * 7_919 % 61 + 20));
     }
-    world.run_for(Span::from_secs(6));
-    assert_eq!(world.listener.half_open(), 0);
-    assert_eq!(world.listener.connections(), 2);
+    let inside = world
+        .callers
+        .iter()
+        .filter(|(_, caller)| caller.session().is_some());
+    let (inside, all) = (inside.count(), world.callers.len());
+    assert!(
+        (8..=20).contains(&inside),
+        "{inside} of {all} within 2 to 3 s"
+    );
+    world.run_for(Span::from_secs(2));
+    let inside = world
+        .callers
+        .iter()
+        .filter(|(_, caller)| caller.session().is_some());
+    assert_eq!(inside.count(), all, "when it is over all are in");
+}
+
+#[test]
+fn a_recorded_confirm_opens_nothing_again() {
+    let mut world = World::with_shared_secret(1, Path::GOOD);
+    world.run_for(Span::from_millis(121));
+    let confirm = world.sent(CONFIRM)[0].bytes.clone();
+    // While the connection is half open, the answer is the same.
+    assert_eq!(world.listener.half_open(), 1);
+    deliver(&mut world, CALLER, &confirm);
+    let accepts = world.sent(ACCEPT);
+    assert_eq!(accepts.len(), 2);
+    assert_eq!(accepts[0].bytes, accepts[1].bytes);
+    // From elsewhere, and when it is open, nothing happens.
+    deliver(&mut world, "203.0.113.5:1", &confirm);
+    world.run_for(Span::from_secs(1));
+    deliver(&mut world, CALLER, &confirm);
+    assert_eq!(world.sent(ACCEPT).len(), 2);
+    assert_eq!(world.listener.connections(), 1);
+    // Nor when it is over, as long as the ticket is good, and afterwards.
+    world.listener_core().closing = true;
+    world.drain();
+    assert_eq!(world.listener.connections(), 0);
+    for after in [0, 6, 6, 6, 60] {
+        world.run_for(Span::from_secs(after));
+        deliver(&mut world, CALLER, &confirm);
+        assert_eq!(world.listener.connections(), 0, "{after} s later");
+    }
+    assert_eq!(world.sent(ACCEPT).len(), 2);
+}
+
+/// Who guesses a passphrase is refused each time, and gets few tries.
+#[test]
+fn guesses_of_a_passphrase_are_few_and_seen() {
+    let config = listener_config(ListenerCredentials::Passphrase(passphrase(7)));
+    let mut world = World::new(1, Path::GOOD, config);
+    for guess in 0..200_u8 {
+        let credentials = CallerCredentials::Passphrase(passphrase(100 + guess % 100));
+        let from = format!("203.0.113.{guess}:1");
+        world.call(&from, caller_config(credentials));
+        world.run_for(Span::from_millis(25));
+    }
+    world.run_for(Span::from_secs(12));
+    assert_eq!(world.listener.connections(), 0);
+    let ListenerStatistics {
+        answers, refused, ..
+    } = world.listener.statistics();
+    // 16 tokens at first and 8 in a second, of which each failure takes two or three.
+    assert!((30..=90).contains(&answers), "{answers}");
+    assert!(refused >= answers, "each of them is seen: {refused}");
+    let unproven = world.listener_events.iter().filter(|event| {
+        matches!(
+            event,
+            ListenerEvent::Refused {
+                why: RefusedCaller::Unproven,
+                ..
+            }
+        )
+    });
+    assert_eq!(unproven.count() as u64, refused);
+    // An honest caller from elsewhere is not concerned.
+    let credentials = CallerCredentials::Passphrase(passphrase(7));
+    let honest = world.call("198.51.100.8:1", caller_config(credentials));
+    world.run_for(Span::from_millis(120));
+    assert!(world.callers[honest].1.session().is_some());
+}
+
+/// A caller whose proof was recorded, and whose passphrase is learnt later, stays unread: nothing
+/// in the packets of the handshake is as it was for somebody with other random numbers.
+#[test]
+fn an_answer_is_no_oracle_for_guesses() {
+    let answer = |listener: u8, caller: u8| {
+        let config = listener_config(ListenerCredentials::Passphrase(passphrase(listener)));
+        let mut world = World::new(1, Path::GOOD, config);
+        let credentials = CallerCredentials::Passphrase(passphrase(caller));
+        world.call(CALLER, caller_config(credentials));
+        world.run_for(Span::from_millis(79));
+        world.sent(ANSWER)[0].bytes.clone()
+    };
+    // A right and a wrong guess get an Answer of the same form; only message 3, which has to be
+    // sent, tells one from the other.
+    let (right, wrong) = (answer(7, 7), answer(7, 8));
+    assert_eq!(right.len(), wrong.len());
+    assert_eq!(right[..5], wrong[..5]);
 }
 
 #[test]
@@ -422,4 +622,137 @@ fn a_cookie_of_another_address_or_time_is_answered_by_another_one() {
     deliver(&mut world, CALLER, &with_cookie);
     assert_eq!(world.listener.statistics().retries, retries + 2);
     assert_eq!(world.listener.connections(), 1);
+}
+
+const RESET: u8 = 8;
+
+/// Another listener in the place of the first, with the same configuration and nothing else.
+fn restart(world: &mut World, config: ListenerConfig) {
+    world.listener = comity::session::Listener::new(
+        world.now,
+        config,
+        crate::session::network::opener(),
+        comity::session::Randomness::seeded(comity_units::Seed::new(4242)),
+    )
+    .expect("it was valid before");
+}
+
+#[test]
+fn a_caller_learns_within_a_round_trip_that_the_listener_was_restarted() {
+    let (shared_key, phrase) = (shared(7), passphrase(7));
+    let own = comity::session::StaticKey::new([2; 32]);
+    let calling = comity::session::StaticKey::new([1; 32]);
+    let kinds = [
+        (
+            ListenerCredentials::Shared(shared_key.clone()),
+            CallerCredentials::Shared(shared_key),
+        ),
+        (
+            ListenerCredentials::Passphrase(phrase.clone()),
+            CallerCredentials::Passphrase(phrase),
+        ),
+        (
+            ListenerCredentials::Static {
+                own: own.clone(),
+                allow: comity::session::Allow::Anyone,
+            },
+            CallerCredentials::Static {
+                own: calling,
+                listener: own.public(),
+            },
+        ),
+        (ListenerCredentials::Insecure, CallerCredentials::Insecure),
+    ];
+    for (listener, caller) in kinds {
+        let config = listener_config(listener);
+        let mut world = World::new(1, Path::GOOD, config.clone());
+        world.call(CALLER, caller_config(caller));
+        world.run_for(Span::from_secs(1));
+        restart(&mut world, config);
+        world.caller_core(0).send(b"is anybody there?");
+        world.run_for(Span::from_millis(39));
+        assert!(!world.callers[0].1.is_over());
+        world.run_for(Span::from_millis(1));
+        assert_eq!(
+            world.caller_events.last(),
+            Some(&(0, CallerEvent::Session(Event::Closed(Closed::Reset))))
+        );
+        assert_eq!(world.listener.statistics().resets, 1);
+    }
+}
+
+/// Nobody else can end a connection: not with the token of another one, nor with one that the
+/// listener gave away before the connection was there.
+#[test]
+fn a_reset_of_somebody_else_ends_nothing() {
+    let mut world = open();
+    let data = captured(&mut world, b"something").bytes;
+    let id = &data[1..9];
+    // The listener has the connection, so it gives no token away.
+    let mut forged = data.clone();
+    *forged.last_mut().unwrap() ^= 1;
+    deliver(&mut world, "203.0.113.5:1", &forged);
+    assert_eq!(world.sent(RESET).len(), 0);
+    // That of another connection, which it does not have.
+    let mut stranger = data.clone();
+    stranger[1] ^= 1;
+    deliver(&mut world, "203.0.113.5:1", &stranger);
+    let mut reset = world.sent(RESET)[0].bytes.clone();
+    assert_eq!(reset.len(), 25);
+    for forged_id in [&stranger[1..9], id] {
+        reset[1..9].copy_from_slice(forged_id);
+        world.inject(address(LISTENER), address(CALLER), reset.clone());
+        world.run_for(Span::from_millis(100));
+        assert!(!world.callers[0].1.is_over());
+    }
+    // Until message 4, which is sealed, nobody has seen the id.
+    for kind in [INITIAL, 2, ANSWER, CONFIRM, ACCEPT] {
+        for flight in world.sent(kind) {
+            assert!(
+                !flight.bytes.windows(8).any(|window| window == id),
+                "kind {kind}"
+            );
+        }
+    }
+    // A Data packet that is no longer than a Reset gets none: two ends could answer each other.
+    let resets = world.sent(RESET).len();
+    deliver(&mut world, "203.0.113.5:1", &stranger[..25]);
+    assert_eq!(world.sent(RESET).len(), resets);
+}
+
+/// A caller that was killed and calls again takes its own place; another caller does not.
+#[test]
+fn a_caller_that_was_restarted_replaces_its_silent_predecessor() {
+    let mut config = listener_config(ListenerCredentials::Passphrase(passphrase(7)));
+    config.max_served = 1;
+    let credentials = || CallerCredentials::Passphrase(passphrase(7));
+    let mut world = World::new(1, Path::GOOD, config);
+    world.call(CALLER, caller_config(credentials()));
+    world.run_for(Span::from_secs(1));
+    assert!(world.callers[0].1.session().is_some());
+    world.caller_core(0).send(b"the last words");
+    world.run_for(Span::from_millis(30));
+    // Killed: nothing of it arrives any more.
+    let silent_since = world.now;
+    world.dead.insert(address(CALLER));
+    world.run_for(Span::from_millis(100));
+    let other = world.call("203.0.113.5:1", caller_config(credentials()));
+    let again = world.call("198.51.100.7:4001", caller_config(credentials()));
+    while world.callers[again].1.session().is_none() {
+        world.run_for(Span::from_millis(1));
+        let silent_for = world.now.saturating_since(silent_since);
+        assert!(silent_for < Span::from_secs(1), "{silent_for}");
+    }
+    assert!(world.listener_events.iter().any(|event| matches!(
+        event,
+        ListenerEvent::Session(_, Event::Closed(Closed::Replaced))
+    )));
+    world.run_for(Span::from_secs(1));
+    assert_eq!(world.listener.connections(), 1);
+    assert!(world.callers[other].1.session().is_none());
+    // One that lives is not replaced, though it has nothing to send.
+    let third = world.call("198.51.100.7:4002", caller_config(credentials()));
+    world.run_for(Span::from_secs(5));
+    assert!(world.callers[third].1.session().is_none());
+    assert!(!world.callers[again].1.is_over());
 }

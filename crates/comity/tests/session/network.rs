@@ -6,8 +6,8 @@ use std::net::SocketAddr;
 
 use comity::session::{
     BadParameters, Caller, CallerConfig, CallerCredentials, CallerEvent, Cipher, Ecn, Listener,
-    ListenerConfig, ListenerCredentials, ListenerEvent, PathFrame, PresharedKey, Protocol,
-    Randomness, Transmit,
+    ListenerConfig, ListenerCredentials, ListenerEvent, PassphraseKey, PathFrame, PresharedKey,
+    Protocol, Randomness, Transmit,
 };
 use comity_units::{PacketNumber, Seed, Span, Time};
 
@@ -23,8 +23,11 @@ pub(crate) fn shared(byte: u8) -> PresharedKey {
     PresharedKey::new([byte; 32])
 }
 
-/// A protocol core with a small language: sends each message once, and repeats questions until it
-/// has the answer.
+pub(crate) fn passphrase(byte: u8) -> PassphraseKey {
+    PassphraseKey::new([byte; 32])
+}
+
+/// A core of its own small language: sends what it is given once, and asks until it is answered.
 ///
 /// Payload: 0 nothing, 1 please answer, 2 + 8 bytes challenge, 3 + 8 bytes response, 4 + message.
 #[derive(Debug, Default)]

@@ -7,9 +7,13 @@
 //!                     cookie length : u8, cookie, message length : u16, message,
 //!                     zeros up to MIN_INITIAL bytes at least
 //! Retry               0x20, version : u32, destination : u64, cookie length : u8, cookie
-//! Answer              0x30, version : u32, destination : u64, source : u64, message
-//! Data                0x40 + key phase, destination : u64, number : u32, sealed payload
+//! Answer              0x30, version : u32, destination : u64, ticket length : u8, ticket, message
+//! Data                0x40 + key phase, destination : u64, number : u32, sealed payload;
+//!                     the flags and the number are masked
 //! VersionNegotiation  0x50, destination : u64, version : u32, version : u32, ...
+//! Confirm             0x60, ticket length : u8, ticket, message
+//! Accept              0x70, destination : u64, message
+//! Reset               0x80, source : u64, token
 //! ```
 //!
 //! The receiver of packets chooses the connection identifier that they carry as their destination.
@@ -19,10 +23,12 @@
 
 use alloc::vec::Vec;
 use core::fmt;
+use core::ops::RangeInclusive;
 
 use super::cursor::{Reader, Writer, within};
 use super::limits::{
-    DATA_HEADER, MAX_COOKIE, MAX_DATAGRAM, MAX_HANDSHAKE, MAX_VERSIONS, MIN_INITIAL, VERSION,
+    DATA_HEADER, MAX_COOKIE, MAX_DATAGRAM, MAX_HANDSHAKE, MAX_TICKET, MAX_VERSIONS, MIN_INITIAL,
+    RESET, RESET_TOKEN, VERSION,
 };
 use super::{DecodeError, EncodeError, Part, Problem};
 
@@ -64,10 +70,12 @@ impl fmt::Display for ConnectionId {
 pub enum Pattern {
     /// No authentication: no keys, no protection.
     Insecure = 0,
-    /// Noise NNpsk0: by a shared passphrase.
+    /// Noise NNpsk0: by a shared random key.
     NNpsk0 = 1,
     /// Noise IK: by static keys; the initiator knows the listener's in advance.
     IK = 2,
+    /// CPace: by a shared passphrase.
+    CPace = 3,
 }
 
 impl Pattern {
@@ -76,6 +84,7 @@ impl Pattern {
             0 => Self::Insecure,
             1 => Self::NNpsk0,
             2 => Self::IK,
+            3 => Self::CPace,
             _ => return None,
         })
     }
@@ -90,7 +99,8 @@ pub struct Initial<'a> {
     pub pattern: Pattern,
     /// The cookie of the preceding Retry packet; empty in the first attempt.
     pub cookie: &'a [u8],
-    /// The first message of the handshake, at least 1 and at most [`MAX_HANDSHAKE`] bytes.
+    /// The first message of the handshake, at most [`MAX_HANDSHAKE`] bytes; empty in the first
+    /// attempt, because it depends on the cookie.
     pub message: &'a [u8],
 }
 
@@ -108,13 +118,45 @@ pub struct Retry<'a> {
 pub struct Answer<'a> {
     /// The source of the Initial packet.
     pub destination: ConnectionId,
-    /// The connection identifier that the listener chose for its packets.
-    pub source: ConnectionId,
+    /// What the listener wants back in the Confirm packet, at most [`MAX_TICKET`] bytes; empty when
+    /// it refuses the caller.
+    pub ticket: &'a [u8],
     /// The second message of the handshake, at least 1 and at most [`MAX_HANDSHAKE`] bytes.
     pub message: &'a [u8],
 }
 
+/// The caller's proof that it has the keys, with its transport parameters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Confirm<'a> {
+    /// The ticket of the Answer, at most [`MAX_TICKET`] bytes.
+    pub ticket: &'a [u8],
+    /// The third message of the handshake, at most [`MAX_HANDSHAKE`] bytes.
+    pub message: &'a [u8],
+}
+
+/// The listener's proof that it has the keys, with its transport parameters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Accept<'a> {
+    /// The source of the Initial packet.
+    pub destination: ConnectionId,
+    /// The fourth message of the handshake, at least 1 and at most [`MAX_HANDSHAKE`] bytes.
+    pub message: &'a [u8],
+}
+
+/// The listener has no connection with the identifier of a Data packet: it was restarted, or has
+/// forgotten it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reset {
+    /// The destination of the Data packet.
+    pub source: ConnectionId,
+    /// The token of that connection.
+    pub token: [u8; RESET_TOKEN],
+}
+
 /// The header of every packet after the handshake, which the sealing authenticates.
+///
+/// On the wire, the flags and the number of a protected packet are masked. What is read then has no
+/// meaning before the mask is taken off, but for the destination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Data {
     /// Changes with every key update.
@@ -157,6 +199,12 @@ pub enum Packet<'a> {
         /// The supported versions.
         versions: Versions<'a>,
     },
+    /// The caller's proof.
+    Confirm(Confirm<'a>),
+    /// The listener's proof.
+    Accept(Accept<'a>),
+    /// The listener has no such connection.
+    Reset(Reset),
 }
 
 /// The versions that a listener supports, in order of preference: at least one, at most
@@ -197,6 +245,9 @@ pub fn decode(datagram: &[u8]) -> Result<Packet<'_>, DecodeError> {
         3 => PacketKind::Answer,
         4 => PacketKind::Data,
         5 => PacketKind::VersionNegotiation,
+        6 => PacketKind::Confirm,
+        7 => PacketKind::Accept,
+        8 => PacketKind::Reset,
         value => {
             let value = u64::from(value);
             return Err(input.error_at(0, "kind", Problem::Unknown { value }));
@@ -204,12 +255,9 @@ pub fn decode(datagram: &[u8]) -> Result<Packet<'_>, DecodeError> {
     };
     input.enter(Part::Packet(kind));
     let flags = u64::from(first & 0x0f);
-    let known = if kind == PacketKind::Data {
-        KEY_PHASE
-    } else {
-        0
-    };
-    within(flags, 0..=u64::from(known)).map_err(|problem| input.error_at(0, "flags", problem))?;
+    // Those of a Data packet are masked.
+    let known = if kind == PacketKind::Data { 0x0f } else { 0 };
+    within(flags, 0..=known).map_err(|problem| input.error_at(0, "flags", problem))?;
     match kind {
         PacketKind::Initial => read_initial(&mut input, datagram.len()),
         PacketKind::Retry => {
@@ -225,21 +273,18 @@ pub fn decode(datagram: &[u8]) -> Result<Packet<'_>, DecodeError> {
         PacketKind::Answer => {
             known_version(&mut input)?;
             let destination = ConnectionId(input.u64("destination")?);
-            let source = ConnectionId(input.u64("source")?);
-            let length = input.rest().len();
-            within(length as u64, MESSAGE_LENGTHS)
-                .map_err(|problem| input.error("message length", problem))?;
+            let length = input.u8_in("ticket length", TICKET_LENGTHS)?;
             Ok(Packet::Answer(Answer {
                 destination,
-                source,
-                message: input.bytes("message", length)?,
+                ticket: input.bytes("ticket", usize::from(length))?,
+                message: last_message(&mut input, MESSAGE_LENGTHS)?,
             }))
         }
         PacketKind::Data => {
             let destination = ConnectionId(input.u64("destination")?);
             let number = input.u32("number")?;
             let header = Data {
-                key_phase: flags != 0,
+                key_phase: first & KEY_PHASE != 0,
                 destination,
                 number,
             };
@@ -272,11 +317,45 @@ pub fn decode(datagram: &[u8]) -> Result<Packet<'_>, DecodeError> {
                 versions: Versions(rest),
             })
         }
+        PacketKind::Confirm => {
+            let length = input.u8_in("ticket length", TICKET_LENGTHS)?;
+            Ok(Packet::Confirm(Confirm {
+                ticket: input.bytes("ticket", usize::from(length))?,
+                message: last_message(&mut input, ANY_MESSAGE_LENGTHS)?,
+            }))
+        }
+        PacketKind::Accept => Ok(Packet::Accept(Accept {
+            destination: ConnectionId(input.u64("destination")?),
+            message: last_message(&mut input, MESSAGE_LENGTHS)?,
+        })),
+        PacketKind::Reset => {
+            let source = ConnectionId(input.u64("source")?);
+            let mut token = [0; RESET_TOKEN];
+            for (byte, read) in token.iter_mut().zip(input.bytes("token", RESET_TOKEN)?) {
+                *byte = *read;
+            }
+            input.end("end")?;
+            Ok(Packet::Reset(Reset { source, token }))
+        }
     }
 }
 
+/// A handshake message that reaches to the end of the packet.
+fn last_message<'a>(
+    input: &mut Reader<'a>,
+    lengths: RangeInclusive<u64>,
+) -> Result<&'a [u8], DecodeError> {
+    let length = input.rest().len();
+    within(length as u64, lengths).map_err(|problem| input.error("message length", problem))?;
+    input.bytes("message", length)
+}
+
 const KEY_PHASE: u8 = 1;
-const MESSAGE_LENGTHS: core::ops::RangeInclusive<u64> = 1..=MAX_HANDSHAKE as u64;
+const MESSAGE_LENGTHS: RangeInclusive<u64> = 1..=MAX_HANDSHAKE as u64;
+/// Of an Initial packet, whose first attempt has no message, and of a Confirm packet, whose
+/// transport parameters may be an empty list.
+const ANY_MESSAGE_LENGTHS: RangeInclusive<u64> = 0..=MAX_HANDSHAKE as u64;
+const TICKET_LENGTHS: RangeInclusive<u64> = 0..=MAX_TICKET as u64;
 
 fn read_initial<'a>(input: &mut Reader<'a>, size: usize) -> Result<Packet<'a>, DecodeError> {
     if size < MIN_INITIAL {
@@ -299,7 +378,7 @@ fn read_initial<'a>(input: &mut Reader<'a>, size: usize) -> Result<Packet<'a>, D
         return Err(input.error_at(place, "pattern", Problem::Unknown { value }));
     };
     let cookie = read_cookie(input, 0)?;
-    let length = input.u16_in("message length", MESSAGE_LENGTHS)?;
+    let length = input.u16_in("message length", ANY_MESSAGE_LENGTHS)?;
     let message = input.bytes("message", usize::from(length))?;
     // If padding could hold any value, a later version could not assign a meaning to it.
     if let Some(distance) = input.rest().iter().position(|&byte| byte != 0) {
@@ -336,14 +415,13 @@ impl Initial<'_> {
     /// Appends the packet, padded to [`MIN_INITIAL`] bytes.
     ///
     /// # Errors
-    /// [`EncodeError`] for a cookie or message that is too long, or an empty message; nothing is
-    /// appended then.
+    /// [`EncodeError`] for a cookie or message that is too long; nothing is appended then.
     pub fn encode(&self, out: &mut Vec<u8>) -> Result<(), EncodeError> {
         let end = out.len().saturating_add(MIN_INITIAL);
         let mut writer = writer(out, PacketKind::Initial);
         let cookie = writer.check("cookie length", self.cookie.len() as u64, COOKIE_LENGTHS)?;
         let length = self.message.len() as u64;
-        let length = writer.check("message length", length, MESSAGE_LENGTHS)?;
+        let length = writer.check("message length", length, ANY_MESSAGE_LENGTHS)?;
         writer.u8(PacketKind::Initial.first_byte());
         writer.u32(VERSION);
         writer.u64(self.source.get());
@@ -357,7 +435,7 @@ impl Initial<'_> {
     }
 }
 
-const COOKIE_LENGTHS: core::ops::RangeInclusive<u64> = 0..=MAX_COOKIE as u64;
+const COOKIE_LENGTHS: RangeInclusive<u64> = 0..=MAX_COOKIE as u64;
 
 impl Retry<'_> {
     /// Appends the packet.
@@ -381,16 +459,67 @@ impl Answer<'_> {
     /// Appends the packet.
     ///
     /// # Errors
-    /// [`EncodeError`] for a message that is empty or too long; nothing is appended then.
+    /// [`EncodeError`] for a message that is empty or too long, or a ticket that is too long;
+    /// nothing is appended then.
     pub fn encode(&self, out: &mut Vec<u8>) -> Result<(), EncodeError> {
         let mut writer = writer(out, PacketKind::Answer);
+        let length = self.ticket.len() as u64;
+        let length = writer.check("ticket length", length, TICKET_LENGTHS)?;
         writer.check("message length", self.message.len() as u64, MESSAGE_LENGTHS)?;
         writer.u8(PacketKind::Answer.first_byte());
         writer.u32(VERSION);
         writer.u64(self.destination.get());
-        writer.u64(self.source.get());
+        writer.u8(length as u8);
+        writer.bytes(self.ticket);
         writer.bytes(self.message);
         Ok(())
+    }
+}
+
+impl Confirm<'_> {
+    /// Appends the packet.
+    ///
+    /// # Errors
+    /// [`EncodeError`] for a ticket or message that is too long; nothing is appended then.
+    pub fn encode(&self, out: &mut Vec<u8>) -> Result<(), EncodeError> {
+        let mut writer = writer(out, PacketKind::Confirm);
+        let length = self.ticket.len() as u64;
+        let length = writer.check("ticket length", length, TICKET_LENGTHS)?;
+        let message = self.message.len() as u64;
+        writer.check("message length", message, ANY_MESSAGE_LENGTHS)?;
+        writer.u8(PacketKind::Confirm.first_byte());
+        writer.u8(length as u8);
+        writer.bytes(self.ticket);
+        writer.bytes(self.message);
+        Ok(())
+    }
+}
+
+impl Accept<'_> {
+    /// Appends the packet.
+    ///
+    /// # Errors
+    /// [`EncodeError`] for a message that is empty or too long; nothing is appended then.
+    pub fn encode(&self, out: &mut Vec<u8>) -> Result<(), EncodeError> {
+        let mut writer = writer(out, PacketKind::Accept);
+        writer.check("message length", self.message.len() as u64, MESSAGE_LENGTHS)?;
+        writer.u8(PacketKind::Accept.first_byte());
+        writer.u64(self.destination.get());
+        writer.bytes(self.message);
+        Ok(())
+    }
+}
+
+impl Reset {
+    /// The packet, [`RESET`] bytes.
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(RESET);
+        let mut writer = writer(&mut out, PacketKind::Reset);
+        writer.u8(PacketKind::Reset.first_byte());
+        writer.u64(self.source.get());
+        writer.bytes(&self.token);
+        out
     }
 }
 

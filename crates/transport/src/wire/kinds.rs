@@ -16,6 +16,12 @@ pub enum PacketKind {
     Data = 4,
     /// The listener does not support the version.
     VersionNegotiation = 5,
+    /// The caller's proof, with its transport parameters.
+    Confirm = 6,
+    /// The listener's proof, with its transport parameters.
+    Accept = 7,
+    /// The listener has no such connection.
+    Reset = 8,
 }
 
 impl PacketKind {
@@ -33,6 +39,9 @@ impl fmt::Display for PacketKind {
             Self::Answer => "Answer",
             Self::Data => "Data",
             Self::VersionNegotiation => "VersionNegotiation",
+            Self::Confirm => "Confirm",
+            Self::Accept => "Accept",
+            Self::Reset => "Reset",
         })
     }
 }

@@ -3,7 +3,7 @@
 use super::varint;
 
 /// The version of the protocol in this crate.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// The minimum size of a datagram with an Initial packet, in bytes.
 ///
@@ -52,17 +52,24 @@ pub const MAX_HANDSHAKE: usize = MIN_INITIAL - INITIAL_FIXED - MAX_COOKIE;
 /// supports at once.
 pub const MAX_VERSIONS: usize = 16;
 
-/// The fields of the first message of the Noise pattern IK beside its payload, in bytes: a public
-/// key, an encrypted public key with its tag, and a tag.
-const NOISE_IK: usize = 32 + (32 + TAG) + TAG;
+/// The longest ticket in an Answer and a Confirm packet, in bytes: its length is one byte.
+pub const MAX_TICKET: usize = 255;
 
-/// The fields before the transport parameters in the payload of the first message, in bytes: the
-/// cipher, a count, and one version of four bytes.
-const HANDSHAKE_PAYLOAD: usize = 1 + 1 + 4;
+/// The token that ends a connection of which the listener knows nothing any more, in bytes: nobody
+/// guesses it.
+pub const RESET_TOKEN: usize = 16;
 
-/// The longest list of transport parameters, in bytes: the rest of a handshake message of the
-/// pattern IK, the longest one.
-pub const MAX_PARAMETERS: usize = MAX_HANDSHAKE - NOISE_IK - HANDSHAKE_PAYLOAD;
+/// The size of a Reset packet, in bytes: less than that of any Data packet, so that no two
+/// endpoints answer each other without end.
+pub const RESET: usize = 1 + 8 + RESET_TOKEN;
+
+/// The fields before the transport parameters in the fourth message of the handshake, in bytes: a
+/// nonce, a status, a connection identifier and its reset token.
+const ACCEPT_PAYLOAD: usize = 12 + 1 + 8 + RESET_TOKEN;
+
+/// The longest list of transport parameters, in bytes: the rest of the fourth handshake message,
+/// the longest one that has parameters.
+pub const MAX_PARAMETERS: usize = MAX_HANDSHAKE - ACCEPT_PAYLOAD - TAG;
 
 /// The maximum number of transport parameters, known and unknown together. It allows five times the
 /// existing ones, and bounds the work that an unauthenticated peer can cause.

@@ -6,7 +6,8 @@ use comity_transport::wire::frame::{
     decode,
 };
 use comity_transport::wire::header::{
-    self, Answer, ConnectionId, Initial, Pattern, Retry, encode_version_negotiation,
+    self, Accept, Answer, Confirm, ConnectionId, Initial, Pattern, Retry,
+    encode_version_negotiation,
 };
 use comity_transport::wire::parameters::Parameters;
 use comity_transport::wire::{CloseCode, DecodeError, varint};
@@ -304,7 +305,7 @@ fn datagrams() {
         datagram.resize(1_200, 0);
         datagram
     };
-    let mut dirty = padded("10 00000001 0000000000000001 00 00 0001 ff");
+    let mut dirty = padded("10 00000002 0000000000000001 00 00 0001 ff");
     dirty[1_000] = 7;
     for (datagram, sentence) in [
         (vec![], "byte 0, datagram, kind: found 0 bytes, expected 1"),
@@ -313,60 +314,72 @@ fn datagrams() {
             "byte 0, datagram, kind: found 0x0, expected a known value",
         ),
         (
-            bytes("6f"),
-            "byte 0, datagram, kind: found 0x6, expected a known value",
+            bytes("9f"),
+            "byte 0, datagram, kind: found 0x9, expected a known value",
+        ),
+        (
+            bytes("61 00"),
+            "byte 0, Confirm packet, flags: found 1, expected 0",
+        ),
+        (
+            bytes("60 02 07"),
+            "byte 2, Confirm packet, ticket: found 1 bytes, expected 2",
+        ),
+        (
+            bytes("80 0000000000000001 00"),
+            "byte 9, Reset packet, token: found 1 bytes, expected 16",
+        ),
+        (
+            bytes("80 0000000000000001 00000000000000000000000000000000 00"),
+            "byte 25, Reset packet, end: found 1 bytes after the end, expected none",
+        ),
+        (
+            bytes("70 0000000000000001"),
+            "byte 9, Accept packet, message length: found 0, expected 1 to 928",
         ),
         (
             vec![0; 65_508],
             "byte 0, datagram, size: found 65508, expected 1 to 65507",
         ),
         (
-            bytes("42 00"),
-            "byte 0, Data packet, flags: found 2, expected 0 to 1",
-        ),
-        (
             padded("11"),
             "byte 0, Initial packet, flags: found 1, expected 0",
         ),
         (
-            bytes("10 00000001"),
+            bytes("10 00000002"),
             "byte 0, Initial packet, size: found 5, expected 1200 to 65507",
         ),
         (
-            padded("10 00000001 0000000000000001 03"),
-            "byte 13, Initial packet, pattern: found 0x3, expected a known value",
+            padded("10 00000002 0000000000000001 04"),
+            "byte 13, Initial packet, pattern: found 0x4, expected a known value",
         ),
         (
-            padded("10 00000001 0000000000000001 00 00 0000"),
-            "byte 15, Initial packet, message length: found 0, expected 1 to 928",
-        ),
-        (
-            padded("10 00000001 0000000000000001 00 00 03a1"),
-            "byte 15, Initial packet, message length: found 929, expected 1 to 928",
+            padded("10 00000002 0000000000000001 00 00 03a1"),
+            "byte 15, Initial packet, message length: found 929, expected 0 to 928",
         ),
         (
             dirty,
             "byte 1000, Initial packet, padding: found 7, expected 0",
         ),
         (
-            bytes("20 00000002 0000000000000001 01 ff"),
-            "byte 1, Retry packet, version: found 2, expected 1",
+            bytes("20 00000003 0000000000000001 01 ff"),
+            "byte 1, Retry packet, version: found 3, expected 2",
         ),
         (
-            bytes("20 00000001 0000000000000001 00"),
+            bytes("20 00000002 0000000000000001 00"),
             "byte 13, Retry packet, cookie length: found 0, expected 1 to 255",
         ),
         (
-            bytes("20 00000001 0000000000000001 02 ff"),
+            bytes("20 00000002 0000000000000001 02 ff"),
             "byte 14, Retry packet, cookie: found 1 bytes, expected 2",
         ),
         (
-            bytes("20 00000001 0000000000000001 01 ff ff"),
+            bytes("20 00000002 0000000000000001 01 ff ff"),
             "byte 15, Retry packet, end: found 1 bytes after the end, expected none",
         ),
         (
-            bytes("30 00000001 0000000000000001 0000000000000002"),
-            "byte 21, Answer packet, message length: found 0, expected 1 to 928",
+            bytes("30 00000002 0000000000000001 01 ff"),
+            "byte 15, Answer packet, message length: found 0, expected 1 to 928",
         ),
         (
             bytes("40 0000000000000001 000000"),
@@ -393,7 +406,7 @@ fn datagrams() {
 #[test]
 fn parameters() {
     let many: String = (0..65).map(|id| format!("80001{id:03x} 00 ")).collect();
-    let long = format!("4100 4345 {}", "00".repeat(837));
+    let long = format!("4100 4385 {}", "00".repeat(901));
     for (list, sentence) in [
         (
             "01",
@@ -458,7 +471,7 @@ fn parameters() {
         ),
         (
             &long,
-            "byte 0, transport parameters, size: found 841, expected 0 to 826",
+            "byte 0, transport parameters, size: found 905, expected 0 to 875",
         ),
     ] {
         let error = Parameters::decode(&bytes(list)).unwrap_err();
@@ -633,11 +646,6 @@ fn headers_that_no_reader_accepts_are_not_written() {
             ..initial
         }
         .encode(&mut out),
-        Initial {
-            message: &[],
-            ..initial
-        }
-        .encode(&mut out),
         Retry {
             destination: id,
             cookie: &[],
@@ -645,8 +653,29 @@ fn headers_that_no_reader_accepts_are_not_written() {
         .encode(&mut out),
         Answer {
             destination: id,
-            source: id,
+            ticket: &[],
             message: &long_message,
+        }
+        .encode(&mut out),
+        Answer {
+            destination: id,
+            ticket: &long_cookie,
+            message: &[1],
+        }
+        .encode(&mut out),
+        Confirm {
+            ticket: &long_cookie,
+            message: &[],
+        }
+        .encode(&mut out),
+        Confirm {
+            ticket: &[],
+            message: &long_message,
+        }
+        .encode(&mut out),
+        Accept {
+            destination: id,
+            message: &[],
         }
         .encode(&mut out),
         encode_version_negotiation(id, &[1; 17], &mut out),
@@ -656,10 +685,13 @@ fn headers_that_no_reader_accepts_are_not_written() {
         sentences,
         [
             "Initial packet, cookie length: found 256, expected 0 to 255",
-            "Initial packet, message length: found 929, expected 1 to 928",
-            "Initial packet, message length: found 0, expected 1 to 928",
+            "Initial packet, message length: found 929, expected 0 to 928",
             "Retry packet, cookie length: found 0, expected 1 to 255",
             "Answer packet, message length: found 929, expected 1 to 928",
+            "Answer packet, ticket length: found 256, expected 0 to 255",
+            "Confirm packet, ticket length: found 256, expected 0 to 255",
+            "Confirm packet, message length: found 929, expected 0 to 928",
+            "Accept packet, message length: found 0, expected 1 to 928",
             "VersionNegotiation packet, version count: found 17, expected 1 to 16",
         ]
     );

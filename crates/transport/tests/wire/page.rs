@@ -137,6 +137,7 @@ fn the_limits_on_the_page_are_those_of_the_code() {
         ("TAG", limits::TAG as u64),
         ("DEPARTURE", limits::DEPARTURE as u64),
         ("MAX_COOKIE", limits::MAX_COOKIE as u64),
+        ("MAX_TICKET", limits::MAX_TICKET as u64),
         ("MAX_HANDSHAKE", limits::MAX_HANDSHAKE as u64),
         ("MAX_VERSIONS", limits::MAX_VERSIONS as u64),
         ("MAX_PARAMETERS", limits::MAX_PARAMETERS as u64),

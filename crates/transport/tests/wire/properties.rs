@@ -4,7 +4,8 @@ use comity_transport::wire::frame::{
     self, Ack, AckRanges, Content, Data, Frame, Framing, Section, decode,
 };
 use comity_transport::wire::header::{
-    self, Answer, ConnectionId, Initial, Packet, Pattern, Retry, encode_version_negotiation,
+    self, Accept, Answer, Confirm, ConnectionId, Initial, Packet, Pattern, Retry,
+    encode_version_negotiation,
 };
 use comity_transport::wire::limits::{
     DATA_HEADER, MAX_HANDSHAKE, MAX_TIME_US, MAX_VERSIONS, MIN_INITIAL, VERSION,
@@ -211,8 +212,8 @@ proptest! {
     #[test]
     fn a_header_is_read_back(
         id in any::<u64>(), other in any::<u64>(), number in any::<u32>(), key_phase in any::<bool>(),
-        pattern in proptest::sample::select(&[Pattern::Insecure, Pattern::NNpsk0, Pattern::IK][..]),
-        cookie in vec(any::<u8>(), 1..=255), message in vec(any::<u8>(), 1..=MAX_HANDSHAKE),
+        pattern in proptest::sample::select(&[Pattern::Insecure, Pattern::NNpsk0, Pattern::IK, Pattern::CPace][..]),
+        cookie in vec(any::<u8>(), 1..=255), ticket in vec(any::<u8>(), 0..=255), message in vec(any::<u8>(), 1..=MAX_HANDSHAKE),
         versions in vec(any::<u32>(), 1..=MAX_VERSIONS),
     ) {
         let (destination, source) = (ConnectionId::new(id), ConnectionId::new(other));
@@ -237,14 +238,32 @@ proptest! {
             prop_assert!(header::decode(&datagram[..end]).is_err());
         }
 
-        let answer = Answer { destination, source, message: &message };
+        let answer = Answer { destination, ticket: &ticket, message: &message };
         let mut datagram = Vec::new();
         answer.encode(&mut datagram).expect("within the limits");
         prop_assert_eq!(header::decode(&datagram), Ok(Packet::Answer(answer)));
         for end in 0..datagram.len() {
             // The message extends to the end, so a truncated datagram has a truncated message.
             let cut = header::decode(&datagram[..end]);
-            prop_assert_eq!(cut.is_ok(), end > 21);
+            prop_assert_eq!(cut.is_ok(), end > 14 + ticket.len());
+        }
+
+        let confirm = Confirm { ticket: &ticket, message: &message };
+        let mut datagram = Vec::new();
+        confirm.encode(&mut datagram).expect("within the limits");
+        prop_assert_eq!(header::decode(&datagram), Ok(Packet::Confirm(confirm)));
+        for end in 0..datagram.len() {
+            let cut = header::decode(&datagram[..end]);
+            prop_assert_eq!(cut.is_ok(), end >= 2 + ticket.len());
+        }
+
+        let accept = Accept { destination, message: &message };
+        let mut datagram = Vec::new();
+        accept.encode(&mut datagram).expect("within the limits");
+        prop_assert_eq!(header::decode(&datagram), Ok(Packet::Accept(accept)));
+        for end in 0..datagram.len() {
+            let cut = header::decode(&datagram[..end]);
+            prop_assert_eq!(cut.is_ok(), end > 9);
         }
 
         let data = header::Data { key_phase, destination, number };

@@ -7,7 +7,8 @@ use comity_transport::wire::frame::{
     End, Floor, Frame, FrameKind, Framing, Reason, ReceiverReport, Section, SectionHeader, decode,
 };
 use comity_transport::wire::header::{
-    self, Answer, ConnectionId, Initial, Packet, Pattern, Retry, encode_version_negotiation,
+    self, Accept, Answer, Confirm, ConnectionId, Initial, Packet, Pattern, Reset, Retry,
+    encode_version_negotiation,
 };
 use comity_transport::wire::limits::{DEFAULT_IMPORTANCE, MAX_TIME_US};
 use comity_transport::wire::parameters::{Deliver, Parameters, Reliability};
@@ -396,7 +397,7 @@ fn headers() {
         message: b"hello",
     };
     initial.encode(&mut datagram).unwrap();
-    let mut expected = bytes("10 00000001 0102030405060708 02 02 636b 0005 68656c6c6f");
+    let mut expected = bytes("10 00000002 0102030405060708 02 02 636b 0005 68656c6c6f");
     expected.resize(1_200, 0);
     assert_eq!(datagram, expected);
     // A longer datagram has longer padding.
@@ -411,19 +412,40 @@ fn headers() {
     }
     .encode(&mut datagram)
     .unwrap();
-    assert_eq!(datagram, bytes("20 00000001 00000000000000ff 02 636b"));
+    assert_eq!(datagram, bytes("20 00000002 00000000000000ff 02 636b"));
 
     let mut datagram = vec![];
     let answer = Answer {
         destination,
-        source,
+        ticket: &[7, 8],
         message: &[9],
     };
     answer.encode(&mut datagram).unwrap();
-    assert_eq!(
-        datagram,
-        bytes("30 00000001 00000000000000ff 0102030405060708 09")
-    );
+    assert_eq!(datagram, bytes("30 00000002 00000000000000ff 02 0708 09"));
+
+    let mut datagram = vec![];
+    let confirm = Confirm {
+        ticket: &[7, 8],
+        message: &[],
+    };
+    confirm.encode(&mut datagram).unwrap();
+    assert_eq!(datagram, bytes("60 02 0708"));
+
+    let mut datagram = vec![];
+    let accept = Accept {
+        destination,
+        message: &[9],
+    };
+    accept.encode(&mut datagram).unwrap();
+    assert_eq!(datagram, bytes("70 00000000000000ff 09"));
+
+    let reset = Reset {
+        source,
+        token: [7; 16],
+    };
+    let expected = bytes("80 0102030405060708 07070707070707070707070707070707");
+    assert_eq!(reset.encode(), expected);
+    assert_eq!(header::decode(&expected), Ok(Packet::Reset(reset)));
 
     let data = header::Data {
         key_phase: true,

@@ -114,8 +114,9 @@ impl Error {
                 ConnectError::Config(_) => Failure::Usage,
                 ConnectError::Call(
                     CallError::Passphrase { .. }
+                    | CallError::SharedKey { .. }
                     | CallError::StaticKey { .. }
-                    | CallError::Pattern { .. },
+                    | CallError::Refused { .. },
                 ) => Failure::Refused,
                 _ => Failure::Unconnected,
             },
@@ -188,15 +189,14 @@ const fn call_hint(error: &CallError) -> &'static str {
         CallError::NoAnswer { .. } => {
             "; is the listener running, and does a firewall let UDP through? --reconnect always keeps calling"
         }
-        CallError::Passphrase { .. } => "; give both ends the same passphrase=..",
+        CallError::Passphrase { .. } | CallError::SharedKey { .. } | CallError::Refused { .. } => {
+            "; give both ends the same passphrase=.., each other's public keys, or --insecure"
+        }
         CallError::StaticKey { .. } => {
             "; put this key on the listener's allow=.. list, and the listener's key into peerkey=.."
         }
         CallError::Busy { .. } => {
             "; it serves another caller. --reconnect always keeps calling until that caller is done"
-        }
-        CallError::Pattern { .. } => {
-            "; both ends need the same kind: a passphrase, keys, or --insecure"
         }
         _ => "",
     }

@@ -1,7 +1,7 @@
 //! The charts of a recording.
 
-use super::super::metrics::Metrics;
 use super::super::clip::Kind;
+use super::super::metrics::Metrics;
 use super::super::plot::{Axis, Chart, Colour, Layer, Mark, Rule};
 use super::super::recording::{Fate, Flow, Recording, Sample, Sent};
 use super::super::summary::{decimals, grouped, percent};
@@ -129,7 +129,11 @@ pub(crate) fn timeline(recording: &Recording, metrics: &Metrics) -> Chart {
         let y = floor - row * (place as f64 + 0.5);
         let gaps = of_kind(count.kind).filter(|section| matches!(section.fate, Fate::Gap(_)));
         layers.push(Layer::new(
-            format!("{}: {} never complete", count.kind.name(), grouped(count.gaps)),
+            format!(
+                "{}: {} never complete",
+                count.kind.name(),
+                grouped(count.gaps)
+            ),
             colour(count.kind),
             Mark::Crosses(gaps.map(|section| (section.at_s, y)).collect()),
         ));
@@ -308,10 +312,7 @@ pub(crate) fn decision(recording: &Recording) -> Chart {
     over_run(
         recording,
         "decision",
-        (
-            "The rate of the video\u{2019}s controller",
-            description,
-        ),
+        ("The rate of the video\u{2019}s controller", description),
         "rate (Mb/s)",
         vec![
             Layer::new("burst", GREY, Mark::Curve(peak, 1)),
@@ -536,7 +537,11 @@ mod tests {
         // 60 packets of 1,480 bytes at 9 Mb/s.
         let full = chart.rules.first().map_or(0.0, |rule| rule.y);
         assert!((full - 78.93).abs() < 0.01, "{full}");
-        assert!(chart.description.contains("79 ms. The queue was full for 3 packets"));
+        assert!(
+            chart
+                .description
+                .contains("79 ms. The queue was full for 3 packets")
+        );
     }
 
     fn named<'a>(chart: &'a Chart, name: &str) -> &'a Mark {

@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 
-use super::super::metrics::Metrics;
 use super::super::clip::Kind;
+use super::super::metrics::Metrics;
 use super::super::plot::Escaped;
 use super::super::recording::Recording;
 use super::super::summary::{decimals, grouped, percent, situation, statements};

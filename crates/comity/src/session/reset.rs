@@ -1,0 +1,48 @@
+//! How a listener that knows nothing of a connection any more tells the caller so.
+//!
+//! ```text
+//! token = first 16 bytes of HMAC-SHA256(HMAC-SHA256(secret of the credentials, "comity 2 reset"), connection id)
+//! ```
+//!
+//! The caller has the token of its connection from message 4. The listener makes it again from the
+//! connection id of a Data packet, also after a restart. It gives it away only for connections that
+//! it does not have, and nobody has seen the id of a connection before it exists.
+//!
+//! Source: RFC 9000, section 10.3. Differs from the source in: a Reset does not look like a Data
+//! packet.
+
+use comity_transport::wire::limits::RESET_TOKEN;
+use ring::hmac;
+
+use super::{ConnectionId, ListenerCredentials};
+
+/// Makes the tokens of one listener, and of those that take its place.
+pub(super) struct Resets(hmac::Key);
+
+impl Resets {
+    pub(super) fn new(credentials: &ListenerCredentials) -> Self {
+        let secret = match credentials {
+            // Everybody can end such a connection by a forged packet anyway.
+            ListenerCredentials::Insecure => &[0; 32],
+            ListenerCredentials::Passphrase(key) => key.bytes(),
+            ListenerCredentials::Shared(key) => key.bytes(),
+            ListenerCredentials::Static { own, .. } => own.secret(),
+        };
+        let secret = hmac::Key::new(hmac::HMAC_SHA256, secret);
+        let key = hmac::sign(&secret, b"comity 2 reset");
+        Self(hmac::Key::new(hmac::HMAC_SHA256, key.as_ref()))
+    }
+
+    pub(super) fn token(&self, connection: ConnectionId) -> [u8; RESET_TOKEN] {
+        let tag = hmac::sign(&self.0, &connection.get().to_be_bytes());
+        let mut token = [0; RESET_TOKEN];
+        token.copy_from_slice(&tag.as_ref()[..RESET_TOKEN]);
+        token
+    }
+}
+
+/// Whether two tokens are the same, in a time that does not depend on how much of them is.
+pub(super) fn is_same(a: &[u8; RESET_TOKEN], b: &[u8; RESET_TOKEN]) -> bool {
+    let differences = a.iter().zip(b).fold(0, |seen, (a, b)| seen | (a ^ b));
+    differences == 0
+}

@@ -1,0 +1,196 @@
+//! What a listener would have to remember of a caller between message 2 and message 3, sealed and
+//! carried by the caller.
+//!
+//! ```text
+//! ticket = slot (u32) | count (u64) | ChaCha20-Poly1305(key of the slot, nonce = slot | count,
+//!          associated data = port | address of the caller, contents)
+//! ```
+//!
+//! A ticket is good in its own time slot of [`SLOT`] and in the next one, from the address that it
+//! was made for. Each slot has a random key, which is forgotten with it: until then, whoever takes
+//! the keys of a listener can open connections that were recorded in these seconds. Only the
+//! listener reads tickets, so other implementations may make them otherwise.
+
+use core::fmt;
+use std::net::SocketAddr;
+
+use comity_transport::wire::limits::{MAX_TICKET, TAG};
+use comity_units::Time;
+use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
+use zeroize::Zeroizing;
+
+use super::cookie::{SLOT, endpoint_bytes};
+use super::exchange::Shared;
+use super::handshake::Agreed;
+use super::protection::Cipher;
+use super::{ConnectionId, PublicKey, Randomness};
+
+/// A caller that has an Answer.
+#[derive(Clone)]
+pub(super) struct Ticket {
+    /// Where the caller wants its packets.
+    pub(super) caller: ConnectionId,
+    /// Where the listener wants them.
+    pub(super) own: ConnectionId,
+    pub(super) agreed: Agreed,
+    /// The key that the caller has proved, where static keys are used.
+    pub(super) peer_key: Option<PublicKey>,
+}
+
+const IS_PROTECTED: u8 = 1;
+const HAS_KEY: u8 = 2;
+/// Flags, cipher, two ids, a hash, two keys and a public key.
+const MAX_CONTENTS: usize = 1 + 1 + 8 + 8 + 3 * 32 + 32;
+const _: () = assert!(NONCE_LEN + MAX_CONTENTS + TAG <= MAX_TICKET);
+
+/// Seals and opens the tickets of one listener. Its memory does not grow.
+pub(super) struct Tickets {
+    current: Slot,
+    previous: Option<Slot>,
+}
+
+struct Slot {
+    number: u64,
+    key: LessSafeKey,
+    sealed: u64,
+}
+
+impl fmt::Debug for Tickets {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tickets")
+            .field("slot", &self.current.number)
+            .finish_non_exhaustive()
+    }
+}
+
+fn slot(now: Time) -> u64 {
+    now.as_nanos() / SLOT.as_nanos()
+}
+
+impl Slot {
+    fn new(number: u64, randomness: &mut Randomness) -> Self {
+        let key = Zeroizing::new(randomness.bytes::<32>());
+        let key = UnboundKey::new(&CHACHA20_POLY1305, &*key).expect("the key has its length");
+        Self {
+            number,
+            key: LessSafeKey::new(key),
+            sealed: 0,
+        }
+    }
+}
+
+impl Tickets {
+    pub(super) fn new(now: Time, randomness: &mut Randomness) -> Self {
+        Self {
+            current: Slot::new(slot(now), randomness),
+            previous: None,
+        }
+    }
+
+    /// A ticket for the caller at this address, good for [`SLOT`] at least.
+    pub(super) fn seal(
+        &mut self,
+        now: Time,
+        from: SocketAddr,
+        ticket: &Ticket,
+        randomness: &mut Randomness,
+    ) -> Vec<u8> {
+        let number = slot(now);
+        if number != self.current.number {
+            let next = Slot::new(number, randomness);
+            self.previous = Some(core::mem::replace(&mut self.current, next));
+        }
+        let slot = &mut self.current;
+        let mut nonce = [0; NONCE_LEN];
+        nonce[..4].copy_from_slice(&(slot.number as u32).to_be_bytes());
+        nonce[4..].copy_from_slice(&slot.sealed.to_be_bytes());
+        slot.sealed += 1;
+        let mut contents = ticket.write();
+        slot.key
+            .seal_in_place_append_tag(
+                Nonce::assume_unique_for_key(nonce),
+                Aad::from(endpoint_bytes(from)),
+                &mut *contents,
+            )
+            .expect("a ticket is within the cipher's bounds");
+        [&nonce[..], &contents].concat()
+    }
+
+    /// What a ticket says; `None` if it was not made here, for this address and in this slot or the
+    /// one before.
+    pub(super) fn open(&self, now: Time, from: SocketAddr, ticket: &[u8]) -> Option<Ticket> {
+        let (nonce, sealed) = ticket.split_first_chunk::<NONCE_LEN>()?;
+        let (&low, _) = nonce.split_first_chunk()?;
+        let low = u32::from_be_bytes(low);
+        let present = slot(now);
+        let made = [Some(&self.current), self.previous.as_ref()];
+        let made = made
+            .into_iter()
+            .flatten()
+            .find(|slot| slot.number as u32 == low && present.saturating_sub(slot.number) <= 1)?;
+        let mut contents = Zeroizing::new(sealed.to_vec());
+        let contents = made
+            .key
+            .open_in_place(
+                Nonce::assume_unique_for_key(*nonce),
+                Aad::from(endpoint_bytes(from)),
+                &mut contents,
+            )
+            .ok()?;
+        Ticket::read(contents)
+    }
+}
+
+impl Ticket {
+    fn write(&self) -> Zeroizing<Vec<u8>> {
+        // Room for all of it: growing would leave keys behind.
+        let mut out = Zeroizing::new(Vec::with_capacity(MAX_CONTENTS + TAG));
+        let protected = self.agreed.shared.as_ref().map_or(0, |_| IS_PROTECTED);
+        let key = self.peer_key.map_or(0, |_| HAS_KEY);
+        out.extend([protected | key, self.agreed.cipher as u8]);
+        out.extend(self.caller.get().to_be_bytes());
+        out.extend(self.own.get().to_be_bytes());
+        if let Some(shared) = &self.agreed.shared {
+            out.extend(shared.hash);
+            out.extend(&*shared.to_listener);
+            out.extend(&*shared.to_caller);
+        }
+        if let Some(key) = &self.peer_key {
+            out.extend(key.bytes());
+        }
+        out
+    }
+
+    fn read(contents: &[u8]) -> Option<Self> {
+        let (&[flags, cipher], rest) = contents.split_first_chunk()?;
+        let (&caller, rest) = rest.split_first_chunk()?;
+        let (&own, rest) = rest.split_first_chunk()?;
+        let (shared, rest) = match flags & IS_PROTECTED {
+            0 => (None, rest),
+            _ => {
+                let (&hash, rest) = rest.split_first_chunk()?;
+                let (&to_listener, rest) = rest.split_first_chunk()?;
+                let (&to_caller, rest) = rest.split_first_chunk()?;
+                let shared = Shared {
+                    hash,
+                    to_listener: Zeroizing::new(to_listener),
+                    to_caller: Zeroizing::new(to_caller),
+                };
+                (Some(shared), rest)
+            }
+        };
+        let peer_key = match flags & HAS_KEY {
+            0 => None,
+            _ => Some(PublicKey::checked(rest.try_into().ok()?)),
+        };
+        Some(Self {
+            caller: ConnectionId::new(u64::from_be_bytes(caller)),
+            own: ConnectionId::new(u64::from_be_bytes(own)),
+            agreed: Agreed {
+                cipher: Cipher::from_wire(cipher)?,
+                shared,
+            },
+            peer_key,
+        })
+    }
+}
