@@ -5,8 +5,6 @@
 //! processors. Each has ports, folders and network namespaces of its own. The list in [`main`] has
 //! all of them: the compiler warns of one that it lacks.
 
-#[path = "stream/gaps.rs"]
-mod gaps;
 #[path = "stream/broken.rs"]
 mod broken;
 #[path = "stream/copies.rs"]
@@ -17,10 +15,14 @@ mod datagrams;
 mod elementary;
 #[path = "stream/ends.rs"]
 mod ends;
+#[path = "stream/gaps.rs"]
+mod gaps;
 #[path = "stream/live.rs"]
 mod live;
 #[path = "stream/narrow.rs"]
 mod narrow;
+#[path = "stream/restart.rs"]
+mod restart;
 #[path = "stream/times.rs"]
 mod times;
 
@@ -92,7 +94,8 @@ fn main() -> ExitCode {
         ends::a_secret_key_is_neither_public_nor_open_to_others,
         ends::a_key_that_is_not_on_the_list_is_refused,
         ends::either_end_may_be_stopped_and_keeps_what_it_has,
-        ends::an_end_that_is_not_confirmed_is_an_end_all_the_same,
+        ends::an_end_that_is_not_confirmed_is_no_success,
+        ends::where_nothing_arrived_is_no_success,
         ends::json_stands_in_the_place_of_status_lines,
         ends::a_full_disk_is_told_to_both_ends,
         ends::what_finds_no_room_on_the_disk_is_in_the_list_of_gaps,
@@ -105,6 +108,8 @@ fn main() -> ExitCode {
         narrow::an_interface_that_is_narrower_than_full_packets_carries_everything,
         narrow::a_path_that_swallows_full_packets_carries_everything_in_smaller_ones,
         narrow::an_interface_too_narrow_for_any_connection_is_named,
+        restart::a_receiver_that_was_killed_is_called_again_at_once,
+        restart::a_sender_that_was_killed_is_served_again_at_once,
         times::a_file_without_times_is_sent_at_once_and_told,
     ];
     let trials = tests.into_iter().map(|(name, test)| {

@@ -47,6 +47,20 @@ pub enum Error {
         /// Why the connection ended.
         end: CloseReason,
     },
+    /// A receiver did not confirm the end in time: nobody knows whether all sections have arrived.
+    #[error("{peer} did not confirm the end in time; {in_doubt} sections may not have arrived")]
+    Unconfirmed {
+        /// The receiver.
+        peer: SocketAddr,
+        /// The sections that it has not confirmed either.
+        in_doubt: u64,
+    },
+    /// The receivers have confirmed the end, and not a single section.
+    #[error("nothing arrived: none of {submitted} sections was confirmed by a receiver")]
+    NothingArrived {
+        /// The sections that were submitted.
+        submitted: u64,
+    },
     /// The source ended while a lost connection was being redialled.
     #[error("the connection was lost and not re-established before the input ended")]
     NotRedialled,
@@ -96,6 +110,8 @@ impl Error {
                 | Self::LookUp { .. }
                 | Self::Lost(_)
                 | Self::Unfinished { .. }
+                | Self::Unconfirmed { .. }
+                | Self::NothingArrived { .. }
                 | Self::NotRedialled
                 | Self::NeverConnected
                 | Self::Unanswered

@@ -46,8 +46,6 @@ pub enum Event<'a> {
         /// How far behind a receiver may be.
         max_bytes: u64,
     },
-    /// A receiver did not confirm the end in time.
-    Unconfirmed(SocketAddr),
     /// A section is missing.
     Missing(&'a Missing),
     /// The source reports something about itself; with the number of its notices of this kind.

@@ -3,7 +3,7 @@
 use std::future::pending;
 use std::time::Duration;
 
-use comity::{CloseCode, CloseReason, Connection, Reliability};
+use comity::{CloseCode, CloseReason, Connection, Reliability, Statistics};
 use tokio::task::JoinSet;
 
 use crate::address::plain;
@@ -189,21 +189,43 @@ impl Fanout {
     }
 }
 
-/// Sends the rest to a peer and ends its connection. Fails if the peer does not confirm in time.
+/// Sends the rest to a peer and ends its connection.
+///
+/// # Errors
+///
+/// [`Error::Unfinished`] and [`Error::Unconfirmed`].
 async fn finish(
     subscriber: &mut Subscriber,
     unreached: &mut Unreached,
     patience: Duration,
-) -> Result<Result<(), CloseReason>, tokio::time::error::Elapsed> {
+) -> Result<(), Error> {
     subscriber.flush_all(unreached).await;
     let connection = &subscriber.connection;
-    let finished = tokio::time::timeout(patience, connection.finish()).await;
-    if finished.is_err() {
-        // Nothing follows: a receiver that waited for another connection would wait for ever.
-        connection.close(CloseCode::DONE, "not confirmed in time");
-        connection.closed().await;
+    let peer = plain(connection.peer_address());
+    match tokio::time::timeout(patience, connection.finish()).await {
+        Ok(Ok(())) => Ok(()),
+        Ok(Err(end)) if end.is_clean() => Ok(()),
+        Ok(Err(end)) => Err(Error::Unfinished { peer, end }),
+        Err(_) => {
+            let in_doubt = in_doubt(&connection.stats());
+            // Nothing follows: a receiver that waited for another connection would wait for ever.
+            connection.close(CloseCode::DONE, "not confirmed in time");
+            connection.closed().await;
+            Err(Error::Unconfirmed { peer, in_doubt })
+        }
     }
-    finished
+}
+
+/// The sections that left, or were to leave, and that the peer has not confirmed.
+const fn in_doubt(statistics: &Statistics) -> u64 {
+    let sections = &statistics.sent.sections;
+    let known = sections.acknowledged
+        + sections.expired_unsent
+        + sections.infeasible
+        + sections.dependency
+        + sections.shed
+        + sections.cancelled;
+    sections.submitted.saturating_sub(known)
 }
 
 impl Sink for Fanout {
@@ -302,16 +324,17 @@ impl Sink for Fanout {
             self.unreached.missing.extend(unreached.missing);
             self.close_fates(&mut subscriber);
             self.connections.close(subscriber.id);
-            let peer = plain(subscriber.connection.peer_address());
-            match finished {
-                Ok(Ok(())) => {}
-                Ok(Err(end)) if end.is_clean() => {}
-                Ok(Err(end)) => done = Err(Error::Unfinished { peer, end }),
-                Err(_) => self.dialer.observer().on_event(&Event::Unconfirmed(peer)),
-            }
+            // The first one is reported; each has its numbers in the statistics.
+            done = done.and(finished);
         }
         self.dialer.close().await;
-        done
+        let totals = self.counters().side().totals.unwrap_or_default();
+        done.and(match totals.acknowledged {
+            0 if totals.submitted > 0 => Err(Error::NothingArrived {
+                submitted: totals.submitted,
+            }),
+            _ => Ok(()),
+        })
     }
 
     fn counters(&self) -> Counters {

@@ -28,7 +28,8 @@ Exit codes:
   1    reading or writing failed, such as on a full disk; the data written
        so far is kept
   2    the command line, a URI or a key file is invalid
-  3    no connection was made, or it was lost and not re-established
+  3    no connection was made, it was lost and not re-established, or
+       the receiver did not confirm the end, or not a single section
   4    the other end refused: wrong passphrase, unknown key, or a
        different kind of protection
   5    an address to listen on is in use, or does not belong to this host

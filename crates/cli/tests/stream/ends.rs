@@ -224,7 +224,7 @@ pub(super) fn connections_that_cannot_be_made_say_why() {
     let unprotected = format!("comity://127.0.0.1:{port}");
     let said = ends(4, &["send", clip, &unprotected, "--insecure"]);
     assert!(
-        said.contains("INSECURE") && said.contains("both ends need the same kind"),
+        said.contains("INSECURE") && said.contains("give both ends the same passphrase"),
         "{said}"
     );
     let taken = format!("comity://127.0.0.1:{port}?mode=listener&{SECRET}");
@@ -429,9 +429,26 @@ pub(super) fn either_end_may_be_stopped_and_keeps_what_it_has() {
     }
 }
 
+/// A path of 8 kb/s carries no section of the clip by its deadline. The receiver confirms the end.
+pub(super) fn where_nothing_arrived_is_no_success() {
+    let mut receiver = Running::start(&["recv", &format!("comity://:0?{SECRET}"), "/dev/null"]);
+    let target = format!("comity://127.0.0.1:{}?maxbw=8000&{SECRET}", receiver.port());
+    let clip = clip();
+    let args = ["send", clip.to_str().unwrap(), &target, "--speed", "4"];
+    let (sent, said) = Running::start(&args).end(3);
+    let totals = &sent["output"]["totals"];
+    assert_eq!(totals["sectionsSubmitted"], SECTIONS);
+    assert_eq!(totals["sectionsAcknowledged"], 0);
+    assert!(
+        said.contains("nothing arrived: none of 750 sections"),
+        "{said}"
+    );
+    receiver.end(0);
+}
+
 /// From three seconds on nothing comes back from the receiver, which the sender therefore cannot
 /// know to have anything.
-pub(super) fn an_end_that_is_not_confirmed_is_an_end_all_the_same() {
+pub(super) fn an_end_that_is_not_confirmed_is_no_success() {
     let folder = Folder::new();
     let receiver_uri = format!("comity://:0?{SECRET}");
     let (out, gaps) = (folder.path("out.ts"), folder.path("gaps.jsonl"));
@@ -443,8 +460,18 @@ pub(super) fn an_end_that_is_not_confirmed_is_an_end_all_the_same() {
     let target = format!("comity://127.0.0.1:{}?latency=500ms&{SECRET}", path.port());
     let clip = clip();
     let args = ["send", clip.to_str().unwrap(), &target, "--speed", "2"];
-    let (sent, said) = Running::start(&args).end(0);
+    let (sent, said) = Running::start(&args).end(3);
     assert!(said.contains("did not confirm the end in time"), "{said}");
+    let totals = &sent["output"]["totals"];
+    let in_doubt: u64 = said
+        .split_once("in time; ")
+        .and_then(|(_, rest)| rest.split_whitespace().next()?.parse().ok())
+        .unwrap();
+    let acknowledged = totals["sectionsAcknowledged"].as_u64().unwrap();
+    assert!(
+        in_doubt > 0 && acknowledged + in_doubt <= SECTIONS,
+        "{said}"
+    );
     // It does not wait for another caller, and names what it never learnt of.
     let (received, said) = receiver.end(0);
     assert!(said.contains("not confirmed in time"), "{said}");

@@ -46,9 +46,6 @@ pub(crate) fn observer(reporter: Reporter, gaps: SharedGaps, began: Instant) -> 
             "{peer} is more than {max_bytes} bytes behind another receiver; it was disconnected, so that the others \
              need not wait. It may call again; a larger sndbuf tolerates a longer backlog"
         )),
-        Event::Unconfirmed(peer) => reporter.warn(&format!(
-            "{peer} did not confirm the end in time; the sections that it had not received are lost"
-        )),
         Event::Missing(missing) => gaps.add(missing, &reporter),
         Event::Notice(notice, count) => tell_notice(&reporter, notice, *count, began),
         Event::Undrained(error) => reporter.warn(&format!("{error}{}", hint(error))),

@@ -1,0 +1,46 @@
+//! Ends that are killed come back at once.
+
+use rustix::process::Signal;
+
+use super::{Folder, Running, SECRET, clip};
+
+/// The sender learns with its next packet that its receiver does not know it any more, and calls
+/// the new one.
+pub(super) fn a_receiver_that_was_killed_is_called_again_at_once() {
+    let folder = Folder::new();
+    let listener = format!("comity://127.0.0.1:0?mode=listener&{SECRET}");
+    let mut first = Running::start(&["recv", &listener, "/dev/null"]);
+    let port = first.port();
+    let uri = format!("comity://127.0.0.1:{port}?{SECRET}");
+    let sender = Running::start(&["send", clip().to_str().unwrap(), &uri, "--speed", "3"]);
+    first.event("connected");
+    first.signal(Signal::KILL);
+    drop(first);
+    let listener = format!("comity://127.0.0.1:{port}?mode=listener&{SECRET}");
+    let mut second = Running::start(&["recv", &listener, &folder.path("out.ts")]);
+    second.event("connected");
+    let (sent, said) = sender.end(0);
+    assert!(said.contains("it was restarted"), "{said}");
+    assert_eq!(sent["output"]["totals"]["connections"], 2);
+    let (received, _) = second.end(0);
+    let whole = &received["input"]["totals"]["sectionsOnTime"];
+    assert!(whole.as_u64().unwrap() > 100, "{received}");
+}
+
+/// The receiver serves one sender after the other. A sender that was killed takes its own place.
+pub(super) fn a_sender_that_was_killed_is_served_again_at_once() {
+    let listener = format!("comity://127.0.0.1:0?mode=listener&{SECRET}");
+    let mut receiver = Running::start(&["recv", &listener, "/dev/null"]);
+    let uri = format!("comity://127.0.0.1:{}?{SECRET}", receiver.port());
+    let first = Running::start(&["send", clip().to_str().unwrap(), &uri]);
+    receiver.event("connected");
+    first.signal(Signal::KILL);
+    drop(first);
+    // Within the 3 s that a caller waits, and the 5 s after which silence ends a connection.
+    let second = Running::start(&["send", clip().to_str().unwrap(), &uri, "--speed", "10"]);
+    receiver.event("connected");
+    second.end(0);
+    let (received, said) = receiver.end(0);
+    assert!(said.contains("has opened a new connection"), "{said}");
+    assert_eq!(received["input"]["totals"]["connections"], 2);
+}
