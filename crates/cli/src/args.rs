@@ -34,8 +34,8 @@ pub(crate) use values::{Out, Outage};
     arg_required_else_help = true,
     after_help = "Examples:
   comity demo
-  comity recv 'comity://:9000?passphrase=correct horse battery' film.ts
-  comity send clip.ts 'comity://host:9000?passphrase=correct horse battery'
+  comity recv 'comity://:9000?passphrase=@secret' film.ts
+  comity send clip.ts 'comity://host:9000?passphrase=@secret'
   comity sim run experiments/demo/dumbbell.toml
   comity sim list experiments
   comity lab run experiments/lab/contended.toml

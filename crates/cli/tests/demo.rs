@@ -80,7 +80,7 @@ fn a_short_demonstration_accounts_for_everything() {
 
     let page = std::fs::read_to_string(&report).unwrap();
     assert!(page.starts_with("<!doctype html>") && page.ends_with("</html>\n"));
-    assert_eq!(page.contains("not to be trusted"), is_overloaded);
+    assert_eq!(page.contains("Do not trust"), is_overloaded);
     let picture = std::fs::read_to_string(&picture).unwrap();
     assert!(picture.starts_with("<svg xmlns=") && picture.contains("deadline"));
 }

@@ -10,6 +10,7 @@ use comity_transport::datagram::Violation;
 use comity_transport::wire::CloseCode;
 use thiserror::Error;
 
+use crate::printable::Printable;
 use crate::section::{SectionId, StreamId};
 use crate::session::{CallError, CredentialError};
 use crate::uri::UriError;
@@ -38,6 +39,14 @@ pub enum ConfigError {
         path: PathBuf,
         /// The system's error.
         reason: io::Error,
+    },
+    /// An environment variable holds no passphrase.
+    #[error("environment variable {name}: {problem}")]
+    Environment {
+        /// Its name.
+        name: String,
+        /// What is wrong.
+        problem: String,
     },
     /// A file holds no keys.
     #[error("{}{problem}", .path.display())]
@@ -322,6 +331,6 @@ fn said(code: CloseCode, reason: &str) -> String {
     if reason.is_empty() {
         meaning
     } else {
-        format!("{meaning} ({reason})")
+        format!("{meaning} ({})", Printable(reason))
     }
 }

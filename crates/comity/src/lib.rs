@@ -102,6 +102,7 @@
 mod config;
 mod endpoint;
 mod error;
+mod printable;
 mod section;
 pub mod session;
 mod statistics;

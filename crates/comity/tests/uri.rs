@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use comity::Config;
-use comity::uri::{Credentials, Key, Kind, Mode, Role, Uri, keys};
+use comity::uri::{Credentials, Key, Kind, Mode, PassphraseSource, Role, Uri, keys};
 use comity_congestion::table::{Domain, Value};
 use comity_transport::datagram;
 use comity_transport::timeline::{Deliver, DropPolicy, Reliability};
@@ -179,6 +179,7 @@ fn the_passphrase_is_kept_and_never_printed() {
     let Credentials::Passphrase(secret) = &uri.credentials else {
         panic!("{uri:?}");
     };
+    let secret = secret.read().unwrap();
     assert_eq!(secret.expose(), "correct horse+battery");
     assert_eq!(uri.to_string(), "comity://h:1?passphrase=***");
     assert!(!format!("{uri:?}").contains("horse"), "{uri:?}");
@@ -189,9 +190,54 @@ fn the_passphrase_is_kept_and_never_printed() {
         "comity://h:1?passphrase=hunter2-hunter2&insecure",
         "comity://h:1?passphrse=hunter2-hunter2",
         "comty://h:1?passphrase=hunter2-hunter2",
+        "comity://me:hunter2@h:1",
+        "comity://h:1?key=comity-secret-hunter&peerkey=x",
     ] {
         assert!(!mistake(bad).contains("hunter"), "{}", mistake(bad));
     }
+}
+
+#[test]
+fn a_passphrase_may_stand_in_a_file_or_in_the_environment() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("the secret & more");
+    let text = format!(
+        "comity://h:1?passphrase=@{}",
+        encoded(file.to_str().unwrap())
+    );
+    let uri = comity(&text);
+    let Credentials::Passphrase(PassphraseSource::File(path)) = &uri.credentials else {
+        panic!("{uri:?}");
+    };
+    assert_eq!(*path, file);
+    assert_eq!(comity(&uri.to_string()), uri);
+    let error = uri.builder().unwrap_err().to_string();
+    assert!(error.starts_with("cannot open "), "{error}");
+    std::fs::write(&file, "short\n").unwrap();
+    let error = uri.builder().unwrap_err().to_string();
+    assert!(
+        error.ends_with(":1: a passphrase of 5 bytes; expected at least 10"),
+        "{error}"
+    );
+    std::fs::write(&file, "correct horse battery\nsecond line\n").unwrap();
+    let Credentials::Passphrase(source) = &uri.credentials else {
+        panic!("{uri:?}");
+    };
+    assert_eq!(source.read().unwrap().expose(), "correct horse battery");
+    uri.builder().unwrap();
+
+    // Cargo sets this one, and nobody sets the other.
+    let uri = comity("comity://h:1?passphrase=@env:CARGO_MANIFEST_DIR");
+    assert_eq!(
+        uri.to_string(),
+        "comity://h:1?passphrase=@env:CARGO_MANIFEST_DIR"
+    );
+    uri.builder().unwrap();
+    let error = comity("comity://h:1?passphrase=@env:COMITY_NOT_THERE").builder();
+    assert_eq!(
+        error.unwrap_err().to_string(),
+        "environment variable COMITY_NOT_THERE: environment variable not found"
+    );
 }
 
 #[test]
@@ -216,7 +262,7 @@ fn mistakes_are_answered_with_place_value_and_expectation() {
         ),
         (
             "comity://me@h:1",
-            "address: is \"me@h:1\"; expected host:port, without a user; who one is says passphrase or key",
+            "address: is \"***@h:1\"; expected host:port, without a user; who one is says passphrase or key",
         ),
         (
             "comity://h:1/live",
@@ -566,7 +612,7 @@ proptest! {
             Err(error) => prop_assert!(!error.to_string().is_empty()),
             Ok(mut uri) => {
                 let printed = uri.to_string();
-                if let Credentials::Passphrase(_) = uri.credentials {
+                if let Credentials::Passphrase(PassphraseSource::Literal(_)) = uri.credentials {
                     prop_assert!(printed.contains("passphrase=***"));
                     prop_assert!(printed.parse::<Uri>().is_err());
                     uri.credentials = Credentials::Missing;

@@ -44,8 +44,8 @@ Exit codes:
 
 #[derive(Debug, Args)]
 #[command(after_help = endings!("Examples:
-  export COMITY_PASSPHRASE='correct horse battery'
-  comity send clip.ts 'comity://media.example:9000?latency=400ms'
+  comity send clip.ts 'comity://media.example:9000?latency=400ms&passphrase=@secret'
+  export COMITY_PASSPHRASE=$(cat secret)
   ffmpeg -re -i film.mkv -c copy -f mpegts - | comity send - comity://host:9000
   comity send clip.ts 'comity://media.example:9000?key=me&peerkey=..'
   comity send udp://:5000 comity://:9000 --all
@@ -69,7 +69,7 @@ pub(crate) struct Send {
 
 #[derive(Debug, Args)]
 #[command(after_help = endings!("Examples:
-  export COMITY_PASSPHRASE='correct horse battery'
+  export COMITY_PASSPHRASE=$(cat secret)
   comity recv comity://:9000 film.ts --gaps gaps.jsonl
   comity recv comity://:9000 - | ffplay -
   comity recv comity://camera.example:9000 udp://239.1.1.1:5000"))]
@@ -97,7 +97,7 @@ unless --add-latency adds to it. While the output has no connection, a section
 waits until its deadline.
 
 Examples:
-  export COMITY_PASSPHRASE='correct horse battery'
+  export COMITY_PASSPHRASE=$(cat secret)
   comity relay comity://:9000 comity://next.example:9000
   comity relay rtp://@239.1.1.1:5000 film.ts --overwrite
   comity relay udp://:5000 comity://:9000 --all"))]

@@ -548,6 +548,7 @@ pub(super) fn what_finds_no_room_on_the_disk_is_in_the_list_of_gaps() {
     // 200 blocks of 512 bytes, which are no whole packets; what is written beyond is refused.
     let mut receiver = Running::spawn(
         Command::new("sh")
+            .envs(SECRET_VALUE)
             .args(["-c", "trap '' XFSZ; ulimit -f 200; exec \"$0\" \"$@\""])
             .args([env!("CARGO_BIN_EXE_comity"), "recv", &from, &out])
             .args(["--gaps", &gaps, "--json"])

@@ -13,6 +13,7 @@ fn in_network(mtu: u32, script: &str, variables: &[(&str, &str)]) -> Option<Outp
     let prepare = format!("ip link set lo mtu {mtu} up");
     let unshare = |script: &str| {
         let mut command = Command::new("unshare");
+        command.envs(SECRET_VALUE);
         command.args(["--user", "--map-root-user", "--net", "sh", "-c", script]);
         command.stdin(Stdio::null()).envs(variables.iter().copied());
         command.output()

@@ -8,7 +8,7 @@ use std::path::Path;
 use zeroize::Zeroizing;
 
 use crate::error::ConfigError;
-use crate::session::{AllowList, AllowListError, PublicKey, StaticKey};
+use crate::session::{AllowList, AllowListError, PublicKey, Secret, StaticKey};
 
 /// The key in a file of [`StaticKey`].
 pub(crate) fn static_key(file: &Path) -> Result<StaticKey, ConfigError> {
@@ -19,6 +19,13 @@ pub(crate) fn static_key(file: &Path) -> Result<StaticKey, ConfigError> {
             format!(": holds no key: {error}; comity keygen makes one"),
         )
     })
+}
+
+/// The passphrase in the first line of a file.
+pub(crate) fn passphrase(file: &Path) -> Result<Secret, ConfigError> {
+    let text = Zeroizing::new(read(file)?);
+    let line = text.lines().next().unwrap_or_default();
+    Secret::new(line).map_err(|error| wrong(file, format!(":1: {error}")))
 }
 
 /// The public keys of a list.
@@ -41,7 +48,7 @@ fn wrong(file: &Path, problem: String) -> ConfigError {
 fn read(file: &Path) -> Result<String, ConfigError> {
     /// Enough for ten thousand keys with comments.
     const MAX: u64 = 1 << 20;
-    let expected = "expected lines of comity-public- and 64 hexadecimal digits";
+    let expected = "expected a passphrase or keys";
     let mut text = String::new();
     let read = File::open(file).and_then(|file| file.take(MAX + 1).read_to_string(&mut text));
     match read {

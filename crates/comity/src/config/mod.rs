@@ -16,6 +16,7 @@ use comity_transport::timeline::{Deliver, DropPolicy, Reliability};
 use comity_transport::wire::limits::{MAX_METER_PARAMETERS, MIN_INITIAL, SEALING, UDP_IPV6};
 use comity_transport::wire::parameters::Parameters;
 use comity_units::{Bytes, Rate, Span};
+use zeroize::Zeroizing;
 
 use crate::error::ConfigError;
 use crate::session::{
@@ -192,7 +193,7 @@ impl Config {
 #[derive(Clone, Debug, Default)]
 pub struct ConfigBuilder {
     settings: Settings,
-    passphrase: Option<String>,
+    passphrase: Option<Zeroizing<String>>,
     preshared_key: Option<PresharedKey>,
     static_key: Option<StaticKey>,
     listener_key: Option<PublicKey>,
@@ -208,7 +209,7 @@ impl ConfigBuilder {
     /// some 0.2 s and 64 MiB on purpose: build once and share the configuration.
     #[must_use]
     pub fn passphrase(mut self, passphrase: impl Into<String>) -> Self {
-        self.passphrase = Some(passphrase.into());
+        self.passphrase = Some(Zeroizing::new(passphrase.into()));
         self
     }
 

@@ -50,6 +50,12 @@ pub enum CredentialError {
          secret key can impersonate its owner"
     )]
     KeySecret,
+    /// A secret key where the file of one belongs.
+    #[error(
+        "a secret key itself; expected the file that has it. Anybody who has seen this secret key can impersonate \
+         its owner: make a new one"
+    )]
+    KeyNotInFile,
     /// A public key in place of a secret one.
     #[error("a public key; expected a secret one, as `comity keygen FILE` writes it")]
     KeyPublic,

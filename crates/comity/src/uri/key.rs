@@ -6,9 +6,9 @@ use std::path::PathBuf;
 use comity_congestion::table::{self, Domain, Value};
 use comity_units::{Rate, Span};
 
-use super::{Local, UriError};
+use super::{Local, PassphraseSource, UriError};
 use crate::config::{Kind, Mode};
-use crate::session::{PublicKey, Secret};
+use crate::session::{CredentialError, PublicKey, StaticKey};
 
 /// A key of URIs.
 #[derive(Clone, Debug)]
@@ -36,7 +36,7 @@ pub(crate) enum Given {
     Value(Value),
     Local(Local),
     Path(PathBuf),
-    Passphrase(Secret),
+    Passphrase(PassphraseSource),
     PublicKey(PublicKey),
 }
 
@@ -120,8 +120,13 @@ impl Key {
             Kind::Controller => Some(Given::Value(Value::Text(table::find(text)?.name.into()))),
             Kind::Domain(domain) => value(&domain, text).map(Given::Value),
             Kind::Local => Local::read(text).map(Given::Local),
+            Kind::Path if text.starts_with(StaticKey::MARK) => {
+                return Err(credential(CredentialError::KeyNotInFile));
+            }
             Kind::Path => Some(Given::Path(text.into())),
-            Kind::Passphrase => Some(Given::Passphrase(Secret::new(text).map_err(credential)?)),
+            Kind::Passphrase => Some(Given::Passphrase(
+                PassphraseSource::new(text).map_err(credential)?,
+            )),
             Kind::PublicKey => Some(Given::PublicKey(text.parse().map_err(credential)?)),
             Kind::Text(_) => Some(Given::Value(Value::Text(text.to_owned().into()))),
             Kind::TypeOfService => {

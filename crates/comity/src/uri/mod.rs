@@ -33,6 +33,7 @@ mod foreign;
 mod key;
 #[doc(hidden)]
 pub mod parts;
+mod passphrase;
 mod percent;
 mod query;
 
@@ -56,6 +57,7 @@ pub use crate::session::Secret;
 pub use address::{Host, Local};
 pub use error::UriError;
 pub use key::Key;
+pub use passphrase::PassphraseSource;
 pub use percent::PercentError;
 
 use key::Given;
@@ -146,7 +148,7 @@ pub enum Credentials {
     /// elsewhere.
     Missing,
     /// A secret that both ends share.
-    Passphrase(Secret),
+    Passphrase(PassphraseSource),
 }
 
 const FLAG: Kind = Kind::Domain(Domain::Flag);
@@ -169,8 +171,9 @@ const CREDENTIAL_KEYS: [Key; 5] = [
         "passphrase",
         Kind::Passphrase,
         "",
-        "The secret that both ends share. Other users of a host can read command lines. Never \
-         printed.",
+        "The secret that both ends share: `@FILE` has it in its first line, and `@env:NAME` in an \
+         environment variable. It may stand here itself, where other users of the host can read it. \
+         Never printed.",
     ),
     Key::new(
         "key",
@@ -308,13 +311,13 @@ impl Uri {
     ///
     /// # Errors
     ///
-    /// [`ConfigError::Open`] and [`ConfigError::KeyFile`].
+    /// [`ConfigError::Open`], [`ConfigError::KeyFile`] and [`ConfigError::Environment`].
     pub fn builder(&self) -> Result<ConfigBuilder, ConfigError> {
         let builder = Config::builder().settings(self.settings.clone());
         Ok(match &self.credentials {
             Credentials::Insecure => builder.insecure(),
             Credentials::Missing => builder,
-            Credentials::Passphrase(secret) => builder.passphrase(secret.expose()),
+            Credentials::Passphrase(secret) => builder.passphrase(secret.read()?.expose()),
             Credentials::CallerKey { key, listener } => builder
                 .static_key(files::static_key(key)?)
                 .listener_key(*listener),
@@ -385,8 +388,10 @@ impl fmt::Display for Uri {
 
 fn read_role(address: &str, query: &Query) -> Result<Role, UriError> {
     if address.contains('@') {
+        // What stands before the "@" may be a secret.
+        let host = address.rsplit('@').next().unwrap_or_default();
         return Err(UriError::Address {
-            found: address.into(),
+            found: format!("***@{host}"),
             expected: "host:port, without a user; who one is says passphrase or key".into(),
         });
     }

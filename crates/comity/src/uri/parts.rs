@@ -64,7 +64,7 @@ pub fn read_address(text: &str, example: &str) -> Result<(Option<Host>, u16), Ur
     Ok((host, port))
 }
 
-/// Writes `?key=value&key=value`. The placeholder of a passphrase is not encoded.
+/// Writes `?key=value&key=value`. What stands for a passphrase is not encoded.
 ///
 /// # Errors
 ///
@@ -72,9 +72,10 @@ pub fn read_address(text: &str, example: &str) -> Result<(Option<Host>, u16), Ur
 pub fn write_settings(f: &mut fmt::Formatter<'_>, pairs: &[(String, String)]) -> fmt::Result {
     for (at, (name, text)) in pairs.iter().enumerate() {
         let before = if at == 0 { '?' } else { '&' };
-        match name == "passphrase" {
-            true => write!(f, "{before}{name}=***")?,
-            false => write!(f, "{before}{}={}", Encoded(name), Encoded(text))?,
+        match (name.as_str(), text.strip_prefix('@')) {
+            ("passphrase", Some(place)) => write!(f, "{before}{name}=@{}", Encoded(place))?,
+            ("passphrase", None) => write!(f, "{before}{name}={text}")?,
+            _ => write!(f, "{before}{}={}", Encoded(name), Encoded(text))?,
         }
     }
     Ok(())

@@ -136,12 +136,12 @@ pub enum PipeRule {
     #[default]
     Scoreboard,
     /// Fall and Floyd 1996 and ns-2: a counter that is set on entry to the segments outstanding
-    /// less [`RecoveryConfig::duplicate_threshold`](super::RecoveryConfig::duplicate_threshold), goes down by one for each acknowledgement that
-    /// does not advance (for a partial one by two, or by one if it answers
-    /// [no repair](Advance::is_repair)) and up by one for each segment sent after the first. The
-    /// first, which the entry itself sends again, is not added: the lost segment, whose place it
-    /// takes, is still counted. Any hole below the highest selectively acknowledged byte is sent
-    /// again.
+    /// less [`RecoveryConfig::duplicate_threshold`](super::RecoveryConfig::duplicate_threshold),
+    /// goes down by one for each acknowledgement that does not advance (for a partial one by two,
+    /// or by one if it answers [no repair](Advance::is_repair)) and up by one for each segment sent
+    /// after the first. The first, which the entry itself sends again, is not added: the lost
+    /// segment, whose place it takes, is still counted. Any hole below the highest selectively
+    /// acknowledged byte is sent again.
     Counter,
 }
 

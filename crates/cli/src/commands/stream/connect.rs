@@ -3,7 +3,7 @@
 use std::env;
 use std::path::Path;
 
-use comity::uri::{Credentials, Uri};
+use comity::uri::{Credentials, PassphraseSource, Uri};
 use comity::{Config, ConfigBuilder, ConfigError, Deliver, Qlog};
 use comity_stream::{Dialer, Observer, Reconnect, Redial};
 
@@ -89,6 +89,13 @@ impl Connecting<'_> {
     fn warn_of_exposure(&self, credentials: &Credentials) {
         let key: &Path = match credentials {
             Credentials::CallerKey { key, .. } | Credentials::ListenerKey { key, .. } => key,
+            Credentials::Passphrase(PassphraseSource::File(file)) => file,
+            Credentials::Passphrase(PassphraseSource::Literal(_)) => {
+                return self.reporter.warn(
+                    "every user of this host can read the passphrase on the command line; write it to a file that \
+                     only you can read, and use passphrase=@FILE",
+                );
+            }
             _ => return,
         };
         if !self.insecure
@@ -109,7 +116,7 @@ impl Connecting<'_> {
             (Credentials::Missing, false) => match env::var(PASSPHRASE) {
                 Ok(passphrase) => builder().map(|builder| builder.passphrase(passphrase)),
                 Err(_) => Err(Error::usage(format!(
-                    "{}: has no credentials; give both ends the same passphrase=.. (or {PASSPHRASE} in the \
+                    "{}: has no credentials; give both ends the same passphrase=@FILE (or {PASSPHRASE} in the \
                      environment), or keys from comity keygen as key=.. and peerkey=..; --insecure needs neither",
                     uri.role
                 ))),
@@ -122,7 +129,9 @@ impl Connecting<'_> {
 fn of_config(error: ConfigError) -> Error {
     match error {
         ConfigError::Open { path, reason } => Error::open(&path, &reason),
-        ConfigError::KeyFile { .. } => Error::Usage(error.to_string()),
+        ConfigError::KeyFile { .. } | ConfigError::Environment { .. } => {
+            Error::Usage(error.to_string())
+        }
         error => Error::Usage(format!("comity://: {error}")),
     }
 }

@@ -1,0 +1,78 @@
+//! Where a passphrase stands.
+
+use core::fmt;
+use std::env;
+use std::path::PathBuf;
+
+use zeroize::Zeroizing;
+
+use crate::config::files;
+use crate::error::ConfigError;
+use crate::session::{CredentialError, Secret};
+
+/// The word before the name of an environment variable.
+const ENVIRONMENT: &str = "env:";
+
+/// A passphrase, or where it stands: `@FILE` or `@env:NAME`.
+///
+/// Other users of a host can read its command lines, but neither a file that only its owner may read
+/// nor the environment of a process of somebody else.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PassphraseSource {
+    /// The passphrase itself.
+    Literal(Secret),
+    /// The first line of a file.
+    File(PathBuf),
+    /// An environment variable.
+    Environment(String),
+}
+
+impl PassphraseSource {
+    /// Reads the value of `passphrase=`.
+    ///
+    /// # Errors
+    ///
+    /// [`CredentialError::PassphraseShort`] and [`CredentialError::PassphraseLong`].
+    pub fn new(text: &str) -> Result<Self, CredentialError> {
+        let Some(place) = text.strip_prefix('@') else {
+            return Secret::new(text).map(Self::Literal);
+        };
+        Ok(match place.strip_prefix(ENVIRONMENT) {
+            Some(name) => Self::Environment(name.into()),
+            None => Self::File(place.into()),
+        })
+    }
+
+    /// The passphrase.
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigError::Open`], [`ConfigError::KeyFile`] and [`ConfigError::Environment`]. None of them
+    /// shows what was found.
+    pub fn read(&self) -> Result<Secret, ConfigError> {
+        match self {
+            Self::Literal(secret) => Ok(secret.clone()),
+            Self::File(path) => files::passphrase(path),
+            Self::Environment(name) => {
+                let wrong = |problem: String| ConfigError::Environment {
+                    name: name.clone(),
+                    problem,
+                };
+                let text = env::var(name).map(Zeroizing::new);
+                let text = text.map_err(|error| wrong(error.to_string()))?;
+                Secret::new(&text).map_err(|error| wrong(format!("has {error}")))
+            }
+        }
+    }
+}
+
+/// The place; `***` for a passphrase itself.
+impl fmt::Display for PassphraseSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Literal(secret) => secret.fmt(f),
+            Self::File(path) => write!(f, "@{}", path.display()),
+            Self::Environment(name) => write!(f, "@{ENVIRONMENT}{name}"),
+        }
+    }
+}
