@@ -3,50 +3,11 @@
 use comity_congestion::{Pacing, Phase};
 use comity_units::{Bytes, Rate, Span, Time};
 
+use super::bucket_pace::PacingGain;
 use super::connection::Connection;
 use super::events::Event;
 use super::target::TargetBitrate;
-use crate::TokenBucket;
 use crate::timeline::{PathEstimate, Payload, Tokens};
-
-/// The account of a controller that keeps one ([`Pacing::Bucket`]), and how fast what waits has to
-/// leave.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Account {
-    bucket: TokenBucket,
-    /// How fast packets leave now.
-    pace: Rate,
-    /// How many times the controller's peak that may be.
-    gain: PacingGain,
-    /// When that was found; `None` when the queue has changed since.
-    paced_at: Option<Time>,
-}
-
-impl Account {
-    /// The queue has changed: how fast it has to leave is to be found anew.
-    pub(super) const fn on_queue_changed(&mut self) {
-        self.paced_at = None;
-    }
-}
-
-/// How many times the controller's peak a burst may go.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum PacingGain {
-    /// Once.
-    #[default]
-    Usual,
-    /// Twice: what comes first has no time for a repair.
-    OneTry,
-}
-
-impl PacingGain {
-    fn of(self, peak: Rate) -> Rate {
-        match self {
-            Self::Usual => peak,
-            Self::OneTry => peak.mul_f64(ONE_TRY_GAIN),
-        }
-    }
-}
 
 impl<P: Payload> Connection<P> {
     /// Reads the controller's decision.
@@ -68,8 +29,7 @@ impl<P: Payload> Connection<P> {
             }
             // The controller may have moved since the pace was found, or it was never asked for.
             (Pacing::Bucket { rate, peak, .. }, _) => {
-                let peak = self.account.gain.of(peak);
-                Pacing::Rate(self.account.pace.max(rate).min(peak))
+                Pacing::Rate(self.bucket_pace.pace(rate, peak))
             }
             // Packets leave one by one; what a timer lets out late together is bounded elsewhere.
             (Pacing::Bursts { rate, .. }, _) => Pacing::Rate(rate),
@@ -77,30 +37,18 @@ impl<P: Payload> Connection<P> {
         }
     }
 
-    /// Keeps the account up to now, where the controller has one.
-    pub(super) fn fill_account(&mut self, now: Time) {
-        if let Pacing::Bucket { rate, depth, .. } = self.decision.pacing {
-            self.account.bucket.fill(now, rate, depth);
-        }
-    }
-
-    /// Keeps the account up to now, and finds how fast packets have to leave.
+    /// Fills the token bucket up to now, and finds the pace of a burst.
     ///
-    /// ```text
-    /// pace = min( gain · peak, max( rate, 1.1 · least rate at which all that waits is in time ) )
-    /// ```
-    ///
-    /// with a round trip and a quarter kept back for repairs, and `gain` 1. Sent any faster, a
+    /// A round trip and a quarter are kept back for repairs, and the gain is 1: sent any faster, a
     /// burst would only fill queues, and repairs would meet them. Where no repair can be in time,
-    /// what counts is that the last packet of the section is early enough: `gain` is 2 then, unless
-    /// the flow fills the queue alone.
-    pub(super) fn keep_account(&mut self, now: Time) {
-        self.fill_account(now);
+    /// the last packet of the section has to be early enough, and the gain is 2, unless the flow
+    /// fills the queue alone.
+    pub(super) fn find_pace(&mut self, now: Time) {
+        self.bucket_pace.fill(now, self.decision.pacing);
         let Pacing::Bucket { rate, peak, .. } = self.decision.pacing else {
             return;
         };
-        let is_fresh = |at: Time| now.saturating_since(at) < PACE_INTERVAL;
-        if self.account.paced_at.is_some_and(is_fresh) {
+        if !self.bucket_pace.is_stale(now) {
             return;
         }
         let packet = u64::from(self.size.current());
@@ -108,10 +56,8 @@ impl<P: Payload> Connection<P> {
             .outbox
             .needed_rate(now, self.one_way(now), self.repair(), packet);
         let needed = self.target.gross(needed);
-        self.account.gain = self.gain(now);
-        let peak = self.account.gain.of(peak);
-        self.account.pace = needed.mul_f64(MARGIN).max(rate).min(peak);
-        self.account.paced_at = Some(now);
+        let gain = self.gain(now);
+        self.bucket_pace.set_pace(now, needed, gain, rate, peak);
     }
 
     /// Whether what is next to leave has no time for a repair, from being given to its deadline. A
@@ -133,10 +79,10 @@ impl<P: Payload> Connection<P> {
 
     /// A packet of `size` bytes leaves, headers left out as the controller leaves them out.
     pub(super) fn charge(&mut self, size: u32) {
-        self.account.bucket.take(Bytes::new(u64::from(size)));
+        self.bucket_pace.charge(Bytes::new(u64::from(size)));
     }
 
-    /// How fast a burst may go, where the controller keeps an account.
+    /// The peak rate of a burst, for controllers with a token bucket.
     pub(super) const fn peak_rate(&self) -> Option<Rate> {
         match self.decision.pacing {
             Pacing::Bucket { peak, .. } => Some(peak),
@@ -144,20 +90,17 @@ impl<P: Payload> Connection<P> {
         }
     }
 
-    /// The account as sections see it.
+    /// The token bucket as sections see it.
     pub(super) fn tokens(&self) -> Option<Tokens> {
         let Pacing::Bucket { depth, .. } = self.decision.pacing else {
             return None;
         };
-        Some(Tokens {
-            level: self.account.bucket.level(),
-            depth: depth.get(),
-        })
+        Some(self.bucket_pace.tokens(depth))
     }
 
     /// When both the controller and the ceiling let the next piece of a section leave.
     pub(super) fn released_at(&self) -> Time {
-        self.behind_ceiling(self.law_releases_at())
+        self.behind_ceiling(self.controller_releases_at())
     }
 
     /// When the ceiling too lets a piece of a section leave that the controller lets leave then.
@@ -183,8 +126,8 @@ impl<P: Payload> Connection<P> {
         (self.config.max_rate < Rate::MAX).then_some(self.config.max_rate)
     }
 
-    /// When pacer and account let the next piece of a section leave.
-    pub(super) fn law_releases_at(&self) -> Time {
+    /// When pacer and token bucket let the next piece of a section leave.
+    pub(super) fn controller_releases_at(&self) -> Time {
         let paced = self.pacer.release_at(self.pacing());
         let Pacing::Bucket { rate, .. } = self.decision.pacing else {
             return paced;
@@ -195,8 +138,7 @@ impl<P: Payload> Connection<P> {
         match self.outbox.max_available(&tokens, self.credit_left()) {
             Some(most) if most <= 0 => {
                 let missing = Bytes::new(1_u64.saturating_add(most.unsigned_abs()));
-                let filled_at = self.account.bucket.filled_at();
-                paced.max(filled_at + rate.transmission_time(missing))
+                paced.max(self.bucket_pace.filled_by(rate, missing))
             }
             _ => paced,
         }
@@ -332,13 +274,3 @@ impl<P: Payload> Connection<P> {
         }
     }
 }
-
-/// How long a pace holds while the queue does not change.
-pub(super) const PACE_INTERVAL: Span = Span::from_millis(2);
-
-/// By how much faster than needed a burst leaves, so that it does not end at the last moment.
-const MARGIN: f64 = 1.1;
-
-/// How many times the peak a burst may go that has one try. At three times it, more packets are
-/// lost for being sent so fast than are in time for it.
-const ONE_TRY_GAIN: f64 = 2.0;

@@ -8,9 +8,11 @@ use alloc::vec::Vec;
 use comity_congestion::{Controller, Decision, Event as ControllerEvent, Meter, Pacing};
 use comity_units::{Bytes, PacketNumber, Rate, Seed, Span, Time};
 
-use super::allowance::Account;
+use super::bucket_pace::BucketPace;
 use super::config::{Config, ConfigError};
+use super::ecn::EcnValidation;
 use super::events::{CloseReason, Event, LostPacket, PathFrame, Violation};
+use super::intervals::REPORT_INTERVAL;
 use super::loss::LossDetection;
 use super::missing::{MIN_DISTANCE, MissingPackets};
 use super::parts::{Contents, Control, Credit, Episode, Measurements, Path, Peak, Since, State};
@@ -20,14 +22,12 @@ use super::size::PathSize;
 use super::statistics::{PathStatistics, Statistics};
 use super::taking::Taking;
 use super::target::TargetBitrate;
-use super::timers::REPORT_INTERVAL;
 use crate::Pacer;
 use crate::timeline::{
     ClockMap, Delivery, Inbox, Outbox, Outgoing, Payload, Reason, SectionId, StreamId, inbox,
     outbox,
 };
 use crate::wire::CloseCode;
-use crate::wire::frame::EcnCounts;
 use crate::wire::limits::MAX_SECTION;
 
 /// One end of a connection, open from the beginning.
@@ -60,7 +60,7 @@ pub struct Connection<P: Payload> {
     pub(super) meter: Option<Box<dyn Meter>>,
     pub(super) decision: Decision,
     pub(super) pacer: Pacer,
-    pub(super) account: Account,
+    pub(super) bucket_pace: BucketPace,
     /// Keeps to [`Config::max_rate`].
     pub(super) ceiling: Pacer,
     pub(super) target: TargetBitrate,
@@ -85,9 +85,7 @@ pub struct Connection<P: Payload> {
     pub(super) probes: u32,
     pub(super) last_sent_at: Time,
     pub(super) last_received_at: Time,
-    pub(super) ecn_sent: u64,
-    pub(super) ecn_told: EcnCounts,
-    pub(super) ecn_works: bool,
+    pub(super) ecn: EcnValidation,
     pub(super) path_frames: VecDeque<PathFrame>,
     pub(super) events: VecDeque<Event>,
     /// Why the connection is over, and whether that was polled.
@@ -144,7 +142,7 @@ impl<P: Payload> Connection<P> {
             meter,
             decision,
             pacer: Pacer::default(),
-            account: Account::default(),
+            bucket_pace: BucketPace::default(),
             ceiling: Pacer::default(),
             target: TargetBitrate::new(config.max_rate),
             episode: Episode::default(),
@@ -171,9 +169,7 @@ impl<P: Payload> Connection<P> {
             probes: 0,
             last_sent_at: now,
             last_received_at: now,
-            ecn_sent: 0,
-            ecn_told: EcnCounts::default(),
-            ecn_works: config.ecn,
+            ecn: EcnValidation::new(config.ecn),
             path_frames: VecDeque::new(),
             events: VecDeque::new(),
             closed: None,
@@ -219,8 +215,8 @@ impl<P: Payload> Connection<P> {
         if self.state == State::Open && self.outbox.fits_peer(section.stream, length) {
             // A section is judged by the present estimate, not by that of the last departure. One
             // that the peer cannot hold changes nothing, however often a source submits it.
-            self.fill_account(now);
-            self.account.on_queue_changed();
+            self.bucket_pace.fill(now, self.decision.pacing);
+            self.bucket_pace.on_queue_changed();
             let estimate = self.estimate(now);
             self.outbox.look_ahead(now, &estimate);
         }
@@ -436,10 +432,10 @@ impl<P: Payload> Connection<P> {
         self.size.on_new_path();
         self.peak = Peak::default();
         self.pacer = Pacer::default();
-        self.account = Account::default();
+        self.bucket_pace = BucketPace::default();
         self.limited_before = None;
         self.target = TargetBitrate::new(self.config.max_rate);
-        self.ecn_works = self.config.ecn;
+        self.ecn.on_path_changed(self.config.ecn);
         self.obey();
     }
 

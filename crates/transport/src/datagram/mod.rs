@@ -38,11 +38,15 @@
 //! control counts what is unacknowledged against what the receiver has room for, as TCP's window
 //! does, because sections that are given up leave no position behind.
 
+mod acknowledge;
 mod allowance;
+mod bucket_pace;
 mod carried;
 mod config;
 mod connection;
+mod ecn;
 mod events;
+mod intervals;
 mod loss;
 mod missing;
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use super::{Config, allowance, loss, received, timers, transmit};
+use super::{Config, bucket_pace, intervals, loss, received, timers, transmit};
 use crate::timeline::{clock, inbox, outbox};
 
 const PAGE: &str = include_str!("../../../../docs/protocol/recovery.md");
@@ -18,14 +18,14 @@ fn the_numbers_on_the_page_are_those_of_the_code() {
         ("ack_delay", connection.ack_delay.to_string()),
         ("MAX_RANGES", received::MAX_RANGES.to_string()),
         ("REPEATED", received::REPEATED.to_string()),
-        ("REPORT_INTERVAL", timers::REPORT_INTERVAL.to_string()),
-        ("MEASURE_INTERVAL", transmit::MEASURE_INTERVAL.to_string()),
+        ("REPORT_INTERVAL", intervals::REPORT_INTERVAL.to_string()),
+        ("MEASURE_INTERVAL", intervals::MEASURE_INTERVAL.to_string()),
         ("MIN_THRESHOLD", loss::MIN_THRESHOLD.to_string()),
         ("MAX_THRESHOLD", loss::MAX_THRESHOLD.to_string()),
         ("LATENESS_MEMORY", loss::LATENESS_MEMORY.to_string()),
         ("MAX_PROBES", timers::MAX_PROBES.to_string()),
         ("TELL_INTERVAL", transmit::TELL_INTERVAL.to_string()),
-        ("PACE_INTERVAL", allowance::PACE_INTERVAL.to_string()),
+        ("PACE_INTERVAL", bucket_pace::PACE_INTERVAL.to_string()),
         ("MAX_UNANSWERED", transmit::MAX_UNANSWERED.to_string()),
         ("keep_alive", connection.keep_alive.to_string()),
         ("idle_timeout", connection.idle_timeout.to_string()),

@@ -447,22 +447,8 @@ impl<P: Payload> Connection<P> {
     }
 
     /// Takes in how many packets the peer saw marked; returns how many of them are new.
-    ///
-    /// A path that wipes the marks out, or a peer that does not report them, is not asked for marks
-    /// any more (RFC 9000, section 13.4.2).
     fn on_marks(&mut self, counts: EcnCounts, packets: u32) -> u64 {
-        let told = self.ecn_told;
-        let new_marks = counts.ce.saturating_sub(told.ce);
-        let total = |counts: EcnCounts| counts.ect0.saturating_add(counts.ce);
-        if total(counts) < total(told) {
-            // Reordered acknowledgements tell older counts.
-            return 0;
-        }
-        let grew = total(counts) - total(told);
-        if total(counts) > self.ecn_sent || (self.ecn_works && grew == 0 && packets > 0) {
-            self.ecn_works = false;
-        }
-        self.ecn_told = counts;
+        let new_marks = self.ecn.on_counts(counts, packets);
         self.statistics.sent.marked_packets += new_marks;
         new_marks
     }
@@ -493,7 +479,7 @@ impl<P: Payload> Connection<P> {
         self.statistics.sent.lost_packets += losses.clone().count() as u64;
         let sizes = lost.packets.iter().map(|lost| (lost.number, lost.payload));
         self.statistics.sent.black_holes += u64::from(self.size.on_lost(sizes));
-        self.account.on_queue_changed();
+        self.bucket_pace.on_queue_changed();
         if let Some(kept) = &mut self.losses {
             kept.extend(losses);
         }

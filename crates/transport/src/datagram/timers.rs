@@ -5,8 +5,8 @@ use comity_units::{Bytes, Span, Time};
 
 use super::connection::Connection;
 use super::events::CloseReason;
+use super::intervals::{MEASURE_INTERVAL, REPORT_INTERVAL};
 use super::parts::{Contents, State};
-use super::transmit::MEASURE_INTERVAL;
 use crate::timeline::Payload;
 
 impl<P: Payload> Connection<P> {
@@ -222,6 +222,3 @@ impl<P: Payload> Connection<P> {
 /// minutes or so, is gone as one that says nothing: whatever it says, what is sent to it does not
 /// arrive.
 pub(super) const MAX_PROBES: u32 = 64;
-
-/// How often the peer hears how its sections fared while they come.
-pub(super) const REPORT_INTERVAL: Span = Span::from_millis(100);

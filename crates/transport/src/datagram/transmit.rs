@@ -9,9 +9,9 @@ use comity_units::{Bytes, PacketNumber, Rate, Span, Time};
 
 use super::connection::Connection;
 use super::events::PathFrame;
+use super::intervals::{MEASURE_INTERVAL, REPORT_INTERVAL};
 use super::parts::{Contents, SentControl, Since, State};
 use super::received::Ecn;
-use super::timers::REPORT_INTERVAL;
 use crate::timeline::outbox::Notice;
 use crate::timeline::{Chunk, Meta, Payload, SectionId};
 use crate::wire::Stamp;
@@ -198,10 +198,10 @@ impl<P: Payload> Connection<P> {
             return false;
         }
         let has_window = self.has_window();
-        self.keep_account(now);
+        self.find_pace(now);
         // What only the ceiling holds back, the controller does not: it must not grow for want of
         // trying.
-        let released_at = self.law_releases_at();
+        let released_at = self.controller_releases_at();
         let is_paced = released_at > now;
         // A pacer that follows from the window only spreads it; a controller's own calendar is a
         // limit of its own.
@@ -260,11 +260,9 @@ impl<P: Payload> Connection<P> {
             self.obey();
             self.check_app_limited();
         }
-        let ecn = if self.ecn_works && is_eliciting {
-            self.ecn_sent += 1;
-            Ecn::Capable0
-        } else {
-            Ecn::NotCapable
+        let ecn = match is_eliciting && self.ecn.mark() {
+            true => Ecn::Capable0,
+            false => Ecn::NotCapable,
         };
         Transmit {
             number,
@@ -683,9 +681,6 @@ fn dropped(notice: Notice) -> Dropped {
 fn micros(span: Span) -> i64 {
     i64::try_from(span.as_micros()).unwrap_or(i64::MAX)
 }
-
-/// How often an end measures the round trip that has nothing else to send.
-pub(super) const MEASURE_INTERVAL: Span = Span::from_millis(500);
 
 /// So many packets in flight say how much room there is, and acknowledgements say it no more: a
 /// peer that never answers makes no record of them grow.
