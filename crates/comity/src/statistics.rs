@@ -271,7 +271,7 @@ pub struct EndpointStatistics {
     /// Packets of connections not known here that were answered by a Reset: their callers call
     /// again.
     pub resets_sent: u64,
-    /// Half-open connections that were given up.
+    /// Half-open connections that were abandoned.
     pub callers_given_up: u64,
     /// Callers that had to prove their address first.
     pub retries_sent: u64,

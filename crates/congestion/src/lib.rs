@@ -1,6 +1,6 @@
 //! Congestion control as pure state machines.
 //!
-//! A [`Controller`] decides how much and how fast one flow may send. It is told what happened, in
+//! A [`Controller`] decides how much and how fast one flow may send. It learns what happened, in
 //! named event structs that carry the time, and answers with one [`Decision`]. It cannot see a
 //! connection, a clock or a packet, so the same code runs in the simulator, at a socket and in a
 //! unit test.

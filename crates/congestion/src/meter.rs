@@ -15,7 +15,7 @@ pub trait Meter: Debug + Send {
     fn on_arrival(&mut self, arrival: &Arrival);
 
     /// What to tell the sender now. Repeating the last report is right where it says how things
-    /// stand: acknowledgements get lost. One that speaks of a stretch of time is told once
+    /// stand: acknowledgements get lost. A report about an interval is sent once
     /// ([`Report::None`] until the next).
     fn report(&mut self, now: Time) -> Report;
 
@@ -24,7 +24,7 @@ pub trait Meter: Debug + Send {
         None
     }
 
-    /// The time asked for by [`Meter::wakeup`] has come; the transport sends [`Meter::report`]
+    /// The time of [`Meter::wakeup`] has come; the transport sends [`Meter::report`]
     /// next.
     fn on_wakeup(&mut self, _now: Time) {}
 }

@@ -50,7 +50,7 @@ pub(crate) struct Printing {
 }
 
 impl Printing {
-    /// The seeds that were asked for instead of those of the file.
+    /// The seeds that were requested instead of those of the file.
     pub(crate) fn seeds(&self) -> Option<Vec<u64>> {
         match (self.seed, &self.seeds) {
             (Some(seed), _) => Some(vec![seed]),

@@ -25,7 +25,7 @@ pub(super) fn named_file() -> impl TypedValueParser<Value = PathBuf> {
     })
 }
 
-/// An address of this host to answer at, the loopback one unless another is given.
+/// An address of this host to answer at, the loopback one by default.
 pub(super) fn own_address(text: &str) -> Result<SocketAddr, String> {
     let full = match text.strip_prefix(':').unwrap_or(text) {
         port if port.parse::<u16>().is_ok() => format!("127.0.0.1:{port}"),

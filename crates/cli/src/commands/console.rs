@@ -7,7 +7,7 @@ use std::process::ExitCode;
 /// Why a command ends with another code than 0. What went wrong has been said by then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Failure {
-    /// What was asked for could not be done.
+    /// What was requested could not be done.
     Failed,
     /// The command line or a scenario is wrong.
     Usage,

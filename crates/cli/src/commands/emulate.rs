@@ -160,7 +160,7 @@ fn settings(args: &args::Emulate) -> Result<Vec<Setting>, Failure> {
                 // this one.
                 let losses = has_own.then(|| losses($way.loss.or(both.loss), outages));
                 set("loss", "losses", losses);
-                // Relative to where the command is given, not to the file of `--config`.
+                // Relative to the working folder, not to the file of `--config`.
                 let trace = match &$way.trace {
                     None => None,
                     Some(file) => match std::path::absolute(file) {
@@ -205,7 +205,7 @@ fn announce(args: &args::Emulate, address: SocketAddr, target: SocketAddr) -> Re
     Ok(())
 }
 
-/// What has been told so far.
+/// The counters of the last report.
 #[derive(Debug, Default)]
 struct Told {
     times: u32,

@@ -79,12 +79,12 @@ impl<N, E> Drop for Teller<N, E> {
 pub(crate) enum OnInterrupt<'a> {
     /// They are left, and this is said, if anything.
     Leave(Option<&'a str>),
-    /// They are told, and have to end in order.
+    /// They hear of it, and have to end in order.
     Wait,
 }
 
 /// Lets `run` run so many runs on another thread, so that an interrupt need not wait for those
-/// under way, and hands what comes out to `take`. What `run` is given becomes true when the
+/// under way, and hands what comes out to `take`. The argument of `run` becomes true when the
 /// interrupt key is pressed. Returns what `run` does.
 pub(crate) fn follow<N: Send + 'static, E: Send + 'static>(
     (runs, quiet): (usize, bool),

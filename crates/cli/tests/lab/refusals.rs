@@ -23,7 +23,7 @@ transport = "sections"
 workload = { kind = "cbr", rate = "1Mbps" }
 "#;
 
-/// Each message names the flow or link, what was asked for, and what is expected. Nothing runs
+/// Each message names the flow or link, what was requested, and what is expected. Nothing runs
 /// before.
 #[test]
 fn what_the_lab_cannot_do_is_said_before_the_first_run() {
@@ -88,7 +88,7 @@ fn what_the_lab_cannot_do_is_said_before_the_first_run() {
     assert_eq!(files, 1, "nothing was written beside the scenario");
 }
 
-/// Whoever is not root is told so, with what to do.
+/// A user without root gets a message that says what to do.
 #[test]
 fn without_root_the_lab_says_what_is_missing() {
     let bench = Bench::new(SMALL);

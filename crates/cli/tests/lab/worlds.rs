@@ -227,7 +227,7 @@ workload = { kind = "video", rate = "1Mbps", fps = 25, group = 25, b_frames = 0 
     assert!(flow.number("mean_rtt_s") < 0.100);
 }
 
-/// Programs meet over the path; what they print is kept, and the failure of one is told.
+/// Programs meet over the path; what they print is kept, and the failure of one is reported.
 #[test]
 fn programs_run_at_the_ends_of_the_path() {
     if !can_run() {

@@ -26,7 +26,7 @@ fn interrupted(length: usize) -> Vec<u8> {
     [start, &text(length), end].concat()
 }
 
-/// What both ends told last, what the sender said, and what was written.
+/// The last reports of both ends, the sender's messages, and the written bytes.
 struct Carried {
     sent: Value,
     received: Value,
@@ -231,7 +231,7 @@ pub(super) fn a_stream_that_is_cut_within_a_packet_ends_with_a_whole_one() {
     let cut = &clip[..1_500 * PACKET + 77];
     let Carried { said, written, .. } = carried(cut);
     assert!(said.contains("77 bytes were skipped"), "{said}");
-    // Each unit is whole, from the first one on: those that the cut took parts of are told, and not
+    // Each unit is whole, from the first one on: those that the cut damaged are reported, and not
     // there.
     let told = said.matches("part of an access unit is missing").count();
     assert!((1..=2).contains(&told), "{said}");

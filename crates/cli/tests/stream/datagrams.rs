@@ -82,7 +82,7 @@ pub(super) fn a_port_is_open_for_both_families_and_an_address_for_its_own() {
     }
 }
 
-/// The last picture of a source that stops is given when it has ended, and not when another would
+/// The last picture of a source that stops comes when it has ended, and not when another would
 /// begin.
 pub(super) fn the_last_picture_is_not_waited_for() {
     let folder = Folder::new();

@@ -547,7 +547,7 @@ impl<C: Protocol> Listener<C> {
     }
 
     /// Whether there is room for a caller. Where there is none, each connection of the same caller
-    /// is asked whether it lives, and makes room if it does not answer: the caller was restarted.
+    /// gets a challenge, and makes room if it does not answer: the caller was restarted.
     fn has_room(&mut self, now: Time, identity: &Identity) -> bool {
         let most = self.config.max_connections.min(self.config.max_served);
         if self.sessions.len() < most {

@@ -69,7 +69,7 @@ pub enum Closed {
     /// The same caller has opened a new connection, and does not answer on this one.
     #[error("the caller does not answer, and has opened a new connection")]
     Replaced,
-    /// The peer asked for two keys at once.
+    /// The peer requested two key updates at once.
     #[error("keys: the peer requested a key update before it had seen the last one in use")]
     UpdateTooEarly,
 }
@@ -98,7 +98,7 @@ pub struct Session<C> {
     reset_token: Option<[u8; RESET_TOKEN]>,
     /// When the last genuine packet came, or the connection began.
     heard_at: Time,
-    /// When the peer was asked whether it lives.
+    /// When the challenge left that a living peer answers.
     asked_at: Option<Time>,
     /// Whether the question has still to leave.
     asks: bool,
@@ -309,7 +309,8 @@ impl<C: Protocol> Session<C> {
     }
 
     /// The caller wants a new connection in place of this one. Whether it gets it: if it has not
-    /// answered on this one for two probe timeouts. The first time it is asked.
+    /// answered a challenge on this one for two probe timeouts. The first time, the challenge
+    /// leaves.
     pub(super) fn replace(&mut self, now: Time) -> bool {
         match self.asked_at.filter(|&asked_at| self.heard_at < asked_at) {
             None => {

@@ -15,8 +15,8 @@ const ENVIRONMENT: &str = "env:";
 
 /// A passphrase, or where it stands: `@FILE` or `@env:NAME`.
 ///
-/// Other users of a host can read its command lines, but neither a file that only its owner may read
-/// nor the environment of a process of somebody else.
+/// Other users of a host can read its command lines, but neither a file that only its owner may
+/// read nor the environment of a process of somebody else.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PassphraseSource {
     /// The passphrase itself.
@@ -47,8 +47,8 @@ impl PassphraseSource {
     ///
     /// # Errors
     ///
-    /// [`ConfigError::Open`], [`ConfigError::KeyFile`] and [`ConfigError::Environment`]. None of them
-    /// shows what was found.
+    /// [`ConfigError::Open`], [`ConfigError::KeyFile`] and [`ConfigError::Environment`]. None of
+    /// them shows what was found.
     pub fn read(&self) -> Result<Secret, ConfigError> {
         match self {
             Self::Literal(secret) => Ok(secret.clone()),

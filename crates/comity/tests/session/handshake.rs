@@ -455,7 +455,7 @@ fn another_version_is_named_and_a_made_up_refusal_is_outlived() {
     assert_eq!(world.sent(5)[0].bytes, expected);
     assert_eq!(world.sent(5)[0].to, address("203.0.113.9:1"));
 
-    // A caller that is told of other versions, or refused, by somebody on the way.
+    // Somebody on the path names other versions to a caller, or refuses it.
     let other_version = [&[0x50][..], &id, &[0, 0, 0, 1, 0, 0, 0, 9]].concat();
     let refusal = [&[0x30, 0, 0, 0, 2][..], &id, &[0, 1]].concat();
     for made_up in [&other_version, &refusal] {

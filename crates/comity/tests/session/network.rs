@@ -27,7 +27,7 @@ pub(crate) fn passphrase(byte: u8) -> PassphraseKey {
     PassphraseKey::new([byte; 32])
 }
 
-/// A core of its own small language: sends what it is given once, and asks until it is answered.
+/// A core of its own small language: sends each message once, and asks until it has an answer.
 ///
 /// Payload: 0 nothing, 1 please answer, 2 + 8 bytes challenge, 3 + 8 bytes response, 4 + message.
 #[derive(Debug, Default)]

@@ -59,7 +59,7 @@ impl Departures {
     }
 }
 
-/// A packet takes no longer on the sender's link, whatever is told of its size.
+/// A packet takes no longer on the sender's link, whatever size is reported.
 const LONGEST: Span = Span::from_secs(60);
 
 /// A departure so little behind its time was held up by a timer.

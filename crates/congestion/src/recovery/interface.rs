@@ -47,7 +47,7 @@ pub trait Recovery: Debug {
 /// A duplicate acknowledgement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Duplicate {
-    /// The offset that is being asked for.
+    /// The requested offset.
     pub una: u64,
     /// The offset after the highest byte ever sent.
     pub max: u64,
@@ -70,7 +70,7 @@ pub struct Advance {
     pub mss: u32,
     /// Whether it may answer what this recovery retransmitted: the first byte that it passed had
     /// been. Always so in TCP, where a recovery begins by sending it again; not so where a receiver
-    /// passes over bytes that were given up, and what was in flight behind them is acknowledged
+    /// passes over bytes that were abandoned, and what was in flight behind them is acknowledged
     /// packet by packet.
     pub is_repair: bool,
 }
@@ -96,7 +96,7 @@ pub struct Reaction {
     pub deflate: u64,
 }
 
-/// What the controller is told.
+/// The events for the controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Reduce {
     /// Nothing.

@@ -171,7 +171,8 @@ impl RackClock {
         }
     }
 
-    /// A segment was delivered. Those of one acknowledgement are told in the order of the stream.
+    /// A segment was delivered. Those of one acknowledgement are reported in the order of the
+    /// stream.
     pub fn on_delivered(&mut self, segment: &Delivered, now: Time, min_rtt: Option<Span>) {
         if segment.end >= self.highest {
             self.highest = segment.end;

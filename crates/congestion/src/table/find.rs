@@ -28,7 +28,7 @@ pub fn find(name: &str) -> Result<&'static Row, UnknownController> {
 /// There is no controller of this name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownController {
-    /// The name that was asked for.
+    /// The unknown name.
     pub name: String,
     /// The known name that comes nearest, if one comes near.
     pub nearest: Option<&'static str>,

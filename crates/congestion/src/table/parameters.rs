@@ -356,7 +356,7 @@ pub enum ParameterError {
     },
     /// There is no such parameter.
     Unknown {
-        /// The name that was given.
+        /// The unknown name.
         name: String,
         /// The known name that comes nearest, if one comes near.
         nearest: Option<&'static str>,

@@ -140,7 +140,7 @@ impl Row {
     }
 
     /// Reads a list of parameters, `name=value` with `&` between them, as the peer's receiver is
-    /// told.
+    /// reported.
     ///
     /// # Errors
     /// A [`ParameterError`] when there is no such parameter, a text is none of its values, or a

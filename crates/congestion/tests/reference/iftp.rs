@@ -81,7 +81,7 @@ struct Literal {
     timer: Option<f64>,
     expiries: i32,
     timeouts: usize,
-    /// Answers to packets that were given up before.
+    /// Answers to packets that were abandoned before.
     late: usize,
     /// From this packet on nothing can be compared: two events were so close to each other that
     /// which of them comes first is a matter of nanoseconds.

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use crate::reference::{ack, sent};
 
 const WIRE: Bytes = Bytes::new(1_000);
-/// A and X of the controller, and the round trip that it is told.
+/// A and X of the controller, and the round trip reported to it.
 const A: f64 = 1.0;
 const X: f64 = 2.0;
 const RTT: Span = Span::from_secs(2);
@@ -24,7 +24,7 @@ struct Group {
 }
 
 /// A path with a slowest link on which a packet takes `packet`, and little or much traffic on it
-/// and on the way back.
+/// and on the reverse path.
 fn group(packet: u64) -> impl Strategy<Value = Group> {
     let waiting = || prop_oneof![3 => Just(0), 1 => 0..packet / 10, 1 => 0..packet * 40];
     let places = (0..14_u64, 1..3_u64);
@@ -118,8 +118,8 @@ impl Pair {
         }
     }
 
-    /// The delays without a queue on the way back, so far as `back` tells, less what packets wait
-    /// behind their own group.
+    /// The delays without a queue on the reverse path, so far as `back` tells, less what packets
+    /// wait behind their own group.
     fn disturbed(&self, packet: f64, back: f64) -> f64 {
         let each = self.packets.map(|of| {
             let back = if self.by_stamps { back } else { 0.0 };

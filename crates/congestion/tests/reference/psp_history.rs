@@ -61,7 +61,7 @@ struct History {
     places: usize,
     packets: Vec<Packet>,
     changes: Vec<Change>,
-    /// When the path was given up: what left before is not judged any more, and begins no round
+    /// When the path was abandoned: what left before is not judged any more, and begins no round
     /// with what leaves after.
     silences: Vec<usize>,
     /// The reports that were compared, each with when that was.
@@ -612,7 +612,7 @@ impl World {
     fn answer(&mut self, now: Time) -> Result<(), TestCaseError> {
         let report = self.meter.report(now);
         let told = self.history.told(now);
-        // Of several rounds that are over at one moment each is told by itself.
+        // Of several rounds that are over at one moment each is reported by itself.
         let is_next_due = self.meter.wakeup().is_some_and(|at| at <= now);
         match (report, told) {
             (Report::Count { round, packets }, Some((newest, count))) => {

@@ -226,8 +226,8 @@ fn the_current_level_may_be_that_of_the_wave() {
     }
 }
 
-/// Level 3 is told after the first segment of a wave of two: that wave is of six then, or stays,
-/// and the next is.
+/// Level 3 is reported after the first segment of a wave of two: that wave is of six then, or
+/// stays, and the next is.
 #[test]
 fn a_wave_may_keep_its_length() {
     for (has_fixed_waves, second, third) in
@@ -559,7 +559,7 @@ prop_compose! {
     }
 }
 
-/// What a sender is told, and what it does.
+/// The reports to a sender, and its reactions.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Step {
     /// The option of an acknowledgement.

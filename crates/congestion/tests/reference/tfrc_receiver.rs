@@ -79,7 +79,7 @@ fn arrive(meter: &mut dyn Meter, now: Time, number: u32, rtt: Span) {
     });
 }
 
-/// What is told when asked for now, as a transport does.
+/// The report at this moment, as a transport requests it.
 fn ask(meter: &mut dyn Meter, now: Time) -> Option<(f64, Rate)> {
     if meter.wakeup().is_none_or(|due| due > now) {
         return None;
@@ -184,9 +184,9 @@ fn reports_come_once_in_a_round_trip_and_at_once_for_a_loss() {
 }
 
 /// Section 6.2: what arrived in the last round trip, so that a packet in a round trip is the least
-/// that is told, however long nothing came before. Two packets 30 ms apart every half second, 1000
-/// B each: the first is told at once, with 1000 B in 100 ms; the second a round trip later, with
-/// what has arrived since, 1000 B in 100 ms again.
+/// that is reported, however long nothing came before. Two packets 30 ms apart every half second,
+/// 1000 B each: the first is reported at once, with 1000 B in 100 ms; the second a round trip
+/// later, with what has arrived since, 1000 B in 100 ms again.
 #[test]
 fn silence_does_not_lower_the_receive_rate() {
     let mut meter = build(&plain());
@@ -228,7 +228,7 @@ fn the_first_loss_stands_for_the_rate_until_then() {
     let (_, reports) = stream(&plain(), 4, |number| number == 0);
     let back = throughput(Bytes::new(1_000), RTT, last(&reports)).as_bps() as f64;
     assert!((back / 40_000.0 - 1.0).abs() < 0.01, "{back}");
-    // What had been told by then where it was another one: the first packet.
+    // The report by then, if it was another one: the first packet.
     let (_, reports) = stream(&plain(), 5, |number| number == 1);
     let back = throughput(Bytes::new(1_000), RTT, last(&reports)).as_bps() as f64;
     assert!((back / 80_000.0 - 1.0).abs() < 0.01, "{back}");
@@ -440,7 +440,8 @@ proptest! {
                 continue;
             }
             let highest = record.iter().map(|arrival| arrival.0).max().unwrap();
-            // The first interval is taken as told: the equation's inverse has a test of its own.
+            // The first interval is taken as reported: the equation's inverse has a test of its
+            // own.
             let first = match first {
                 Some(first) => first,
                 None => {

@@ -11,8 +11,8 @@ use crate::reference::{ack, loss, sent, timeout};
 
 const MSS: Bytes = Bytes::new(1_000);
 
-/// Brakmo and Peterson 1995, section III, told in packets: the round is over when the distinguished
-/// packet is acknowledged.
+/// Brakmo and Peterson 1995, section III, stated in packets: the round is over when the
+/// distinguished packet is acknowledged.
 #[derive(Debug)]
 struct Reading {
     cwnd: f64,

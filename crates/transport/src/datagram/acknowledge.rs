@@ -38,7 +38,7 @@ impl<P: Payload> Connection<P> {
     }
 
     /// From now on nobody takes what arrives: no packet with sections is acknowledged, and the peer
-    /// is told that there is no room. What has come stays, to be polled; what is not whole, and
+    /// learns that there is no room. What has come stays, to be polled; what is not whole, and
     /// what is heard of from now on, becomes a gap.
     pub fn refuse_sections(&mut self) {
         if !self.taking.is_over() {

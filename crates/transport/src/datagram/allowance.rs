@@ -27,7 +27,8 @@ impl<P: Payload> Connection<P> {
                 };
                 Pacing::Rate(Rate::of(self.decision.window, rtt).mul_f64(gain))
             }
-            // The controller may have moved since the pace was found, or it was never asked for.
+            // The controller may have moved since the pace was found, or nobody has looked for it
+            // yet.
             (Pacing::Bucket { rate, peak, .. }, _) => {
                 Pacing::Rate(self.bucket_pace.pace(rate, peak))
             }

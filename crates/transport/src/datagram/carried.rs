@@ -39,7 +39,7 @@ pub(super) struct Passage {
 /// congestion-based congestion control", ACM Queue 14 (2016), and its windowed maximum.
 ///
 /// Differs from the source in: 1. whether a sample speaks of the path is seen in its spans, not in
-/// whether the application had more to send: an application that follows the rate it is told never
+/// whether the application had more to send: an application that follows its target rate never
 /// has; 2. a sample that does not speak of the path disproves lower ones that do.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Carried {

@@ -73,8 +73,8 @@ impl Config {
         payload: DEFAULT_DATAGRAM as u32 - SEALING,
         base_payload: None,
         overhead: SEALING + UDP_IPV4,
-        // Each costs a call of the system at both ends; holes and marks are told at once all the
-        // same, and controllers count bytes, not acknowledgements.
+        // Each costs a call of the system at both ends; holes and marks are acknowledged at once
+        // all the same, and controllers count bytes, not acknowledgements.
         ack_frequency: 4,
         ack_delay: ACK_DELAY_DEFAULT,
         keep_alive: Span::from_secs(1),
@@ -161,7 +161,7 @@ impl fmt::Display for ConfigError {
 impl core::error::Error for ConfigError {}
 
 impl Config {
-    /// Whether sections are given up at their deadline when this end sends them.
+    /// Whether sections are abandoned at their deadline when this end sends them.
     pub fn enforces_deadlines(&self) -> bool {
         self.reliability != Reliability::Full && self.drop != DropPolicy::Never
     }

@@ -34,18 +34,18 @@ use crate::wire::limits::MAX_SECTION;
 ///
 /// Kinds of method, and the order in which they are called:
 ///
-/// * told: [`submit`](Self::submit), [`end`](Self::end), [`finish`](Self::finish),
+/// * inputs: [`submit`](Self::submit), [`end`](Self::end), [`finish`](Self::finish),
 ///   [`close`](Self::close) by the application, [`on_packet`](Self::on_packet) by the network,
 ///   [`on_timer`](Self::on_timer) by the clock;
-/// * asked after any of these until they give nothing: [`poll_transmit`](Self::poll_transmit),
-///   [`poll_delivery`](Self::poll_delivery), [`poll_event`](Self::poll_event); then
-///   [`next_timer`](Self::next_timer).
+/// * outputs, polled after any input until they give nothing:
+///   [`poll_transmit`](Self::poll_transmit), [`poll_delivery`](Self::poll_delivery),
+///   [`poll_event`](Self::poll_event); then [`next_timer`](Self::next_timer).
 ///
 /// Times are of one clock and do not decrease from call to call.
 #[derive(Debug)]
 pub struct Connection<P: Payload> {
     pub(super) config: Config,
-    /// Zero of the clock that deadlines and departures are told in.
+    /// Zero of the clock of the deadlines and departures in packets.
     pub(super) epoch: Time,
     pub(super) state: State,
     pub(super) outbox: Outbox<P>,
@@ -224,7 +224,7 @@ impl<P: Payload> Connection<P> {
     }
 
     /// Uses up the next number of a stream without a section. The peer gets a gap with this reason,
-    /// and later sections that need this number are given up.
+    /// and later sections that need this number are abandoned.
     ///
     /// # Errors
     /// [`outbox::IntakeError`] when the stream accepts nothing more.
@@ -354,7 +354,7 @@ impl<P: Payload> Connection<P> {
     /// The next section, whole or as a gap; each exactly once, in the order of its stream.
     pub fn poll_delivery(&mut self, now: Time) -> Option<Delivery<P>> {
         let delivery = self.inbox.poll(now, &self.clock)?;
-        // A peer that may have nothing in flight, whose acknowledgement would say so, is told of
+        // A peer that may have nothing in flight, whose acknowledgement would say so, learns of
         // much more room.
         let (room, known, buffer) = (self.room(), self.room_known(), self.config.receive_buffer);
         let is_little = known < buffer / 2 && room >= buffer / 2;

@@ -11,7 +11,7 @@ use crate::wire::{CloseCode, DecodeError};
 /// What the application may send, in bytes of sections.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Target {
-    /// What an encoder should be set to: it all arrives, as far as can be told.
+    /// What an encoder should be set to: it all arrives, as far as this end knows.
     pub rate: Rate,
     /// The rate up to which a sender that sheds should submit sections. The connection drops the
     /// least important sections that do not fit. No less than `rate`.
@@ -42,9 +42,9 @@ pub enum Event {
 pub struct LostPacket {
     /// Its number.
     pub number: PacketNumber,
-    /// Its protected payload in bytes; 0 for one that asked for no answer.
+    /// Its protected payload in bytes; 0 for one that elicited no ACK.
     pub payload: u32,
-    /// Whether only time told, and not that later packets had been acknowledged.
+    /// Whether a timer declared the loss, rather than the acknowledgement of later packets.
     pub by_delay: bool,
 }
 
@@ -65,9 +65,9 @@ pub enum CloseReason {
     Idle,
     /// This end closed it.
     Local {
-        /// The code that the peer is told.
+        /// The code for the peer.
         code: CloseCode,
-        /// What the peer is told in words.
+        /// The reason for the peer, in words.
         reason: String,
     },
     /// The peer closed it.
@@ -96,7 +96,7 @@ pub enum Violation {
 }
 
 impl Violation {
-    /// What the peer is told.
+    /// The code for the peer.
     pub const fn code(&self) -> CloseCode {
         match self {
             Self::AcknowledgedUnsent { .. } => CloseCode::OPTIMISTIC_ACK,

@@ -36,7 +36,7 @@
 //! a packet is built, by deadline, and lost content is retransmitted only while its deadline
 //! allows; 3. windows are paced at 1.25 (in slow start 2) times the window in a round trip; 4. flow
 //! control counts what is unacknowledged against what the receiver has room for, as TCP's window
-//! does, because sections that are given up leave no position behind.
+//! does, because sections that are abandoned leave no position behind.
 
 mod acknowledge;
 mod allowance;

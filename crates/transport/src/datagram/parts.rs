@@ -58,7 +58,7 @@ impl Contents {
         self.control.as_ref().is_some_and(|control| control.credit)
     }
 
-    /// Whether it says what was given up.
+    /// Whether it says what was abandoned.
     pub(super) fn tells_news(&self) -> bool {
         self.control
             .as_ref()
@@ -91,7 +91,7 @@ pub(super) struct SentControl {
 pub(super) struct Control {
     pub(super) ends: Vec<(StreamId, u64)>,
     pub(super) ping: bool,
-    /// The peer is asked for room.
+    /// This end requests credit from the peer.
     pub(super) blocked: bool,
     /// The peer waits for room that there is now.
     pub(super) credit: bool,
@@ -101,14 +101,14 @@ pub(super) struct Control {
 }
 
 impl Control {
-    /// Whether something waits that is worth a packet whatever the window says. Each of it is asked
+    /// Whether something waits that is worth a packet whatever the window says. Each is requested
     /// for once.
     pub(super) fn is_pending(&self) -> bool {
         self.ping || self.blocked || self.credit || !self.ends.is_empty()
     }
 }
 
-/// The loss episode that the controller was told of last.
+/// The loss episode that was reported to the controller last.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Episode {
     /// When it began: losses of packets that left before belong to it.
@@ -155,9 +155,9 @@ pub(super) struct Credit {
     pub(super) answered_by: Option<PacketNumber>,
     /// The lengths of all sections of which something had been acknowledged when it came.
     pub(super) answered_before: u64,
-    /// Whether this end has asked for room since.
+    /// Whether this end has requested credit since.
     pub(super) is_asked_for: bool,
-    /// What this end told the peer last.
+    /// The last report of this end to the peer.
     pub(super) offered: u64,
     /// What the peer could have counted against its credit by then ([`Inbox::admitted`]).
     pub(super) admitted_before: u64,
@@ -165,7 +165,7 @@ pub(super) struct Credit {
     pub(super) unanswered: u32,
 }
 
-/// What the receiver's half is told and tells.
+/// The input and output of the receiver's half.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Measurements {
     /// The last tag that left.

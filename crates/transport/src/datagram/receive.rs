@@ -528,7 +528,7 @@ impl<P: Payload> Connection<P> {
             .is_none_or(|began_at| sent_at > began_at)
     }
 
-    /// The controller is told of an episode. What counts as in flight is the most of the last
+    /// The controller learns of an episode. What counts as in flight is the most of the last
     /// seconds: an application that pauses between its bursts would otherwise be cut to nothing by
     /// a loss in a pause (RFC 7661, section 4.4).
     fn begin_episode(&mut self, now: Time, loss: &Loss) {

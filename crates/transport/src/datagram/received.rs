@@ -23,7 +23,7 @@ pub enum Ecn {
 /// Which packet numbers arrived, and whether that has to be said.
 ///
 /// An acknowledgement is due at once when a packet arrives out of order or marked, after every
-/// `frequency`-th packet that asks for one, and otherwise `delay` after the first that asked.
+/// `frequency`-th packet that elicits one, and otherwise `delay` after the first that does.
 #[derive(Debug)]
 pub(super) struct ReceivedPackets {
     /// Disjoint, not adjacent, from the largest numbers down.
@@ -231,7 +231,7 @@ mod tests {
         assert_eq!(received.due_at(), Time::MAX);
         arrive(&mut received, 20, 2);
         assert_eq!(received.due_at(), Time::from_millis(25));
-        // A hole is told at once, and so is what fills it.
+        // A hole is acknowledged at once, and so is the packet that fills it.
         received.on_acknowledged();
         arrive(&mut received, 21, 4);
         assert_eq!(received.due_at(), Time::from_millis(21));

@@ -57,7 +57,7 @@ pub(super) struct Acknowledged<C> {
     /// The largest of them, and when it left.
     pub(super) largest: Option<(PacketNumber, Time)>,
     /// When the largest number of the acknowledgement left, if that is newly acknowledged and one
-    /// of these is with it. It may be of a packet that asked for nothing: its answer is as good a
+    /// of these is with it. It may be of a packet that elicits no ACK: its answer is as good a
     /// clock.
     pub(super) timed: Option<Time>,
     /// The least of them.
@@ -91,14 +91,14 @@ pub(super) struct Lost<C> {
     pub(super) newest_sent_at: Option<Time>,
     /// When the oldest of them left.
     pub(super) oldest_sent_at: Option<Time>,
-    /// When each of them left that asked for an answer.
+    /// When each of them left that elicits an ACK.
     pub(super) sent_at: Vec<Time>,
     /// The account of each of these.
     pub(super) losses: Vec<PacketLoss>,
     /// How far apart the first and the last of them left between which nothing was acknowledged;
     /// the furthest of such.
     pub(super) spread: Span,
-    /// Whether only time told, for all of them.
+    /// Whether a timer declared all these losses.
     pub(super) by_delay: bool,
 }
 
@@ -108,7 +108,7 @@ pub(super) struct NeverSent(pub(super) PacketNumber);
 
 /// The record of what left, by packet number.
 ///
-/// Numbers are given out in order; some are left out on purpose ([`SentPackets::skip`]), so that a
+/// Numbers are assigned in order; some are left out on purpose ([`SentPackets::skip`]), so that a
 /// peer that acknowledges what it did not receive is found out. Memory is that of the packets
 /// between the oldest in flight and the newest, those that ask for no answer
 /// [up to a limit](MAX_UNASKED), plus each lost one as long as it may still turn up.

@@ -44,7 +44,7 @@ pub struct SentStatistics {
     pub probes: u64,
     /// Times at which the path was found to swallow larger packets that it had carried.
     pub black_holes: u64,
-    /// Losses that the controller was told of, one for each episode.
+    /// Losses reported to the controller, one for each episode.
     pub loss_events: u64,
     /// Times at which persistent congestion was found.
     pub persistent_congestions: u64,

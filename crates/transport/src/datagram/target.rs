@@ -178,7 +178,7 @@ impl TargetBitrate {
 /// A rate that the application knows of.
 #[derive(Clone, Copy, Debug, Default)]
 struct Announced {
-    /// What it was told last; zero before.
+    /// The last target that was reported; zero before.
     told: Rate,
     /// Since when the rate has been well above that.
     above_since: Option<Time>,
@@ -293,7 +293,7 @@ mod tests {
         target.on_allowed(later, mbps(4), false);
         let announced = rate(target.poll(later, false)).map_or(0, Rate::as_bps);
         assert!((5_999_990..6_000_010).contains(&announced), "{announced}");
-        // A rise to 7.5 Mb/s and more is told a second after it began.
+        // A rise to 7.5 Mb/s and more is reported a second after it began.
         for (millis, expected) in [(0, false), (990, false), (1_001, true)] {
             let now = Time::from_secs(20) + Span::from_millis(millis);
             target.on_allowed(now, mbps(9), false);

@@ -123,7 +123,7 @@ impl<P: Payload> Connection<P> {
     }
 
     /// When a sender that only the peer's lack of room holds up asks whether there is more than it
-    /// was told of. Of much more the peer tells by itself, so that there is no haste to ask again.
+    /// knows of. The peer reports much more by itself, so that there is no haste to ask again.
     fn asks_for_room_at(&self) -> Time {
         let patience = match self.credit.is_asked_for {
             true => MEASURE_INTERVAL,
@@ -189,7 +189,7 @@ impl<P: Payload> Connection<P> {
         self.inbox.free_bytes().max(1)
     }
 
-    /// How much of that the peer knows of, at least, when it has heard what this end told last.
+    /// How much of that the peer knows of, at least, when it has the last report of this end.
     pub(super) fn room_known(&self) -> u64 {
         let since = self.inbox.admitted() - self.credit.admitted_before;
         self.credit.offered.saturating_sub(since)

@@ -287,7 +287,7 @@ impl<P: Payload> Connection<P> {
         Stamp::of(self.since_epoch(now))
     }
 
-    /// A time as it is told to the peer: since the beginning of the connection.
+    /// A time as it stands in packets: since the beginning of the connection.
     pub(super) fn since_epoch(&self, time: Time) -> Time {
         if time.is_never() {
             return time;
@@ -314,7 +314,7 @@ impl<P: Payload> Connection<P> {
             arrival: self.stamp(arrived_at),
             ecn: (ecn != frame::EcnCounts::default()).then_some(ecn),
         };
-        // A report is told once, so that it must not be taken where it does not fit.
+        // A report is taken once, so that it must not be taken where it does not fit.
         let reserve = if self.meter.is_some() { REPORT_ROOM } else { 0 };
         let Some(ack) = ack.fitting(builder.room().saturating_sub(reserve)) else {
             return;
@@ -398,7 +398,7 @@ impl<P: Payload> Connection<P> {
         }
     }
 
-    /// Tells what was given up.
+    /// Tells what was abandoned.
     fn push_news(&mut self, builder: &mut Builder<'_>, contents: &mut Contents) {
         while let Some(notice) = self.outbox.notice_to_tell()
             && builder.push(&Frame::Dropped(dropped(notice)))
@@ -424,11 +424,11 @@ impl<P: Payload> Connection<P> {
         self.outbox.notice_to_tell().is_some() || self.outbox.floor_to_tell().is_some()
     }
 
-    /// When what was given up may be told in a packet of its own. The packet is acknowledged, so
-    /// that it obeys the controller as data does, and the rest of a burst of decisions waits for
-    /// the next. Beyond the window there is one after a silence that an answer should have ended:
-    /// on a path that carries nothing the peer's gaps go on, and the first packet that comes
-    /// through opens it again.
+    /// When a notice of abandoned sections may have a packet of its own. The packet is
+    /// acknowledged, so that it obeys the controller as data does, and the rest of a burst of
+    /// decisions waits for the next. Beyond the window there is one after a silence that an answer
+    /// should have ended: on a path that carries nothing the peer's gaps go on, and the first
+    /// packet that comes through opens it again.
     pub(super) fn news_leave_at(&self) -> Time {
         if !self.has_window() {
             return self.last_sent_at + self.loss.base_timeout();
@@ -650,7 +650,7 @@ fn header(epoch: Time, meta: &Meta, floor: SectionId, offset: u32) -> SectionHea
             Time::ZERO + time.saturating_since(epoch)
         }
     };
-    // What is further away than a frame can say is told as the furthest source time, and as no
+    // What is further away than a frame can say is written as the furthest source time, and as no
     // deadline.
     const FURTHEST: Span = Span::from_micros(MAX_TIME_US - 1);
     let source_time = since(meta.source_time.min(meta.deadline)).min(Time::ZERO + FURTHEST);
@@ -686,7 +686,7 @@ fn micros(span: Span) -> i64 {
 /// peer that never answers makes no record of them grow.
 pub(super) const MAX_UNANSWERED: u32 = 4_096;
 
-/// Packets that only tell what was given up are at least so far apart.
+/// Packets that only tell what was abandoned are at least so far apart.
 pub(super) const TELL_INTERVAL: Span = Span::from_millis(2);
 
 /// Room kept for what a meter reports: its type, kind and fields.

@@ -44,7 +44,7 @@
 //! 2. Steps of the path are taken out, and a slope beyond what clocks do is taken for a queue.
 //!
 //! Limits: a queue that grows for minutes, more slowly than `max_drift_ppm` and without ever being
-//! empty, cannot be told from drift by anyone who sees one direction only.
+//! empty, cannot be distinguished from drift by anyone who sees one direction only.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;

@@ -27,7 +27,7 @@ use super::{DEFAULT_BUFFER, DEFAULT_SECTIONS, MAX_STREAMS};
 pub struct Config {
     /// How long lost bytes are retransmitted.
     pub reliability: Reliability,
-    /// When sections are given up.
+    /// When sections are abandoned.
     pub drop: DropPolicy,
     /// The most payload bytes held at once.
     pub max_bytes: u64,
@@ -145,7 +145,7 @@ pub enum Fate {
     Acknowledged,
     /// The application withdrew it.
     Cancelled,
-    /// It needed a section that was given up.
+    /// It needed a section that was abandoned.
     Dependency,
     /// All was sent, but not all acknowledged when the deadline had passed and the network had been
     /// heard.
@@ -161,7 +161,7 @@ pub enum Fate {
 }
 
 impl Fate {
-    /// That of a section which was given up for this reason before all of it was sent.
+    /// That of a section which was abandoned for this reason before all of it was sent.
     pub const fn of_unsent(reason: Reason) -> Self {
         match reason {
             Reason::Cancelled => Self::Cancelled,
@@ -190,14 +190,14 @@ pub struct Outcome {
     pub acknowledged: u32,
 }
 
-/// That the peer should be told that no more of a section will come.
+/// A notice for the peer that no more of a section will come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Notice {
     /// The stream of the section.
     pub stream: StreamId,
     /// The section.
     pub section: SectionId,
-    /// Why it was given up.
+    /// Why it was abandoned.
     pub reason: Reason,
 }
 

@@ -136,7 +136,7 @@ fn pick<'b>(book: &'b Book, chosen: &[usize]) -> Vec<&'b Claim> {
         .collect()
 }
 
-/// The places of the claims that are asked for.
+/// The places of the claims that are requested.
 fn choose(book: &Book, names: &[String]) -> Result<Vec<usize>, Failure> {
     let is_meant = |claim: &Claim, name: &String| claim.id == *name || claim.system == *name;
     for name in names {

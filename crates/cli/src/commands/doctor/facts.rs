@@ -14,7 +14,7 @@ pub(super) struct Facts {
     /// What UDP on the loopback interface did, or why it did nothing.
     pub(super) loopback: Option<Result<Loopback, String>>,
     pub(super) clock: Option<Clock>,
-    /// How much later than asked for short waits ended; ascending.
+    /// The lateness of short waits, ascending.
     pub(super) lateness: Vec<Span>,
     /// How many processors this process may use.
     pub(super) processors: Option<usize>,
@@ -26,7 +26,7 @@ pub(super) struct Facts {
     /// How large packets to elsewhere may be; `None` also without a default route.
     pub(super) mtu: Option<Mtu>,
     pub(super) bpf: Option<Bpf>,
-    /// The ports that were asked about.
+    /// The ports to check.
     pub(super) ports: Vec<Port>,
 }
 
@@ -35,7 +35,7 @@ pub(super) struct Facts {
 pub(super) struct Loopback {
     /// How many datagrams the system takes at once.
     pub(super) segments: usize,
-    /// How many of those that were given at once arrived, out of how many.
+    /// The packets that arrived of a burst, and the size of the burst.
     pub(super) arrived: (usize, usize),
     /// The most datagrams that were received as one.
     pub(super) coalesced: usize,

@@ -63,7 +63,7 @@ impl Finding {
     }
 }
 
-/// What the time that socket buffers last is told for.
+/// The rate for which the duration of socket buffers is stated.
 const RATE: Rate = Rate::from_mbps(100);
 
 /// All findings, in the order of the report.

@@ -66,7 +66,7 @@ pub(super) fn overview(systems: &[System], length: usize) -> String {
     text
 }
 
-/// What is told of one name.
+/// The description of one name.
 struct Entry {
     name: &'static str,
     /// Pieces that are not broken where they fit into a line, paragraph by paragraph.

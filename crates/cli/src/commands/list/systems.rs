@@ -325,7 +325,8 @@ mod tests {
         for preset in SYSTEMS.iter().filter(|system| system.kind == Kind::Preset) {
             let settings = preset.settings();
             for key in &expected {
-                // The table is told key by key, and the two of a recovery's variant belong to it.
+                // The table is described key by key, and the two of a recovery's variant belong to
+                // it.
                 if ["rto", "pipe", "deflate_window"].contains(&key.as_str()) {
                     continue;
                 }

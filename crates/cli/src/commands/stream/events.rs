@@ -13,10 +13,10 @@ use super::gaps::SharedGaps;
 use super::status::Reporter;
 use crate::clock::now;
 
-/// How many notices of one kind are told one by one.
+/// The number of notices of one kind that are printed one by one.
 const MAX_NOTICES: u64 = 20;
 
-/// What is told of the source in this time is said to be of all of it.
+/// A property of the source within this time counts for all of it.
 const AT_THE_BEGINNING: Duration = Duration::from_millis(500);
 
 /// Tells `reporter` of events, and lists missing sections in `gaps`.

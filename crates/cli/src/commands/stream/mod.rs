@@ -213,7 +213,7 @@ fn run(
     done
 }
 
-/// How often the statistics are told, other than on a terminal.
+/// The interval between statistics, other than on a terminal.
 fn how_often(args: &args::Common) -> Result<Option<Duration>, Error> {
     let every = match args.statsfreq {
         Some(every) => Some(every.into()),

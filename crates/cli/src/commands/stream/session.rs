@@ -20,7 +20,7 @@ const MIN_DROPS: u64 = 10;
 pub(crate) struct Session {
     pub(crate) monitor: Monitor,
     pub(crate) reporter: Reporter,
-    /// How often the statistics are told, other than on a terminal; `None` for never.
+    /// The interval between statistics, other than on a terminal; `None` for never.
     pub(crate) every: Option<Duration>,
 }
 

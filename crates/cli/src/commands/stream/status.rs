@@ -1,4 +1,4 @@
-//! What is told while media passes, and at the end.
+//! The reports while media passes, and at the end.
 
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal, Write};
@@ -65,7 +65,7 @@ impl Reporter {
         }
     }
 
-    /// Something that may be wrong; told even when it is to be quiet.
+    /// A warning, printed even with `--quiet`.
     pub(crate) fn warn(&self, message: &str) {
         let mut telling = self.telling();
         telling.object(&json!({ "event": "warning", "message": message }));
@@ -74,7 +74,7 @@ impl Reporter {
         }
     }
 
-    /// Where somebody may call, or send to. It is told when all that is to be opened is open.
+    /// The address to call, or to send to, printed once everything is open.
     pub(crate) fn listening(&self, address: SocketAddr) {
         if let Some(waiting) = &mut self.telling().listening {
             waiting.push(address);
@@ -96,7 +96,7 @@ impl Reporter {
         }
     }
 
-    /// A caller was turned away, and so many more for the same reason since that was told last.
+    /// A caller was turned away, and so many more for the same reason since the last report.
     pub(crate) fn refused(&self, address: SocketAddr, word: &str, text: &str, more: u64) {
         let mut telling = self.telling();
         telling.object(&json!({

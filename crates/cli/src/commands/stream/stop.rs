@@ -1,4 +1,4 @@
-//! The wish to stop: the interrupt key, or the time that was given.
+//! The wish to stop: the interrupt key, or `--duration`.
 
 use std::time::Duration;
 

@@ -40,7 +40,7 @@
 //! the loss of its packet would; the transport's names all that arrived of late, and the next one
 //! closes the gap; 10. what the transport sends for itself (a ping, how much room there is) is no
 //! packet of a sweep, and its probe for a lost tail leaves with the timeout, as the one packet of
-//! the round that begins then; 11. `Wmax`, the receiver's maximum, is told to the sender's
+//! the round that begins then; 11. `Wmax`, the receiver's maximum, is reported to the sender's
 //! controller once ([`IftpConfig::max_packets`]): room that the receiver gives later holds the
 //! transport back, and `n` goes on growing meanwhile only as long as sweeps are complete (6.).
 

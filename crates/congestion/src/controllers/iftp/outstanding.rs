@@ -34,7 +34,7 @@ impl Outstanding {
         true
     }
 
-    /// Whatever was not acknowledged up to here is given up.
+    /// Whatever was not acknowledged up to here is abandoned.
     pub(super) fn forget_through(&mut self, number: u64) {
         while let Some((front, acked)) = self.packets.front()
             && *front <= number

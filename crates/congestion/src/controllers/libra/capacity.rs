@@ -45,31 +45,32 @@ use floors::{Floors, LONGEST_GROUP, Probe};
 /// so that acknowledgements that were compressed or held up on their way change little, and a pair
 /// within one tick tells only "at most a tick". From [`TELLING`] ticks on `arrival_i` stands for
 /// `answer_i` in the delays too. The clock of the receiver began at another time, so to compare
-/// them with others the least `answer − arrival` that was seen is added: the way back without a
-/// queue. A queue on the way back then hides no good pair, and an acknowledgement that the receiver
-/// held back, and stamped when it left, makes its packet a late one. Without stamps dispersion and
-/// delays are those of the acknowledgements and the round trip.
+/// them with others the least `answer − arrival` that was seen is added: the reverse path without a
+/// queue. A queue on the reverse path then hides no good pair, and an acknowledgement that the
+/// receiver held back, and stamped when it left, makes its packet a late one. Without stamps
+/// dispersion and delays are those of the acknowledgements and the round trip.
 ///
 /// **Whether to believe it.** A pair with delays to arrivals is believed as CapProbe does it:
-/// nothing on the way back changes that, and of what is behind the bottleneck on the way forth the
-/// least sum is the judge. For others the way back counts too. A pair whose first packet, or its
-/// acknowledgement, waited behind the bottleneck is compressed by what the first waited, so that
-/// the pair with the least sum can still be wrong where every pair waited. The least round trips of
-/// single packets show that. [`Floors`] has the least one of each place in a group, and such a pair
-/// is believed if none of them shows that it waited, or that its dispersion is another one, by more
-/// than an eighth; or if the slope of the floors is its dispersion up to an eighth, as of a pair
-/// that waited at the bottleneck itself. Else the estimate is `L / T` with the longest T that the
-/// floors allow, or the shortest that the stamps of the pair leave open if that is longer: a bound
-/// from below if the least delayed packet met no queue. If the floors allow none it is that of the
-/// pair, without a belief in it. The controller then grows by no more than TCP does.
+/// nothing on the reverse path changes that, and of what is behind the bottleneck on the forward
+/// path the least sum is the judge. For others the reverse path counts too. A pair whose first
+/// packet, or its acknowledgement, waited behind the bottleneck is compressed by what the first
+/// waited, so that the pair with the least sum can still be wrong where every pair waited. The
+/// least round trips of single packets show that. [`Floors`] has the least one of each place in a
+/// group, and such a pair is believed if none of them shows that it waited, or that its dispersion
+/// is another one, by more than an eighth; or if the slope of the floors is its dispersion up to an
+/// eighth, as of a pair that waited at the bottleneck itself. Else the estimate is `L / T` with the
+/// longest T that the floors allow, or the shortest that the stamps of the pair leave open if that
+/// is longer: a bound from below if the least delayed packet met no queue. If the floors allow none
+/// it is that of the pair, without a belief in it. The controller then grows by no more than TCP
+/// does.
 ///
 /// Receivers that acknowledge every f-th packet only never tell when both packets of a pair
 /// arrived. Any two acknowledged packets of one group of packets that left together serve instead:
 /// k packets apart, `C = k · L / T`.
 ///
 /// What stays unknown: where no packet at all met an empty way within the memory, as behind greedy
-/// flows on the way back, the floors waited as the pairs did, and an estimate that is too high by
-/// up to the ratio of the sizes of packets and acknowledgements, times the packets that each of
+/// flows on the reverse path, the floors waited as the pairs did, and an estimate that is too high
+/// by up to the ratio of the sizes of packets and acknowledgements, times the packets that each of
 /// these is for, is believed. Stamps prevent it from eight ticks on, and limit it from two on.
 /// Where all pairs waited at the bottleneck, and stamps are missing or coarser, right ones can be
 /// refused. The datagram transport has those of microseconds, TCP those of its peer, if they tick
@@ -172,7 +173,7 @@ impl Delays {
         }
     }
 
-    /// The sum of the round trips, with `back` for either way back that is not in it.
+    /// The sum of the round trips, with `back` for either reverse path that is not in it.
     const fn of_round_trips(self, back: i64) -> i64 {
         if self.is_one_way {
             self.sum.saturating_add(back.saturating_mul(2))
@@ -443,7 +444,7 @@ const fn nanos_between(from: Time, to: Time) -> i64 {
     to.as_nanos().wrapping_sub(from.as_nanos()).cast_signed()
 }
 
-/// Stamps of the datagram transport count microseconds modulo 2³²; those of TCP are told unwrapped,
+/// Stamps of the datagram transport count microseconds modulo 2³²; those of TCP arrive unwrapped,
 /// and differ from where they are expected by less than half of this.
 const WRAP: i64 = (1 << 32) * 1_000;
 

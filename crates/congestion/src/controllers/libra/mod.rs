@@ -382,7 +382,7 @@ impl Controller for Libra {
         }
     }
 
-    /// C: as it was given, or as it is estimated by now, which may be a bound from below.
+    /// C: as configured, or as estimated by now, which may be a bound from below.
     fn capacity(&self) -> Option<Rate> {
         self.known_capacity().map(|(rate, _)| rate)
     }

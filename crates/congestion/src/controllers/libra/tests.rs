@@ -438,7 +438,7 @@ fn the_clock_of_the_receiver_is_believed_before_compressed_acknowledgements() {
     close(controller.capacity().unwrap().as_mbps_f64(), 10.0);
 }
 
-/// A queue on the way back gets shorter, from 400 ms to 100 and then to 50. The clean pair came
+/// A queue on the reverse path gets shorter, from 400 ms to 100 and then to 50. The clean pair came
 /// when it was the longest. The second packet of the next one was acknowledged 40 ms late, as
 /// delayed acknowledgements are, and of the third the first waited behind other traffic: neither is
 /// believed, although their round trips are the shorter ones. The last is as clean as the first.

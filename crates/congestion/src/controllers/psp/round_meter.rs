@@ -19,9 +19,9 @@ pub struct RoundMeter {
     open: VecDeque<Counted>,
     /// The round that is reported.
     last: Option<Counted>,
-    /// Whether that is still to be told for the first time.
+    /// Whether its first report is still to come.
     is_untold: bool,
-    /// When an answer was asked for.
+    /// When the sender requested a report.
     asked_at: Option<Time>,
 }
 
@@ -99,7 +99,7 @@ impl Meter for RoundMeter {
     }
 
     fn wakeup(&self) -> Option<Time> {
-        // The next round's turn comes when the one before has been told.
+        // The next round follows once the round before was reported.
         let next = self.open.front().filter(|_| !self.is_untold);
         let next = next.map(|counted| counted.ends_at);
         next.into_iter().chain(self.asked_at).min()

@@ -138,7 +138,7 @@ impl Rap {
         Span::from_secs_f64(timeout).max(MIN_TIME)
     }
 
-    /// When the oldest packet that counts is given up: at once, where an acknowledgement has made
+    /// When the oldest packet that counts is abandoned: at once, where an acknowledgement has made
     /// the timeout shorter than it has been out.
     fn timeout_at(&self) -> Option<Time> {
         let left_at = self.history.oldest()?;

@@ -216,7 +216,7 @@ fn a_loss_waits_for_three_later_packets_or_the_timeout() {
         controller
     };
     let mut controller = begun_with_hole();
-    // In any order, and a packet told twice is one.
+    // In any order, and a packet reported twice is one.
     for (now, number, expected) in [
         (191, 4, 100.0),
         (192, 2, 100.0),

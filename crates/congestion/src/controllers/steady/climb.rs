@@ -15,7 +15,7 @@ use comity_units::{Bytes, Rate, Span, Time};
 /// spans have passed, which may take half a minute; TCP has climbed back in a few seconds.
 ///
 /// Used is the faster of twice the most that was delivered of late and the initial window in a
-/// round trip: what a source of little data never asked for it has not found to be there, and later
+/// round trip: a source of little data has never tried whether there is more, and later
 /// losses would halve it in vain.
 ///
 /// Source: RFC 5681, section 3.1, for the increase and the decrease, and RFC 7661 for the bound.

@@ -83,8 +83,8 @@ pub struct SteadyConfig {
 /// In the round trip behind a loss that counts, "2 · most delivered" is once that: savings of some
 /// seconds shall not be spent on a queue that is full.
 ///
-/// A loss event counts only if a queue explains it (`Evidence`), unless told otherwise; an ECN mark
-/// always counts.
+/// A loss event counts only if a queue explains it (`Evidence`), unless configured otherwise; an
+/// ECN mark always counts.
 ///
 /// Source: TFRC (RFC 5348) for the equation, the history and the timer. Differs from it in: 1. the
 /// history is kept by the sender, from acknowledgements; 2. the share is an average that may be

@@ -334,7 +334,7 @@ fn losses_that_no_queue_explains_change_nothing_unless_asked_to_count() {
     }
 }
 
-/// A loss at the top of the queue, told of and found to be none or not.
+/// A loss at the top of the queue, reported, and then found to be none or not.
 fn lose(controller: &mut Steady, now: Time) {
     controller.on_loss(&loss(now, LossCause::Reordering));
     controller.on_ack(&ack(now, FULL));

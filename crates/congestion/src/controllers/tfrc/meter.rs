@@ -32,7 +32,7 @@ use crate::{Arrival, LossIntervals, Meter, Report, Tag};
 /// Source: RFC 5348, sections 5 and 6; RFC 4828, section 4.4. Differs from them in: 1. a packet
 /// that arrives after it was declared lost does not take the loss back, as section 5.1 allows; 2.
 /// where a report comes early, `X_recv` takes the rest of its round trip from the rate before the
-/// last report instead of single arrivals; 3. of one hole no more events are told apart than the
+/// last report instead of single arrivals; 3. one hole has no more distinct events than the
 /// mean has memory for; 4. a marked packet that opens an event is the first of it, even if one
 /// before it is missing and found to be lost later; 5. `X_recv` and the next report go by the
 /// newest round trip instead of the one at the last report.

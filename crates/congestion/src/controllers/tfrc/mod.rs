@@ -275,7 +275,7 @@ impl Tfrc {
         let had_losses = self.losses > 0.0;
         self.losses = losses.clamp(0.0, 1.0);
         self.by_equation = self.equation(rtt);
-        // Nothing was measured yet where nothing is told to have arrived: that interval limits
+        // Nothing was measured yet if no arrival was reported: that interval limits
         // nothing.
         let limit = if self.was_used || received <= 0.0 {
             self.received.update(now, received, rtt);

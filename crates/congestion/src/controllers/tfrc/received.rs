@@ -9,7 +9,8 @@ use comity_units::{Span, Time};
 /// Source: RFC 5348, sections 4.2 to 4.4.
 #[derive(Clone, Debug)]
 pub(super) struct ReceivedRates {
-    /// Rates and when they were told; the first is infinite until the flow has been measured.
+    /// Rates with the times of their reports; the first is infinite until the flow has been
+    /// measured.
     rates: Vec<(f64, Time)>,
 }
 
@@ -38,7 +39,7 @@ impl ReceivedRates {
     }
 
     /// `Maximize X_recv_set`: keeps nothing but the largest that was measured, as if it had been
-    /// told now. The rate of an application that had little to send says nothing of the path.
+    /// reported now. The rate of an application that had little to send says nothing of the path.
     pub(super) fn maximize(&mut self, now: Time, rate: f64) {
         let told = self.rates.iter().map(|(told, _)| *told);
         let most = told.filter(|told| told.is_finite()).fold(rate, f64::max);

@@ -237,9 +237,9 @@ fn jitter_stays_within_what_stamps_can_tell() {
     assert!(map.jitter() < Span::from_micros(1), "{}", map.jitter());
 }
 
-/// A packet every 20 ms over a path of 20 ms each way, the round trip of each tenth told, while the
-/// sender's clock shows `ahead` seconds more than the local one; whether the map is right to 1 ms
-/// for what leaves at the end of each second.
+/// A packet every 20 ms over a path of 20 ms each way, the round trip of each tenth measured, while
+/// the sender's clock shows `ahead` seconds more than the local one; whether the map is right to 1
+/// ms for what leaves at the end of each second.
 fn seconds_right(map: &mut ClockMap, from: u64, seconds: u64, ahead: f64, queue: f64) -> Vec<bool> {
     let mut right = Vec::new();
     for step in from * 50..(from + seconds) * 50 {

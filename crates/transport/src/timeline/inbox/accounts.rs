@@ -52,7 +52,7 @@ pub struct GapAccounts {
     pub overdue: u64,
     /// The sender's application withdrew them.
     pub cancelled: u64,
-    /// What they needed was given up.
+    /// What they needed was abandoned.
     pub dependency: u64,
     /// They expired at the sender.
     pub expired: u64,

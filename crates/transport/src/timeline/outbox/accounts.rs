@@ -109,7 +109,7 @@ pub struct SectionAccounts {
     pub lost: u64,
     /// Could not have arrived in time.
     pub infeasible: u64,
-    /// Needed a section that was given up.
+    /// Needed a section that was abandoned.
     pub dependency: u64,
     /// Left out by the application to fit the rate.
     pub shed: u64,
@@ -188,6 +188,6 @@ pub struct Accounts {
     pub sent_again: u64,
     /// Bytes handed out at or after their deadline: zero unless nothing is ever dropped.
     pub sent_late: u64,
-    /// Sections that were given up, but of which all bytes turned out to have arrived.
+    /// Sections that were abandoned, but of which all bytes turned out to have arrived.
     pub given_up_but_arrived: u64,
 }

@@ -29,7 +29,7 @@ impl<P: Payload> Outbox<P> {
 
     /// The section to begin where `key` is to be begun; `None` when the credit does not allow it.
     ///
-    /// What has no deadline is given away only when all before it in its stream was. Where the peer
+    /// What has no deadline leaves only after all before it in its stream. Where the peer
     /// has not room for all that waits, such sections are begun in the order of their stream: else
     /// one that nothing but its predecessors could free might take their room.
     fn in_place_of(&self, key: Key, credit: u64) -> Option<Key> {

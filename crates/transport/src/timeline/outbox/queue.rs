@@ -59,7 +59,7 @@ pub struct Outbox<P: Payload> {
     /// Payload bytes held.
     pub(super) held: u64,
     pub(super) submitted: u64,
-    /// What the peer may be asked to set aside, or was.
+    /// The bytes that the peer may have to set aside, or did.
     pub(super) claims: Claims,
     pub(super) intake: Intake,
     pub(super) accounts: Accounts,
@@ -75,10 +75,10 @@ pub(super) struct Stream {
     pub(super) ended: bool,
     /// How much its sections of late matter.
     importances: Importances,
-    /// The latest sections that were given up: what needs them is worthless.
+    /// The latest sections that were abandoned: what needs them is worthless.
     given_up: BTreeSet<SectionId>,
     /// Those from the floor on that were lost without a right to be retransmitted: the peer waits
-    /// for them until it is told that the floor has passed them, and where they have no deadline it
+    /// for them until it learns that the floor has passed them, and where they have no deadline it
     /// would do so for ever.
     lost: BTreeSet<SectionId>,
 }
@@ -128,7 +128,7 @@ impl<P: Payload> Outbox<P> {
     /// Takes a section in and gives it its number.
     ///
     /// A section whose deadline has passed, or is nearer than the one-way delay, or that needs one
-    /// that was given up, gets a number too, and its outcome at once.
+    /// that was abandoned, gets a number too, and its outcome at once.
     ///
     /// # Errors
     /// See [`SubmitError`]; nothing has changed then. Outcomes that nobody has polled count as held
@@ -203,7 +203,7 @@ impl<P: Payload> Outbox<P> {
     }
 
     /// Uses up the next number of a stream without a section: the peer gets a gap with this reason.
-    /// Later sections that need this number are given up. No outcome follows.
+    /// Later sections that need this number are abandoned. No outcome follows.
     ///
     /// Of a number that is further from the floor than the peer keeps sections apart, the peer
     /// learns by the floor alone.
@@ -265,7 +265,7 @@ impl<P: Payload> Outbox<P> {
 
     /// The next piece to put into a packet with room for `most` payload bytes.
     ///
-    /// Its header and bytes are given by [`meta`](Self::meta) and [`write`](Self::write) until the
+    /// [`meta`](Self::meta) and [`write`](Self::write) have its header and bytes until the
     /// next call of another method. `None` when nothing is to be sent, or the peer's credit does
     /// not allow it.
     pub fn next_chunk(&mut self, now: Time, most: u32, estimate: &PathEstimate) -> Option<Chunk> {
@@ -274,7 +274,7 @@ impl<P: Payload> Outbox<P> {
     }
 
     /// As [`next_chunk`](Self::next_chunk) without second packets ([`next_copy`](Self::next_copy)),
-    /// where the room depends on the header: `room` is told whose bytes would follow, the floor of
+    /// where the room depends on the header: `room` learns whose bytes would follow, the floor of
     /// their stream and from which offset on, and says how many fit. Zero takes nothing.
     pub fn next_chunk_with(
         &mut self,
@@ -428,7 +428,7 @@ impl<P: Payload> Outbox<P> {
     }
 
     /// A chunk may be lost: its packet was not answered for long. It is retransmitted where there
-    /// is a right and time to do so, and nothing is given up for it: it may have arrived.
+    /// is a right and time to do so, and nothing is abandoned for it: it may have arrived.
     pub fn on_doubted(&mut self, now: Time, chunk: &Chunk) {
         self.expire(now);
         if self.config.reliability == Reliability::None {
@@ -465,28 +465,28 @@ impl<P: Payload> Outbox<P> {
         SectionId(self.streams.get(&stream).map_or(0, |state| state.floor))
     }
 
-    /// A stream whose floor has moved past a section that was not acknowledged, since it was told
-    /// last.
+    /// A stream whose floor has moved past a section that was not acknowledged, since it was
+    /// announced last.
     pub fn floor_to_tell(&self) -> Option<(StreamId, SectionId)> {
         let stream = *self.moved_floors.first()?;
         Some((stream, self.floor(stream)))
     }
 
-    /// The floor of a stream is told in a packet that leaves now.
+    /// The floor of a stream is in a packet that leaves now.
     pub fn on_floor_told(&mut self, stream: StreamId) {
         self.moved_floors.remove(&stream);
     }
 
-    /// The packet that told the floor of a stream was lost.
+    /// The packet with the floor of a stream was lost.
     pub fn on_floor_lost(&mut self, stream: StreamId) {
         self.moved_floors.insert(stream);
     }
 
-    /// The next section of which the peer should be told that no more will come, until it is
-    /// [told](Self::on_notice_told).
+    /// The next section of which the peer should learn that no more will come, until it is
+    /// [announced](Self::on_notice_told).
     ///
     /// Below the floor the floor says so already; there only a reason other than the deadline is
-    /// still told, once.
+    /// still announced, once.
     pub fn notice_to_tell(&mut self) -> Option<Notice> {
         while let Some(notice) = self.notices.front().copied() {
             if notice.reason != Reason::Expired || notice.section >= self.floor(notice.stream) {
@@ -550,7 +550,7 @@ impl<P: Payload> Outbox<P> {
         &self.accounts
     }
 
-    /// Gives a section up, and whatever needs it; whether it could still be given up.
+    /// Gives a section up, and whatever needs it; whether it could still be abandoned.
     pub(super) fn give_up(&mut self, key: Key, reason: Reason) -> bool {
         let mut doomed = alloc::vec![(key, reason)];
         let mut found = false;
@@ -675,7 +675,7 @@ impl<P: Payload> Outbox<P> {
             .range((stream, section)..=(stream, SectionId(u64::MAX)))
             .find(|(_, entry)| entry.stage == Stage::Live);
         let floor = first_live.map_or(state.next, |((_, first), _)| first.0);
-        // Who acknowledged all below it need not be told, but with the next section.
+        // Who acknowledged all below it needs no notice before the next section.
         let passed = (stream, section)..(stream, SectionId(floor));
         let is_news = state
             .given_up

@@ -272,7 +272,7 @@ impl MediaInput {
         self.reader.finish().map_err(unreadable)
     }
 
-    /// The least time at which something of a file can be given that is read now. What lies further
+    /// The earliest time of what is read from a file now. What lies further
     /// back in the file than is read ahead, such as the last sound of a program that a multiplexer
     /// held to the end, has its time from there.
     fn least(&self) -> Instant {

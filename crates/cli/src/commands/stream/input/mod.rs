@@ -23,7 +23,7 @@ use media::MediaInput;
 /// What the command line says of reading media.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Reading {
-    /// How many times as fast as it runs a file is read, where that was asked for.
+    /// How many times as fast as it runs a file is read, where that was requested.
     pub(crate) speed: Option<f64>,
     /// Which deadlines pictures get.
     pub(crate) deadlines: DeadlineRule,

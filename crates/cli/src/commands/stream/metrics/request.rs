@@ -5,7 +5,7 @@ const LONGEST_LINE: usize = 1_024;
 /// The most bytes of a request that are waited for.
 pub(crate) const LONGEST: usize = 8 * LONGEST_LINE;
 
-/// What is asked for.
+/// What is requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Request {
     /// `GET /metrics`, with or without a query.
@@ -36,7 +36,7 @@ impl Incoming {
         new.windows(4).any(|end| end == b"\r\n\r\n") || self.held.len() == LONGEST
     }
 
-    /// What is asked for by what has come.
+    /// What is requested by what has come.
     pub(crate) fn request(&self) -> Request {
         let line = self.held.split(|byte| *byte == b'\r').next();
         let line = line.unwrap_or_default();

@@ -38,7 +38,7 @@ const MAX_SILENT: usize = 4_096;
 /// A section, with the PID of its stream.
 type Entry = (Option<u16>, Missing);
 
-/// The sections that were given to a thread and may not be written yet. There are as many as wait
+/// The sections that a thread has and may not have written yet. There are as many as wait
 /// to be written, and as the writer of media holds.
 #[derive(Debug, Default)]
 pub(super) struct Ledger {
@@ -46,7 +46,7 @@ pub(super) struct Ledger {
     open: Vec<Entry>,
     /// Those of the next piece.
     next: VecDeque<Missing>,
-    /// Those of the pieces that were given, by the number of the piece.
+    /// The sections of the submitted pieces, by the number of the piece.
     given: VecDeque<(u64, VecDeque<Missing>)>,
     pieces: u64,
     /// What the thread has written.
@@ -76,7 +76,7 @@ impl Ledger {
         self.next.drain(..surplus);
     }
 
-    /// The next piece is given to the thread.
+    /// The next piece goes to the thread.
     pub(super) fn give(&mut self) {
         let written = self.written.pieces();
         while self

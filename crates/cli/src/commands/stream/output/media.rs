@@ -50,11 +50,11 @@ pub(crate) struct MediaOutput {
     form: Form,
     /// Whether only transport packets can be written: RTP says what it carries.
     packets_only: bool,
-    /// Why what was taken cannot be written; told by the next [`flush`](Self::flush).
+    /// Why what was taken cannot be written; reported by the next [`flush`](Self::flush).
     unfit: Option<Error>,
     name: String,
     pieces: Option<mpsc::Sender<Piece>>,
-    /// What the thread has not been given yet.
+    /// The bytes that the thread does not have yet.
     waiting: VecDeque<Vec<u8>>,
     room: Room,
     /// The bytes of it that are free.
@@ -228,7 +228,7 @@ impl Sink for MediaOutput {
     }
 
     /// Takes a section to be written by [`flush`](Self::flush), and never fails: what is wrong with
-    /// the disk or the reader is told there.
+    /// the disk or the reader is reported there.
     fn write(&mut self, unit: &MediaUnit) -> Written {
         let mut piece = Vec::new();
         if self.form == Form::Plain {
@@ -257,7 +257,7 @@ impl Sink for MediaOutput {
         Written::Yes
     }
 
-    /// What was given and is not written, when the thread that writes has failed; once.
+    /// The submitted and unwritten sections when the writing thread has failed; once.
     fn take_unwritten(&mut self) -> Vec<Missing> {
         match self.has_failed() {
             true => self.ledger.take(),
@@ -407,7 +407,7 @@ mod tests {
     fn a_wait_for_room_that_is_given_up_loses_nothing() {
         run(async {
             let (mut output, let_it, taken) = slow(Room(1_000));
-            // The first one takes all the room; the waits of the other two are given up.
+            // The first one takes all the room; the waits of the other two are abandoned.
             assert_eq!(taken_at_once(&mut output, 900), 1);
             assert_eq!(taken_at_once(&mut output, 700), 0);
             assert_eq!(written(&output), 0, "nothing is written yet");

@@ -14,7 +14,7 @@ const WIRE: Bytes = Bytes::new(1_500);
 const MEMORY: Span = Span::from_secs(10);
 /// Between pairs, at the most.
 const PAUSE_MILLIS: u64 = 3_000;
-/// The way back without a queue.
+/// The reverse path without a queue.
 const BACK: Span = Span::from_millis(7);
 
 /// A pair on its way: how long after the one before it leaves, how long the first takes to arrive,
@@ -208,8 +208,8 @@ fn stamps_that_wrap_make_no_pair_better() {
     assert!(megabits.iter().all(is_right), "{megabits:?}");
 }
 
-/// A pause of an hour, and a receiver whose stamps wrap in it and behind it: the way back stays as
-/// long as it is.
+/// A pause of an hour, and a receiver whose stamps wrap in it and behind it: the reverse path stays
+/// as long as it is.
 #[test]
 fn stamps_are_unwrapped_over_long_pauses() {
     let wrap = 1_u64 << 32;
