@@ -247,7 +247,11 @@ async fn what_did_not_arrive_is_listed_by_its_fate() {
     let section = Section::new(vec![1; 3_000]).deadline(Duration::from_secs(1));
     soon(sender.send(section)).await.unwrap();
     soon(sender.finish()).await.unwrap();
-    assert_eq!(soon(running.relay).await.unwrap().unwrap(), Ending::Done);
+    let error = soon(running.relay).await.unwrap().unwrap_err();
+    assert!(
+        matches!(error, Error::NothingArrived { submitted: 1 }),
+        "{error}"
+    );
     let snapshot = running.monitor.snapshot();
     assert_eq!(
         (snapshot.passed.sections(), snapshot.passed.missing()),

@@ -42,7 +42,7 @@ const PEAK: Parameter = Parameter {
 };
 const DEPTH: Parameter = Parameter {
     name: "depth",
-    summary: "How much may be saved up, and in_debt, as time at the average rate.",
+    summary: "How much may be saved up, or borrowed, as time at the average rate.",
     default: Value::Span(Span::from_secs(2)),
     domain: Domain::Span {
         min: Span::ZERO,
