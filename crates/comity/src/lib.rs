@@ -139,8 +139,8 @@ pub use crate::section::{
 pub use crate::session::SessionStatistics;
 pub use crate::statistics::Received as ReceivedStatistics;
 pub use crate::statistics::{
-    ByteAccounts, EndpointStatistics, GapAccounts, Pacing, Path, Peer, ReceivedCounters,
-    SectionAccounts, Sent, SentCounters, Statistics,
+    ByteCounters, EndpointStatistics, GapCounters, Pacing, Path, Peer, ReceivedCounters,
+    SectionCounters, Sent, SentCounters, Statistics,
 };
 pub use crate::trace::{Qlog, QlogError};
 pub use crate::transport::{PathSize, Transport};

@@ -7,8 +7,8 @@ use comity_transport::datagram;
 pub use comity_transport::datagram::{
     ReceivedStatistics as ReceivedCounters, SentStatistics as SentCounters,
 };
-pub use comity_transport::timeline::inbox::GapAccounts;
-pub use comity_transport::timeline::outbox::{ByteAccounts, SectionAccounts};
+pub use comity_transport::timeline::inbox::GapCounters;
+pub use comity_transport::timeline::outbox::{ByteCounters, SectionCounters};
 use comity_units::{Rate, Span};
 use serde::{Serialize, Serializer};
 
@@ -43,11 +43,11 @@ pub struct Sent {
     pub counters: SentCounters,
     /// Sections by their fate.
     #[serde(serialize_with = "sections")]
-    pub sections: SectionAccounts,
+    pub sections: SectionCounters,
     /// The bytes of these sections. `queued` and `in_flight` together are the send buffer
     /// (`byteSndBuf` in SRT).
     #[serde(serialize_with = "bytes")]
-    pub bytes: ByteAccounts,
+    pub bytes: ByteCounters,
 }
 
 /// The JSON keys of [`SentCounters`].
@@ -106,7 +106,7 @@ pub struct Received {
     pub late_sections: u64,
     /// Sections that became gaps, by reason.
     #[serde(serialize_with = "gaps")]
-    pub gaps: GapAccounts,
+    pub gaps: GapCounters,
     /// The slack before the deadline that at least 99, 50 and 1 % of the sections had, rounded down
     /// to powers of two.
     #[serde(rename = "msSlackAtLeast")]
@@ -296,15 +296,15 @@ impl EndpointStatistics {
     }
 }
 
-fn sections<S: Serializer>(counts: &SectionAccounts, serializer: S) -> Result<S::Ok, S::Error> {
+fn sections<S: Serializer>(counts: &SectionCounters, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_map(counts.entries())
 }
 
-fn bytes<S: Serializer>(counts: &ByteAccounts, serializer: S) -> Result<S::Ok, S::Error> {
+fn bytes<S: Serializer>(counts: &ByteCounters, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_map(counts.entries())
 }
 
-fn gaps<S: Serializer>(counts: &GapAccounts, serializer: S) -> Result<S::Ok, S::Error> {
+fn gaps<S: Serializer>(counts: &GapCounters, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_map(counts.entries())
 }
 

@@ -39,4 +39,4 @@ pub mod stamp;
 pub use decodability::Decodability;
 pub use frame::{Frame, FrameType, Importance};
 pub use group::{Arrival, DeadlineRule, Group, Place};
-pub use shedder::{Count, ShedAccount, Shedder, ShedderConfig, Verdict};
+pub use shedder::{Count, ShedCounters, Shedder, ShedderConfig, Verdict};

@@ -61,7 +61,7 @@ impl Count {
 
 /// The fate of all frames: the other counts sum to `offered`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ShedAccount {
+pub struct ShedCounters {
     /// All frames.
     pub offered: Count,
     /// Frames to send.
@@ -163,7 +163,7 @@ pub struct Shedder {
     due: f64,
     /// The latest shed frames of each stream.
     gone: BTreeMap<u16, VecDeque<u64>>,
-    account: ShedAccount,
+    account: ShedCounters,
 }
 
 /// A frame within the window of measurement.
@@ -198,7 +198,7 @@ impl Shedder {
             is_shedding: false,
             due: 0.0,
             gone: BTreeMap::new(),
-            account: ShedAccount::default(),
+            account: ShedCounters::default(),
         }
     }
 
@@ -290,7 +290,7 @@ impl Shedder {
     }
 
     /// The fate of all frames so far.
-    pub fn account(&self) -> ShedAccount {
+    pub fn account(&self) -> ShedCounters {
         self.account
     }
 

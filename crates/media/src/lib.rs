@@ -55,7 +55,8 @@ mod writer;
 
 pub use clock::SourceClock;
 pub use comity_frames::{
-    Count, DeadlineRule, Frame, FrameType, Importance, ShedAccount, Shedder, ShedderConfig, Verdict,
+    Count, DeadlineRule, Frame, FrameType, Importance, ShedCounters, Shedder, ShedderConfig,
+    Verdict,
 };
 pub use header::{Header, HeaderError, PACKET, Times, Unit};
 pub use reader::{ReadError, Reader, ReaderConfig};

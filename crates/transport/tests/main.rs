@@ -3,8 +3,8 @@
 
 #[path = "codec/main.rs"]
 mod codec;
-mod datagram_account;
 mod datagram_calendar;
+mod datagram_counters;
 mod datagram_fates;
 mod datagram_iftp;
 mod datagram_overhead;
@@ -12,7 +12,7 @@ mod datagram_psp;
 mod datagram_reports;
 mod pair;
 mod timeline;
-mod timeline_account;
+mod timeline_counters;
 mod timeline_rules;
 #[path = "wire/main.rs"]
 mod wire;

@@ -335,9 +335,9 @@ impl World {
         }
     }
 
-    /// The accounts of both ends hold at every step.
+    /// The counters of both ends add up at every step.
     fn balance(&self) {
-        let sent = self.outbox.accounts();
+        let sent = self.outbox.counters();
         assert_eq!(sent.bytes.sum(), sent.bytes.submitted, "{sent:?}");
         assert_eq!(sent.sections.sum(), sent.sections.submitted, "{sent:?}");
         // Bytes outside of the queue await a duplicate transmission and are not acknowledged yet.
@@ -346,7 +346,7 @@ impl World {
         if self.enforces() {
             assert_eq!(sent.sent_late, 0);
         }
-        let received = self.inbox.accounts();
+        let received = self.inbox.counters();
         assert_eq!(received.sum(), received.received, "{received:?}");
     }
 
@@ -437,7 +437,7 @@ impl World {
         while tick <= 400 || !self.outbox.is_settled() || !self.events.is_empty() {
             self.tick(tick);
             tick += 1;
-            assert!(tick < 60_000, "no end: {:?}", self.outbox.accounts());
+            assert!(tick < 60_000, "no end: {:?}", self.outbox.counters());
         }
         for stream in (0..3).map(StreamId) {
             let sections = self.outbox.end(stream).expect("it goes on until now");
@@ -456,12 +456,12 @@ impl World {
         }
         assert_eq!(self.inbox.free_bytes(), inbox::Config::default().max_bytes);
         assert_eq!(self.outbox.earliest_deadline(), Time::MAX);
-        let sent = self.outbox.accounts();
+        let sent = self.outbox.counters();
         assert_eq!(
             (sent.bytes.queued, sent.bytes.in_flight, sent.sections.open),
             (0, 0, 0)
         );
-        let received = self.inbox.accounts();
+        let received = self.inbox.counters();
         assert_eq!(received.on_time + received.complete_late, self.whole);
         assert_eq!(received.gaps.sum() + self.whole, all.len() as u64);
     }
@@ -513,16 +513,16 @@ fn on_a_clean_path_everything_is_on_time() {
         DropPolicy::Never,
     ] {
         let world = easy(0, drop, 1);
-        assert_eq!(world.inbox.accounts().on_time, 20);
-        assert_eq!(world.outbox.accounts().sections.acknowledged, 20);
-        assert_eq!(world.outbox.accounts().sent_again, 0);
+        assert_eq!(world.inbox.counters().on_time, 20);
+        assert_eq!(world.outbox.counters().sections.acknowledged, 20);
+        assert_eq!(world.outbox.counters().sent_again, 0);
     }
 }
 
 #[test]
 fn single_losses_are_repaired_before_the_deadline() {
     let world = easy(3, DropPolicy::Infeasible, 1);
-    assert_eq!(world.inbox.accounts().on_time, 20);
-    let again = world.outbox.accounts().sent_again;
+    assert_eq!(world.inbox.counters().on_time, 20);
+    let again = world.outbox.counters().sent_again;
     assert!((1_000..8_000).contains(&again), "{again}");
 }

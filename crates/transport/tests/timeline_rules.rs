@@ -82,13 +82,13 @@ fn sending_continues_with_current_data() {
         (ms(200), SectionId(1))
     );
     // Bytes in flight still count (5.4); their loss is not repaired (5.5).
-    assert_eq!(outbox.accounts().bytes.expired_unsent, 5_000);
-    assert_eq!(outbox.accounts().bytes.in_flight, 6_000);
+    assert_eq!(outbox.counters().bytes.expired_unsent, 5_000);
+    assert_eq!(outbox.counters().bytes.in_flight, 6_000);
     outbox.on_lost(ms(110), &chunk(0, 0, 1_000));
     assert_eq!(next(&mut outbox, ms(110)), Some((1, 1_000, 1_000, false)));
     outbox.on_acked(&chunk(0, 1_000, 4_000));
     assert_eq!(fates(&mut outbox), [(0, Fate::ExpiredUnsent)]);
-    assert_eq!(outbox.accounts().bytes.expired_in_network, 1_000);
+    assert_eq!(outbox.counters().bytes.expired_in_network, 1_000);
 }
 
 /// The last of three pieces is lost and arrives late: without repairs, its section has an outcome
@@ -510,9 +510,9 @@ fn early_delivery_is_in_order_and_waits_for_a_gap_until_its_deadline() {
     );
     receiver.half(111, 1, true).unwrap();
     receiver.half(112, 2, true).unwrap();
-    let accounts = receiver.inbox.accounts();
+    let counters = receiver.inbox.counters();
     assert_eq!(
-        (accounts.late, accounts.duplicate, accounts.partial),
+        (counters.late, counters.duplicate, counters.partial),
         (500, 500, 500)
     );
 }
@@ -648,8 +648,8 @@ fn without_enforced_deadlines_late_sections_keep_their_order() {
     assert_eq!(receiver.poll(140), [], "4 waits for 3");
     receiver.whole(145, 3);
     assert_eq!(receiver.poll(145), [(3, None), (4, None)]);
-    let accounts = receiver.inbox.accounts();
-    assert_eq!((accounts.on_time, accounts.complete_late), (3, 2));
+    let counters = receiver.inbox.counters();
+    assert_eq!((counters.on_time, counters.complete_late), (3, 2));
 }
 
 #[test]

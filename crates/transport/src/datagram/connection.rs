@@ -480,8 +480,8 @@ impl<P: Payload> Connection<P> {
     pub fn statistics(&self) -> Statistics {
         let mut statistics = self.statistics.clone();
         statistics.received.missing_packets = self.missing.count();
-        statistics.outbox = *self.outbox.accounts();
-        statistics.inbox = *self.inbox.accounts();
+        statistics.outbox = *self.outbox.counters();
+        statistics.inbox = *self.inbox.counters();
         statistics.path = PathStatistics {
             srtt: self.loss.smoothed(),
             rtt_variation: self.loss.variation(),

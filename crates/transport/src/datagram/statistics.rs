@@ -15,9 +15,9 @@ pub struct Statistics {
     /// The path as this end sees it.
     pub path: PathStatistics,
     /// What became of the sections that this end submitted: sections and bytes.
-    pub outbox: outbox::Accounts,
+    pub outbox: outbox::Counters,
     /// What became of the sections that the peer sent.
-    pub inbox: inbox::Accounts,
+    pub inbox: inbox::Counters,
     /// What the peer said last of the sections that it received from this end.
     pub peer: Option<PeerReport>,
 }

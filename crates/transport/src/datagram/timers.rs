@@ -198,8 +198,8 @@ impl<P: Payload> Connection<P> {
     /// Whether the peer should hear how its sections fared. One that sends none has nothing to hear
     /// of.
     pub(super) fn has_report(&self) -> bool {
-        let accounts = self.inbox.accounts();
-        let has_sections = accounts.received > 0 || accounts.gaps.sum() > 0;
+        let counters = self.inbox.counters();
+        let has_sections = counters.received > 0 || counters.gaps.sum() > 0;
         has_sections && self.last_received_at + REPORT_INTERVAL * 2 > self.control.report_at
     }
 

@@ -357,14 +357,14 @@ impl<P: Payload> Connection<P> {
     }
 
     fn push_report(&mut self, now: Time, builder: &mut Builder<'_>) {
-        let accounts = self.inbox.accounts();
+        let counters = self.inbox.counters();
         let received = &self.statistics.received;
         let report = ReceiverReport {
-            complete: accounts.on_time + accounts.complete_late,
-            on_time: accounts.on_time,
-            late: accounts.complete_late,
-            with_gaps: accounts.gaps.sum(),
-            bytes: accounts.received - accounts.duplicate,
+            complete: counters.on_time + counters.complete_late,
+            on_time: counters.on_time,
+            late: counters.complete_late,
+            with_gaps: counters.gaps.sum(),
+            bytes: counters.received - counters.duplicate,
             packets: received.packets,
             duplicates: received.duplicates,
             one_way_latest_us: micros(self.clock.one_way()),

@@ -1,7 +1,7 @@
 //! The receiver's half: sections put together again, each reported exactly once.
 
-mod accounts;
 mod assembly;
+mod counters;
 mod spares;
 mod streams;
 
@@ -11,7 +11,7 @@ use core::ops::Range;
 
 use comity_units::Time;
 
-pub use accounts::{Accounts, GapAccounts, Slack};
+pub use counters::{Counters, GapCounters, Slack};
 pub use streams::Inbox;
 
 use super::section::{Deliver, Meta, Reason, SectionId, StreamId};

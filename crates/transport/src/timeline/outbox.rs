@@ -1,9 +1,9 @@
 //! The sender's half: what to send next, and what to give up.
 
-mod accounts;
 mod admission;
 mod claims;
 mod copies;
+mod counters;
 mod credit;
 mod entry;
 mod feasibility_check;
@@ -15,7 +15,7 @@ use core::fmt;
 
 use comity_units::{Rate, Span};
 
-pub use accounts::{Accounts, ByteAccounts, SectionAccounts};
+pub use counters::{ByteCounters, Counters, SectionCounters};
 pub use queue::Outbox;
 
 use super::section::{DropPolicy, Reason, Reliability, SectionId, StreamId};

@@ -10,7 +10,7 @@ use comity_units::Time;
 
 use super::assembly::{Assembly, Runs};
 use super::spares::Spares;
-use super::{Accounts, Config, Delivery, Gap, GapReason, Violation};
+use super::{Config, Counters, Delivery, Gap, GapReason, Violation};
 use crate::timeline::clock::ClockMap;
 use crate::timeline::section::{Deliver, Meta, Payload, Reason, SectionId, StreamId};
 
@@ -37,7 +37,7 @@ const REMEMBERED_GAPS: usize = 256;
 /// known; that of the next section that was seen bounds it, and they are gaps when that one is
 /// handed out.
 ///
-/// A [`Violation`] is a reason to close the connection; the limits hold and the accounts sum up all
+/// A [`Violation`] is a reason to close the connection; the limits hold and the counters sum up all
 /// the same.
 #[derive(Debug)]
 pub struct Inbox<P: Payload> {
@@ -56,7 +56,7 @@ pub struct Inbox<P: Payload> {
     admitted: u64,
     /// Slots of all streams.
     records: usize,
-    accounts: Accounts,
+    counters: Counters,
     /// Nothing comes any more, and what is ready is handed out at its deadline all the same.
     plays_out: bool,
 }
@@ -141,7 +141,7 @@ impl<P: Payload> Inbox<P> {
             reserved: 0,
             admitted: 0,
             records: 0,
-            accounts: Accounts::default(),
+            counters: Counters::default(),
             plays_out: false,
         }
     }
@@ -187,12 +187,12 @@ impl<P: Payload> Inbox<P> {
         if state.is_settled(number) {
             let was_gap = state.gaps.contains(number);
             self.admitted += u64::from(meta.length);
-            let accounts = &mut self.accounts;
-            accounts.received += u64::from(length);
+            let counters = &mut self.counters;
+            counters.received += u64::from(length);
             *(if was_gap {
-                &mut accounts.late
+                &mut counters.late
             } else {
-                &mut accounts.duplicate
+                &mut counters.duplicate
             }) += u64::from(length);
             return Ok(());
         }
@@ -250,14 +250,14 @@ impl<P: Payload> Inbox<P> {
         };
         let was_complete = assembly.is_complete();
         let new = assembly.place(offset..end, bytes);
-        self.accounts.received += u64::from(length);
-        self.accounts.held += u64::from(new);
-        self.accounts.duplicate += u64::from(length - new);
+        self.counters.received += u64::from(length);
+        self.counters.held += u64::from(new);
+        self.counters.duplicate += u64::from(length - new);
         if assembly.is_complete() && !was_complete {
             let deadline = clock.to_local(meta.deadline);
             assembly.completed = Some((now, now > deadline));
             if !meta.deadline.is_never() {
-                self.accounts.slack.record(deadline, now);
+                self.counters.slack.record(deadline, now);
             }
         }
         self.changed.insert(stream);
@@ -487,8 +487,8 @@ impl<P: Payload> Inbox<P> {
     }
 
     /// What became of everything.
-    pub const fn accounts(&self) -> &Accounts {
-        &self.accounts
+    pub const fn counters(&self) -> &Counters {
+        &self.counters
     }
 
     fn stream(&mut self, stream: StreamId) -> Result<&mut Stream<P>, Violation> {
@@ -649,18 +649,18 @@ impl<P: Payload> Inbox<P> {
                     self.due.remove(&(assembly.meta.deadline, stream, at));
                     let gap = assembly.dropped.map_or(gap, GapReason::Dropped);
                     let had = u64::from(assembly.have.total());
-                    self.accounts.held -= had;
+                    self.counters.held -= had;
                     let delivery = match assembly.finish(gap) {
                         Ok(received) => {
                             self.spares.keep(&received.payload);
-                            self.accounts.delivered += had;
-                            self.accounts.on_time += u64::from(!received.is_late);
-                            self.accounts.complete_late += u64::from(received.is_late);
+                            self.counters.delivered += had;
+                            self.counters.on_time += u64::from(!received.is_late);
+                            self.counters.complete_late += u64::from(received.is_late);
                             Delivery::Section(received)
                         }
                         Err(found) => {
-                            self.accounts.partial += had;
-                            self.accounts.gaps.add(found.reason, 1);
+                            self.counters.partial += had;
+                            self.counters.gaps.add(found.reason, 1);
                             state.gaps.insert(at..at + 1);
                             Delivery::Gap(found)
                         }
@@ -670,7 +670,7 @@ impl<P: Payload> Inbox<P> {
                 }
                 Some(Slot::Dropped(dropped)) => {
                     let gap = GapReason::Dropped(dropped);
-                    self.accounts.gaps.add(gap, 1);
+                    self.counters.gaps.add(gap, 1);
                     state.gaps.insert(at..at + 1);
                     self.ready.push_back(Ready::Unseen(stream, at..at + 1, gap));
                     at + 1
@@ -683,7 +683,7 @@ impl<P: Payload> Inbox<P> {
                         .into_iter()
                         .flatten()
                         .fold(sections.end, u64::min);
-                    self.accounts.gaps.add(gap, until - at);
+                    self.counters.gaps.add(gap, until - at);
                     state.gaps.insert(at..until);
                     self.ready.push_back(Ready::Unseen(stream, at..until, gap));
                     until

@@ -89,10 +89,10 @@ impl<P: Payload> Outbox<P> {
         if let Some(entry) = self.entries.get_mut(&(copy.stream, copy.section)) {
             entry.twice.push(copy.range());
             if entry.meta.deadline <= now {
-                self.accounts.sent_late += u64::from(copy.length);
+                self.counters.sent_late += u64::from(copy.length);
             }
         }
-        self.accounts.sent_again += u64::from(copy.length);
+        self.counters.sent_again += u64::from(copy.length);
         copy
     }
 }

@@ -38,7 +38,7 @@ impl<P: Payload> Outbox<P> {
         }
         let left = credit.saturating_sub(self.claims.open);
         let entry = self.entries.get(&key)?;
-        let is_scarce = left < self.accounts.bytes.queued;
+        let is_scarce = left < self.counters.bytes.queued;
         let expires = self.enforces() && !entry.meta.deadline.is_never();
         let (key, entry) = match is_scarce && !expires {
             false => (key, entry),

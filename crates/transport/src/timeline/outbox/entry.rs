@@ -5,7 +5,7 @@ use core::ops::Range;
 
 use comity_units::{Span, Time};
 
-use super::{ByteAccounts, Fate};
+use super::{ByteCounters, Fate};
 use crate::timeline::feasible::Work;
 use crate::timeline::ranges::Ranges;
 use crate::timeline::section::{Meta, Reason, Reliability, SectionId, StreamId};
@@ -175,13 +175,13 @@ impl<P> Entry<P> {
     }
 
     /// What this section contributes to the account.
-    pub(super) fn tally(&self) -> ByteAccounts {
+    pub(super) fn tally(&self) -> ByteCounters {
         let (unsent, lost) = (u64::from(self.unsent()), u64::from(self.lost.total()));
-        let mut bytes = ByteAccounts {
+        let mut bytes = ByteCounters {
             submitted: u64::from(self.meta.length),
             in_flight: u64::from(self.in_flight()),
             acknowledged: u64::from(self.acked.total()),
-            ..ByteAccounts::default()
+            ..ByteCounters::default()
         };
         match self.stage {
             Stage::Live if self.reliability == Reliability::None => {

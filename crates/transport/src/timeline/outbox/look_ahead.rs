@@ -111,7 +111,7 @@ impl<P: Payload> Outbox<P> {
         // front of packets whose answers come anyway, a try would only keep a queue full that has
         // to empty.
         let mut tried: BTreeMap<StreamId, (Importance, Time, Key)> = BTreeMap::new();
-        let is_idle = self.accounts.bytes.in_flight == 0;
+        let is_idle = self.counters.bytes.in_flight == 0;
         for (key, work) in keys.iter().zip(&queue) {
             let stands_out = { self.entries.get(key) }.is_some_and(|entry| entry.stands_out);
             if is_idle || stands_out {

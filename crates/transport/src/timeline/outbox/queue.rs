@@ -10,7 +10,7 @@ use super::entry::{Entry, Key, Stage, Urgency};
 use super::feasibility_check::FeasibilityCheck;
 use super::intake::Intake;
 use super::{
-    Accounts, Chunk, Config, Fate, IntakeError, Notice, Outcome, PathEstimate, SubmitError,
+    Chunk, Config, Counters, Fate, IntakeError, Notice, Outcome, PathEstimate, SubmitError,
 };
 use crate::timeline::ranges::Ranges;
 use crate::timeline::section::{
@@ -62,7 +62,7 @@ pub struct Outbox<P: Payload> {
     /// The bytes that the peer may have to set aside, or did.
     pub(super) claims: Claims,
     pub(super) intake: Intake,
-    pub(super) accounts: Accounts,
+    pub(super) counters: Counters,
     pub(super) look: FeasibilityCheck,
 }
 
@@ -111,7 +111,7 @@ impl<P: Payload> Outbox<P> {
             submitted: 0,
             claims: Claims::default(),
             intake: Intake::default(),
-            accounts: Accounts::default(),
+            counters: Counters::default(),
             look: FeasibilityCheck::new(&config),
         }
     }
@@ -175,10 +175,10 @@ impl<P: Payload> Outbox<P> {
         };
         self.submitted += 1;
         self.held += u64::from(length);
-        self.accounts.sections.submitted += 1;
-        self.accounts.sections.open += 1;
-        self.accounts.bytes.submitted += u64::from(length);
-        self.accounts.bytes.queued += u64::from(length);
+        self.counters.sections.submitted += 1;
+        self.counters.sections.open += 1;
+        self.counters.bytes.submitted += u64::from(length);
+        self.counters.bytes.queued += u64::from(length);
         let key = (stream, id);
         self.fresh.insert((entry.urgency(), key));
         if self.enforces() && !section.deadline.is_never() {
@@ -214,7 +214,7 @@ impl<P: Payload> Outbox<P> {
         let section = self.next_number(stream)?;
         self.streams.entry(stream).or_default().next += 1;
         self.note_given_up((stream, section), reason);
-        self.accounts.sections.skip(Fate::of_unsent(reason));
+        self.counters.sections.skip(Fate::of_unsent(reason));
         self.raise_floor((stream, section));
         Ok(section)
     }
@@ -310,12 +310,12 @@ impl<P: Payload> Outbox<P> {
         })??;
         let length = range.end - range.start;
         let sent = match is_retransmission {
-            true => &mut self.accounts.sent_again,
-            false => &mut self.accounts.sent,
+            true => &mut self.counters.sent_again,
+            false => &mut self.counters.sent,
         };
         *sent += u64::from(length);
         if is_late {
-            self.accounts.sent_late += u64::from(length);
+            self.counters.sent_late += u64::from(length);
         }
         let chunk = Chunk {
             stream: key.0,
@@ -537,7 +537,7 @@ impl<P: Payload> Outbox<P> {
     /// Bytes that wait to be sent, for the first time or again.
     pub fn backlog(&self) -> u64 {
         let copies: u64 = self.copies.iter().map(|copy| u64::from(copy.length)).sum();
-        self.accounts.bytes.queued + copies
+        self.counters.bytes.queued + copies
     }
 
     /// Whether every section that was submitted has its outcome.
@@ -546,8 +546,8 @@ impl<P: Payload> Outbox<P> {
     }
 
     /// What became of everything.
-    pub const fn accounts(&self) -> &Accounts {
-        &self.accounts
+    pub const fn counters(&self) -> &Counters {
+        &self.counters
     }
 
     /// Gives a section up, and whatever needs it; whether it could still be abandoned.
@@ -600,7 +600,7 @@ impl<P: Payload> Outbox<P> {
         let claimed = Claim::of(entry);
         let [had_fresh, had_begun, had_repeats] = waiting(entry);
         let result = change(entry);
-        self.accounts.bytes.replace(before, entry.tally());
+        self.counters.bytes.replace(before, entry.tally());
         let (claims, length) = (Claim::of(entry), entry.meta.length);
         self.claims.replace(claimed, claims, length);
         let place = (entry.urgency(), key);
@@ -645,14 +645,14 @@ impl<P: Payload> Outbox<P> {
         self.claims
             .replace(Claim::of(&entry), Claim::None, entry.meta.length);
         if fate == Fate::Acknowledged && matches!(entry.stage, Stage::Dropped(_)) {
-            self.accounts.given_up_but_arrived += 1;
+            self.counters.given_up_but_arrived += 1;
         }
         if fate == Fate::Lost
             && let Some(state) = self.streams.get_mut(&key.0)
         {
             state.lost.insert(key.1);
         }
-        self.accounts.sections.settle(fate);
+        self.counters.sections.settle(fate);
         self.outcomes.push_back(Outcome {
             stream: key.0,
             section: key.1,

@@ -9,7 +9,7 @@ use super::Fate;
 ///           + infeasible + dependency + cancelled + queued + in_flight
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ByteAccounts {
+pub struct ByteCounters {
     /// All that was taken in.
     pub submitted: u64,
     /// Waiting to be sent for the first time, or again.
@@ -33,7 +33,7 @@ pub struct ByteAccounts {
     pub cancelled: u64,
 }
 
-impl ByteAccounts {
+impl ByteCounters {
     /// Every entry by its name, for those who print them.
     pub const fn entries(&self) -> [(&'static str, u64); 10] {
         [
@@ -50,7 +50,7 @@ impl ByteAccounts {
         ]
     }
 
-    /// The right side of the account; equals [`ByteAccounts::submitted`].
+    /// The sum of the parts; equals [`ByteCounters::submitted`].
     pub const fn sum(&self) -> u64 {
         self.queued
             + self.in_flight
@@ -94,7 +94,7 @@ impl ByteAccounts {
 /// Sections by what became of them: `submitted` is the sum of all others. Skipped numbers count as
 /// sections without bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct SectionAccounts {
+pub struct SectionCounters {
     /// All that got a number.
     pub submitted: u64,
     /// Not decided yet.
@@ -117,7 +117,7 @@ pub struct SectionAccounts {
     pub cancelled: u64,
 }
 
-impl SectionAccounts {
+impl SectionCounters {
     /// Every entry by its name, for those who print them.
     pub const fn entries(&self) -> [(&'static str, u64); 10] {
         [
@@ -134,7 +134,7 @@ impl SectionAccounts {
         ]
     }
 
-    /// The right side of the account; equals [`SectionAccounts::submitted`].
+    /// The sum of the parts; equals [`SectionCounters::submitted`].
     pub const fn sum(&self) -> u64 {
         self.open
             + self.acknowledged
@@ -148,7 +148,7 @@ impl SectionAccounts {
     }
 }
 
-impl SectionAccounts {
+impl SectionCounters {
     /// One open section is decided.
     pub(super) fn settle(&mut self, fate: Fate) {
         self.open -= 1;
@@ -177,11 +177,11 @@ impl SectionAccounts {
 
 /// The sender's account of a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Accounts {
+pub struct Counters {
     /// In bytes.
-    pub bytes: ByteAccounts,
+    pub bytes: ByteCounters,
     /// In sections.
-    pub sections: SectionAccounts,
+    pub sections: SectionCounters,
     /// Bytes handed out for the first time.
     pub sent: u64,
     /// Bytes handed out again after a loss.

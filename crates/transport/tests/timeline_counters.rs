@@ -200,7 +200,7 @@ fn repairs_that_cannot_be_repaired_leave_twice() {
             repairs.push(chunk);
         }
         assert_eq!(repairs.len(), times, "importance {importance} at {at} ms");
-        assert_eq!(outbox.accounts().sent_again, 800 * times as u64);
+        assert_eq!(outbox.counters().sent_again, 800 * times as u64);
         assert_eq!(outbox.backlog(), 0);
         if let [one, other] = repairs[..] {
             // One of the two is lost, which is no loss.
@@ -232,9 +232,9 @@ fn both_of_two_packets_lost_are_a_loss() {
     assert_eq!((one.section, other.section), (SectionId(1), SectionId(1)));
     assert!(!one.is_retransmission && other.is_retransmission);
     outbox.on_lost(ms(20), &one);
-    assert_eq!(outbox.accounts().bytes.in_flight, 800);
+    assert_eq!(outbox.counters().bytes.in_flight, 800);
     outbox.on_lost(ms(21), &other);
-    assert_eq!(outbox.accounts().bytes.in_flight, 0);
+    assert_eq!(outbox.counters().bytes.in_flight, 0);
     assert_eq!(next(&mut outbox, ms(21), &estimate), Some((1, 0, true)));
 }
 
@@ -448,7 +448,7 @@ fn infeasible_sections_are_tried_if_necessary() {
             .unwrap();
         let tried = outbox.next_chunk(ms(0), 1_000, &estimate);
         assert_eq!(tried.is_some(), is_tried, "{importance}, {is_on_its_way}");
-        let dropped = outbox.accounts().bytes.infeasible;
+        let dropped = outbox.counters().bytes.infeasible;
         assert_eq!(dropped, if is_tried { 0 } else { 2_000 });
     }
 }

@@ -11,7 +11,7 @@ use crate::timeline::section::Reason;
 /// received = delivered + partial + duplicate + late + held        [bytes]
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Accounts {
+pub struct Counters {
     /// Bytes of sections in all packets.
     pub received: u64,
     /// Bytes of complete sections.
@@ -29,13 +29,13 @@ pub struct Accounts {
     /// Sections that were complete after their deadline.
     pub complete_late: u64,
     /// Sections that became gaps.
-    pub gaps: GapAccounts,
+    pub gaps: GapCounters,
     /// How early or late sections were complete.
     pub slack: Slack,
 }
 
-impl Accounts {
-    /// The right side of the account; equals [`Accounts::received`].
+impl Counters {
+    /// The sum of the parts; equals [`Counters::received`].
     pub const fn sum(&self) -> u64 {
         self.delivered + self.partial + self.duplicate + self.late + self.held
     }
@@ -43,7 +43,7 @@ impl Accounts {
 
 /// Gaps by reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct GapAccounts {
+pub struct GapCounters {
     /// The connection ended.
     pub closed: u64,
     /// The sender went on without saying why.
@@ -62,7 +62,7 @@ pub struct GapAccounts {
     pub shed: u64,
 }
 
-impl GapAccounts {
+impl GapCounters {
     /// Every entry by its name, for those who print them.
     pub const fn entries(&self) -> [(&'static str, u64); 8] {
         [
