@@ -1,4 +1,4 @@
-//! A peer in Python, written from `docs/protocol/handshake.md` without any code of this project.
+//! A peer in Python that follows `docs/protocol/handshake.md` and shares no code with this project.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;

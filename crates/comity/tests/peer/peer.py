@@ -1,4 +1,4 @@
-"""A peer written from docs/protocol/core.md, without any code of the project: a referee for its handshake.
+"""A peer that follows docs/protocol/handshake.md and shares no code with the project: a referee for its handshake.
 
     peer.py vectors KIND                 the example of the page, as the page has it
     peer.py call HOST PORT KIND SECRET   opens a connection, sends a Ping and prints what is acknowledged
