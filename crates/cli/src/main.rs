@@ -4,6 +4,7 @@ mod args;
 mod clock;
 mod commands;
 mod demo;
+mod numbers;
 
 use std::process::ExitCode;
 

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use super::clip::Kind;
 use super::metrics::{Metrics, share};
 use super::recording::{Recording, Setup};
+use crate::numbers::thousands;
 
 /// A statement about the results, and its subject.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,11 +68,11 @@ pub(crate) fn statements(recording: &Recording, metrics: &Metrics) -> Vec<Statem
         "on time",
         format!(
             "{} of {} sections ({}); {} of {} pictures ({}).",
-            grouped(sections_on_time),
-            grouped(sections),
+            thousands(sections_on_time),
+            thousands(sections),
             percent(share(sections_on_time, sections)),
-            grouped(on_time),
-            grouped(pictures),
+            thousands(on_time),
+            thousands(pictures),
             percent(share(on_time, pictures)),
         ),
     );
@@ -82,8 +83,8 @@ pub(crate) fn statements(recording: &Recording, metrics: &Metrics) -> Vec<Statem
             format!(
                 "{} {} of {} ({})",
                 count.kind.name(),
-                grouped(count.on_time),
-                grouped(count.sent),
+                thousands(count.on_time),
+                thousands(count.sent),
                 percent(count.on_time_share())
             )
         })
@@ -93,7 +94,7 @@ pub(crate) fn statements(recording: &Recording, metrics: &Metrics) -> Vec<Statem
         "decodable",
         format!(
             "{} pictures ({}) arrived on time, and so did all pictures that they depend on.",
-            grouped(decodable),
+            thousands(decodable),
             percent(share(decodable, pictures)),
         ),
     );
@@ -104,8 +105,8 @@ pub(crate) fn statements(recording: &Recording, metrics: &Metrics) -> Vec<Statem
         "after the deadline",
         format!(
             "{} bytes were sent after their deadline. {} bytes were retransmitted before it ({} of the video).",
-            grouped(sender.late_bytes),
-            grouped(sender.retransmitted_bytes),
+            thousands(sender.late_bytes),
+            thousands(sender.retransmitted_bytes),
             percent(share(
                 sender.retransmitted_bytes,
                 sender.submitted_bytes.max(1)
@@ -118,11 +119,11 @@ pub(crate) fn statements(recording: &Recording, metrics: &Metrics) -> Vec<Statem
         "the bottleneck",
         format!(
             "{} of {} packets were dropped at the full queue{}.",
-            grouped(exactness.dropped_packets),
-            grouped(exactness.offered_packets),
+            thousands(exactness.dropped_packets),
+            thousands(exactness.offered_packets),
             match exactness.lost_packets {
                 0 => String::new(),
-                lost => format!(", and {} were lost at random", grouped(lost)),
+                lost => format!(", and {} were lost at random", thousands(lost)),
             },
         ),
     );
@@ -170,10 +171,10 @@ fn missing(metrics: &Metrics) -> String {
     let mut parts: Vec<String> = metrics
         .gaps
         .iter()
-        .map(|(reason, count)| format!("{} {reason}", grouped(*count)))
+        .map(|(reason, count)| format!("{} {reason}", thousands(*count)))
         .collect();
     if metrics.unreported > 0 {
-        parts.push(format!("{} unreported", grouped(metrics.unreported)));
+        parts.push(format!("{} unreported", thousands(metrics.unreported)));
     }
     let missing = gaps + metrics.unreported;
     let why = if parts.is_empty() {
@@ -366,20 +367,7 @@ pub(crate) fn percent(share: f64) -> String {
 
 fn sections(count: u64) -> String {
     let plural = if count == 1 { "" } else { "s" };
-    format!("{} section{plural}", grouped(count))
-}
-
-/// A number with its digits in groups of three.
-pub(crate) fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut out = String::new();
-    for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
+    format!("{} section{plural}", thousands(count))
 }
 
 /// A rate with at most two decimals, without trailing zeros.
@@ -401,9 +389,9 @@ mod tests {
         assert_eq!(percent(0.995), "99.5 %");
         assert_eq!(percent(0.0), "0.0 %");
         assert_eq!(percent(1.0421), "104.2 %", "of a share there can be more");
-        assert_eq!(grouped(0), "0");
-        assert_eq!(grouped(999), "999");
-        assert_eq!(grouped(1_234_567), "1,234,567");
+        assert_eq!(thousands(0), "0");
+        assert_eq!(thousands(999), "999");
+        assert_eq!(thousands(1_234_567), "1,234,567");
         assert_eq!(decimals(9.0), "9");
         assert_eq!(decimals(2.256), "2.26");
     }

@@ -22,17 +22,17 @@ use ring::hmac;
 use super::Randomness;
 
 /// Key exchanges per second that any caller may take, and how many at once.
-pub(crate) const COMMON: Rate = Rate {
+const COMMON: Rate = Rate {
     per_second: 1_000,
     burst: 1_000,
 };
 /// Those that are left for prefixes with tokens of their own.
-pub(crate) const RESERVE: Rate = Rate {
+const RESERVE: Rate = Rate {
     per_second: 1_000,
     burst: 1_000,
 };
 /// The tokens of one prefix.
-pub(crate) const PREFIX: Rate = Rate {
+const PREFIX: Rate = Rate {
     per_second: 8,
     burst: 16,
 };
@@ -47,9 +47,9 @@ const CELLS: usize = 4_096;
 
 /// So many per second, and at most so many at once.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Rate {
-    pub(crate) per_second: i64,
-    pub(crate) burst: i64,
+struct Rate {
+    per_second: i64,
+    burst: i64,
 }
 
 /// Tokens in thousand-millionths, so that no time is lost in rounding.
@@ -235,7 +235,7 @@ mod tests {
                 }
             }
         }
-        // 16 tokens at first and 8 a second, of which a failure takes three.
+        // 16 tokens at first and 8 in a second. A failure takes two or three of them.
         assert!((20..=60).contains(&guesses), "{guesses}");
         assert!(budget.take(start + Span::from_secs(12), at(3, 1)));
     }

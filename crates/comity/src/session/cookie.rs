@@ -48,7 +48,8 @@ fn secret(randomness: &mut Randomness) -> hmac::Key {
     hmac::Key::new(hmac::HMAC_SHA256, &randomness.bytes::<32>())
 }
 
-fn slot(now: Time) -> u64 {
+/// The time slot of cookies and tickets.
+pub(super) fn slot(now: Time) -> u64 {
     now.as_nanos() / SLOT.as_nanos()
 }
 

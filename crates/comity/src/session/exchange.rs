@@ -29,6 +29,7 @@ use zeroize::Zeroizing;
 
 use super::cpace::{self, SHARE, Transcript};
 use super::noise::{Primitives, TAG};
+use super::protection::fill;
 use super::{
     CallerCredentials, ConnectionId, ListenerCredentials, PassphraseKey, Pattern, PresharedKey,
     PublicKey, StaticKey,
@@ -242,9 +243,7 @@ impl CPace {
 /// HKDF-Expand with a bare label, 32 bytes.
 pub(super) fn expand(key: &hkdf::Prk, label: &str) -> Zeroizing<[u8; 32]> {
     let mut out = Zeroizing::new([0; 32]);
-    key.expand(&[label.as_bytes()], hkdf::HKDF_SHA256)
-        .and_then(|okm| okm.fill(&mut *out))
-        .expect("32 bytes are within HKDF's bounds");
+    fill(key, label, &mut *out);
     out
 }
 

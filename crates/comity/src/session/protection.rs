@@ -257,7 +257,8 @@ impl hkdf::KeyType for Length {
     }
 }
 
-fn fill(secret: &hkdf::Prk, label: &str, out: &mut [u8]) {
+/// HKDF-Expand with a bare label, as many bytes as `out` has.
+pub(super) fn fill(secret: &hkdf::Prk, label: &str, out: &mut [u8]) {
     const SHORT: &str = "HKDF gives 255 times 32 bytes";
     secret
         .expand(&[label.as_bytes()], Length(out.len()))

@@ -61,14 +61,9 @@ impl Randomness {
         out
     }
 
-    /// A connection id: random and not zero, which stands for "none" on the wire.
+    /// A random connection id.
     pub(super) fn connection_id(&mut self) -> ConnectionId {
-        loop {
-            let value = u64::from_be_bytes(self.bytes());
-            if value != 0 {
-                return ConnectionId::new(value);
-            }
-        }
+        ConnectionId::new(u64::from_be_bytes(self.bytes()))
     }
 }
 

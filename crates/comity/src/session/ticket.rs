@@ -6,10 +6,10 @@
 //!          associated data = port | address of the caller, contents)
 //! ```
 //!
-//! A ticket is good in its own time slot of [`SLOT`] and in the next one, from the address that it
-//! was made for. Each slot has a random key, which is forgotten with it: until then, whoever takes
-//! the keys of a listener can open connections that were recorded in these seconds. Only the
-//! listener reads tickets, so other implementations may make them otherwise.
+//! A ticket is good in its own time slot of [`SLOT`](super::SLOT) and in the next one, from the
+//! address that it was made for. Each slot has a random key, which is forgotten with it: until
+//! then, whoever takes the keys of a listener can open connections that were recorded in these
+//! seconds. Only the listener reads tickets, so other implementations may make them otherwise.
 
 use core::fmt;
 use std::net::SocketAddr;
@@ -19,7 +19,7 @@ use comity_units::Time;
 use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use zeroize::Zeroizing;
 
-use super::cookie::{SLOT, endpoint_bytes};
+use super::cookie::{endpoint_bytes, slot};
 use super::exchange::Shared;
 use super::handshake::Agreed;
 use super::protection::Cipher;
@@ -63,10 +63,6 @@ impl fmt::Debug for Tickets {
     }
 }
 
-fn slot(now: Time) -> u64 {
-    now.as_nanos() / SLOT.as_nanos()
-}
-
 impl Slot {
     fn new(number: u64, randomness: &mut Randomness) -> Self {
         let key = Zeroizing::new(randomness.bytes::<32>());
@@ -87,7 +83,7 @@ impl Tickets {
         }
     }
 
-    /// A ticket for the caller at this address, good for [`SLOT`] at least.
+    /// A ticket for the caller at this address, good for [`SLOT`](super::SLOT) at least.
     pub(super) fn seal(
         &mut self,
         now: Time,

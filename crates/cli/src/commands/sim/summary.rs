@@ -11,7 +11,8 @@ use serde_json::{Map, Value, json};
 
 use super::sections::{self, Sections};
 use super::statistics::{estimate, least, mean, most};
-use super::tables::{RateUnit, Table, digits, or_dash, percent, thousands};
+use super::tables::{RateUnit, Table, digits, or_dash, percent};
+use crate::numbers::thousands;
 
 /// The version of the JSON document: raised when a key changes its meaning or goes away.
 const FORMAT: &str = "comity-sim-run/2";

@@ -4,6 +4,8 @@ use std::fmt;
 
 use comfy_table::{CellAlignment, ContentArrangement, presets};
 
+use crate::numbers::thousands;
+
 /// A table without frames.
 pub(crate) struct Table(comfy_table::Table);
 
@@ -101,19 +103,6 @@ pub(crate) fn percent(share: f64) -> String {
 pub(crate) fn plural(count: usize, noun: &str) -> String {
     let s = if count == 1 { "" } else { "s" };
     format!("{} {noun}{s}", thousands(count as u64))
-}
-
-/// A whole number with a comma after every third digit.
-pub(crate) fn thousands(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
 }
 
 #[cfg(test)]

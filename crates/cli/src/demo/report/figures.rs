@@ -4,7 +4,8 @@ use super::super::clip::Kind;
 use super::super::metrics::Metrics;
 use super::super::plot::{Axis, Chart, Colour, Layer, Mark, Rule};
 use super::super::recording::{Fate, Flow, Recording, Sample, Sent};
-use super::super::summary::{decimals, grouped, percent};
+use super::super::summary::{decimals, percent};
+use crate::numbers::thousands;
 
 /// The averaging interval of a rate.
 const RATE_WINDOW_S: f64 = 1.0;
@@ -132,7 +133,7 @@ pub(crate) fn timeline(recording: &Recording, metrics: &Metrics) -> Chart {
             format!(
                 "{}: {} never complete",
                 count.kind.name(),
-                grouped(count.gaps)
+                thousands(count.gaps)
             ),
             colour(count.kind),
             Mark::Crosses(gaps.map(|section| (section.at_s, y)).collect()),
@@ -153,10 +154,10 @@ pub(crate) fn timeline(recording: &Recording, metrics: &Metrics) -> Chart {
             "Of {} sections, {} were complete on time, {} late, and {} never. Each dot is a section. Dots above \
              the dashed line were complete before their deadline, dots below it too late. Crosses are sections \
              that were never complete.",
-            grouped(sent),
-            grouped(on_time),
-            grouped(late),
-            grouped(gaps)
+            thousands(sent),
+            thousands(on_time),
+            thousands(late),
+            thousands(gaps)
         ),
         x: time_axis("source time (s)", recording),
         y: Axis {
@@ -235,14 +236,14 @@ pub(crate) fn queue(recording: &Recording) -> Chart {
             Mark::Curve(delays, 2),
         ),
         Layer::new(
-            format!("packets dropped ({})", grouped(dropped)),
+            format!("packets dropped ({})", thousands(dropped)),
             Colour::Bad,
             Mark::Crosses(drops.map(|point| (point.at_s, high)).collect()),
         ),
     ];
     let description = format!(
         "The longest queueing delay was {longest:.0} ms. The queue was full for {} packets, marked at the top.",
-        grouped(dropped)
+        thousands(dropped)
     );
     over_run(
         recording,
@@ -264,7 +265,7 @@ pub(crate) fn decision(recording: &Recording) -> Chart {
     let ends = samples.last().zip(samples.first());
     let losses = match ends.map_or(0, |(last, first)| last.loss_events - first.loss_events) {
         1 => "one loss episode".to_owned(),
-        episodes => format!("{} loss episodes", grouped(episodes)),
+        episodes => format!("{} loss episodes", thousands(episodes)),
     };
     if samples.iter().any(|sample| sample.cwnd_bytes.is_some()) {
         let of_window = |sample: &Sample| sample.cwnd_bytes.map(|bytes| bytes as f64);
@@ -467,7 +468,7 @@ pub(crate) fn slack(recording: &Recording) -> Chart {
         title: "Time left at completion".into(),
         description: format!(
             "Of the {} complete sections, {} were complete with time left.",
-            grouped(complete),
+            thousands(complete),
             percent(super::super::metrics::share(on_time, complete))
         ),
         x: Axis {

@@ -6,8 +6,9 @@ use super::super::clip::Kind;
 use super::super::metrics::Metrics;
 use super::super::plot::Escaped;
 use super::super::recording::Recording;
-use super::super::summary::{decimals, grouped, percent, situation, statements};
+use super::super::summary::{decimals, percent, situation, statements};
 use super::figures;
+use crate::numbers::thousands;
 
 const PAGE_STYLE: &str = "\
 :root{color-scheme:light dark;--page:#ffffff;--text:#1d2430;--soft:#5c6675;--line:#dfe3e8;--card:#f6f7f9;--warn:#c01030;--warn-page:#fdecef}
@@ -117,7 +118,7 @@ fn numbers(out: &mut String, recording: &Recording, metrics: &Metrics) {
             "of an equal share decodable in time",
         ),
         (
-            grouped(recording.sender.late_bytes),
+            thousands(recording.sender.late_bytes),
             "bytes sent after their deadline",
         ),
         (
@@ -171,15 +172,15 @@ fn kinds(out: &mut String, metrics: &Metrics) {
         .map(|count| {
             vec![
                 count.kind.name().into(),
-                grouped(count.sent),
-                grouped(count.on_time),
+                thousands(count.sent),
+                thousands(count.on_time),
                 percent(count.on_time_share()),
-                grouped(count.late),
-                grouped(count.gaps),
-                grouped(count.decodable),
-                grouped(count.bytes.sent / 1_000),
-                grouped(count.bytes.on_time / 1_000),
-                grouped(count.bytes.decodable / 1_000),
+                thousands(count.late),
+                thousands(count.gaps),
+                thousands(count.decodable),
+                thousands(count.bytes.sent / 1_000),
+                thousands(count.bytes.on_time / 1_000),
+                thousands(count.bytes.decodable / 1_000),
             ]
         })
         .collect();
@@ -209,15 +210,15 @@ fn gaps(out: &mut String, metrics: &Metrics) {
         .map(|(reason, count)| {
             let of_kinds = kinds.clone().map(|kind| {
                 let count = metrics.gaps_of.get(&(*reason, kind));
-                grouped(count.copied().unwrap_or(0))
+                thousands(count.copied().unwrap_or(0))
             });
-            let mut row = vec![(*reason).to_owned(), grouped(*count)];
+            let mut row = vec![(*reason).to_owned(), thousands(*count)];
             row.extend(of_kinds);
             row
         })
         .collect();
     if metrics.unreported > 0 {
-        rows.push(vec!["not reported".into(), grouped(metrics.unreported)]);
+        rows.push(vec!["not reported".into(), thousands(metrics.unreported)]);
     }
     let heads: Vec<&str> = ["reason", "sections"]
         .into_iter()
