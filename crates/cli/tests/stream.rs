@@ -23,17 +23,17 @@ mod live;
 mod narrow;
 #[path = "stream/restart.rs"]
 mod restart;
+#[path = "stream/running.rs"]
+mod running;
 #[path = "stream/times.rs"]
 mod times;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdout, Command, ExitCode, Output, Stdio};
-use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::process::{Child, Command, ExitCode, Output, Stdio};
 use std::thread;
-use std::time::Duration;
 
 use libtest_mimic::{Arguments, Trial};
 use rustix::process::{Pid, Signal, kill_process};
@@ -41,6 +41,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use elementary::elementary_streams;
+use running::{Running, watch};
 
 /// How many tests run at a time, unless `--test-threads` says otherwise.
 const AT_A_TIME: usize = 6;
@@ -122,7 +123,7 @@ fn main() -> ExitCode {
     libtest_mimic::run(&arguments, trials.collect()).exit_code()
 }
 
-/// Not on the command line, of which every command would warn.
+/// Not on the command line: every command would warn.
 const SECRET: &str = "passphrase=@env:COMITY_TEST_SECRET";
 /// What every command therefore has in its environment.
 const SECRET_VALUE: [(&str, &str); 1] = [("COMITY_TEST_SECRET", "correct horse battery")];
@@ -150,22 +151,6 @@ fn ends(code: i32, args: &[&str]) -> String {
     checked(code, &output)
 }
 
-/// What no command of a test takes: one that still runs then hangs, and is ended so that its test
-/// fails and the others go on.
-const PATIENCE: Duration = Duration::from_secs(240);
-
-/// Ends a child that hangs, until what this gives is dropped.
-fn watch(child: &Child) -> Sender<()> {
-    let (watch, ended) = mpsc::channel();
-    let pid = Pid::from_child(child);
-    thread::spawn(move || {
-        if ended.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Timeout) {
-            let _ = kill_process(pid, Signal::KILL);
-        }
-    });
-    watch
-}
-
 fn checked(code: i32, output: &Output) -> String {
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(code), "{said}");
@@ -188,95 +173,6 @@ fn tool(command: &mut Command) -> Option<Child> {
             eprintln!("skipped: {command:?}: {error}");
             None
         }
-    }
-}
-
-/// A command that runs beside the test and prints JSON.
-struct Running {
-    child: Child,
-    lines: BufReader<ChildStdout>,
-    /// Dropped when it is not watched any more.
-    _watch: Sender<()>,
-}
-
-impl Running {
-    fn start(args: &[&str]) -> Self {
-        Self::spawn(command(args).arg("--json"))
-    }
-
-    fn spawn(command: &mut Command) -> Self {
-        let mut child = command
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let lines = BufReader::new(child.stdout.take().unwrap());
-        let watch = watch(&child);
-        Self {
-            child,
-            lines,
-            _watch: watch,
-        }
-    }
-
-    /// The next object of this kind.
-    fn event(&mut self, name: &str) -> Value {
-        loop {
-            let mut line = String::new();
-            if self.lines.read_line(&mut line).unwrap() == 0 {
-                let mut said = String::new();
-                let _ = self.child.stderr.take().unwrap().read_to_string(&mut said);
-                panic!("it ended without {name:?}: {said}");
-            }
-            let object: Value = serde_json::from_str(&line).unwrap();
-            if object["event"] == name {
-                return object;
-            }
-        }
-    }
-
-    /// The port that it listens on.
-    fn port(&mut self) -> u16 {
-        let address = self.event("listening")["address"].clone();
-        let (_, port) = address.as_str().unwrap().rsplit_once(':').unwrap();
-        port.parse().unwrap()
-    }
-
-    fn interrupt(&self) {
-        self.signal(Signal::INT);
-    }
-
-    fn signal(&self, signal: Signal) {
-        kill_process(Pid::from_child(&self.child), signal).unwrap();
-    }
-
-    /// Waits for the end, which has to be with `code`; the last object, and what was said.
-    fn end(self, code: i32) -> (Value, String) {
-        let (last, found, said) = self.ended();
-        assert_eq!(found, Some(code), "{said}");
-        (last, said)
-    }
-
-    /// Waits for the end; the last object, the code, and what was said.
-    fn ended(mut self) -> (Value, Option<i32>, String) {
-        let mut rest = String::new();
-        self.lines.read_to_string(&mut rest).unwrap();
-        let last = rest
-            .lines()
-            .last()
-            .map_or(Value::Null, |line| serde_json::from_str(line).unwrap());
-        let mut said = String::new();
-        let mut stderr = self.child.stderr.take().unwrap();
-        stderr.read_to_string(&mut said).unwrap();
-        let code = self.child.wait().unwrap().code();
-        (last, code, said)
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 

@@ -1,0 +1,117 @@
+//! Commands that run beside a test.
+
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::thread;
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+use super::command;
+
+/// What no command of a test takes: one that still runs then hangs, and is ended so that its test
+/// fails and the others go on.
+const PATIENCE: Duration = Duration::from_secs(240);
+
+/// Ends a child that hangs, until what this gives is dropped.
+pub(super) fn watch(child: &Child) -> Sender<()> {
+    let (watch, ended) = mpsc::channel();
+    let pid = Pid::from_child(child);
+    thread::spawn(move || {
+        if ended.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Timeout) {
+            let _ = kill_process(pid, Signal::KILL);
+        }
+    });
+    watch
+}
+
+/// A command that runs beside the test and prints JSON.
+pub(super) struct Running {
+    pub(super) child: Child,
+    pub(super) lines: BufReader<ChildStdout>,
+    /// Dropped when it is not watched any more.
+    _watch: Sender<()>,
+}
+
+impl Running {
+    pub(super) fn start(args: &[&str]) -> Self {
+        Self::spawn(command(args).arg("--json"))
+    }
+
+    pub(super) fn spawn(command: &mut Command) -> Self {
+        let mut child = command
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap());
+        let watch = watch(&child);
+        Self {
+            child,
+            lines,
+            _watch: watch,
+        }
+    }
+
+    /// The next object of this kind.
+    pub(super) fn event(&mut self, name: &str) -> Value {
+        loop {
+            let mut line = String::new();
+            if self.lines.read_line(&mut line).unwrap() == 0 {
+                let mut said = String::new();
+                let _ = self.child.stderr.take().unwrap().read_to_string(&mut said);
+                panic!("it ended without {name:?}: {said}");
+            }
+            let object: Value = serde_json::from_str(&line).unwrap();
+            if object["event"] == name {
+                return object;
+            }
+        }
+    }
+
+    /// The port that it listens on.
+    pub(super) fn port(&mut self) -> u16 {
+        let address = self.event("listening")["address"].clone();
+        let (_, port) = address.as_str().unwrap().rsplit_once(':').unwrap();
+        port.parse().unwrap()
+    }
+
+    pub(super) fn interrupt(&self) {
+        self.signal(Signal::INT);
+    }
+
+    pub(super) fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.child), signal).unwrap();
+    }
+
+    /// Waits for the end, which has to be with `code`; the last object, and what was said.
+    pub(super) fn end(self, code: i32) -> (Value, String) {
+        let (last, found, said) = self.ended();
+        assert_eq!(found, Some(code), "{said}");
+        (last, said)
+    }
+
+    /// Waits for the end; the last object, the code, and what was said.
+    pub(super) fn ended(mut self) -> (Value, Option<i32>, String) {
+        let mut rest = String::new();
+        self.lines.read_to_string(&mut rest).unwrap();
+        let last = rest
+            .lines()
+            .last()
+            .map_or(Value::Null, |line| serde_json::from_str(line).unwrap());
+        let mut said = String::new();
+        let mut stderr = self.child.stderr.take().unwrap();
+        stderr.read_to_string(&mut said).unwrap();
+        let code = self.child.wait().unwrap().code();
+        (last, code, said)
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
