@@ -368,8 +368,8 @@ fn a_replayed_first_message_keeps_nobody_out() {
         assert_eq!(world.listener.connections(), 10);
         assert_eq!(world.listener.half_open(), 0);
         let statistics = world.listener.statistics();
-        // 80,000 replays, of which the budget has room for 1,008 in a second and 1,016 at first; a
-        // prefix in debt has no part of the common ones.
+        // There are 80,000 replays. The budget has room for 1,016 at first and 1,008 in a second. A
+        // prefix in debt has no part of the common tokens.
         assert!(statistics.deferred > 70_000, "{statistics:?}");
         if matches!(caller, CallerCredentials::Shared(_)) {
             assert_eq!(
@@ -469,7 +469,7 @@ fn guesses_of_a_passphrase_are_few_and_seen() {
     let ListenerStatistics {
         answers, refused, ..
     } = world.listener.statistics();
-    // 16 tokens at first and 8 in a second, of which each failure takes two or three.
+    // 16 tokens at first and 8 in a second. Each failure takes two or three of them.
     assert!((30..=90).contains(&answers), "{answers}");
     assert!(refused >= answers, "each of them is seen: {refused}");
     let unproven = world.listener_events.iter().filter(|event| {
@@ -489,8 +489,7 @@ fn guesses_of_a_passphrase_are_few_and_seen() {
     assert!(world.callers[honest].1.session().is_some());
 }
 
-/// A caller whose proof was recorded, and whose passphrase is learnt later, stays unread: nothing
-/// in the packets of the handshake is as it was for somebody with other random numbers.
+/// An Answer looks the same whether the caller has the right passphrase or not.
 #[test]
 fn an_answer_is_no_oracle_for_guesses() {
     let answer = |listener: u8, caller: u8| {

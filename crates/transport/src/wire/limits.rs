@@ -55,12 +55,12 @@ pub const MAX_VERSIONS: usize = 16;
 /// The longest ticket in an Answer and a Confirm packet, in bytes: its length is one byte.
 pub const MAX_TICKET: usize = 255;
 
-/// The token that ends a connection of which the listener knows nothing any more, in bytes: nobody
-/// guesses it.
+/// The token in a Reset packet, in bytes: too long to guess. It ends a connection that the listener
+/// does not know any more.
 pub const RESET_TOKEN: usize = 16;
 
-/// The size of a Reset packet, in bytes: less than that of any Data packet, so that no two
-/// endpoints answer each other without end.
+/// The size of a Reset packet, in bytes. It answers only longer packets, so that no two endpoints
+/// answer each other without end.
 pub const RESET: usize = 1 + 8 + RESET_TOKEN;
 
 /// The fields before the transport parameters in the fourth message of the handshake, in bytes: a

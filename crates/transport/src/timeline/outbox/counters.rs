@@ -188,6 +188,6 @@ pub struct Counters {
     pub sent_again: u64,
     /// Bytes handed out at or after their deadline: zero unless nothing is ever dropped.
     pub sent_late: u64,
-    /// Sections that were abandoned, but of which all bytes turned out to have arrived.
+    /// Abandoned sections whose bytes turned out to have all arrived.
     pub given_up_but_arrived: u64,
 }

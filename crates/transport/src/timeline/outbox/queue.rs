@@ -482,7 +482,7 @@ impl<P: Payload> Outbox<P> {
         self.moved_floors.insert(stream);
     }
 
-    /// The next section of which the peer should learn that no more will come, until it is
+    /// The next abandoned section that the peer does not know of, until it is
     /// [announced](Self::on_notice_told).
     ///
     /// Below the floor the floor says so already; there only a reason other than the deadline is
