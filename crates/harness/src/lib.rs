@@ -10,7 +10,6 @@ pub mod keys;
 pub mod links;
 pub mod listener;
 pub mod media;
-pub mod metrics;
 pub mod rtp;
 pub mod scenario;
 pub mod segment;
@@ -56,11 +55,6 @@ pub const TARGETS: &[Target] = &[
         name: "media_reader",
         check: media::check_reader,
         longest: 4_096,
-    },
-    Target {
-        name: "metrics",
-        check: metrics::check,
-        longest: 512,
     },
     Target {
         name: "rtp",

@@ -100,7 +100,6 @@ targets! {
     link_traces: 10_000,
     media_header: 10_000,
     media_reader: 2_000,
-    metrics: 50_000,
     rtp: 20_000,
     scenario: 1_000,
     segment_codec: 20_000,

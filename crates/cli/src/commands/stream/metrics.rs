@@ -3,17 +3,15 @@
 //! Names end with the base unit (`_bytes`, `_seconds`), counters with `_total`. The label `side`
 //! says which end a number belongs to: `input` or `output`.
 
-mod request;
+mod server;
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::io::{self, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::sync::{Arc, OnceLock};
-use std::time::Duration;
+use std::io;
+use std::net::{SocketAddr, TcpListener};
 
 use prometheus_client::collector::Collector;
-use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, text};
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::metrics::{MetricType, TypedMetric};
@@ -25,98 +23,67 @@ use comity_stream::{
 };
 
 use super::error::Error;
-use request::{Incoming, Request};
+use super::input::NOTICES;
+use server::Limits;
 
-/// How long a scraper may take to ask, or to take the answer.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// An address at which metrics will be served.
+#[derive(Debug)]
+pub(crate) struct Bound {
+    listener: TcpListener,
+    address: SocketAddr,
+}
 
-/// The numbers of a relay, once it runs.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Metrics(Arc<OnceLock<Monitor>>);
-
-impl Metrics {
-    /// Tells the numbers of this relay from now on.
-    pub(crate) fn watch(&self, monitor: Monitor) {
-        // There is one relay in a process.
-        let _ = self.0.set(monitor);
+impl Bound {
+    /// Binds `address`. Clients may connect from now on, and wait for [`Bound::serve`].
+    pub(crate) fn new(address: SocketAddr) -> Result<Self, Error> {
+        let refused = |error| refused(address, &error);
+        let listener = TcpListener::bind(address).map_err(refused)?;
+        let address = listener.local_addr().map_err(refused)?;
+        Ok(Self { listener, address })
     }
 
-    /// Answers at `address` until the program ends; gives the address, with its port.
-    pub(crate) fn serve(&self, address: SocketAddr) -> Result<SocketAddr, Error> {
-        let refused = |error: io::Error| {
-            let message = format!("--metrics-bind {address}: {error}");
-            match error.kind() {
-                io::ErrorKind::AddrInUse | io::ErrorKind::AddrNotAvailable => Error::taken(
-                    format!("{message}; choose another, or find its owner with: ss -ltnp"),
-                ),
-                _ => Error::failed(message),
-            }
-        };
-        let listener = TcpListener::bind(address).map_err(refused)?;
-        let bound = listener.local_addr().map_err(refused)?;
+    /// The address, with its port.
+    pub(crate) const fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// A warning if other machines may reach the address.
+    pub(crate) fn warning(&self) -> Option<String> {
+        let address = self.address;
+        (!address.ip().to_canonical().is_loopback()).then(|| {
+            format!(
+                "--metrics-bind {address}: anybody who can reach this address can read the metrics, \
+                 with the addresses of peers; 127.0.0.1:{} is for this machine alone",
+                address.port()
+            )
+        })
+    }
+
+    /// Serves the numbers of this relay until the program ends.
+    pub(crate) fn serve(self, monitor: Monitor) -> Result<(), Error> {
         let mut registry = Registry::with_prefix("comity");
-        registry.register_collector(Box::new(self.clone()));
+        registry.register_collector(Box::new(Metrics(monitor)));
         std::thread::Builder::new()
             .name("metrics".into())
-            .spawn(move || {
-                for stream in listener.incoming().flatten() {
-                    // A scraper that goes away asks again.
-                    let _ = answer(stream, &registry);
-                }
-            })
-            .map_err(refused)?;
-        Ok(bound)
+            .spawn(move || server::run(self.listener, registry, Limits::default()))
+            .map_err(|error| refused(self.address, &error))?;
+        Ok(())
     }
 }
 
-/// Answers one request of HTTP/1.1 and closes.
-fn answer(mut stream: TcpStream, registry: &Registry) -> io::Result<()> {
-    stream.set_read_timeout(Some(PATIENCE))?;
-    stream.set_write_timeout(Some(PATIENCE))?;
-    let mut incoming = Incoming::default();
-    let mut piece = [0; 256];
-    loop {
-        let length = stream.read(&mut piece)?;
-        if length == 0 || incoming.push(piece.get(..length).unwrap_or_default()) {
-            break;
-        }
+fn refused(address: SocketAddr, error: &io::Error) -> Error {
+    let message = format!("--metrics-bind {address}: {error}");
+    match error.kind() {
+        io::ErrorKind::AddrInUse | io::ErrorKind::AddrNotAvailable => Error::taken(format!(
+            "{message}; choose another, or find its owner with: ss -ltnp"
+        )),
+        _ => Error::failed(message),
     }
-    let (status, kind, body) = respond(incoming.request(), registry);
-    write!(
-        stream,
-        "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
-        body.len()
-    )?;
-    stream.flush()
 }
 
-fn respond(request: Request, registry: &Registry) -> (&'static str, &'static str, String) {
-    const PLAIN: &str = "text/plain; charset=utf-8";
-    match request {
-        Request::Metrics => {
-            let mut body = String::new();
-            match text::encode(&mut body, registry) {
-                Ok(()) => (
-                    "200 OK",
-                    "application/openmetrics-text; version=1.0.0; charset=utf-8",
-                    body,
-                ),
-                Err(fmt::Error) => (
-                    "500 Internal Server Error",
-                    PLAIN,
-                    "the metrics could not be written\n".into(),
-                ),
-            }
-        }
-        Request::Root => ("200 OK", PLAIN, "metrics are at /metrics\n".into()),
-        Request::Elsewhere => ("404 Not Found", PLAIN, "see /metrics\n".into()),
-        Request::Method => (
-            "405 Method Not Allowed",
-            PLAIN,
-            "only GET is answered\n".into(),
-        ),
-    }
-}
+/// The numbers of a relay.
+#[derive(Debug)]
+struct Metrics(Monitor);
 
 /// The labels of a number.
 type Labels = Vec<(&'static str, String)>;
@@ -211,7 +178,7 @@ const TOTALS: [(Family, OfTotals); 9] = [
 ];
 
 /// Gauges of each open connection.
-const PEERS: [(Family, OfPeer); 8] = [
+const PEERS: [(Family, OfPeer); 9] = [
     (
         measured("round_trip", "The smoothed round-trip time.", Unit::Seconds),
         |peer| Some(peer.statistics.path.rtt_ms? / 1e3),
@@ -255,6 +222,14 @@ const PEERS: [(Family, OfPeer); 8] = [
             Unit::Bytes,
         ),
         |peer| Some(peer.statistics.path.target_mbps? * 1e6 / 8.0),
+    ),
+    (
+        measured(
+            "pacing_rate",
+            "The pacing rate of the congestion controller, per second.",
+            Unit::Bytes,
+        ),
+        |peer| Some(peer.statistics.path.pacing_mbps? * 1e6 / 8.0),
     ),
     (
         measured(
@@ -379,6 +354,22 @@ impl Writer<'_, '_> {
     }
 
     fn of_sections(&mut self, snapshot: &Snapshot) -> fmt::Result {
+        let unsent = snapshot.output.unsent.iter().flat_map(|unsent| {
+            [
+                ("dependency", unsent.dependent),
+                ("no_room", unsent.no_room),
+                ("unconnected", unsent.unconnected),
+                ("unfit", unsent.unfit),
+            ]
+        });
+        let unsent = unsent.map(|(reason, count)| (vec![("reason", reason.to_owned())], count));
+        self.counters(
+            &plain(
+                "sections_unsent",
+                "Sections that were submitted to no connection, by the reason.",
+            ),
+            unsent.collect(),
+        )?;
         self.fates(
             &plain(
                 "sections_reported",
@@ -444,7 +435,11 @@ impl Writer<'_, '_> {
                 "source_notices",
                 "What was said of the source, by the kind: damage, rtp loss, discontinuity, ..",
             ),
-            by_word("kind", [], notices.map(|(kind, count)| (*kind, *count))),
+            by_word(
+                "kind",
+                NOTICES,
+                notices.map(|(kind, count)| (*kind, *count)),
+            ),
         )
     }
 
@@ -474,13 +469,14 @@ fn encode(snapshot: &Snapshot, encoder: DescriptorEncoder<'_>) -> fmt::Result {
 
 impl Collector for Metrics {
     fn encode(&self, encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        let snapshot = self.0.get().map(Monitor::snapshot).unwrap_or_default();
-        encode(&snapshot, encoder)
+        encode(&self.0.snapshot(), encoder)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use prometheus_client::encoding::text;
+
     use super::*;
 
     #[derive(Debug)]
@@ -492,7 +488,15 @@ mod tests {
         }
     }
 
-    fn ask(request: &str) -> (&'static str, String) {
+    fn encoded(snapshot: Snapshot) -> String {
+        let mut registry = Registry::with_prefix("comity");
+        registry.register_collector(Box::new(Fixed(snapshot)));
+        let mut body = String::new();
+        text::encode(&mut body, &registry).unwrap();
+        body
+    }
+
+    fn snapshot() -> Snapshot {
         let mut snapshot = Snapshot::default();
         snapshot.input.bytes = Some(188);
         snapshot.output.totals = Some(Totals {
@@ -516,21 +520,21 @@ mod tests {
                 ..Statistics::default()
             },
         });
+        snapshot.output.unsent = Some(comity_stream::Unsent {
+            no_room: 7,
+            ..Default::default()
+        });
+        snapshot.output.connections[0].statistics.path.pacing_mbps = Some(8.0);
+        snapshot.output.connections[0].statistics.path.target_mbps = Some(4.0);
         snapshot.input.totals = Some(Totals::default());
         snapshot.input.refused.insert("busy", 6);
         snapshot.passed.gaps.insert(MissingReason::Overdue, 2);
-        let mut registry = Registry::with_prefix("comity");
-        registry.register_collector(Box::new(Fixed(snapshot)));
-        let mut incoming = Incoming::default();
-        incoming.push(request.as_bytes());
-        let (status, _, body) = respond(incoming.request(), &registry);
-        (status, body)
+        snapshot
     }
 
     #[test]
     fn names_have_base_units_and_labels() {
-        let (status, body) = ask("GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n");
-        assert_eq!(status, "200 OK");
+        let body = encoded(snapshot());
         for line in [
             "# UNIT comity_sent_bytes bytes",
             "# TYPE comity_sent_bytes counter",
@@ -550,6 +554,13 @@ mod tests {
             "comity_calls_refused_total{side=\"output\",reason=\"busy\"} 0",
             "comity_one_way_delay_min_seconds{side=\"output\",peer=\"192.0.2.1:9\"} 0.02",
             "comity_jitter_seconds{side=\"output\",peer=\"192.0.2.1:9\"} 0.0015",
+            "comity_pacing_rate_bytes{side=\"output\",peer=\"192.0.2.1:9\"} 1000000.0",
+            "comity_target_rate_bytes{side=\"output\",peer=\"192.0.2.1:9\"} 500000.0",
+            "comity_send_buffer_bytes{side=\"output\",peer=\"192.0.2.1:9\"} 0.0",
+            "comity_receive_buffer_bytes{side=\"output\",peer=\"192.0.2.1:9\"} 0.0",
+            "comity_sections_unsent_total{reason=\"no_room\"} 7",
+            "comity_sections_unsent_total{reason=\"unconnected\"} 0",
+            "comity_source_notices_total{kind=\"rtp loss\"} 0",
             "# EOF",
         ] {
             assert!(
@@ -560,15 +571,12 @@ mod tests {
     }
 
     #[test]
-    fn other_requests_are_turned_away() {
-        assert_eq!(ask("GET /other HTTP/1.1\r\n\r\n").0, "404 Not Found");
-        let (status, body) = ask("GET / HTTP/1.1\r\n\r\n");
-        assert_eq!((status, body.contains("/metrics")), ("200 OK", true));
-        assert_eq!(
-            ask("POST /metrics HTTP/1.1\r\n\r\n").0,
-            "405 Method Not Allowed"
-        );
-        assert_eq!(ask("").0, "405 Method Not Allowed");
-        assert_eq!(ask(&"x".repeat(9_000)).0, "405 Method Not Allowed");
+    fn an_address_that_others_may_reach_is_warned_of() {
+        let warning = |address: &str| Bound::new(address.parse().unwrap()).unwrap().warning();
+        for loopback in ["127.0.0.1:0", "127.0.0.2:0"] {
+            assert_eq!(warning(loopback), None);
+        }
+        let text = warning("0.0.0.0:0").unwrap();
+        assert!(text.contains("anybody who can reach"), "{text}");
     }
 }

@@ -39,7 +39,7 @@ use connect::Connecting;
 use error::Error;
 use gaps::{GapList, SharedGaps};
 use input::{Input, PassedOn, Reading};
-use metrics::Metrics;
+use metrics::Bound;
 use output::{Output, Room};
 use session::Session;
 use status::{Channel, Reporter};
@@ -162,10 +162,12 @@ fn run(
         let metrics = match args.metrics_bind {
             None => None,
             Some(address) => {
-                let metrics = Metrics::default();
-                let bound = metrics.serve(address)?;
-                reporter.note(&format!("metrics at http://{bound}/metrics"));
-                Some(metrics)
+                let bound = Bound::new(address)?;
+                if let Some(warning) = bound.warning() {
+                    reporter.warn(&warning);
+                }
+                reporter.note(&format!("metrics at http://{}/metrics", bound.address()));
+                Some(bound)
             }
         };
         let list = args.gaps.as_deref().map(|path| GapList::open(path, began));
@@ -197,8 +199,8 @@ fn run(
             reporter: reporter.clone(),
             every,
         };
-        if let Some(metrics) = &metrics {
-            metrics.watch(relay.monitor());
+        if let Some(metrics) = metrics {
+            metrics.serve(relay.monitor())?;
         }
         let stop = Stop::on_interrupt().after(args.duration.map(Into::into));
         let done = session.watch(relay.run(stop.wanted())).await;

@@ -19,6 +19,7 @@ use super::status::Reporter;
 use super::uri::{MediaUri, Uri, without_secrets};
 use crate::args::Sending;
 use media::MediaInput;
+pub(crate) use notice::NOTICES;
 
 /// What the command line says of reading media.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -4,6 +4,21 @@ use comity_media::{self as media, PACKET};
 use comity_stream::Notice;
 use comity_units::Rate;
 
+/// The kinds of notices.
+pub(crate) const NOTICES: [&str; 11] = [
+    "codec",
+    "damage",
+    "discontinuity",
+    "format",
+    "full",
+    "other",
+    "rtp",
+    "rtp loss",
+    "scrambled",
+    "unreferenced",
+    "unreferenced in all",
+];
+
 /// That no more is read ahead than this many bytes.
 pub(super) fn full(bytes: usize) -> Notice {
     Notice {
