@@ -214,6 +214,12 @@ pub enum SendError {
         /// The limit.
         max: usize,
     },
+    /// The stream has too few section numbers left.
+    #[error("{stream}: too many sections; expected at most 2^48 - 1 in a stream")]
+    StreamUsedUp {
+        /// The stream.
+        stream: StreamId,
+    },
     /// The connection is being finished: nothing more is accepted.
     #[error("the connection is finishing; open another one to send more")]
     Finishing,
@@ -261,6 +267,12 @@ pub enum StreamError {
         /// The limit.
         max: usize,
     },
+    /// The stream has too few section numbers left.
+    #[error("{stream}: too many sections; expected at most 2^48 - 1 in a stream")]
+    StreamUsedUp {
+        /// The stream.
+        stream: StreamId,
+    },
     /// The connection is being finished: nothing more is accepted.
     #[error("the connection is finishing; open another one to send more")]
     Finishing,
@@ -274,6 +286,7 @@ impl From<StreamError> for SendError {
         match error {
             StreamError::Finished { stream } => Self::StreamFinished { stream },
             StreamError::TooManyStreams { stream, max } => Self::TooManyStreams { stream, max },
+            StreamError::StreamUsedUp { stream } => Self::StreamUsedUp { stream },
             StreamError::Finishing => Self::Finishing,
             StreamError::Closed(reason) => Self::Closed(reason),
         }

@@ -90,12 +90,12 @@ impl Section {
     }
 }
 
-/// A received item. Each section of a stream becomes exactly one item, in the order of the stream.
+/// A received item. Each section of a stream is in exactly one item, in the order of the stream.
 #[derive(Clone, Debug)]
 pub enum Item {
     /// A whole section.
     Section(Received),
-    /// A section that is not whole.
+    /// A section that is not whole, or a run of sections without any arrived bytes.
     Gap(Gap),
 }
 
@@ -131,13 +131,15 @@ pub struct Received {
     pub payload: Bytes,
 }
 
-/// A section that did not arrive whole.
+/// A section that did not arrive whole, or a run of sections without any arrived bytes.
 #[derive(Clone, Debug)]
 pub struct Gap {
     /// Its stream.
     pub stream: StreamId,
-    /// Its number in the stream.
+    /// Its number in the stream; the first number of a run.
     pub id: SectionId,
+    /// How many sections it is, at least 1. A peer can skip any number of sections at once.
+    pub count: u64,
     /// Why it is not whole.
     pub reason: GapReason,
     /// The part that arrived; `None` if only the section's number is known.
@@ -155,6 +157,14 @@ pub struct Partial {
     pub missing: Vec<Range<u32>>,
 }
 
+impl Gap {
+    /// The numbers of its sections. A hostile peer can make them as many as numbers exist.
+    pub fn sections(&self) -> impl Iterator<Item = SectionId> + use<> {
+        let SectionId(first) = self.id;
+        (first..first.saturating_add(self.count)).map(SectionId)
+    }
+}
+
 impl Item {
     /// The stream.
     pub fn stream(&self) -> StreamId {
@@ -164,7 +174,7 @@ impl Item {
         }
     }
 
-    /// The number in the stream.
+    /// The number in the stream; the first number of a run.
     pub fn id(&self) -> SectionId {
         match self {
             Self::Section(section) => section.id,

@@ -373,14 +373,22 @@ const fn reason_name(reason: Reason) -> &'static str {
 pub(crate) struct Skipped {
     stream_id: u16,
     section: u64,
+    /// How many sections from this one on.
+    count: u64,
     reason: &'static str,
 }
 
 impl Skipped {
-    pub(crate) const fn new(stream: StreamId, section: SectionId, reason: Reason) -> Self {
+    pub(crate) const fn new(
+        stream: StreamId,
+        section: SectionId,
+        count: u64,
+        reason: Reason,
+    ) -> Self {
         Self {
             stream_id: stream.0,
             section: section.0,
+            count,
             reason: reason_name(reason),
         }
     }
@@ -446,6 +454,8 @@ pub(crate) struct Delivered {
 pub(crate) struct Missing {
     stream_id: u16,
     section: u64,
+    /// How many sections from this one on.
+    count: u64,
     reason: &'static str,
     /// `None` if nothing of the section arrived.
     length: Option<u32>,
@@ -476,6 +486,7 @@ impl Record {
                 Self::Missing(Missing {
                     stream_id: gap.stream.0,
                     section: gap.section.0,
+                    count: gap.count,
                     reason: match gap.reason {
                         inbox::GapReason::Closed => "closed",
                         inbox::GapReason::Obsolete => "obsolete",

@@ -317,12 +317,28 @@ impl Transport {
         stream: StreamId,
         reason: Reason,
     ) -> Result<SectionId, IntakeError> {
+        self.skip_run(now, stream, 1, reason)
+    }
+
+    /// Uses up the next `count` numbers of a stream without sections. Returns the first. Of a long
+    /// run the peer does not get the reason.
+    ///
+    /// # Errors
+    ///
+    /// [`IntakeError`], without any effect.
+    pub fn skip_run(
+        &mut self,
+        now: Time,
+        stream: StreamId,
+        count: u64,
+        reason: Reason,
+    ) -> Result<SectionId, IntakeError> {
         let now = self.advance(now);
-        let id = self.connection.skip(stream, reason)?;
+        let first = self.connection.skip_run(stream, count, reason)?;
         self.trace(now, |_, _| {
-            Record::Skipped(Skipped::new(stream, id, reason))
+            Record::Skipped(Skipped::new(stream, first, count, reason))
         });
-        Ok(id)
+        Ok(first)
     }
 
     /// Withdraws a section and all that depend on it. Returns whether it withdrew anything.

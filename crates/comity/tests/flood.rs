@@ -138,7 +138,7 @@ impl World {
             && let Some(core) = self.listener.protocol_mut(id)
         {
             while let Some(delivery) = core.poll_delivery(self.now) {
-                self.received.push(delivery);
+                self.received.extend(delivery.each());
             }
             while core.poll_event(self.now).is_some() {}
             self.listener.make_ready(id);

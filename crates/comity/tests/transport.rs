@@ -146,7 +146,9 @@ impl World {
         {
             let transport = session.protocol_mut();
             while let Some(delivery) = transport.poll_delivery(self.now) {
-                self.received.push((self.now, delivery));
+                let now = self.now;
+                self.received
+                    .extend(delivery.each().map(|each| (now, each)));
             }
             while let Some(event) = transport.poll_event(self.now) {
                 if let TransportEvent::Closed(reason) = event {

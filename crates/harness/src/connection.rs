@@ -11,7 +11,8 @@
 //! does not. Checks at the end: each section had one outcome, and each section of the peer was
 //! delivered once.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
+use std::ops::Range;
 
 use bytes::Bytes;
 use comity_congestion::table::{Parameters, Setup, TABLE};
@@ -36,7 +37,7 @@ use crate::source::Source;
 const MAX_STEPS: usize = 400;
 /// The maximum number of departures at one instant: far more than any window of these inputs.
 const MAX_AT_ONCE: usize = 20_000;
-/// The maximum number of gaps delivered at one step: a peer may skip a million sections at once.
+/// The maximum number of deliveries at one step.
 const MAX_DELIVERIES: usize = 4_096;
 
 /// A payload that can be created from a length alone.
@@ -135,7 +136,8 @@ struct World<P: Payload> {
     /// The departed numbers in ascending order.
     sent: Vec<u64>,
     submitted: BTreeMap<(StreamId, SectionId), bool>,
-    delivered: BTreeMap<StreamId, BTreeSet<u64>>,
+    /// The delivered sections of each stream, as runs: the end by the start.
+    delivered: BTreeMap<StreamId, BTreeMap<u64, u64>>,
     is_closed: bool,
     /// Whether to check the deadlines of departing bytes.
     is_strict: bool,
@@ -510,20 +512,21 @@ impl<P: Fuzzed> World<P> {
             let Some(delivery) = self.end.poll_delivery(self.now) else {
                 return true;
             };
-            let (stream, section) = match &delivery {
+            let (stream, section, count) = match &delivery {
                 Delivery::Section(received) => {
                     assert_eq!(received.payload.len(), received.meta.length);
-                    (received.meta.stream, received.meta.section)
+                    (received.meta.stream, received.meta.section, 1)
                 }
                 Delivery::Gap(gap) => {
                     if let Some(partial) = &gap.partial {
                         assert!(!partial.missing.is_empty(), "a gap has a hole");
+                        assert_eq!(gap.count, 1, "a run of gaps has no bytes");
                     }
-                    (gap.stream, gap.section)
+                    (gap.stream, gap.section, gap.count)
                 }
             };
-            let is_new = self.delivered.entry(stream).or_default().insert(section.0);
-            assert!(is_new, "{stream}, {section} came twice");
+            let runs = self.delivered.entry(stream).or_default();
+            add(runs, section.0..section.0 + count);
         }
         false
     }
@@ -559,8 +562,10 @@ impl<P: Fuzzed> World<P> {
         // The sections of each stream once, from the first to the last.
         if self.read(1 << 16) {
             for (stream, sections) in &self.delivered {
-                let last = sections.last().copied().unwrap_or(0);
-                assert_eq!(sections.len() as u64, last + 1, "holes in {stream}");
+                assert!(
+                    sections.len() == 1 && sections.contains_key(&0),
+                    "holes in {stream}"
+                );
             }
         }
         for _ in 0..8 {
@@ -578,13 +583,37 @@ fn stream(source: &mut Source<'_>) -> StreamId {
     }
 }
 
+/// Adds numbers none of which may be there already.
+fn add(runs: &mut BTreeMap<u64, u64>, new: Range<u64>) {
+    let next = runs.range(new.start..).next();
+    let mut end = new.end;
+    match next.map(|(&start, &end)| (start, end)) {
+        Some((start, _)) if start < end => panic!("{new:?} and {start}.. came twice"),
+        Some((start, last)) if start == end => {
+            runs.remove(&start);
+            end = last;
+        }
+        _ => {}
+    }
+    match runs.range_mut(..new.start).next_back() {
+        Some((start, last)) if *last > new.start => {
+            panic!("{start}..{last} and {new:?} came twice")
+        }
+        Some((_, last)) if *last == new.start => *last = end,
+        _ => drop(runs.insert(new.start, end)),
+    }
+}
+
 impl<P: Fuzzed> World<P> {
     /// The number of a section of the peer: near the last delivery, or any.
     fn section(&self, source: &mut Source<'_>, stream: StreamId) -> u64 {
-        let last = self.delivered.get(&stream).and_then(BTreeSet::last);
-        let near = last.copied().unwrap_or(0);
+        let last = self
+            .delivered
+            .get(&stream)
+            .and_then(BTreeMap::last_key_value);
+        let near = last.map_or(0, |(_, &end)| end - 1);
         match source.u8() {
-            255 => source.number() >> 2,
+            255 => source.number() >> 16,
             back @ 240.. => near.saturating_sub(u64::from(back - 239)),
             few => near + u64::from(few) % u64::from(self.end.config().receive_sections.min(40)),
         }

@@ -455,17 +455,18 @@ async fn receive(network: &Network, task: &Task, config: Config) -> Result<Log, 
     };
     log.connected_ns = Some(clock.now().as_nanos());
     while let Ok(Some(item)) = tokio::time::timeout_at(end, connection.recv()).await {
-        let id = item.id().0;
-        log.settled.push(match item {
+        match item {
             Item::Section(section) => {
                 let bytes = section.payload.len() as u32;
-                (
-                    id,
-                    Fate::Whole(clock.time(section.completed).as_nanos(), bytes),
-                )
+                let fate = Fate::Whole(clock.time(section.completed).as_nanos(), bytes);
+                log.settled.push((section.id.0, fate));
             }
-            Item::Gap(gap) => (id, Fate::Gap(number_of(&GAPS, &gap.reason))),
-        });
+            Item::Gap(gap) => {
+                let sections = gap.sections();
+                log.settled
+                    .extend(sections.map(|id| (id.0, Fate::Gap(number_of(&GAPS, &gap.reason)))));
+            }
+        }
     }
     let statistics = connection.stats();
     log.at_end.marked_packets = statistics.received.counters.marked_packets;

@@ -281,7 +281,7 @@ impl Sink for Fanout {
 
     fn skip(&mut self, missing: &Missing) {
         for subscriber in &mut self.subscribers {
-            subscriber.skip(missing.stream, missing.id);
+            subscriber.skip(missing.stream, missing.id, missing.count);
         }
     }
 

@@ -6,13 +6,15 @@ use std::time::Instant;
 use comity::{Fate, GapReason, Reason, SectionId, StreamId};
 use serde::{Serialize, Serializer};
 
-/// A section that did not arrive, or not all of it.
+/// A section that did not arrive, or not all of it; or a run of sections that did not arrive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Missing {
     /// Its stream.
     pub stream: StreamId,
-    /// Its number in the stream, at the source.
+    /// Its number in the stream, at the source; the first number of a run.
     pub id: SectionId,
+    /// How many sections it is, at least 1.
+    pub count: u64,
     /// The word for what it holds, as [`kind`](crate::kind) has it; `None` when nothing arrived of
     /// it.
     pub kind: Option<&'static str>,
@@ -32,6 +34,7 @@ impl Missing {
         GapEntry {
             stream: self.stream.0,
             section: self.id.0,
+            count: self.count,
             kind: self.kind,
             reason: self.reason,
             bytes: self.length,
@@ -47,8 +50,10 @@ impl Missing {
 pub struct GapEntry {
     /// The stream of the section.
     pub stream: u16,
-    /// Its number in the stream.
+    /// Its number in the stream; the first number of a run.
     pub section: u64,
+    /// How many sections it is. Consecutive sections without any arrived bytes share a line.
+    pub count: u64,
     /// What it holds: key, I, P, B, audio, parameters, table, opaque or slice; null when nothing
     /// arrived of it.
     #[serde(rename = "type")]
@@ -225,6 +230,7 @@ mod tests {
         let mut missing = Missing {
             stream: StreamId(1),
             id: SectionId(12),
+            count: 1,
             kind: Some("P"),
             reason: MissingReason::Expired,
             length: Some(4_000),
@@ -236,7 +242,7 @@ mod tests {
         assert_eq!(
             json(&missing),
             serde_json::json!({
-                "stream": 1, "section": 12, "type": "P", "reason": "expired", "bytes": 4_000,
+                "stream": 1, "section": 12, "count": 1, "type": "P", "reason": "expired", "bytes": 4_000,
                 "missing_bytes": 1_200, "source_time_s": -0.25, "time_s": 0.15,
             })
         );

@@ -164,6 +164,7 @@ fn source_item(item: Item, add_latency: Duration) -> SourceItem {
             SourceItem::Missing(Missing {
                 stream: gap.stream,
                 id: gap.id,
+                count: gap.count,
                 kind: partial
                     .filter(|partial| {
                         let first = partial.missing.first();

@@ -435,7 +435,7 @@ impl<I: Source, O: Sink> Relay<I, O> {
 
     /// Counts and reports a section that is not passed on.
     fn miss(&self, missing: &Missing) {
-        self.passed(|passed| *passed.gaps.entry(missing.reason).or_default() += 1);
+        self.passed(|passed| *passed.gaps.entry(missing.reason).or_default() += missing.count);
         self.observer.on_event(&Event::Missing(missing));
     }
 

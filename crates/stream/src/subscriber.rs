@@ -38,7 +38,7 @@ pub(crate) struct Subscriber {
 #[derive(Debug)]
 enum Waiting {
     Section(MediaUnit),
-    Missing(StreamId, SectionId),
+    Missing(StreamId, SectionId, u64),
 }
 
 impl Waiting {
@@ -93,6 +93,13 @@ impl Numbers {
         self.submitted.insert(number, id);
         if self.submitted.len() > REMEMBERED {
             self.submitted.pop_first();
+        }
+    }
+
+    /// A run of numbers; only the latest are remembered.
+    fn submit_run(&mut self, first: SectionId, first_id: SectionId, count: u64) {
+        for offset in count.saturating_sub(REMEMBERED as u64)..count {
+            self.submit(SectionId(first.0 + offset), SectionId(first_id.0 + offset));
         }
     }
 }
@@ -169,7 +176,7 @@ impl Subscriber {
     pub(crate) fn submit(&mut self, unit: &MediaUnit, unreached: &mut Unreached) {
         if let Err(refusal) = self.offer(unit) {
             if refusal == Refusal::NoRoom {
-                self.announce(unit.stream, unit.id, Reason::Cancelled);
+                self.announce(unit.stream, unit.id, 1, Reason::Cancelled);
             }
             unreached.refuse(unit, refusal);
         }
@@ -189,11 +196,11 @@ impl Subscriber {
         }
     }
 
-    /// Reports a missing section to the receiver, in the order of the stream.
-    pub(crate) fn skip(&mut self, stream: StreamId, id: SectionId) {
+    /// Reports missing sections to the receiver, in the order of the stream.
+    pub(crate) fn skip(&mut self, stream: StreamId, first: SectionId, count: u64) {
         match self.backlog.is_empty() {
-            true => self.announce(stream, id, Reason::Cancelled),
-            false => self.wait(Waiting::Missing(stream, id)),
+            true => self.announce(stream, first, count, Reason::Cancelled),
+            false => self.wait(Waiting::Missing(stream, first, count)),
         }
     }
 
@@ -206,7 +213,9 @@ impl Subscriber {
     pub(crate) fn flush(&mut self, unreached: &mut Unreached) {
         while let Some(waiting) = self.backlog.pop_front() {
             match &waiting {
-                Waiting::Missing(stream, id) => self.announce(*stream, *id, Reason::Cancelled),
+                Waiting::Missing(stream, first, count) => {
+                    self.announce(*stream, *first, *count, Reason::Cancelled);
+                }
                 Waiting::Section(unit) => match self.offer(unit) {
                     Err(Refusal::NoRoom) => {
                         self.backlog.push_front(waiting);
@@ -244,13 +253,13 @@ impl Subscriber {
         }
     }
 
-    /// Uses up a number, so that the receiver can report the missing section.
-    fn announce(&mut self, stream: StreamId, number: SectionId, reason: Reason) {
+    /// Uses up numbers, so that the receiver can report the missing sections.
+    fn announce(&mut self, stream: StreamId, first: SectionId, count: u64, reason: Reason) {
         let numbers = self.streams.entry(stream).or_default();
-        numbers.see(number);
+        numbers.see(first);
         // A closed connection uses no numbers, and its end is reported elsewhere.
-        if let Ok(id) = self.connection.skip(stream, reason) {
-            numbers.submit(number, id);
+        if let Ok(first_id) = self.connection.skip_run(stream, count, reason) {
+            numbers.submit_run(first, first_id, count);
         }
     }
 
@@ -258,7 +267,7 @@ impl Subscriber {
         let numbers = self.streams.entry(unit.stream).or_default();
         numbers.see(unit.id);
         let Ok(needs) = numbers.needed(unit.needs) else {
-            self.announce(unit.stream, unit.id, Reason::Dependency);
+            self.announce(unit.stream, unit.id, 1, Reason::Dependency);
             return Err(Refusal::Dependent);
         };
         if let (Some(frame), Some(shedder)) = (&unit.frame, &mut self.shedder) {
@@ -269,7 +278,7 @@ impl Subscriber {
                 Verdict::Dependent => Some(Reason::Dependency),
             };
             if let Some(reason) = reason {
-                self.announce(unit.stream, unit.id, reason);
+                self.announce(unit.stream, unit.id, 1, reason);
                 return Err(Refusal::Shed(reason));
             }
         }

@@ -64,6 +64,7 @@ impl MediaUnit {
         Missing {
             stream: self.stream,
             id: self.id,
+            count: 1,
             kind: self.kind(),
             reason,
             length,

@@ -112,10 +112,10 @@ impl Running {
 async fn receive_all(receiver: &Connection) -> Vec<Result<Vec<u8>, GapReason>> {
     let mut items = Vec::new();
     while let Some(item) = soon(receiver.recv()).await {
-        items.push(match item {
-            Item::Section(section) => Ok(section.payload.to_vec()),
-            Item::Gap(gap) => Err(gap.reason),
-        });
+        match item {
+            Item::Section(section) => items.push(Ok(section.payload.to_vec())),
+            Item::Gap(gap) => items.extend(gap.sections().map(|_| Err(gap.reason))),
+        }
     }
     items
 }
@@ -183,6 +183,60 @@ async fn one_input_goes_to_many_outputs_with_its_gaps() {
     assert_eq!((output.connections, output.submitted), (3, 9));
     assert_eq!(output.acknowledged, 6);
     assert!(snapshot.output.connections.is_empty(), "all are over");
+}
+
+/// However many sections a source skips, a relay breaks no limit of the receiver behind it, and the
+/// gaps take neither time nor lines: one entry for each run.
+#[tokio::test]
+async fn a_source_that_skips_any_number_of_sections_harms_nobody_behind_a_relay() {
+    let config = options().reliability(Reliability::Full).build().unwrap();
+    let running = Running::new(&config, FanoutOptions::default());
+    let [from, to] = running.addresses;
+    let receiver = soon(connect(to, config.clone())).await.unwrap();
+    let sender = soon(connect(from, config)).await.unwrap();
+    let runs = [5_000, 1 << 20, 1 << 40];
+    let stream = StreamId(0);
+    let give = async {
+        for (number, run) in (0..).zip(runs) {
+            soon(sender.send(Section::new(vec![number; 3_000])))
+                .await
+                .unwrap();
+            sender.skip_run(stream, run, Reason::Cancelled).unwrap();
+        }
+        for _ in 0..5_000 {
+            sender.skip(stream, Reason::Cancelled).unwrap();
+        }
+        soon(sender.send(Section::new(vec![9; 3_000])))
+            .await
+            .unwrap();
+        soon(sender.finish()).await.unwrap();
+    };
+    let take = async {
+        let (mut whole, mut items, mut next) = (Vec::new(), 0, 0);
+        while let Some(item) = soon(receiver.recv()).await {
+            assert_eq!(item.id(), SectionId(next), "in order, none left out");
+            items += 1;
+            next += match item {
+                Item::Section(section) => {
+                    whole.push(section.payload[0]);
+                    1
+                }
+                Item::Gap(gap) => gap.count,
+            };
+        }
+        (whole, items, next)
+    };
+    let ((), (whole, items, next)) = tokio::join!(give, take);
+    assert!(soon(receiver.closed()).await.is_clean());
+    assert_eq!(whole, [0, 1, 2, 9]);
+    assert_eq!(next, 4 + runs.iter().sum::<u64>() + 5_000);
+    assert!(items < 6_000, "{items} items");
+    assert_eq!(soon(running.relay).await.unwrap().unwrap(), Ending::Done);
+    let missing = running.missing.lock().unwrap();
+    assert!(missing.len() < 6_000, "{} entries", missing.len());
+    let counted: u64 = missing.iter().map(|missing| missing.count).sum();
+    assert_eq!(counted, next - 4);
+    assert_eq!(running.monitor.snapshot().passed.missing(), counted);
 }
 
 #[tokio::test]

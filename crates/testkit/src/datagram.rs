@@ -279,7 +279,8 @@ impl<P: Payload> Pair<P> {
             let now = self.reading(index);
             // A delivery may make room that must be reported to the peer.
             while let Some(delivery) = self.ends[index].poll_delivery(now) {
-                self.deliveries[index].push((self.now, delivery));
+                let now = self.now;
+                self.deliveries[index].extend(delivery.each().map(|each| (now, each)));
             }
             let mut payload = Vec::new();
             while let Some(sent) = self.ends[index].poll_transmit(now, &mut payload) {

@@ -118,7 +118,9 @@ impl Net {
                     match delivery {
                         Delivery::Section(_) => self.whole += 1,
                         Delivery::Gap(gap) => {
-                            self.gaps.push((gap.stream, gap.section, gap.reason));
+                            let sections = gap.sections();
+                            self.gaps
+                                .extend(sections.map(|id| (gap.stream, id, gap.reason)));
                         }
                     }
                 }

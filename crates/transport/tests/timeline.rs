@@ -358,7 +358,8 @@ impl World {
             let before = self.fates.insert(key, outcome.fate);
             assert_eq!(before, None, "{key:?} has two outcomes");
         }
-        while let Some(delivery) = self.inbox.poll(now, &self.clock) {
+        let polled: Vec<_> = std::iter::from_fn(|| self.inbox.poll(now, &self.clock)).collect();
+        for delivery in polled.into_iter().flat_map(Delivery::each) {
             let (key, meta) = match &delivery {
                 Delivery::Section(received) => {
                     let meta = received.meta;

@@ -6,6 +6,7 @@ use comity_transport::timeline::{
     Chunk, ClockMap, Deliver, Delivery, Elided, Importance, Inbox, Meta, Outbox, Outgoing,
     PathEstimate, Reason, Reliability, SectionId, StreamId,
 };
+use comity_transport::wire::limits::MAX_SECTION_COUNT;
 use comity_units::{Rate, Span, Time};
 
 const VIDEO: StreamId = StreamId(0);
@@ -424,6 +425,53 @@ fn no_more_of_a_stream_is_under_way_than_the_peer_keeps_apart() {
     assert!(outbox.has_room(1));
 }
 
+/// A run of skipped numbers costs the same however long it is. Of a long one the peer learns by the
+/// floor, and what needs one of its latest numbers is given up.
+#[test]
+fn a_long_run_of_skipped_numbers_is_one_floor() {
+    let mut outbox = Outbox::new(outbox::Config::default());
+    let run = 1 << 40;
+    assert_eq!(
+        outbox.skip_run(VIDEO, run, Reason::Cancelled),
+        Ok(SectionId(0))
+    );
+    assert_eq!(outbox.notice_to_tell(), None);
+    assert_eq!(outbox.floor_to_tell(), Some((VIDEO, SectionId(run))));
+    assert_eq!(outbox.counters().sections.cancelled, run);
+    assert_eq!(
+        outbox.counters().sections.sum(),
+        outbox.counters().sections.submitted
+    );
+    let mut dependent = section(600, 1, Time::MAX);
+    dependent.needs = Some(SectionId(run - 1));
+    outbox.submit(ms(0), dependent).unwrap();
+    let outcome = outbox.poll_outcome().expect("settled at once");
+    assert_eq!(
+        (outcome.section, outcome.fate),
+        (SectionId(run), Fate::Dependency)
+    );
+    // A short one has its reasons.
+    outbox.skip_run(VIDEO, 3, Reason::Shed).unwrap();
+    let mut told = Vec::new();
+    while let Some(notice) = outbox.notice_to_tell() {
+        told.push((notice.section.0 - run, notice.reason));
+        outbox.on_notice_told();
+    }
+    let shed = Reason::Shed;
+    assert_eq!(
+        told,
+        [(0, Reason::Dependency), (1, shed), (2, shed), (3, shed)]
+    );
+    // There are 2^48 - 1 numbers.
+    let left = MAX_SECTION_COUNT - run - 4;
+    let used_up = IntakeError::UsedUp { stream: VIDEO };
+    assert_eq!(outbox.skip_run(VIDEO, left + 1, Reason::Shed), Err(used_up));
+    outbox.skip_run(VIDEO, left, Reason::Shed).unwrap();
+    let refused = outbox.submit(ms(0), section(600, 1, Time::MAX));
+    assert_eq!(refused, Err(used_up.into()));
+    assert_eq!(outbox.end(VIDEO), Ok(MAX_SECTION_COUNT));
+}
+
 struct Receiver {
     inbox: Inbox<Elided>,
     clock: ClockMap,
@@ -487,6 +535,7 @@ impl Receiver {
     /// Numbers, and why they are gaps.
     fn poll(&mut self, now: u64) -> Vec<(u64, Option<GapReason>)> {
         std::iter::from_fn(|| self.inbox.poll(ms(now), &self.clock))
+            .flat_map(Delivery::each)
             .map(|delivery| match delivery {
                 Delivery::Section(received) => (received.meta.section.0, None),
                 Delivery::Gap(gap) => (gap.section.0, Some(gap.reason)),
@@ -683,13 +732,15 @@ fn a_peer_cannot_exceed_the_limits_of_the_inbox() {
         receiver.half(1, 100, false),
         Err(Violation::TooManySections { limit: 100, .. })
     ));
-    let far = SectionId(u64::MAX);
-    assert!(receiver.inbox.on_floor(VIDEO, far).is_err());
-    assert!(receiver.inbox.on_end(VIDEO, u64::MAX).is_err());
     assert!(receiver.inbox.on_end(VIDEO, 3).is_err());
-    assert_eq!(receiver.inbox.on_floor(VIDEO, SectionId(1 << 20)), Ok(()));
+    let highest = SectionId(MAX_SECTION_COUNT);
+    assert_eq!(receiver.inbox.on_floor(VIDEO, highest), Ok(()));
     assert_eq!(receiver.inbox.free_bytes(), 0);
-    // A million skipped sections need no memory until they are polled.
-    assert_eq!(receiver.poll(1_000).len(), 1 << 20);
+    // All skipped sections are one gap.
+    let now = ms(1_000);
+    let polled: Vec<_> = std::iter::from_fn(|| receiver.inbox.poll(now, &receiver.clock)).collect();
+    assert_eq!(polled.len(), 11);
+    assert!(matches!(polled.last(), Some(Delivery::Gap(gap))
+        if gap.count == MAX_SECTION_COUNT - 10 && gap.partial.is_none()));
     assert_eq!(receiver.inbox.free_bytes(), 10_000);
 }

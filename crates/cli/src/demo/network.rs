@@ -288,14 +288,19 @@ async fn drain(receiver: Arc<Connection>) {
 async fn receive(receiver: Arc<Connection>) -> Vec<Reported> {
     let mut reported = Vec::new();
     while let Some(item) = receiver.recv().await {
-        reported.push(Reported {
-            stream: item.stream(),
-            id: item.id(),
-            outcome: match &item {
-                Item::Section(section) => Ok(section.completed),
-                Item::Gap(gap) => Err(MissingReason::from(gap.reason).phrase()),
-            },
-        });
+        let stream = item.stream();
+        match item {
+            Item::Section(section) => reported.push(Reported {
+                stream,
+                id: section.id,
+                outcome: Ok(section.completed),
+            }),
+            Item::Gap(gap) => reported.extend(gap.sections().map(|id| Reported {
+                stream,
+                id,
+                outcome: Err(MissingReason::from(gap.reason).phrase()),
+            })),
+        }
     }
     reported
 }

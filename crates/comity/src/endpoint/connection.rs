@@ -209,6 +209,7 @@ impl Connection {
             IntakeError::TooManyStreams { limit } => {
                 StreamError::TooManyStreams { stream, max: limit }
             }
+            IntakeError::UsedUp { stream } => StreamError::StreamUsedUp { stream },
             IntakeError::Finishing => StreamError::Finishing,
             IntakeError::Closed => StreamError::Closed(self.0.shared.closing_reason(transport)),
         }
@@ -230,8 +231,25 @@ impl Connection {
     ///
     /// [`StreamError`]
     pub fn skip(&self, stream: StreamId, reason: Reason) -> Result<SectionId, StreamError> {
+        self.skip_run(stream, 1, reason)
+    }
+
+    /// Uses up the next `count` numbers of a stream, as [`skip`](Self::skip) does with one. Returns
+    /// the first.
+    ///
+    /// It takes no longer for a long run. Of a run of more than 64 the peer gets no reason.
+    ///
+    /// # Errors
+    ///
+    /// [`StreamError`]
+    pub fn skip_run(
+        &self,
+        stream: StreamId,
+        count: u64,
+        reason: Reason,
+    ) -> Result<SectionId, StreamError> {
         self.act(|transport, now| {
-            let skipped = transport.skip(now, stream, reason);
+            let skipped = transport.skip_run(now, stream, count, reason);
             skipped.map_err(|error| self.stream_error(transport, stream, error))
         })
     }

@@ -293,6 +293,7 @@ fn item(delivery: Delivery<Bytes>, transport: &Transport, clock: Clock) -> Item 
         Delivery::Gap(gap) => Item::Gap(Gap {
             stream: gap.stream,
             id: gap.section,
+            count: gap.count,
             reason: gap.reason,
             partial: gap
                 .partial

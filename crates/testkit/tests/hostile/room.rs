@@ -3,10 +3,11 @@
 use comity_testkit::memory::held;
 use comity_transport::datagram::{Config, Violation};
 use comity_transport::timeline::inbox;
-use comity_transport::timeline::{Deliver, Delivery};
+use comity_transport::timeline::{Deliver, Delivery, SectionId};
 use comity_transport::wire::CloseCode;
 use comity_transport::wire::frame::{Dropped, End, Floor, Frame, Reason, SectionHeader};
-use comity_units::{Span, Time};
+use comity_transport::wire::limits::MAX_SECTION_COUNT;
+use comity_units::Time;
 
 use crate::peer::{World, header};
 
@@ -169,28 +170,56 @@ fn the_65th_stream_is_refused() {
     }
 }
 
+/// A packet of 64 floors, each a million sections above the one before: the application gets one
+/// gap for each at the most, and no memory is kept.
 #[test]
-fn a_floor_may_jump_a_million_sections_and_no_further() {
+fn a_floor_may_jump_any_number_of_sections_for_the_price_of_one() {
     let mut world = World::new(paced());
     let before = held();
-    let jump = |floor| [Frame::Floor(Floor { stream: 0, floor })];
-    // The application receives the sections one at a time: no memory is kept for them.
-    world.say(&jump(1 << 20)).expect("within the limits");
-    assert_eq!(world.deliveries.len(), 1 << 20);
-    world.deliveries = Vec::new();
-    assert!(held() - before < 100_000);
-    assert_eq!(world.end.statistics().inbox.gaps.obsolete, 1 << 20);
+    let jump = |floor| Frame::Floor(Floor { stream: 0, floor });
+    let million = 1 << 20;
+    let jumps: Vec<_> = (1..=64).map(|times| jump(times * million)).collect();
+    world.say(&jumps).expect("within the limits");
+    let skipped: Vec<_> = world.deliveries.drain(..).collect();
+    assert!(
+        matches!(skipped.as_slice(), [Delivery::Gap(gap)]
+            if gap.section == SectionId(0) && gap.count == 64 * million),
+        "{skipped:?}"
+    );
+    assert_eq!(world.end.statistics().inbox.gaps.obsolete, 64 * million);
     // A floor never moves back.
-    world.say(&jump(5)).expect("an old packet");
+    world.say(&[jump(5)]).expect("an old packet");
     assert!(world.deliveries.is_empty());
-    let result = world.say(&jump((2 << 20) + 1));
-    assert!(matches!(
-        result,
-        Err(Violation::Sections(
-            inbox::Violation::TooManySections { .. }
-        ))
-    ));
-    assert_eq!(world.closed_with, Some(CloseCode::SECTION_LIMIT));
-    world.pass(Span::from_secs(5));
-    assert!(world.end.is_closed());
+    world.say(&[jump(MAX_SECTION_COUNT)]).expect("the highest");
+    let end = Frame::End(End {
+        stream: 0,
+        sections: MAX_SECTION_COUNT,
+    });
+    world.say(&[end]).expect("there are no more");
+    assert!(matches!(world.deliveries.as_slice(), [Delivery::Gap(gap)]
+        if gap.count == MAX_SECTION_COUNT - 64 * million));
+    assert!(held() - before < 100_000);
+}
+
+/// Whatever order the packets of a sender come in that skipped more sections than its peer keeps
+/// apart, it breaks no limit: a Drop of one that is too far ahead says nothing.
+#[test]
+fn a_drop_that_is_too_far_ahead_says_nothing() {
+    let mut world = World::new(paced());
+    let far = u64::from(world.end.config().receive_sections) + 900;
+    let drop = |section| {
+        Frame::Dropped(Dropped {
+            stream: 0,
+            section,
+            reason: Reason::Shed,
+        })
+    };
+    world.say(&[drop(far)]).expect("within the limits");
+    assert!(world.deliveries.is_empty());
+    let floor = far + 1;
+    world
+        .say(&[Frame::Floor(Floor { stream: 0, floor })])
+        .expect("within the limits");
+    assert!(matches!(world.deliveries.as_slice(), [Delivery::Gap(gap)] if gap.count == floor));
+    assert_eq!(world.end.statistics().inbox.gaps.sum(), floor);
 }

@@ -236,6 +236,20 @@ impl<P: Payload> Connection<P> {
         self.outbox.skip(stream, reason)
     }
 
+    /// Uses up the next `count` numbers of a stream; see [`outbox::Outbox::skip_run`]. Returns the
+    /// first.
+    ///
+    /// # Errors
+    /// [`outbox::IntakeError`] when the stream accepts no more, or not so many.
+    pub fn skip_run(
+        &mut self,
+        stream: StreamId,
+        count: u64,
+        reason: Reason,
+    ) -> Result<SectionId, outbox::IntakeError> {
+        self.outbox.skip_run(stream, count, reason)
+    }
+
     /// Whether there is room for a section of `length` bytes in every stream so far, or there never
     /// will be.
     pub fn has_room(&self, length: u64) -> bool {

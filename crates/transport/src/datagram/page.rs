@@ -34,7 +34,6 @@ fn the_numbers_on_the_page_are_those_of_the_code() {
         ("receive_buffer", connection.receive_buffer.to_string()),
         ("max_streams", receiver.max_streams.to_string()),
         ("max_fragments", receiver.max_fragments.to_string()),
-        ("max_skip", receiver.max_skip.to_string()),
         ("tolerance_percent", sender.tolerance_percent.to_string()),
         ("bucket", clock.bucket.to_string()),
         ("window", clock.window.to_string()),

@@ -35,8 +35,6 @@ pub struct Config {
     pub max_streams: usize,
     /// The most separate pieces that one section may be held in.
     pub max_fragments: usize,
-    /// The most sections that a sender may skip at once.
-    pub max_skip: u64,
     /// The most sections, over all streams, of which something has come and that are not settled.
     /// Each takes a record of some hundred bytes beside its own.
     pub max_records: usize,
@@ -52,7 +50,6 @@ impl Default for Config {
             max_sections: DEFAULT_SECTIONS.into(),
             max_streams: MAX_STREAMS,
             max_fragments: 2_048,
-            max_skip: 1 << 20,
             max_records: 1 << 16,
         }
     }
@@ -71,12 +68,12 @@ pub enum GapReason {
     Overdue,
 }
 
-/// What the application gets; each section of a stream exactly once.
+/// What the application gets; each section of a stream is in exactly one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Delivery<P> {
     /// All of a section.
     Section(Received<P>),
-    /// Not all of a section.
+    /// Not all of a section, or nothing of a run of sections.
     Gap(Gap<P>),
 }
 
@@ -93,17 +90,54 @@ pub struct Received<P> {
     pub is_late: bool,
 }
 
-/// A section of which something is missing.
+/// An incomplete section, or a run of sections without any arrived bytes.
+///
+/// A peer can skip 2^62 sections with one frame, so a run is one gap however long it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Gap<P> {
     /// Its stream.
     pub stream: StreamId,
-    /// Its number.
+    /// Its number; the first number of a run.
     pub section: SectionId,
+    /// How many sections it is, at least 1.
+    pub count: u64,
     /// Why it is not whole.
     pub reason: GapReason,
     /// What had arrived; `None` when nothing is known of it but that it existed.
     pub partial: Option<Partial<P>>,
+}
+
+impl<P> Gap<P> {
+    /// The numbers of its sections. A hostile peer can make them as many as numbers exist.
+    pub fn sections(&self) -> impl Iterator<Item = SectionId> + use<P> {
+        let SectionId(first) = self.section;
+        (first..first.saturating_add(self.count)).map(SectionId)
+    }
+
+    /// A gap for each section.
+    pub fn each(self) -> impl Iterator<Item = Self> {
+        let sections = self.sections();
+        let mut partial = self.partial;
+        sections.map(move |section| Self {
+            stream: self.stream,
+            section,
+            count: 1,
+            reason: self.reason,
+            partial: partial.take(),
+        })
+    }
+}
+
+impl<P> Delivery<P> {
+    /// A delivery for each section. A hostile peer can make them as many as numbers exist.
+    pub fn each(self) -> impl Iterator<Item = Self> {
+        let (section, gap) = match self {
+            Self::Section(section) => (Some(Self::Section(section)), None),
+            Self::Gap(gap) => (None, Some(gap)),
+        };
+        let gaps = gap.into_iter().flat_map(Gap::each).map(Self::Gap);
+        section.into_iter().chain(gaps)
+    }
 }
 
 /// What had arrived of a section that never was complete: some media can use it.

@@ -21,6 +21,7 @@ pub use queue::Outbox;
 use super::section::{DropPolicy, Reason, Reliability, SectionId, StreamId};
 use super::tokens::{Borrowing, Tokens};
 use super::{DEFAULT_BUFFER, DEFAULT_SECTIONS, MAX_STREAMS};
+use crate::wire::limits::MAX_SECTION_COUNT;
 
 /// How an [`Outbox`] behaves and how much it may hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -214,6 +215,11 @@ pub enum IntakeError {
         /// The limit.
         limit: usize,
     },
+    /// The stream has too few numbers left.
+    UsedUp {
+        /// The stream.
+        stream: StreamId,
+    },
     /// All streams have ended, those that never began too.
     Finishing,
     /// The connection is over.
@@ -274,6 +280,9 @@ impl fmt::Display for IntakeError {
             Self::Ended { stream } => write!(f, "{stream}: has ended"),
             Self::TooManyStreams { limit } => {
                 write!(f, "outbox: expected at most {limit} streams")
+            }
+            Self::UsedUp { stream } => {
+                write!(f, "{stream}: expected at most {MAX_SECTION_COUNT} sections")
             }
             Self::Finishing => write!(f, "the connection is being finished"),
             Self::Closed => write!(f, "the connection is closed"),

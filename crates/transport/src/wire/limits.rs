@@ -100,9 +100,13 @@ pub const MAX_SECTION: u32 = 1 << 26;
 /// The importance of a section if neither its frames nor the application state one.
 pub const DEFAULT_IMPORTANCE: u8 = 0;
 
-/// The highest section number of a stream: below the largest varint, so that the floor and the
-/// number of sections, which are one higher, fit too.
-pub const MAX_SECTION_ID: u64 = varint::MAX - 1;
+/// The highest section number of a stream. At a million sections in a second, it lasts for nine
+/// years. Counts of sections over many streams and connections fit into 64 bits, whatever peers say
+/// that they skipped.
+pub const MAX_SECTION_ID: u64 = (1 << 48) - 2;
+
+/// The largest number of sections of a stream, and the highest floor.
+pub const MAX_SECTION_COUNT: u64 = MAX_SECTION_ID + 1;
 
 /// The maximum number of open sections that a receiver can offer. Each costs it a record even
 /// before data arrives.

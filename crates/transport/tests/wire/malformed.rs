@@ -9,6 +9,7 @@ use comity_transport::wire::header::{
     self, Accept, Answer, Confirm, ConnectionId, Initial, Pattern, Retry,
     encode_version_negotiation,
 };
+use comity_transport::wire::limits::MAX_SECTION_COUNT;
 use comity_transport::wire::parameters::Parameters;
 use comity_transport::wire::{CloseCode, DecodeError, varint};
 use comity_units::{Rate, Span, Time};
@@ -101,7 +102,7 @@ fn frames() {
         (
             "24 00 ffffffffffffffff 00 00 01 00 00 00 00 ff",
             "byte 6, Section frame, section: found 4611686018427387903, expected 0 to \
-             4611686018427387902",
+             281474976710654",
         ),
         (
             "20 00 05 06 00 01 00 00 ff",
@@ -184,7 +185,7 @@ fn frames() {
         ),
         (
             "09 00 ffffffffffffffff 00",
-            "byte 6, Drop frame, section: found 4611686018427387903, expected 0 to 4611686018427387902",
+            "byte 6, Drop frame, section: found 4611686018427387903, expected 0 to 281474976710654",
         ),
         (
             "09 00 00",
@@ -508,9 +509,9 @@ fn values_that_no_reader_accepts_are_not_written() {
         (
             Frame::Floor(Floor {
                 stream: 0,
-                floor: varint::MAX + 1,
+                floor: MAX_SECTION_COUNT + 1,
             }),
-            "Floor frame, floor: found 4611686018427387904, expected 0 to 4611686018427387903",
+            "Floor frame, floor: found 281474976710656, expected 0 to 281474976710655",
         ),
         (
             section(SectionHeader {
@@ -565,7 +566,7 @@ fn values_that_no_reader_accepts_are_not_written() {
                 section: varint::MAX,
                 reason: Reason::Expired,
             }),
-            "Drop frame, section: found 4611686018427387903, expected 0 to 4611686018427387902",
+            "Drop frame, section: found 4611686018427387903, expected 0 to 281474976710654",
         ),
         (
             Frame::Credit(Credit {

@@ -7,7 +7,7 @@ use comity_transport::wire::frame::{
 };
 use comity_transport::wire::limits::{
     DEFAULT_IMPORTANCE, MAX_ACK_RANGES, MAX_DRIFT_PPB, MAX_OPEN_SECTIONS, MAX_SECTION,
-    MAX_SECTION_ID, MAX_TIME_US,
+    MAX_SECTION_COUNT, MAX_SECTION_ID, MAX_TIME_US,
 };
 use comity_transport::wire::{CloseCode, Stamp, varint};
 use comity_units::{PacketNumber, Rate, Span, Time};
@@ -246,7 +246,6 @@ fn receiver_report() -> impl Strategy<Value = ReceiverReport> {
 }
 
 pub(crate) fn recipe() -> impl Strategy<Value = Recipe> {
-    let stream_and_number = || (any::<u16>(), number(varint::MAX));
     prop_oneof![
         (1_usize..40).prop_map(|length| Recipe::Plain(Frame::Padding { length })),
         Just(Recipe::Plain(Frame::Ping)),
@@ -264,7 +263,7 @@ pub(crate) fn recipe() -> impl Strategy<Value = Recipe> {
                 ecn,
             }),
         section(),
-        stream_and_number()
+        (any::<u16>(), number(MAX_SECTION_COUNT))
             .prop_map(|(stream, floor)| Recipe::Plain(Frame::Floor(Floor { stream, floor }))),
         dropped().prop_map(|dropped| Recipe::Plain(Frame::Dropped(dropped))),
         (number(varint::MAX), 1..=MAX_OPEN_SECTIONS as u32)
@@ -278,7 +277,7 @@ pub(crate) fn recipe() -> impl Strategy<Value = Recipe> {
             code: CloseCode::new(code),
             reason,
         }),
-        stream_and_number()
+        (any::<u16>(), number(MAX_SECTION_COUNT))
             .prop_map(|(stream, sections)| { Recipe::Plain(Frame::End(End { stream, sections })) }),
     ]
 }

@@ -12,6 +12,10 @@ use super::error::Error;
 use super::status::Reporter;
 use crate::clock::now;
 
+/// The longest list, in bytes: half a million lines. A peer can cause a line of 150 bytes with a
+/// frame of 5.
+const MAX_BYTES: u64 = 64 << 20;
+
 /// Writes the list to a file, each line when it is known.
 #[derive(Debug)]
 pub(crate) struct GapList {
@@ -19,6 +23,9 @@ pub(crate) struct GapList {
     /// Whether there was no such file before.
     is_new: bool,
     file: BufWriter<File>,
+    /// The bytes that were written, and the most that are.
+    bytes: u64,
+    max_bytes: u64,
     began: Instant,
 }
 
@@ -36,6 +43,8 @@ impl GapList {
             path: path.to_owned(),
             is_new,
             file: BufWriter::new(file),
+            bytes: 0,
+            max_bytes: MAX_BYTES,
             began,
         })
     }
@@ -55,6 +64,14 @@ impl GapList {
     fn add(&mut self, missing: &Missing) -> Result<(), Error> {
         let line = serde_json::to_string(&missing.entry(self.began, now()))
             .map_err(|error| Error::failed(format!("cannot write the list of gaps: {error}")))?;
+        self.bytes += line.len() as u64 + 1;
+        if self.bytes > self.max_bytes {
+            return Err(Error::failed(format!(
+                "{} is full; expected at most {} MiB",
+                self.path.display(),
+                self.max_bytes >> 20,
+            )));
+        }
         writeln!(self.file, "{line}")
             .and_then(|()| self.file.flush())
             .map_err(|error| Error::write(&self.path.display().to_string(), &error))
@@ -112,5 +129,39 @@ impl SharedGaps {
     /// Why the list is incomplete, if it is.
     pub(crate) fn result(&self) -> Result<(), Error> {
         self.lock().error.take().map_or(Ok(()), Err)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use comity::{SectionId, StreamId};
+    use comity_stream::MissingReason;
+
+    use super::*;
+
+    #[test]
+    fn a_list_grows_to_its_limit_and_says_so() {
+        let path = std::env::temp_dir().join(format!("comity-gaps-{}", std::process::id()));
+        let mut list = GapList::open(&path, now()).unwrap();
+        list.max_bytes = 1 << 20;
+        let missing = Missing {
+            stream: StreamId(0),
+            id: SectionId(0),
+            count: 1 << 40,
+            kind: None,
+            reason: MissingReason::Obsolete,
+            length: None,
+            missing_bytes: None,
+            source_time: None,
+        };
+        let refused = std::iter::repeat_with(|| list.add(&missing)).find_map(Result::err);
+        let sentence = refused.expect("it is full").to_string();
+        assert!(
+            sentence.ends_with("is full; expected at most 1 MiB"),
+            "{sentence}"
+        );
+        let length = std::fs::metadata(&path).unwrap().len();
+        std::fs::remove_file(&path).unwrap();
+        assert!(((1 << 20) - 1_000..=1 << 20).contains(&length), "{length}");
     }
 }

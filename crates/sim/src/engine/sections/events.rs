@@ -149,8 +149,10 @@ impl<O: Observer> Engine<'_, O> {
                     }
                 }
                 Delivery::Gap(gap) => {
-                    flow.hash.add(!now.as_nanos(), gap.section.0 as u32);
-                    sections.ledger.on_gap(gap.section, gap.reason);
+                    for section in gap.sections() {
+                        flow.hash.add(!now.as_nanos(), section.0 as u32);
+                        sections.ledger.on_gap(section, gap.reason);
+                    }
                 }
             }
         }

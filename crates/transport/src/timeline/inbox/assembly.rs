@@ -60,6 +60,7 @@ impl<P: Payload> Assembly<P> {
         Err(Gap {
             stream: meta.stream,
             section: meta.section,
+            count: 1,
             reason,
             partial: Some(Partial {
                 meta,

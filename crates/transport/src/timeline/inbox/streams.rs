@@ -85,8 +85,8 @@ enum Slot<P: Payload> {
     Dropped(Reason),
 }
 
-/// What waits to be polled. Sections of which nothing came are kept as runs: a peer can skip many
-/// at once.
+/// What waits to be polled. Sections without any bytes are kept as runs: a peer can skip many at
+/// once. No run is empty.
 #[derive(Debug)]
 enum Ready<P> {
     Delivery(Delivery<P>),
@@ -280,13 +280,12 @@ impl<P: Payload> Inbox<P> {
 
     /// All sections of the stream below `floor` are obsolete for the sender.
     ///
+    /// It may lie any number of sections ahead: those without any bytes are one gap.
+    ///
     /// # Errors
-    /// When the floor is beyond the end of the stream, or skips more than [`Config::max_skip`]
-    /// sections.
+    /// When the floor is beyond the end of the stream, or the stream is one too many.
     pub fn on_floor(&mut self, stream: StreamId, floor: SectionId) -> Result<(), Violation> {
-        let config = self.config;
         let state = self.stream(stream)?;
-        check_skip(state, &config, stream, floor)?;
         if let Some(end) = state.end
             && floor.0 > end
         {
@@ -301,11 +300,11 @@ impl<P: Payload> Inbox<P> {
         Ok(())
     }
 
-    /// The sender will not send the rest of a section.
+    /// The sender will not send the rest of a section. Of one that is too far ahead to be held the
+    /// floor says so later.
     ///
     /// # Errors
-    /// When the section is beyond the end of the stream or too far ahead, or there are too many
-    /// records.
+    /// When the section is beyond the end of the stream, or there are too many records.
     pub fn on_drop(
         &mut self,
         stream: StreamId,
@@ -317,10 +316,9 @@ impl<P: Payload> Inbox<P> {
         let state = self.stream(stream)?;
         let number = section.0;
         check_end(state, stream, number)?;
-        if state.is_settled(number) {
+        if state.is_settled(number) || number >= state.limit(&config) {
             return Ok(());
         }
-        check_limit(state, &config, stream, section)?;
         match state.slots.get_mut(&number) {
             Some(Slot::Open(assembly)) => assembly.dropped = Some(reason),
             Some(Slot::Dropped(_)) => {}
@@ -344,12 +342,10 @@ impl<P: Payload> Inbox<P> {
     /// # Errors
     /// When it has more already, or was said to have another number.
     pub fn on_end(&mut self, stream: StreamId, sections: u64) -> Result<(), Violation> {
-        let config = self.config;
         let state = self.stream(stream)?;
         if state.known > sections || state.end.is_some_and(|end| end != sections) {
             return Err(Violation::End { stream, sections });
         }
-        check_skip(state, &config, stream, SectionId(sections))?;
         state.end = Some(sections);
         state.known = sections;
         self.changed.insert(stream);
@@ -419,19 +415,13 @@ impl<P: Payload> Inbox<P> {
         }
         let delivery = match self.ready.pop_front()? {
             Ready::Delivery(delivery) => delivery,
-            Ready::Unseen(stream, mut sections, reason) => {
-                let section = sections.next().map(SectionId)?;
-                if !sections.is_empty() {
-                    self.ready
-                        .push_front(Ready::Unseen(stream, sections, reason));
-                }
-                Delivery::Gap(Gap {
-                    stream,
-                    section,
-                    reason,
-                    partial: None,
-                })
-            }
+            Ready::Unseen(stream, sections, reason) => Delivery::Gap(Gap {
+                stream,
+                section: SectionId(sections.start),
+                count: sections.end - sections.start,
+                reason,
+                partial: None,
+            }),
         };
         let length = match &delivery {
             Delivery::Section(received) => received.meta.length,
@@ -672,7 +662,7 @@ impl<P: Payload> Inbox<P> {
                     let gap = GapReason::Dropped(dropped);
                     self.counters.gaps.add(gap, 1);
                     state.gaps.insert(at..at + 1);
-                    self.ready.push_back(Ready::Unseen(stream, at..at + 1, gap));
+                    push_unseen(&mut self.ready, stream, at..at + 1, gap);
                     at + 1
                 }
                 None => {
@@ -685,7 +675,7 @@ impl<P: Payload> Inbox<P> {
                         .fold(sections.end, u64::min);
                     self.counters.gaps.add(gap, until - at);
                     state.gaps.insert(at..until);
-                    self.ready.push_back(Ready::Unseen(stream, at..until, gap));
+                    push_unseen(&mut self.ready, stream, at..until, gap);
                     until
                 }
             };
@@ -696,6 +686,23 @@ impl<P: Payload> Inbox<P> {
         if let Some(end) = state.settled.take_run(state.next) {
             state.next = end;
         }
+    }
+}
+
+/// Adds a run, or makes the last one longer.
+fn push_unseen<P>(
+    ready: &mut VecDeque<Ready<P>>,
+    stream: StreamId,
+    sections: Range<u64>,
+    reason: GapReason,
+) {
+    match ready.back_mut() {
+        Some(Ready::Unseen(last, run, because))
+            if (*last, run.end, *because) == (stream, sections.start, reason) =>
+        {
+            run.end = sections.end;
+        }
+        _ => ready.push_back(Ready::Unseen(stream, sections, reason)),
     }
 }
 
@@ -717,23 +724,6 @@ fn check_limit<P: Payload>(
     section: SectionId,
 ) -> Result<(), Violation> {
     let limit = state.limit(config);
-    if section.0 < limit {
-        return Ok(());
-    }
-    Err(Violation::TooManySections {
-        stream,
-        section,
-        limit,
-    })
-}
-
-fn check_skip<P: Payload>(
-    state: &Stream<P>,
-    config: &Config,
-    stream: StreamId,
-    section: SectionId,
-) -> Result<(), Violation> {
-    let limit = state.next.saturating_add(config.max_skip).saturating_add(1);
     if section.0 < limit {
         return Ok(());
     }

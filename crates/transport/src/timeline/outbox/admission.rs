@@ -2,6 +2,7 @@
 
 use super::{IntakeError, Outbox, SubmitError};
 use crate::timeline::section::{Payload, SectionId, StreamId};
+use crate::wire::limits::MAX_SECTION_COUNT;
 
 impl<P: Payload> Outbox<P> {
     /// The longest section that the peer can hold, in bytes.
@@ -25,16 +26,24 @@ impl<P: Payload> Outbox<P> {
         (self.entries.len() + self.outcomes.len(), self.held)
     }
 
-    /// The number of the next section of a stream.
-    pub(super) fn next_number(&self, stream: StreamId) -> Result<SectionId, IntakeError> {
+    /// The number of the next section of a stream, if it has `count` numbers left.
+    pub(super) fn next_number(
+        &self,
+        stream: StreamId,
+        count: u64,
+    ) -> Result<SectionId, IntakeError> {
         self.intake.check()?;
         match self.streams.get(&stream) {
             Some(known) if known.ended => Err(IntakeError::Ended { stream }),
+            Some(known) if count > MAX_SECTION_COUNT - known.next => {
+                Err(IntakeError::UsedUp { stream })
+            }
             Some(known) => Ok(SectionId(known.next)),
             None if self.streams.len() >= self.config.max_streams => {
                 let limit = self.config.max_streams;
                 Err(IntakeError::TooManyStreams { limit })
             }
+            None if count > MAX_SECTION_COUNT => Err(IntakeError::UsedUp { stream }),
             None => Ok(SectionId(0)),
         }
     }
@@ -46,7 +55,7 @@ impl<P: Payload> Outbox<P> {
         length: u32,
         needs: Option<SectionId>,
     ) -> Result<SectionId, SubmitError> {
-        let section = self.next_number(stream)?;
+        let section = self.next_number(stream, 1)?;
         if length == 0 {
             return Err(SubmitError::Empty { stream });
         }

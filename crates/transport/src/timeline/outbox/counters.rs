@@ -155,10 +155,10 @@ impl SectionCounters {
         *self.settled(fate) += 1;
     }
 
-    /// A number never had a section under way, and this fate.
-    pub fn skip(&mut self, fate: Fate) {
-        self.submitted += 1;
-        *self.settled(fate) += 1;
+    /// This many numbers never had a section under way, and this fate.
+    pub fn skip(&mut self, fate: Fate, count: u64) {
+        self.submitted += count;
+        *self.settled(fate) += count;
     }
 
     const fn settled(&mut self, fate: Fate) -> &mut u64 {

@@ -66,6 +66,9 @@ pub struct Outbox<P: Payload> {
     pub(super) look: FeasibilityCheck,
 }
 
+/// The longest run of skipped sections of which the peer gets every reason.
+const MAX_NAMED: u64 = 64;
+
 #[derive(Debug, Default)]
 pub(super) struct Stream {
     /// The number of the next section.
@@ -84,6 +87,14 @@ pub(super) struct Stream {
 }
 
 impl Stream {
+    /// Remembers that nothing more comes of a section, among the latest `most` of those.
+    fn give_up(&mut self, section: SectionId, most: usize) {
+        self.given_up.insert(section);
+        if self.given_up.len() > most {
+            self.given_up.pop_first();
+        }
+    }
+
     /// How many numbers lie between the floor and the next section: what the peer keeps apart.
     pub(super) const fn span(&self) -> u64 {
         self.next - self.floor
@@ -211,12 +222,39 @@ impl<P: Payload> Outbox<P> {
     /// # Errors
     /// [`IntakeError`]; nothing has changed then.
     pub fn skip(&mut self, stream: StreamId, reason: Reason) -> Result<SectionId, IntakeError> {
-        let section = self.next_number(stream)?;
-        self.streams.entry(stream).or_default().next += 1;
-        self.note_given_up((stream, section), reason);
-        self.counters.sections.skip(Fate::of_unsent(reason));
-        self.raise_floor((stream, section));
-        Ok(section)
+        self.skip_run(stream, 1, reason)
+    }
+
+    /// Uses up the next `count` numbers of a stream, as [`skip`](Self::skip) does with one, in a
+    /// bounded time. Returns the first.
+    ///
+    /// Of a run of more than 64 the peer learns by the floor alone, without the reason.
+    ///
+    /// # Errors
+    /// [`IntakeError`]; nothing has changed then.
+    pub fn skip_run(
+        &mut self,
+        stream: StreamId,
+        count: u64,
+        reason: Reason,
+    ) -> Result<SectionId, IntakeError> {
+        let first = self.next_number(stream, count)?;
+        let state = self.streams.entry(stream).or_default();
+        state.next += count;
+        if count > MAX_NAMED {
+            // The latest are those that a later section may need.
+            let remembered = count.min(self.config.max_sections as u64);
+            for section in state.next - remembered..state.next {
+                state.give_up(SectionId(section), self.config.max_sections);
+            }
+        } else {
+            for section in first.0..first.0 + count {
+                self.note_given_up((stream, SectionId(section)), reason);
+            }
+        }
+        self.counters.sections.skip(Fate::of_unsent(reason), count);
+        self.raise_floor((stream, first));
+        Ok(first)
     }
 
     /// Ends a stream: no more sections can be submitted. Returns how many there were.
@@ -224,7 +262,7 @@ impl<P: Payload> Outbox<P> {
     /// # Errors
     /// [`IntakeError`]; nothing has changed then.
     pub fn end(&mut self, stream: StreamId) -> Result<u64, IntakeError> {
-        let SectionId(next) = self.next_number(stream)?;
+        let SectionId(next) = self.next_number(stream, 0)?;
         self.streams.entry(stream).or_default().ended = true;
         Ok(next)
     }
@@ -578,10 +616,7 @@ impl<P: Payload> Outbox<P> {
     /// Remembers that nothing more comes of a section, and that the peer should know.
     fn note_given_up(&mut self, (stream, section): Key, reason: Reason) {
         if let Some(state) = self.streams.get_mut(&stream) {
-            state.given_up.insert(section);
-            if state.given_up.len() > self.config.max_sections {
-                state.given_up.pop_first();
-            }
+            state.give_up(section, self.config.max_sections);
             if section.0.saturating_sub(state.floor) >= self.intake.max_open() {
                 return;
             }

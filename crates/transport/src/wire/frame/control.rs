@@ -1,7 +1,7 @@
 //! Frames about streams, sections and the connection.
 
 use super::super::cursor::{Reader, Sink, Writer};
-use super::super::limits::{MAX_OPEN_SECTIONS, MAX_REASON, MAX_SECTION_ID};
+use super::super::limits::{MAX_OPEN_SECTIONS, MAX_REASON, MAX_SECTION_COUNT, MAX_SECTION_ID};
 use super::super::{CloseCode, DecodeError, EncodeError, Problem, varint};
 use super::types::{CLOSE, CREDIT, DROP, END, FLOOR};
 
@@ -22,13 +22,13 @@ impl Floor {
     pub(super) fn write<S: Sink>(&self, out: &mut Writer<'_, S>) -> Result<(), EncodeError> {
         out.u8(FLOOR);
         out.small(u32::from(self.stream));
-        out.varint("floor", self.floor)
+        out.varint_in("floor", self.floor, 0..=MAX_SECTION_COUNT)
     }
 
     pub(super) fn read(input: &mut Reader<'_>) -> Result<Self, DecodeError> {
         Ok(Self {
             stream: read_stream(input)?,
-            floor: input.varint("floor")?,
+            floor: input.varint_in("floor", 0..=MAX_SECTION_COUNT)?,
         })
     }
 }
@@ -168,13 +168,13 @@ impl End {
     pub(super) fn write<S: Sink>(&self, out: &mut Writer<'_, S>) -> Result<(), EncodeError> {
         out.u8(END);
         out.small(u32::from(self.stream));
-        out.varint("sections", self.sections)
+        out.varint_in("sections", self.sections, 0..=MAX_SECTION_COUNT)
     }
 
     pub(super) fn read(input: &mut Reader<'_>) -> Result<Self, DecodeError> {
         Ok(Self {
             stream: read_stream(input)?,
-            sections: input.varint("sections")?,
+            sections: input.varint_in("sections", 0..=MAX_SECTION_COUNT)?,
         })
     }
 }
@@ -223,4 +223,4 @@ impl<'a> Close<'a> {
     }
 }
 
-const _: () = assert!(MAX_SECTION_ID < varint::MAX && MAX_REASON <= u8::MAX as usize);
+const _: () = assert!(MAX_SECTION_COUNT <= varint::MAX && MAX_REASON <= u8::MAX as usize);

@@ -386,6 +386,7 @@ impl Pace {
         let missing = Missing {
             stream: StreamId(unit.stream),
             id: SectionId(unit.number),
+            count: 1,
             kind: None,
             reason: MissingReason::Source,
             length: None,
@@ -488,6 +489,7 @@ mod tests {
         let missing = Missing {
             stream: StreamId(2),
             id: SectionId(2),
+            count: 1,
             kind: None,
             reason: MissingReason::Source,
             length: None,

@@ -114,6 +114,7 @@ mod tests {
         Missing {
             stream: StreamId(1),
             id: SectionId(number),
+            count: 1,
             kind: None,
             reason: MissingReason::Unwritten,
             length: Some(1),
