@@ -426,7 +426,7 @@ fn no_more_of_a_stream_is_under_way_than_the_peer_keeps_apart() {
 }
 
 /// A run of skipped numbers costs the same however long it is. Of a long one the peer learns by the
-/// floor, and what needs one of its latest numbers is given up.
+/// floor. A section that needs one of its latest numbers fails.
 #[test]
 fn a_long_run_of_skipped_numbers_is_one_floor() {
     let mut outbox = Outbox::new(outbox::Config::default());
