@@ -22,7 +22,7 @@ struct Bulk {
 }
 
 impl Protocol for Bulk {
-    fn on_established(&mut self, _: Time) {}
+    fn on_established(&mut self, _: Time, _: Option<Span>) {}
     fn on_packet(&mut self, _: Time, _: PacketNumber, _: Ecn, payload: &[u8]) {
         self.received += payload.len() as u64;
     }

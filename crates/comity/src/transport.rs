@@ -628,8 +628,11 @@ fn meter(
 }
 
 impl Protocol for Transport {
-    fn on_established(&mut self, now: Time) {
+    fn on_established(&mut self, now: Time, round_trip: Option<Span>) {
         self.opened_at = self.advance(now);
+        if let Some(round_trip) = round_trip {
+            self.connection.set_round_trip(round_trip);
+        }
         // The frame elicits an acknowledgement, and the probe timer retransmits it until one comes.
         self.connection.ping();
     }

@@ -312,6 +312,45 @@ fn the_parameters_of_a_controller_reach_its_meter() {
     assert_eq!(plain.unwrap().parameters().meter_parameters, None);
 }
 
+/// A path that takes 60 ms: no section with 40 ms is on time, and every one with 80 ms is, from the
+/// first on. The handshake has related the clocks.
+#[test]
+fn what_is_on_time_is_known_from_the_first_section_on() {
+    for (deadline_ms, on_time) in [(40, 0), (80, 10)] {
+        let path = Path {
+            delay: Span::from_millis(60),
+            ..CLEAN
+        };
+        let mut world = World::new(1, path, 1, KeyLimits::default());
+        while world.sender().is_none() {
+            world.run(world.now + Span::from_millis(1));
+        }
+        for number in 0..10 {
+            world.submit(50, number, Span::from_millis(deadline_ms));
+        }
+        world.run(world.now + Span::from_millis(90));
+        let id = world.accepted().unwrap();
+        let session = world.listener.session_mut(id).unwrap();
+        let statistics = session.protocol().stats(world.now, &session.statistics());
+        let received = &statistics.received;
+        assert_eq!(received.on_time_sections, on_time, "{deadline_ms} ms");
+        assert_eq!(received.late_sections + received.gaps.sum(), 10 - on_time);
+        let whole = |(_, delivery): &(Time, Delivery<Bytes>)| matches!(delivery, Delivery::Section(section) if !section.is_late);
+        assert_eq!(
+            world.received.iter().filter(|&each| whole(each)).count() as u64,
+            on_time
+        );
+        // The clocks are one clock here. The caller, too, knows that.
+        let transport = world.sender().unwrap().protocol();
+        let (time, error) = (START, Span::from_millis(1));
+        let local = transport.to_local(time);
+        assert!(
+            local <= time + error && time <= local + error,
+            "{local} for {time}"
+        );
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 

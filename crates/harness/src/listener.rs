@@ -32,7 +32,7 @@ impl Echo {
 }
 
 impl Protocol for Echo {
-    fn on_established(&mut self, _: Time) {
+    fn on_established(&mut self, _: Time, _: Option<Span>) {
         self.due += 1;
     }
     fn on_packet(&mut self, _: Time, _: PacketNumber, _: Ecn, payload: &[u8]) {

@@ -50,6 +50,10 @@ pub struct CallerConfig {
     pub longest_resend: Span,
 }
 
+/// The minimum time without an answer after which a message is retransmitted. An answer within it
+/// ends a round trip for certain.
+pub(super) const MIN_RESEND: Span = Span::from_millis(250);
+
 /// The default time without an answer after which a caller gives up.
 pub(crate) const CALL_TIMEOUT: Span = Span::from_secs(3);
 
@@ -62,7 +66,7 @@ impl CallerConfig {
             cipher: Cipher::of_this_machine(),
             key_limits: KeyLimits::default(),
             timeout: CALL_TIMEOUT,
-            first_resend: Span::from_millis(250),
+            first_resend: MIN_RESEND,
             longest_resend: Span::from_millis(500),
         }
     }
@@ -156,6 +160,7 @@ struct Handshake {
     /// When the first Initial without a cookie left.
     begun_at: Time,
     next_send: Time,
+    confirmed: Confirmed,
     /// The first wait for the answer to a message.
     first_wait: Span,
     wait: Span,
@@ -164,6 +169,34 @@ struct Handshake {
     stale_at: Time,
     /// What an unauthenticated packet says is wrong, and when to believe it.
     doubt: Option<(CallError, Time)>,
+}
+
+/// The departures of Confirm packets.
+#[derive(Clone, Copy, Debug)]
+enum Confirmed {
+    Never,
+    /// One has left.
+    At(Time),
+    /// An Accept packet may answer any of several.
+    Repeatedly,
+}
+
+impl Confirmed {
+    fn on_sent(&mut self, now: Time) {
+        *self = match self {
+            Self::Never => Self::At(now),
+            _ => Self::Repeatedly,
+        };
+    }
+
+    /// The round trip that an Accept packet ends, if it is certain which packet began it (Karn's
+    /// rule).
+    fn round_trip(self, now: Time) -> Option<Span> {
+        match self {
+            Self::At(sent_at) => Some(now.saturating_since(sent_at)),
+            _ => None,
+        }
+    }
 }
 
 /// An Answer that may be genuine.
@@ -222,6 +255,7 @@ impl<C: Protocol> Caller<C> {
             retries: 0,
             begun_at: now,
             next_send: now,
+            confirmed: Confirmed::Never,
             first_wait: config.first_resend,
             wait: config.first_resend,
             deadline: now + config.timeout,
@@ -330,9 +364,12 @@ impl<C: Protocol> Caller<C> {
                 let Some((agreed, verdict)) = genuine else {
                     return;
                 };
+                let round_trip = handshake.confirmed.round_trip(now);
                 let address = self.address;
                 match verdict {
-                    Verdict::Accepted(accepted) => self.on_accept(now, &agreed, &accepted),
+                    Verdict::Accepted(accepted) => {
+                        self.on_accept(now, &agreed, &accepted, round_trip);
+                    }
                     Verdict::Refused(Refused::Busy) => {
                         handshake.doubt(now, CallError::Busy { address });
                     }
@@ -345,7 +382,13 @@ impl<C: Protocol> Caller<C> {
         }
     }
 
-    fn on_accept(&mut self, now: Time, agreed: &Agreed, accepted: &Accepted) {
+    fn on_accept(
+        &mut self,
+        now: Time,
+        agreed: &Agreed,
+        accepted: &Accepted,
+        round_trip: Option<Span>,
+    ) {
         let protection = Protection::new(agreed.secrets(), Role::Caller, self.config.key_limits);
         let opened = (self.opener)(
             now,
@@ -357,7 +400,7 @@ impl<C: Protocol> Caller<C> {
             let address = self.address;
             return self.fail(CallError::Parameters { address });
         };
-        protocol.on_established(now);
+        protocol.on_established(now, round_trip);
         let names = Names {
             role: Role::Caller,
             own: self.own,
@@ -397,6 +440,9 @@ impl<C: Protocol> Caller<C> {
                 }
                 let start = out.len();
                 handshake.write(self.own, &self.config, &mut self.randomness, out);
+                if !handshake.answers.is_empty() {
+                    handshake.confirmed.on_sent(now);
+                }
                 if !handshake.answers.iter().any(|answer| answer.is_due) {
                     handshake.next_send = now + handshake.wait;
                     let longest = self.config.longest_resend.max(handshake.wait);

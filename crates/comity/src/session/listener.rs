@@ -20,6 +20,7 @@ use thiserror::Error;
 use zeroize::Zeroizing;
 
 use super::budget::Budget;
+use super::caller::MIN_RESEND;
 use super::cookie::{Cookies, SLOT};
 use super::exchange::Channel;
 use super::handshake::{self, Accepted, Refusal, Verdict, described};
@@ -432,6 +433,7 @@ impl<C: Protocol> Listener<C> {
             own: self.randomness.connection_id(),
             agreed: answered.agreed,
             peer_key: answered.peer_key,
+            made_at: now,
         };
         let ticket = self.tickets.seal(now, from, &ticket, &mut self.randomness);
         Ok(answer(initial.source, &ticket, &answered.message))
@@ -523,7 +525,7 @@ impl<C: Protocol> Listener<C> {
             peer: ticket.caller,
         };
         let randomness = self.randomness.split();
-        let session = Session::new(
+        let mut session = Session::new(
             now,
             names,
             addresses,
@@ -532,6 +534,8 @@ impl<C: Protocol> Listener<C> {
             protocol,
             randomness,
         );
+        let round_trip = now.saturating_since(ticket.made_at);
+        session.set_round_trip((round_trip < MIN_RESEND).then_some(round_trip));
         self.sessions.insert(
             ticket.own,
             Box::new(Entry {

@@ -25,9 +25,10 @@ pub struct Transmit {
 /// A payload that violates the protocol makes the transport close itself. It sends a last packet if
 /// it has to, and then [`Protocol::is_closed`] returns true.
 pub trait Protocol {
-    /// The handshake is done. The caller must send something that elicits an answer, and retransmit
-    /// it until the answer comes: only that opens the connection at the listener.
-    fn on_established(&mut self, now: Time);
+    /// The handshake is done; it measured this round trip, or none. The caller must send something
+    /// that elicits an answer, and retransmit it until the answer comes: only that opens the
+    /// connection at the listener.
+    fn on_established(&mut self, now: Time, round_trip: Option<Span>);
 
     /// A genuine packet arrived, for the first time. Numbers may come in any order.
     fn on_packet(&mut self, now: Time, number: PacketNumber, ecn: Ecn, payload: &[u8]);
@@ -79,8 +80,8 @@ pub type Opener<C> = Box<dyn FnMut(Time, Role, usize, &[u8]) -> Result<C, BadPar
 
 /// A transport that other threads share: each call locks it.
 impl<P: Protocol> Protocol for Arc<Mutex<P>> {
-    fn on_established(&mut self, now: Time) {
-        lock(self).on_established(now);
+    fn on_established(&mut self, now: Time, round_trip: Option<Span>) {
+        lock(self).on_established(now, round_trip);
     }
 
     fn on_packet(&mut self, now: Time, number: PacketNumber, ecn: Ecn, payload: &[u8]) {

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 
 use comity_transport::wire::header;
 use comity_transport::wire::limits::{DATA_HEADER, RESET_TOKEN, TAG};
-use comity_units::Time;
+use comity_units::{Span, Time};
 use serde::Serialize;
 use thiserror::Error;
 
@@ -95,6 +95,8 @@ pub struct Session<C> {
     peer: ConnectionId,
     peer_key: Option<PublicKey>,
     /// What a Reset of this connection has; nothing at the listener.
+    /// What the handshake measured, for the transport.
+    round_trip: Option<Span>,
     reset_token: Option<[u8; RESET_TOKEN]>,
     /// When the last genuine packet came, or the connection began.
     heard_at: Time,
@@ -153,6 +155,7 @@ impl<C: Protocol> Session<C> {
             own: names.own,
             peer: names.peer,
             peer_key,
+            round_trip: None,
             reset_token: None,
             heard_at: now,
             asked_at: None,
@@ -283,7 +286,7 @@ impl<C: Protocol> Session<C> {
         }
         if !self.confirmed {
             self.confirm();
-            self.protocol.on_established(now);
+            self.protocol.on_established(now, self.round_trip);
         }
         self.protocol.on_packet(now, number, ecn, payload);
         while let Some(frame) = self.protocol.poll_path_frame() {
@@ -293,6 +296,11 @@ impl<C: Protocol> Session<C> {
             }
         }
         self.notice_the_protocol();
+    }
+
+    /// The handshake took this long from a packet of this end to its answer.
+    pub(super) fn set_round_trip(&mut self, round_trip: Option<Span>) {
+        self.round_trip = round_trip;
     }
 
     /// The listener gave this token with message 4.

@@ -35,12 +35,14 @@ pub(super) struct Ticket {
     pub(super) agreed: Agreed,
     /// The key that the caller has proved, where static keys are used.
     pub(super) peer_key: Option<PublicKey>,
+    /// When the Answer left: the Confirm packet ends a round trip.
+    pub(super) made_at: Time,
 }
 
 const IS_PROTECTED: u8 = 1;
 const HAS_KEY: u8 = 2;
-/// Flags, cipher, two ids, a hash, two keys and a public key.
-const MAX_CONTENTS: usize = 1 + 1 + 8 + 8 + 3 * 32 + 32;
+/// Flags, cipher, two ids, a time, a hash, two keys and a public key.
+const MAX_CONTENTS: usize = 1 + 1 + 8 + 8 + 8 + 3 * 32 + 32;
 const _: () = assert!(NONCE_LEN + MAX_CONTENTS + TAG <= MAX_TICKET);
 
 /// Seals and opens the tickets of one listener. Its memory does not grow.
@@ -146,6 +148,7 @@ impl Ticket {
         out.extend([protected | key, self.agreed.cipher as u8]);
         out.extend(self.caller.get().to_be_bytes());
         out.extend(self.own.get().to_be_bytes());
+        out.extend(self.made_at.as_nanos().to_be_bytes());
         if let Some(shared) = &self.agreed.shared {
             out.extend(shared.hash);
             out.extend(&*shared.to_listener);
@@ -161,6 +164,7 @@ impl Ticket {
         let (&[flags, cipher], rest) = contents.split_first_chunk()?;
         let (&caller, rest) = rest.split_first_chunk()?;
         let (&own, rest) = rest.split_first_chunk()?;
+        let (&made_at, rest) = rest.split_first_chunk()?;
         let (shared, rest) = match flags & IS_PROTECTED {
             0 => (None, rest),
             _ => {
@@ -187,6 +191,7 @@ impl Ticket {
                 shared,
             },
             peer_key,
+            made_at: Time::from_nanos(u64::from_be_bytes(made_at)),
         })
     }
 }

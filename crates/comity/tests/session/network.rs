@@ -64,7 +64,7 @@ impl Fake {
 }
 
 impl Protocol for Fake {
-    fn on_established(&mut self, now: Time) {
+    fn on_established(&mut self, now: Time, _: Option<Span>) {
         self.asks = true;
         self.ask_at = Some(now);
     }

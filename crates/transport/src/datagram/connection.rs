@@ -408,6 +408,12 @@ impl<P: Payload> Connection<P> {
         self.inbox.is_finished(stream)
     }
 
+    /// Says how long a round trip took before the first packet, as a handshake measures it. The
+    /// clocks of the ends are related by it until a packet ends another one.
+    pub fn set_round_trip(&mut self, round_trip: Span) {
+        self.clock.set_base_one_way(round_trip / 2);
+    }
+
     /// Asks the peer for an answer: the next packet says something that has to be acknowledged.
     pub const fn ping(&mut self) {
         self.control.ping = true;

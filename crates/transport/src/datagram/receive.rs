@@ -29,6 +29,8 @@ struct Reading {
     is_refused: bool,
     /// The peer waits for room.
     asks_for_room: bool,
+    /// The peer waits for the acknowledgement.
+    is_asked: bool,
 }
 
 impl<P: Payload> Connection<P> {
@@ -101,6 +103,10 @@ impl<P: Payload> Connection<P> {
         if !self.acknowledge(now, number, ecn, kind) {
             return Ok(());
         }
+        if reading.is_asked {
+            // The peer wants to know the round trip: a delay would be taken for a part of it.
+            self.received.demand(now);
+        }
         self.has_heard |= reading.section_bytes > 0;
         let size = payload.len() as u64 + reading.elided;
         let wire = size + u64::from(self.config.overhead);
@@ -139,7 +145,8 @@ impl<P: Payload> Connection<P> {
             let frame = frame.map_err(Violation::Malformed)?;
             reading.wants_answer |= frame.kind().is_ack_eliciting();
             match frame {
-                Frame::Padding { .. } | Frame::Ping => {}
+                Frame::Padding { .. } => {}
+                Frame::Ping => reading.is_asked = true,
                 Frame::Blocked => reading.asks_for_room = true,
                 Frame::Ack(ack) => {
                     let answered = self.outbox.answered();
