@@ -2,7 +2,6 @@
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
-use alloc::string::String;
 use alloc::vec::Vec;
 
 use comity_congestion::{Controller, Decision, Event as ControllerEvent, Meter, Pacing};
@@ -13,9 +12,10 @@ use super::config::{Config, ConfigError};
 use super::ecn::EcnValidation;
 use super::events::{CloseReason, Event, LostPacket, PathFrame, Violation};
 use super::intervals::REPORT_INTERVAL;
+use super::lifecycle::Lifecycle;
 use super::loss::LossDetection;
 use super::missing::{MIN_DISTANCE, MissingPackets};
-use super::parts::{Contents, Control, Credit, Episode, Measurements, Path, Peak, Since, State};
+use super::parts::{Contents, Control, Credit, Episode, Measurements, Path, Peak, Since};
 use super::received::ReceivedPackets;
 use super::sent::SentPackets;
 use super::size::PathSize;
@@ -47,7 +47,7 @@ pub struct Connection<P: Payload> {
     pub(super) config: Config,
     /// Zero of the clock of the deadlines and departures in packets.
     pub(super) epoch: Time,
-    pub(super) state: State,
+    pub(super) lifecycle: Lifecycle,
     pub(super) outbox: Outbox<P>,
     pub(super) inbox: Inbox<P>,
     pub(super) clock: ClockMap,
@@ -88,8 +88,6 @@ pub struct Connection<P: Payload> {
     pub(super) ecn: EcnValidation,
     pub(super) path_frames: VecDeque<PathFrame>,
     pub(super) events: VecDeque<Event>,
-    /// Why the connection is over, and whether that was polled.
-    closed: Option<(CloseReason, bool)>,
     /// Lost packets, for an owner that keeps a trace.
     pub(super) losses: Option<Vec<LostPacket>>,
     pub(super) statistics: Statistics,
@@ -129,7 +127,7 @@ impl<P: Payload> Connection<P> {
         let decision = controller.decision();
         let mut connection = Self {
             epoch: now,
-            state: State::Open,
+            lifecycle: Lifecycle::new(),
             outbox: Outbox::new(outbox),
             inbox: Inbox::new(inbox),
             clock: ClockMap::default(),
@@ -172,7 +170,6 @@ impl<P: Payload> Connection<P> {
             ecn: EcnValidation::new(config.ecn),
             path_frames: VecDeque::new(),
             events: VecDeque::new(),
-            closed: None,
             losses: None,
             statistics: Statistics::default(),
             config,
@@ -212,7 +209,7 @@ impl<P: Payload> Connection<P> {
         section: Outgoing<P>,
     ) -> Result<SectionId, outbox::SubmitError> {
         let length = section.payload.len().into();
-        if self.state == State::Open && self.outbox.fits_peer(section.stream, length) {
+        if self.is_open() && self.outbox.fits_peer(section.stream, length) {
             // A section is judged by the present estimate, not by that of the last departure. One
             // that the peer cannot hold changes nothing, however often a source submits it.
             self.bucket_pace.fill(now, self.decision.pacing);
@@ -300,35 +297,17 @@ impl<P: Payload> Connection<P> {
     /// Closes the connection. What is not settled becomes a gap on both sides. What the peer's
     /// close, or its silence, had left to be run out is ready at once.
     pub fn close(&mut self, now: Time, code: CloseCode, reason: &str) {
-        if self.state != State::Open {
-            self.inbox.close();
-            return;
+        if self.is_open() {
+            self.outbox.close();
+            let timeout = self.loss.base_timeout();
+            self.lifecycle.close(now, timeout, code, reason);
         }
-        let mut reason = String::from(reason);
-        while reason.len() > crate::wire::limits::MAX_REASON {
-            reason.pop();
-        }
-        self.settle();
-        self.end_with(CloseReason::Local {
-            code,
-            reason: reason.clone(),
-        });
-        self.begin_closing(now, code, reason);
-    }
-
-    /// The connection is over: every section of either end gets its outcome.
-    fn settle(&mut self) {
         self.inbox.close();
-        self.outbox.close();
-    }
-
-    pub(super) fn end_with(&mut self, reason: CloseReason) {
-        self.closed.get_or_insert((reason, false));
     }
 
     /// Why the connection is over; `None` while it is open.
     pub fn close_reason(&self) -> Option<&CloseReason> {
-        self.closed.as_ref().map(|(reason, _)| reason)
+        self.lifecycle.reason()
     }
 
     /// The peer has ended the connection or is gone: every section gets its outcome, and what is to
@@ -343,26 +322,15 @@ impl<P: Payload> Connection<P> {
         !self.inbox.is_empty()
     }
 
-    fn begin_closing(&mut self, now: Time, code: CloseCode, reason: String) {
-        self.state = State::Closing {
-            until: now + self.loss.base_timeout() * 3,
-            again: now + self.loss.base_timeout() / 2,
-            code,
-            reason,
-            answer: true,
-            heard: 0,
-        };
-    }
-
-    /// The peer broke the rules: the connection is closed.
+    /// The peer broke the rules: the connection is closed, and every section of either end gets its
+    /// outcome.
     pub(super) fn fail(&mut self, now: Time, violation: Violation) {
-        if self.state != State::Open {
-            return;
+        if self.is_open() {
+            self.inbox.close();
+            self.outbox.close();
+            let timeout = self.loss.base_timeout();
+            self.lifecycle.on_violation(now, timeout, violation);
         }
-        let code = violation.code();
-        self.settle();
-        self.end_with(CloseReason::Violation(violation));
-        self.begin_closing(now, code, String::new());
     }
 
     /// The next section, whole or as a gap; each exactly once, in the order of its stream.
@@ -384,23 +352,17 @@ impl<P: Payload> Connection<P> {
         if let Some(event) = self.events.pop_front() {
             return Some(event);
         }
-        match &mut self.closed {
-            Some((reason, is_polled @ false)) => {
-                *is_polled = true;
-                Some(Event::Closed(reason.clone()))
-            }
-            _ => None,
-        }
+        self.lifecycle.poll_reason().map(Event::Closed)
     }
 
     /// Whether the connection is over and owes nothing to anybody.
     pub fn is_closed(&self) -> bool {
-        self.state == State::Closed
+        self.lifecycle.is_closed()
     }
 
     /// Whether the connection is open.
     pub fn is_open(&self) -> bool {
-        self.state == State::Open
+        self.lifecycle.is_open()
     }
 
     /// Whether the peer has ended the stream and all of it was delivered.
@@ -462,7 +424,7 @@ impl<P: Payload> Connection<P> {
     /// The system refused to send a packet of this protected payload to the peer: it is larger than
     /// the first link of the path carries.
     pub fn on_too_large(&mut self, now: Time, payload: u32) {
-        if self.state == State::Open {
+        if self.is_open() {
             self.size.on_refused(now, payload);
             self.tell_size();
         }
@@ -556,10 +518,8 @@ impl<P: Payload> Connection<P> {
     /// When the pacer lets the next piece of a section leave; `None` when something else holds it
     /// back, or there is none.
     pub fn release_at(&self) -> Option<Time> {
-        let waits = self.state == State::Open
-            && self.outbox.backlog() > 0
-            && self.has_window()
-            && self.has_credit();
+        let waits =
+            self.is_open() && self.outbox.backlog() > 0 && self.has_window() && self.has_credit();
         waits.then(|| self.released_at())
     }
 

@@ -47,6 +47,7 @@ mod connection;
 mod ecn;
 mod events;
 mod intervals;
+mod lifecycle;
 mod loss;
 mod missing;
 #[cfg(test)]

@@ -1,7 +1,6 @@
 //! The small pieces of a connection's state.
 
 use alloc::boxed::Box;
-use alloc::string::String;
 use alloc::vec::Vec;
 
 use comity_congestion::Tag;
@@ -10,30 +9,6 @@ use comity_units::{PacketNumber, Span, Time, TwoWindows};
 use super::sent::Carried;
 use crate::timeline::outbox::Notice;
 use crate::timeline::{Chunk, StreamId};
-use crate::wire::CloseCode;
-
-/// Where a connection is in its life.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum State {
-    Open,
-    /// We closed: whatever still comes is answered with the reason.
-    Closing {
-        until: Time,
-        /// When the reason is said again, since a peer that has nothing to send would not show that
-        /// it was lost.
-        again: Time,
-        code: CloseCode,
-        reason: String,
-        /// The next answer is due, and no more than one for each doubling of what came.
-        answer: bool,
-        heard: u32,
-    },
-    /// The peer closed: we are silent.
-    Draining {
-        until: Time,
-    },
-    Closed,
-}
 
 /// What a packet carried that matters when it is acknowledged or lost.
 #[derive(Clone, Debug, Default)]

@@ -8,8 +8,8 @@ use comity_units::{Bytes, PacketNumber, Span, Time};
 
 use super::carried::Passage;
 use super::connection::Connection;
-use super::events::{CloseReason, PathFrame, Violation};
-use super::parts::{Contents, Since, State};
+use super::events::{PathFrame, Violation};
+use super::parts::{Contents, Since};
 use super::received::Ecn;
 use super::statistics::PeerReport;
 use super::transmit::MAX_UNANSWERED;
@@ -47,15 +47,8 @@ impl<P: Payload> Connection<P> {
         ecn: Ecn,
         payload: &[u8],
     ) -> Result<(), Violation> {
-        match &mut self.state {
-            State::Open => {}
-            State::Closing { answer, heard, .. } => {
-                // One answer for each doubling of what comes: two closed ends fall silent.
-                *heard += 1;
-                *answer |= heard.is_power_of_two();
-                return Ok(());
-            }
-            State::Draining { .. } | State::Closed => return Ok(()),
+        if !self.lifecycle.on_packet() {
+            return Ok(());
         }
         if self.received.is_known(number) || self.taking.withholds(number) {
             self.statistics.received.duplicates += 1;
@@ -180,13 +173,8 @@ impl<P: Payload> Connection<P> {
                 Frame::PathResponse(token) => self.on_path_frame(PathFrame::Response(token)),
                 Frame::Close(close) => {
                     self.play_out();
-                    self.end_with(CloseReason::Peer {
-                        code: close.code,
-                        reason: close.reason.into(),
-                    });
-                    self.state = State::Draining {
-                        until: now + self.loss.base_timeout() * 3,
-                    };
+                    let timeout = self.loss.base_timeout();
+                    self.lifecycle.on_close(now, timeout, &close);
                     // Everything is settled: whatever stands behind it in the packet comes too
                     // late.
                     break;

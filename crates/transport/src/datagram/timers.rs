@@ -4,9 +4,8 @@ use comity_congestion::{Event as ControllerEvent, Timeout};
 use comity_units::{Bytes, Span, Time};
 
 use super::connection::Connection;
-use super::events::CloseReason;
 use super::intervals::{MEASURE_INTERVAL, REPORT_INTERVAL};
-use super::parts::{Contents, State};
+use super::parts::Contents;
 use crate::timeline::Payload;
 
 impl<P: Payload> Connection<P> {
@@ -15,7 +14,7 @@ impl<P: Payload> Connection<P> {
     /// A time that has come already means: poll again.
     pub fn next_timer(&self) -> Time {
         let next = self.next_protocol_timer();
-        if self.state == State::Open || self.inbox.is_playing_out() {
+        if self.is_open() || self.inbox.is_playing_out() {
             next.min(self.inbox.next_wakeup(&self.clock))
         } else {
             next
@@ -25,11 +24,8 @@ impl<P: Payload> Connection<P> {
     /// As [`Connection::next_timer`], for a host whose application takes no sections at present:
     /// without the times at which sections become ready.
     pub fn next_protocol_timer(&self) -> Time {
-        match &self.state {
-            State::Closed => return Time::MAX,
-            State::Closing { until, again, .. } => return *until.min(again),
-            State::Draining { until } => return *until,
-            State::Open => {}
+        if let Some(at) = self.lifecycle.next_timer() {
+            return at;
         }
         let mut next = self
             .received
@@ -66,27 +62,14 @@ impl<P: Payload> Connection<P> {
 
     /// The time given by [`Connection::next_timer`] has come. Calling it early does no harm.
     pub fn on_timer(&mut self, now: Time) {
-        match &mut self.state {
-            State::Closed => return,
-            State::Closing { until, .. } | State::Draining { until } if *until <= now => {
-                self.state = State::Closed;
-                return;
-            }
-            State::Closing { again, answer, .. } => {
-                if *again <= now {
-                    *answer = true;
-                    *again = now + self.loss.base_timeout() / 2;
-                }
-                return;
-            }
-            State::Draining { .. } => return,
-            State::Open => {}
+        if !self.is_open() {
+            self.lifecycle.on_timer(now, self.loss.base_timeout());
+            return;
         }
         let is_silent = now >= self.last_received_at + self.config.idle_timeout;
         if is_silent || self.loss.expiries >= MAX_PROBES {
             self.play_out();
-            self.end_with(CloseReason::Idle);
-            self.state = State::Closed;
+            self.lifecycle.on_idle();
             return;
         }
         if self.outbox.earliest_deadline() <= now {

@@ -10,14 +10,14 @@ use comity_units::{Bytes, PacketNumber, Rate, Span, Time};
 use super::connection::Connection;
 use super::events::PathFrame;
 use super::intervals::{MEASURE_INTERVAL, REPORT_INTERVAL};
-use super::parts::{Contents, SentControl, Since, State};
+use super::parts::{Contents, SentControl, Since};
 use super::received::Ecn;
 use crate::timeline::outbox::Notice;
 use crate::timeline::{Chunk, Meta, Payload, SectionId};
 use crate::wire::Stamp;
 use crate::wire::frame::{
-    self, Ack, AckRanges, Close, Content, Credit, Dropped, End, Floor, Frame, Framing,
-    ReceiverReport, SectionHeader,
+    self, Ack, AckRanges, Content, Credit, Dropped, End, Floor, Frame, Framing, ReceiverReport,
+    SectionHeader,
 };
 use crate::wire::limits::{DEPARTURE, MAX_OPEN_SECTIONS, MAX_TIME_US};
 
@@ -106,10 +106,8 @@ impl<P: Payload> Connection<P> {
 
     /// The next packet that may leave at `now`, if any: its payload is appended to `out`.
     pub fn poll_transmit(&mut self, now: Time, out: &mut Vec<u8>) -> Option<Transmit> {
-        match &self.state {
-            State::Open => {}
-            State::Closing { answer: true, .. } => return self.transmit_close(now, out),
-            State::Closing { .. } | State::Draining { .. } | State::Closed => return None,
+        if !self.is_open() {
+            return self.transmit_close(now, out);
         }
         if self.outbox.backlog() > 0
             && let Some(size) = self.size.next_try(now)
@@ -551,7 +549,7 @@ impl<P: Payload> Connection<P> {
         length: usize,
         out: &mut Vec<u8>,
     ) -> Option<Transmit> {
-        if self.state != State::Open {
+        if !self.is_open() {
             return None;
         }
         let start = out.len();
@@ -598,26 +596,14 @@ impl<P: Payload> Connection<P> {
         Some(self.commit(now, size, false, 0, contents))
     }
 
-    /// The close, behind how many sections each stream had, as far as there is room: what the peer
-    /// never learnt of is missing by name then.
+    /// The close, if it is due. Before it stands the number of sections of each stream, as far as
+    /// there is room, so that the peer can name the sections that never arrived.
     fn transmit_close(&mut self, now: Time, out: &mut Vec<u8>) -> Option<Transmit> {
+        let stamp = self.stamp(now);
+        let close = Frame::Close(self.lifecycle.take_close()?);
         let start = out.len();
-        frame::encode_departure(self.stamp(now), out);
+        frame::encode_departure(stamp, out);
         let most = self.size.base() as usize;
-        let State::Closing {
-            code,
-            reason,
-            answer,
-            ..
-        } = &mut self.state
-        else {
-            return None;
-        };
-        *answer = false;
-        let close = Frame::Close(Close {
-            code: *code,
-            reason: reason.as_str(),
-        });
         let mut builder = Builder::new(out, start, most.saturating_sub(close.size()));
         for (stream, sections) in self.outbox.counts() {
             builder.push(&Frame::End(End {
