@@ -1,43 +1,14 @@
 //! What may leave at this moment, and what is foreseen of the path.
 
-use comity_congestion::{Pacing, Phase};
 use comity_units::{Bytes, Rate, Span, Time};
 
 use super::bucket_pace::PacingGain;
 use super::connection::Connection;
 use super::events::Event;
 use super::target::TargetBitrate;
-use crate::timeline::{PathEstimate, Payload, Tokens};
+use crate::timeline::{PathEstimate, Payload};
 
 impl<P: Payload> Connection<P> {
-    /// Reads the controller's decision.
-    pub(super) fn obey(&mut self) {
-        self.decision = self.controller.decision();
-    }
-
-    /// How packets are spread: as the controller says, or its window over the round trip.
-    pub(super) fn pacing(&self) -> Pacing {
-        match (self.decision.pacing, self.loss.smoothed()) {
-            (Pacing::Unpaced, Some(rtt))
-                if self.config.pace_windows && self.decision.window != Bytes::MAX =>
-            {
-                let gain = match self.decision.phase {
-                    Phase::SlowStart => 2.0,
-                    _ => 1.25,
-                };
-                Pacing::Rate(Rate::of(self.decision.window, rtt).mul_f64(gain))
-            }
-            // The controller may have moved since the pace was found, or nobody has looked for it
-            // yet.
-            (Pacing::Bucket { rate, peak, .. }, _) => {
-                Pacing::Rate(self.bucket_pace.pace(rate, peak))
-            }
-            // Packets leave one by one; what a timer lets out late together is bounded elsewhere.
-            (Pacing::Bursts { rate, .. }, _) => Pacing::Rate(rate),
-            (pacing, _) => pacing,
-        }
-    }
-
     /// Fills the token bucket up to now, and finds the pace of a burst.
     ///
     /// A round trip and a quarter are kept back for repairs, and the gain is 1: sent any faster, a
@@ -45,11 +16,8 @@ impl<P: Payload> Connection<P> {
     /// the last packet of the section has to be early enough, and the gain is 2, unless the flow
     /// fills the queue alone.
     pub(super) fn find_pace(&mut self, now: Time) {
-        self.bucket_pace.fill(now, self.decision.pacing);
-        let Pacing::Bucket { rate, peak, .. } = self.decision.pacing else {
-            return;
-        };
-        if !self.bucket_pace.is_stale(now) {
+        self.congestion.fill(now);
+        if !self.congestion.needs_pace(now) {
             return;
         }
         let packet = u64::from(self.size.current());
@@ -58,7 +26,7 @@ impl<P: Payload> Connection<P> {
             .needed_rate(now, self.one_way(now), self.repair(), packet);
         let needed = self.target.gross(needed);
         let gain = self.gain(now);
-        self.bucket_pace.set_pace(now, needed, gain, rate, peak);
+        self.congestion.set_pace(now, needed, gain);
     }
 
     /// Whether what is next to leave has no time for a repair, from being given to its deadline. A
@@ -78,93 +46,39 @@ impl<P: Payload> Connection<P> {
         rtt + rtt / 4
     }
 
-    /// A packet of `size` bytes leaves, headers left out as the controller leaves them out.
-    pub(super) fn charge(&mut self, size: u32) {
-        self.bucket_pace.charge(Bytes::new(u64::from(size)));
-    }
-
-    /// The peak rate of a burst, for controllers with a token bucket.
-    pub(super) const fn peak_rate(&self) -> Option<Rate> {
-        match self.decision.pacing {
-            Pacing::Bucket { peak, .. } => Some(peak),
-            _ => None,
-        }
-    }
-
-    /// The token bucket as sections see it.
-    pub(super) fn tokens(&self) -> Option<Tokens> {
-        let Pacing::Bucket { depth, .. } = self.decision.pacing else {
-            return None;
-        };
-        Some(self.bucket_pace.tokens(depth))
-    }
-
     /// When both the controller and the ceiling let the next piece of a section leave.
     pub(super) fn released_at(&self) -> Time {
-        self.behind_ceiling(self.controller_releases_at())
-    }
-
-    /// When the ceiling too lets a piece of a section leave that the controller lets leave then.
-    pub(super) fn behind_ceiling(&self, released: Time) -> Time {
-        match self.ceiling() {
-            Some(rate) => released.max(self.ceiling.release_at(Pacing::Rate(rate))),
-            None => released,
-        }
-    }
-
-    /// A packet of `wire` bytes left: the next one waits until the ceiling has room for both.
-    pub(super) fn on_ceiling(&mut self, now: Time, wire: u64) {
-        if let Some(rate) = self.ceiling() {
-            let pacing = Pacing::Rate(rate);
-            // A timer that was late is made up for, a pause is not.
-            let wire = Bytes::new(wire);
-            let quantum = wire + rate.amount_in(Span::from_millis(1));
-            self.ceiling.on_sent(now, wire, pacing, Rate::MAX, quantum);
-        }
-    }
-
-    fn ceiling(&self) -> Option<Rate> {
-        (self.config.max_rate < Rate::MAX).then_some(self.config.max_rate)
+        self.ceiling.release_at(self.controller_releases_at())
     }
 
     /// When pacer and token bucket let the next piece of a section leave.
     pub(super) fn controller_releases_at(&self) -> Time {
-        let paced = self.pacer.release_at(self.pacing());
-        let Pacing::Bucket { rate, .. } = self.decision.pacing else {
+        let paced = self.congestion.released_at(self.loss.smoothed());
+        let (Some(bucket), Some(tokens)) = (self.congestion.bucket(), self.congestion.tokens())
+        else {
             return paced;
         };
-        let Some(tokens) = self.tokens().filter(|tokens| tokens.level <= 0) else {
+        if tokens.level > 0 {
             return paced;
-        };
+        }
         match self.outbox.max_available(&tokens, self.credit_left()) {
             Some(most) if most <= 0 => {
                 let missing = Bytes::new(1_u64.saturating_add(most.unsigned_abs()));
-                paced.max(self.bucket_pace.filled_by(rate, missing))
+                paced.max(self.congestion.filled_by(&bucket, missing))
             }
             _ => paced,
         }
     }
 
     pub(super) fn pacing_rate(&self) -> Option<Rate> {
-        if let Pacing::Bucket { rate, .. } = self.decision.pacing {
-            return Some(rate);
-        }
-        match self.pacing() {
-            Pacing::Rate(rate) => Some(rate),
-            Pacing::Gap(gap) => {
-                let wire = u64::from(self.size.current() + self.config.overhead);
-                Some(Rate::of(Bytes::new(wire), gap))
-            }
-            _ => None,
-        }
+        self.congestion
+            .pacing_rate(self.loss.smoothed(), self.full_packet())
     }
 
     /// Whether the window lets one more full packet leave.
     pub(super) fn has_window(&self) -> bool {
-        let in_flight = self.sent.in_flight();
-        in_flight == 0
-            || in_flight.saturating_add(u64::from(self.size.current()))
-                <= self.decision.window.get()
+        self.congestion
+            .has_window(self.sent.in_flight(), u64::from(self.size.current()))
     }
 
     /// Samples of the delivery rate are marked from here on if the application leaves room in the
@@ -206,16 +120,16 @@ impl<P: Payload> Connection<P> {
     /// By how much the rate may grow in a second: additive increase, one packet for each round trip
     /// in each round trip. Controllers without a window say nothing of it.
     fn growth(&self) -> Rate {
-        if matches!(self.decision.pacing, Pacing::Bucket { .. }) {
+        if self.congestion.bucket().is_some() {
             return Rate::ZERO;
         }
-        match (self.decision.window, self.loss.smoothed()) {
+        match (self.congestion.window(), self.loss.smoothed()) {
             (Bytes::MAX, _) | (_, None) => Rate::ZERO,
             (_, Some(rtt)) => {
                 let per_round = Rate::of(Bytes::new(u64::from(self.config.payload)), rtt);
                 let growth = per_round.mul_f64(1.0 / rtt.as_secs_f64().max(0.001));
                 // Near the ceiling, headers aside, there is nothing to grow to.
-                let has_room = match (self.ceiling(), self.target.allowance()) {
+                let has_room = match (self.ceiling.rate(), self.target.allowance()) {
                     (Some(most), Some(rate)) => rate < most.mul_f64(0.9),
                     (ceiling, _) => ceiling.is_none(),
                 };
@@ -225,23 +139,23 @@ impl<P: Payload> Connection<P> {
     }
 
     pub(super) fn estimate(&self, now: Time) -> PathEstimate {
-        let (rate, peak) = match self.decision.pacing {
-            Pacing::Bucket { rate, peak, .. } => {
-                let peak = self.gain(now).of(peak);
-                (Some(self.target.net(rate)), self.target.net(peak))
+        let (rate, peak) = match self.congestion.bucket() {
+            Some(bucket) => {
+                let peak = self.gain(now).of(bucket.peak);
+                (Some(self.target.net(bucket.rate)), self.target.net(peak))
             }
-            _ => (self.target.allowance(), Rate::MAX),
+            None => (self.target.allowance(), Rate::MAX),
         };
         PathEstimate {
             // In slow start nobody knows yet what the path carries, but what is the most that it is
             // given.
-            rate: match self.decision.phase {
-                Phase::SlowStart => self.ceiling(),
-                _ => rate.map(|rate| rate.min(self.config.max_rate)),
+            rate: match self.congestion.is_slow_start() {
+                true => self.ceiling.rate(),
+                false => rate.map(|rate| rate.min(self.config.max_rate)),
             },
             growth: self.growth(),
             peak: peak.min(self.config.max_rate),
-            tokens: self.tokens(),
+            tokens: self.congestion.tokens(),
             is_probe: self.probes > 0,
             one_way: self.one_way(now),
             repair: self.repair(),
@@ -252,18 +166,19 @@ impl<P: Payload> Connection<P> {
     }
 
     pub(super) fn update_target(&mut self, now: Time) {
-        let pacing = match self.decision.pacing {
-            Pacing::Unpaced => None,
-            _ => self.pacing_rate(),
+        let pacing = match self.congestion.is_paced() {
+            true => self.pacing_rate(),
+            false => None,
         };
         // In slow start the window tells nothing yet of what the path carries.
-        let is_slow_start = self.decision.phase == Phase::SlowStart;
+        let is_slow_start = self.congestion.is_slow_start();
         let is_known = !is_slow_start
-            || self.episode.began_at.is_some()
-            || (self.ceiling().is_none() && self.target.is_followed());
-        let allowed = TargetBitrate::allowed(self.decision.window, self.loss.smoothed(), pacing)
-            .filter(|_| is_known);
-        let allowed = match (allowed, self.ceiling()) {
+            || self.congestion.has_lost()
+            || (self.ceiling.rate().is_none() && self.target.is_followed());
+        let allowed =
+            TargetBitrate::allowed(self.congestion.window(), self.loss.smoothed(), pacing)
+                .filter(|_| is_known);
+        let allowed = match (allowed, self.ceiling.rate()) {
             (Some(allowed), Some(ceiling)) => Some(allowed.min(ceiling)),
             (allowed, ceiling) => allowed.or(ceiling),
         };

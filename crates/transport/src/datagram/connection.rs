@@ -4,25 +4,25 @@ use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-use comity_congestion::{Controller, Decision, Event as ControllerEvent, Meter, Pacing};
+use comity_congestion::{Controller, Meter};
 use comity_units::{Bytes, PacketNumber, Rate, Seed, Span, Time};
 
-use super::bucket_pace::BucketPace;
+use super::ceiling::Ceiling;
 use super::config::{Config, ConfigError};
+use super::congestion::Congestion;
 use super::ecn::EcnValidation;
 use super::events::{CloseReason, Event, LostPacket, PathFrame, Violation};
 use super::intervals::REPORT_INTERVAL;
 use super::lifecycle::Lifecycle;
 use super::loss::LossDetection;
 use super::missing::{MIN_DISTANCE, MissingPackets};
-use super::parts::{Contents, Control, Credit, Episode, Measurements, Path, Peak, Since};
+use super::parts::{Contents, Control, Credit, Measurements, Path, Since};
 use super::received::ReceivedPackets;
 use super::sent::SentPackets;
 use super::size::PathSize;
 use super::statistics::{PathStatistics, Statistics};
 use super::taking::Taking;
 use super::target::TargetBitrate;
-use crate::Pacer;
 use crate::timeline::{
     ClockMap, Delivery, Inbox, Outbox, Outgoing, Payload, Reason, SectionId, StreamId, inbox,
     outbox,
@@ -56,29 +56,19 @@ pub struct Connection<P: Payload> {
     pub(super) taking: Taking,
     pub(super) missing: MissingPackets,
     pub(super) loss: LossDetection,
-    pub(super) controller: Box<dyn Controller>,
     pub(super) meter: Option<Box<dyn Meter>>,
-    pub(super) decision: Decision,
-    pub(super) pacer: Pacer,
-    pub(super) bucket_pace: BucketPace,
-    /// Keeps to [`Config::max_rate`].
-    pub(super) ceiling: Pacer,
+    pub(super) congestion: Congestion,
+    pub(super) ceiling: Ceiling,
     pub(super) target: TargetBitrate,
-    pub(super) episode: Episode,
     pub(super) credit: Credit,
     pub(super) control: Control,
     pub(super) path: Path,
     /// How large packets may be.
     pub(super) size: PathSize,
-    /// The most that was in flight in the last seconds.
-    pub(super) peak: Peak,
     pub(super) measurements: Measurements,
     /// When a round trip was measured last at this end, and whether sections have come since.
     pub(super) measured_at: Time,
     pub(super) has_heard: bool,
-    /// The number of the packet before which the window, or the pacer of a controller without one,
-    /// held data back.
-    pub(super) limited_before: Option<PacketNumber>,
     /// The number to be left out next.
     pub(super) skip_at: PacketNumber,
     /// Probes that are owed because the probe timer expired.
@@ -124,7 +114,7 @@ impl<P: Payload> Connection<P> {
             max_records: max_records(&config),
             ..inbox::Config::default()
         };
-        let decision = controller.decision();
+        let congestion = Congestion::new(controller, config.pace_windows);
         let mut connection = Self {
             epoch: now,
             lifecycle: Lifecycle::new(),
@@ -136,14 +126,10 @@ impl<P: Payload> Connection<P> {
             taking: Taking::Now,
             missing: MissingPackets::default(),
             loss: LossDetection::new(peer_ack_delay),
-            controller,
             meter,
-            decision,
-            pacer: Pacer::default(),
-            bucket_pace: BucketPace::default(),
-            ceiling: Pacer::default(),
+            congestion,
+            ceiling: Ceiling::new(config.max_rate),
             target: TargetBitrate::new(config.max_rate),
-            episode: Episode::default(),
             // Until the peer says otherwise it is taken to have as much room as this end.
             credit: Credit {
                 bytes: config.receive_buffer,
@@ -158,11 +144,9 @@ impl<P: Payload> Connection<P> {
             control: Control::default(),
             path: Path::new(),
             size: PathSize::new(config.base_payload, config.payload),
-            peak: Peak::default(),
             measurements: Measurements::default(),
             measured_at: now,
             has_heard: false,
-            limited_before: None,
             skip_at: PacketNumber::ZERO,
             probes: 0,
             last_sent_at: now,
@@ -179,7 +163,7 @@ impl<P: Payload> Connection<P> {
         connection.outbox.set_max_open(sections);
         let longest = connection.config.receive_buffer.min(MAX_SECTION.into());
         connection.outbox.set_max_length(longest);
-        let keeps = connection.controller.needs().packet_numbers;
+        let keeps = connection.congestion.needs().packet_numbers;
         connection.sent.keep_numbers(keeps);
         connection.sent.set_base(connection.size.base());
         connection.choose_skip();
@@ -212,8 +196,8 @@ impl<P: Payload> Connection<P> {
         if self.is_open() && self.outbox.fits_peer(section.stream, length) {
             // A section is judged by the present estimate, not by that of the last departure. One
             // that the peer cannot hold changes nothing, however often a source submits it.
-            self.bucket_pace.fill(now, self.decision.pacing);
-            self.bucket_pace.on_queue_changed();
+            self.congestion.fill(now);
+            self.congestion.on_queue_changed();
             let estimate = self.estimate(now);
             self.outbox.look_ahead(now, &estimate);
         }
@@ -395,30 +379,22 @@ impl<P: Payload> Connection<P> {
     /// of packets that left on it says nothing of the new one (RFC 9000, section 9.4). They went to
     /// the old address: what they carry is retransmitted, but for what they turn out to have
     /// brought.
-    pub fn on_new_path(&mut self, now: Time, mut controller: Box<dyn Controller>) {
+    pub fn on_new_path(&mut self, now: Time, controller: Box<dyn Controller>) {
         self.loss.on_new_path();
         for contents in self.sent.abandon() {
             self.requeue(now, contents);
         }
         self.loss.on_progress(false);
-        self.episode = Episode {
-            acknowledged_sent_at: now,
-            ..Episode::default()
-        };
         self.probes = 0;
-        controller.on_event(ControllerEvent::PathChange(self.measurements.last_tag));
+        self.congestion
+            .on_new_path(now, controller, self.measurements.last_tag);
         self.measurements.since = Since::NextTag;
-        self.sent.keep_numbers(controller.needs().packet_numbers);
-        self.controller = controller;
+        let keeps = self.congestion.needs().packet_numbers;
+        self.sent.keep_numbers(keeps);
         self.path = Path::new();
         self.size.on_new_path();
-        self.peak = Peak::default();
-        self.pacer = Pacer::default();
-        self.bucket_pace = BucketPace::default();
-        self.limited_before = None;
         self.target = TargetBitrate::new(self.config.max_rate);
         self.ecn.on_path_changed(self.config.ecn);
-        self.obey();
     }
 
     /// The system refused to send a packet of this protected payload to the peer: it is larger than
@@ -473,13 +449,13 @@ impl<P: Payload> Connection<P> {
                 .loss
                 .min()
                 .map(|least| least / 2 + self.path.queueing()),
-            window: self.decision.window,
+            window: self.congestion.window(),
             in_flight: Bytes::new(self.sent.in_flight()),
-            ssthresh: self.decision.ssthresh,
+            ssthresh: self.congestion.ssthresh(),
             pacing_rate: self.pacing_rate(),
-            peak_rate: self.peak_rate(),
-            tokens: self.tokens().map(|tokens| tokens.level),
-            phase: self.decision.phase,
+            peak_rate: self.congestion.bucket().map(|bucket| bucket.peak),
+            tokens: self.congestion.tokens().map(|tokens| tokens.level),
+            phase: self.congestion.phase(),
             target_bitrate: self.target.current(),
             payload: self.size.current(),
         };
@@ -489,7 +465,7 @@ impl<P: Payload> Connection<P> {
     /// Whether the controller sets when each packet leaves ([`Pacing::Gap`], [`Pacing::At`]): then
     /// the space between two of them is what it works by, and no average makes up for a late one.
     pub const fn times_departures(&self) -> bool {
-        matches!(self.decision.pacing, Pacing::Gap(_) | Pacing::At(_))
+        self.congestion.times_departures()
     }
 
     /// What the application may send now: what the controller allows on the average, and at most
@@ -501,7 +477,7 @@ impl<P: Payload> Connection<P> {
 
     /// The capacity of the bottleneck, when the controller knows or estimates it.
     pub fn capacity(&self) -> Option<Rate> {
-        self.controller.capacity()
+        self.congestion.capacity()
     }
 
     /// The local time at which the peer's clock, on which the times of its sections are, shows

@@ -83,43 +83,6 @@ impl Control {
     }
 }
 
-/// The loss episode that was reported to the controller last.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Episode {
-    /// When it began: losses of packets that left before belong to it.
-    pub(super) began_at: Option<Time>,
-    /// When the one before it began: losses of packets that left before that are none of this one.
-    pub(super) before: Option<Time>,
-    /// How many packets were lost in it, without those that were only late.
-    pub(super) lost: u64,
-    /// Packets that left before it are still being acknowledged.
-    pub(super) is_open: bool,
-    /// When the newest packet acknowledged so far had left.
-    pub(super) acknowledged_sent_at: Time,
-}
-
-impl Episode {
-    /// Whether the loss of a packet that left at `sent_at` is one of this episode.
-    fn has(&self, sent_at: Time) -> bool {
-        self.began_at.is_some_and(|began_at| sent_at <= began_at)
-            && self.before.is_none_or(|before| sent_at > before)
-    }
-
-    pub(super) fn on_lost(&mut self, sent_at: &[Time]) {
-        let lost = sent_at.iter().filter(|sent_at| self.has(**sent_at));
-        self.lost += lost.count() as u64;
-    }
-
-    /// Packets that had been declared lost arrived. Whether nothing was lost in this episode, as
-    /// turns out with them.
-    pub(super) fn on_late(&mut self, sent_at: &[Time]) -> bool {
-        let late = sent_at.iter().filter(|sent_at| self.has(**sent_at));
-        let before = self.lost;
-        self.lost = before.saturating_sub(late.count() as u64);
-        before > 0 && self.lost == 0
-    }
-}
-
 /// What the peer has room for.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Credit {
@@ -237,25 +200,6 @@ const LONGEST_MEMORY: Span = Span::from_secs(2);
 
 /// The least one-way delay is that of one to two such windows.
 const PATH_MEMORY: Span = Span::from_secs(10);
-
-/// The most that was in flight during the last one to two seconds: what the flow has proved that
-/// the path carries although its application did not use it at every moment (`pipeACK` of RFC 7661,
-/// section 4.2).
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Peak(TwoWindows<u64>);
-
-impl Peak {
-    pub(super) fn on_flight(&mut self, now: Time, in_flight: u64) {
-        self.0.raise(now, PEAK_MEMORY, in_flight);
-    }
-
-    pub(super) fn most(&self) -> u64 {
-        self.0.most()
-    }
-}
-
-/// The sampling period of RFC 7661: several round trips, a second at least.
-const PEAK_MEMORY: Span = Span::from_secs(1);
 
 #[cfg(test)]
 mod tests {

@@ -1,12 +1,12 @@
 //! Taking packets in: acknowledgements, losses, sections.
 
 use comity_congestion::{
-    Ack as AckEvent, Arrival, Arrived, Event as ControllerEvent, Feedback, InOrderAck, Loss,
-    LossCause, RateSample, Report, Tag,
+    Ack as AckEvent, Arrival, Arrived, Feedback, InOrderAck, LossCause, RateSample, Report, Tag,
 };
 use comity_units::{Bytes, PacketNumber, Span, Time};
 
 use super::carried::Passage;
+use super::congestion::Signal;
 use super::connection::Connection;
 use super::events::{PathFrame, Violation};
 use super::parts::{Contents, Since};
@@ -267,13 +267,11 @@ impl<P: Payload> Connection<P> {
             }
             Since::NextTag | Since::Packet(_) => return,
         }
-        self.controller
-            .on_event(ControllerEvent::Feedback(&Feedback {
-                now,
-                report,
-                rtt: self.loss.latest(),
-            }));
-        self.obey();
+        self.congestion.on_feedback(&Feedback {
+            now,
+            report,
+            rtt: self.loss.latest(),
+        });
     }
 
     fn on_credit(&mut self, number: PacketNumber, credit: &Credit) {
@@ -335,12 +333,7 @@ impl<P: Payload> Connection<P> {
         if let Some(&oldest) = news.late_sent_at.first() {
             self.loss.on_reordering(now, news.reordering, oldest);
             self.statistics.sent.spurious_losses += news.late_sent_at.len() as u64;
-            // What else was lost with them was lost: the controller is not to take that back.
-            if self.episode.on_late(&news.late_sent_at) {
-                self.controller
-                    .on_event(ControllerEvent::SpuriousLoss { now });
-                self.obey();
-            }
+            self.congestion.on_late(now, &news.late_sent_at);
         }
         if news.packets > 0 {
             self.loss.on_progress(self.sent.in_flight_packets() > 0);
@@ -350,70 +343,46 @@ impl<P: Payload> Connection<P> {
         let marks = self.on_marks(ack.ecn.unwrap_or_default(), news.packets);
         self.target.on_fates(news.bytes, 0);
         let newest_sent_at = news.largest.map_or(Time::ZERO, |(_, sent_at)| sent_at);
-        if marks > 0 && self.is_new_episode(newest_sent_at) {
-            self.begin_episode(
-                now,
-                &Loss {
-                    now,
-                    sent_at: newest_sent_at,
-                    lost: Bytes::ZERO,
-                    in_flight: Bytes::new(was_in_flight),
-                    window: self.decision.window,
-                    cause: LossCause::Mark,
-                    restart: false,
-                },
-            );
+        if marks > 0 {
+            let signal = Signal {
+                sent_at: newest_sent_at,
+                lost: 0,
+                in_flight: was_in_flight,
+                cause: LossCause::Mark,
+            };
+            self.on_signal(now, &signal);
         }
-        let (before, in_flight) = (self.episode.acknowledged_sent_at, was_in_flight);
-        self.episode.acknowledged_sent_at = before.max(newest_sent_at);
-        self.detect_losses_with(now, in_flight.saturating_sub(news.bytes), before);
-        for number in &news.numbers {
-            self.controller.on_event(ControllerEvent::PacketAcked {
-                now,
-                number: *number,
-            });
-        }
+        let before = self.congestion.on_acknowledged(newest_sent_at);
+        self.detect_losses_with(now, was_in_flight.saturating_sub(news.bytes), before);
+        self.congestion.on_packets_acked(now, &news.numbers);
         if news.packets == 0 {
-            self.obey();
+            self.congestion.obey();
             return Ok(());
         }
         let sample = self.measure_delivery(now, news.prior_in_flight, ack.delay);
-        if let Some(number) = news.answered
-            && self.controller.needs().in_order_acks
-        {
-            self.controller
-                .on_event(ControllerEvent::InOrderAck(&InOrderAck {
-                    now,
-                    number,
-                    arrived_at: Some(Arrived {
-                        at: Time::from_micros(ack.arrival.as_micros().into()),
-                        tick: Span::from_micros(1),
-                    }),
-                }));
+        if let Some(number) = news.answered {
+            self.congestion.on_in_order_ack(&InOrderAck {
+                now,
+                number,
+                arrived_at: Some(Arrived {
+                    at: Time::from_micros(ack.arrival.as_micros().into()),
+                    tick: Span::from_micros(1),
+                }),
+            });
         }
-        let began_at = self.episode.began_at.unwrap_or(Time::ZERO);
-        let is_repairing = self.episode.is_open && newest_sent_at <= began_at;
-        if self.episode.is_open && newest_sent_at > began_at {
-            self.episode.is_open = false;
-            self.controller.on_event(ControllerEvent::Recovered);
-        }
-        // The flow was held back by its window while these packets were under way, or it was not.
-        let app_limited = match (self.limited_before, news.least) {
-            (Some(limited_before), Some(least)) => least >= limited_before,
-            _ => true,
-        };
-        self.controller.on_event(ControllerEvent::Ack(&AckEvent {
+        let in_recovery = self.congestion.on_progress(newest_sent_at);
+        let needs_sample = self.congestion.needs().rate_samples;
+        self.congestion.on_ack(&AckEvent {
             now,
             acked: Bytes::new(news.bytes),
             rtt,
             in_flight: Bytes::new(self.sent.in_flight()),
-            app_limited,
-            in_recovery: is_repairing,
+            app_limited: self.congestion.was_app_limited(news.least),
+            in_recovery,
             marked: u32::try_from(marks).unwrap_or(u32::MAX),
             packets: news.packets,
-            sample: self.controller.needs().rate_samples.then_some(sample),
-        }));
-        self.obey();
+            sample: needs_sample.then_some(sample),
+        });
         self.check_app_limited();
         self.update_target(now);
         Ok(())
@@ -452,7 +421,7 @@ impl<P: Payload> Connection<P> {
 
     /// The loss timer expired.
     pub(super) fn detect_losses(&mut self, now: Time) {
-        let before = self.episode.acknowledged_sent_at;
+        let before = self.congestion.acknowledged_sent_at();
         self.detect_losses_with(now, self.sent.in_flight(), before);
     }
 
@@ -474,7 +443,7 @@ impl<P: Payload> Connection<P> {
         self.statistics.sent.lost_packets += losses.clone().count() as u64;
         let sizes = lost.packets.iter().map(|lost| (lost.number, lost.payload));
         self.statistics.sent.black_holes += u64::from(self.size.on_lost(sizes));
-        self.bucket_pace.on_queue_changed();
+        self.congestion.on_queue_changed();
         if let Some(kept) = &mut self.losses {
             kept.extend(losses);
         }
@@ -482,62 +451,32 @@ impl<P: Payload> Connection<P> {
             self.requeue(now, contents);
         }
         self.target.on_fates(0, lost.bytes);
-        if self.controller.needs().rate_samples {
-            for loss in &lost.losses {
-                self.controller
-                    .on_event(ControllerEvent::PacketLost { now, loss });
-            }
-        }
+        self.congestion.on_packets_lost(now, &lost.losses);
         let (Some(newest), Some(oldest)) = (lost.newest_sent_at, lost.oldest_sent_at) else {
             return;
         };
-        if self.is_new_episode(newest) {
-            self.begin_episode(
-                now,
-                &Loss {
-                    now,
-                    sent_at: newest,
-                    lost: Bytes::new(lost.bytes),
-                    in_flight: Bytes::new(in_flight),
-                    window: self.decision.window,
-                    cause: if lost.by_delay {
-                        LossCause::Delay
-                    } else {
-                        LossCause::Reordering
-                    },
-                    restart: false,
-                },
-            );
-        }
-        self.episode.on_lost(&lost.sent_at);
+        let signal = Signal {
+            sent_at: newest,
+            lost: lost.bytes,
+            in_flight,
+            cause: match lost.by_delay {
+                true => LossCause::Delay,
+                false => LossCause::Reordering,
+            },
+        };
+        self.on_signal(now, &signal);
+        self.congestion.on_lost(&lost.sent_at);
         let has_samples = self.loss.smoothed().is_some();
         if has_samples && oldest > acknowledged && lost.spread > memory {
-            self.on_persistent_congestion(now, in_flight);
+            self.statistics.sent.persistent_congestions += 1;
+            self.congestion.on_persistent_congestion(now, in_flight);
         }
     }
 
-    /// Whether the loss of a packet that left at `sent_at` is news to the controller.
-    fn is_new_episode(&self, sent_at: Time) -> bool {
-        self.episode
-            .began_at
-            .is_none_or(|began_at| sent_at > began_at)
-    }
-
-    /// The controller learns of an episode. What counts as in flight is the most of the last
-    /// seconds: an application that pauses between its bursts would otherwise be cut to nothing by
-    /// a loss in a pause (RFC 7661, section 4.4).
-    fn begin_episode(&mut self, now: Time, loss: &Loss) {
-        let proved = Bytes::new(self.peak.most()).min(loss.window);
-        let loss = &Loss {
-            in_flight: loss.in_flight.max(proved),
-            ..*loss
-        };
-        self.episode.before = self.episode.began_at.replace(now);
-        self.episode.lost = 0;
-        self.episode.is_open = true;
-        self.statistics.sent.loss_events += 1;
-        self.controller.on_event(ControllerEvent::Loss(loss));
-        self.obey();
+    /// The path lost or marked packets.
+    fn on_signal(&mut self, now: Time, signal: &Signal) {
+        let begins_episode = self.congestion.on_signal(now, signal);
+        self.statistics.sent.loss_events += u64::from(begins_episode);
     }
 }
 

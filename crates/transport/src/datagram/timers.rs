@@ -1,7 +1,6 @@
 //! What a connection does when time has come, and what it may do at this moment.
 
-use comity_congestion::{Event as ControllerEvent, Timeout};
-use comity_units::{Bytes, Span, Time};
+use comity_units::{Span, Time};
 
 use super::connection::Connection;
 use super::intervals::{MEASURE_INTERVAL, REPORT_INTERVAL};
@@ -34,7 +33,7 @@ impl<P: Payload> Connection<P> {
             .min(self.outbox.earliest_deadline())
             .min(self.last_received_at + self.config.idle_timeout)
             .min(self.last_sent_at + self.config.keep_alive)
-            .min(self.decision.wakeup.unwrap_or(Time::MAX))
+            .min(self.congestion.next_timer())
             .min(
                 self.meter
                     .as_ref()
@@ -85,10 +84,7 @@ impl<P: Payload> Connection<P> {
             self.size.on_failure(now);
             self.tell_size();
         }
-        if self.decision.wakeup.is_some_and(|due| due <= now) {
-            self.controller.on_event(ControllerEvent::Wakeup(now));
-            self.obey();
-        }
+        self.congestion.on_timer(now);
         if let Some(meter) = &mut self.meter
             && meter.wakeup().is_some_and(|due| due <= now)
         {
@@ -118,10 +114,7 @@ impl<P: Payload> Connection<P> {
     /// When the silence of the peer is to be broken by a probe: not before the controller has had
     /// enough of it, where it has a timer of its own.
     fn probe_at(&self) -> Time {
-        let at = self.loss.probe_at();
-        self.decision
-            .no_feedback_deadline
-            .map_or(at, |ends_at| at.max(ends_at))
+        self.congestion.probe_at(self.loss.probe_at())
     }
 
     fn on_probe_timeout(&mut self, now: Time) {
@@ -184,20 +177,6 @@ impl<P: Payload> Connection<P> {
         let counters = self.inbox.counters();
         let has_sections = counters.received > 0 || counters.gaps.sum() > 0;
         has_sections && self.last_received_at + REPORT_INTERVAL * 2 > self.control.report_at
-    }
-
-    /// The path stopped carrying anything for so long that what is known of it is stale (RFC 9002,
-    /// section 7.6).
-    pub(super) fn on_persistent_congestion(&mut self, now: Time, in_flight: u64) {
-        self.statistics.sent.persistent_congestions += 1;
-        self.controller.on_event(ControllerEvent::Timeout(&Timeout {
-            now,
-            in_flight: Bytes::new(in_flight),
-            window: self.decision.window,
-            consecutive: 1,
-            duplicate_seen: false,
-        }));
-        self.obey();
     }
 }
 

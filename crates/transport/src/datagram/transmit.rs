@@ -4,8 +4,8 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::cell::Cell;
 
-use comity_congestion::{Event as ControllerEvent, Pacing, Report, Sent, Tag};
-use comity_units::{Bytes, PacketNumber, Rate, Span, Time};
+use comity_congestion::{Report, Sent, Tag};
+use comity_units::{Bytes, PacketNumber, Span, Time};
 
 use super::connection::Connection;
 use super::events::PathFrame;
@@ -200,17 +200,10 @@ impl<P: Payload> Connection<P> {
         // What only the ceiling holds back, the controller does not: it must not grow for want of
         // trying.
         let released_at = self.controller_releases_at();
-        let is_paced = released_at > now;
-        // A pacer that follows from the window only spreads it; a controller's own calendar is a
-        // limit of its own.
-        let has_calendar =
-            self.decision.window == Bytes::MAX || matches!(self.decision.pacing, Pacing::At(_));
-        let is_held_by_law =
-            (!has_window && self.decision.window < Bytes::MAX) || (is_paced && has_calendar);
-        if is_held_by_law {
-            self.limited_before = Some(self.sent.next_number());
-        }
-        has_window && self.behind_ceiling(released_at) <= now
+        let next = self.sent.next_number();
+        self.congestion
+            .on_attempt(next, has_window, released_at > now);
+        has_window && self.ceiling.release_at(released_at) <= now
     }
 
     /// The packet is complete: everything takes note of it.
@@ -227,7 +220,7 @@ impl<P: Payload> Connection<P> {
         let app_limited = self.outbox.backlog() == 0;
         let counted = if is_eliciting { size } else { 0 };
         self.sent.on_sent(now, counted, contents);
-        self.peak.on_flight(now, self.sent.in_flight());
+        self.congestion.on_flight(now, self.sent.in_flight());
         if self.sent.next_number() == self.skip_at {
             self.sent.skip();
             self.choose_skip();
@@ -238,24 +231,20 @@ impl<P: Payload> Connection<P> {
         statistics.wire_bytes += wire;
         statistics.section_bytes += section_bytes;
         self.target.on_sent(section_bytes, wire);
-        self.on_ceiling(now, wire);
+        self.ceiling.on_sent(now, wire);
         if is_eliciting {
             self.probes = self.probes.saturating_sub(1);
             self.loss.on_sent(now);
-            let pacing = self.pacing();
-            let quantum = self.burst(pacing);
-            self.pacer
-                .on_sent(now, Bytes::new(wire), pacing, Rate::MAX, quantum);
-            self.charge(size);
-            self.controller.on_event(ControllerEvent::Sent(&Sent {
+            let sent = Sent {
                 now,
                 payload: Bytes::new(u64::from(size)),
                 wire: Bytes::new(wire),
                 number,
                 in_flight: Bytes::new(self.sent.in_flight()),
                 app_limited,
-            }));
-            self.obey();
+            };
+            self.congestion
+                .on_sent(&sent, self.loss.smoothed(), self.full_packet());
             self.check_app_limited();
         }
         let ecn = match is_eliciting && self.ecn.mark() {
@@ -270,14 +259,9 @@ impl<P: Payload> Connection<P> {
         }
     }
 
-    /// How much may leave at once after a pause: a packet, and what a timer that is a millisecond
-    /// late would have let out before it, another packet at least.
-    fn burst(&self, pacing: Pacing) -> Bytes {
-        let packet = Bytes::new(u64::from(self.size.current() + self.config.overhead));
-        match pacing {
-            Pacing::Rate(rate) => packet + rate.amount_in(Span::from_millis(1)).max(packet),
-            _ => packet * 2,
-        }
+    /// The wire size of a full packet.
+    pub(super) fn full_packet(&self) -> Bytes {
+        Bytes::new(u64::from(self.size.current() + self.config.overhead))
     }
 
     /// The reading of this end's clock.
@@ -444,7 +428,7 @@ impl<P: Payload> Connection<P> {
         let epoch = self.epoch;
         // A tag comes behind the sections; only without one can data reach to the end of the
         // packet.
-        let tag_room = match self.controller.upcoming_tag() {
+        let tag_room = match self.congestion.upcoming_tag() {
             Tag::None => 0,
             tag => Frame::Tag(tag).size(),
         };
@@ -527,9 +511,9 @@ impl<P: Payload> Connection<P> {
 
     fn push_tag(&mut self, now: Time, builder: &mut Builder<'_>) {
         if self.outbox.backlog() == 0 || !self.has_credit() {
-            self.controller.on_event(ControllerEvent::AppLimited);
+            self.congestion.on_app_limited();
         }
-        let tag = self.controller.tag(now);
+        let tag = self.congestion.tag(now);
         if tag == Tag::None {
             return;
         }
