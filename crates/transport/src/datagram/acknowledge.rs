@@ -33,7 +33,7 @@ impl<P: Payload> Connection<P> {
         if !withheld.is_empty() {
             self.received.demand(now);
             // To the peer these sections take their room only now.
-            self.control.credit = true;
+            self.advertised.demand();
         }
     }
 
@@ -43,7 +43,7 @@ impl<P: Payload> Connection<P> {
     pub fn refuse_sections(&mut self) {
         if !self.taking.is_over() {
             self.taking = Taking::NoMore;
-            self.control.credit = true;
+            self.advertised.demand();
         }
     }
 

@@ -92,13 +92,12 @@ impl<P: Payload> Connection<P> {
 
     /// Whether the peer has room for what waits.
     pub(super) fn has_credit(&self) -> bool {
-        self.credit.bytes > 0 && self.outbox.has_credit(self.credit_left())
+        !self.credit.is_refused() && self.outbox.has_credit(self.credit_left())
     }
 
     /// The peer's credit, less the sections that have taken their part of it since.
     fn credit_left(&self) -> u64 {
-        let since = self.outbox.answered() - self.credit.answered_before;
-        self.credit.bytes.saturating_sub(since)
+        self.credit.left(self.outbox.answered())
     }
 
     /// Whether nothing but the peer's lack of room holds sections back, and nothing is on its way

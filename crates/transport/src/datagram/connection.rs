@@ -7,16 +7,18 @@ use alloc::vec::Vec;
 use comity_congestion::{Controller, Meter};
 use comity_units::{Bytes, PacketNumber, Rate, Seed, Span, Time};
 
+use super::advertised_room::AdvertisedRoom;
 use super::ceiling::Ceiling;
 use super::config::{Config, ConfigError};
 use super::congestion::Congestion;
+use super::credit::PeerCredit;
 use super::ecn::EcnValidation;
 use super::events::{CloseReason, Event, LostPacket, PathFrame, Violation};
 use super::intervals::REPORT_INTERVAL;
 use super::lifecycle::Lifecycle;
 use super::loss::LossDetection;
 use super::missing::{MIN_DISTANCE, MissingPackets};
-use super::parts::{Contents, Control, Credit, Measurements, Path, Since};
+use super::parts::{Contents, Control, Measurements, Path, Since};
 use super::received::ReceivedPackets;
 use super::sent::SentPackets;
 use super::size::PathSize;
@@ -60,7 +62,8 @@ pub struct Connection<P: Payload> {
     pub(super) congestion: Congestion,
     pub(super) ceiling: Ceiling,
     pub(super) target: TargetBitrate,
-    pub(super) credit: Credit,
+    pub(super) credit: PeerCredit,
+    pub(super) advertised: AdvertisedRoom,
     pub(super) control: Control,
     pub(super) path: Path,
     /// How large packets may be.
@@ -131,16 +134,8 @@ impl<P: Payload> Connection<P> {
             ceiling: Ceiling::new(config.max_rate),
             target: TargetBitrate::new(config.max_rate),
             // Until the peer says otherwise it is taken to have as much room as this end.
-            credit: Credit {
-                bytes: config.receive_buffer,
-                told_by: None,
-                answered_by: None,
-                answered_before: 0,
-                is_asked_for: false,
-                offered: config.receive_buffer,
-                admitted_before: 0,
-                unanswered: 0,
-            },
+            credit: PeerCredit::new(config.receive_buffer),
+            advertised: AdvertisedRoom::new(config.receive_buffer),
             control: Control::default(),
             path: Path::new(),
             size: PathSize::new(config.base_payload, config.payload),
@@ -320,11 +315,8 @@ impl<P: Payload> Connection<P> {
     /// The next section, whole or as a gap; each exactly once, in the order of its stream.
     pub fn poll_delivery(&mut self, now: Time) -> Option<Delivery<P>> {
         let delivery = self.inbox.poll(now, &self.clock)?;
-        // A peer that may have nothing in flight, whose acknowledgement would say so, learns of
-        // much more room.
-        let (room, known, buffer) = (self.room(), self.room_known(), self.config.receive_buffer);
-        let is_little = known < buffer / 2 && room >= buffer / 2;
-        self.control.credit |= room > known && (is_little || room - known >= buffer / 4);
+        let (room, admitted) = (self.room(), self.inbox.admitted());
+        self.advertised.on_freed(room, admitted);
         Some(delivery)
     }
 
@@ -501,7 +493,7 @@ impl<P: Payload> Connection<P> {
 
     /// What the peer said before the first packet that it has room for: the whole of its buffer.
     pub const fn set_initial_credit(&mut self, bytes: u64, sections: u32) {
-        self.credit.bytes = bytes;
+        self.credit.set_initial(bytes);
         let max_section = MAX_SECTION as u64;
         let longest = if bytes < max_section {
             bytes

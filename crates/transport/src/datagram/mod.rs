@@ -39,6 +39,7 @@
 //! does, because sections that are abandoned leave no position behind.
 
 mod acknowledge;
+mod advertised_room;
 mod allowance;
 mod bucket_pace;
 mod carried;
@@ -46,6 +47,7 @@ mod ceiling;
 mod config;
 mod congestion;
 mod connection;
+mod credit;
 mod ecn;
 mod episode;
 mod events;

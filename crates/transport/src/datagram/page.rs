@@ -3,7 +3,7 @@
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use super::{Config, bucket_pace, intervals, loss, received, timers, transmit};
+use super::{Config, advertised_room, bucket_pace, intervals, loss, received, timers, transmit};
 use crate::timeline::{clock, inbox, outbox};
 
 const PAGE: &str = include_str!("../../../../docs/protocol/recovery.md");
@@ -26,7 +26,10 @@ fn the_numbers_on_the_page_are_those_of_the_code() {
         ("MAX_PROBES", timers::MAX_PROBES.to_string()),
         ("TELL_INTERVAL", transmit::TELL_INTERVAL.to_string()),
         ("PACE_INTERVAL", bucket_pace::PACE_INTERVAL.to_string()),
-        ("MAX_UNANSWERED", transmit::MAX_UNANSWERED.to_string()),
+        (
+            "MAX_UNANSWERED",
+            advertised_room::MAX_UNANSWERED.to_string(),
+        ),
         ("keep_alive", connection.keep_alive.to_string()),
         ("idle_timeout", connection.idle_timeout.to_string()),
         ("send_sections", connection.send_sections.to_string()),

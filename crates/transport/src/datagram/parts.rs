@@ -66,10 +66,6 @@ pub(super) struct SentControl {
 pub(super) struct Control {
     pub(super) ends: Vec<(StreamId, u64)>,
     pub(super) ping: bool,
-    /// This end requests credit from the peer.
-    pub(super) blocked: bool,
-    /// The peer waits for room that there is now.
-    pub(super) credit: bool,
     pub(super) report_at: Time,
     /// When a packet last left for nothing but floors and notices.
     pub(super) told_at: Option<Time>,
@@ -79,28 +75,8 @@ impl Control {
     /// Whether something waits that is worth a packet whatever the window says. Each is requested
     /// for once.
     pub(super) fn is_pending(&self) -> bool {
-        self.ping || self.blocked || self.credit || !self.ends.is_empty()
+        self.ping || !self.ends.is_empty()
     }
-}
-
-/// What the peer has room for.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Credit {
-    pub(super) bytes: u64,
-    /// The packet that said so.
-    pub(super) told_by: Option<PacketNumber>,
-    /// The newest packet whose acknowledgement was the first of a section.
-    pub(super) answered_by: Option<PacketNumber>,
-    /// The lengths of all sections of which something had been acknowledged when it came.
-    pub(super) answered_before: u64,
-    /// Whether this end has requested credit since.
-    pub(super) is_asked_for: bool,
-    /// The last report of this end to the peer.
-    pub(super) offered: u64,
-    /// What the peer could have counted against its credit by then ([`Inbox::admitted`]).
-    pub(super) admitted_before: u64,
-    /// Packets in flight that tell the peer how much room there is.
-    pub(super) unanswered: u32,
 }
 
 /// The input and output of the receiver's half.

@@ -12,7 +12,6 @@ use super::events::{PathFrame, Violation};
 use super::parts::{Contents, Since};
 use super::received::Ecn;
 use super::statistics::PeerReport;
-use super::transmit::MAX_UNANSWERED;
 use crate::timeline::{Importance, Meta, Payload, SectionId, StreamId, inbox};
 use crate::wire::Stamp;
 use crate::wire::frame::{self, Ack, Credit, EcnCounts, Frame, Frames, ReceiverReport, Section};
@@ -83,12 +82,8 @@ impl<P: Payload> Connection<P> {
         self.missing.on_packet(number);
         let reading = self.read_frames(now, number, packet.frames)?;
         let kind = (reading.section_bytes > 0, reading.wants_answer);
-        // A peer whose bytes find no room may know of more than there is.
-        if (reading.is_refused || reading.asks_for_room)
-            && !self.taking.is_over()
-            && self.credit.unanswered < MAX_UNANSWERED
-        {
-            self.control.credit = true;
+        if (reading.is_refused || reading.asks_for_room) && !self.taking.is_over() {
+            self.advertised.on_shortage();
         }
         if reading.is_refused {
             return Ok(());
@@ -145,7 +140,7 @@ impl<P: Payload> Connection<P> {
                     let answered = self.outbox.answered();
                     self.on_ack(now, &ack)?;
                     if self.outbox.answered() != answered {
-                        self.credit.answered_by = self.credit.answered_by.max(Some(number));
+                        self.credit.on_answer(number);
                     }
                 }
                 Frame::Section(section) => self.on_section(now, &section, &mut reading)?,
@@ -275,15 +270,8 @@ impl<P: Payload> Connection<P> {
     }
 
     fn on_credit(&mut self, number: PacketNumber, credit: &Credit) {
-        if self.credit.told_by.is_none_or(|before| before < number) {
-            self.credit.told_by = Some(number);
-            self.credit.is_asked_for = false;
-            self.credit.bytes = credit.bytes;
-            // What a later packet answered has taken its room after this was said, or before: it
-            // counts on.
-            if self.credit.answered_by <= Some(number) {
-                self.credit.answered_before = self.outbox.answered();
-            }
+        let answered = self.outbox.answered();
+        if self.credit.on_report(number, credit.bytes, answered) {
             self.outbox.set_max_open(u64::from(credit.sections));
         }
     }
@@ -325,7 +313,7 @@ impl<P: Payload> Connection<P> {
                 self.received.on_seen(largest);
             }
             if contents.tells_room() {
-                self.credit.unanswered = self.credit.unanswered.saturating_sub(1);
+                self.advertised.on_acked();
             }
         }
         let chunks = news.late_contents.iter().flat_map(Contents::chunks);

@@ -1,9 +1,9 @@
 //! What a connection does when time has come, and what it may do at this moment.
 
-use comity_units::{Span, Time};
+use comity_units::Time;
 
 use super::connection::Connection;
-use super::intervals::{MEASURE_INTERVAL, REPORT_INTERVAL};
+use super::intervals::REPORT_INTERVAL;
 use super::parts::Contents;
 use crate::timeline::Payload;
 
@@ -95,20 +95,14 @@ impl<P: Payload> Connection<P> {
             self.control.ping = true;
         }
         if self.waits_for_credit() && now >= self.asks_for_room_at() {
-            self.control.blocked = true;
-            self.credit.is_asked_for = true;
+            self.credit.request();
         }
         self.update_target(now);
     }
 
-    /// When a sender that only the peer's lack of room holds up asks whether there is more than it
-    /// knows of. The peer reports much more by itself, so that there is no haste to ask again.
+    /// When a sender that only the peer's lack of room holds up requests credit.
     fn asks_for_room_at(&self) -> Time {
-        let patience = match self.credit.is_asked_for {
-            true => MEASURE_INTERVAL,
-            false => Span::ZERO,
-        };
-        self.last_sent_at + self.loss.base_timeout().max(patience)
+        self.last_sent_at + self.credit.patience(self.loss.base_timeout())
     }
 
     /// When the silence of the peer is to be broken by a probe: not before the controller has had
@@ -142,7 +136,7 @@ impl<P: Payload> Connection<P> {
 
     fn requeue_control(&mut self, contents: Contents) {
         if contents.tells_room() {
-            self.credit.unanswered = self.credit.unanswered.saturating_sub(1);
+            self.advertised.on_lost();
         }
         if let Some(control) = contents.control {
             for notice in control.notices {
@@ -152,7 +146,6 @@ impl<P: Payload> Connection<P> {
             for stream in control.floors {
                 self.outbox.on_floor_lost(stream);
             }
-            self.control.credit |= control.credit;
         }
     }
 
@@ -163,12 +156,6 @@ impl<P: Payload> Connection<P> {
             return 0;
         }
         self.inbox.free_bytes().max(1)
-    }
-
-    /// How much of that the peer knows of, at least, when it has the last report of this end.
-    pub(super) fn room_known(&self) -> u64 {
-        let since = self.inbox.admitted() - self.credit.admitted_before;
-        self.credit.offered.saturating_sub(since)
     }
 
     /// Whether the peer should hear how its sections fared. One that sends none has nothing to hear

@@ -116,7 +116,9 @@ impl<P: Payload> Connection<P> {
         }
         let may_send_data = self.probes > 0 || self.may_send_data(now);
         let report_is_due = self.has_report() && self.control.report_at <= now;
-        let is_urgent = self.received.due_at() <= now || self.control.is_pending() || report_is_due;
+        let has_control =
+            self.control.is_pending() || self.credit.owes_request() || self.advertised.is_due();
+        let is_urgent = self.received.due_at() <= now || has_control || report_is_due;
         let tells_alone = self.has_news() && self.news_leave_at() <= now;
         let may_tell = tells_alone || self.probes > 0 || self.has_window();
         if !may_send_data && !is_urgent && !tells_alone {
@@ -128,7 +130,7 @@ impl<P: Payload> Connection<P> {
         let mut contents = Contents::default();
         // The peer must not count sections against the credit for whose room it already stands: it
         // hears of both at once.
-        let tells_credit = self.control.credit;
+        let tells_credit = self.advertised.is_due();
         if self.received.has_news() || self.received.due_at() <= now || tells_credit {
             self.push_acknowledgement(now, &mut builder, &mut contents);
         }
@@ -312,11 +314,8 @@ impl<P: Payload> Connection<P> {
         if report != Report::None {
             builder.push(&Frame::Feedback(report));
         }
-        // As long as the peer knows of plenty of room it need not hear of more.
-        let known = self.room_known();
-        let plenty = self.config.receive_buffer / 4 * 3;
-        let is_worth_telling = known < plenty && known < self.room();
-        if is_worth_telling && self.credit.unanswered < MAX_UNANSWERED {
+        let (room, admitted) = (self.room(), self.inbox.admitted());
+        if self.advertised.is_worth_telling(room, admitted) {
             self.push_credit(builder, contents);
         }
     }
@@ -329,12 +328,8 @@ impl<P: Payload> Connection<P> {
             sections,
         };
         if builder.push(&Frame::Credit(credit)) {
-            self.credit.offered = room;
-            self.credit.admitted_before = self.inbox.admitted();
-            self.control.credit = false;
-            let control = contents.control.get_or_insert_default();
-            self.credit.unanswered += u32::from(!control.credit);
-            control.credit = true;
+            self.advertised.on_sent(room, self.inbox.admitted());
+            contents.control.get_or_insert_default().credit = true;
         }
     }
 
@@ -363,10 +358,10 @@ impl<P: Payload> Connection<P> {
         if self.control.ping && builder.push(&Frame::Ping) {
             self.control.ping = false;
         }
-        if self.control.blocked && builder.push(&Frame::Blocked) {
-            self.control.blocked = false;
+        if self.credit.owes_request() && builder.push(&Frame::Blocked) {
+            self.credit.on_request_sent();
         }
-        if self.control.credit {
+        if self.advertised.is_due() {
             self.push_credit(builder, contents);
         }
         while let Some(&(stream, sections)) = self.control.ends.last()
@@ -651,10 +646,6 @@ fn dropped(notice: Notice) -> Dropped {
 fn micros(span: Span) -> i64 {
     i64::try_from(span.as_micros()).unwrap_or(i64::MAX)
 }
-
-/// So many packets in flight say how much room there is, and acknowledgements say it no more: a
-/// peer that never answers makes no record of them grow.
-pub(super) const MAX_UNANSWERED: u32 = 4_096;
 
 /// Packets that only tell what was abandoned are at least so far apart.
 pub(super) const TELL_INTERVAL: Span = Span::from_millis(2);
