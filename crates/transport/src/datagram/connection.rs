@@ -14,12 +14,13 @@ use super::congestion::Congestion;
 use super::credit::PeerCredit;
 use super::ecn::EcnValidation;
 use super::events::{CloseReason, Event, LostPacket, PathFrame, Violation};
-use super::intervals::REPORT_INTERVAL;
+use super::feedback::FeedbackFilter;
 use super::lifecycle::Lifecycle;
 use super::loss::LossDetection;
 use super::missing::{MIN_DISTANCE, MissingPackets};
-use super::parts::{Contents, Control, Measurements, Path, Since};
+use super::parts::{Contents, Control, Path};
 use super::received::ReceivedPackets;
+use super::reports::Reports;
 use super::sent::SentPackets;
 use super::size::PathSize;
 use super::statistics::{PathStatistics, Statistics};
@@ -58,7 +59,6 @@ pub struct Connection<P: Payload> {
     pub(super) taking: Taking,
     pub(super) missing: MissingPackets,
     pub(super) loss: LossDetection,
-    pub(super) meter: Option<Box<dyn Meter>>,
     pub(super) congestion: Congestion,
     pub(super) ceiling: Ceiling,
     pub(super) target: TargetBitrate,
@@ -68,10 +68,8 @@ pub struct Connection<P: Payload> {
     pub(super) path: Path,
     /// How large packets may be.
     pub(super) size: PathSize,
-    pub(super) measurements: Measurements,
-    /// When a round trip was measured last at this end, and whether sections have come since.
-    pub(super) measured_at: Time,
-    pub(super) has_heard: bool,
+    pub(super) feedback: FeedbackFilter,
+    pub(super) reports: Reports,
     /// The number to be left out next.
     pub(super) skip_at: PacketNumber,
     /// Probes that are owed because the probe timer expired.
@@ -129,7 +127,6 @@ impl<P: Payload> Connection<P> {
             taking: Taking::Now,
             missing: MissingPackets::default(),
             loss: LossDetection::new(peer_ack_delay),
-            meter,
             congestion,
             ceiling: Ceiling::new(config.max_rate),
             target: TargetBitrate::new(config.max_rate),
@@ -139,9 +136,8 @@ impl<P: Payload> Connection<P> {
             control: Control::default(),
             path: Path::new(),
             size: PathSize::new(config.base_payload, config.payload),
-            measurements: Measurements::default(),
-            measured_at: now,
-            has_heard: false,
+            feedback: FeedbackFilter::default(),
+            reports: Reports::new(meter, now),
             skip_at: PacketNumber::ZERO,
             probes: 0,
             last_sent_at: now,
@@ -153,7 +149,6 @@ impl<P: Payload> Connection<P> {
             statistics: Statistics::default(),
             config,
         };
-        connection.control.report_at = now + REPORT_INTERVAL;
         let sections = u64::from(connection.config.receive_sections);
         connection.outbox.set_max_open(sections);
         let longest = connection.config.receive_buffer.min(MAX_SECTION.into());
@@ -379,8 +374,8 @@ impl<P: Payload> Connection<P> {
         self.loss.on_progress(false);
         self.probes = 0;
         self.congestion
-            .on_new_path(now, controller, self.measurements.last_tag);
-        self.measurements.since = Since::NextTag;
+            .on_new_path(now, controller, self.feedback.last_tag());
+        self.feedback.on_new_path();
         let keeps = self.congestion.needs().packet_numbers;
         self.sent.keep_numbers(keeps);
         self.path = Path::new();

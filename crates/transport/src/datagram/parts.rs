@@ -3,7 +3,6 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use comity_congestion::Tag;
 use comity_units::{PacketNumber, Span, Time, TwoWindows};
 
 use super::sent::Carried;
@@ -66,7 +65,6 @@ pub(super) struct SentControl {
 pub(super) struct Control {
     pub(super) ends: Vec<(StreamId, u64)>,
     pub(super) ping: bool,
-    pub(super) report_at: Time,
     /// When a packet last left for nothing but floors and notices.
     pub(super) told_at: Option<Time>,
 }
@@ -77,31 +75,6 @@ impl Control {
     pub(super) fn is_pending(&self) -> bool {
         self.ping || !self.ends.is_empty()
     }
-}
-
-/// The input and output of the receiver's half.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Measurements {
-    /// The last tag that left.
-    pub(super) last_tag: Tag,
-    /// The newest packet that brought a report: what comes in older ones is out of date.
-    pub(super) reported_by: Option<PacketNumber>,
-    /// What the receiver's half measured was on another path, until a packet that left since then
-    /// has arrived.
-    pub(super) since: Since,
-}
-
-/// From when on reports count.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Since {
-    /// All do.
-    #[default]
-    Ever,
-    /// The path has changed, and no tag has left since.
-    NextTag,
-    /// Those that come with the acknowledgement of this packet or a later one: the first with a tag
-    /// on the new path.
-    Packet(PacketNumber),
 }
 
 /// One-way delays to the peer, by what its acknowledgements say of arrivals.

@@ -9,7 +9,7 @@ use super::carried::Passage;
 use super::congestion::Signal;
 use super::connection::Connection;
 use super::events::{PathFrame, Violation};
-use super::parts::{Contents, Since};
+use super::parts::Contents;
 use super::received::Ecn;
 use super::statistics::PeerReport;
 use crate::timeline::{Importance, Meta, Payload, SectionId, StreamId, inbox};
@@ -95,17 +95,17 @@ impl<P: Payload> Connection<P> {
             // The peer wants to know the round trip: a delay would be taken for a part of it.
             self.received.demand(now);
         }
-        self.has_heard |= reading.section_bytes > 0;
+        if reading.section_bytes > 0 {
+            self.reports.on_sections();
+        }
         let size = payload.len() as u64 + reading.elided;
         let wire = size + u64::from(self.config.overhead);
         self.statistics.received.packets += 1;
         self.statistics.received.wire_bytes += wire;
         let marked = ecn == Ecn::CongestionExperienced;
         self.statistics.received.marked_packets += u64::from(marked);
-        if let Some(meter) = &mut self.meter
-            && reading.wants_answer
-        {
-            meter.on_arrival(&Arrival {
+        if reading.wants_answer {
+            let is_due = self.reports.on_arrival(&Arrival {
                 now,
                 number,
                 payload: Bytes::new(size),
@@ -113,8 +113,7 @@ impl<P: Payload> Connection<P> {
                 marked,
                 tag: reading.tag,
             });
-            if meter.wakeup().is_some_and(|due| due <= now) {
-                meter.on_wakeup(now);
+            if is_due {
                 self.received.demand(now);
             }
         }
@@ -245,28 +244,16 @@ impl<P: Payload> Connection<P> {
         }
     }
 
-    /// The peer's meter reported in the packet `number`. One that was overtaken by another report
-    /// tells how things stood, unless it names its round; and before the meter has heard of a new
-    /// path, all speak of the one before.
+    /// The peer's meter reported in the packet `number`.
     fn on_report(&mut self, now: Time, number: PacketNumber, report: &Report) {
-        let measurements = &mut self.measurements;
-        let names_round = matches!(report, Report::Count { .. });
-        if !names_round && measurements.reported_by.is_some_and(|by| number < by) {
-            return;
+        let acknowledged = self.sent.largest_acknowledged();
+        if self.feedback.accepts(number, report, acknowledged) {
+            self.congestion.on_feedback(&Feedback {
+                now,
+                report,
+                rtt: self.loss.latest(),
+            });
         }
-        measurements.reported_by = measurements.reported_by.max(Some(number));
-        match measurements.since {
-            Since::Ever => {}
-            Since::Packet(first) if self.sent.largest_acknowledged() >= Some(first) => {
-                measurements.since = Since::Ever;
-            }
-            Since::NextTag | Since::Packet(_) => return,
-        }
-        self.congestion.on_feedback(&Feedback {
-            now,
-            report,
-            rtt: self.loss.latest(),
-        });
     }
 
     fn on_credit(&mut self, number: PacketNumber, credit: &Credit) {
@@ -301,7 +288,7 @@ impl<P: Payload> Connection<P> {
             let sample = self.loss.on_sample(sent_at, now, ack.delay);
             rtt = Some(sample);
             self.clock.on_round_trip(now, now.saturating_since(sent_at));
-            self.measured_at = now;
+            self.reports.on_round_trip(now);
             let departure = Stamp::of(self.since_epoch(sent_at));
             self.path
                 .on_arrival(now, i64::from(ack.arrival.since(departure)));

@@ -3,7 +3,6 @@
 use comity_units::Time;
 
 use super::connection::Connection;
-use super::intervals::REPORT_INTERVAL;
 use super::parts::Contents;
 use crate::timeline::Payload;
 
@@ -34,19 +33,12 @@ impl<P: Payload> Connection<P> {
             .min(self.last_received_at + self.config.idle_timeout)
             .min(self.last_sent_at + self.config.keep_alive)
             .min(self.congestion.next_timer())
-            .min(
-                self.meter
-                    .as_ref()
-                    .and_then(|meter| meter.wakeup())
-                    .unwrap_or(Time::MAX),
-            );
+            .min(self.reports.next_timer());
         if self.sent.in_flight_packets() > 0 {
             next = next.min(self.probe_at());
         }
         next = next.min(self.size.due_at(self.loss.base_timeout()));
-        if self.has_report() {
-            next = next.min(self.control.report_at);
-        }
+        next = next.min(self.report_at());
         if self.waits_for_credit() {
             next = next.min(self.asks_for_room_at());
         }
@@ -85,10 +77,7 @@ impl<P: Payload> Connection<P> {
             self.tell_size();
         }
         self.congestion.on_timer(now);
-        if let Some(meter) = &mut self.meter
-            && meter.wakeup().is_some_and(|due| due <= now)
-        {
-            meter.on_wakeup(now);
+        if self.reports.on_timer(now) {
             self.received.demand(now);
         }
         if now >= self.last_sent_at + self.config.keep_alive {
@@ -158,12 +147,15 @@ impl<P: Payload> Connection<P> {
         self.inbox.free_bytes().max(1)
     }
 
-    /// Whether the peer should hear how its sections fared. One that sends none has nothing to hear
-    /// of.
-    pub(super) fn has_report(&self) -> bool {
+    /// When the peer should hear how its sections fared; [`Time::MAX`] for never. A peer that sends
+    /// none gets no report.
+    pub(super) fn report_at(&self) -> Time {
         let counters = self.inbox.counters();
         let has_sections = counters.received > 0 || counters.gaps.sum() > 0;
-        has_sections && self.last_received_at + REPORT_INTERVAL * 2 > self.control.report_at
+        match has_sections {
+            true => self.reports.report_at(self.last_received_at),
+            false => Time::MAX,
+        }
     }
 }
 

@@ -9,8 +9,7 @@ use comity_units::{Bytes, PacketNumber, Span, Time};
 
 use super::connection::Connection;
 use super::events::PathFrame;
-use super::intervals::{MEASURE_INTERVAL, REPORT_INTERVAL};
-use super::parts::{Contents, SentControl, Since};
+use super::parts::{Contents, SentControl};
 use super::received::Ecn;
 use crate::timeline::outbox::Notice;
 use crate::timeline::{Chunk, Meta, Payload, SectionId};
@@ -115,7 +114,7 @@ impl<P: Payload> Connection<P> {
             return self.transmit_size(now, size, out);
         }
         let may_send_data = self.probes > 0 || self.may_send_data(now);
-        let report_is_due = self.has_report() && self.control.report_at <= now;
+        let report_is_due = self.report_at() <= now;
         let has_control =
             self.control.is_pending() || self.credit.owes_request() || self.advertised.is_due();
         let is_urgent = self.received.due_at() <= now || has_control || report_is_due;
@@ -168,12 +167,8 @@ impl<P: Payload> Connection<P> {
         }
         if has_acknowledgement {
             self.received.on_acknowledged();
-            // An end that only receives has to ask for an answer to know how long packets travel.
-            let is_due = self.has_heard && now >= self.measured_at + MEASURE_INTERVAL;
             let is_asked = builder.is_eliciting || self.sent.in_flight_packets() > 0;
-            if is_due && !is_asked {
-                self.measured_at = now;
-                self.has_heard = false;
+            if !is_asked && self.reports.takes_measurement(now) {
                 builder.push(&Frame::Ping);
             }
         }
@@ -298,19 +293,16 @@ impl<P: Payload> Connection<P> {
             arrival: self.stamp(arrived_at),
             ecn: (ecn != frame::EcnCounts::default()).then_some(ecn),
         };
-        // A report is taken once, so that it must not be taken where it does not fit.
-        let reserve = if self.meter.is_some() { REPORT_ROOM } else { 0 };
-        let Some(ack) = ack.fitting(builder.room().saturating_sub(reserve)) else {
+        let room = builder.room();
+        let room = room.saturating_sub(self.reports.feedback_room());
+        let Some(ack) = ack.fitting(room) else {
             return;
         };
         if !builder.push(&Frame::Ack(ack)) {
             return;
         }
         contents.acknowledged = Some(ack.ranges.largest());
-        let report = self
-            .meter
-            .as_mut()
-            .map_or(Report::None, |meter| meter.report(now));
+        let report = self.reports.feedback(now);
         if report != Report::None {
             builder.push(&Frame::Feedback(report));
         }
@@ -351,7 +343,7 @@ impl<P: Payload> Connection<P> {
             drift_ppb: (self.clock.drift_ppm() * 1_000.0) as i64,
         };
         builder.push(&Frame::ReceiverReport(report));
-        self.control.report_at = now + REPORT_INTERVAL;
+        self.reports.on_report_sent(now);
     }
 
     fn push_control(&mut self, builder: &mut Builder<'_>, contents: &mut Contents) {
@@ -512,9 +504,9 @@ impl<P: Payload> Connection<P> {
         if tag == Tag::None {
             return;
         }
-        self.measurements.last_tag = tag;
-        if builder.push(&Frame::Tag(tag)) && self.measurements.since == Since::NextTag {
-            self.measurements.since = Since::Packet(self.sent.next_number());
+        self.feedback.on_tag(tag);
+        if builder.push(&Frame::Tag(tag)) {
+            self.feedback.on_tag_sent(self.sent.next_number());
         }
     }
 
@@ -649,9 +641,6 @@ fn micros(span: Span) -> i64 {
 
 /// Packets that only tell what was abandoned are at least so far apart.
 pub(super) const TELL_INTERVAL: Span = Span::from_millis(2);
-
-/// Room kept for what a meter reports: its type, kind and fields.
-const REPORT_ROOM: usize = 18;
 
 /// A piece is begun in the rest of a packet only if there is room for so many bytes with its
 /// header.

@@ -1,0 +1,214 @@
+//! What this end tells its peer as a receiver besides acknowledgements, and when.
+
+use alloc::boxed::Box;
+
+use comity_congestion::{Arrival, Meter, Report};
+use comity_units::Time;
+
+use super::intervals::{MEASURE_INTERVAL, REPORT_INTERVAL};
+
+/// The room that a packet keeps for what a meter reports: its type, kind and fields.
+const FEEDBACK_ROOM: usize = 18;
+
+/// The receiver's half of the peer's controller, and the times of receiver reports and round-trip
+/// measurements.
+#[derive(Debug)]
+pub(super) struct Reports {
+    meter: Option<Box<dyn Meter>>,
+    /// When the next receiver report may leave.
+    report_at: Time,
+    /// When this end measured a round trip last.
+    measured_at: Time,
+    /// Whether sections have come since.
+    has_heard: bool,
+}
+
+impl Reports {
+    pub(super) fn new(meter: Option<Box<dyn Meter>>, now: Time) -> Self {
+        Self {
+            meter,
+            report_at: now + REPORT_INTERVAL,
+            measured_at: now,
+            has_heard: false,
+        }
+    }
+
+    // ---------------------------------------------------------------- the meter
+
+    /// A packet that asks for an answer arrived. Returns whether the meter wants to report now.
+    pub(super) fn on_arrival(&mut self, arrival: &Arrival) -> bool {
+        if let Some(meter) = &mut self.meter {
+            meter.on_arrival(arrival);
+        }
+        self.on_timer(arrival.now)
+    }
+
+    /// When [`Reports::on_timer`] is next due.
+    pub(super) fn next_timer(&self) -> Time {
+        let wakeup = self.meter.as_ref().and_then(|meter| meter.wakeup());
+        wakeup.unwrap_or(Time::MAX)
+    }
+
+    /// Time has passed. Returns whether the meter wants to report now.
+    pub(super) fn on_timer(&mut self, now: Time) -> bool {
+        match &mut self.meter {
+            Some(meter) if meter.wakeup().is_some_and(|due| due <= now) => {
+                meter.on_wakeup(now);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// The room that a packet with [`Reports::feedback`] needs. The meter gives some reports only
+    /// once, so nobody takes one where it does not fit.
+    pub(super) const fn feedback_room(&self) -> usize {
+        if self.meter.is_some() {
+            FEEDBACK_ROOM
+        } else {
+            0
+        }
+    }
+
+    /// What the meter reports.
+    pub(super) fn feedback(&mut self, now: Time) -> Report {
+        self.meter
+            .as_mut()
+            .map_or(Report::None, |meter| meter.report(now))
+    }
+
+    // ---------------------------------------------------------------- receiver reports
+
+    /// When the next receiver report leaves, [`Time::MAX`] for never. They end when the peer has
+    /// been silent since `heard_at`, an interval before the last report.
+    pub(super) fn report_at(&self, heard_at: Time) -> Time {
+        match heard_at + REPORT_INTERVAL * 2 > self.report_at {
+            true => self.report_at,
+            false => Time::MAX,
+        }
+    }
+
+    pub(super) fn on_report_sent(&mut self, now: Time) {
+        self.report_at = now + REPORT_INTERVAL;
+    }
+
+    // ---------------------------------------------------------------- round trips
+
+    /// Bytes of sections arrived.
+    pub(super) const fn on_sections(&mut self) {
+        self.has_heard = true;
+    }
+
+    /// An acknowledgement measured a round trip.
+    pub(super) const fn on_round_trip(&mut self, now: Time) {
+        self.measured_at = now;
+    }
+
+    /// Whether the packet that leaves now must ask for an answer: an end that only receives has no
+    /// other way to know how long packets travel. It is so once in an interval.
+    pub(super) fn takes_measurement(&mut self, now: Time) -> bool {
+        if !self.has_heard || now < self.measured_at + MEASURE_INTERVAL {
+            return false;
+        }
+        self.measured_at = now;
+        self.has_heard = false;
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use comity_congestion::Tag;
+    use comity_units::{Bytes, PacketNumber, Span};
+
+    const START: Time = Time::from_secs(1);
+
+    /// Wants to report 50 ms after each arrival.
+    #[derive(Debug, Default)]
+    struct Late {
+        due: Option<Time>,
+        reports: u16,
+    }
+
+    impl Meter for Late {
+        fn on_arrival(&mut self, arrival: &Arrival) {
+            self.due = self.due.or(Some(arrival.now + Span::from_millis(50)));
+        }
+
+        fn report(&mut self, _now: Time) -> Report {
+            self.reports += 1;
+            Report::Wave {
+                level: self.reports,
+            }
+        }
+
+        fn wakeup(&self) -> Option<Time> {
+            self.due
+        }
+
+        fn on_wakeup(&mut self, _now: Time) {
+            self.due = None;
+        }
+    }
+
+    fn arrival(now: Time) -> Arrival {
+        Arrival {
+            now,
+            number: PacketNumber::ZERO,
+            payload: Bytes::new(1_000),
+            wire: Bytes::new(1_050),
+            marked: false,
+            tag: Tag::None,
+        }
+    }
+
+    #[test]
+    fn the_meter_is_woken_by_the_timer_or_by_an_arrival_that_finds_it_due() {
+        let mut reports = Reports::new(Some(Box::new(Late::default())), START);
+        assert_eq!(reports.next_timer(), Time::MAX);
+        assert!(!reports.on_arrival(&arrival(START)));
+        let due = START + Span::from_millis(50);
+        assert_eq!(reports.next_timer(), due);
+        assert!(!reports.on_timer(START));
+        assert!(reports.on_timer(due));
+        assert!(!reports.on_timer(due), "once");
+        reports.on_arrival(&arrival(due));
+        assert!(reports.on_arrival(&arrival(due + Span::from_millis(50))));
+        assert_eq!(reports.feedback(due), Report::Wave { level: 1 });
+    }
+
+    #[test]
+    fn without_a_meter_nothing_is_fed_back() {
+        let mut reports = Reports::new(None, START);
+        assert!(!reports.on_arrival(&arrival(START)));
+        assert_eq!(reports.feedback(START), Report::None);
+        assert_eq!(reports.feedback_room(), 0);
+    }
+
+    #[test]
+    fn receiver_reports_end_after_the_first_one_that_heard_nothing() {
+        let mut reports = Reports::new(None, START);
+        let first = START + REPORT_INTERVAL;
+        assert_eq!(reports.report_at(START), first);
+        reports.on_report_sent(first);
+        assert_eq!(reports.report_at(START), Time::MAX);
+        let second = first + REPORT_INTERVAL;
+        assert_eq!(reports.report_at(START + Span::from_nanos(1)), second);
+    }
+
+    #[test]
+    fn a_receiver_measures_once_in_an_interval_while_sections_come() {
+        let mut reports = Reports::new(None, START);
+        let due = START + MEASURE_INTERVAL;
+        assert!(!reports.takes_measurement(due), "no section has come");
+        reports.on_sections();
+        assert!(!reports.takes_measurement(due.saturating_sub(Span::from_nanos(1))));
+        assert!(reports.takes_measurement(due));
+        reports.on_sections();
+        assert!(!reports.takes_measurement(due));
+        // A round trip that came about by itself counts as well.
+        reports.on_round_trip(due + Span::from_millis(1));
+        assert!(!reports.takes_measurement(due + MEASURE_INTERVAL));
+    }
+}
