@@ -155,7 +155,7 @@ impl<P: Payload> Connection<P> {
             growth: self.growth(),
             peak: peak.min(self.config.max_rate),
             tokens: self.congestion.tokens(),
-            is_probe: self.probes > 0,
+            is_probe: self.departures.owes_probe(),
             one_way: self.one_way(now),
             repair: self.repair(),
             wait: self.path.wait_at(now),

@@ -5,19 +5,20 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 use comity_congestion::{Controller, Meter};
-use comity_units::{Bytes, PacketNumber, Rate, Seed, Span, Time};
+use comity_units::{Bytes, Rate, Span, Time};
 
 use super::advertised_room::AdvertisedRoom;
 use super::ceiling::Ceiling;
 use super::config::{Config, ConfigError};
 use super::congestion::Congestion;
 use super::credit::PeerCredit;
+use super::departures::Departures;
 use super::ecn::EcnValidation;
 use super::events::{CloseReason, Event, LostPacket, PathFrame, Violation};
 use super::feedback::FeedbackFilter;
 use super::lifecycle::Lifecycle;
 use super::loss::LossDetection;
-use super::missing::{MIN_DISTANCE, MissingPackets};
+use super::missing::MissingPackets;
 use super::parts::{Contents, Control, Path};
 use super::received::ReceivedPackets;
 use super::reports::Reports;
@@ -70,11 +71,7 @@ pub struct Connection<P: Payload> {
     pub(super) size: PathSize,
     pub(super) feedback: FeedbackFilter,
     pub(super) reports: Reports,
-    /// The number to be left out next.
-    pub(super) skip_at: PacketNumber,
-    /// Probes that are owed because the probe timer expired.
-    pub(super) probes: u32,
-    pub(super) last_sent_at: Time,
+    pub(super) departures: Departures,
     pub(super) last_received_at: Time,
     pub(super) ecn: EcnValidation,
     pub(super) path_frames: VecDeque<PathFrame>,
@@ -138,9 +135,7 @@ impl<P: Payload> Connection<P> {
             size: PathSize::new(config.base_payload, config.payload),
             feedback: FeedbackFilter::default(),
             reports: Reports::new(meter, now),
-            skip_at: PacketNumber::ZERO,
-            probes: 0,
-            last_sent_at: now,
+            departures: Departures::new(config.seed, now),
             last_received_at: now,
             ecn: EcnValidation::new(config.ecn),
             path_frames: VecDeque::new(),
@@ -156,16 +151,7 @@ impl<P: Payload> Connection<P> {
         let keeps = connection.congestion.needs().packet_numbers;
         connection.sent.keep_numbers(keeps);
         connection.sent.set_base(connection.size.base());
-        connection.choose_skip();
         Ok(connection)
-    }
-
-    /// Leaves a number out somewhere in the next few hundred packets: who acknowledges it is
-    /// guessing.
-    pub(super) fn choose_skip(&mut self) {
-        let next = self.sent.next_number().get();
-        let draw = skip_distance(self.config.seed, next);
-        self.skip_at = PacketNumber::new(next.saturating_add(draw));
     }
 
     // ---------------------------------------------------------------- application
@@ -372,7 +358,7 @@ impl<P: Payload> Connection<P> {
             self.requeue(now, contents);
         }
         self.loss.on_progress(false);
-        self.probes = 0;
+        self.departures.on_answer();
         self.congestion
             .on_new_path(now, controller, self.feedback.last_tag());
         self.feedback.on_new_path();
@@ -517,9 +503,4 @@ fn max_records(config: &Config) -> usize {
     const LEAST: u64 = 256;
     let records = (config.receive_buffer / LEAST).max(u64::from(config.receive_sections));
     usize::try_from(records).unwrap_or(usize::MAX)
-}
-
-/// How many numbers are used between two that are left out: 128 to 383, by the seed.
-fn skip_distance(seed: Seed, next: u64) -> u64 {
-    MIN_DISTANCE + (seed.derive("skip").index(next).get() & 0xff)
 }

@@ -48,6 +48,7 @@ mod config;
 mod congestion;
 mod connection;
 mod credit;
+mod departures;
 mod ecn;
 mod episode;
 mod events;

@@ -3,7 +3,7 @@
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use super::{Config, advertised_room, bucket_pace, intervals, loss, received, timers, transmit};
+use super::{Config, advertised_room, bucket_pace, departures, intervals, loss, received, timers};
 use crate::timeline::{clock, inbox, outbox};
 
 const PAGE: &str = include_str!("../../../../docs/protocol/recovery.md");
@@ -24,7 +24,7 @@ fn the_numbers_on_the_page_are_those_of_the_code() {
         ("MAX_THRESHOLD", loss::MAX_THRESHOLD.to_string()),
         ("LATENESS_MEMORY", loss::LATENESS_MEMORY.to_string()),
         ("MAX_PROBES", timers::MAX_PROBES.to_string()),
-        ("TELL_INTERVAL", transmit::TELL_INTERVAL.to_string()),
+        ("TELL_INTERVAL", departures::TELL_INTERVAL.to_string()),
         ("PACE_INTERVAL", bucket_pace::PACE_INTERVAL.to_string()),
         (
             "MAX_UNANSWERED",

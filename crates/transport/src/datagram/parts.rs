@@ -65,8 +65,6 @@ pub(super) struct SentControl {
 pub(super) struct Control {
     pub(super) ends: Vec<(StreamId, u64)>,
     pub(super) ping: bool,
-    /// When a packet last left for nothing but floors and notices.
-    pub(super) told_at: Option<Time>,
 }
 
 impl Control {

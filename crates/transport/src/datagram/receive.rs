@@ -312,7 +312,7 @@ impl<P: Payload> Connection<P> {
         }
         if news.packets > 0 {
             self.loss.on_progress(self.sent.in_flight_packets() > 0);
-            self.probes = 0;
+            self.departures.on_answer();
         }
         // Counts are left out when all are zero.
         let marks = self.on_marks(ack.ecn.unwrap_or_default(), news.packets);

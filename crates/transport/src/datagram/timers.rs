@@ -31,7 +31,7 @@ impl<P: Payload> Connection<P> {
             .min(self.loss.due_at)
             .min(self.outbox.earliest_deadline())
             .min(self.last_received_at + self.config.idle_timeout)
-            .min(self.last_sent_at + self.config.keep_alive)
+            .min(self.departures.last_at() + self.config.keep_alive)
             .min(self.congestion.next_timer())
             .min(self.reports.next_timer());
         if self.sent.in_flight_packets() > 0 {
@@ -80,7 +80,7 @@ impl<P: Payload> Connection<P> {
         if self.reports.on_timer(now) {
             self.received.demand(now);
         }
-        if now >= self.last_sent_at + self.config.keep_alive {
+        if now >= self.departures.last_at() + self.config.keep_alive {
             self.control.ping = true;
         }
         if self.waits_for_credit() && now >= self.asks_for_room_at() {
@@ -91,7 +91,7 @@ impl<P: Payload> Connection<P> {
 
     /// When a sender that only the peer's lack of room holds up requests credit.
     fn asks_for_room_at(&self) -> Time {
-        self.last_sent_at + self.credit.patience(self.loss.base_timeout())
+        self.departures.last_at() + self.credit.patience(self.loss.base_timeout())
     }
 
     /// When the silence of the peer is to be broken by a probe: not before the controller has had
@@ -103,7 +103,7 @@ impl<P: Payload> Connection<P> {
     fn on_probe_timeout(&mut self, now: Time) {
         self.loss.on_probe(now);
         self.statistics.sent.probes += 1;
-        self.probes = 1;
+        self.departures.on_probe_timeout();
         // What the oldest packet carried is retransmitted with the probe: when the tail of a flight
         // was lost, that saves the round trip until loss detection finds it. The packet itself
         // stays in flight.

@@ -113,13 +113,13 @@ impl<P: Payload> Connection<P> {
         {
             return self.transmit_size(now, size, out);
         }
-        let may_send_data = self.probes > 0 || self.may_send_data(now);
+        let may_send_data = self.departures.owes_probe() || self.may_send_data(now);
         let report_is_due = self.report_at() <= now;
         let has_control =
             self.control.is_pending() || self.credit.owes_request() || self.advertised.is_due();
         let is_urgent = self.received.due_at() <= now || has_control || report_is_due;
         let tells_alone = self.has_news() && self.news_leave_at() <= now;
-        let may_tell = tells_alone || self.probes > 0 || self.has_window();
+        let may_tell = tells_alone || self.departures.owes_probe() || self.has_window();
         if !may_send_data && !is_urgent && !tells_alone {
             return None;
         }
@@ -149,9 +149,9 @@ impl<P: Payload> Connection<P> {
             }
         }
         if contents.chunk.is_none() && contents.tells_news() {
-            self.control.told_at = Some(now);
+            self.departures.on_news_sent(now);
         }
-        if self.probes > 0 && !builder.is_eliciting {
+        if self.departures.owes_probe() && !builder.is_eliciting {
             builder.push(&Frame::Ping);
         }
         if builder.is_empty() {
@@ -218,11 +218,9 @@ impl<P: Payload> Connection<P> {
         let counted = if is_eliciting { size } else { 0 };
         self.sent.on_sent(now, counted, contents);
         self.congestion.on_flight(now, self.sent.in_flight());
-        if self.sent.next_number() == self.skip_at {
+        if self.departures.on_sent(now, self.sent.next_number()) {
             self.sent.skip();
-            self.choose_skip();
         }
-        self.last_sent_at = now;
         let statistics = &mut self.statistics.sent;
         statistics.packets += 1;
         statistics.wire_bytes += wire;
@@ -230,7 +228,7 @@ impl<P: Payload> Connection<P> {
         self.target.on_sent(section_bytes, wire);
         self.ceiling.on_sent(now, wire);
         if is_eliciting {
-            self.probes = self.probes.saturating_sub(1);
+            self.departures.on_eliciting();
             self.loss.on_sent(now);
             let sent = Sent {
                 now,
@@ -400,13 +398,9 @@ impl<P: Payload> Connection<P> {
     /// packet that comes through opens it again.
     pub(super) fn news_leave_at(&self) -> Time {
         if !self.has_window() {
-            return self.last_sent_at + self.loss.base_timeout();
+            return self.departures.last_at() + self.loss.base_timeout();
         }
-        let told = self
-            .control
-            .told_at
-            .map_or(Time::ZERO, |at| at + TELL_INTERVAL);
-        told.max(self.released_at())
+        self.departures.news_at().max(self.released_at())
     }
 
     /// Fills the packet with pieces of sections.
@@ -543,7 +537,7 @@ impl<P: Payload> Connection<P> {
     /// may come through: the path may have become narrower, and what it swallows shows only when
     /// something behind it arrives.
     fn max_payload(&self) -> u32 {
-        match self.probes > 0 && self.loss.expiries >= 2 {
+        match self.departures.owes_probe() && self.loss.expiries >= 2 {
             true => self.size.base(),
             false => self.size.current(),
         }
@@ -638,9 +632,6 @@ fn dropped(notice: Notice) -> Dropped {
 fn micros(span: Span) -> i64 {
     i64::try_from(span.as_micros()).unwrap_or(i64::MAX)
 }
-
-/// Packets that only tell what was abandoned are at least so far apart.
-pub(super) const TELL_INTERVAL: Span = Span::from_millis(2);
 
 /// A piece is begun in the rest of a packet only if there is room for so many bytes with its
 /// header.
