@@ -18,14 +18,12 @@ use super::events::{CloseReason, Event, LostPacket, PathFrame, Violation};
 use super::feedback::FeedbackFilter;
 use super::lifecycle::Lifecycle;
 use super::loss::LossDetection;
-use super::missing::MissingPackets;
 use super::parts::{Contents, Control, Path};
-use super::received::ReceivedPackets;
+use super::reception::Reception;
 use super::reports::Reports;
 use super::sent::SentPackets;
 use super::size::PathSize;
 use super::statistics::{PathStatistics, Statistics};
-use super::taking::Taking;
 use super::target::TargetBitrate;
 use crate::timeline::{
     ClockMap, Delivery, Inbox, Outbox, Outgoing, Payload, Reason, SectionId, StreamId, inbox,
@@ -56,9 +54,7 @@ pub struct Connection<P: Payload> {
     pub(super) inbox: Inbox<P>,
     pub(super) clock: ClockMap,
     pub(super) sent: SentPackets<Contents>,
-    pub(super) received: ReceivedPackets,
-    pub(super) taking: Taking,
-    pub(super) missing: MissingPackets,
+    pub(super) reception: Reception,
     pub(super) loss: LossDetection,
     pub(super) congestion: Congestion,
     pub(super) ceiling: Ceiling,
@@ -72,7 +68,6 @@ pub struct Connection<P: Payload> {
     pub(super) feedback: FeedbackFilter,
     pub(super) reports: Reports,
     pub(super) departures: Departures,
-    pub(super) last_received_at: Time,
     pub(super) ecn: EcnValidation,
     pub(super) path_frames: VecDeque<PathFrame>,
     pub(super) events: VecDeque<Event>,
@@ -120,9 +115,7 @@ impl<P: Payload> Connection<P> {
             inbox: Inbox::new(inbox),
             clock: ClockMap::default(),
             sent: SentPackets::new(now),
-            received: ReceivedPackets::new(config.ack_frequency, config.ack_delay),
-            taking: Taking::Now,
-            missing: MissingPackets::default(),
+            reception: Reception::new(config.ack_frequency, config.ack_delay, now),
             loss: LossDetection::new(peer_ack_delay),
             congestion,
             ceiling: Ceiling::new(config.max_rate),
@@ -136,7 +129,6 @@ impl<P: Payload> Connection<P> {
             feedback: FeedbackFilter::default(),
             reports: Reports::new(meter, now),
             departures: Departures::new(config.seed, now),
-            last_received_at: now,
             ecn: EcnValidation::new(config.ecn),
             path_frames: VecDeque::new(),
             events: VecDeque::new(),
@@ -410,7 +402,7 @@ impl<P: Payload> Connection<P> {
     /// A snapshot of all counters.
     pub fn statistics(&self) -> Statistics {
         let mut statistics = self.statistics.clone();
-        statistics.received.missing_packets = self.missing.count();
+        statistics.received.missing_packets = self.reception.missing();
         statistics.outbox = *self.outbox.counters();
         statistics.inbox = *self.inbox.counters();
         statistics.path = PathStatistics {

@@ -62,6 +62,7 @@ mod page;
 mod parts;
 mod receive;
 mod received;
+mod reception;
 mod reports;
 mod sent;
 mod size;

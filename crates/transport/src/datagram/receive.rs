@@ -49,7 +49,7 @@ impl<P: Payload> Connection<P> {
         if !self.lifecycle.on_packet() {
             return Ok(());
         }
-        if self.received.is_known(number) || self.taking.withholds(number) {
+        if self.reception.is_duplicate(number) {
             self.statistics.received.duplicates += 1;
             return Ok(());
         }
@@ -78,22 +78,21 @@ impl<P: Payload> Connection<P> {
             self.clock.set_base_one_way(least / 2);
         }
         self.clock.on_arrival(now, packet.departure.as_micros());
-        self.last_received_at = now;
-        self.missing.on_packet(number);
+        self.reception.on_packet(now, number);
         let reading = self.read_frames(now, number, packet.frames)?;
         let kind = (reading.section_bytes > 0, reading.wants_answer);
-        if (reading.is_refused || reading.asks_for_room) && !self.taking.is_over() {
+        if (reading.is_refused || reading.asks_for_room) && !self.reception.refuses_sections() {
             self.advertised.on_shortage();
         }
         if reading.is_refused {
             return Ok(());
         }
-        if !self.acknowledge(now, number, ecn, kind) {
+        if !self.reception.acknowledge(now, number, ecn, kind) {
             return Ok(());
         }
         if reading.is_asked {
             // The peer wants to know the round trip: a delay would be taken for a part of it.
-            self.received.demand(now);
+            self.reception.demand_ack(now);
         }
         if reading.section_bytes > 0 {
             self.reports.on_sections();
@@ -114,7 +113,7 @@ impl<P: Payload> Connection<P> {
                 tag: reading.tag,
             });
             if is_due {
-                self.received.demand(now);
+                self.reception.demand_ack(now);
             }
         }
         Ok(())
@@ -205,7 +204,7 @@ impl<P: Payload> Connection<P> {
             }
         };
         reading.section_bytes += u64::from(length);
-        if self.taking.is_over() {
+        if self.reception.refuses_sections() {
             reading.is_refused = true;
             return self
                 .inbox
@@ -297,7 +296,7 @@ impl<P: Payload> Connection<P> {
         self.outbox.on_all_acked(chunks);
         for contents in &news.contents {
             if let Some(largest) = contents.acknowledged {
-                self.received.on_seen(largest);
+                self.reception.on_ack_seen(largest);
             }
             if contents.tells_room() {
                 self.advertised.on_acked();

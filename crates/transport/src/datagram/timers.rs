@@ -26,11 +26,11 @@ impl<P: Payload> Connection<P> {
             return at;
         }
         let mut next = self
-            .received
-            .due_at()
+            .reception
+            .ack_due_at()
             .min(self.loss.due_at)
             .min(self.outbox.earliest_deadline())
-            .min(self.last_received_at + self.config.idle_timeout)
+            .min(self.reception.last_at() + self.config.idle_timeout)
             .min(self.departures.last_at() + self.config.keep_alive)
             .min(self.congestion.next_timer())
             .min(self.reports.next_timer());
@@ -57,7 +57,7 @@ impl<P: Payload> Connection<P> {
             self.lifecycle.on_timer(now, self.loss.base_timeout());
             return;
         }
-        let is_silent = now >= self.last_received_at + self.config.idle_timeout;
+        let is_silent = now >= self.reception.last_at() + self.config.idle_timeout;
         if is_silent || self.loss.expiries >= MAX_PROBES {
             self.play_out();
             self.lifecycle.on_idle();
@@ -78,7 +78,7 @@ impl<P: Payload> Connection<P> {
         }
         self.congestion.on_timer(now);
         if self.reports.on_timer(now) {
-            self.received.demand(now);
+            self.reception.demand_ack(now);
         }
         if now >= self.departures.last_at() + self.config.keep_alive {
             self.control.ping = true;
@@ -141,7 +141,7 @@ impl<P: Payload> Connection<P> {
     /// How many bytes this end has set aside for no section. None says that nobody takes anything
     /// any more, so that it is at least one as long as somebody does.
     pub(super) fn room(&self) -> u64 {
-        if self.taking.is_over() {
+        if self.reception.refuses_sections() {
             return 0;
         }
         self.inbox.free_bytes().max(1)
@@ -153,7 +153,7 @@ impl<P: Payload> Connection<P> {
         let counters = self.inbox.counters();
         let has_sections = counters.received > 0 || counters.gaps.sum() > 0;
         match has_sections {
-            true => self.reports.report_at(self.last_received_at),
+            true => self.reports.report_at(self.reception.last_at()),
             false => Time::MAX,
         }
     }

@@ -15,8 +15,7 @@ use crate::timeline::outbox::Notice;
 use crate::timeline::{Chunk, Meta, Payload, SectionId};
 use crate::wire::Stamp;
 use crate::wire::frame::{
-    self, Ack, AckRanges, Content, Credit, Dropped, End, Floor, Frame, Framing, ReceiverReport,
-    SectionHeader,
+    self, Content, Credit, Dropped, End, Floor, Frame, Framing, ReceiverReport, SectionHeader,
 };
 use crate::wire::limits::{DEPARTURE, MAX_OPEN_SECTIONS, MAX_TIME_US};
 
@@ -117,7 +116,7 @@ impl<P: Payload> Connection<P> {
         let report_is_due = self.report_at() <= now;
         let has_control =
             self.control.is_pending() || self.credit.owes_request() || self.advertised.is_due();
-        let is_urgent = self.received.due_at() <= now || has_control || report_is_due;
+        let is_urgent = self.reception.ack_due_at() <= now || has_control || report_is_due;
         let tells_alone = self.has_news() && self.news_leave_at() <= now;
         let may_tell = tells_alone || self.departures.owes_probe() || self.has_window();
         if !may_send_data && !is_urgent && !tells_alone {
@@ -130,7 +129,7 @@ impl<P: Payload> Connection<P> {
         // The peer must not count sections against the credit for whose room it already stands: it
         // hears of both at once.
         let tells_credit = self.advertised.is_due();
-        if self.received.has_news() || self.received.due_at() <= now || tells_credit {
+        if self.reception.has_news() || self.reception.ack_due_at() <= now || tells_credit {
             self.push_acknowledgement(now, &mut builder, &mut contents);
         }
         let has_acknowledgement = contents.acknowledged.is_some();
@@ -161,12 +160,12 @@ impl<P: Payload> Connection<P> {
         // An acknowledgement alone is worth a packet only when it is due; with something else it
         // rides along.
         let is_ack_alone = has_acknowledgement && !builder.is_eliciting && !report_is_due;
-        if is_ack_alone && self.received.due_at() > now {
+        if is_ack_alone && self.reception.ack_due_at() > now {
             builder.out.truncate(start);
             return None;
         }
         if has_acknowledgement {
-            self.received.on_acknowledged();
+            self.reception.on_ack_sent();
             let is_asked = builder.is_eliciting || self.sent.in_flight_packets() > 0;
             if !is_asked && self.reports.takes_measurement(now) {
                 builder.push(&Frame::Ping);
@@ -280,20 +279,10 @@ impl<P: Payload> Connection<P> {
         builder: &mut Builder<'_>,
         contents: &mut Contents,
     ) {
-        let Ok(ranges) = AckRanges::new(self.received.ranges()) else {
-            return;
-        };
-        let arrived_at = self.received.largest_arrived_at();
-        let ecn = self.received.ecn();
-        let ack = Ack {
-            ranges,
-            delay: now.saturating_since(arrived_at),
-            arrival: self.stamp(arrived_at),
-            ecn: (ecn != frame::EcnCounts::default()).then_some(ecn),
-        };
         let room = builder.room();
         let room = room.saturating_sub(self.reports.feedback_room());
-        let Some(ack) = ack.fitting(room) else {
+        let ack = self.reception.ack(now, |time| self.stamp(time));
+        let Some(ack) = ack.and_then(|ack| ack.fitting(room)) else {
             return;
         };
         if !builder.push(&Frame::Ack(ack)) {

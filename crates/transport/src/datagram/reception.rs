@@ -1,0 +1,234 @@
+//! Packets that arrived: which are new, which are acknowledged and when, and which never came.
+
+use alloc::collections::BTreeMap;
+
+use comity_units::{PacketNumber, Span, Time};
+
+use super::missing::MissingPackets;
+use super::received::{Ecn, ReceivedPackets};
+use super::taking::Taking;
+use crate::wire::Stamp;
+use crate::wire::frame::{Ack, AckRanges, EcnCounts};
+
+/// The arrivals of a connection.
+#[derive(Debug)]
+pub(super) struct Reception {
+    /// Those that are acknowledged.
+    received: ReceivedPackets,
+    /// Whether those with sections are.
+    taking: Taking,
+    missing: MissingPackets,
+    last_at: Time,
+}
+
+impl Reception {
+    /// Somebody takes sections. `frequency` and `delay` say when acknowledgements leave.
+    pub(super) fn new(frequency: u32, delay: Span, now: Time) -> Self {
+        Self {
+            received: ReceivedPackets::new(frequency, delay),
+            taking: Taking::Now,
+            missing: MissingPackets::default(),
+            last_at: now,
+        }
+    }
+
+    /// Whether this number arrived already, or is too old to tell.
+    pub(super) fn is_duplicate(&self, number: PacketNumber) -> bool {
+        self.received.is_known(number) || self.taking.withholds(number)
+    }
+
+    /// A packet arrived that is no duplicate.
+    pub(super) fn on_packet(&mut self, now: Time, number: PacketNumber) {
+        self.last_at = now;
+        self.missing.on_packet(number);
+    }
+
+    /// When the last packet arrived.
+    pub(super) const fn last_at(&self) -> Time {
+        self.last_at
+    }
+
+    /// How many numbers are missing below the largest that arrived.
+    pub(super) const fn missing(&self) -> u64 {
+        self.missing.count()
+    }
+
+    // ---------------------------------------------------------------- who takes sections
+
+    /// From now on sections wait for somebody to take them.
+    pub(super) fn await_taker(&mut self) {
+        self.taking = Taking::NotYet(BTreeMap::new());
+    }
+
+    /// Whether sections wait for somebody to take them.
+    pub(super) const fn awaits_taker(&self) -> bool {
+        matches!(self.taking, Taking::NotYet(_))
+    }
+
+    /// Somebody takes sections from now on. Returns whether packets had waited for that: they are
+    /// acknowledged now.
+    pub(super) fn take_sections(&mut self, now: Time) -> bool {
+        let Some(withheld) = self.taking.take() else {
+            return false;
+        };
+        for (number, packet) in &withheld {
+            self.received
+                .on_packet(packet.arrived_at, *number, packet.ecn, true);
+        }
+        if !withheld.is_empty() {
+            self.received.demand(now);
+        }
+        !withheld.is_empty()
+    }
+
+    /// Nobody takes sections any more. Returns whether somebody did.
+    pub(super) fn refuse_sections(&mut self) -> bool {
+        let is_new = !self.taking.is_over();
+        if is_new {
+            self.taking = Taking::NoMore;
+        }
+        is_new
+    }
+
+    /// Whether nobody takes sections any more.
+    pub(super) const fn refuses_sections(&self) -> bool {
+        self.taking.is_over()
+    }
+
+    // ---------------------------------------------------------------- acknowledgements
+
+    /// A packet with sections or without, which asks for an answer or does not, is acknowledged in
+    /// its time. Returns whether there was room to remember it.
+    pub(super) fn acknowledge(
+        &mut self,
+        now: Time,
+        number: PacketNumber,
+        ecn: Ecn,
+        (has_sections, wants_answer): (bool, bool),
+    ) -> bool {
+        if has_sections && let Some(has_room) = self.taking.withhold(now, number, ecn) {
+            return has_room;
+        }
+        self.received.on_packet(now, number, ecn, wants_answer);
+        true
+    }
+
+    /// When the next acknowledgement has to leave; [`Time::MAX`] when none is owed.
+    pub(super) const fn ack_due_at(&self) -> Time {
+        self.received.due_at()
+    }
+
+    /// Whether anything arrived since the last acknowledgement.
+    pub(super) const fn has_news(&self) -> bool {
+        self.received.has_news()
+    }
+
+    /// An acknowledgement has to leave now.
+    pub(super) fn demand_ack(&mut self, now: Time) {
+        self.received.demand(now);
+    }
+
+    /// The acknowledgement that leaves now; `None` while nothing has arrived. `stamp` converts
+    /// times to those in packets.
+    pub(super) fn ack(&self, now: Time, stamp: impl FnOnce(Time) -> Stamp) -> Option<Ack<'_>> {
+        let ranges = AckRanges::new(self.received.ranges()).ok()?;
+        let arrived_at = self.received.largest_arrived_at();
+        let ecn = self.received.ecn();
+        Some(Ack {
+            ranges,
+            delay: now.saturating_since(arrived_at),
+            arrival: stamp(arrived_at),
+            ecn: (ecn != EcnCounts::default()).then_some(ecn),
+        })
+    }
+
+    /// The acknowledgement is in a packet that leaves.
+    pub(super) fn on_ack_sent(&mut self) {
+        self.received.on_acknowledged();
+    }
+
+    /// The peer has an acknowledgement whose largest number was `largest`.
+    pub(super) fn on_ack_seen(&mut self, largest: PacketNumber) {
+        self.received.on_seen(largest);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: Time = Time::from_secs(1);
+    const SECTIONS: (bool, bool) = (true, true);
+
+    fn reception() -> Reception {
+        Reception::new(2, Span::from_millis(10), Time::ZERO)
+    }
+
+    fn arrive(reception: &mut Reception, now: Time, number: u64) -> bool {
+        let number = PacketNumber::new(number);
+        reception.on_packet(now, number);
+        reception.acknowledge(now, number, Ecn::NotCapable, SECTIONS)
+    }
+
+    /// The largest number that an acknowledgement names, and its delay.
+    fn ack(reception: &Reception, now: Time) -> Option<(u64, Span)> {
+        let ack = reception.ack(now, Stamp::of)?;
+        Some((ack.ranges.largest().get(), ack.delay))
+    }
+
+    #[test]
+    fn a_packet_is_acknowledged_with_its_delay() {
+        let mut reception = reception();
+        assert_eq!(ack(&reception, NOW), None);
+        assert!(arrive(&mut reception, NOW, 0));
+        assert!(reception.is_duplicate(PacketNumber::ZERO));
+        assert_eq!(reception.last_at(), NOW);
+        let later = NOW + Span::from_millis(3);
+        assert_eq!(ack(&reception, later), Some((0, Span::from_millis(3))));
+        assert_eq!(reception.ack_due_at(), NOW + Span::from_millis(10));
+        reception.on_ack_sent();
+        assert!(!reception.has_news());
+    }
+
+    #[test]
+    fn sections_are_acknowledged_once_somebody_takes_them() {
+        let mut reception = reception();
+        reception.await_taker();
+        assert!(arrive(&mut reception, NOW, 0));
+        assert!(reception.awaits_taker() && reception.is_duplicate(PacketNumber::ZERO));
+        assert_eq!(ack(&reception, NOW), None);
+        let later = NOW + Span::from_secs(1);
+        assert!(reception.take_sections(later));
+        assert_eq!(ack(&reception, later), Some((0, Span::from_secs(1))));
+        assert_eq!(reception.ack_due_at(), later);
+        assert!(!reception.take_sections(later), "it takes them already");
+    }
+
+    #[test]
+    fn packets_without_sections_do_not_wait_for_a_taker() {
+        let mut reception = reception();
+        reception.await_taker();
+        assert!(reception.acknowledge(NOW, PacketNumber::ZERO, Ecn::NotCapable, (false, true)));
+        assert_eq!(ack(&reception, NOW), Some((0, Span::ZERO)));
+    }
+
+    #[test]
+    fn what_is_refused_once_stays_refused() {
+        let mut reception = reception();
+        assert!(!reception.refuses_sections());
+        assert!(reception.refuse_sections());
+        assert!(!reception.refuse_sections());
+        assert!(reception.refuses_sections());
+        assert!(!reception.take_sections(NOW));
+        assert!(reception.refuses_sections());
+    }
+
+    #[test]
+    fn missing_numbers_are_those_below_the_largest() {
+        let mut reception = reception();
+        for number in [0, 3, 1] {
+            arrive(&mut reception, NOW, number);
+        }
+        assert_eq!(reception.missing(), 1);
+    }
+}
