@@ -185,7 +185,7 @@ impl<P: Payload> Connection<P> {
             self.target.on_allowed(now, allowed, is_slow_start);
         }
         if let Some(target) = self.target.poll(now, is_slow_start) {
-            self.events.push_back(Event::TargetBitrate(target));
+            self.notifications.on_event(Event::TargetBitrate(target));
         }
     }
 }

@@ -1,7 +1,6 @@
 //! One end of a connection: its state, its timers and what the application sees.
 
 use alloc::boxed::Box;
-use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 use comity_congestion::{Controller, Meter};
@@ -18,6 +17,7 @@ use super::events::{CloseReason, Event, LostPacket, PathFrame, Violation};
 use super::feedback::FeedbackFilter;
 use super::lifecycle::Lifecycle;
 use super::loss::LossDetection;
+use super::notifications::Notifications;
 use super::parts::{Contents, Control, Path};
 use super::reception::Reception;
 use super::reports::Reports;
@@ -69,10 +69,7 @@ pub struct Connection<P: Payload> {
     pub(super) reports: Reports,
     pub(super) departures: Departures,
     pub(super) ecn: EcnValidation,
-    pub(super) path_frames: VecDeque<PathFrame>,
-    pub(super) events: VecDeque<Event>,
-    /// Lost packets, for an owner that keeps a trace.
-    pub(super) losses: Option<Vec<LostPacket>>,
+    pub(super) notifications: Notifications,
     pub(super) statistics: Statistics,
 }
 
@@ -130,9 +127,7 @@ impl<P: Payload> Connection<P> {
             reports: Reports::new(meter, now),
             departures: Departures::new(config.seed, now),
             ecn: EcnValidation::new(config.ecn),
-            path_frames: VecDeque::new(),
-            events: VecDeque::new(),
-            losses: None,
+            notifications: Notifications::default(),
             statistics: Statistics::default(),
             config,
         };
@@ -298,7 +293,7 @@ impl<P: Payload> Connection<P> {
         if let Some(outcome) = self.outbox.poll_outcome() {
             return Some(Event::Outcome(outcome));
         }
-        if let Some(event) = self.events.pop_front() {
+        if let Some(event) = self.notifications.poll_event() {
             return Some(event);
         }
         self.lifecycle.poll_reason().map(Event::Closed)
@@ -337,7 +332,7 @@ impl<P: Payload> Connection<P> {
 
     /// The next path frame of the packet that came last.
     pub fn poll_path_frame(&mut self) -> Option<PathFrame> {
-        self.path_frames.pop_front()
+        self.notifications.poll_path_frame()
     }
 
     /// The peer has moved to another path: nothing measured on the old one holds, and what becomes
@@ -373,7 +368,7 @@ impl<P: Payload> Connection<P> {
 
     pub(super) fn tell_size(&mut self) {
         if let Some(payload) = self.size.news() {
-            self.events.push_back(Event::PathSize {
+            self.notifications.on_event(Event::PathSize {
                 payload,
                 most: self.config.payload,
             });
@@ -383,15 +378,12 @@ impl<P: Payload> Connection<P> {
     /// From now on remembers lost packets for [`take_losses`](Self::take_losses), which is to be
     /// called often then.
     pub fn keep_losses(&mut self) {
-        self.losses.get_or_insert_default();
+        self.notifications.keep_losses();
     }
 
     /// The packets that were declared lost since the last call.
     pub fn take_losses(&mut self) -> Vec<LostPacket> {
-        self.losses
-            .as_mut()
-            .map(core::mem::take)
-            .unwrap_or_default()
+        self.notifications.take_losses()
     }
 
     /// Packets that arrived, each number once.

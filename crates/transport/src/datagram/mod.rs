@@ -57,6 +57,7 @@ mod intervals;
 mod lifecycle;
 mod loss;
 mod missing;
+mod notifications;
 #[cfg(test)]
 mod page;
 mod parts;

@@ -126,7 +126,7 @@ impl<P: Payload> Connection<P> {
         frames: Frames<'_>,
     ) -> Result<Reading, Violation> {
         let mut reading = Reading::default();
-        self.path_frames.clear();
+        self.notifications.on_packet();
         for frame in frames {
             let frame = frame.map_err(Violation::Malformed)?;
             reading.wants_answer |= frame.kind().is_ack_eliciting();
@@ -162,8 +162,14 @@ impl<P: Payload> Connection<P> {
                 Frame::Tag(tag) => reading.tag = tag,
                 Frame::Feedback(report) => self.on_report(now, number, &report),
                 Frame::ReceiverReport(report) => self.statistics.peer = Some(peer(&report)),
-                Frame::PathChallenge(token) => self.on_path_frame(PathFrame::Challenge(token)),
-                Frame::PathResponse(token) => self.on_path_frame(PathFrame::Response(token)),
+                Frame::PathChallenge(token) => {
+                    let frame = PathFrame::Challenge(token);
+                    self.notifications.on_path_frame(frame);
+                }
+                Frame::PathResponse(token) => {
+                    let frame = PathFrame::Response(token);
+                    self.notifications.on_path_frame(frame);
+                }
                 Frame::Close(close) => {
                     self.play_out();
                     let timeout = self.loss.base_timeout();
@@ -233,13 +239,6 @@ impl<P: Payload> Connection<P> {
                 Ok(())
             }
             Err(violation) => Err(Violation::Sections(violation)),
-        }
-    }
-
-    fn on_path_frame(&mut self, frame: PathFrame) {
-        // One of each kind is all that a peer has reason to send in one packet.
-        if self.path_frames.len() < 2 {
-            self.path_frames.push_back(frame);
         }
     }
 
@@ -418,9 +417,7 @@ impl<P: Payload> Connection<P> {
         let sizes = lost.packets.iter().map(|lost| (lost.number, lost.payload));
         self.statistics.sent.black_holes += u64::from(self.size.on_lost(sizes));
         self.congestion.on_queue_changed();
-        if let Some(kept) = &mut self.losses {
-            kept.extend(losses);
-        }
+        self.notifications.on_losses(losses);
         for contents in lost.contents {
             self.requeue(now, contents);
         }
