@@ -194,7 +194,7 @@ impl Folder {
         fs::read(self.path(name)).unwrap()
     }
 
-    /// The sections of a list of gaps, each of which stands in it once.
+    /// The sections of a list of gaps. The list names each once.
     fn listed(&self, name: &str) -> BTreeSet<(u64, u64)> {
         let list = String::from_utf8(self.read(name)).unwrap();
         let mut sections = BTreeSet::new();

@@ -135,14 +135,14 @@ pub enum Pacing {
     /// A gap from the end of one packet to the start of the next. IFTP's G, packet spacing's `ps`.
     Gap(Span),
     /// A token bucket: no more than `rate` on the average, spaced by no less than `wire / peak`.
-    /// What is not used is saved up to `depth`, and what cannot wait may overdraw the bucket by as
-    /// much; a transport that cannot tell what can wait takes it for [`Pacing::Rate`] of `rate`.
+    /// The bucket holds up to `depth` tokens, and data that cannot wait may put it into debt by as
+    /// much. A transport that cannot tell what can wait takes it for [`Pacing::Rate`] of `rate`.
     Bucket {
         /// How fast the bucket fills.
         rate: Rate,
         /// How fast it may be emptied.
         peak: Rate,
-        /// How much it holds, and by how much it may be overdrawn.
+        /// The most tokens that it holds, and its largest debt.
         depth: Bytes,
     },
     /// The next packet leaves no earlier than this. The controller schedules each departure by

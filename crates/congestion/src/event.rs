@@ -128,7 +128,7 @@ pub struct Ack {
     /// How many packets this acknowledgement newly covers; 1 when the receiver answers every
     /// packet.
     pub packets: u32,
-    /// The delivery rate over the flight of the newest acknowledged packet, and the account of
+    /// The delivery rate over the flight of the newest acknowledged packet, and the counts of
     /// losses, for controllers that [need](crate::Needs::rate_samples) it.
     pub sample: Option<RateSample>,
 }

@@ -70,9 +70,8 @@ impl LossIntervals {
         self.open = segments;
     }
 
-    /// A loss event began. `first` is what the interval before the first event of all is taken to
-    /// have been: the segments that came before it are a matter of when the flow began, not of the
-    /// path.
+    /// A loss event began. `first` gives the length of the interval before the very first event:
+    /// the number of segments before it depends on when the flow began, not on the path.
     pub fn on_event(&mut self, first: impl FnOnce() -> f64) {
         let interval = if self.closed.is_empty() {
             first()

@@ -144,9 +144,9 @@ impl Plan {
 /// let mut shedder = Shedder::new(ShedderConfig::default());
 /// shedder.retarget(Time::ZERO, Rate::from_kbps(150), None);
 /// let kept = frames.filter(|frame| shedder.offer(frame) == Verdict::Keep).count();
-/// let account = shedder.account();
-/// assert_eq!(kept as u64, account.kept.frames);
-/// assert!((170..200).contains(&kept) && account.unreferenced.frames == 250 - account.kept.frames);
+/// let counters = shedder.counters();
+/// assert_eq!(kept as u64, counters.kept.frames);
+/// assert!((170..200).contains(&kept) && counters.unreferenced.frames == 250 - counters.kept.frames);
 /// ```
 #[derive(Debug)]
 pub struct Shedder {
@@ -163,7 +163,7 @@ pub struct Shedder {
     due: f64,
     /// The latest shed frames of each stream.
     gone: BTreeMap<u16, VecDeque<u64>>,
-    account: ShedCounters,
+    counters: ShedCounters,
 }
 
 /// A frame within the window of measurement.
@@ -198,7 +198,7 @@ impl Shedder {
             is_shedding: false,
             due: 0.0,
             gone: BTreeMap::new(),
-            account: ShedCounters::default(),
+            counters: ShedCounters::default(),
         }
     }
 
@@ -247,7 +247,7 @@ impl Shedder {
         if frame.frame_type.is_intra() {
             self.decide();
         }
-        self.account.offered.add(frame);
+        self.counters.offered.add(frame);
         let class = class(frame);
         let needs_gone = frame.needs.is_some_and(|needed| {
             self.gone
@@ -272,11 +272,11 @@ impl Shedder {
             Verdict::Keep
         };
         let count = match (verdict, class) {
-            (Verdict::Keep, _) | (_, Class::Kept) => &mut self.account.kept,
-            (Verdict::Dependent, _) => &mut self.account.dependent,
-            (Verdict::Shed, Class::Unreferenced) => &mut self.account.unreferenced,
-            (Verdict::Shed, Class::ReferencedB) => &mut self.account.referenced,
-            (Verdict::Shed, Class::Predicted { .. }) => &mut self.account.predicted,
+            (Verdict::Keep, _) | (_, Class::Kept) => &mut self.counters.kept,
+            (Verdict::Dependent, _) => &mut self.counters.dependent,
+            (Verdict::Shed, Class::Unreferenced) => &mut self.counters.unreferenced,
+            (Verdict::Shed, Class::ReferencedB) => &mut self.counters.referenced,
+            (Verdict::Shed, Class::Predicted { .. }) => &mut self.counters.predicted,
         };
         count.add(frame);
         if verdict != Verdict::Keep {
@@ -290,8 +290,8 @@ impl Shedder {
     }
 
     /// The fate of all frames so far.
-    pub fn account(&self) -> ShedCounters {
-        self.account
+    pub fn counters(&self) -> ShedCounters {
+        self.counters
     }
 
     /// The source's rate: as stated, or as measured over the window.
@@ -492,8 +492,8 @@ mod tests {
     #[test]
     fn dependents_go_with_their_dependency_and_the_account_sums() {
         let (_, shedder) = kept(56);
-        let account = shedder.account();
-        assert!(account.referenced.frames > 0 && account.dependent.frames == 0);
+        let counters = shedder.counters();
+        assert!(counters.referenced.frames > 0 && counters.dependent.frames == 0);
         // A target that rises within a group: the dependents of a shed P picture stay undecodable.
         let config = ShedderConfig {
             hold: Span::ZERO,
@@ -511,22 +511,22 @@ mod tests {
             .collect();
         assert_eq!(rest[..6], [Verdict::Dependent; 6]);
         assert_eq!(rest[6..], [Verdict::Keep; 17]);
-        let account = shedder.account();
+        let counters = shedder.counters();
         let parts = [
-            account.kept,
-            account.unreferenced,
-            account.referenced,
-            account.predicted,
-            account.dependent,
+            counters.kept,
+            counters.unreferenced,
+            counters.referenced,
+            counters.predicted,
+            counters.dependent,
         ];
         assert_eq!(parts.map(|part| part.frames).iter().sum::<u64>(), 5 * 17);
         assert_eq!(
             parts.map(|part| part.bytes).into_iter().sum::<Bytes>(),
-            account.offered.bytes
+            counters.offered.bytes
         );
         assert!(
-            account.predicted.frames > 0 && account.dependent.frames > 0,
-            "{account:?}"
+            counters.predicted.frames > 0 && counters.dependent.frames > 0,
+            "{counters:?}"
         );
     }
 

@@ -583,7 +583,7 @@ fn stream(source: &mut Source<'_>) -> StreamId {
     }
 }
 
-/// Adds numbers none of which may be there already.
+/// Adds numbers that are not in the set.
 fn add(runs: &mut BTreeMap<u64, u64>, new: Range<u64>) {
     let next = runs.range(new.start..).next();
     let mut end = new.end;

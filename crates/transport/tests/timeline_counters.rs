@@ -340,7 +340,7 @@ fn an_overloaded_source_keeps_a_reserve() {
     assert!((50..=70).contains(&last), "{last} ms after submission");
 }
 
-/// 36 kB at once, of which 30 kB can arrive in time, then as much as the rate carries. The excess
+/// 36 kB at once, then as much as the rate carries. 30 kB of the 36 can arrive in time. The excess
 /// is dropped at the beginning, and no more for the sake of a reserve.
 #[test]
 fn an_early_drop_costs_nothing_later() {

@@ -202,8 +202,8 @@ pub(super) fn garbage_before_the_stream_is_left_out_and_told() {
     }
 }
 
-/// What begins with more than is looked at is nothing that is known, as is what has no video in it:
-/// every byte arrives.
+/// Every byte of an unknown format arrives. A format is unknown if its first video comes after the
+/// bytes that are searched, or never.
 pub(super) fn what_is_not_known_arrives_as_it_was() {
     let numbers =
         (0..100_000_u32).flat_map(|number| number.wrapping_mul(2_654_435_761).to_be_bytes());
@@ -314,7 +314,7 @@ pub(super) fn what_is_damaged_at_the_source_is_in_both_lists() {
         list("received.jsonl", "cancelled"),
     );
     assert_eq!((sent.len() as u64, &sent), (named, &received));
-    // Beside those, what came is what was whole.
+    // Beside those, every whole section came.
     let whole = |object: &Value| -> u64 {
         let counts = object["passed"]["whole"].as_object().unwrap();
         { counts.values() }

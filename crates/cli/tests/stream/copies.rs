@@ -59,7 +59,7 @@ impl Copying {
     }
 }
 
-/// Bytes of which each thousand is another.
+/// Bytes without repetition from one thousand to the next.
 fn noise(length: usize) -> Vec<u8> {
     let word = |at: usize| (at as u32 / 4).wrapping_mul(2_654_435_761).to_be_bytes()[at % 4];
     (0..length).map(word).collect()
@@ -184,7 +184,7 @@ pub(super) fn a_receiver_that_stalls_holds_up_nobody_else() {
     let output = asleep.wait_with_output().unwrap();
     let said = checked(3, &output);
     assert!(said.contains("too far behind other receivers"), "{said}");
-    // What it had got is what was sent, up to where it was left.
+    // Its output is the beginning of what was sent.
     assert!(!output.stdout.is_empty() && bytes.starts_with(&output.stdout));
 }
 

@@ -8,7 +8,7 @@
 //! CPace      Ya | payload          Yb | payload          nothing yet: messages 3 and 4 do
 //! ```
 //!
-//! The *channel* is what both ends know before message 1:
+//! Both ends know the *channel* before message 1:
 //!
 //! ```text
 //! channel = "comity" | version (u32) | pattern (u8) | caller's connection id (u64)

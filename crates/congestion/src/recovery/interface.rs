@@ -141,7 +141,7 @@ pub enum PipeRule {
     /// or by one if it answers [no repair](Advance::is_repair)) and up by one for each segment sent
     /// after the first. The first, which the entry itself sends again, is not added: the lost
     /// segment, whose place it takes, is still counted. Any hole below the highest selectively
-    /// acknowledged byte is sent again.
+    /// acknowledged byte is retransmitted.
     Counter,
 }
 

@@ -14,8 +14,8 @@ use crate::TimeoutRepair;
 /// ```
 ///
 /// Source: RFC 6582. Differs in: 1. the inflation is kept apart from the congestion window, which
-/// is the same window; 2. on a full acknowledgement the congestion window is what the controller
-/// says it is (the RFC's option 2, `ssthresh`), without the limit to the flight size, as in ns-2:
+/// is the same window; 2. on a full acknowledgement the controller decides the congestion
+/// window (the RFC's option 2, `ssthresh`), without the limit to the flight size, as in ns-2:
 /// inflation has kept new data flowing, so that the flight is near `ssthresh` unless the window was
 /// small, and the RFC's other means against bursts, a limit on what one acknowledgement releases,
 /// is the transport's `max_burst`; 3. at most two new segments leave per acknowledgement while

@@ -131,7 +131,7 @@ pub struct RackClock {
     round: u64,
 }
 
-/// A segment of which an acknowledgement says for the first time that it was delivered.
+/// A segment that an acknowledgement reports as delivered for the first time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Delivered {
     /// Which transmission of the connection it was, counted from 1.
@@ -190,8 +190,8 @@ impl RackClock {
         }
     }
 
-    /// The peer reports that it got a segment twice, with `sent` transmissions so far of which the
-    /// newest delivered one is known.
+    /// The peer reports that it got a segment twice. There were `sent` transmissions up to the
+    /// newest one that is known to be delivered.
     pub fn on_duplicate_reported(&mut self, sent: u64) {
         if self.newest >= self.round {
             self.round = sent;

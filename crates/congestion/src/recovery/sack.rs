@@ -8,10 +8,10 @@ use crate::TimeoutRepair;
 /// lost, the window halves and its first segment is retransmitted; until everything sent before is
 /// acknowledged, the transport sends holes and new data as the pipe allows.
 ///
-/// Source: RFC 6675, section 5; Fall and Floyd 1996, section 3 for [`PipeRule::Counter`], of which
-/// a partial acknowledgement that answers no retransmission ([`Advance::is_repair`]) takes one
-/// packet instead of two. The scoreboard and the pipe are the transport's, because they are about
-/// its segments.
+/// Source: RFC 6675, section 5; Fall and Floyd 1996, section 3 for [`PipeRule::Counter`]. A partial
+/// acknowledgement that answers no retransmission ([`Advance::is_repair`]) takes one packet off
+/// that counter instead of two. The scoreboard and the pipe are the transport's, because they are
+/// about its segments.
 #[derive(Clone, Debug)]
 pub struct Sack {
     guard: Guard,

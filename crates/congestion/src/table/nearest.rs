@@ -71,7 +71,7 @@ pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) ->
     candidates
         .into_iter()
         .map(|candidate| (distance(name, candidate), candidate))
-        // A word of which no letter is left is another word.
+        // A word without any common letter is another word.
         .filter(|(distance, _)| *distance <= allowed && *distance < letters)
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, candidate)| candidate)

@@ -371,8 +371,8 @@ fn a_small_loss_of_an_increase_goes_by_the_rate_before_it() {
     }
 }
 
-/// Round trips of 100 ms with n packets after three losses and n + √n/4 after an increase, of which
-/// a loss takes d. Where one of a thousand is lost, d of the rate before the increase, where a
+/// Round trips of 100 ms with n packets after three losses and n + √n/4 after an increase; a loss
+/// takes d of them. Where one of a thousand is lost, d of the rate before the increase, where a
 /// tenth is, d of what arrived; never more than half:
 ///
 /// ```text
@@ -532,8 +532,8 @@ fn rounds_with_steps_of_the_rate_last_the_least_round_trip() {
     }
 }
 
-/// One round of ten packets, of which nine or all arrive, and the packet of the next that the
-/// report meets.
+/// One round of ten packets, and the packet of the next that the report meets. Nine or all of the
+/// ten arrive.
 fn answer(controller: &mut Psp, round: u32, is_lost: bool) {
     send_round(controller, round, 10);
     send_round(controller, round + 1, 1);

@@ -17,8 +17,8 @@ use crate::reference::{ack, sent};
 const PACKET: Bytes = Bytes::new(1_000);
 
 /// By how much a change of the spacing may differ, in nanoseconds: the controller rounds two times
-/// to whole ones on the way, the first of which is divided by three quarters at the least, and the
-/// history once.
+/// to whole ones on the way, and the first result is divided by three quarters at the least; the
+/// history rounds once.
 const ROUNDING: f64 = 2.0;
 
 /// What happened to one packet of the sender.
@@ -78,7 +78,7 @@ impl History {
         self.spacing_at(usize::MAX)
     }
 
-    /// Time is cut into round trips, each of which begins with a packet.
+    /// Time is cut into round trips. Each begins with a packet.
     fn rounds(&self) -> Vec<Round> {
         let mut rounds: Vec<Round> = Vec::new();
         for (at, packet) in self.packets.iter().enumerate() {
@@ -136,8 +136,8 @@ impl History {
     }
 
     /// When the receiver takes a round for over: an eighth of a round trip after a later one began
-    /// there, or two round trips after this one did. One of which nothing had arrived then is known
-    /// by its neighbours, eight back at the most.
+    /// there, or two round trips after this one did. If nothing of a round had arrived then, its
+    /// neighbours tell, eight back at the most.
     fn over_at(&self, rounds: &[Round], number: usize) -> Option<Time> {
         let first_of = |number: usize| {
             let Round { first, end } = rounds[number - 1];

@@ -393,9 +393,10 @@ fn the_sender_by_hand() {
     assert_eq!(sender.level(), 24);
 }
 
-/// Level 3 at a timeout, with and without the bit, under each reading of which timeouts reduce the
-/// window and of what "the sender retransmits the packet" means. Where the window is kept its wave
-/// goes on, and where it is not there is nothing to keep outstanding: everything is retransmitted.
+/// Level 3 at a timeout, with and without the bit, under each reading of the timeouts that reduce
+/// the window, and of what "the sender retransmits the packet" means. Where the window is kept its
+/// wave goes on, and where it is not there is nothing to keep outstanding: everything is
+/// retransmitted.
 #[test]
 fn a_timeout_by_hand_in_each_reading() {
     use TimeoutReduction::{Always, WithoutDuplicates};

@@ -286,8 +286,7 @@ fn the_first_flight_measures_nothing() {
     }
     let back = throughput(Bytes::new(1_000), RTT, first.unwrap()).as_bps() as f64;
     let most = most.as_bps() as f64;
-    // Sixteen packets in the round trip before the last, of which the last report may have seen a
-    // part.
+    // Sixteen packets in the round trip before the last. The last report may have seen only a part.
     assert!((0.8e6..1.7e6).contains(&most), "{most}");
     assert!((0.5..1.02).contains(&(back / most)), "{back} of {most}");
 }

@@ -419,8 +419,11 @@ impl<P: Payload> Connection<P> {
         statistics
     }
 
-    /// Whether the controller sets when each packet leaves ([`Pacing::Gap`], [`Pacing::At`]): then
-    /// the space between two of them is what it works by, and no average makes up for a late one.
+    /// Whether the controller sets when each packet leaves ([`Pacing::Gap`], [`Pacing::At`]). It
+    /// then works by the space between two packets, and no average compensates a late one.
+    ///
+    /// [`Pacing::Gap`]: comity_congestion::Pacing::Gap
+    /// [`Pacing::At`]: comity_congestion::Pacing::At
     pub const fn times_departures(&self) -> bool {
         self.congestion.times_departures()
     }

@@ -398,8 +398,8 @@ impl<P: Payload> Connection<P> {
         self.detect_losses_with(now, self.sent.in_flight(), before);
     }
 
-    /// Declares packets lost. `in_flight` is what was in flight before, and `acknowledged` when the
-    /// newest packet acknowledged before had left.
+    /// Declares packets lost. `in_flight` bytes were in flight before, and the newest packet
+    /// acknowledged before had left at `acknowledged`.
     fn detect_losses_with(&mut self, now: Time, in_flight: u64, acknowledged: Time) {
         let (lost, due_at) = self
             .sent

@@ -93,7 +93,7 @@ pub(super) struct Lost<C> {
     pub(super) oldest_sent_at: Option<Time>,
     /// When each of them left that elicits an ACK.
     pub(super) sent_at: Vec<Time>,
-    /// The account of each of these.
+    /// What the sender knows of each of these.
     pub(super) losses: Vec<PacketLoss>,
     /// How far apart the first and the last of them left between which nothing was acknowledged;
     /// the furthest of such.

@@ -29,7 +29,7 @@ pub struct SentStatistics {
     pub packets: u64,
     /// Their bytes on the wire, headers included.
     pub wire_bytes: u64,
-    /// Bytes of sections in them, repeated ones included.
+    /// Bytes of sections in them, retransmitted ones included.
     pub section_bytes: u64,
     /// Bytes of sections that were retransmitted.
     pub retransmitted_bytes: u64,
@@ -90,11 +90,11 @@ pub struct PathStatistics {
     pub ssthresh: Option<Bytes>,
     /// The rate at which packets are spread, where they are.
     pub pacing_rate: Option<Rate>,
-    /// How fast a burst may go, where the controller keeps an account ([`Pacing::Bucket`]).
+    /// The peak rate of a burst, for controllers with a token bucket ([`Pacing::Bucket`]).
     ///
     /// [`Pacing::Bucket`]: comity_congestion::Pacing::Bucket
     pub peak_rate: Option<Rate>,
-    /// The bytes in that account as of the last packet; below zero when it is overdrawn.
+    /// The tokens in that bucket as of the last packet, in bytes; below zero while it is in debt.
     pub tokens: Option<i64>,
     /// The phase of the controller.
     pub phase: Phase,
@@ -114,7 +114,7 @@ pub struct PeerReport {
     pub on_time: u64,
     /// Of these, those that were whole only after it.
     pub late: u64,
-    /// Sections of which something is missing.
+    /// Sections with missing bytes.
     pub gaps: u64,
     /// Bytes of sections received.
     pub bytes: u64,

@@ -54,7 +54,7 @@ use comity_units::{Span, Time};
 /// How a [`ClockMap`] filters.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Config {
-    /// The length of the buckets of which minima are kept, at least 1 ms.
+    /// The length of a bucket, which keeps one minimum; at least 1 ms.
     pub bucket: Span,
     /// Buckets in the window of the level, at least 1.
     pub window: usize,

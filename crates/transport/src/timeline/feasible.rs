@@ -36,7 +36,7 @@ pub struct Work {
     pub deadline: Time,
     /// How much it matters.
     pub importance: Importance,
-    /// How far it may overdraw the account.
+    /// The debt that it may cause.
     pub borrowing: Borrowing,
     /// The place in the queue of the section that it needs.
     pub needs: Option<usize>,
@@ -52,7 +52,7 @@ pub struct Forecast {
     pub growth: Rate,
     /// How fast they may leave for a while.
     pub peak: Rate,
-    /// What has been saved up of the rate, where the controller keeps an account.
+    /// The controller's token bucket, if it has one.
     pub tokens: Option<Tokens>,
     /// From leaving to arriving.
     pub one_way: Span,
@@ -62,12 +62,12 @@ pub struct Forecast {
 }
 
 impl Forecast {
-    /// How many bytes may leave up to the end of a section with this deadline and overdraft, so
+    /// How many bytes may leave up to the end of a section with this deadline and borrowing, so
     /// that it arrives in time.
     ///
     /// ```text
     /// time   = (deadline − now) · (1 + tolerance) − one_way
-    /// budget = min( (rate · time + growth · time² / 2) / 8 + savings(overdraft),  peak · time / 8 )
+    /// budget = min( (rate · time + growth · time² / 2) / 8 + tokens(borrowing),  peak · time / 8 )
     /// ```
     pub fn budget(&self, now: Time, deadline: Time, borrowing: Borrowing) -> u64 {
         if deadline.is_never() {
@@ -80,9 +80,9 @@ impl Forecast {
             .amount_in(sending)
             .get()
             .saturating_add(grown.amount_in(sending).get());
-        let saved = self.tokens.map_or(0, |tokens| tokens.available(borrowing));
+        let tokens = self.tokens.map_or(0, |tokens| tokens.available(borrowing));
         let peak = self.peak.amount_in(sending).get();
-        earned.saturating_add_signed(saved).min(peak)
+        earned.saturating_add_signed(tokens).min(peak)
     }
 
     /// Whether what leaves now can arrive in time, at any rate.

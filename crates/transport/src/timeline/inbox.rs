@@ -35,8 +35,8 @@ pub struct Config {
     pub max_streams: usize,
     /// The most separate pieces that one section may be held in.
     pub max_fragments: usize,
-    /// The most sections, over all streams, of which something has come and that are not settled.
-    /// Each takes a record of some hundred bytes beside its own.
+    /// The most sections, over all streams, that have begun to arrive and are not settled. Each
+    /// takes a record of some hundred bytes beside its own.
     pub max_records: usize,
 }
 
@@ -202,7 +202,7 @@ pub enum Violation {
         /// The most there may be.
         limit: usize,
     },
-    /// More sections of which something is held than there may be.
+    /// Too many sections with bytes in the buffer.
     TooManyRecords {
         /// The most there may be.
         limit: usize,

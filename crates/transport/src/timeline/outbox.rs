@@ -75,28 +75,28 @@ pub struct PathEstimate {
     pub growth: Rate,
     /// How fast bytes may leave for a while; [`Rate::MAX`] where only the rate counts.
     pub peak: Rate,
-    /// What has been saved up of the rate; sections that may not spend it are held back. `None`
-    /// where the controller keeps no account.
+    /// The controller's token bucket. Sections that may not spend its tokens are held back. `None`
+    /// if the controller has no bucket.
     pub tokens: Option<Tokens>,
     /// From handing a byte out to its arrival: propagation, and whatever queue lies on the way.
     pub one_way: Span,
-    /// How long it takes to find out that bytes are lost and to send them again.
+    /// How long it takes to find out that bytes are lost and to retransmit them.
     pub repair: Span,
     /// How much longer packets may wait on the way than the latest did, if the queue fills as it
     /// did in the last seconds.
     pub wait: Span,
     /// The share of what is sent that gets lost, in thousandths.
     pub lost_permille: u32,
-    /// Whether what leaves is a probe, which no account holds back.
+    /// Whether the next packet is a probe, which no token bucket holds back.
     pub is_probe: bool,
-    /// The peer's credit, less the lengths of sections of which something was acknowledged since it
-    /// was said: so long may all sections be together that are begun and of which nothing is
-    /// acknowledged. What is begun needs no credit.
+    /// The peer's credit, less the lengths of sections whose first acknowledgement came after it.
+    /// It bounds the total length of sections that are begun and have no acknowledgement yet. A
+    /// section that is begun needs no more credit.
     pub credit: u64,
 }
 
 impl PathEstimate {
-    /// Whether the account lets a section with this overdraft leave now.
+    /// Whether the token bucket lets a section with this borrowing leave now.
     pub(super) fn allows(&self, borrowing: Borrowing) -> bool {
         let may_spend = |tokens: Tokens| tokens.allow(borrowing);
         self.is_probe || self.tokens.is_none_or(may_spend)

@@ -4,18 +4,18 @@ use comity_units::{Span, Time, TwoWindows};
 
 use super::section::Importance;
 
-/// The account of a token bucket as sections see it: everything may spend what is saved, and what
-/// matters more may overdraw it ([`Borrowing`]).
+/// A token bucket as sections see it. Every section may spend tokens; a more important one may put
+/// the bucket into debt ([`Borrowing`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tokens {
-    /// Bytes in the account; below zero when it is overdrawn.
+    /// The tokens, in bytes; below zero while the bucket is in debt.
     pub level: i64,
-    /// By how much it may be overdrawn.
+    /// The largest debt.
     pub depth: u64,
 }
 
 impl Tokens {
-    /// How many bytes a section with this overdraft could spend at once; none if not above zero.
+    /// How many bytes a section with this borrowing could spend at once; none if not above zero.
     pub fn available(&self, borrowing: Borrowing) -> i64 {
         let share = u128::from(self.depth) * u128::from(borrowing.0) / u128::from(Borrowing::ALL.0);
         self.level
@@ -28,20 +28,20 @@ impl Tokens {
     }
 }
 
-/// How much of the depth of an account a section may overdraw it by, in thousandths.
+/// The debt into which a section may put a token bucket, in thousandths of its depth.
 ///
 /// ```text
-/// overdraft(importance) = 1                                                    for the highest of its stream of late
+/// borrowing(importance) = 1                                                    for the highest of its stream of late
 ///                         4/5 · (importance − lowest) / (highest − lowest)     between
 ///                         0                                                    for the lowest, and below
 ///
 /// of a section that has begun to leave: so much of the way from there up to 4/5 as of it has left
 /// ```
 ///
-/// so that a key picture finds room in an account that the pictures before it have emptied, and
-/// those that others are predicted from find more than those that nothing needs. What has left of a
-/// section is lost with the rest of it: a few packets, or a repair, make all of it worth what it
-/// cost.
+/// A key picture thus finds tokens after the pictures before it have emptied the bucket, and a
+/// picture that others are predicted from finds more than one that nothing needs. A section that
+/// has begun borrows more: without its last packets, or a repair, the bytes that have left are
+/// wasted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Borrowing(u16);
 
@@ -51,17 +51,18 @@ impl Borrowing {
     /// The whole depth.
     pub const ALL: Self = Self(1_000);
 
-    /// The most that is not kept for the highest importance.
+    /// The share of the depth that is not reserved for the highest importance.
     pub(super) const SHARED: Self = Self(800);
 
-    /// That of a section of this overdraft of whose `length` bytes so many have left.
+    /// The borrowing of a section after `sent` of its `length` bytes have left.
     pub(super) fn begun(self, sent: u32, length: u32) -> Self {
         let missing = u64::from(Self::SHARED.0.saturating_sub(self.0));
         let more = missing * u64::from(sent.min(length)) / u64::from(length.max(1));
         Self(self.0 + u16::try_from(more).unwrap_or(0))
     }
 
-    /// That of an importance in a stream whose importances lie between these two.
+    /// The borrowing of a section of this importance, in a stream with importances from `lowest` to
+    /// `highest`.
     pub fn of(importance: Importance, lowest: Importance, highest: Importance) -> Self {
         if importance >= highest {
             return Self::ALL;

@@ -50,7 +50,7 @@ pub(super) fn report(report: &ClaimReport<'_>) -> String {
     text
 }
 
-/// How many there were of which kind.
+/// How many claims of each kind there were.
 pub(super) fn summary(form: Form, counts: &Counts, wall_seconds: f64) -> String {
     let mut text = String::new();
     let form = match form {

@@ -81,7 +81,7 @@ impl Entry {
         }
     }
 
-    /// Adds a list of settings, each of which stands in one line where it can.
+    /// Adds a list of settings, one line each if it fits.
     fn list(&mut self, label: &str, settings: impl Iterator<Item = String>) {
         let mut settings: Vec<String> = settings.collect();
         let Some((_, before)) = settings.split_last_mut() else {

@@ -14,7 +14,7 @@ use super::load;
 use super::tables::plural;
 use crate::args;
 
-/// The most logs that are written at once, each of which is an open file.
+/// The most logs that are written at once. Each is an open file.
 const MAX_LOGS: usize = 200;
 
 pub(crate) fn trace(args: &args::Trace) -> Result<(), Failure> {

@@ -280,7 +280,7 @@ fn every_ten_seconds_four_segments_are_left_for_a_while() {
 }
 
 /// Thirty of the segments in flight are lost. In the first round as many leave as arrive; then the
-/// window climbs by what is acknowledged, and afterwards it is what it was before.
+/// window climbs by what is acknowledged, and afterwards it has its former size.
 #[test]
 fn a_recovery_conserves_packets_for_a_round_and_restores_the_window() {
     let mut path = linux();
@@ -393,7 +393,7 @@ fn version_3_leaves_half_a_product_every_five_seconds() {
 
 /// In Cruise a round with losses takes bandwidth and flight down to what was delivered, and to 0.7
 /// of what it was at the most; a path that delivers as before keeps its bandwidth, and the flight
-/// is what was delivered in a round trip.
+/// equals the data delivered in a round trip.
 #[test]
 fn version_3_gives_way_to_losses_while_it_cruises() {
     let mut path = draft();

@@ -68,10 +68,10 @@ impl BbrConfig {
 /// ProbeRTT   gains 1, cwnd = 4    every 10 s without a lower round trip, for 200 ms and a round
 /// ```
 ///
-/// Losses do not change bandwidth or round trip. In the first round of a fast recovery what arrives
-/// is what may leave; in the next the window climbs back, and afterwards it is what it was. Where
-/// the acknowledgement that ends a recovery begins another, the window keeps climbing. A timeout
-/// leaves one segment.
+/// Losses do not change bandwidth or round trip. In the first round of a fast recovery as much may
+/// leave as arrives. In the next round the window climbs back, and afterwards it has its former
+/// size. If the acknowledgement that ends a recovery begins another, the window keeps climbing. A
+/// timeout leaves one segment.
 ///
 /// Source: Linux, net/ipv4/tcp_bbr.c (`bbr`, version 1), and N. Cardwell and others, "BBR:
 /// congestion-based congestion control", ACM Queue 14 (2016).
@@ -102,7 +102,7 @@ pub struct Bbr {
     window: f64,
     prior_window: f64,
     repair: Repair,
-    /// What arrives is what may leave.
+    /// As much may leave as arrives.
     is_conserving: bool,
     policer: Policer,
     aggregation: Aggregation,

@@ -169,7 +169,7 @@ mod tests {
                 "the minimum of the round is 40 ms"
             );
         }
-        // The twelfth begins another, of which the ninth sample is the first that is looked at.
+        // The twelfth begins another round. HyStart looks at its ninth sample first.
         for index in 11..19 {
             assert!(!feed(index * 3_000, 10, 60));
         }

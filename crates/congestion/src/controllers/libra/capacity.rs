@@ -439,7 +439,7 @@ impl Pair {
     }
 }
 
-/// From one moment to another, of which either may be on a clock that began at another time.
+/// From one moment to another. They may be on clocks that began at different times.
 const fn nanos_between(from: Time, to: Time) -> i64 {
     to.as_nanos().wrapping_sub(from.as_nanos()).cast_signed()
 }

@@ -125,9 +125,9 @@ pub struct Libra {
     /// Until when, at the longest, the next group waits for room in the window.
     held_until: Time,
     in_recovery: bool,
-    /// How much of what was outstanding at the last timeout is not acknowledged yet: so long, what
-    /// counts as in flight on the byte-sequence transport need not be in the network.
-    resent: Bytes,
+    /// How much of what was outstanding at the last timeout is not acknowledged yet. Until then,
+    /// bytes that count as in flight on the byte-sequence transport need not be in the network.
+    retransmitted: Bytes,
 }
 
 impl Libra {
@@ -147,7 +147,7 @@ impl Libra {
             covered: 1.0,
             held_until: Time::ZERO,
             in_recovery: false,
-            resent: Bytes::ZERO,
+            retransmitted: Bytes::ZERO,
             config,
         };
         controller.set_window(super::segments(config.initial_window, config.mss));
@@ -235,14 +235,14 @@ impl Libra {
         self.config.pairs && self.rtt.is_some()
     }
 
-    /// Whether the next group should wait for room in the window; `in_flight` is what there is now.
+    /// Whether the next group should wait for room in the window, with so much in flight now.
     fn hold(&mut self, now: Time, in_flight: Bytes) {
         let group = self.group();
         let flying = super::segments(in_flight, self.config.mss);
         let needed = f64::from(group);
         let waits = self.is_paced()
             && !self.in_recovery
-            && self.resent == Bytes::ZERO
+            && self.retransmitted == Bytes::ZERO
             && self.calendar.is_at_beginning()
             && flying >= needed * 2.0
             && flying + needed > self.window;
@@ -280,7 +280,7 @@ impl Libra {
             self.take_in(ack.now, rtt);
         }
         self.in_recovery = ack.in_recovery;
-        self.resent = self.resent.saturating_sub(ack.acked);
+        self.retransmitted = self.retransmitted.saturating_sub(ack.acked);
         if ack.in_recovery {
             self.release(ack.now);
             return;
@@ -311,7 +311,7 @@ impl Libra {
         }
         self.window = 1.0;
         self.in_recovery = false;
-        self.resent = timeout.in_flight;
+        self.retransmitted = timeout.in_flight;
         self.release(timeout.now);
     }
 

@@ -35,8 +35,7 @@ pub struct SteadyConfig {
     pub memory: usize,
     /// How many times the share a burst may go.
     pub peak: f64,
-    /// How much may be saved up, and by how much the account may be overdrawn, as time at the
-    /// share.
+    /// The depth of the token bucket, and its largest debt, as time at the share.
     pub depth: Span,
     /// Losses within so many round trips of the last that counted belong to the same event.
     pub grouping: f64,
@@ -63,8 +62,8 @@ pub struct SteadyConfig {
 /// `X` is [`throughput`] and `p` the mean rate of loss events ([`LossIntervals`]). A window that
 /// halves and climbs back carries the same on the average but cannot carry a stream of nearly that
 /// rate on time; and a source whose pictures differ in size by a factor of five needs more than its
-/// share for a moment and less for the rest of the second. The bucket keeps the account of that,
-/// and the transport says which sections may overdraw it.
+/// share for a moment and less for the rest of the second. The bucket evens that out, and the
+/// transport says which sections may put it into debt.
 ///
 /// Losses within `grouping` round trips of the last event are its echo: a flow that does not halve
 /// finds the queue full until its rivals have reacted, and one that backs off by three tenths
@@ -80,15 +79,15 @@ pub struct SteadyConfig {
 /// what is delivered, or the initial window in a round trip, packets that arrive lengthen no
 /// interval. Else minutes of little data would outweigh the losses of the seconds behind them.
 ///
-/// In the round trip behind a loss that counts, "2 · most delivered" is once that: savings of some
-/// seconds shall not be spent on a queue that is full.
+/// In the round trip after a loss that counts, "2 · most delivered" is "1 · most delivered": the
+/// tokens of some seconds must not be spent on a full queue.
 ///
 /// A loss event counts only if a queue explains it (`Evidence`), unless configured otherwise; an
 /// ECN mark always counts.
 ///
 /// Source: TFRC (RFC 5348) for the equation, the history and the timer. Differs from it in: 1. the
-/// history is kept by the sender, from acknowledgements; 2. the share is an average that may be
-/// saved up and overdrawn, not a ceiling of each instant; 3. losses that no queue explains are left
+/// history is kept by the sender, from acknowledgements; 2. the share is an average with
+/// tokens and debt, not a ceiling of each instant; 3. losses that no queue explains are left
 /// out; 4. the least rate is a segment a second, not one in 64 seconds; 5. no damping of
 /// oscillations (section 4.5) and no history discounting; 6. an interval does not grow while the
 /// source uses less than half of the rate that it allows, in place of the rules for a loss after
@@ -237,7 +236,7 @@ impl Steady {
         let share = self.tcp().min(self.proved()).min(self.ramp);
         let share = share.max(self.least());
         self.share = share;
-        // Nobody knows what an overdraft would do to a path that does not answer.
+        // Nobody knows what a debt would do to a path that does not answer.
         let depth = if self.silences > 0 {
             Bytes::ZERO
         } else {
@@ -307,7 +306,7 @@ impl Steady {
         self.counted_at.is_some_and(|at| now < at + self.together())
     }
 
-    /// A congestion episode began, in front of which `carried` or more was.
+    /// A congestion episode began. Before it the path carried `carried` or more.
     fn react(&mut self, now: Time, carried: Rate) {
         self.counted_before = (self.counted_at.replace(now), self.drain);
         let (mss, rtt) = (self.config.mss, self.round_trip());

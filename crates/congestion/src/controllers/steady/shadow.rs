@@ -22,10 +22,11 @@ use comity_units::{Bytes, Rate, Span, Time};
 /// small    1 up to an average of 3 segments, 0 from 16 on, falling evenly in between
 /// ```
 ///
-/// The last factor of the rate is what timers leave of it. A TCP flow waits for its timer when what
-/// it sends again is lost too, which takes another episode within two round trips, and when too few
-/// packets are behind it to tell of that. Without the factor, eight flows of this controller and
-/// more keep small windows full, and lose two to four times as much as TCP flows would.
+/// The last factor of the rate is the part of the time without timeouts. A TCP flow waits for its
+/// timer in two cases: a retransmission is lost too, which takes another episode within two round
+/// trips; or too few packets follow a lost one to show the loss. Without the factor, eight flows of
+/// this controller and more keep small windows full, and lose two to four times as much as TCP
+/// flows would.
 ///
 /// A newcomer's first episodes come in its own slow start, or in a queue that others have just
 /// filled. They tell little of its share, and TCP's windows would take half a minute to find it on

@@ -423,7 +423,7 @@ fn silence_halves_the_share_and_a_persistent_congestion_restarts() {
     controller.on_wakeup(silent_at);
     assert!((share(&controller) / before - 0.5).abs() < 0.01);
     assert!(controller.decision().wakeup.unwrap() > silent_at);
-    // Four round trips are 520 ms at the most: five halvings in three seconds, and no overdraft.
+    // Four round trips are 520 ms at the most: five halvings in three seconds, and no debt.
     while let Some(at) = controller
         .decision()
         .wakeup

@@ -54,8 +54,8 @@
 //!     moves on with every acknowledgement, and ends nothing.
 //! 12. **A new path** is a new beginning of both halves. The sender numbers its waves 16,384
 //!     further on, which no loss does, and the receiver forgets what it measured.
-//! 13. **The rate of a wave that the timer ended** is what the next is compared with, as any other
-//!     ([`TcpRealConfig::compares_with_timeouts`]). The next wave is then many times as fast, so
+//! 13. **The rate of a wave that the timer ended** counts as any other: the next is compared with
+//!     it ([`TcpRealConfig::compares_with_timeouts`]). The next wave is then many times as fast, so
 //!     that figure 1 gives the highest level: every outage ends in a whole window at once, and the
 //!     queue has to hold it (`experiments/tcp_real`). Without it levels only fall.
 //!

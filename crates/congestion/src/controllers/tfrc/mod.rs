@@ -104,16 +104,15 @@ impl TfrcConfig {
 /// Source: RFC 5348, sections 4.1 to 4.6; RFC 4828, section 4.
 ///
 /// Differs from the RFCs in: 1. round trips are those that the transport measures, sequence numbers
-/// travel in [`Tag::Numbered`]; 2. whether an interval was data-limited is what the transport says
-/// of the packets acknowledged in it, not the two times of section 8.2.1; 3. `s` is the full
-/// packet, not a mean; sizes on the wire are those of late, so that the pacer spaces packets by
-/// payload; 4. the first window is no larger than what the flow was set up with; 5. an idle flow
-/// that silence does not slow down is not woken until it sends again; 6. the transport lets a
-/// packet, or what a millisecond lets out, leave early (`t_gran` of section 4.6); 7. of the two
-/// ways in which section 4.3 lets the sender learn of a loss event in a data-limited interval it
-/// has the one, that `p` rises: reports hold what section 3.2.2 names and no event of its own, so
-/// that one that ends an interval longer than the mean, and leaves `p` as it was, does not count
-/// there.
+/// travel in [`Tag::Numbered`]; 2. the transport says of acknowledged packets whether their
+/// interval was data-limited, not the two times of section 8.2.1; 3. `s` is the full packet, not a
+/// mean; sizes on the wire are those of late, so that the pacer spaces packets by payload; 4. the
+/// first window is no larger than what the flow was set up with; 5. an idle flow that silence does
+/// not slow down is not woken until it sends again; 6. the transport lets a packet, or what a
+/// millisecond lets out, leave early (`t_gran` of section 4.6); 7. of the two ways in which section
+/// 4.3 lets the sender learn of a loss event in a data-limited interval it has the one, that `p`
+/// rises: reports hold what section 3.2.2 names and no event of its own, so that one that ends an
+/// interval longer than the mean, and leaves `p` as it was, does not count there.
 #[derive(Clone, Debug)]
 pub struct Tfrc {
     config: TfrcConfig,

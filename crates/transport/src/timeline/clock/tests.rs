@@ -1,7 +1,7 @@
 use super::*;
 
-/// A path of which everything is known: a sender's clock that runs fast by `drift` parts per
-/// million and was 5 s ahead, 50 packets per second.
+/// A fully known path: the sender's clock runs fast by `drift` parts per million and was 5 s ahead,
+/// and 50 packets leave per second.
 struct Path {
     map: ClockMap,
     drift: f64,
@@ -219,7 +219,7 @@ fn jitter_by_hand() {
     assert_eq!(found, [0, 10_000, 9_375, 28_789]);
 }
 
-/// The greatest leap that a stamp can make is 2^31 us, of which a sixteenth is taken.
+/// The greatest leap that a stamp can make is 2^31 us, and a sixteenth of it counts.
 #[test]
 fn jitter_stays_within_what_stamps_can_tell() {
     let mut map = ClockMap::default();

@@ -148,8 +148,8 @@ fn the_budget_is_rate_times_the_time_that_is_left() {
     forecast.tolerance_percent = 10;
     assert_eq!(forecast.budget(now, deadline, Borrowing::NONE), 80_000);
     assert_eq!(forecast.budget(now, Time::MAX, Borrowing::NONE), u64::MAX);
-    // 80 ms at 12 Mb/s are 120 kB; 50 kB in debt, of which the highest may have 100 kB, the lowest
-    // none.
+    // 80 ms at 12 Mb/s are 120 kB; 50 kB in debt. The highest may be 100 kB in debt, the
+    // lowest not at all.
     let of = |importance| Borrowing::of(Importance(importance), Importance(1), Importance(9));
     forecast.peak = Rate::from_mbps(12);
     forecast.tokens = Some(Tokens {

@@ -9,7 +9,7 @@ use super::{Gap, GapReason, Partial, Received};
 use crate::timeline::ranges::Ranges;
 use crate::timeline::section::{Meta, Payload, Reason};
 
-/// A section of which at least one byte has come.
+/// A section after the arrival of its first byte.
 #[derive(Debug)]
 pub(super) struct Assembly<P: Payload> {
     pub(super) meta: Meta,
@@ -99,7 +99,7 @@ impl Runs {
         self.runs.range(..number).next_back().map(|(_, &end)| end)
     }
 
-    /// Adds numbers none of which is in the set.
+    /// Adds numbers that are not in the set.
     pub(super) fn insert(&mut self, new: Range<u64>) {
         if new.is_empty() {
             return;

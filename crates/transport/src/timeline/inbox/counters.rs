@@ -5,7 +5,7 @@ use comity_units::{Span, Time};
 use super::GapReason;
 use crate::timeline::section::Reason;
 
-/// The receiver's account.
+/// The receiver's counters.
 ///
 /// ```text
 /// received = delivered + partial + duplicate + late + held        [bytes]

@@ -33,8 +33,8 @@ const REMEMBERED_GAPS: usize = 256;
 ///   needs, as far as they are whole, whatever their deadlines are. Where deadlines are not
 ///   enforced, one that is not complete holds up those behind it.
 ///
-/// Sections of which nothing was seen at all are known from higher numbers. Their deadline is not
-/// known; that of the next section that was seen bounds it, and they are gaps when that one is
+/// A section that was never seen is known from a higher number. Its deadline is unknown. The
+/// deadline of the next section that was seen bounds it, so it becomes a gap when that section is
 /// handed out.
 ///
 /// A [`Violation`] is a reason to close the connection; the limits hold and the counters sum up all
@@ -463,9 +463,9 @@ impl<P: Payload> Inbox<P> {
         self.config.max_bytes.saturating_sub(self.reserved)
     }
 
-    /// What the peer may count against its credit since the beginning, at the most: the lengths of
-    /// the sections of which a piece came. One that was settled when a piece came counts again,
-    /// since the peer may not have counted it before.
+    /// The most that the peer may have counted against its credit since the beginning: the lengths
+    /// of the sections that began to arrive. A settled section counts again with each new piece,
+    /// because the peer may not have counted it before.
     pub const fn admitted(&self) -> u64 {
         self.admitted
     }
@@ -534,8 +534,7 @@ impl<P: Payload> Inbox<P> {
         self.changed.insert(stream);
     }
 
-    /// Settles a section and those before it of which nothing came, back to the last one of which
-    /// something did.
+    /// Settles a section and the sections before it, back to the last one that began to arrive.
     fn settle_up_to(&mut self, stream: StreamId, number: u64) {
         let Some(state) = self.streams.get(&stream) else {
             return;
@@ -584,9 +583,9 @@ impl<P: Payload> Inbox<P> {
         }
     }
 
-    /// Where deadlines are not enforced, settles those whose deadlines have come and of which
-    /// nothing more is waited for. What is before them and not settled holds them up, but for what
-    /// has a later deadline.
+    /// Without enforced deadlines, settles sections whose deadlines have come and that nothing more
+    /// is expected of. An earlier section that is not settled holds them up, unless its deadline is
+    /// later.
     fn settle_overdue(&mut self, stream: StreamId) {
         let Some(state) = self.streams.get(&stream) else {
             return;

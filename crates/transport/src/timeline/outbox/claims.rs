@@ -1,17 +1,17 @@
 //! What the peer's credit is spent on.
 //!
-//! The peer sets room aside for all of a section when the first byte of it arrives. Its credit is
-//! what it had not set aside when it said so. To be sure that each section that is begun finds its
-//! room, the sender therefore counts against the credit the whole length of
+//! The peer sets room aside for a whole section when its first byte arrives. Its credit is the
+//! room that it had not set aside when it reported the credit. Every section that is begun must
+//! find its room. The sender therefore counts the whole length of two kinds of section against the
+//! credit:
 //!
-//! * every section that is begun and of which nothing is acknowledged: its room may be set aside or
-//!   not;
-//! * every section of which the first acknowledgement came after the credit was said.
+//! * sections that are begun without any acknowledgement: the peer may have set their room aside;
+//! * sections whose first acknowledgement came after the credit.
 //!
-//! What of a section is left needs no credit: its room is there.
+//! The rest of a section that is begun needs no credit: its room is set aside.
 //!
-//! The peer also says how many sections it keeps apart. Those that are begun and have no outcome
-//! count, of all streams.
+//! The peer also reports how many sections it keeps apart. Sections of all streams count that are
+//! begun and have no outcome.
 
 use super::entry::Entry;
 
@@ -39,9 +39,9 @@ impl Claim {
 /// What all sections take of the credit, in bytes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Claims {
-    /// Of sections that are begun and of which nothing is acknowledged.
+    /// Of sections that are begun, without any acknowledgement.
     pub(super) open: u64,
-    /// Of all sections of which something was ever acknowledged.
+    /// Of all sections with an acknowledgement so far.
     pub(super) answered: u64,
     /// How many sections are begun and have no outcome.
     pub(super) sections: u64,

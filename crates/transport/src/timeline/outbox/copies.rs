@@ -20,8 +20,8 @@ impl<P: Payload> Outbox<P> {
     /// share of lost bytes · length of the section > length of the piece
     /// ```
     ///
-    /// The loss of one piece costs the whole section, and all that is sent twice is charged to the
-    /// account.
+    /// The loss of one piece costs the whole section, and duplicates are charged to the token
+    /// bucket.
     pub(super) fn is_last_chance(&self, now: Time, chunk: &Chunk, estimate: &PathEstimate) -> bool {
         if !self.enforces() || self.config.reliability == Reliability::None {
             return false;

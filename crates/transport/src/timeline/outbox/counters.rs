@@ -175,7 +175,7 @@ impl SectionCounters {
     }
 }
 
-/// The sender's account of a connection.
+/// The sender's counters of a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// In bytes.

@@ -5,8 +5,7 @@ use super::entry::{Key, Urgency};
 use crate::timeline::section::{Payload, SectionId};
 
 impl<P: Payload> Outbox<P> {
-    /// The lengths of all sections, in bytes, of which something was acknowledged since the
-    /// beginning.
+    /// The total length in bytes of all sections with an acknowledgement since the beginning.
     pub const fn answered(&self) -> u64 {
         self.claims.answered
     }

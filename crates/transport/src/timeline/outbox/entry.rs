@@ -42,7 +42,7 @@ pub(super) struct Entry<P> {
     /// By when it should arrive: its deadline, or so much earlier that what is lost of it can be
     /// repaired.
     pub(super) due: Time,
-    /// How far its importance lets it overdraw the account.
+    /// The debt that its importance allows.
     pub(super) borrowing: Borrowing,
     /// Whether nothing in its stream is more important, and something is less.
     pub(super) stands_out: bool,
@@ -62,7 +62,7 @@ pub(super) struct Entry<P> {
 }
 
 impl<P> Entry<P> {
-    /// How far it may overdraw the account now.
+    /// The debt that it may cause now.
     pub(super) fn borrowing(&self) -> Borrowing {
         self.borrowing.begun(self.sent, self.meta.length)
     }
@@ -174,7 +174,7 @@ impl<P> Entry<P> {
         }
     }
 
-    /// What this section contributes to the account.
+    /// What this section contributes to the counters.
     pub(super) fn tally(&self) -> ByteCounters {
         let (unsent, lost) = (u64::from(self.unsent()), u64::from(self.lost.total()));
         let mut bytes = ByteCounters {

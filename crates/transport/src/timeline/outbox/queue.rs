@@ -39,9 +39,9 @@ pub struct Outbox<P: Payload> {
     pub(super) config: Config,
     pub(super) entries: BTreeMap<Key, Entry<P>>,
     pub(super) streams: BTreeMap<StreamId, Stream>,
-    /// Sections of which nothing was handed out.
+    /// Sections without any byte handed out.
     pub(super) fresh: BTreeSet<(Urgency, Key)>,
-    /// Sections of which some bytes were handed out and others were not.
+    /// Sections with some bytes handed out and others not.
     pub(super) begun: BTreeSet<(Urgency, Key)>,
     /// Sections with lost bytes.
     pub(super) repeats: BTreeSet<(Urgency, Key)>,
@@ -66,7 +66,7 @@ pub struct Outbox<P: Payload> {
     pub(super) look: FeasibilityCheck,
 }
 
-/// The longest run of skipped sections of which the peer gets every reason.
+/// The longest run of skipped sections whose reasons all reach the peer.
 const MAX_NAMED: u64 = 64;
 
 #[derive(Debug, Default)]

@@ -243,7 +243,7 @@ impl Bbr3 {
         self.product(self.bandwidth).min(self.window)
     }
 
-    /// Whether the window is what holds the flow back.
+    /// Whether the window holds the flow back.
     pub(super) fn is_window_limited(&self) -> bool {
         self.limited.contains(&true)
     }
