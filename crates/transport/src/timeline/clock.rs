@@ -1,8 +1,8 @@
 //! Maps the sender's clock onto the receiver's.
 //!
-//! Every packet says when it left on the sender's clock. Arrival minus departure is the offset
-//! between the clocks plus the one-way delay; its least value in a window is free of queueing, so
-//! that the map follows the path and not the queue.
+//! Every packet carries its departure time on the sender's clock. Arrival minus departure is the
+//! offset between the clocks plus the one-way delay. Its least value in a window is free of
+//! queueing, so the map follows the path and not the queue.
 //!
 //! ```text
 //! d        = arrival − departure
@@ -11,40 +11,39 @@
 //! local    = sender + offset
 //! ```
 //!
-//! What packets that follow each other differ by is kept too, as it is and with no drift taken out:
+//! The map also keeps the jitter between successive packets, without a correction for drift:
 //!
 //! ```text
 //! J ← J + (|dᵢ − dᵢ₋₁| − J) / 16        in the order of arrival, from J = 0
 //! ```
 //!
-//! * **Drift** is the slope of the lower convex hull of the minima, where it passes the middle of
-//!   the history: a line below all points, so that a queue that comes and goes does not tilt it.
-//! * **A shorter path** lowers the level at once; **a longer path** raises it when the whole window
-//!   lies above the old level, since until then it could be a queue. Both are taken out of the
+//! * **Drift** is the slope of the lower convex hull of the minima at the middle of the history.
+//!   This line lies below all points, so a queue that comes and goes does not tilt it.
+//! * **A shorter path** lowers the level at once. **A longer path** raises it once the whole window
+//!   lies above the old level: until then it could be a queue. Both steps are removed from the
 //!   history of the drift.
 //!
-//! * **A clock that jumps**, because its host was suspended or a virtual machine paused, is no
-//!   path: nothing arrives before it left, and no packet takes longer than the round trip that ends
-//!   with it, whatever queues it met. So with O for the offset of the clocks
+//! * **A clock that jumps** is no change of the path: its host was suspended, or its virtual
+//!   machine paused. No packet arrives before it left, and none takes longer than the round trip
+//!   that it ends, whatever queues it met. So with O for the offset of the clocks
 //!
 //!   ```text
 //!   d − round trip  ≤  O  ≤  d
 //!   ```
 //!
-//!   and when the offset in use is outside of that by more than `jump`, by 8 packets in a row or by
-//!   two round trips in a row, it is found anew from the last of them, at once. A single departure
-//!   that is wrong moves nothing.
+//!   If the offset in use violates this by more than `jump`, for 8 packets or two round trips in a
+//!   row, it is found anew from the last of them, at once. A single wrong departure moves nothing.
 //!
 //! Source: S. B. Moon, P. Skelly, D. Towsley, "Estimation and removal of clock skew from network
 //! delay measurements", IEEE INFOCOM 1999 (the line below all points that is nearest to them); RFC
 //! 3550, sections 6.4.1 and A.8 (the interarrival jitter J, in fixed point).
 //!
 //! Differs from the source in:
-//! 1. Minima of buckets stand for their packets: bounded memory.
-//! 2. Steps of the path are taken out, and a slope beyond what clocks do is taken for a queue.
+//! 1. The minimum of a bucket stands for all its packets, which bounds memory.
+//! 2. Steps of the path are removed, and a slope too steep for a clock counts as a queue.
 //!
-//! Limits: a queue that grows for minutes, more slowly than `max_drift_ppm` and without ever being
-//! empty, cannot be distinguished from drift by anyone who sees one direction only.
+//! Limits: who sees one direction only cannot distinguish drift from a queue that grows for
+//! minutes, more slowly than `max_drift_ppm`, and is never empty.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -60,16 +59,16 @@ pub struct Config {
     pub window: usize,
     /// Buckets in the history of the drift.
     pub history: usize,
-    /// The fewest buckets that say anything about drift.
+    /// The fewest buckets that give a drift.
     pub min_history: usize,
     /// How far the offset may move in a second, apart from drift.
     pub slew: Span,
-    /// A change of level from which on it is a step of the path and no noise.
+    /// The least change of level that counts as a step of the path and not as noise.
     pub step: Span,
-    /// A slope beyond this many parts per million is no drift.
+    /// The largest slope that counts as drift, in parts per million.
     pub max_drift_ppm: u32,
-    /// By how much the offset must contradict what packets and round trips prove before it is found
-    /// anew.
+    /// By how much the offset must violate the bounds from packets and round trips before it is
+    /// found anew.
     pub jump: Span,
 }
 
@@ -99,14 +98,14 @@ struct Bucket {
     least: i64,
 }
 
-/// The sender's clock as the receiver sees it. Until a packet has come, the clocks are taken for
-/// the same.
+/// The sender's clock as the receiver sees it. Until a packet has come, both clocks count as the
+/// same.
 #[derive(Clone, Debug)]
 pub struct ClockMap {
     config: Config,
-    /// The oldest first; the last is being filled.
+    /// The oldest first; the last is still filling.
     buckets: VecDeque<Bucket>,
-    /// Nanoseconds that the offset grows by in a nanosecond.
+    /// The growth of the offset, in nanoseconds per nanosecond.
     slope: f64,
     has_slope: bool,
     /// The latest packet: its arrival, and its departure unwrapped, in microseconds.
@@ -120,8 +119,8 @@ pub struct ClockMap {
     base: Option<i64>,
     /// The offset in use.
     offset: i64,
-    /// How many packets in a row came before they left by it, and how many round trips in a row
-    /// were shorter than the way of the packet that ended them.
+    /// How many packets in a row arrived before their departure by this offset, and how many round
+    /// trips in a row were shorter than the one-way delay of the packet that ended them.
     early: u32,
     late: u32,
 }
@@ -154,9 +153,8 @@ impl ClockMap {
         }
     }
 
-    /// Says how long the path takes without queues: half of the least round trip, since the one-way
-    /// delay itself cannot be seen from one end. The first value takes hold at once, later ones by
-    /// slewing.
+    /// Sets the delay of the path without queues: half of the least round trip, because one end
+    /// cannot see the one-way delay. The first value takes effect at once, later ones by slewing.
     pub fn set_base_one_way(&mut self, span: Span) {
         let base = i64::try_from(span.as_nanos()).unwrap_or(i64::MAX);
         if self.base.is_none() && self.latest.is_some() {
@@ -165,7 +163,8 @@ impl ClockMap {
         self.base = Some(base);
     }
 
-    /// A packet has come that left at `departure` microseconds, modulo 2^32, on the sender's clock.
+    /// A packet arrived that left at `departure` on the sender's clock, in microseconds modulo
+    /// 2^32.
     pub fn on_arrival(&mut self, now: Time, departure: u32) {
         let departure = self.unwrap(now, departure);
         let arrival = i64::try_from(now.as_nanos()).unwrap_or(i64::MAX);
@@ -200,8 +199,8 @@ impl ClockMap {
         self.offset = drifted.saturating_add(target.saturating_sub(drifted).clamp(-slew, slew));
     }
 
-    /// The latest packet, which came at `now`, ends a round trip that took so long, answers held
-    /// back included.
+    /// The latest packet came at `now` and ends a round trip of this length. The length includes
+    /// the time for which the answer was held back.
     pub fn on_round_trip(&mut self, now: Time, round_trip: Span) {
         let Some((arrival, _)) = self.latest.filter(|&(arrival, _)| arrival == now) else {
             return;
@@ -211,7 +210,7 @@ impl ClockMap {
         let is_late = least > self.offset.saturating_add(self.jump());
         self.late = if is_late { self.late + 1 } else { 0 };
         if self.late >= LATE_ROUND_TRIPS {
-            // What it took longer than twice the base may have been in this direction.
+            // The time beyond twice the base may have been spent in this direction.
             let base = self.base.unwrap_or(0).min(round_trip / 2);
             let queue = round_trip.saturating_sub(base.saturating_mul(2));
             let arrival = i64::try_from(arrival.as_nanos()).unwrap_or(i64::MAX);
@@ -223,7 +222,7 @@ impl ClockMap {
         i64::try_from(self.config.jump.as_nanos()).unwrap_or(i64::MAX)
     }
 
-    /// Begins anew with this level. What was learnt of the drift holds: the clocks run as they did.
+    /// Begins anew with this level. The drift stays: the clocks run at their former rates.
     fn anchor(&mut self, at: i64, level: i64) {
         self.buckets.clear();
         self.shortened_in = None;
@@ -232,7 +231,8 @@ impl ClockMap {
         self.offset = level.saturating_sub(self.base.unwrap_or(0));
     }
 
-    /// The departure whose low half was sent: the one nearest to what the local clock lets expect.
+    /// The departure whose low half was sent: the one nearest to the expectation by the local
+    /// clock.
     fn unwrap(&self, now: Time, departure: u32) -> i64 {
         let Some((arrival, last)) = self.latest else {
             return i64::from(departure);
@@ -253,7 +253,7 @@ impl ClockMap {
         });
     }
 
-    /// Takes one more offset into the minima. Returns the level with it.
+    /// Adds an offset to the minima. Returns the new level.
     fn take_in(&mut self, at: i64, offset: i64) -> i64 {
         let step = i64::try_from(self.config.step.as_nanos()).unwrap_or(i64::MAX);
         let level = self.level(at);
@@ -283,8 +283,8 @@ impl ClockMap {
             (last.at, last.least) = (at, offset);
         }
         let lowered = level.saturating_sub(offset);
-        // The first packets of a shorter path met queues too: what they left of the step is taken
-        // out as well.
+        // The first packets of a shorter path met queues too. The rest of their step is removed as
+        // well.
         let is_recent = self
             .shortened_in
             .is_some_and(|bucket| number <= bucket.saturating_add(1));
@@ -300,7 +300,7 @@ impl ClockMap {
         self.level(at)
     }
 
-    /// The least offset of the window, as it would be now.
+    /// The least offset of the window, moved to the present by the drift.
     fn level(&self, now: i64) -> i64 {
         let window = self.buckets.iter().rev().take(self.config.window.max(1));
         window
@@ -349,7 +349,8 @@ impl ClockMap {
         }
     }
 
-    /// The local time at which the sender's clock shows `sender`; never stays never.
+    /// The local time at which the sender's clock shows `sender`. [`Time::MAX`] stays
+    /// [`Time::MAX`].
     pub fn to_local(&self, sender: Time) -> Time {
         if sender.is_never() {
             return sender;
@@ -367,7 +368,7 @@ impl ClockMap {
         -self.slope * 1e6
     }
 
-    /// How much longer than the least of the window the latest packet took: the queue it met.
+    /// The queueing delay of the latest packet: its transit time above the least one of the window.
     pub fn queueing(&self) -> Span {
         let Some((now, _)) = self.latest else {
             return Span::ZERO;
@@ -377,22 +378,21 @@ impl ClockMap {
         Span::from_nanos(u64::try_from(beyond).unwrap_or(0))
     }
 
-    /// How much the transit of packets that follow each other differs, averaged over some 16 of
-    /// them: the interarrival jitter of RFC 3550, section 6.4.1. Zero until two packets have come.
+    /// The mean difference of the transit times of successive packets, over some 16 of them: the
+    /// interarrival jitter of RFC 3550, section 6.4.1. Zero until two packets have come.
     pub const fn jitter(&self) -> Span {
         Span::from_nanos(self.jitter_sixteenths / 16)
     }
 
-    /// The one-way delay of the latest packet, as far as half of the least round trip is that of
-    /// the path.
+    /// The one-way delay of the latest packet, if that of the path is half of the least round trip.
     pub fn one_way(&self) -> Span {
         let base = self.base.unwrap_or(0);
         self.queueing() + Span::from_nanos(u64::try_from(base).unwrap_or(0))
     }
 }
 
-/// The slope of the lower convex hull at the mean abscissa of the points, which ascend: that of the
-/// line below all points whose distance to them is least.
+/// The slope of the lower convex hull at the mean abscissa of the points, whose abscissas ascend.
+/// It is the slope of the line below all points that is nearest to them.
 fn slope_below(points: &[(f64, f64)]) -> Option<f64> {
     let mut hull: Vec<(f64, f64)> = Vec::new();
     for &(x, y) in points {

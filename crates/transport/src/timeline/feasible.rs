@@ -1,22 +1,22 @@
 //! Which sections have to go so that the most important ones arrive in time.
 //!
-//! Sections leave in one order, so a section arrives when all the work before it and its own has
-//! left, and the one-way delay has passed. When that is after its deadline, something at or before
-//! it has to go. [`plan`] keeps the most important sections first and among equally important ones
-//! as many as possible.
+//! Sections leave in one order. A section arrives one one-way delay after its last byte left, and
+//! that byte leaves after all bytes before it. If this is after the deadline, that section or an
+//! earlier one has to go. [`plan`] keeps the most important sections first, and as many as possible
+//! among equally important ones.
 //!
 //! Source: J. M. Moore, "An n job, one machine sequencing algorithm for minimizing the number of
 //! late jobs", Management Science 15 (1968), with Hodgson's form of it: walk by deadline, and when
 //! one is late drop the longest so far.
 //!
 //! Differs from the source in:
-//! 1. It is done once for each importance, highest first; what a higher importance keeps is not
-//!    touched by a lower one. One walk over all importances drops unimportant sections for the sake
-//!    of important ones that it drops itself later on.
-//! 2. Sections may need others. One that others need counts as important as the most important of
-//!    them; among equally important ones the one whose loss takes the fewest others along goes
-//!    first, and among those the longest.
-//! 3. At the end everything dropped that fits after all is taken back, most important first.
+//! 1. The walk is done once for each importance, highest first, and a lower importance drops
+//!    nothing of a higher one. A single walk over all importances would drop unimportant sections
+//!    in favour of important ones that it drops later itself.
+//! 2. Sections may need others. A section counts as important as the most important one that needs
+//!    it. Among equally important sections, the one with the fewest dependents goes first, and
+//!    among those the longest.
+//! 3. At the end, each dropped section that fits after all is restored, most important first.
 
 use alloc::collections::BinaryHeap;
 use alloc::vec::Vec;
@@ -30,9 +30,9 @@ use super::tokens::{Borrowing, Tokens};
 /// What is left to send of one section.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Work {
-    /// Bytes that have not left yet, or have to leave again.
+    /// Bytes to send for the first time or to retransmit.
     pub left: u64,
-    /// By when the last of them has to arrive.
+    /// The time by which the last of them has to arrive.
     pub deadline: Time,
     /// How much it matters.
     pub importance: Importance,
@@ -47,8 +47,7 @@ pub struct Work {
 pub struct Forecast {
     /// How fast bytes leave.
     pub rate: Rate,
-    /// By how much the rate grows in each second, in bit/s: what the controller may add while
-    /// nothing is lost.
+    /// The growth of the rate in a second, in bit/s, while nothing is lost.
     pub growth: Rate,
     /// How fast they may leave for a while.
     pub peak: Rate,
@@ -56,8 +55,7 @@ pub struct Forecast {
     pub tokens: Option<Tokens>,
     /// From leaving to arriving.
     pub one_way: Span,
-    /// How much longer than the time to its deadline a section may be predicted to take, in
-    /// hundredths.
+    /// How far the predicted time of a section may exceed the time to its deadline, in hundredths.
     pub tolerance_percent: u32,
 }
 
@@ -119,23 +117,23 @@ impl Forecast {
     }
 }
 
-/// What to drop, and for how long that holds.
+/// The sections to drop, and how long this plan holds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Plan {
     /// Places in the queue, ascending. Whatever needs a section of the list is in the list too.
     pub dropped: Vec<usize>,
-    /// If nothing at all left for this long, still nothing that is kept would be late.
+    /// Even if nothing left for this long, no kept section would be late.
     pub slack: Span,
 }
 
-/// Finds what to drop of a queue that leaves in the given order: that of the deadlines, but for
-/// head starts of the most important.
+/// Finds the sections to drop from a queue that leaves in the given order. That is the order of
+/// deadlines, except that the most important sections may have a head start.
 ///
-/// Afterwards every section that is kept, and all that it needs, fits its budget, and nothing
-/// dropped could be added. Without needs, the number of sections kept of the highest importance is
-/// the greatest possible; of the lower ones it is the greatest possible for those that were kept
-/// above them by count alone. Both hold for a queue in the order of its deadlines whose budgets do
-/// not differ by importance. Costs O(n) when nothing has to go, else O(n log n).
+/// Afterwards every kept section, and each that it needs, fits its budget, and no dropped section
+/// could be added. If no section needs another, the plan keeps the greatest possible number of the
+/// highest importance. For each lower importance, it keeps the greatest possible number beside
+/// those that it kept above. Both hold for a queue in the order of its deadlines whose budgets do
+/// not differ by importance. Costs O(n) if nothing has to go, else O(n log n).
 pub fn plan(queue: &[Work], now: Time, forecast: &Forecast) -> Plan {
     if let Some(slack) = forecast.slack(now, queue.iter().copied()) {
         return Plan {
@@ -174,7 +172,7 @@ struct Node {
     parent: Option<usize>,
     /// Sections of the same class that go with it, itself counted.
     family: usize,
-    /// Of those, the ones that are not decided and not itself.
+    /// The undecided ones among those, without itself.
     undecided: usize,
     /// Sections of the same class that need it directly and are kept.
     kept_children: usize,
@@ -292,7 +290,7 @@ impl Selection {
         }
     }
 
-    /// The candidate whose loss costs least, if what was noted of it still holds.
+    /// The candidate whose loss costs least, unless its record is out of date.
     fn cheapest(&mut self) -> Option<usize> {
         while let Some((Reverse(family), _, place)) = self.candidates.pop() {
             if let Some(node) = self.nodes.get(place)
@@ -401,7 +399,7 @@ impl Room {
         for (leaf, &budget) in least.iter_mut().skip(leaves).zip(budgets) {
             *leaf += i128::from(budget);
         }
-        // Nothing is kept, so that every minimum is beyond any budget; the exact value has no use.
+        // Nothing is kept, so every minimum is beyond any budget. The exact value does not matter.
         Self {
             added: alloc::vec![0; 2 * leaves],
             least,

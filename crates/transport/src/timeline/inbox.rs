@@ -1,4 +1,4 @@
-//! The receiver's half: sections put together again, each reported exactly once.
+//! The receiver's half: reassembles sections and reports each exactly once.
 
 mod assembly;
 mod counters;
@@ -22,18 +22,17 @@ use super::{DEFAULT_BUFFER, DEFAULT_SECTIONS, MAX_STREAMS};
 pub struct Config {
     /// When sections are handed to the application.
     pub deliver: Deliver,
-    /// Whether an incomplete section becomes a gap at its deadline. Without, it waits until it is
-    /// complete or the sender gives it up (reliability `full`, or `drop = never`), and may be
-    /// complete late.
+    /// Whether an incomplete section becomes a gap at its deadline. Otherwise (reliability `full`,
+    /// or `drop = never`) it waits until it is complete, if late, or the sender gives it up.
     pub enforce_deadlines: bool,
-    /// The most payload bytes held at once; a section counts with its whole length from its first
+    /// The most payload bytes held at once. A section counts with its whole length from its first
     /// byte on.
     pub max_bytes: u64,
-    /// How far beyond the first section of a stream that is not settled another may be.
+    /// How far a section may lie beyond the first unsettled section of its stream.
     pub max_sections: u64,
     /// The most streams of a connection.
     pub max_streams: usize,
-    /// The most separate pieces that one section may be held in.
+    /// The most separate pieces of one section.
     pub max_fragments: usize,
     /// The most sections, over all streams, that have begun to arrive and are not settled. Each
     /// takes a record of some hundred bytes beside its own.
@@ -60,15 +59,16 @@ impl Default for Config {
 pub enum GapReason {
     /// The connection ended before it was complete.
     Closed,
-    /// The sender gave it up and said why.
+    /// The sender gave it up and gave a reason.
     Dropped(Reason),
-    /// The sender has gone beyond it and did not say why.
+    /// The sender has gone beyond it without a reason.
     Obsolete,
-    /// Its deadline came, or that of the next section that is known of.
+    /// Its deadline came, or that of the next known section.
     Overdue,
 }
 
-/// What the application gets; each section of a stream is in exactly one.
+/// One or more sections for the application, whole or as a gap. Each section of a stream is in
+/// exactly one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Delivery<P> {
     /// All of a section.
@@ -103,7 +103,7 @@ pub struct Gap<P> {
     pub count: u64,
     /// Why it is not whole.
     pub reason: GapReason,
-    /// What had arrived; `None` when nothing is known of it but that it existed.
+    /// The part that arrived; `None` if only its number is known.
     pub partial: Option<Partial<P>>,
 }
 
@@ -140,7 +140,7 @@ impl<P> Delivery<P> {
     }
 }
 
-/// What had arrived of a section that never was complete: some media can use it.
+/// The part of a section that arrived. Some media can use it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Partial<P> {
     /// What its sender said of it.
@@ -151,10 +151,10 @@ pub struct Partial<P> {
     pub missing: Vec<Range<u32>>,
 }
 
-/// What a peer said that cannot be, or that goes beyond what it was allowed.
+/// A breach of the rules by the peer: a contradiction, or more than it was allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Violation {
-    /// Packets of one section say different things of it.
+    /// Packets of one section contradict each other.
     Contradiction {
         /// Its stream.
         stream: StreamId,
@@ -175,7 +175,7 @@ pub enum Violation {
         /// The section.
         section: SectionId,
     },
-    /// A piece is empty, lies outside of its section, or has not the bytes it was said to have.
+    /// A piece is empty, lies outside of its section, or has another length than it says.
     Range {
         /// Its stream.
         stream: StreamId,
@@ -188,12 +188,12 @@ pub enum Violation {
         /// The length of the section.
         length: u32,
     },
-    /// More bytes than may be held.
+    /// Too many bytes in the buffer.
     TooManyBytes {
         /// The most that may be held.
         limit: u64,
     },
-    /// One section in more pieces than it may be held in.
+    /// Too many pieces of one section.
     TooManyFragments {
         /// Its stream.
         stream: StreamId,
@@ -207,7 +207,7 @@ pub enum Violation {
         /// The most there may be.
         limit: usize,
     },
-    /// A section too far ahead of what is settled.
+    /// A section too far ahead of the first unsettled one.
     TooManySections {
         /// Its stream.
         stream: StreamId,
@@ -216,7 +216,7 @@ pub enum Violation {
         /// The first one that would be too far.
         limit: u64,
     },
-    /// More streams than there may be.
+    /// Too many streams.
     TooManyStreams {
         /// The one that was too many.
         stream: StreamId,

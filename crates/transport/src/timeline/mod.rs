@@ -1,23 +1,23 @@
 //! Sections with deadlines: which bytes are worth sending, and what became of them.
 //!
 //! The application gives [`section`]s, each with one deadline. The [`outbox`] chooses what to send
-//! next and gives up what can no longer arrive in time; the [`inbox`] puts the sections together
-//! and reports each exactly once, whole or as a gap; [`clock`] maps the sender's clock, on which
-//! all deadlines are, onto the receiver's; [`feasible`] finds what has to go when not everything
-//! can arrive in time. None of them sends or reads packets, and time comes in as an argument.
+//! next and gives up what can no longer arrive in time. The [`inbox`] reassembles sections and
+//! reports each exactly once, whole or as a gap. Deadlines are on the sender's clock; [`clock`]
+//! maps it onto the receiver's. [`feasible`] finds which sections to drop if not all can arrive in
+//! time. None of them sends or reads packets, and time is an argument.
 //!
 //! Source: B. Mukherjee, T. Brecht, "Time-lined TCP for the TCP-friendly Delivery of Streaming
 //! Media", sections 3 and 5. The floor of a stream ([`outbox::Outbox::floor`]) is its `seq_update`,
 //! and [`outbox::Outbox::earliest_deadline`] its lifetime timer.
 //!
 //! Differs from the source in:
-//! 1. Deadlines are by when a section has to arrive, not to be sent, once a one-way delay is known
-//!    and `drop = infeasible`.
-//! 2. Sections go out by deadline and importance across several streams, not in the order of a byte
-//!    sequence; what is behind a hole is not held up by it.
-//! 3. Loss of obsolete data is the business of the packet numbers: the blind spot of section 5.5
-//!    does not exist.
-//! 4. Obsolete sections are named with a reason, not skipped over alone.
+//! 1. With `drop = infeasible`, and once a one-way delay is known, a deadline is the time by which
+//!    a section has to arrive, not to be sent.
+//! 2. Sections leave by deadline and importance across several streams, not in the order of a byte
+//!    sequence. A hole holds up no later section.
+//! 3. Packet numbers show the loss of obsolete data, so the blind spot of section 5.5 does not
+//!    exist.
+//! 4. The sender names obsolete sections with a reason; it does not only skip them.
 
 /// The most streams of a connection.
 pub const MAX_STREAMS: usize = 64;

@@ -36,16 +36,15 @@ pub struct Config {
     pub max_sections: usize,
     /// The most streams of a connection.
     pub max_streams: usize,
-    /// How much longer than the time to its deadline a section may be predicted to take before it
-    /// is called infeasible, in hundredths of that time.
+    /// How far the predicted time of a section may exceed the time to its deadline before it is
+    /// infeasible, in hundredths of that time.
     ///
-    /// A predicted rate is off by some percent at any moment and the error averages out over a long
-    /// time, so that a section whose deadline is far is judged with more tolerance in absolute
-    /// terms than one that is due: at 12, a section due in 1 s may look 120 ms too late, one due in
-    /// 10 ms only 1.2 ms.
+    /// A predicted rate is off by some percent at any moment, and the error averages out over a
+    /// long time. The tolerance therefore grows with the time to the deadline. At 12, a section due
+    /// in 1 s may look 120 ms too late, and one due in 10 ms only 1.2 ms.
     pub tolerance_percent: u32,
-    /// By how much the predicted rate has to differ from that of the last look at the queue before
-    /// the queue is looked at again, in hundredths.
+    /// The change of the predicted rate, in hundredths, that makes the outbox check the queue
+    /// again.
     pub rate_change_percent: u32,
 }
 
@@ -71,21 +70,21 @@ pub struct PathEstimate {
     /// The predicted rate of payload bytes (what remains of the controller's rate after headers and
     /// repairs); `None` while nothing is known.
     pub rate: Option<Rate>,
-    /// By how much that rate may grow in each second, in bit/s.
+    /// The growth of that rate in a second, in bit/s.
     pub growth: Rate,
     /// How fast bytes may leave for a while; [`Rate::MAX`] where only the rate counts.
     pub peak: Rate,
     /// The controller's token bucket. Sections that may not spend its tokens are held back. `None`
     /// if the controller has no bucket.
     pub tokens: Option<Tokens>,
-    /// From handing a byte out to its arrival: propagation, and whatever queue lies on the way.
+    /// The time from handing out a byte to its arrival: propagation and queueing.
     pub one_way: Span,
     /// How long it takes to find out that bytes are lost and to retransmit them.
     pub repair: Span,
-    /// How much longer packets may wait on the way than the latest did, if the queue fills as it
+    /// How much longer than the latest packet the next ones may be queued, if the queue fills as it
     /// did in the last seconds.
     pub wait: Span,
-    /// The share of what is sent that gets lost, in thousandths.
+    /// The share of sent bytes that are lost, in thousandths.
     pub lost_permille: u32,
     /// Whether the next packet is a probe, which no token bucket holds back.
     pub is_probe: bool,
@@ -162,7 +161,7 @@ pub enum Fate {
 }
 
 impl Fate {
-    /// That of a section which was abandoned for this reason before all of it was sent.
+    /// The outcome of a section that was abandoned for this reason before all of it was sent.
     pub const fn of_unsent(reason: Reason) -> Self {
         match reason {
             Reason::Cancelled => Self::Cancelled,
@@ -174,7 +173,7 @@ impl Fate {
     }
 }
 
-/// The end of a submitted section; each gets exactly one, when nothing of it is in flight any more.
+/// The outcome of a submitted section. Each gets exactly one, once nothing of it is in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outcome {
     /// Its stream.

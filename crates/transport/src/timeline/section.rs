@@ -1,4 +1,4 @@
-//! What the application gives with one deadline, and what is said of it on the way.
+//! A section: the bytes that share a deadline, and their description in packets.
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -50,16 +50,16 @@ pub trait Payload: Clone + fmt::Debug {
     fn append_to(&self, range: Range<u32>, out: &mut Vec<u8>);
     /// Whether nobody else holds it and it has room for `length` bytes.
     fn is_spare(&self, length: u32) -> bool;
-    /// Room for `length` bytes, in the memory of a payload that is [spare](Self::is_spare) if that
-    /// is not far too large.
+    /// Room for `length` bytes, in the memory of a [spare](Self::is_spare) payload unless that is
+    /// far too large.
     fn buffer(length: u32, spare: Option<Self>) -> Self::Buffer;
-    /// Puts `bytes` at `offset`; what would lie outside of the buffer is left out.
+    /// Puts `bytes` at `offset`, without the part that lies outside of the buffer.
     fn place(buffer: &mut Self::Buffer, offset: u32, bytes: &[u8]);
-    /// The collected payload; what never came is zero.
+    /// The collected payload, with zeros for missing bytes.
     fn finish(buffer: Self::Buffer) -> Self;
 }
 
-/// The bytes of a section as far as they have come: zero where some are missing in front of others.
+/// The bytes of a section up to the last one that came, with zeros for missing ones.
 #[derive(Debug)]
 pub struct Collected {
     bytes: Vec<u8>,
@@ -149,7 +149,7 @@ impl Payload for Elided {
     }
 }
 
-/// A section as the application hands it over; it gets its number when it is taken.
+/// A section as the application submits it. It gets its number when it is accepted.
 #[derive(Clone, Debug)]
 pub struct Outgoing<P> {
     /// The stream that it continues.
@@ -160,7 +160,7 @@ pub struct Outgoing<P> {
     pub source_time: Time,
     /// By when it must have arrived, on the sender's clock; [`Time::MAX`] for never.
     pub deadline: Time,
-    /// An earlier section of the stream without which this one is worthless.
+    /// An earlier section of the stream that this one is worthless without.
     pub needs: Option<SectionId>,
     /// What it carries, at least one byte.
     pub payload: P,
@@ -186,8 +186,8 @@ pub struct Meta {
 }
 
 impl Reliability {
-    /// What stands for one that is not given, with this controller: until the deadline, but never
-    /// where the controller's paper sends nothing again.
+    /// The default with this controller: until the deadline, but never for a controller whose paper
+    /// retransmits nothing.
     pub fn usual(row: &Row) -> Self {
         match row.repeats_losses() {
             true => Self::Timeline,

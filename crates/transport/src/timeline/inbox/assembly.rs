@@ -1,4 +1,4 @@
-//! One section while it is put together, and the numbers of those that are done.
+//! The reassembly of one section, and sets of section numbers.
 
 use alloc::collections::BTreeMap;
 use core::ops::Range;
@@ -19,7 +19,7 @@ pub(super) struct Assembly<P: Payload> {
     pub(super) completed: Option<(Time, bool)>,
     /// The sender will not send the rest.
     pub(super) dropped: Option<Reason>,
-    /// Its time has come and it was not complete, where that does not make it a gap.
+    /// Its time came before it was complete, and deadlines are not enforced.
     pub(super) is_overdue: bool,
 }
 
@@ -45,7 +45,7 @@ impl<P: Payload> Assembly<P> {
         self.have.total() == self.meta.length
     }
 
-    /// What is handed out for it.
+    /// The delivery for it.
     pub(super) fn finish(self, reason: GapReason) -> Result<Received<P>, Gap<P>> {
         let Self { meta, buffer, .. } = self;
         let payload = P::finish(buffer);
@@ -114,12 +114,12 @@ impl Runs {
         }
     }
 
-    /// Takes the run out that begins at this number; returns its end.
+    /// Removes the run that begins at this number. Returns its end.
     pub(super) fn take_run(&mut self, start: u64) -> Option<u64> {
         self.runs.remove(&start)
     }
 
-    /// Forgets the lowest runs beyond this many.
+    /// Keeps this many runs and forgets the lowest ones.
     pub(super) fn keep_latest(&mut self, most: usize) {
         while self.runs.len() > most {
             self.runs.pop_first();

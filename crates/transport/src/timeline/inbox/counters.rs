@@ -18,7 +18,7 @@ pub struct Counters {
     pub delivered: u64,
     /// Bytes that had arrived of sections that became gaps.
     pub partial: u64,
-    /// Bytes that were there already.
+    /// Duplicate bytes.
     pub duplicate: u64,
     /// Bytes of sections that had become gaps before.
     pub late: u64,
@@ -46,7 +46,7 @@ impl Counters {
 pub struct GapCounters {
     /// The connection ended.
     pub closed: u64,
-    /// The sender went on without saying why.
+    /// The sender went on without a reason.
     pub obsolete: u64,
     /// The deadline came.
     pub overdue: u64,
@@ -63,7 +63,7 @@ pub struct GapCounters {
 }
 
 impl GapCounters {
-    /// Every entry by its name, for those who print them.
+    /// Every entry with its name, for printing.
     pub const fn entries(&self) -> [(&'static str, u64); 8] {
         [
             ("closed", self.closed),
@@ -105,8 +105,8 @@ impl GapCounters {
 
 /// Deadline minus completion of the sections that were completed and have a deadline.
 ///
-/// Bin k of the histograms counts slack (or lateness) in [2^k, 2^(k+1)) ms, bin 0 also what is
-/// below 1 ms and the last also what is beyond it.
+/// Bin k of the histograms counts slack (or lateness) in [2^k, 2^(k+1)) ms. Bin 0 also counts less
+/// than 1 ms, and the last bin everything beyond it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Slack {
     /// Sections complete by their deadline.
@@ -144,8 +144,8 @@ impl Slack {
         self.early.iter().chain(&self.late).sum()
     }
 
-    /// A slack, in whole powers of two of a millisecond, that at least this share of the sections
-    /// had (zero when fewer were early): a lower bound of the quantile.
+    /// A lower bound of the quantile: at least this share of the sections had so much slack. In
+    /// whole powers of two of a millisecond; zero if fewer sections were early.
     pub fn at_least(&self, share: f64) -> Span {
         let wanted = share * self.count() as f64;
         let mut above = 0;

@@ -1,13 +1,14 @@
-//! The memory of sections that were handed out, for those to come.
+//! Reuses the memory of delivered sections for later ones.
 
 use alloc::collections::VecDeque;
 
 use crate::timeline::section::Payload;
 
-/// The sections that were handed out last. A new one takes over the memory of one that the
-/// application has let go of.
+/// The sections that were delivered last. A new section reuses the memory of one that the
+/// application has dropped.
 ///
-/// An allocator may give blocks of this size back to the system and take them anew, page by page.
+/// Otherwise an allocator may return blocks of this size to the system and request them again, page
+/// by page.
 #[derive(Debug)]
 pub(super) struct Spares<P> {
     /// In the order in which they were handed out.
@@ -15,11 +16,12 @@ pub(super) struct Spares<P> {
     bytes: u64,
 }
 
-/// Allocators keep smaller blocks by themselves; glibc maps each of this size by itself at first.
+/// Allocators reuse smaller blocks themselves. glibc maps each block of this size separately at
+/// first.
 const MIN_LENGTH: u32 = 128 << 10;
 
-/// What a connection may keep. An application has 1 MiB waiting and works on some of it; with less
-/// than twice that, all that is kept is in use when a section needs memory.
+/// The most that a connection keeps. An application has 1 MiB waiting and works on some of it. With
+/// less than twice that, all kept memory is in use when a section needs some.
 const MAX_BYTES: u64 = 2 << 20;
 
 impl<P> Default for Spares<P> {
@@ -70,7 +72,7 @@ mod tests {
 
     const LENGTH: u32 = 256 << 10;
 
-    /// A section of this length is put together, and handed out; where its memory lies.
+    /// Reassembles and delivers a section of this length. Returns the address of its memory.
     fn hand_out(spares: &mut Spares<Bytes>, length: u32) -> (Bytes, *const u8) {
         let mut buffer = spares.buffer(length);
         Bytes::place(&mut buffer, 0, &[7; 100]);

@@ -14,31 +14,31 @@ use super::{Config, Counters, Delivery, Gap, GapReason, Violation};
 use crate::timeline::clock::ClockMap;
 use crate::timeline::section::{Deliver, Meta, Payload, Reason, SectionId, StreamId};
 
-/// How many runs of gaps are remembered in each stream, to tell late bytes from duplicates.
+/// How many runs of gaps each stream remembers, to tell late bytes from duplicates.
 const REMEMBERED_GAPS: usize = 256;
 
 /// The receiver's half of the timeline.
 ///
-/// Pieces of sections come in through [`on_chunk`](Self::on_chunk) in any order, with duplicates
-/// and overlaps, and word of what will not come through [`on_floor`](Self::on_floor),
-/// [`on_drop`](Self::on_drop) and [`on_end`](Self::on_end); frames of one packet in the order
-/// floor, drop, chunk. [`poll`](Self::poll) gives every section of a stream exactly once, after
-/// every event and at [`next_wakeup`](Self::next_wakeup).
+/// [`on_chunk`](Self::on_chunk) takes pieces of sections in any order, with duplicates and
+/// overlaps. [`on_floor`](Self::on_floor), [`on_drop`](Self::on_drop) and [`on_end`](Self::on_end)
+/// tell which sections will not come. The caller processes the frames of one packet in the order
+/// floor, drop, chunk. [`poll`](Self::poll) gives every section of a stream exactly once; call it
+/// after every event and at [`next_wakeup`](Self::next_wakeup).
 ///
-/// * `deliver = early`: in order, as soon as a section is complete and all before it are settled. A
-///   section whose deadline comes is handed out then, even if one before it with a later deadline
-///   is not settled.
-/// * `deliver = paced`: each section at its deadline on the receiver's clock, whole or not. What
-///   has no deadline is handed out as early as in the other case. Before a section go those that it
-///   needs, as far as they are whole, whatever their deadlines are. Where deadlines are not
-///   enforced, one that is not complete holds up those behind it.
+/// * `deliver = early`: in order, once a section is complete and all before it are settled. At its
+///   deadline a section is handed out in any case, even if an earlier one with a later deadline is
+///   not settled.
+/// * `deliver = paced`: each section at its deadline on the receiver's clock, whole or not. A
+///   section without a deadline is handed out as with `early`. The whole ones among the sections
+///   that it needs go before it, whatever their deadlines. Without enforced deadlines, an
+///   incomplete section holds up the later ones.
 ///
 /// A section that was never seen is known from a higher number. Its deadline is unknown. The
 /// deadline of the next section that was seen bounds it, so it becomes a gap when that section is
 /// handed out.
 ///
-/// A [`Violation`] is a reason to close the connection; the limits hold and the counters sum up all
-/// the same.
+/// A [`Violation`] is a reason to close the connection. The limits still hold after it, and the
+/// counters still sum up.
 #[derive(Debug)]
 pub struct Inbox<P: Payload> {
     config: Config,
@@ -51,13 +51,13 @@ pub struct Inbox<P: Payload> {
     spares: Spares<P>,
     /// Bytes reserved for sections that were not handed out yet.
     reserved: u64,
-    /// The lengths of all sections that were let in, and of those that a piece came too late for,
-    /// as often as one did.
+    /// The lengths of all sections that were admitted, and of settled sections, once for each late
+    /// piece.
     admitted: u64,
     /// Slots of all streams.
     records: usize,
     counters: Counters,
-    /// Nothing comes any more, and what is ready is handed out at its deadline all the same.
+    /// No packet comes any more, and ready sections are still handed out at their deadlines.
     plays_out: bool,
 }
 
@@ -65,7 +65,7 @@ pub struct Inbox<P: Payload> {
 struct Stream<P: Payload> {
     /// All below are settled.
     next: u64,
-    /// All from here on are not known to exist.
+    /// No section from here on is known.
     known: u64,
     /// All below are obsolete for the sender.
     floor: u64,
@@ -79,9 +79,9 @@ struct Stream<P: Payload> {
 
 #[derive(Debug)]
 enum Slot<P: Payload> {
-    /// Some of it has come.
+    /// Some of it has arrived.
     Open(Assembly<P>),
-    /// Nothing has come, and the sender said that nothing will.
+    /// Nothing of it has arrived, and the sender abandoned it.
     Dropped(Reason),
 }
 
@@ -146,8 +146,8 @@ impl<P: Payload> Inbox<P> {
         }
     }
 
-    /// A piece of a section has come: `length` bytes from `offset` on. Where payloads are elided
-    /// `bytes` is not looked at.
+    /// A piece of a section has arrived: `length` bytes from `offset` on. `bytes` is ignored if
+    /// payloads are elided.
     ///
     /// # Errors
     /// When the piece contradicts itself or what came before, or goes beyond the limits of
@@ -264,8 +264,8 @@ impl<P: Payload> Inbox<P> {
         Ok(())
     }
 
-    /// A piece of a section has come that is not taken. The section is known of from now on: unless
-    /// the rest of it is taken, it becomes a gap.
+    /// A piece of a section arrived and was refused. The section is known from now on: it becomes a
+    /// gap unless its pieces are accepted later.
     ///
     /// # Errors
     /// When the section is beyond the end of the stream or too far ahead.
@@ -352,12 +352,12 @@ impl<P: Payload> Inbox<P> {
         Ok(())
     }
 
-    /// The connection has ended: what is known of and not settled is settled, as a gap if it is not
-    /// complete, and ready at once.
+    /// The connection has ended. Every known section is settled, as a gap if it is not complete,
+    /// and ready at once.
     pub fn close(&mut self) {
         self.plays_out = false;
-        // By their deadlines, across the streams. What nothing is known of goes with what is before
-        // it in its stream.
+        // By deadline, across the streams. An unknown section goes with the one before it in its
+        // stream.
         let mut open = Vec::new();
         for (&stream, state) in &self.streams {
             let (mut begin, mut latest) = (state.next, Time::ZERO);
@@ -376,8 +376,8 @@ impl<P: Payload> Inbox<P> {
         }
     }
 
-    /// As [`close`](Self::close), but with paced delivery each section is handed out at its
-    /// deadline, however early all of it had come.
+    /// As [`close`](Self::close), but with paced delivery each section is still handed out at its
+    /// deadline.
     pub fn play_out(&mut self) {
         self.close();
         self.plays_out = self.config.deliver == Deliver::Paced;
@@ -434,7 +434,7 @@ impl<P: Payload> Inbox<P> {
         Some(delivery)
     }
 
-    /// When [`poll`](Self::poll) may have something to give without anything having come.
+    /// When [`poll`](Self::poll) may next give something, even if no packet arrives.
     pub fn next_wakeup(&self, clock: &ClockMap) -> Time {
         if let Some(deadline) = self.plays_at() {
             return clock.to_local(deadline);
@@ -458,7 +458,7 @@ impl<P: Payload> Inbox<P> {
         !waits && state.is_some_and(|state| state.end == Some(state.next))
     }
 
-    /// Bytes that are set aside for no section: the credit of the peer.
+    /// Bytes of the buffer that no section has reserved: the credit of the peer.
     pub const fn free_bytes(&self) -> u64 {
         self.config.max_bytes.saturating_sub(self.reserved)
     }
@@ -490,7 +490,7 @@ impl<P: Payload> Inbox<P> {
         }
     }
 
-    /// Makes at least one thing ready, or finds that there is nothing to do now.
+    /// Makes at least one section ready, or finds that none can be now.
     fn advance(&mut self, now: Time, clock: &ClockMap) -> bool {
         if let Some(stream) = self.changed.pop_first() {
             self.settle_first(stream);
@@ -519,7 +519,7 @@ impl<P: Payload> Inbox<P> {
             self.changed.insert(stream);
             return;
         }
-        // What it needs is of no use behind it, however much later that is due.
+        // A section that it needs is of no use after it, even if that is due later.
         let mut chain = vec![number];
         let mut at = number;
         while let Some(needed) = state.complete(at).and_then(|meta| meta.needs)
@@ -614,7 +614,7 @@ impl<P: Payload> Inbox<P> {
         }
     }
 
-    /// Makes all of these sections that are not settled ready, in order.
+    /// Makes the unsettled ones of these sections ready, in order.
     fn settle(&mut self, stream: StreamId, sections: Range<u64>, reason: GapReason) {
         let Some(state) = self.streams.get_mut(&stream) else {
             return;

@@ -19,8 +19,9 @@ impl<P: Payload> Outbox<P> {
             || self.to_begin(credit).next().is_some()
     }
 
-    /// The sections that may be begun with this credit, each alone, most urgent first. What is less
-    /// urgent than one that may not is not among them, so that what is long has its turn.
+    /// The sections that may be begun with this credit, each alone, most urgent first. The list
+    /// ends before the first section that the credit does not allow, so that a long section has its
+    /// turn.
     pub(super) fn to_begin(&self, credit: u64) -> impl Iterator<Item = (Urgency, Key)> {
         let fresh = self.fresh.iter();
         fresh.map_while(move |&(urgency, key)| Some((urgency, self.in_place_of(key, credit)?)))
@@ -28,9 +29,10 @@ impl<P: Payload> Outbox<P> {
 
     /// The section to begin where `key` is to be begun; `None` when the credit does not allow it.
     ///
-    /// What has no deadline leaves only after all before it in its stream. Where the peer
-    /// has not room for all that waits, such sections are begun in the order of their stream: else
-    /// one that nothing but its predecessors could free might take their room.
+    /// The receiver hands out a section without a deadline only after all sections before it in its
+    /// stream. If the peer lacks room for the whole queue, such sections are therefore begun in the
+    /// order of their stream. Otherwise a section might take the room of the predecessors that it
+    /// waits for.
     fn in_place_of(&self, key: Key, credit: u64) -> Option<Key> {
         if self.claims.sections >= self.intake.max_open() {
             return None;

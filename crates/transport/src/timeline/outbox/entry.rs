@@ -1,4 +1,4 @@
-//! One section in the hands of the sender.
+//! One section at the sender.
 
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -26,7 +26,7 @@ pub(super) type Key = (StreamId, SectionId);
 pub(super) enum Stage {
     /// It may still be sent.
     Live,
-    /// Its deadline has passed with everything on its way: the network decides.
+    /// Its deadline has passed while all of it was in flight: the network decides.
     Overdue,
     /// Nothing more of it is sent.
     Dropped(Reason),
@@ -36,11 +36,10 @@ pub(super) enum Stage {
 #[derive(Clone, Debug)]
 pub(super) struct Entry<P> {
     pub(super) meta: Meta,
-    /// Let go when nothing of it can be sent any more.
+    /// `None` once nothing of it can be sent any more.
     pub(super) payload: Option<P>,
     pub(super) stage: Stage,
-    /// By when it should arrive: its deadline, or so much earlier that what is lost of it can be
-    /// repaired.
+    /// The time by which it should arrive: its deadline, or earlier by the time of a repair.
     pub(super) due: Time,
     /// The debt that its importance allows.
     pub(super) borrowing: Borrowing,
@@ -53,8 +52,8 @@ pub(super) struct Entry<P> {
     pub(super) acked: Ranges,
     /// Sent, lost, and neither retransmitted nor acknowledged.
     pub(super) lost: Ranges,
-    /// Sent twice at about the same time, or to be sent a second time though the first may have
-    /// arrived: losing one of the two is no loss.
+    /// Bytes with a duplicate transmission, or retransmitted although the first transmission may
+    /// have arrived. Losing one of the two is no loss.
     pub(super) twice: Vec<Range<u32>>,
     /// Later sections that need this one.
     pub(super) dependents: Vec<SectionId>,
@@ -67,7 +66,7 @@ impl<P> Entry<P> {
         self.borrowing.begun(self.sent, self.meta.length)
     }
 
-    /// Whether it may still be sent and nothing of it was.
+    /// Whether it may still be sent, and none of it was.
     pub(super) fn waits_to_begin(&self) -> bool {
         self.stage == Stage::Live && self.sent == 0
     }
@@ -90,9 +89,9 @@ impl<P> Entry<P> {
         }
     }
 
-    /// What is left of it, for a plan; without its needs. Where nothing of it has left, it is
-    /// planned to arrive `reserve` before its deadline, or with half of the time to spare that
-    /// packets of it may wait.
+    /// The work that is left, for a plan, without its needs. If none of it has left, the plan has
+    /// it arrive `reserve` before its deadline, or with half of the time to spare that its packets
+    /// may be queued.
     pub(super) fn work(&self, reserve: Span, one_way: Span) -> Work {
         let deadline = self.meta.deadline;
         let time = deadline.saturating_since(self.meta.source_time);
@@ -109,7 +108,7 @@ impl<P> Entry<P> {
         }
     }
 
-    /// Whether what is lost of it is retransmitted: then it has no outcome before all of it is
+    /// Whether its lost bytes are retransmitted. Then it has no outcome before all of it is
     /// acknowledged.
     pub(super) fn is_repaired(&self) -> bool {
         self.stage == Stage::Live && self.reliability != Reliability::None
@@ -123,7 +122,7 @@ impl<P> Entry<P> {
         }
     }
 
-    /// What became of it, as soon as that cannot change any more.
+    /// Its outcome, once that cannot change any more.
     pub(super) fn fate(&self) -> Option<Fate> {
         if self.acked.total() == self.meta.length {
             return Some(Fate::Acknowledged);
@@ -152,7 +151,7 @@ impl<P> Entry<P> {
         self.acked.insert(range);
     }
 
-    /// Notes what of the range is not acknowledged as lost.
+    /// Marks the unacknowledged part of the range as lost.
     pub(super) fn on_lost(&mut self, range: &Range<u32>) {
         if let Some(place) = self.twice.iter().position(|twice| twice == range) {
             self.twice.swap_remove(place);
@@ -161,8 +160,8 @@ impl<P> Entry<P> {
         self.miss(range);
     }
 
-    /// Notes what of the range is not acknowledged as lost, though that may arrive: the next loss
-    /// of it is none.
+    /// Marks the unacknowledged part of the range as lost, although it may arrive. The next loss of
+    /// this part does not count.
     pub(super) fn on_doubted(&mut self, range: &Range<u32>) {
         self.miss(range);
         self.twice.push(range.clone());
@@ -190,7 +189,7 @@ impl<P> Entry<P> {
             }
             Stage::Live => bytes.queued = unsent + lost,
             Stage::Overdue => bytes.expired_in_network = lost,
-            // What is shed is skipped, and has no bytes.
+            // A shed section is skipped and has no bytes.
             Stage::Dropped(Reason::Cancelled | Reason::Shed) => bytes.cancelled = unsent + lost,
             Stage::Dropped(Reason::Dependency) => bytes.dependency = unsent + lost,
             Stage::Dropped(Reason::Expired) => {

@@ -1,22 +1,21 @@
-//! When the queue has to be checked for what cannot arrive in time.
+//! When the queue has to be checked for sections that cannot arrive in time.
 
 use comity_units::{Rate, Span, Time};
 
 use super::Config;
 use crate::timeline::feasible::Forecast;
 
-/// When the queue was last checked for what cannot arrive in time.
+/// The last check of the queue for sections that cannot arrive in time.
 #[derive(Debug)]
 pub(super) struct FeasibilityCheck {
-    /// What was foreseen then.
+    /// The forecast at that time.
     pub(super) rate: Rate,
     pub(super) one_way: Span,
     /// How long repairs take.
     pub(super) repair: Span,
     /// The latest prediction.
     pub(super) latest: Forecast,
-    /// The first and the last time at which sections were left out, of those that lie close
-    /// together.
+    /// The first and the last drop in the present series of drops.
     pub(super) left_out: Option<(Time, Time)>,
     /// Whether something has changed since.
     pub(super) is_due: bool,
@@ -52,8 +51,8 @@ impl FeasibilityCheck {
         self.left_out = Some((began, now));
     }
 
-    /// Whether the source gives more than can arrive in time, and has done so for a while. What is
-    /// left out at the beginning of a flow, or behind an outage, says nothing of that.
+    /// Whether the source has submitted more than can arrive in time, for a while. Drops at the
+    /// beginning of a flow or after an outage do not show that.
     pub(super) fn is_overloaded(&self, now: Time) -> bool {
         self.left_out.is_some_and(|(began, last)| {
             now < last + OVERLOAD_MEMORY && last >= began + OVERLOAD_BEGINS
@@ -61,10 +60,10 @@ impl FeasibilityCheck {
     }
 }
 
-/// A source that had to leave sections out keeps a reserve for so long: when it asks for more than
-/// its share throughout, every section would else be planned to arrive at the last moment, and any
-/// delay would make all of them late.
+/// How long the sender keeps a reserve after it dropped sections. If a source submits more than its
+/// share throughout, every section would otherwise be planned for the last moment, and any delay
+/// would make all of them late.
 const OVERLOAD_MEMORY: Span = Span::from_secs(2);
 
-/// Sections are left out for so long before a source counts as one that gives more than its share.
+/// How long drops go on before a source counts as one that submits more than its share.
 const OVERLOAD_BEGINS: Span = Span::from_millis(500);

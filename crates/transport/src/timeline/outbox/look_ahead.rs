@@ -1,4 +1,4 @@
-//! Looking ahead: what cannot arrive in time, and how fast the rest has to leave.
+//! Looking ahead: which sections cannot arrive in time, and how fast the others have to leave.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -12,9 +12,9 @@ use crate::timeline::section::{Importance, Payload, Reason, StreamId};
 use crate::timeline::tokens::{Borrowing, Tokens};
 
 impl<P: Payload> Outbox<P> {
-    /// By when a section of the most important of its stream should arrive: so much before its
-    /// deadline that what is lost of it can be repaired in time, and what is lost of its repairs
-    /// too where half of the time is enough for that.
+    /// When one of the most important sections of a stream should arrive: early enough before its
+    /// deadline for a repair of its losses. If half of the time is enough for a second repair, the
+    /// losses of the first repair have time for one too.
     ///
     /// ```text
     /// time       = deadline − now − one_way
@@ -22,7 +22,7 @@ impl<P: Payload> Outbox<P> {
     /// due        = deadline − head start
     /// ```
     ///
-    /// The queue fills in front of a large section, and some of its repairs are lost as it was.
+    /// A large section fills the queue, so some of its repairs are lost as well.
     pub(super) fn due(&self, now: Time, deadline: Time) -> Time {
         if deadline.is_never() {
             return deadline;
@@ -33,13 +33,14 @@ impl<P: Payload> Outbox<P> {
         deadline.saturating_sub(once.min(time / 3 * 2).max(twice.min(time / 2)))
     }
 
-    /// Expires, and with `drop = infeasible` gives up what cannot arrive in time if all leaves in
-    /// order at the predicted rate ([`feasible::plan`]).
+    /// Expires sections. With `drop = infeasible`, also gives up sections that cannot arrive in
+    /// time if all leave in order at the predicted rate ([`feasible::plan`]).
     ///
-    /// The queue is walked only when something was submitted or lost, when the prediction has
-    /// changed by more than [`Config::rate_change_percent`](super::Config::rate_change_percent)
-    /// (the one-way delay: by more than an eighth), or when so much time has passed that a section
-    /// would be late if nothing had left since. [`next_chunk`](Self::next_chunk) does all this too.
+    /// The outbox checks the queue only in three cases: something was submitted or lost; the
+    /// predicted rate has changed by more than
+    /// [`Config::rate_change_percent`](super::Config::rate_change_percent), or the one-way delay by
+    /// more than an eighth; or a section would be late by now if nothing had left since.
+    /// [`next_chunk`](Self::next_chunk) does all this too.
     pub fn look_ahead(&mut self, now: Time, estimate: &PathEstimate) {
         self.expire(now);
         let rate = estimate.rate.unwrap_or(Rate::ZERO);
@@ -105,11 +106,10 @@ impl<P: Payload> Outbox<P> {
             .iter()
             .filter_map(|&at| keys.get(at).copied())
             .collect();
-        // The most important section of each stream is tried whatever is predicted when it stands
-        // out, since without it the rest of the stream is worth little; and when nothing is on its
-        // way, since a prediction that leaves nothing to send would never be put to the test. In
-        // front of packets whose answers come anyway, a try would only keep a queue full that has
-        // to empty.
+        // The most important section of each stream is tried whatever the prediction in two cases.
+        // If it stands out, the rest of the stream is worth little without it. If nothing is in
+        // flight, a prediction that leaves nothing to send would never be tested. While answers to
+        // other packets are due anyway, a try would only keep a full queue full.
         let mut tried: BTreeMap<StreamId, (Importance, Time, Key)> = BTreeMap::new();
         let is_idle = self.counters.bytes.in_flight == 0;
         for (key, work) in keys.iter().zip(&queue) {
@@ -121,7 +121,8 @@ impl<P: Payload> Outbox<P> {
             }
         }
         dropped.retain(|key| tried.get(&key.0).is_none_or(|(_, _, kept)| kept != key));
-        // What needs a dropped section follows it by number, and goes with it as a dependency.
+        // A section that needs a dropped one follows it by number, and goes with it as a
+        // dependency.
         dropped.sort_unstable();
         if !dropped.is_empty() {
             self.look.on_left_out(now);
@@ -132,7 +133,7 @@ impl<P: Payload> Outbox<P> {
         self.look.again = now + plan.slack.max(LOOK_AGAIN_AFTER);
     }
 
-    /// How long the section that is next to leave has in all, from being given to its deadline.
+    /// The latency of the section that leaves next: the time from its submission to its deadline.
     pub(crate) fn next_latency(&self) -> Option<Span> {
         let mut waiting = { self.order.iter() }.filter_map(|(_, key)| self.entries.get(key));
         let next = waiting.find(|entry| entry.left() > 0)?;
@@ -160,18 +161,17 @@ impl<P: Payload> Outbox<P> {
         most
     }
 
-    /// The least constant rate at which everything that waits would arrive in time with `reserve`
-    /// to spare, or with two thirds of the time that is left where that is less; [`Rate::MAX`] when
-    /// there is no such rate. Those with a head start are due earlier by it, so that a second
-    /// repair is possible too where there is time for it.
+    /// The least constant rate at which the whole queue would arrive in time, with `reserve` to
+    /// spare or two thirds of the time that is left, whichever is less. [`Rate::MAX`] if no rate
+    /// suffices. Sections with a head start are due earlier by it, so that a second repair is
+    /// possible if there is time.
     ///
     /// ```text
     /// rate = max over sections of (bytes up to its end, in whole packets) / (due − now − one_way − reserve)
     /// ```
     ///
-    /// Packets are counted whole, `packet` bytes each: a short one is held back by the full one in
-    /// front of it. Only the first sections are looked at: what is due last of a long queue demands
-    /// no haste.
+    /// Packets count as whole, `packet` bytes each: a short one waits for the full one before it.
+    /// Only the first sections count, because the end of a long queue demands no haste.
     pub(crate) fn needed_rate(&self, now: Time, one_way: Span, reserve: Span, packet: u64) -> Rate {
         let (mut before, mut needed) = (0_u64, Rate::ZERO);
         let waiting = self.order.iter().filter_map(|(urgency, key)| {
@@ -190,8 +190,8 @@ impl<P: Payload> Outbox<P> {
     }
 }
 
-/// The queue is not looked at again before this time because of the passing of time alone.
+/// The least time between two checks of the queue if only time has passed.
 const LOOK_AGAIN_AFTER: Span = Span::from_millis(2);
 
-/// How many sections are looked at to find how fast bytes have to leave.
+/// How many sections of the queue count for the rate that it needs.
 const NEAR_SECTIONS: usize = 64;

@@ -20,20 +20,20 @@ use crate::timeline::tokens::{Borrowing, Importances};
 
 /// The sender's half of the timeline.
 ///
-/// [`submit`](Self::submit) takes sections in, [`next_chunk`](Self::next_chunk) hands their bytes
-/// out, and for every chunk that was handed out exactly one of [`on_acked`](Self::on_acked) and
-/// [`on_lost`](Self::on_lost) has to follow sooner or later (an acknowledgement may still follow a
-/// loss that was declared too early). Then [`poll_outcome`](Self::poll_outcome) gives one outcome
-/// for every section.
+/// [`submit`](Self::submit) takes sections in, and [`next_chunk`](Self::next_chunk) hands out their
+/// bytes. For every chunk that was handed out, the caller calls either [`on_acked`](Self::on_acked)
+/// or [`on_lost`](Self::on_lost) once. An acknowledgement may still follow a loss that was declared
+/// too early. [`poll_outcome`](Self::poll_outcome) gives one outcome for every section.
 ///
-/// The next chunk is of the section that is due first: at its deadline, and the most important ones
-/// among others by the time of a repair earlier. Of those due at once lost bytes go first, then
-/// higher importance, then what was submitted first. What has no deadline comes last.
+/// The next chunk is of the section that is due first. A section is due at its deadline, and one of
+/// the most important earlier by the time of a repair. Among sections due at the same time, lost
+/// bytes go first, then higher importance, then earlier submission. Sections without a deadline
+/// come last.
 ///
-/// Unless nothing may be dropped, deadlines are checked when a section is submitted, when its bytes
-/// leave for the first time, whenever they leave again, and by [`expire`](Self::expire), which is
-/// to be called at [`earliest_deadline`](Self::earliest_deadline) even if nothing can be sent. No
-/// byte is handed out at or after its deadline.
+/// Unless nothing may be dropped, deadlines are checked when a section is submitted, whenever bytes
+/// of it leave, and by [`expire`](Self::expire). Call that at
+/// [`earliest_deadline`](Self::earliest_deadline) even if nothing can be sent. No byte is handed
+/// out at or after its deadline.
 #[derive(Debug)]
 pub struct Outbox<P: Payload> {
     pub(super) config: Config,
@@ -49,7 +49,7 @@ pub struct Outbox<P: Payload> {
     pub(super) deadlines: BTreeSet<(Time, Key)>,
     /// The same in the order of sending.
     pub(super) order: BTreeSet<(Urgency, Key)>,
-    /// Pieces that are to leave a second time.
+    /// Pieces that wait for a duplicate transmission.
     pub(super) copies: VecDeque<Chunk>,
     /// Bytes that duplicate transmissions may still take.
     pub(super) duplication: u64,
@@ -76,18 +76,18 @@ pub(super) struct Stream {
     /// Everything below is acknowledged or given up.
     floor: u64,
     pub(super) ended: bool,
-    /// How much its sections of late matter.
+    /// The importance of its latest sections.
     importances: Importances,
-    /// The latest sections that were abandoned: what needs them is worthless.
+    /// The latest abandoned sections. A section that needs one of them is worthless.
     given_up: BTreeSet<SectionId>,
-    /// Those from the floor on that were lost without a right to be retransmitted: the peer waits
-    /// for them until it learns that the floor has passed them, and where they have no deadline it
-    /// would do so for ever.
+    /// Sections from the floor on that lost bytes and are not retransmitted. The peer waits for
+    /// them until it learns that the floor has passed them; without a deadline it would wait for
+    /// ever.
     lost: BTreeSet<SectionId>,
 }
 
 impl Stream {
-    /// Remembers that nothing more comes of a section, among the latest `most` of those.
+    /// Remembers that no more of a section is sent, among the latest `most` of those.
     fn give_up(&mut self, section: SectionId, most: usize) {
         self.given_up.insert(section);
         if self.given_up.len() > most {
@@ -95,7 +95,8 @@ impl Stream {
         }
     }
 
-    /// How many numbers lie between the floor and the next section: what the peer keeps apart.
+    /// How many numbers lie between the floor and the next section. The peer keeps so many sections
+    /// apart.
     pub(super) const fn span(&self) -> u64 {
         self.next - self.floor
     }
@@ -138,8 +139,8 @@ impl<P: Payload> Outbox<P> {
 
     /// Takes a section in and gives it its number.
     ///
-    /// A section whose deadline has passed, or is nearer than the one-way delay, or that needs one
-    /// that was abandoned, gets a number too, and its outcome at once.
+    /// Some sections get their outcome together with their number: those whose deadline has passed
+    /// or is nearer than the one-way delay, and those that need an abandoned section.
     ///
     /// # Errors
     /// See [`SubmitError`]; nothing has changed then. Outcomes that nobody has polled count as held
@@ -216,8 +217,8 @@ impl<P: Payload> Outbox<P> {
     /// Uses up the next number of a stream without a section: the peer gets a gap with this reason.
     /// Later sections that need this number are abandoned. No outcome follows.
     ///
-    /// Of a number that is further from the floor than the peer keeps sections apart, the peer
-    /// learns by the floor alone.
+    /// If the number is further from the floor than the peer keeps sections apart, only the floor
+    /// tells the peer of it.
     ///
     /// # Errors
     /// [`IntakeError`]; nothing has changed then.
@@ -286,7 +287,7 @@ impl<P: Payload> Outbox<P> {
             .map(|(&stream, state)| (stream, state.next))
     }
 
-    /// Withdraws a section and what needs it; whether there was anything to withdraw.
+    /// Withdraws a section and all that need it. Returns whether there was anything to withdraw.
     pub fn cancel(&mut self, stream: StreamId, section: SectionId) -> bool {
         self.give_up((stream, section), Reason::Cancelled)
     }
@@ -311,9 +312,10 @@ impl<P: Payload> Outbox<P> {
             .or_else(|| self.next_chunk_with(now, estimate, |_, _, _| most))
     }
 
-    /// As [`next_chunk`](Self::next_chunk) without second packets ([`next_copy`](Self::next_copy)),
-    /// where the room depends on the header: `room` learns whose bytes would follow, the floor of
-    /// their stream and from which offset on, and says how many fit. Zero takes nothing.
+    /// As [`next_chunk`](Self::next_chunk), without duplicate transmissions
+    /// ([`next_copy`](Self::next_copy)), if the room depends on the header. `room` gets the
+    /// section, the floor of its stream and the offset, and returns how many bytes fit. Zero takes
+    /// nothing.
     pub fn next_chunk_with(
         &mut self,
         now: Time,
@@ -404,7 +406,7 @@ impl<P: Payload> Outbox<P> {
         entry.map(|entry| entry.meta)
     }
 
-    /// Appends the bytes of a chunk; whether they were still there.
+    /// Appends the bytes of a chunk. Returns whether they were still present.
     pub fn write(&self, chunk: &Chunk, out: &mut Vec<u8>) -> bool {
         let entry = self.entries.get(&(chunk.stream, chunk.section));
         let Some(payload) = entry.and_then(|entry| entry.payload.as_ref()) else {
@@ -421,8 +423,7 @@ impl<P: Payload> Outbox<P> {
         });
     }
 
-    /// Chunks have arrived. Those that follow each other in a section that is repaired are taken
-    /// in as one.
+    /// Chunks have arrived. Adjacent chunks of a repaired section are processed as one.
     pub fn on_all_acked<'a>(&mut self, chunks: impl Iterator<Item = &'a Chunk>) {
         let mut run: Option<Chunk> = None;
         let mut may_grow = false;
@@ -450,7 +451,7 @@ impl<P: Payload> Outbox<P> {
         }
     }
 
-    /// A chunk is taken for lost. It will be retransmitted if there is a right and time to do so.
+    /// A chunk is taken for lost. It is retransmitted if reliability and time allow it.
     pub fn on_lost(&mut self, now: Time, chunk: &Chunk) {
         self.expire(now);
         self.duplication = (self.duplication + u64::from(chunk.length / 2)).min(MAX_DUPLICATION);
@@ -465,8 +466,8 @@ impl<P: Payload> Outbox<P> {
         self.look.is_due = true;
     }
 
-    /// A chunk may be lost: its packet was not answered for long. It is retransmitted where there
-    /// is a right and time to do so, and nothing is abandoned for it: it may have arrived.
+    /// A chunk may be lost: its packet was not answered for long. It is retransmitted if
+    /// reliability and time allow it. Nothing is abandoned for it, because it may have arrived.
     pub fn on_doubted(&mut self, now: Time, chunk: &Chunk) {
         self.expire(now);
         if self.config.reliability == Reliability::None {
@@ -480,9 +481,9 @@ impl<P: Payload> Outbox<P> {
         self.look.is_due = true;
     }
 
-    /// Gives up what has reached its deadline: the lifetime timer.
+    /// Gives up sections at their deadline: the lifetime timer.
     ///
-    /// A section that is on its way entirely is left to the network: it may have arrived in time.
+    /// A section that is wholly in flight is left to the network: it may have arrived in time.
     pub fn expire(&mut self, now: Time) {
         while let Some(&(deadline, key)) = self.deadlines.first()
             && deadline <= now
@@ -498,7 +499,7 @@ impl<P: Payload> Outbox<P> {
     }
 
     /// Everything below this section is obsolete for the sender: acknowledged, given up, or beyond
-    /// its deadline. To be said with every packet that carries bytes of the stream.
+    /// its deadline. Every packet with bytes of the stream says it.
     pub fn floor(&self, stream: StreamId) -> SectionId {
         SectionId(self.streams.get(&stream).map_or(0, |state| state.floor))
     }
@@ -523,8 +524,8 @@ impl<P: Payload> Outbox<P> {
     /// The next abandoned section that the peer does not know of, until it is
     /// [announced](Self::on_notice_told).
     ///
-    /// Below the floor the floor says so already; there only a reason other than the deadline is
-    /// still announced, once.
+    /// The floor announces the sections below it. Only a reason other than the deadline is still
+    /// announced for them, once.
     pub fn notice_to_tell(&mut self) -> Option<Notice> {
         while let Some(notice) = self.notices.front().copied() {
             if notice.reason != Reason::Expired || notice.section >= self.floor(notice.stream) {
@@ -588,7 +589,7 @@ impl<P: Payload> Outbox<P> {
         &self.counters
     }
 
-    /// Gives a section up, and whatever needs it; whether it could still be abandoned.
+    /// Gives up a section and all that need it. Returns whether it could still be abandoned.
     pub(super) fn give_up(&mut self, key: Key, reason: Reason) -> bool {
         let mut doomed = alloc::vec![(key, reason)];
         let mut found = false;
@@ -613,7 +614,7 @@ impl<P: Payload> Outbox<P> {
         found
     }
 
-    /// Remembers that nothing more comes of a section, and that the peer should know.
+    /// Remembers that no more of a section is sent, and that the peer should know.
     fn note_given_up(&mut self, (stream, section): Key, reason: Reason) {
         if let Some(state) = self.streams.get_mut(&stream) {
             state.give_up(section, self.config.max_sections);
@@ -710,7 +711,7 @@ impl<P: Payload> Outbox<P> {
             .range((stream, section)..=(stream, SectionId(u64::MAX)))
             .find(|(_, entry)| entry.stage == Stage::Live);
         let floor = first_live.map_or(state.next, |((_, first), _)| first.0);
-        // Who acknowledged all below it needs no notice before the next section.
+        // A peer that acknowledged all below it needs no notice before the next section.
         let passed = (stream, section)..(stream, SectionId(floor));
         let is_news = state
             .given_up
@@ -729,7 +730,7 @@ impl<P: Payload> Outbox<P> {
     }
 }
 
-/// Whether it waits to be begun, to be gone on with, and to be retransmitted.
+/// Whether it waits to begin, to continue, and to retransmit.
 fn waiting<P>(entry: &Entry<P>) -> [bool; 3] {
     let is_live = entry.stage == Stage::Live;
     [
@@ -739,8 +740,8 @@ fn waiting<P>(entry: &Entry<P>) -> [bool; 3] {
     ]
 }
 
-/// The duplicate transmissions that a connection may begin with, before losses have paid for any:
-/// two packets.
+/// The duplicate transmissions that a connection may make before losses have paid for any: two
+/// packets.
 const FIRST_DUPLICATION: u64 = 3_000;
 
 /// The most bytes of duplicate transmissions that losses may have earned.
