@@ -12,12 +12,12 @@ pub struct Parameter {
     pub of: &'static str,
     /// The key, as the reference tells of it.
     pub key: Key,
-    /// What the application has for it, as TOML; `None` where it leaves it out.
+    /// The value of the application, as TOML; `None` if the application does not set it.
     pub value: Option<String>,
 }
 
 impl Application {
-    /// Every parameter of its tables, those that it leaves out included.
+    /// Every parameter of its tables, including those that it does not set.
     pub fn parameters(&self) -> Vec<Parameter> {
         let tables = self.keys.iter().filter_map(|&(of, text)| {
             let node = default_value(text, Place::new(0, 0..0))?;

@@ -1,4 +1,4 @@
-//! A TOML document as a tree of nodes that know where they stand.
+//! A TOML document as a tree of nodes with their places in the text.
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -6,7 +6,7 @@ use toml::de::{DeTable, DeValue};
 use super::problem::{Problem, ProblemKind};
 use super::source::{MAX_TEXT, Place, Sources};
 
-/// A value and where it was written.
+/// A value and its place in the text.
 #[derive(Clone, Debug)]
 pub(super) struct Node {
     pub(super) place: Place,
@@ -64,7 +64,7 @@ impl Node {
             .map(|entry| &entry.node)
     }
 
-    /// The same value everywhere, as if it had been written at `place`.
+    /// The same value, with `place` as the place of all its nodes.
     pub(super) fn moved_to(&self, place: Place) -> Self {
         let value = match &self.value {
             Value::List(items) => {
@@ -98,7 +98,7 @@ impl Node {
         }
     }
 
-    /// The value as it could be written in one line, cut where it becomes long.
+    /// The value as one line of TOML, cut if it is long.
     pub(super) fn show(&self) -> String {
         const LONGEST: usize = 60;
         let mut text = String::new();
@@ -110,7 +110,7 @@ impl Node {
         text
     }
 
-    /// Writes at least `enough` bytes where there are so many.
+    /// Writes the value, or at least `enough` bytes of it.
     fn write(&self, out: &mut String, enough: usize) {
         if out.len() > 4 * enough {
             return;
@@ -160,8 +160,7 @@ impl Node {
     }
 }
 
-/// Reads a whole document. Of a text with mistakes in its grammar all are reported and nothing is
-/// read.
+/// Reads a whole document. If the grammar is violated, reports all mistakes and reads nothing.
 pub(super) fn parse(sources: &mut Sources, name: &str, text: &str) -> Result<Node, Vec<Problem>> {
     let source = sources.add(name, text);
     if text.len() > MAX_TEXT {
@@ -200,7 +199,7 @@ pub(super) fn parse_value(
     }
 }
 
-/// The value of a default in the schema: its nodes have the place of the table that lacks the key.
+/// The value of a default in the schema. Its nodes have the place of the table without the key.
 pub(super) fn default_value(text: &str, place: Place) -> Option<Node> {
     let value = DeValue::parse(text).ok()?;
     Some(node(0, &value).moved_to(place))

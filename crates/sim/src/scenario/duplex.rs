@@ -1,4 +1,4 @@
-//! A link by itself, for hosts that have no scenario.
+//! Reads a link alone, for hosts without a scenario.
 
 use std::sync::Arc;
 
@@ -13,23 +13,23 @@ use super::source::Sources;
 use super::tables::link::DuplexTable;
 use super::value_of;
 
-/// A value that replaces one of the text.
+/// A value that replaces one in the text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Setting {
-    /// What it is called in messages, such as `--rate`.
+    /// Its name in messages, such as `--rate`.
     pub origin: String,
     /// The key, such as `rate` or `reverse.queue.limit`.
     pub path: String,
-    /// The value; what is no TOML is a text.
+    /// The value. If it is not TOML, it is a text.
     pub value: String,
 }
 
-/// Reads both ways of a link: the keys that a link has in a scenario, at the top of the text, with
-/// the reverse direction in `[reverse]`.
+/// Reads both directions of a link. The text has the keys of a link in a scenario, with the reverse
+/// direction in `[reverse]`.
 ///
 /// Differs from a link in a scenario in: 1. a link without `rate` and `trace` is unlimited, and one
-/// without `delay` has none. 2. `settings` for the forward direction leave the reverse direction as
-/// the text has it. 3. a setting for `rate` replaces a `trace`, and the other way round.
+/// without `delay` has none. 2. `settings` for the forward direction do not change the reverse
+/// direction. 3. a setting for `rate` replaces a `trace`, and the other way round.
 ///
 /// # Errors
 /// Everything that is wrong with the text and the settings.
@@ -87,7 +87,7 @@ pub fn read_duplex(
     }
 }
 
-/// Writes down what is meant where nothing is written, so that both ways stand on their own.
+/// Adds the implied keys, so that each direction is complete by itself.
 fn spell_out(document: &mut Node) {
     let place = document.place;
     let text = |word: &str| Node {

@@ -1,4 +1,4 @@
-//! Runs the runs of a scenario, several at a time.
+//! Executes the runs of a scenario, several at a time.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
@@ -11,14 +11,13 @@ use crate::network::{Network, NetworkError};
 use crate::report::{RunReport, Series};
 use crate::series::Recorder;
 
-/// How runs are run.
+/// Options for executing runs.
 #[derive(Clone, Copy, Debug)]
 pub struct Execution<'c> {
-    /// How many runs are run at a time; `None` for one on each processor.
+    /// How many runs execute at a time; `None` for one on each processor.
     pub jobs: Option<NonZeroUsize>,
     /// Begins with the runs that are likely to take longest, so that the last ones to finish are
-    /// short. Results keep the order of the runs either way; those that are done early are held in
-    /// memory.
+    /// short. Results keep the order of the runs in any case, so early ones wait in memory.
     pub longest_first: bool,
     /// When this becomes true, no further run is begun.
     pub cancel: Option<&'c AtomicBool>,
@@ -34,19 +33,19 @@ impl Default for Execution<'_> {
     }
 }
 
-/// What came of one run.
+/// The outcome of one run.
 #[derive(Clone, Debug)]
 pub struct Outcome<'r, R, E> {
     /// The run.
     pub run: &'r Run,
-    /// Its report, or why there is none.
+    /// Its report, or the error.
     pub report: Result<R, E>,
 }
 
-/// Some runs were not run because the execution was cancelled.
+/// The execution was cancelled before all runs were executed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Interrupted {
-    /// How many runs had been run and handed over.
+    /// How many outcomes were handed over.
     pub done: usize,
 }
 
@@ -58,11 +57,9 @@ impl std::fmt::Display for Interrupted {
 
 impl std::error::Error for Interrupted {}
 
-/// Runs one run, with values over time where its settings ask for them: the `simulate` of
-/// [`execute()`].
+/// Executes one run, with time series if its settings say so: the `simulate` of [`execute()`].
 ///
-/// # Errors
-/// What the engine says about the network. A scenario that reads describes one that can be run.
+/// # Errors The engine's error about the network. A network from a valid scenario has none.
 pub fn simulate(
     network: &Network,
     run: &Run,
@@ -84,10 +81,9 @@ pub fn simulate(
 /// Runs `runs` of `scenario` with `simulate` and hands each outcome to `on_outcome`, in the order
 /// of `runs` whatever the number of threads.
 ///
-/// `simulate` is called on several threads; [`simulate()`] is the one that simulates. `on_finished`
-/// is called after every run, in the order in which they end, with how many have; `on_outcome` and
-/// `on_finished` are called on the caller's thread. Each network is made when its turn comes and
-/// dropped after it.
+/// `simulate` is called on several threads; [`simulate()`] is the one that simulates. After every
+/// run `on_finished` gets the number of finished runs. `on_outcome` and `on_finished` are called on
+/// the caller's thread. Each network is made right before its run and dropped after it.
 ///
 /// # Errors
 /// [`Interrupted`] when `execution.cancel` was set before all runs were run.
@@ -145,7 +141,7 @@ pub fn execute<'r, R: Send, E: Send>(
             drop(sender);
             collect(receiver);
         }),
-        // No threads to be had: one run after the other here.
+        // No thread can be started: the runs execute here, one after the other.
         Err(_) => {
             for index in order {
                 work(index, &sender);
@@ -179,8 +175,8 @@ fn order(scenario: &Scenario, runs: &[Run], longest_first: bool) -> Vec<usize> {
     order
 }
 
-/// A rough measure of the work in a run: its length times its flows, weighed with the bits that the
-/// slowest link lets through.
+/// A rough measure of the work in a run: its length times its flows, weighted by the rate of the
+/// slowest link.
 fn cost(network: &Network) -> u64 {
     use comity_link::RateProfile;
     let slowest = network
@@ -195,8 +191,7 @@ fn cost(network: &Network) -> u64 {
         .filter(|bps| *bps > 0)
         .min()
         .unwrap_or(1_000_000_000);
-    // A packet of 1,500 bytes has 12,000 bits; a flow costs a little even when nothing gets
-    // through.
+    // A packet of 1,500 bytes has 12,000 bits. A flow costs a little even if nothing gets through.
     let packets_per_second = slowest / 12_000 + network.flows.len() as u64;
     packets_per_second.saturating_mul(network.duration.as_millis().max(1))
 }

@@ -38,7 +38,7 @@ impl Kind for Text {
     }
 }
 
-/// A text that names something: letters, digits and a few signs.
+/// A name: letters, digits and a few signs.
 pub(super) struct Name(pub(super) &'static str);
 
 impl Kind for Name {
@@ -82,7 +82,8 @@ pub(super) fn is_name(text: &str) -> bool {
             .all(|c| c.is_ascii_alphanumeric() || "-_.+".contains(c))
 }
 
-/// A name in which `{i}`, `{i+1}` and `{i-1}` stand for the number of a flow in its group.
+/// A name with placeholders: `{i}`, `{i+1}` and `{i-1}` stand for the number of a flow in its
+/// group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Template {
     parts: Vec<Part>,
@@ -120,7 +121,7 @@ impl Template {
         (!parts.is_empty() && literals_are_names).then_some(Self { parts })
     }
 
-    /// Whether the name is another one for every flow.
+    /// Whether the name differs for every flow.
     pub(super) fn varies(&self) -> bool {
         self.parts.iter().any(|part| matches!(part, Part::Index(_)))
     }
@@ -389,7 +390,7 @@ impl<Q: Quantity> Kind for Amount<Q> {
     }
 }
 
-/// The longest time that any key takes: what keeps sums of times far from the end of the clock.
+/// The longest time that any key takes. It keeps sums of times far from the end of the clock.
 pub(super) const LONGEST: Span = Span::from_secs(365 * 24 * 3600);
 /// The fastest rate that any key takes.
 pub(super) const FASTEST: Rate = Rate::from_mbps(10_000_000);
@@ -572,7 +573,7 @@ impl<K: Kind> Kind for List<K> {
             cx.report(node.place, ProblemKind::Length { found, min, max });
             return None;
         }
-        // Read all before deciding, so that every item's problems are reported.
+        // Reads all items first, so that the problems of each are reported.
         let read: Vec<_> = items
             .iter()
             .enumerate()
@@ -582,7 +583,7 @@ impl<K: Kind> Kind for List<K> {
     }
 }
 
-/// A value together with where it stands.
+/// A value together with its place in the text.
 pub(super) struct Placed<K>(pub(super) K);
 
 impl<K: Kind> Kind for Placed<K> {
@@ -601,7 +602,7 @@ impl<K: Kind> Kind for Placed<K> {
     }
 }
 
-/// How much fits somewhere: packets, bytes, or anything.
+/// A capacity: packets, bytes, or unlimited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Extent {
     Packets(u32),

@@ -1,13 +1,13 @@
 //! Scenarios: experiments as text.
 //!
-//! A scenario file describes a network, the flows in it, and what is varied. [`Scenario::load`]
-//! reads it, checks every point of its sweep and reports everything that is wrong at once, each
-//! with file, line, column, key, value and what was expected. [`Scenario::runs`] lists the runs,
+//! A scenario file describes a network, its flows, and the parameters that vary. [`Scenario::load`]
+//! reads it and checks every point of its sweep. It reports all problems at once, each with file,
+//! line, column, key, value and the expected form. [`Scenario::runs`] lists the runs,
 //! [`Scenario::prepare`] gives the network of one, and [`execute()`] runs them all.
 //!
-//! The tables of the file are declared once, in `tables`: reading, checking, the paths of sweeps,
-//! the reference in `docs/reference/scenario.md` and the JSON Schema ([`mod@reference`]) are made
-//! from the same lines.
+//! The tables of the file are declared once, in `tables`. The reader, the checks, the paths of
+//! sweeps, the reference in `docs/reference/scenario.md` and the JSON Schema ([`mod@reference`])
+//! all come from these lines.
 //!
 //! ```
 //! use comity_sim::scenario::{NoFiles, Reading, Scenario};
@@ -83,10 +83,10 @@ use schema::{Context, Kind, Nested, Shape, Table, read_text};
 use sweep::Group;
 use tables::{ScenarioFile, ScenarioTable, SweepTable};
 
-/// How a scenario is to be read.
+/// Options for reading a scenario.
 #[derive(Clone, Debug, Default)]
 pub struct Reading {
-    /// Values that replace those of the file, as `path=value`; a value that is no TOML is a text.
+    /// Values that replace those of the file, as `path=value`. A value that is not TOML is a text.
     pub set: Vec<String>,
     /// Seeds that replace those of the file.
     pub seeds: Option<Vec<u64>>,
@@ -97,8 +97,8 @@ pub struct Reading {
 /// One run of a scenario: a point of its sweep, with a seed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Run {
-    /// The number of the run, from 0: points in the order of the axes, the last one fastest, and
-    /// for each point the seeds in their order.
+    /// The number of the run, from 0. Points follow the order of the axes, the last one fastest;
+    /// the runs of a point follow the order of the seeds.
     pub number: usize,
     /// The number of the point, from 0.
     pub point: usize,
@@ -143,8 +143,7 @@ impl Scenario {
 
     /// Reads a file as far as needed to tell its name and its number of runs.
     ///
-    /// # Errors
-    /// What is wrong with its grammar, its `[scenario]` or its axes.
+    /// # Errors The problems of its grammar, its `[scenario]` or its axes.
     pub fn outline(path: &Path, reading: &Reading) -> Result<Self, Problems> {
         let name = path.display().to_string();
         let folder = path.parent().unwrap_or(Path::new("")).to_owned();
@@ -160,7 +159,7 @@ impl Scenario {
         }
     }
 
-    /// Reads a text and checks every point; `files` has the traces that the text names.
+    /// Reads a text and checks every point. `files` holds the traces that the text names.
     ///
     /// # Errors
     /// Everything that is wrong with it.
@@ -225,7 +224,7 @@ impl Scenario {
         }
     }
 
-    /// What the scenario is called.
+    /// The name of the scenario.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -237,12 +236,12 @@ impl Scenario {
             .map_or("", |source| source.text.as_str())
     }
 
-    /// What it shows.
+    /// The description of what it shows.
     pub fn description(&self) -> Option<&str> {
         self.description.as_deref()
     }
 
-    /// Whether it has flows of programs (`transport = "command"`), so that only the lab can run it.
+    /// Whether it has flows of programs (`transport = "command"`), which only the lab can run.
     pub fn is_for_lab(&self) -> bool {
         let flows = self.document.get("flow").and_then(Node::items);
         let transports = flows
@@ -317,7 +316,7 @@ impl Scenario {
         }
     }
 
-    /// The groups of axes with the number of the value that each has at a point.
+    /// The groups of axes, each with the number of its value at a point.
     fn indices(&self, point: usize) -> impl Iterator<Item = (&Group, usize)> {
         let mut rest = self.points();
         let mut left = point;
@@ -386,7 +385,7 @@ impl Scenario {
         let problems = found
             .into_iter()
             .map(|(mut problem, count)| {
-                // What is wrong at every point is not about the point.
+                // A problem of every point does not belong to one.
                 if count >= checked {
                     problem.point = None;
                 }
@@ -442,7 +441,7 @@ fn value_of(sources: &mut Sources, name: &str, value: &str) -> Result<Node, Vec<
     })
 }
 
-/// Reads what concerns all runs, and takes the axes out of the document.
+/// Reads the settings of all runs, and removes the axes from the document.
 fn outline(
     document: &mut Node,
     reading: &Reading,

@@ -1,19 +1,19 @@
-//! What the papers tell of, and what it is called here.
+//! Systems and applications of the papers, and their names here.
 
 use std::fmt::Write as _;
 
 use comity_congestion::table::other_name;
 
-/// An application that a paper tells of: what a flow has in a scenario to be it.
+/// An application of a paper, as keys of a flow in a scenario.
 #[derive(Clone, Copy, Debug)]
 pub struct Application {
-    /// What it is called here.
+    /// Its name here.
     pub name: &'static str,
-    /// What it is, in a sentence.
+    /// A description in one sentence.
     pub summary: &'static str,
-    /// Where it is defined.
+    /// The source that defines it.
     pub source: &'static str,
-    /// Keys of a flow and their values, as TOML; a scenario is free to give others.
+    /// Keys of a flow and their values, as TOML. A scenario may set others.
     pub keys: &'static [(&'static str, &'static str)],
 }
 
@@ -120,8 +120,8 @@ pub const APPLICATIONS: &[Application] = &[
     },
 ];
 
-/// What a word that is no choice where it stands is known for: a system of the papers by another
-/// name, or an application. Case does not count, nor whether words are joined by a hyphen.
+/// The meaning of a word that is no choice at its place: another name of a system of the papers, or
+/// an application. Case and hyphens do not matter.
 pub(super) fn known_as(word: &str) -> Option<String> {
     if let Some(other) = other_name(word) {
         return Some(other.instead.into());

@@ -1,4 +1,4 @@
-//! Controllers and their parameters, as the table of controllers has them.
+//! Controllers and their parameters, from the table of controllers.
 
 use comity_congestion::table::{Domain, Parameters, Row, TABLE, Value as Setting, find, nearest};
 
@@ -52,7 +52,7 @@ impl Kind for ControllerName {
     }
 }
 
-/// Parameters as written; what they mean is known once the controller is.
+/// Parameters as written. Their meaning depends on the controller.
 #[derive(Clone, Debug)]
 pub(super) struct ParameterTable(Vec<Entry>);
 
@@ -82,7 +82,7 @@ impl Kind for ParametersKind {
 }
 
 impl ParameterTable {
-    /// Sets in `parameters` what is written here; `path` leads to the table.
+    /// Applies these values to `parameters`. `path` leads to the table.
     pub(super) fn set(
         &self,
         row: &Row,

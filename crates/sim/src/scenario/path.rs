@@ -8,10 +8,11 @@ use super::problem::ProblemKind;
 use super::schema::{FieldDoc, Shape, TableDoc, item_label};
 use crate::report::is_within;
 
-/// Puts `value` where `path` leads, making the tables on the way where they are not written.
+/// Puts `value` at `path`, and creates the tables on the way that are missing.
 ///
-/// `name`, `group` or number from 0 choose an item of a list, `*` chooses all of them, and `net`
-/// chooses the groups `net+long` and `net+short`, which results count together under that name.
+/// A `name`, a `group` or a number from 0 chooses an item of a list, and `*` chooses all. `net`
+/// chooses the groups `net+long` and `net+short`, because results count them together under that
+/// name.
 ///
 /// # Errors
 /// When the schema has no such key, or the list no such item.
@@ -145,9 +146,10 @@ fn unknown(part: &str, known: Vec<String>) -> ProblemKind {
     }
 }
 
-/// The field called `name`, `None` for the tag of alternatives; the names that there are otherwise.
+/// The field called `name`, or `None` for the tag of alternatives. If there is no such field, the
+/// names of all fields.
 ///
-/// Of alternatives that are chosen already only the chosen one counts.
+/// Once an alternative is chosen, only its fields count.
 fn field<'t>(
     table: &'t TableDoc,
     entries: &[Entry],

@@ -1,4 +1,4 @@
-//! What can be wrong with a scenario, and how it is reported.
+//! The problems of scenarios, and their reports.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,16 +13,16 @@ use super::source::{Place, Sources};
 use crate::frames::FramesError;
 use crate::network::{FlowError, NetworkError};
 
-/// One thing that is wrong with a scenario.
+/// One problem of a scenario.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Problem {
-    /// Where it stands; `None` when it is about the whole file.
+    /// Its place in the text; `None` if it concerns the whole file.
     pub place: Option<Place>,
     /// The keys that lead there, such as `flow.tcp.rwnd`.
     pub path: String,
     /// What is wrong.
     pub kind: ProblemKind,
-    /// The point of the sweep that it was first met at, such as `flow.tcp.rwnd = 20`.
+    /// The first point of the sweep with this problem, such as `flow.tcp.rwnd = 20`.
     pub point: Option<String>,
 }
 
@@ -84,7 +84,7 @@ pub enum ProblemKind {
         /// The largest.
         max: String,
     },
-    /// A word that is not among those to choose from.
+    /// A word that is not among the choices.
     UnknownChoice {
         /// The word as written.
         value: String,
@@ -92,7 +92,7 @@ pub enum ProblemKind {
         known: Vec<String>,
         /// The one that is spelled most like it.
         nearest: Option<String>,
-        /// What the word is known for elsewhere, and what is written for that.
+        /// The meaning of the word elsewhere, and what to write for it.
         elsewhere: Option<String>,
     },
     /// A text that cannot serve as a name.
@@ -114,7 +114,7 @@ pub enum ProblemKind {
         /// The most.
         max: usize,
     },
-    /// A name that stands twice.
+    /// A name that appears twice.
     Duplicate {
         /// What has the name: a flow, a link, a node.
         what: &'static str,
@@ -158,17 +158,17 @@ pub enum ProblemKind {
         /// The other key.
         other: &'static str,
     },
-    /// A value that cannot go together with the rest of the scenario.
+    /// A value that contradicts the rest of the scenario.
     Unfit {
         /// The value, and why not.
         reason: Unfit,
     },
-    /// A flow that cannot be.
+    /// An impossible flow.
     Flow {
         /// What the network says.
         error: FlowError,
     },
-    /// A network that cannot be.
+    /// An impossible network.
     Network {
         /// What it says.
         error: NetworkError,
@@ -199,7 +199,7 @@ pub enum ProblemKind {
         /// What the table of controllers says.
         error: ParameterError,
     },
-    /// A link that cannot be.
+    /// An impossible link.
     Link {
         /// What the link says.
         error: ConfigError,
@@ -213,14 +213,14 @@ pub enum ProblemKind {
         /// The one that is spelled most like it.
         nearest: Option<String>,
     },
-    /// A path that goes into a value which is written in its short form.
+    /// A path into a value that is written in its short form.
     PathIntoValue {
         /// The part of the path that is a plain value.
         part: String,
         /// The value as written.
         value: String,
     },
-    /// A path to something that belongs to the scenario as a whole and cannot be swept.
+    /// A path to a setting of the whole scenario, which cannot be swept.
     NotSwept,
     /// An override that is not `key=value`.
     BadOverride {
@@ -305,17 +305,17 @@ impl fmt::Display for RangeFault {
     }
 }
 
-/// Why a value cannot go together with the rest of the scenario.
+/// Why a value contradicts the rest of the scenario.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Unfit {
-    /// A seed that stands twice.
+    /// A seed that appears twice.
     RepeatedSeed,
-    /// A point of the sweep that stands twice.
+    /// A point of the sweep that appears twice.
     RepeatedPoint,
     /// The bins are so short that their number would exhaust memory.
     BinsTooShort,
-    /// A workload of a flow whose programs send what they like.
+    /// A workload of a flow of programs, which send what they like.
     WorkloadOfCommand,
     /// SACK recovery without the option.
     SackRecoveryWithoutSack,
@@ -349,7 +349,7 @@ pub enum Unfit {
     KeyOfRack,
     /// RACK for a time-lined stream.
     RackWithTimeline,
-    /// A token bucket that could never hold what falls into it.
+    /// A token bucket that could never hold the tokens of one interval.
     RefillBeyondDepth,
 }
 
@@ -403,7 +403,7 @@ impl Problem {
         }
     }
 
-    /// What is wrong, in one sentence that begins with the keys that lead to it.
+    /// The problem in one sentence, which begins with the keys that lead to it.
     fn headline(&self) -> String {
         let path = &self.path;
         match &self.kind {
@@ -498,7 +498,7 @@ impl Problem {
         }
     }
 
-    /// What was expected in the place, or why it is pointed at.
+    /// The expected form, or why the message points at this place.
     fn label(&self) -> String {
         match &self.kind {
             ProblemKind::UnknownKey { nearest, .. } => match nearest {
@@ -534,7 +534,7 @@ impl Problem {
         }
     }
 
-    /// Further lines: what is known here, what to do.
+    /// Further lines: what exists here, and what to do.
     fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
         match &self.kind {
@@ -660,7 +660,7 @@ fn some(words: &[String]) -> String {
     text
 }
 
-/// Everything that is wrong with a scenario, in the order of the text.
+/// All problems of a scenario, in the order of the text.
 #[derive(Clone, Debug)]
 pub struct Problems {
     sources: Arc<Sources>,
@@ -674,7 +674,7 @@ impl Problems {
 
     pub(super) fn new(sources: Arc<Sources>, mut list: Vec<Problem>) -> Self {
         list.sort_by_key(|problem| problem.place);
-        // A setting from outside of the scenario may apply to several keys: only the first one
+        // A setting from outside of the scenario may apply to several keys. Only the first one
         // reports its error.
         let is_setting = |place: Option<Place>| place.is_some_and(|place| place.source() > 0);
         list.dedup_by(|a, b| {
@@ -705,7 +705,7 @@ impl Problems {
         self.list.len() + self.more
     }
 
-    /// All of them with the lines that they are in, for a terminal with colours or without.
+    /// All problems with their lines of text, for a terminal with or without colours.
     pub fn render(&self, colours: bool) -> String {
         let renderer = if colours {
             Renderer::styled()

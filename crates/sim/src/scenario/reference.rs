@@ -19,7 +19,7 @@ pub fn markdown() -> String {
     wrapped(&page)
 }
 
-/// Paragraphs and items at 100 columns; headings and tables as they are.
+/// Wraps paragraphs and items at 100 columns, and leaves headings and tables as they are.
 fn wrapped(page: &str) -> String {
     let block = |block: &str| {
         let hanging = if block.starts_with("- ") { "  " } else { "" };
@@ -60,7 +60,7 @@ fn applications() -> String {
     text
 }
 
-/// An introduction, and behind it a table with all that are in it.
+/// An introduction and a table with all entries.
 pub(super) fn tables(introduction: &str, table: &TableDoc) -> String {
     let mut page = Page::default();
     page.text.push_str(introduction);
@@ -73,7 +73,7 @@ pub(super) fn tables(introduction: &str, table: &TableDoc) -> String {
     page.text
 }
 
-/// A key of a table, as the reference tells of it.
+/// A key of a table, as the reference describes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Key {
     /// Its name.
@@ -86,10 +86,11 @@ pub struct Key {
     pub summary: String,
 }
 
-/// The keys of the table that is called `title` in the reference, such as `a time-line`. Of a table
-/// with alternatives `choice` chooses one, and the keys are those that the others do not share.
+/// The keys of the table with this title in the reference, such as `a time-line`. In a table with
+/// alternatives, `choice` chooses one, and only the keys count that the other alternatives do not
+/// share.
 ///
-/// `None` where there is no such table or choice.
+/// `None` if there is no such table or choice.
 pub fn keys(title: &str, choice: Option<&str>) -> Option<Vec<Key>> {
     let table = find(&ScenarioFile::describe(), title)?;
     let fields = match (choice, table.variants) {
@@ -103,7 +104,7 @@ pub fn keys(title: &str, choice: Option<&str>) -> Option<Vec<Key>> {
     Some(fields.iter().map(key).collect())
 }
 
-/// An alternative of a table, as the reference tells of it.
+/// An alternative of a table, as the reference describes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Choice {
     /// The word that chooses it.
@@ -114,9 +115,9 @@ pub struct Choice {
     pub source: Option<&'static str>,
 }
 
-/// What can be chosen in the table that is called `title` in the reference, such as `a workload`.
+/// The alternatives of the table with this title in the reference, such as `a workload`.
 ///
-/// `None` where there is no such table, or nothing to choose.
+/// `None` if there is no such table, or it has no alternatives.
 pub fn choices(title: &str) -> Option<Vec<Choice>> {
     let options = find(&ScenarioFile::describe(), title)?.variants?.options;
     let choices = options.into_iter().map(|(name, table)| Choice {
@@ -127,7 +128,7 @@ pub fn choices(title: &str) -> Option<Vec<Choice>> {
     Some(choices.collect())
 }
 
-/// The keys that go with the value `node` of the key `name` of a flow, where that is a table.
+/// The keys of the table `node` that is the value of the key `name` of a flow.
 pub(super) fn keys_with(name: &str, node: &Node) -> Vec<Key> {
     let Some(flow) = find(&ScenarioFile::describe(), "[[flow]]") else {
         return Vec::new();
@@ -167,16 +168,16 @@ fn key(field: &FieldDoc) -> Key {
     }
 }
 
-/// What the preset `name` of TCP sets: keys of a flow and their values; those of the table `rto`
-/// with `rto.` before them.
+/// The keys of a flow that the TCP preset `name` sets, with their values. Keys of the table `rto`
+/// begin with `rto.`.
 ///
-/// `None` where there is no such preset.
+/// `None` if there is no such preset.
 pub fn preset(name: &str) -> Option<Vec<(&'static str, String)>> {
     let preset = PRESETS.iter().find(|(known, ..)| *known == name)?.1;
     Some(preset.settings())
 }
 
-/// The table that is called `title`, in `table` or below it.
+/// The table with this title, in `table` or below it.
 fn find(table: &TableDoc, title: &str) -> Option<TableDoc> {
     fn in_shape(shape: &Shape, title: &str) -> Option<TableDoc> {
         match shape {
@@ -195,7 +196,7 @@ fn find(table: &TableDoc, title: &str) -> Option<TableDoc> {
         .find_map(|field| in_shape(&field.shape, title))
 }
 
-/// What a key is, and what each word means that it takes.
+/// The description of a key, and of each word that it takes.
 fn described(field: &FieldDoc) -> String {
     let mut doc = field.doc.clone();
     if let Shape::Choice(options) = &field.shape {
@@ -382,7 +383,7 @@ fn bounds(min: u64, max: u64) -> String {
     }
 }
 
-/// The bounds of a number; the largest number either way is none.
+/// The bounds of a number. The largest number in either direction stands for no bound.
 fn real_bounds(min: f64, max: f64) -> String {
     match (min == f64::MIN, max == f64::MAX) {
         (true, true) => String::new(),
@@ -412,8 +413,8 @@ fn link(title: &str) -> String {
 
 /// The reference as a JSON Schema (draft 2020-12).
 ///
-/// It is a little more generous than the reader: it does not know which controller has which
-/// parameter, nor rules across keys.
+/// It accepts a little more than the reader: it has neither the parameters of each controller nor
+/// rules across keys.
 pub fn json_schema() -> Value {
     let mut definitions = BTreeMap::new();
     let root = table_schema(&ScenarioFile::describe(), &mut definitions);
@@ -486,7 +487,7 @@ fn table_schema(table: &TableDoc, definitions: &mut Definitions) -> Value {
     schema
 }
 
-/// One choice of a table's tag, with all keys that there are then.
+/// One choice of a table's tag, with all its keys.
 struct Alternative<'t> {
     /// The tag, its value, and whether that is the default.
     tag: Option<(&'static str, &'static str, bool)>,

@@ -1,4 +1,4 @@
-//! Declaring tables once: the reader, the checks and the reference are made from the same lines.
+//! Declares each table once: the reader, the checks and the reference come from the same lines.
 //!
 //! [`table!`] declares a table as a structure. Its fields are keys, each with its documentation,
 //! its [`Kind`] and its presence (required, optional or with a default). [`tagged!`] declares
@@ -16,7 +16,7 @@ use super::papers::known_as;
 use super::problem::{Problem, ProblemKind};
 use super::source::Place;
 
-/// What a value looks like, for the reference and for messages.
+/// The form of a value, for the reference and for messages.
 #[derive(Clone, Debug)]
 pub(super) enum Shape {
     /// Any text; what it means.
@@ -29,7 +29,7 @@ pub(super) enum Shape {
     Whole { min: u64, max: u64 },
     /// A number.
     Real { min: f64, max: f64 },
-    /// A number with a unit in a text: what it is, an example, its bounds.
+    /// A number with a unit in a text: its meaning, an example, its bounds.
     Quantity {
         what: &'static str,
         example: &'static str,
@@ -37,7 +37,7 @@ pub(super) enum Shape {
         min: String,
         max: String,
     },
-    /// One of some words, with what each means.
+    /// One of some words, with their meanings.
     Choice(Vec<(String, String)>),
     /// A table.
     Table(TableDoc),
@@ -79,13 +79,13 @@ pub(super) struct FieldDoc {
     pub(super) presence: Presence,
 }
 
-/// Whether a key has to be there.
+/// Whether a key is required.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Presence {
     Required,
-    /// What its absence means.
+    /// The meaning of its absence.
     Optional(&'static str),
-    /// The value that stands for it, as TOML.
+    /// Its default, as TOML.
     Default(&'static str),
 }
 
@@ -150,12 +150,11 @@ impl TableDoc {
     }
 }
 
-/// Where the files are that a scenario names.
+/// The source of the files that a scenario names.
 pub trait Files {
-    /// The text of a file; a relative path is meant from the folder of the scenario.
+    /// The text of a file. A relative path starts at the folder of the scenario.
     ///
-    /// # Errors
-    /// What the system says when the file cannot be read.
+    /// # Errors The error of the system when the file cannot be read.
     fn read(&self, path: &Path) -> io::Result<String>;
 }
 
@@ -172,7 +171,7 @@ impl Files for Folder {
 /// The longest trace that is read, in bytes.
 const MAX_IN_A_FILE: u64 = 1 << 30;
 
-/// The text of a file, which a device or a pipe without end does not pass for.
+/// The text of a file. Refuses devices and pipes, which may have no end.
 pub(super) fn read_text(path: &Path, limit: u64) -> io::Result<String> {
     let mut text = String::new();
     let file = std::fs::File::open(path)?.take(limit + 1);
@@ -185,7 +184,7 @@ pub(super) fn read_text(path: &Path, limit: u64) -> io::Result<String> {
     Ok(text)
 }
 
-/// No files at all, for scenarios that come from elsewhere than a file.
+/// No files at all, for scenarios that do not come from a file.
 #[derive(Clone, Copy, Debug)]
 pub struct NoFiles;
 
@@ -198,7 +197,7 @@ impl Files for NoFiles {
     }
 }
 
-/// What a reader carries along: the way to where it is, and what it found wrong.
+/// The state of a reader: the path to its present place, and the problems so far.
 pub(super) struct Context<'f> {
     path: Vec<String>,
     pub(super) problems: Vec<Problem>,
@@ -262,7 +261,7 @@ impl<'f> Context<'f> {
     }
 }
 
-/// Where a table and its keys were written, kept for checks that need more than one of them.
+/// The places of a table and its keys, for checks that need several of them.
 #[derive(Clone, Debug)]
 pub(super) struct At {
     path: String,
@@ -271,7 +270,7 @@ pub(super) struct At {
 }
 
 impl At {
-    /// For a table that stands for a short form: the key that holds it is the one to report.
+    /// For a table that replaces a short form: report the key that holds it.
     pub(super) const fn nowhere() -> Self {
         Self {
             path: String::new(),
@@ -280,7 +279,7 @@ impl At {
         }
     }
 
-    /// Where the value of `key` stands, or the table when the key is not written.
+    /// The place of the value of `key`, or of the table if the key is not written.
     pub(super) fn place_of(&self, key: &str) -> Option<Place> {
         self.keys
             .iter()
@@ -303,19 +302,19 @@ impl At {
     }
 }
 
-/// A kind of value: how it reads and how it is described.
+/// A kind of value: its reader and its description.
 pub(super) trait Kind {
     /// What reading gives.
     type Value;
-    /// What it looks like.
+    /// Its form, for messages.
     fn shape(&self) -> Shape;
-    /// Whether the form of a value is this kind's, so that [`Kind::read`] is the one to judge it.
+    /// Whether a value has the form of this kind, so that [`Kind::read`] reports its problems.
     fn takes(&self, node: &Node) -> bool;
-    /// Reads a value, reporting what is wrong; `None` only after a report.
+    /// Reads a value and reports its problems. `None` only after a report.
     fn read(&self, node: &Node, cx: &mut Context<'_>) -> Option<Self::Value>;
 }
 
-/// A field of a table: a kind, and whether it has to be there.
+/// A field of a table: a kind, and whether it is required.
 pub(super) trait Field {
     type Output;
     fn describe(&self, name: &'static str, doc: &str, table: &mut TableDoc);
@@ -326,7 +325,7 @@ pub(super) trait Field {
     ) -> Option<Self::Output>;
 }
 
-/// A key that has to be there.
+/// A required key.
 pub(super) struct Required<K>(pub(super) K);
 
 impl<K: Kind> Field for Required<K> {
@@ -355,7 +354,7 @@ impl<K: Kind> Field for Required<K> {
     }
 }
 
-/// A key that may be left out, with what that means.
+/// An optional key, with the meaning of its absence.
 pub(super) struct Optional<K>(pub(super) K, pub(super) &'static str);
 
 impl<K: Kind> Field for Optional<K> {
@@ -377,7 +376,7 @@ impl<K: Kind> Field for Optional<K> {
     }
 }
 
-/// A key that may be left out, with the TOML value that stands for it then.
+/// An optional key with a default, as TOML.
 pub(super) struct Default<K>(pub(super) K, pub(super) &'static str);
 
 impl<K: Kind> Field for Default<K> {
@@ -512,7 +511,7 @@ impl<'n> TableReader<'n, '_, '_> {
         }
     }
 
-    /// Reads the tag of alternatives: which of `options` is meant.
+    /// Reads the tag of alternatives: one of `options`.
     pub(super) fn tag(
         &mut self,
         tag: &'static str,
@@ -560,7 +559,7 @@ impl<'n> TableReader<'n, '_, '_> {
         found
     }
 
-    /// Reports the keys that nobody read. Returns whether all keys were read.
+    /// Reports the keys that were not read. Returns whether all keys were read.
     fn finish(&mut self, describe: impl Fn() -> TableDoc) -> bool {
         if self.variant_unknown {
             return false;
@@ -595,7 +594,7 @@ impl<'n> TableReader<'n, '_, '_> {
     }
 }
 
-/// The name under which an item of a list is known in paths: its `group` or `name`, or its number.
+/// The name of a list item in paths: its `group` or `name`, or its number.
 pub(super) fn item_label(index: usize, item: &Node) -> String {
     ["name", "group"]
         .iter()
@@ -620,8 +619,8 @@ pub(super) fn paragraph(lines: &[&str]) -> String {
         .to_owned()
 }
 
-/// Declares a table: a structure with a field for each key, and its [`Table`]. Behind its title may
-/// stand where what it is about is defined: `("a playback", from "TCP-Real, section 3")`.
+/// Declares a table: a structure with a field for each key, and its [`Table`]. A source may follow
+/// the title: `("a playback", from "TCP-Real, section 3")`.
 macro_rules! table {
     (
         $(#[doc = $doc:literal])*

@@ -7,11 +7,11 @@ use crate::metrics::Convergence;
 /// The settings of a run beside its network.
 #[derive(Clone, Copy, Debug, PartialEq, Default)]
 pub struct RunSettings {
-    /// The length of the bins of values over time; `None` for no such values.
+    /// The length of the bins of time series; `None` for no time series.
     pub bins: Option<Span>,
-    /// When a group of flows counts as having converged; `None` when nobody asks.
+    /// When a group of flows counts as converged; `None` if convergence is not measured.
     pub convergence: Option<Convergence>,
-    /// How many links, from the first of the network, are the topology's own; those behind are the
-    /// links of hosts.
+    /// How many links of the network, from the first, belong to the topology. The links of hosts
+    /// follow.
     pub backbone: usize,
 }

@@ -50,8 +50,8 @@ pub struct Sources {
 }
 
 impl Sources {
-    /// A text that is there already, such as an option's value that is for both ways of a link, is
-    /// not added again.
+    /// A text that is already present is not added again, such as the value of an option for both
+    /// directions of a link.
     pub(super) fn add(&mut self, name: &str, text: &str) -> u32 {
         let is_same = |source: &Source| source.name == name && source.text == text;
         if let Some(at) = self.list.iter().position(is_same) {

@@ -27,8 +27,7 @@ impl From<&Node> for AxisValue {
     }
 }
 
-/// A text that is equal for values that mean the same, such as `1` and `1.0`, or `"1s"` and
-/// `"1000ms"`.
+/// A text that is equal for equal values, such as `1` and `1.0`, or `"1s"` and `"1000ms"`.
 fn identity(node: &Node) -> String {
     match &node.value {
         Value::Float(value) if value.fract() == 0.0 && value.abs() < 1e15 => format!("{value:.0}"),
@@ -40,17 +39,17 @@ fn identity(node: &Node) -> String {
     }
 }
 
-/// One thing that is varied.
+/// One axis: the keys that vary together, and their values.
 #[derive(Clone, Debug)]
 pub(super) struct Axis {
     pub(super) name: String,
     pub(super) paths: Vec<String>,
-    /// Where the paths are written.
+    /// The place of the paths in the text.
     pub(super) place: Option<Place>,
     pub(super) values: Vec<Node>,
 }
 
-/// Axes that advance together; the points of a sweep are the product of its groups.
+/// Axes that advance together. The points of a sweep are the product of its groups.
 #[derive(Clone, Debug)]
 pub(super) struct Group {
     zip: Option<String>,
@@ -62,7 +61,7 @@ impl Group {
         self.axes.first().map_or(1, |axis| axis.values.len())
     }
 
-    /// Reports the first point that was there before: its runs would be the same runs.
+    /// Reports the first point that repeats an earlier one: its runs would be the same.
     fn report_repeated(&self, cx: &mut Context<'_>) {
         let Some(first) = self.axes.first() else {
             return;
@@ -230,7 +229,7 @@ fn wrong_factor(node: &Node, written: &At, cx: &mut Context<'_>) {
     cx.report_at(written, "factor", kind);
 }
 
-/// A number with a unit whose smallest parts can be counted.
+/// A number with a unit, as a count of its smallest parts.
 #[derive(Clone, Copy)]
 enum Unit {
     Span,
@@ -320,7 +319,7 @@ fn steps(from: &Node, to: &Node, step: &Node) -> Result<Vec<Value>, RangeFault> 
     if to < from {
         return Err(RangeFault::Reversed);
     }
-    // A little more than the last whole step, since 0.3 is not 3 times 0.1.
+    // A little more than the last whole step, because 0.3 is not 3 times 0.1 in binary.
     let count = ((to - from) / step + 1e-6).floor() + 1.0;
     if count > MAX_VALUES as f64 {
         return Err(RangeFault::TooMany);
@@ -375,7 +374,7 @@ fn factors(from: &Node, to: &Node, factor: f64) -> Result<Vec<Value>, RangeFault
     Ok(values)
 }
 
-/// The number without the dust of its computation: twelve digits.
+/// The number rounded to twelve digits, which removes rounding errors.
 fn tidy(value: f64) -> f64 {
     format!("{value:.11e}").parse().unwrap_or(value)
 }

@@ -31,7 +31,7 @@ use crate::network::{
 /// The largest window without scaling.
 const UNSCALED_WINDOW: u64 = 65_535;
 
-/// Adds the flows of a group with their hosts, reporting what is wrong.
+/// Adds the flows of a group with their hosts, and reports problems.
 pub(super) fn build(
     table: &FlowTable,
     scenario: &ScenarioTable,
@@ -120,8 +120,8 @@ pub(super) fn build(
     }
 }
 
-/// Reports what is wrong with the flows of a group, wherever they go, at the keys that it is about.
-/// Without a workload, whose absence has been reported, only the rest is looked at.
+/// Reports the problems of the flows of a group, wherever they go, at their keys. If the workload
+/// is missing, which has been reported, checks only the rest.
 fn report_faults(
     table: &FlowTable,
     prototype: &FlowSpec,
@@ -168,7 +168,7 @@ fn unfit(reason: Unfit) -> ProblemKind {
     ProblemKind::Unfit { reason }
 }
 
-/// Gives the flows of one group their places in the network.
+/// Connects the flows of one group to the network.
 struct Hosts<'t> {
     table: &'t FlowTable,
     core: &'t Core,
@@ -554,7 +554,7 @@ fn with_parameters(
     (cx.problems.len() == reported).then_some(spec)
 }
 
-/// The key that a refusal of a controller is about.
+/// The key that a controller refuses.
 fn blamed(error: &comity_congestion::table::ParameterError, written: &At) -> &'static str {
     use comity_congestion::table::ParameterError;
     let key = match error {

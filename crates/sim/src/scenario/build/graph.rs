@@ -20,7 +20,7 @@ pub(super) struct Graph {
     flow_places: BTreeMap<String, Option<Place>>,
 }
 
-/// A name that is taken, and where it stands first.
+/// A used name, and its first place in the text.
 #[derive(Debug)]
 pub(super) struct Taken {
     pub(super) what: &'static str,
@@ -75,7 +75,7 @@ impl Graph {
         Ok(())
     }
 
-    /// Adds a link and the reverse direction, which is called the same with `.reverse` behind it.
+    /// Adds a link and its reverse direction, whose name has `.reverse` appended.
     pub(super) fn add_duplex(
         &mut self,
         name: &str,

@@ -33,10 +33,10 @@ impl Default for Limits {
     }
 }
 
-/// What a file of frames turned out to hold.
+/// The contents of a file of frames, or its error.
 type FrameList = Result<Arc<[Frame]>, ProblemKind>;
 
-/// The trace files and files of frames that were read so far: a sweep reads each once.
+/// The trace files and files of frames read so far. A sweep reads each once.
 #[derive(Debug, Default)]
 pub(in crate::scenario) struct Library {
     read: Mutex<BTreeMap<(String, TraceFormat), Result<RateProfile, ProblemKind>>>,

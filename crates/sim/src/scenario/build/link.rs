@@ -13,7 +13,7 @@ use super::super::tables::link::{
 };
 use super::library::Library;
 
-/// Both ways of a link; `None` only after a report.
+/// Both directions of a link; `None` only after a report.
 pub(in crate::scenario) fn duplex(
     table: &DuplexTable,
     library: &Library,
@@ -27,7 +27,7 @@ pub(in crate::scenario) fn duplex(
     Some((forward?, reverse?))
 }
 
-/// What the reverse direction takes over from the forward direction.
+/// The keys that the reverse direction copies from the forward direction.
 fn inherited(forward: &LinkConfig) -> LinkConfig {
     LinkConfig {
         losses: Vec::new(),
@@ -37,7 +37,7 @@ fn inherited(forward: &LinkConfig) -> LinkConfig {
     }
 }
 
-/// One way of a link; what it does not say is as in `forward`.
+/// One direction of a link. Missing keys are as in `forward`.
 fn one_way(
     table: &LinkTable,
     forward: Option<&LinkConfig>,
@@ -116,7 +116,7 @@ fn one_way(
     }
 }
 
-/// The key that an error of a link is about.
+/// The key that causes an error of a link.
 fn blamed(error: &ConfigError, written: &At) -> &'static str {
     let field = match error {
         ConfigError::StepsOutOfOrder { field, .. }

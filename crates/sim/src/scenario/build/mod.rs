@@ -25,11 +25,10 @@ pub use library::Limits;
 pub(super) use link::duplex;
 pub use preset::linux_parameters;
 
-/// What may be kept of values over time in one run: bins times flows and links.
+/// The limit of time series in one run: bins times flows and links.
 const MAX_SERIES: u64 = 100_000_000;
 
-/// Reports what makes a network impossible where it can be mended: at a link, or at a group of
-/// flows.
+/// Reports why a network is impossible, at the link or group of flows that can be corrected.
 fn report(
     file: &ScenarioFile,
     error: NetworkError,

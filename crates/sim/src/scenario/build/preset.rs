@@ -1,4 +1,4 @@
-//! What the presets of TCP set.
+//! The settings of the presets of TCP.
 
 use comity_congestion::recovery::RecoveryKind;
 use comity_congestion::table::{Parameters, Row, Value, find};
@@ -8,7 +8,7 @@ use comity_units::Bytes;
 use super::super::tables::flow::Preset;
 use crate::network::Headers;
 
-/// What a preset says beside the settings of the endpoints.
+/// The settings of a preset besides those of the endpoints.
 pub(super) struct PresetRest {
     pub(super) config: tcp::Config,
     pub(super) headers: Headers,
@@ -44,8 +44,8 @@ impl PresetRest {
     }
 }
 
-/// The parameters with which preset "modern" makes a controller that of Linux; none for one that is
-/// not known.
+/// The parameters with which preset "modern" makes a controller behave as in Linux; none for other
+/// controllers.
 pub fn linux_parameters(controller: &str) -> Parameters {
     find(controller)
         .map(|row| Preset::Modern.rest().parameters_for(row))
@@ -115,7 +115,7 @@ impl Preset {
         }
     }
 
-    /// What it sets, by the keys of a flow; those of `rto` with that before them.
+    /// The keys of a flow that it sets. Keys of `rto` begin with `rto.`.
     pub(in crate::scenario) fn settings(self) -> Vec<(&'static str, String)> {
         let rest = self.rest();
         let config = rest.config;

@@ -13,11 +13,10 @@ use super::library::{Library, Limits};
 use super::link::duplex;
 use crate::network::NodeId;
 
-/// The links of a host in both directions, the way of the data first; `None` where there is no
-/// host.
+/// The links of a host in both directions, that of the data first; `None` if there is no host.
 pub(super) type AccessLink = Option<(LinkConfig, LinkConfig)>;
 
-/// What flows need to know of a topology.
+/// The properties of a topology that flows need.
 #[derive(Debug)]
 pub(super) struct Core {
     pub(super) reach: Reach,
@@ -34,7 +33,7 @@ pub(super) struct Core {
 pub(super) enum Ends {
     /// They have to.
     Unknown,
-    /// From one router to another, each from hosts of its own.
+    /// From one router to another, each between its own hosts.
     Routers(NodeId, NodeId),
     /// From a host to another, in turn.
     Pairs(Vec<(NodeId, NodeId)>),
@@ -86,7 +85,7 @@ pub(super) fn report_taken(cx: &mut Context<'_>, written: &At, key: &str, taken:
     cx.report_at(written, key, kind);
 }
 
-/// The link of a host as written; `Some(None)` where there is no host.
+/// The link of a host as written; `Some(None)` if there is no host.
 pub(super) fn access_link(
     access: &Access,
     library: &Library,
@@ -283,7 +282,7 @@ fn general(
     })
 }
 
-/// The node called `name`; reports when there is none.
+/// The node called `name`. Reports if there is none.
 pub(super) fn find_node(
     graph: &Graph,
     name: &str,
