@@ -26,6 +26,12 @@
 //!   └──── idle timeout ──────────────────────────────────────────────────► Closed
 //! ```
 //!
+//! A [`Connection`] delegates to owners, one for each of its jobs. Each file says its job in the
+//! first line: `lifecycle`, `congestion` (with `episode`, `bucket_pace`), `ceiling`, `credit`,
+//! `advertised_room`, `reports`, `feedback`, `departures`, `reception` (with `received`, `taking`,
+//! `missing`), `sent`, `loss`, `size`, `target`, `ecn` and `notifications`. The methods that need
+//! several owners stand in `transmit`, `receive`, `timers` and `allowance`.
+//!
 //! Because packet numbers are apart from the positions in sections, packets whose content became
 //! obsolete in flight are still acknowledged or lost in the eyes of congestion control: the blind
 //! spot of time-lined TCP (its section 5.5) does not exist here.
