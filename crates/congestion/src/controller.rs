@@ -26,15 +26,15 @@ pub trait Controller: Debug + Send {
         Needs::default()
     }
 
-    /// What the next packet should tell the receiver's half, if anything. Called once for each
-    /// packet with data, right before its [`Event::Sent`]; on the packet-number transport not for
-    /// packets that carry none.
+    /// The tag of the next packet for the receiver's half, if any. The transport calls it once for
+    /// each packet with data, right before its [`Event::Sent`]. The packet-number transport does
+    /// not call it for packets without data.
     fn tag(&mut self, _now: Time) -> Tag {
         Tag::None
     }
 
-    /// A tag as long as the one that [`Controller::tag`] would return now, and [`Tag::None`]
-    /// exactly if that is: how much room a packet must keep for it. Its numbers mean nothing.
+    /// A tag as long as the one that [`Controller::tag`] would return now: a packet must keep so
+    /// much room. [`Tag::None`] exactly if that returned it. Its numbers mean nothing.
     fn upcoming_tag(&self) -> Tag {
         Tag::None
     }
@@ -50,9 +50,9 @@ pub trait Controller: Debug + Send {
 pub struct Needs {
     /// Delivery-rate samples ([`Ack::sample`](crate::Ack::sample)) and [`Event::PacketLost`].
     ///
-    /// [`Event::Ack`] is then reported for every acknowledgement that delivers something or shows a
-    /// loss, also for selective ones and in a recovery; [`Ack::acked`](crate::Ack::acked) may be
-    /// zero. BBR.
+    /// The transport then reports [`Event::Ack`] for every acknowledgement that delivers something
+    /// or shows a loss, also for selective ones and in a recovery.
+    /// [`Ack::acked`](crate::Ack::acked) may be zero. BBR.
     pub rate_samples: bool,
     /// [`Event::InOrderAck`]. Libra.
     pub in_order_acks: bool,
@@ -74,15 +74,14 @@ pub struct Decision {
     /// When the controller wants [`Event::Wakeup`], if ever: RAP's step, IFTP's round, TFRC's
     /// no-feedback timer.
     pub wakeup: Option<Time>,
-    /// When the controller itself takes the silence of the path for a timeout, if it has a timer
-    /// for that. The transport's probe (RFC 9002, section 6.2) comes no sooner: it would leave
-    /// beside the controller's calendar, and its acknowledgement would end a silence that the
-    /// controller counts. The probe may come with the expiry, which [`Event::Wakeup`] reports right
-    /// after.
+    /// When the controller's own timer, if it has one, declares silence a timeout. The transport
+    /// probes no sooner (RFC 9002, section 6.2): the probe would break the controller's calendar,
+    /// and its acknowledgement would end the silence that the controller counts. The probe may
+    /// leave at the expiry itself. [`Event::Wakeup`] reports the expiry right after.
     pub no_feedback_deadline: Option<Time>,
-    /// What a byte-sequence transport retransmits after the timeout that was reported last. Only a
-    /// controller that keeps its window has a choice: outstanding data has no room in a window of a
-    /// segment or two, unless it is taken for lost.
+    /// What a byte-sequence transport retransmits after the last reported timeout. Only a
+    /// controller that keeps its window has a choice. A window of a segment or two has no room for
+    /// outstanding data, so the transport must take it for lost.
     pub timeout_repair: TimeoutRepair,
 }
 
@@ -104,13 +103,13 @@ impl Default for Decision {
 /// What is retransmitted when the retransmission timer expires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum TimeoutRepair {
-    /// Everything from the first segment outstanding on is taken for lost but for what is known to
-    /// have arrived, and retransmitted as the window allows: RFC 5681, section 3.1, and what Tahoe
-    /// and Reno do.
+    /// Everything from the first outstanding segment on counts as lost, except segments that are
+    /// known to have arrived. It is retransmitted as the window allows (RFC 5681, section 3.1;
+    /// Tahoe and Reno).
     #[default]
     GoBackN,
-    /// The first segment outstanding alone, at once and whatever the window (RFC 6298, section
-    /// 5.4); the rest goes on counting as in flight.
+    /// Only the first outstanding segment, at once and whatever the window (RFC 6298, section 5.4).
+    /// The rest still counts as in flight.
     FirstSegment,
 }
 
@@ -123,13 +122,13 @@ pub enum Pacing {
     Unpaced,
     /// At a rate; the pacer spaces starts by `wire / rate`. RAP, TFRC.
     Rate(Rate),
-    /// At a rate, with up to `size` bytes back to back before the pause that they are worth: what a
-    /// host hands to its network interface at once (BBR). A transport that sends packets one by one
-    /// takes it for [`Pacing::Rate`].
+    /// At a rate, with up to `size` bytes back to back and then a pause of the same worth. BBR's
+    /// hosts hand so much to the network interface at once. A transport that sends packets one by
+    /// one takes it for [`Pacing::Rate`].
     Bursts {
         /// How fast packets leave on the average.
         rate: Rate,
-        /// How much leaves at once on the wire, at least a packet.
+        /// How many bytes on the wire leave at once, at least a packet.
         size: Bytes,
     },
     /// A gap from the end of one packet to the start of the next. IFTP's G, packet spacing's `ps`.
@@ -145,12 +144,12 @@ pub enum Pacing {
         /// The most tokens that it holds, and its largest debt.
         depth: Bytes,
     },
-    /// The next packet leaves no earlier than this. The controller schedules each departure by
-    /// itself and moves the time on with [`Event::Sent`]: Libra's randomly placed pairs.
+    /// The next packet leaves no earlier than this. The controller schedules each departure and
+    /// advances the time with [`Event::Sent`]: Libra's randomly placed pairs.
     At(Time),
 }
 
-/// Where in its cycle a controller is.
+/// The phase of a controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Phase {

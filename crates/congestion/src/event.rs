@@ -20,7 +20,7 @@ pub enum Event<'a> {
     ///
     /// Only for controllers with [`Needs::in_order_acks`](crate::Needs::in_order_acks).
     InOrderAck(&'a InOrderAck),
-    /// An acknowledgement that names packets one by one names `number`.
+    /// An acknowledgement that lists single packets lists `number`.
     ///
     /// Only for controllers with [`Needs::packet_numbers`](crate::Needs::packet_numbers), and only
     /// where the transport has packet numbers.
@@ -48,18 +48,18 @@ pub enum Event<'a> {
     /// The fast recovery that the last [`Loss`] began is over, and everything sent before it is
     /// acknowledged. Only where the transport has such a phase.
     Recovered,
-    /// A partial acknowledgement covered this much more than fast recovery had inflated the window
-    /// by, and the recovery takes it from the congestion window for good. Only ns-2's NewReno does;
-    /// controllers that need not reproduce it ignore the event, as RFC 6582 does.
+    /// A partial acknowledgement covered so many bytes beyond the inflation of fast recovery. The
+    /// recovery takes them from the congestion window for good. Only ns-2's NewReno does this;
+    /// other controllers ignore the event, as RFC 6582 does.
     Deflated(Bytes),
     /// The retransmission timer expired (byte sequence) or persistent congestion was found
     /// (packets).
     Timeout(&'a Timeout),
-    /// The losses of the last [`Loss`] or [`Timeout`] did not happen: packets declared lost arrived
-    /// late. Controllers that can undo their reaction do so (RFC 9438, section 4.9.2).
+    /// The last [`Loss`] or [`Timeout`] was spurious: the packets declared lost arrived late.
+    /// Controllers that can undo their reaction do so (RFC 9438, section 4.9.2).
     ///
-    /// Only where the transport can tell: by an acknowledgement of a packet declared lost, by
-    /// D-SACK (RFC 3708) or by timestamps (RFC 3522).
+    /// Only if the transport can tell: by an acknowledgement of a packet declared lost, by D-SACK
+    /// (RFC 3708) or by timestamps (RFC 3522).
     SpuriousLoss {
         /// When that was found.
         now: Time,
@@ -69,40 +69,39 @@ pub enum Event<'a> {
     Feedback(&'a Feedback<'a>),
     /// The time of [`Decision::wakeup`](crate::Decision::wakeup) has come.
     Wakeup(Time),
-    /// The flow sends again after it was idle for longer than its retransmission timeout:
-    /// controllers whose window has become stale reduce it (RFC 5681, section 4.1). Reported right
-    /// before the first packet leaves.
+    /// The flow sends again after it was idle for longer than its retransmission timeout.
+    /// Controllers reduce a stale window (RFC 5681, section 4.1). Reported right before the first
+    /// packet leaves.
     Idle(&'a Idle),
     /// The next packet is the last one for now: the source has no more, or the peer no room.
     /// Reported right before the [tag](crate::Controller::tag) of that packet.
     AppLimited,
-    /// This controller replaces one of the same kind that drove the flow on another path, and whose
-    /// last tag was this one. The receiver's half stays, and learns from the tags that its
-    /// measurements are void. Reported before anything else, where the transport can change its
-    /// path.
+    /// This controller replaces one of the same kind, which drove the flow on another path and
+    /// whose last tag this is. The receiver's half stays. It learns from the tags that its
+    /// measurements are void. A transport that can change its path reports this first.
     PathChange(Tag),
 }
 
-/// The arrival of one packet brought an acknowledgement about: it is the newest of those that the
-/// acknowledgement covers for the first time, which lie without a gap behind those acknowledged
-/// before, and none of them was sent twice.
+/// The arrival of one packet caused an acknowledgement. The packet is the newest one that the
+/// acknowledgement newly covers. The newly covered packets follow the earlier acknowledged ones
+/// without a gap, and none of them was sent twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InOrderAck {
     /// When the acknowledgement arrived.
     pub now: Time,
     /// The packet, as [`Sent::number`] named it.
     pub number: PacketNumber,
-    /// When it arrived, where the receiver says so.
+    /// When it arrived, if the receiver says so.
     pub arrived_at: Option<Arrived>,
 }
 
-/// When a packet arrived, on the clock of the receiver: only differences mean something, and they
-/// are right within one tick either way.
+/// When a packet arrived, on the clock of the receiver. Only differences have a meaning; they are
+/// exact to one tick.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrived {
     /// The time, in whole ticks.
     pub at: Time,
-    /// How finely that clock tells: a microsecond on the packet-number transport.
+    /// The tick of that clock: a microsecond on the packet-number transport.
     pub tick: Span,
 }
 
@@ -117,8 +116,7 @@ pub struct Ack {
     pub rtt: Option<Span>,
     /// Payload still in flight after this acknowledgement.
     pub in_flight: Bytes,
-    /// Whether the flow had less to send than it was allowed: growing then is not justified by
-    /// evidence.
+    /// Whether the flow had less to send than it was allowed. Growth has no evidence then.
     pub app_limited: bool,
     /// Whether the flow is in a fast recovery (the acknowledgement repairs, it does not clock new
     /// data).
@@ -144,8 +142,8 @@ pub struct Loss {
     pub lost: Bytes,
     /// Payload in flight when the loss was found, the lost part included: RFC 5681's FlightSize.
     pub in_flight: Bytes,
-    /// The window that was in force: the smaller of congestion window (with any fast-recovery
-    /// inflation) and receiver window. ns-2 and the papers of its time halve this, not the flight.
+    /// The window in force: the smaller of congestion window (with any fast-recovery inflation) and
+    /// receiver window. ns-2 and the papers of its time halve it instead of the flight.
     pub window: Bytes,
     /// How the loss was found.
     pub cause: LossCause,
@@ -175,11 +173,11 @@ pub struct Timeout {
     pub in_flight: Bytes,
     /// The window that was in force, as in [`Loss::window`].
     pub window: Bytes,
-    /// How many times in a row the timer has now expired; 1 for the first.
+    /// How many times in a row the timer has expired, this time included.
     pub consecutive: u32,
-    /// Whether any duplicate acknowledgement arrived since the acknowledgement last advanced or the
-    /// timer last expired. TCP-Real keeps its window on a timeout when one did (its section 2.2:
-    /// the bit beside the retransmission timer).
+    /// Whether a duplicate acknowledgement arrived since the acknowledgement last advanced or the
+    /// timer last expired. TCP-Real then keeps its window on a timeout (its section 2.2: the bit
+    /// beside the retransmission timer).
     pub duplicate_seen: bool,
 }
 
@@ -192,7 +190,7 @@ pub struct Idle {
     pub pause: Span,
     /// The retransmission timeout; shorter than `pause`.
     pub timeout: Span,
-    /// The window before the first acknowledgement, below which no restart goes.
+    /// The window before the first acknowledgement: the least window of a restart.
     pub initial_window: Bytes,
 }
 
@@ -218,7 +216,7 @@ pub struct Sent {
     pub number: PacketNumber,
     /// Payload in flight, this packet included.
     pub in_flight: Bytes,
-    /// Whether the flow has nothing more to send right now.
+    /// Whether the flow has nothing more to send now.
     pub app_limited: bool,
 }
 

@@ -5,14 +5,13 @@
 //! connection, a clock or a packet, so the same code runs in the simulator, at a socket and in a
 //! unit test.
 //!
-//! Two more plugs stand beside it, because the algorithms of the field split in three places:
+//! The algorithms of the field split in three places, so two more interfaces exist:
 //!
 //! * [`Recovery`]: how a byte-sequence transport finds and repairs losses (Tahoe, Reno, NewReno,
 //!   SACK, RACK). The first four share one controller, [`controllers::Reno`]; any controller works
 //!   with any of them.
-//! * [`Meter`]: the receiver's half, where an algorithm has one. It sees arrivals with the [`Tag`]
-//!   that the sender's controller put on each packet, and answers with a [`Report`] that travels
-//!   back.
+//! * [`Meter`]: the receiver's half, if an algorithm has one. It sees each arrival with the [`Tag`]
+//!   of the sender's controller, and answers with a [`Report`].
 //!
 //! [`RttEstimator`] is the one of RFC 6298 and [`DeliveryRate`] takes the samples of BBR; both
 //! serve all transports. [`table`] names every controller once, for the command line, the scenario

@@ -6,17 +6,17 @@ use comity_units::{Bytes, PacketNumber, Rate, Span, Time};
 
 /// Measures at the receiver what the sender's controller needs to know.
 ///
-/// The transport hands every arriving packet over, before it is put in order, and asks for a
-/// [`Report`] whenever it acknowledges. A meter that has to speak on its own (TFRC once per round
-/// trip, packet spacing once per round) sets a wakeup, upon which the transport sends an
+/// The transport hands over every arriving packet, before it puts packets in order. It requests a
+/// [`Report`] with each acknowledgement. A meter that has to report by itself sets a wakeup (TFRC
+/// once per round trip, packet spacing once per round). At that time the transport sends an
 /// acknowledgement at once.
 pub trait Meter: Debug + Send {
     /// A packet arrived.
     fn on_arrival(&mut self, arrival: &Arrival);
 
-    /// What to tell the sender now. Repeating the last report is right where it says how things
-    /// stand: acknowledgements get lost. A report about an interval is sent once
-    /// ([`Report::None`] until the next).
+    /// The report for the sender. A meter repeats a report that describes the present state,
+    /// because acknowledgements get lost. A report about an interval is sent once ([`Report::None`]
+    /// until the next).
     fn report(&mut self, now: Time) -> Report;
 
     /// The next time at which the meter wants a report to be sent even if nothing arrives.

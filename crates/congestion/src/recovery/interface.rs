@@ -18,18 +18,18 @@ pub trait Recovery: Debug {
     /// [bugfix](super::RecoveryConfig::bugfix): a hole that the repair leaves waits for the timer.
     fn on_timeout(&mut self, max: u64, repair: TimeoutRepair) -> Resend;
 
-    /// The losses or the timeout that the last reaction was about turn out to have been none.
+    /// The losses or the timeout of the last reaction were spurious.
     fn on_spurious(&mut self) {}
 
     /// Whether a fast recovery is under way.
     fn is_recovering(&self) -> bool;
 
-    /// Whether it is known or assumed that nothing is lost: no duplicates counted, no recovery.
+    /// Whether nothing counts as lost: no duplicates counted, no recovery.
     fn is_quiet(&self) -> bool;
 
-    /// By how many bytes the usable window exceeds the congestion window: segments that left the
-    /// network as duplicate acknowledgements tell. Negative while a partial acknowledgement
-    /// deflates it.
+    /// By how many bytes the usable window exceeds the congestion window. Duplicate
+    /// acknowledgements show that so much has left the network. Negative while a partial
+    /// acknowledgement deflates the window.
     fn inflation(&self) -> i64;
 
     /// The most new segments that one event may release while recovering.
@@ -63,24 +63,23 @@ pub struct Duplicate {
 pub struct Advance {
     /// Where it stands.
     pub to: u64,
-    /// How many bytes left the window with it: in TCP all that it passed. Where another packet took
-    /// the place of a lost one, that of the lost one does not count.
+    /// How many bytes left the window with it. In TCP these are all bytes that it passed. If
+    /// another packet replaced a lost one, the lost one does not count.
     pub acked: u64,
     /// The payload of a full segment.
     pub mss: u32,
-    /// Whether it may answer what this recovery retransmitted: the first byte that it passed had
-    /// been. Always so in TCP, where a recovery begins by sending it again; not so where a receiver
-    /// passes over bytes that were abandoned, and what was in flight behind them is acknowledged
-    /// packet by packet.
+    /// Whether it may answer a retransmission of this recovery: whether the first byte that it
+    /// passed was retransmitted. TCP always retransmits that byte when a recovery begins. But a
+    /// receiver may skip abandoned bytes, and then acknowledges the packets behind them one by one.
     pub is_repair: bool,
 }
 
 /// What the transport has to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Reaction {
-    /// Tell the controller of a loss.
+    /// Report a loss to the controller.
     pub reduce: Reduce,
-    /// Send again.
+    /// Retransmit.
     pub resend: Resend,
     /// Release one new segment although the window is full (limited transmit, RFC 3042).
     pub release: bool,

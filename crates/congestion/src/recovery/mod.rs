@@ -1,12 +1,11 @@
 //! Loss recovery for byte-sequence transports: the second plug.
 //!
-//! A controller says how large the window is; a recovery says when a segment counts as lost, what
-//! is retransmitted, and how the window breathes meanwhile. Tahoe, Reno, NewReno, SACK and RACK are
-//! five recoveries over one controller, and any controller works under any of them.
+//! A controller sets the size of the window. A recovery decides when a segment counts as lost, what
+//! is retransmitted, and how the window is inflated meanwhile. Tahoe, Reno, NewReno, SACK and RACK
+//! are five recoveries over one controller, and any controller works under any of them.
 //!
-//! The transport reports two things, a duplicate acknowledgement and an advance of the cumulative
-//! one, and carries out the [`Reaction`]. Positions are byte offsets in the stream, unwrapped to 64
-//! bits.
+//! The transport reports duplicate acknowledgements and advances of the cumulative one, and carries
+//! out the [`Reaction`]. Positions are byte offsets in the stream, unwrapped to 64 bits.
 //!
 //! ```text
 //!              duplicate × threshold                    advance (Reno)

@@ -5,25 +5,25 @@ use super::interface::{Advance, Duplicate, Reaction, Recovery, Reduce, Resend};
 use super::reno::Reno;
 use crate::TimeoutRepair;
 
-/// Like Reno, but an acknowledgement that does not cover all data sent before the loss was found (a
-/// partial one) names the next hole, which is retransmitted at once: one hole per round trip, one
-/// halving per window.
+/// Like Reno, but with partial acknowledgements: those that do not cover all data sent before the
+/// loss was found. Each names the next hole, which is retransmitted at once: one hole per round
+/// trip, one halving per window.
 ///
 /// ```text
 /// partial acknowledgement of d bytes:  inflation += mss − d      (RFC 6582, section 3.2, step 5)
 /// ```
 ///
 /// Source: RFC 6582. Differs in: 1. the inflation is kept apart from the congestion window, which
-/// is the same window; 2. on a full acknowledgement the controller decides the congestion
-/// window (the RFC's option 2, `ssthresh`), without the limit to the flight size, as in ns-2:
-/// inflation has kept new data flowing, so that the flight is near `ssthresh` unless the window was
-/// small, and the RFC's other means against bursts, a limit on what one acknowledgement releases,
-/// is the transport's `max_burst`; 3. at most two new segments leave per acknowledgement while
-/// recovering, as in ns-2; 4. an advance that answers no retransmission ([`Advance::is_repair`])
-/// names no hole: the packets behind a jump of the receiver arrive one by one, and to send one more
-/// for each would let out more than the window. The next hole then is found by as many duplicates
-/// as the first. Such an advance takes its bytes off the inflation, down to nothing at the most,
-/// and restarts the timer as any that is new does (RFC 6298, 5.3).
+/// is the same window; 2. on a full acknowledgement the controller decides the congestion window
+/// (the RFC's option 2, `ssthresh`), without the limit to the flight size, as in ns-2: inflation
+/// has kept new data flowing, so the flight is near `ssthresh` unless the window was small. The
+/// RFC's other means against bursts, a limit on the data that one acknowledgement releases, is the
+/// transport's `max_burst`; 3. at most two new segments leave per acknowledgement while recovering,
+/// as in ns-2; 4. an advance that answers no retransmission ([`Advance::is_repair`]) names no hole:
+/// the packets behind a jump of the receiver arrive one by one, and one retransmission for each
+/// would exceed the window. The next hole then needs as many duplicates as the first. Such an
+/// advance takes its bytes off the inflation, down to zero, and restarts the timer as any new one
+/// does (RFC 6298, 5.3).
 #[derive(Clone, Debug)]
 pub struct NewReno {
     /// Everything but partial acknowledgements.
@@ -31,7 +31,7 @@ pub struct NewReno {
     timer_restarted: bool,
     impatient: bool,
     deflate_window: bool,
-    /// The latest advance answered no retransmission: whether there is another hole is not known.
+    /// The latest advance answered no retransmission, so another hole may or may not exist.
     is_searching: bool,
 }
 
@@ -49,7 +49,7 @@ impl NewReno {
         }
     }
 
-    /// An acknowledgement of what was in flight behind something given up.
+    /// An acknowledgement of data that was in flight behind abandoned bytes.
     fn on_passed(&mut self, event: &Advance) -> Reaction {
         let acked = i64::try_from(event.acked).unwrap_or(i64::MAX);
         self.is_searching = true;
@@ -76,7 +76,7 @@ impl NewReno {
         }
     }
 
-    /// An acknowledgement that leaves some of what was sent before the recovery unacknowledged.
+    /// An acknowledgement that does not cover all data sent before the recovery.
     fn on_partial(&mut self, event: &Advance) -> Reaction {
         let acked = i64::try_from(event.acked).unwrap_or(i64::MAX);
         let mss = i64::from(event.mss);

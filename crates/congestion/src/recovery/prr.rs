@@ -8,15 +8,14 @@
 ///                  no further loss, but not beyond the target
 /// ```
 ///
-/// `before` is the window at the beginning of the recovery and `target` the threshold, so that the
-/// flight is as large as the threshold when the recovery ends. At least one segment is sent at its
-/// beginning.
+/// `before` is the window at the beginning of the recovery, and `target` the threshold. The flight
+/// thus equals the threshold when the recovery ends. At least one segment is sent at its beginning.
 ///
 /// Source: RFC 6937, section 3; RFC 9937, section 6.2, for the choice between its two bounds
 /// (conservative, and slow start where it is safe).
 ///
-/// Differs from RFC 9937 in: 1. the flight before the recovery is taken to be the window, and 2.
-/// the share is rounded up to whole segments, as in Linux.
+/// Differs from RFC 9937 in: 1. the window stands for the flight before the recovery, and 2. the
+/// share is rounded up to whole segments, as in Linux.
 #[derive(Clone, Copy, Debug)]
 pub struct Prr {
     before: u64,

@@ -1,5 +1,4 @@
-//! RACK: a segment is lost when one that was sent later has arrived and enough time for reordering
-//! went by.
+//! RACK: a segment is lost when a later one has arrived and enough time for reordering has passed.
 
 use comity_units::{Span, Time};
 
@@ -9,18 +8,18 @@ use crate::TimeoutRepair;
 
 /// Loss recovery by the times at which segments were sent.
 ///
-/// The transport keeps the time of each segment and asks [`RackClock`] which of them are lost; it
-/// reports the first lost segment as a duplicate acknowledgement that proves a loss. Then the
-/// controller reacts once, and until everything sent before is acknowledged the transport sends
-/// again what is lost, whatever was lost before. What is still taken for lost when that is
-/// acknowledged was sent behind it, and begins the next recovery at once, as in Linux.
+/// The transport keeps the time of each segment, and [`RackClock`] decides which are lost. The
+/// transport reports the first lost segment as a duplicate acknowledgement that proves a loss. The
+/// controller then reacts once. Until everything sent before is acknowledged, the transport
+/// retransmits every lost segment. A segment that still counts as lost after that was sent later,
+/// and begins the next recovery at once, as in Linux.
 ///
 /// Source: RFC 8985; the phases are those of RFC 6675, section 5.
 #[derive(Clone, Debug)]
 pub struct Rack {
     guard: Guard,
     recovering: bool,
-    /// What was sent before the last timeout is not all acknowledged.
+    /// Some data sent before the last timeout is not acknowledged.
     after_timeout: bool,
 }
 
@@ -118,7 +117,7 @@ impl Recovery for Rack {
 /// `RTT_min` is that of the connection, not of the last minutes.
 #[derive(Clone, Copy, Debug)]
 pub struct RackClock {
-    /// How many transmissions there were up to the newest that was delivered.
+    /// The number of transmissions up to the newest delivered one.
     newest: u64,
     rtt: Span,
     /// The end of the highest segment delivered.
@@ -144,7 +143,7 @@ pub struct Delivered {
     pub was_resent: bool,
 }
 
-/// What is known of a segment that was not delivered yet.
+/// The state of a segment that was not delivered yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// Nothing that was sent after it has arrived.
@@ -208,8 +207,8 @@ impl RackClock {
         }
     }
 
-    /// The reordering window. `at_once` says that a recovery runs or that enough segments arrived
-    /// out of order for one.
+    /// The reordering window. `at_once` says that a recovery runs, or that enough segments arrived
+    /// out of order to begin one.
     pub fn window(&self, at_once: bool, min_rtt: Option<Span>, smoothed: Option<Span>) -> Span {
         if at_once && !self.has_reordering {
             return Span::ZERO;
@@ -218,7 +217,7 @@ impl RackClock {
         (quarter * u64::from(self.steps)).min(smoothed.unwrap_or(Span::MAX))
     }
 
-    /// What is known of the segment whose last transmission was `number`, at `sent_at`.
+    /// The state of the segment whose last transmission was `number`, at `sent_at`.
     pub fn judge(&self, number: u64, sent_at: Time, now: Time, window: Span) -> Verdict {
         if number >= self.newest {
             return Verdict::Unknown;

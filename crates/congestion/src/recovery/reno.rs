@@ -9,8 +9,8 @@ use crate::TimeoutRepair;
 /// acknowledgement deflates it.
 ///
 /// Source: RFC 2001, section 4; RFC 5681, section 3.2. Several losses in one window are found one
-/// after the other, each by its own fast retransmit (or, with `bugfix`, by a timeout), which is the
-/// weakness that NewReno mends.
+/// after the other, each by its own fast retransmit or, with `bugfix`, by a timeout. NewReno
+/// corrects this weakness.
 #[derive(Clone, Debug)]
 pub struct Reno {
     pub(super) guard: Guard,

@@ -1,12 +1,13 @@
-//! SACK: selective acknowledgements say what to send again, an estimate of the pipe says when.
+//! SACK: selective acknowledgements say which segments to retransmit, and an estimate of the pipe
+//! says when.
 
 use super::guard::{Count, Guard};
 use super::interface::{Advance, CLOCKED, Duplicate, PipeRule, Reaction, Recovery, Reduce, Resend};
 use crate::TimeoutRepair;
 
-/// On the third duplicate acknowledgement, or as soon as the scoreboard proves the first segment
-/// lost, the window halves and its first segment is retransmitted; until everything sent before is
-/// acknowledged, the transport sends holes and new data as the pipe allows.
+/// On the third duplicate acknowledgement, or once the scoreboard proves the first segment lost,
+/// the window halves and its first segment is retransmitted. Until everything sent before is
+/// acknowledged, the transport fills holes and sends new data as the pipe allows.
 ///
 /// Source: RFC 6675, section 5; Fall and Floyd 1996, section 3 for [`PipeRule::Counter`]. A partial
 /// acknowledgement that answers no retransmission ([`Advance::is_repair`]) takes one packet off
@@ -34,8 +35,8 @@ impl Sack {
 }
 
 impl Sack {
-    /// Whether the acknowledgement has come far enough for another recovery: for RFC 6675, section
-    /// 5.1, to the recovery point, for ns-2 and the `recover` of NewReno beyond it.
+    /// Whether the acknowledgement allows another recovery: from the recovery point on (RFC 6675,
+    /// section 5.1), or only beyond it (ns-2, and `recover` of NewReno).
     fn admit(&mut self, event: &Duplicate) -> bool {
         let una = match self.pipe {
             PipeRule::Scoreboard => event.una.saturating_add(1),

@@ -1,4 +1,4 @@
-//! Tahoe: fast retransmit, then everything again from one segment.
+//! Tahoe: fast retransmit, then slow start from one segment.
 
 use super::guard::{Count, Guard};
 use super::interface::{Advance, CLOCKED, Duplicate, Reaction, Recovery, Reduce, Resend};
