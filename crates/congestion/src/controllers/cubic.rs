@@ -21,13 +21,13 @@ pub struct CubicConfig {
     pub initial_ssthresh: Bytes,
     /// The window never rises above this.
     pub max_window: Bytes,
-    /// `C`, how steep the curve is, in segments / s³; above 0.
+    /// `C`, the steepness of the curve, in segments / s³; above 0.
     pub aggressiveness: f64,
-    /// `β_cubic`, what is left of the window after a loss; between 0 and 1.
+    /// `β_cubic`, the part of the window that is left after a loss; between 0 and 1.
     pub beta: f64,
-    /// Whether a flow that loses below its last plateau gives up more than it lost.
+    /// Whether a loss below the last plateau lowers the next plateau further (fast convergence).
     pub fast_convergence: bool,
-    /// What a loss multiplies by `β`.
+    /// The quantity that a loss multiplies by `β`.
     pub decrease_basis: DecreaseBasis,
     /// Whether the first slow start looks at round-trip times and may end before a loss.
     pub hystart: bool,
@@ -75,12 +75,12 @@ impl CubicConfig {
 /// Differs from RFC 9438 in: 1. in avoidance an acknowledgement counts as the segments it covers,
 /// and never beyond the target; the RFC adds `(target − cwnd) / cwnd` for each acknowledgement,
 /// which is the same when every segment is acknowledged and half as fast with delayed
-/// acknowledgements; 2. where `W_est` governs the window is the larger of `cwnd` and `W_est`, so
-/// that it cannot fall on an acknowledgement; 3. the flight of a loss counts at most as `cwnd`,
-/// because RFC 5681 (section 3.2, step 2) excludes what limited transmit sent; 4. a spurious loss
-/// is undone (section 4.9.2), a spurious timeout is not (section 4.9.1 leaves that to RFC 4015,
-/// whose answer needs the flight before the timeout restored by the transport); 5. slow start stops
-/// exactly at the threshold, and an acknowledgement of more than a window counts as one.
+/// acknowledgements; 2. where `W_est` governs, the window is the larger of `cwnd` and `W_est`, so
+/// an acknowledgement cannot lower it; 3. the flight of a loss counts at most as `cwnd`, because
+/// RFC 5681 (section 3.2, step 2) excludes what limited transmit sent; 4. a spurious loss is undone
+/// (section 4.9.2), a spurious timeout is not (section 4.9.1 leaves that to RFC 4015, whose answer
+/// needs the flight before the timeout restored by the transport); 5. slow start stops exactly at
+/// the threshold, and an acknowledgement of more than a window counts as one.
 #[derive(Clone, Debug)]
 pub struct Cubic {
     mss: Bytes,
@@ -99,19 +99,18 @@ pub struct Cubic {
     last_ack: Time,
 }
 
-/// What lies behind a flow. The two share their place, because a loss ends the first slow start for
-/// good.
+/// The past of a flow. A loss ends the first slow start for good, so one enumeration holds both.
 #[derive(Clone, Copy, Debug)]
 enum Past {
     /// The first slow start goes on, and is watched.
     FirstSlowStart(HyStart),
-    /// A loss, which may turn out to have been none.
+    /// A loss, which may turn out to be spurious.
     Loss(State),
     /// Nothing that matters.
     Closed,
 }
 
-/// What a loss changes, and what a spurious loss changes back.
+/// The state that a loss changes, and that a spurious loss restores.
 #[derive(Clone, Copy, Debug)]
 struct State {
     /// cwnd in segments.
@@ -133,8 +132,7 @@ enum Stage {
         /// Whether avoidance will begin at its own plateau, with K = 0: before the first loss,
         /// after a timeout.
         begins_flat: bool,
-        /// Whether the slow start that goes on began with a timeout: RFC 3465 then counts one
-        /// segment.
+        /// Whether the present slow start began with a timeout. RFC 3465 then counts one segment.
         after_timeout: bool,
     },
 }
@@ -142,7 +140,7 @@ enum Stage {
 /// One stage of congestion avoidance.
 #[derive(Clone, Copy, Debug)]
 struct Epoch {
-    /// t_epoch, moved later by the times that do not count.
+    /// t_epoch, moved later by the spans that do not count.
     start: Time,
     /// K in seconds.
     inflection: f64,
@@ -274,7 +272,7 @@ impl Cubic {
         self.state.stage = Stage::Avoidance(epoch);
     }
 
-    /// Lets `span` not count in the time of the stage, nor in that of the stage before the loss.
+    /// Excludes `span` from the time of the stage, and of the stage before the loss.
     #[cold]
     #[inline(never)]
     fn skip(&mut self, span: Span) {

@@ -1,4 +1,4 @@
-//! When the packets of a controller that schedules each of them leave.
+//! Departure times for a controller that schedules each packet.
 
 use comity_units::{Bytes, Rate, Span, Time};
 
@@ -30,7 +30,7 @@ impl Departures {
         self.next_at
     }
 
-    /// The next packet is due then, whatever was set.
+    /// Sets when the next packet is due.
     pub(super) const fn set(&mut self, at: Time) {
         self.next_at = at;
     }
@@ -46,8 +46,8 @@ impl Departures {
         self.transmission = self.transmission.max(transmission);
     }
 
-    /// A packet left; the next one is a period behind. A timer that was late is made up for, a
-    /// pause is not.
+    /// A packet left, and the next one is due a period later. A late timer is compensated, a pause
+    /// is not.
     pub(super) fn on_sent(&mut self, now: Time, period: Span) {
         let late = now.saturating_since(self.next_at);
         let due = if late < period.max(LATE) {
@@ -62,7 +62,7 @@ impl Departures {
 /// A packet takes no longer on the sender's link, whatever size is reported.
 const LONGEST: Span = Span::from_secs(60);
 
-/// A departure so little behind its time was held up by a timer.
+/// A departure that is late by no more than this was delayed by a timer.
 const LATE: Span = Span::from_millis(1);
 
 #[cfg(test)]

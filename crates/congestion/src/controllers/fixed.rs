@@ -1,5 +1,5 @@
-//! A controller that does not react: for tests, for bounds, and for flows that take no part in
-//! congestion control.
+//! A controller that does not react: for tests, for bounds, and for flows without congestion
+//! control.
 
 use comity_units::Bytes;
 
@@ -7,8 +7,8 @@ use crate::{Controller, Decision, Event, Pacing, Phase};
 
 /// Keeps one window and one pacing, whatever happens.
 ///
-/// With [`Bytes::MAX`] and [`Pacing::Unpaced`] the flow is limited by its application and by the
-/// receiver's window alone; with a pacing it is a sender of constant bit rate.
+/// With [`Bytes::MAX`] and [`Pacing::Unpaced`], only the application and the receiver's window
+/// limit the flow. With a pacing, the flow has a constant bit rate.
 ///
 /// Source: none; the packet-spacing paper's simple agents (section 3) are this controller with a
 /// gap.

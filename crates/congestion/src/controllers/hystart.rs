@@ -8,7 +8,7 @@ use comity_units::{Bytes, Span};
 
 use crate::Ack;
 
-/// Watches the round-trip times of a slow start and says how fast it may go on.
+/// Watches the round-trip times of a slow start and decides how fast it may grow.
 ///
 /// ```text
 ///                 minimum of the round ≥ minimum of the round before + threshold
@@ -22,13 +22,13 @@ use crate::Ack;
 ///
 /// Source: RFC 9406 (HyStart++), section 4.
 ///
-/// Differs from RFC 9406 in: 1. a round ends when as much is acknowledged as was in flight at its
-/// beginning, and one byte more, instead of by sequence number: a controller sees amounts, and the
-/// two agree as long as nothing is lost, which is as long as a slow start lasts.
+/// Differs from RFC 9406 in: 1. a round ends by amount, not by sequence number: when the flight at
+/// its beginning and one byte more are acknowledged. A controller sees only amounts. Both rules
+/// agree until the first loss, which ends the slow start.
 #[derive(Clone, Copy, Debug)]
 pub struct HyStart {
     ramp: Ramp,
-    /// What has to be acknowledged before the round is over.
+    /// The bytes to acknowledge until the round is over.
     outstanding: Bytes,
     last_round_min: Option<Span>,
     round_min: Option<Span>,
@@ -55,12 +55,12 @@ impl HyStart {
     const MIN_RTT_DIVISOR: u64 = 8;
     const SAMPLES: u32 = 8;
     const CONSERVATIVE_ROUNDS: u32 = 5;
-    /// By what the growth of a conservative round is divided.
+    /// The divisor of the growth in a conservative round.
     pub const GROWTH_DIVISOR: f64 = 4.0;
     /// The most segments that one acknowledgement is worth while nothing is paced.
     pub const LIMIT: f64 = 8.0;
 
-    /// A slow start that has not been acknowledged anything yet.
+    /// A slow start without any acknowledgement.
     pub const fn new() -> Self {
         Self {
             ramp: Ramp::Exponential,
@@ -73,7 +73,7 @@ impl HyStart {
         }
     }
 
-    /// Takes in an acknowledgement of the slow start and says how the window may grow on it.
+    /// Processes an acknowledgement of the slow start. Returns how the window may grow on it.
     pub fn on_ack(&mut self, ack: &Ack) -> Ramp {
         if let Some(rtt) = ack.rtt {
             self.round_min = Some(self.round_min.map_or(rtt, |min| min.min(rtt)));

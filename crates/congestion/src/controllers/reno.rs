@@ -16,21 +16,21 @@ pub struct RenoConfig {
     /// The slow-start threshold before the first loss; [`Bytes::MAX`] in RFC 5681, the receiver's
     /// window in ns-2.
     pub initial_ssthresh: Bytes,
-    /// A ceiling over the window: the controller grows unseen above it, as ns-2's does above its
+    /// A ceiling for the window in force. Internally the window grows beyond it, as in ns-2 beyond
     /// `window_`. [`Bytes::MAX`] for none.
     pub max_window: Bytes,
-    /// What an acknowledgement is worth.
+    /// The growth for an acknowledgement.
     pub increase: Increase,
-    /// What is halved on a loss.
+    /// The quantity that a loss halves.
     pub decrease_basis: DecreaseBasis,
-    /// Whether half a window is rounded down to whole segments before it becomes window and
-    /// threshold (ns-2 without `precisionReduce_`), or only for the threshold (ns-2.35), or never.
+    /// Where half a window is rounded down to whole segments: for window and threshold (ns-2
+    /// without `precisionReduce_`), for the threshold only (ns-2.35), or nowhere.
     pub rounding: Rounding,
     /// Whether the window also grows while the application or the receiver's window limits the
     /// flow. RFC 7661 forbids it; ns-2 and the TCPs of the papers' time did it.
     pub grow_when_limited: bool,
-    /// Whether window and threshold go back to what they were when a loss or a timeout turns out to
-    /// have been none (RFC 4015, as Linux does it).
+    /// Whether a spurious loss or timeout restores window and threshold (RFC 4015, in the form of
+    /// Linux).
     pub undo: bool,
 }
 
@@ -51,7 +51,7 @@ impl RenoConfig {
     }
 }
 
-/// What an acknowledgement is worth to the window.
+/// The growth of the window for an acknowledgement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Increase {
     /// Each acknowledgement counts as one segment, whatever it covers (RFC 5681 as first deployed,
@@ -63,17 +63,17 @@ pub enum Increase {
         /// `L` of RFC 3465, in segments.
         limit: u8,
     },
-    /// Each acknowledgement counts as the segments that it covers, without a limit, and what slow
-    /// start has no use for counts in avoidance (Linux).
+    /// Each acknowledgement counts as the segments that it covers, without a limit. The segments
+    /// beyond the threshold of slow start count in avoidance (Linux).
     PerSegment,
 }
 
-/// What a loss halves.
+/// The quantity that a loss halves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DecreaseBasis {
-    /// What is in flight (RFC 5681, equation 4).
+    /// The flight (RFC 5681, equation 4).
     Flight,
-    /// The window that is in force (ns-2, BSD).
+    /// The window in force (ns-2, BSD).
     Window,
 }
 
@@ -99,11 +99,11 @@ pub enum Rounding {
 /// ```
 ///
 /// Source: RFC 5681, section 3.1, equations 2 to 4, and section 4.1 in the form of RFC 2861; RFC
-/// 3465 for byte counting; RFC 4015 for what is undone; Jacobson 1988.
+/// 3465 for byte counting; RFC 4015 for the undo; Jacobson 1988.
 ///
-/// Differs from RFC 5681 in: 1. the window is kept as a real number of segments, as in ns-2, so
-/// that one segment per round trip is exact instead of an integer approximation of it; 2. the basis
-/// of the decrease and the rounding are settings, because the papers' simulations depend on them.
+/// Differs from RFC 5681 in: 1. the window is a real number of segments, as in ns-2, so the growth
+/// of one segment per round trip is exact; 2. the basis of the decrease and the rounding are
+/// settings, because the papers' simulations depend on them.
 #[derive(Clone, Debug)]
 pub struct Reno {
     config: RenoConfig,
@@ -111,9 +111,9 @@ pub struct Reno {
     window: f64,
     /// ssthresh in segments.
     ssthresh: f64,
-    /// Whether the slow start that runs was begun by a timeout.
+    /// Whether a timeout began the present slow start.
     after_timeout: bool,
-    /// Window and threshold before the last reduction, where that may be undone.
+    /// Window and threshold before the last reduction, if that may be undone.
     before: Option<(f64, f64)>,
 }
 

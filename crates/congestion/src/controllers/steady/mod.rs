@@ -71,13 +71,14 @@ pub struct SteadyConfig {
 /// for half of the shadow window in round trips, a second at most. Where more than 0.08 of the
 /// packets is lost they are for less, and from 0.16 on for one round trip.
 ///
-/// A queue that fills to where it lost packets of this flow and then recedes by a quarter, without
-/// a loss or a pause of this flow, counts as a loss event too: others have lost packets and given
-/// way (`Drain`). It counts for the part of the flows that has given way (`Recession`).
+/// Suppose that a queue fills to the level at which this flow lost packets, and then recedes by a
+/// quarter without a loss or a pause of this flow. This counts as a loss event too, because others
+/// have lost packets and backed off (`Drain`). It counts for the part of the flows that has backed
+/// off (`Recession`).
 ///
-/// Neither the climb nor an interval grows beyond what was used: while `X` or the climb is twice
-/// what is delivered, or the initial window in a round trip, packets that arrive lengthen no
-/// interval. Else minutes of little data would outweigh the losses of the seconds behind them.
+/// Neither the climb nor an interval grows beyond the rate in use. While `X` or the climb is twice
+/// the delivered rate, or the initial window in a round trip, arriving packets lengthen no
+/// interval. Otherwise minutes of little data would outweigh the losses of the seconds after them.
 ///
 /// In the round trip after a loss that counts, "2 · most delivered" is "1 · most delivered": the
 /// tokens of some seconds must not be spent on a full queue.
@@ -86,12 +87,12 @@ pub struct SteadyConfig {
 /// ECN mark always counts.
 ///
 /// Source: TFRC (RFC 5348) for the equation, the history and the timer. Differs from it in: 1. the
-/// history is kept by the sender, from acknowledgements; 2. the share is an average with
-/// tokens and debt, not a ceiling of each instant; 3. losses that no queue explains are left
-/// out; 4. the least rate is a segment a second, not one in 64 seconds; 5. no damping of
-/// oscillations (section 4.5) and no history discounting; 6. an interval does not grow while the
-/// source uses less than half of the rate that it allows, in place of the rules for a loss after
-/// such a time (section 4.3); 7. episodes of others count.
+/// history is kept by the sender, from acknowledgements; 2. the share is an average with tokens and
+/// debt, not a ceiling of each instant; 3. losses that no queue explains are left out; 4. the least
+/// rate is a segment a second, not one in 64 seconds; 5. no damping of oscillations (section 4.5)
+/// and no history discounting; 6. an interval does not grow while the source uses less than half of
+/// the rate that it allows, in place of the rules for a loss after such a time (section 4.3); 7.
+/// episodes of others count.
 #[derive(Clone, Debug)]
 pub struct Steady {
     config: SteadyConfig,
@@ -105,8 +106,8 @@ pub struct Steady {
     evidence: Evidence,
     drain: Drain,
     delivered: Delivered,
-    /// An event whose neighbours have not been timed yet, and the round trip that was measured
-    /// before it.
+    /// An event without round-trip times of its neighbours so far, and the last round trip before
+    /// it.
     unjudged: Option<Episode>,
     /// When the last event that counts was found.
     counted_at: Option<Time>,
@@ -116,24 +117,24 @@ pub struct Steady {
     /// that lies ahead.
     lossy_until: Time,
     is_lossy: bool,
-    /// How many losses the last event that counted is made of, without those that turned out to be
-    /// late; zero when it stands.
+    /// How many losses the last counted event has, without spurious ones; zero once the event is
+    /// final.
     counted_losses: u32,
-    /// What it may send on the average, as decided last: finding it takes the whole history of
+    /// The average rate of the last decision. It is kept because it depends on the whole history of
     /// losses.
     share: Rate,
     ramp: Rate,
     ramp_grows_at: Time,
     sent: u64,
     acked: u64,
-    /// When the timer of silence expires; only while something is in flight.
+    /// When the timer of silence expires. It runs only while something is in flight.
     silent_at: Option<Time>,
     /// How often it has expired in a row.
     silences: u32,
     decision: Decision,
 }
 
-/// Losses that were found, as long as nothing says whether a queue explains them.
+/// Losses until it is known whether a queue explains them.
 #[derive(Clone, Copy, Debug)]
 struct Episode {
     at: Time,
@@ -184,13 +185,13 @@ impl Steady {
         self.srtt.unwrap_or(INITIAL_ROUND_TRIP)
     }
 
-    /// The least rate: a segment in a round trip, and in a second where that is longer.
+    /// The least rate: a segment in a round trip or a second, whichever is longer.
     fn least(&self) -> Rate {
         let spacing = self.round_trip().max(LONGEST_SPACING);
         Rate::of(self.config.mss, spacing).max(Rate::from_bps(1))
     }
 
-    /// Two segments in a round trip: what is left after a persistent congestion.
+    /// Two segments in a round trip: the rate after a persistent congestion.
     fn restart(&self) -> Rate {
         Rate::of(self.config.mss, self.round_trip()).mul_f64(2.0)
     }
@@ -199,7 +200,7 @@ impl Steady {
         Rate::of(self.config.initial_window, self.round_trip())
     }
 
-    /// What TCP would have.
+    /// The rate that TCP would have.
     fn tcp(&self) -> Rate {
         let Some(p) = self.intervals.rate() else {
             return Rate::MAX;
@@ -217,9 +218,9 @@ impl Steady {
     /// Twice as fast as data has arrived of late, and as fast as a flow may begin. Faster than this
     /// a burst would only fill a queue.
     ///
-    /// What arrived is known two round trips after it left: a young flow that is to double in each
-    /// round trip, as TCP does, may go four times as fast, and from the first acknowledgement on
-    /// twice as fast as it began.
+    /// The sender learns of a delivery two round trips later than it sent at that rate. A young
+    /// flow doubles in each round trip, as TCP does, so it may send at four times the delivered
+    /// rate, and from the first acknowledgement on at twice its first rate.
     fn proved(&self) -> Rate {
         let young = self.config.initial_window * YOUTH;
         let is_young = self.acked < young.get();
@@ -265,7 +266,7 @@ impl Steady {
         self.ramp = self.ramp.mul_f64(2.0).min(ceiling.max(self.ramp));
     }
 
-    /// How long losses belong to the event that counted last.
+    /// How long losses belong to the last counted event.
     fn together(&self) -> Span {
         let rtt = self.round_trip();
         let grouped = rtt.mul_f64(self.config.grouping);
@@ -281,7 +282,7 @@ impl Steady {
             .mul_f64(self.evidence.patience())
     }
 
-    /// Counts a loss event, found with so much in flight, unless it is the echo of the last one.
+    /// Counts a loss event with so much in flight, unless it is an echo of the last one.
     fn count(&mut self, now: Time, flight: Bytes) {
         self.lossy_until = now + self.round_trip();
         self.is_lossy = true;
@@ -322,7 +323,7 @@ impl Steady {
         self.rise.on_episode();
     }
 
-    /// What the smoothed round trip tells of those who share the queue.
+    /// Observes in the smoothed round trip how the flows behave that share the queue.
     fn on_smoothed(&mut self, now: Time) {
         let rtt = self.round_trip();
         self.rise.on_round_trip(now, rtt);
@@ -504,18 +505,18 @@ const LONGEST_EPISODE: Span = Span::from_secs(1);
 /// A flow is young until so many initial windows have arrived.
 const YOUTH: u64 = 32;
 
-/// What part is taken of the rate by the equation and the shadow windows: the whole of it would
-/// leave two greedy Reno flows four fifths of an equal share, since packets that are sent evenly
-/// meet a full queue less often than theirs.
+/// The part of the rate of the equation and the shadow windows that is used. The whole rate would
+/// leave two greedy Reno flows four fifths of an equal share, because evenly sent packets meet a
+/// full queue less often.
 const MODESTY: f64 = 0.9;
 
 /// A peer may hold acknowledgements back for some tens of milliseconds.
 const MIN_PATIENCE: Span = Span::from_millis(100);
 
-/// No round trip is taken to be shorter.
+/// The shortest round trip that counts.
 const MIN_ROUND_TRIP: Span = Span::from_micros(1);
 
-/// Until a round trip is known.
+/// The round trip before the first measurement.
 const INITIAL_ROUND_TRIP: Span = Span::from_millis(100);
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! How far the queue recedes behind an episode: which part of the flows has given way.
+//! How far the queue recedes after an episode: which part of the flows has backed off.
 
 use comity_units::Span;
 
@@ -30,7 +30,7 @@ impl Recession {
         self.open = Some((rtt, rtt));
     }
 
-    /// What follows is not measured: this flow backs off itself.
+    /// The rest of the recession is not measured: this flow backs off itself.
     pub(super) const fn end(&mut self) {
         self.open = None;
     }
@@ -56,10 +56,10 @@ impl Recession {
     }
 }
 
-/// How much deeper a recession is than the smoothed round trip shows.
+/// The factor by which a recession is deeper than the smoothed round trip shows.
 const SMOOTHED: f64 = 2.0;
 
-/// What part of its window a Reno flow backs off by (RFC 5681, section 3.1).
+/// The part of its window by which a Reno flow backs off (RFC 5681, section 3.1).
 const GIVEN_WAY_RENO: f64 = 0.5;
 
 #[cfg(test)]

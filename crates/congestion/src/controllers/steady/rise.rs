@@ -1,4 +1,4 @@
-//! How the queue fills between two episodes: as CUBIC flows fill it, or as Reno flows do.
+//! Whether the queue fills between two episodes as CUBIC flows or as Reno flows fill it.
 
 use comity_units::{Span, Time};
 
@@ -75,8 +75,8 @@ impl Rise {
         }
     }
 
-    /// The source has nothing to send for a moment. A rise in which that happens shows the source's
-    /// bursts, and tells nothing.
+    /// The source has nothing to send for a moment. Such a rise shows the source's bursts and does
+    /// not count.
     pub(super) const fn on_pause(&mut self) {
         self.has_paused = true;
     }
@@ -104,7 +104,7 @@ impl Rise {
         self.mean += (above / rise.as_secs_f64() - self.mean) / MEMORY;
     }
 
-    /// How much of the average window is that of a CUBIC flow, from 3/5 to 1; the rest is Reno's.
+    /// The weight of a CUBIC flow in the average window, from 3/5 to 1. A Reno flow has the rest.
     pub(super) fn cubic_share(&self) -> f64 {
         let shape = (self.mean - EVEN) / (CONCAVE - EVEN);
         LEAST + (1.0 - LEAST) * shape.clamp(0.0, 1.0)

@@ -33,13 +33,13 @@ use comity_units::{Bytes, Rate, Span, Time};
 /// a long path. It is one until the first episode after eight round trips.
 ///
 /// In deep queues on long paths a CUBIC flow has several times the window that Reno's rules give
-/// under its episodes. Which of the two the others are shows in how the queue fills, and gives `c`
-/// ([`super::rise::Rise`]). Where only a part of the others backs off in each episode, the windows
-/// back off in part ([`super::recession::Recession`]).
+/// under its episodes. The shape of the queue's growth shows whether the others are CUBIC or Reno
+/// flows, and gives `c` ([`super::rise::Rise`]). If only a part of the others backs off in each
+/// episode, the windows back off in part ([`super::recession::Recession`]).
 ///
 /// `t` is the time since the last episode in seconds, windows are in segments. A flow that sends
-/// evenly loses packets in other numbers than one whose acknowledgements clock it: behind a full
-/// queue the latter always finds the place that its own packet has left. TCP's throughput equation
+/// evenly loses another number of packets than one that its acknowledgements clock: at a full
+/// queue, the latter always finds the place that its own packet has left. TCP's throughput equation
 /// counts losses, and so misjudges the share of an even flow. Episodes are the same for all flows
 /// that share a queue.
 ///
@@ -53,13 +53,13 @@ use comity_units::{Bytes, Rate, Span, Time};
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Shadow {
     windows: Option<Windows>,
-    /// What they were before the last episode.
+    /// Their values before the last episode.
     before: Option<Windows>,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Windows {
-    /// In segments, as all that follows.
+    /// In segments, as all fields below.
     cubic: f64,
     reno: f64,
     /// The window before the last decrease.
@@ -74,7 +74,7 @@ struct Windows {
     /// When the last episode began, and the mean time between two; `None` after a single one.
     episode_at: Time,
     cycle: Option<Span>,
-    /// How many round trips it has been a newcomer for; `None` when it is none.
+    /// For how many round trips it has been a newcomer; `None` once it is none.
     newcomer: Option<f64>,
 }
 
@@ -93,8 +93,8 @@ impl Shadow {
         self.windows = self.before;
     }
 
-    /// Of the flows only these parts backed off at the last episode, as CUBIC flows or as Reno
-    /// flows: the windows take back the rest of what they gave.
+    /// Only these parts of the CUBIC and Reno flows backed off at the last episode. The windows
+    /// regain the rest of their reduction.
     pub(super) fn soften(&mut self, cubic: f64, reno: f64) {
         if let (Some(windows), Some(before)) = (&mut self.windows, &self.before) {
             let back = (1.0 - cubic) * (1.0 - DECREASE) * before.cubic;
@@ -114,7 +114,7 @@ impl Shadow {
         }
     }
 
-    /// No more than so much: what is not used does not grow.
+    /// Limits the windows: a window that is not used does not grow.
     pub(super) fn cap(&mut self, now: Time, used: Bytes) {
         let segments = segments(used);
         if let Some(windows) = &mut self.windows {
@@ -193,8 +193,8 @@ impl Windows {
         }
     }
 
-    /// What part of the rate is left to a flow of this average that waits for timers at some of
-    /// the episodes.
+    /// The part of the rate that is left to a flow of this average window, which waits for timers
+    /// at some of the episodes.
     fn left_by_timers(&self, rtt: Span) -> f64 {
         let Some(mean) = self.cycle else {
             return 1.0;
@@ -241,12 +241,12 @@ impl Windows {
     }
 }
 
-/// So many bytes in segments, as a window that a flow may have.
+/// So many bytes in segments, within the bounds of a window.
 fn segments(bytes: Bytes) -> f64 {
     (bytes.get() as f64 / SEGMENT.get() as f64).max(LEAST)
 }
 
-/// What part of its window a CUBIC flow backs off by: 1 − β of RFC 9438, section 4.6.
+/// The part of its window by which a CUBIC flow backs off: 1 − β of RFC 9438, section 4.6.
 pub(super) const GIVEN_WAY: f64 = 0.3;
 
 /// β of CUBIC.
@@ -255,7 +255,7 @@ pub(super) const DECREASE: f64 = 1.0 - GIVEN_WAY;
 /// C of CUBIC, in segments per cubic second.
 const SCALE: f64 = 0.4;
 
-/// 3 · (1 − β) / (1 + β): what makes additive increase with β as fast as Reno on the average.
+/// 3 · (1 − β) / (1 + β): with this increase and β, a window is as large as Reno's on the average.
 const FRIENDLY: f64 = 9.0 / 17.0;
 
 /// The least window, in segments.
@@ -279,13 +279,13 @@ const CYCLES: u64 = 8;
 /// The payload of a full segment of TCP with time stamps on a path of 1,500 bytes.
 const SEGMENT: Bytes = Bytes::new(1_448);
 
-/// How much of its window a newcomer grows by in a round trip.
+/// The part of its window by which a newcomer grows in a round trip.
 const NEWCOMER_GROWTH: f64 = 0.25;
 
 /// A flow is a newcomer no longer at its first episode after so many round trips.
 const NEWCOMER_ROUNDS: f64 = 8.0;
 
-/// What part of a newcomer's window its average is at an episode.
+/// The average of a newcomer at an episode, as a part of its window.
 const NEWCOMER_AVERAGE: f64 = 0.75;
 
 /// Over how long the window is averaged: several episodes of a shared path.
