@@ -11,8 +11,8 @@ use comity_units::{Bytes, Span, Time};
 /// answering = time from the delivery before the sampled packet left to this acknowledgement
 /// ```
 ///
-/// A transport keeps a [`Departure`] for each packet and reports what becomes of it. The sampled
-/// packet is the one that left last among those that the acknowledgement delivers.
+/// A transport keeps a [`Departure`] for each packet and reports its fate. The sampled packet is
+/// the one that left last among those that the acknowledgement delivers.
 ///
 /// # Application-limited samples
 /// A transport calls [`DeliveryRate::on_app_limited`] when the application has less than a packet
@@ -23,8 +23,8 @@ use comity_units::{Bytes, Span, Time};
 /// 4.1 of draft-ietf-ccwg-bbr.
 ///
 /// Differs from the source in: 1. the newest packet is known by the order of departures, not by its
-/// time; 2. samples over less than the least round trip are kept here, because some readers want
-/// them: [`RateSample::without_rate_below`] takes them out.
+/// time; 2. samples over less than the least round trip are kept, because some readers want them;
+/// [`RateSample::without_rate_below`] removes them.
 #[derive(Clone, Debug)]
 pub struct DeliveryRate {
     departures: u64,
@@ -48,7 +48,7 @@ struct News {
     newest: Option<(Departure, Option<Span>)>,
 }
 
-/// How far the flow had come when a packet left.
+/// The state of the flow when a packet left.
 #[derive(Clone, Copy, Debug)]
 pub struct Departure {
     order: u64,
@@ -69,25 +69,24 @@ impl Departure {
     }
 }
 
-/// How fast data was delivered while one packet was in flight, and what else one acknowledgement
-/// brought.
+/// The delivery rate while one packet was in flight, and the other news of one acknowledgement.
 ///
-/// Source: draft-cheng-iccrg-delivery-rate-estimation-02, section 3.3; draft-ietf-ccwg-bbr for what
-/// was in flight.
+/// Source: draft-cheng-iccrg-delivery-rate-estimation-02, section 3.3; draft-ietf-ccwg-bbr for the
+/// flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RateSample {
     /// Payload delivered between the sending and the acknowledgement of the sampled packet.
     pub delivered: Bytes,
-    /// The longer of the send and the acknowledgement interval of that data; zero where it says
-    /// nothing.
+    /// The longer of the send and the acknowledgement interval of that data; zero if there is no
+    /// rate.
     pub interval: Span,
-    /// Over how long that data left; `None` when this began with nothing in flight.
+    /// The time in which that data left; `None` if nothing was in flight at its beginning.
     pub sending: Option<Span>,
-    /// Payload that had been delivered in all when the sampled packet left; tells rounds apart.
+    /// All payload that had been delivered when the sampled packet left. It distinguishes rounds.
     pub prior_delivered: Bytes,
     /// Payload declared lost between the sending and the acknowledgement of the sampled packet.
     pub lost: Bytes,
-    /// What was in flight when the sampled packet left, that packet included.
+    /// The flight when the sampled packet left, that packet included.
     pub sent_in_flight: Bytes,
     /// Whether the flow was limited by its application when the sampled packet left.
     pub app_limited: bool,
@@ -101,22 +100,22 @@ pub struct RateSample {
     pub newly_delivered: Bytes,
     /// Payload declared lost since the last sample.
     pub newly_lost: Bytes,
-    /// What was in flight before this acknowledgement.
+    /// The flight before this acknowledgement.
     pub prior_in_flight: Bytes,
-    /// What is in flight after it: neither delivered nor lost.
+    /// The flight after it: neither delivered nor lost.
     pub in_flight: Bytes,
 }
 
-/// One packet was declared lost: how much had to be in flight for that.
+/// One packet was declared lost, with the flight that led to the loss.
 ///
 /// Source: draft-ietf-ccwg-bbr-06, section 5.5.10.2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PacketLoss {
     /// The packet.
     pub size: Bytes,
-    /// What was in flight when it left, the packet included.
+    /// The flight when it left, the packet included.
     pub sent_in_flight: Bytes,
-    /// What was declared lost since it left, the packet included.
+    /// The payload declared lost since it left, the packet included.
     pub lost: Bytes,
     /// Whether the flow was limited by its application when it left.
     pub app_limited: bool,
@@ -130,8 +129,8 @@ impl RateSample {
         !self.interval.is_zero()
     }
 
-    /// Takes the rate out where it was measured over less than the least round trip:
-    /// acknowledgements of retransmissions that were needless, or compressed ones.
+    /// Removes a rate that was measured over less than the least round trip: from acknowledgements
+    /// of needless retransmissions, or compressed ones.
     #[must_use]
     pub fn without_rate_below(self, min_rtt: Span) -> Self {
         let is_valid = self.interval >= min_rtt;
@@ -195,8 +194,7 @@ impl DeliveryRate {
         }
     }
 
-    /// A packet of `size` bytes that had been declared lost is known to have arrived: nothing is
-    /// measured with it.
+    /// A packet of `size` bytes that had been declared lost arrived. It gives no sample.
     pub fn on_late(&mut self, now: Time, size: u64) {
         self.delivered += size;
         self.delivered_at = now;
@@ -216,12 +214,12 @@ impl DeliveryRate {
         }
     }
 
-    /// The application has nothing to send although there is room beside what is in flight.
+    /// The application has nothing to send although the window has room.
     pub fn on_app_limited(&mut self, in_flight: u64) {
         self.app_limited_until = Some(self.delivered + in_flight);
     }
 
-    /// What an acknowledgement brought, from the last call on.
+    /// The sample of an acknowledgement, since the last call.
     pub fn sample(&mut self, now: Time, prior_in_flight: u64, in_flight: u64) -> RateSample {
         if self
             .app_limited_until

@@ -1,4 +1,4 @@
-//! How far apart loss events are, in segments.
+//! The distances between loss events, in segments.
 
 use alloc::collections::VecDeque;
 
@@ -12,12 +12,12 @@ use alloc::collections::VecDeque;
 /// mean     = max(closed, with)                         p = 1 / mean
 /// ```
 ///
-/// The open interval counts only where it raises the mean, so that a short one says nothing and a
-/// long one lets the rate rise before the next loss.
+/// The open interval counts only if it raises the mean. A short one thus has no effect, and a long
+/// one lets the rate rise before the next loss.
 ///
-/// `d` and `D` are the discounts of history: where the open interval is more than twice the mean,
-/// the past counts for less. When an event closes the interval, each `d` keeps the `D` of that
-/// moment as a factor. Without a floor they are all 1.
+/// `d` and `D` are the discounts of history: if the open interval is more than twice the mean, the
+/// past counts for less. When an event closes the interval, each `d` is multiplied by the `D` of
+/// that moment. Without a floor they are all 1.
 ///
 /// Source: RFC 5348, sections 5.4 (`n = 8` there) and 5.5. Differs from it in: 1. the history may
 /// be at the sender, which then counts full segments' worth of acknowledged bytes instead of
@@ -60,12 +60,12 @@ impl LossIntervals {
         self
     }
 
-    /// So many segments more were sent and acknowledged.
+    /// This many more segments were sent and acknowledged.
     pub fn on_acked(&mut self, segments: f64) {
         self.open += segments;
     }
 
-    /// The open interval is so long now: for a receiver, which knows it by packet numbers.
+    /// Sets the length of the open interval: for a receiver, which knows it from packet numbers.
     pub const fn set_open(&mut self, segments: f64) {
         self.open = segments;
     }
@@ -82,7 +82,7 @@ impl LossIntervals {
         self.close(interval);
     }
 
-    /// A loss event began, and the interval that it ends was so long.
+    /// A loss event began and ended an interval of this length.
     pub fn close(&mut self, length: f64) {
         let discount = self.general_discount();
         for interval in &mut self.closed {
@@ -102,15 +102,14 @@ impl LossIntervals {
         !self.closed.is_empty()
     }
 
-    /// The last event did not happen: the interval that it closed is open again. Discounts of that
-    /// moment remain.
+    /// The last event was spurious: the interval that it closed is open again. The discounts stay.
     pub fn undo_event(&mut self) {
         if let Some(interval) = self.closed.pop_front() {
             self.open += interval.length - 1.0;
         }
     }
 
-    /// Whether as many intervals are known as the mean is taken over.
+    /// Whether enough intervals are known to fill the mean.
     pub fn is_full(&self) -> bool {
         self.closed.len() >= self.memory
     }

@@ -5,12 +5,11 @@ use comity_units::{Span, Time};
 /// How round-trip times are measured and turned into a timeout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RttConfig {
-    /// The resolution in which round trips are counted. One nanosecond counts them as they are; BSD
-    /// and the simulations of the papers' time used 100 ms or 500 ms.
+    /// The resolution of round trips. One nanosecond is exact; BSD and the simulations of the
+    /// papers' time used 100 ms or 500 ms.
     pub tick: Span,
-    /// Where the clock's ticks fall: a round trip is counted as the ticks that pass in it, which
-    /// depends on when it begins. Ticks are at `phase + n · tick`. Without effect when the tick is
-    /// 1 ns.
+    /// The phase of the clock: ticks are at `phase + n · tick`. A round trip counts as the number
+    /// of ticks in it, so its beginning matters. Without effect when the tick is 1 ns.
     pub phase: Span,
     /// `G` of RFC 6298: the least that `4 · RTTVAR` contributes to the timeout.
     pub granularity: Span,
@@ -26,8 +25,8 @@ pub struct RttConfig {
     /// Whether the floor is applied before the back-off multiplies (RFC 6298 with its clamp at step
     /// 2.4) or to the product.
     pub floor_before_backoff: bool,
-    /// Whether four or more back-offs in a row make the estimator forget its smoothed time and keep
-    /// it in the variance, as BSD does when the route may have changed.
+    /// Whether four or more back-offs in a row move the smoothed time into the variance. BSD does
+    /// so because the route may have changed.
     pub forget_after_backoff: bool,
 }
 
@@ -169,8 +168,8 @@ impl RttEstimator {
 
     /// Takes in the round trip of a packet sent at `sent_at` and acknowledged at `now`.
     ///
-    /// The caller applies Karn's rule: no samples from packets that were sent twice, unless a
-    /// timestamp tells which copy was answered.
+    /// The caller applies Karn's rule: no samples from retransmitted packets, unless a timestamp
+    /// tells which transmission was answered.
     pub fn on_sample(&mut self, config: &RttConfig, sent_at: Time, now: Time) {
         let elapsed = now.saturating_since(sent_at);
         self.latest = elapsed;

@@ -58,12 +58,12 @@ impl VegasConfig {
 /// ```
 ///
 /// The window does not fall below two segments by `diff` alone. A round begins with an
-/// acknowledgement and ends with that of the first segment sent after it. A round in which one
-/// segment was sent sets `base_rtt` anew: what it measured was the path.
+/// acknowledgement and ends with that of the first segment sent after it. A round with a single
+/// segment sets `base_rtt` anew, because it measured the empty path.
 ///
-/// Two flows need not come to equal windows: between α and β nothing moves, so that one may keep
-/// three times as much waiting as the other, and one that begins behind the queue of another takes
-/// it for a part of the path, and keeps its own beside it (`crates/sim/tests/sharing.rs`).
+/// Two flows need not reach equal windows. Between α and β no window moves, so one flow may keep a
+/// queue three times as long as the other's. A flow that begins behind the queue of another takes
+/// that queue for a part of the path, and adds its own (`crates/sim/tests/sharing.rs`).
 ///
 /// Source: L. S. Brakmo and L. L. Peterson, "TCP Vegas: End to End Congestion Avoidance on a Global
 /// Internet", IEEE JSAC 13(8), 1995, section III; details that it leaves open as in ns-2's

@@ -14,10 +14,9 @@
 //! `α · RTT² / (RTT + A)` segments in a round trip, which grows with the capacity: the same share
 //! of any link takes the same time to reach.
 //!
-//! What (2) makes of a path whose queue never filled: the extremes are then those of little things,
-//! such as the place of a packet in its pair, and β is anything from 0 to 1 until a full queue sets
-//! RTT_max. With the defaults the window then grows by no less than e^(−Y), an eighth, of what it
-//! would.
+//! If the queue of a path never filled, small effects set the extremes in (2), such as the place of
+//! a packet in its pair. β is then anything from 0 to 1, until a full queue sets RTT_max. With the
+//! defaults the window still grows by at least e^(−Y), an eighth, of its full growth.
 //!
 //! **Burstiness control.** The round trip is divided into as many intervals as half the window has
 //! packets; in each a pair of packets leaves at a random time, the second right behind the first
@@ -26,38 +25,37 @@
 //! nothing is paced. A loss, a timeout and each acknowledgement in a recovery let the group that is
 //! next leave at once; repairs behind it wait for their turn.
 //!
-//! **Capacity.** Given, or estimated from the pairs by `Capacity`; until there is an estimate the
-//! window grows as TCP's, by one segment in a round trip. Where the receiver does not tell finely
-//! enough when packets arrived, and the least delays refuse the pair that the estimate would be
-//! from, C is a bound from below, if they give one, and the window grows by what the controller
-//! makes of that, but by no more than one segment in a round trip: no faster than TCP's.
+//! **Capacity.** Given, or estimated from the pairs by `Capacity`. Until an estimate exists, the
+//! window grows as TCP's, by one segment in a round trip. The least delays may refuse the pair of
+//! the estimate if the receiver's time stamps are too coarse. C is then a bound from below, if they
+//! give one. The window grows by this bound, but by no more than one segment in a round trip: no
+//! faster than TCP's.
 //!
-//! **Sharing.** Behind a queue that drops early and at random flows come to equal rates from any
-//! start (`crates/sim/tests/libra.rs`). Behind one that drops its tail they need not: each flow has
-//! (2) by extremes of its own, so that one that begins behind the queue of another takes that queue
-//! for a part of the path and the full one for emptier than the other does; and where C is
-//! estimated each has one of its own. One may keep several times what the other has
-//! (`crates/sim/tests/sharing.rs`).
+//! **Sharing.** Behind a queue that drops early and at random, flows reach equal rates from any
+//! start (`crates/sim/tests/libra.rs`). Behind a drop-tail queue they need not, because each flow
+//! has its own extremes in (2), and its own estimate of C. A flow that begins behind the queue of
+//! another takes that queue for a part of the path, and a full queue for emptier than the other
+//! does. One may keep several times the rate of the other (`crates/sim/tests/sharing.rs`).
 //!
 //! Source: Marfia, Palazzi, Pau, Gerla, Sanadidi and Roccetti, Mobimedia 2007, sections 3 and 4.
 //!
-//! Differs from the paper in: 1. where all round trips were equal, or none was measured, β = 0/0 is
-//! 0 and a loss takes what it takes at RTT = 0: B / 2A of the window, half of it with the
-//! defaults; 2. slow start, which figure 2 leaves to TCP, is NewReno's: one segment for each
-//! acknowledged one while the window is below the threshold; 3. an acknowledgement is worth no more
-//! than that in congestion avoidance either, which only matters to windows below
-//! `α · RTT² / (RTT + A)`; 4. window and threshold have floors of one and two segments, and a
-//! second timeout in a row leaves the threshold as it is (RFC 5681); 5. the window does not grow
-//! while a recovery goes on or the application sends less than it allows; 6. RTT_min and RTT_max
-//! are forgotten after one to two lengths of `memory` (`RttRange`); 7. receivers that answer every
-//! f-th packet get groups of f + 1 packets instead of pairs while the capacity is being estimated,
-//! since pairs would tell nothing; 8. a pair waits until the window has room for both, as long as
-//! two pairs are in flight whose answers will make room; 9. until there is an estimate of the
-//! capacity the window grows by one segment in a round trip, and by no more than that while the
-//! estimate is a bound; 10. the exceptions from the calendar that are said above: slow start, the
-//! first round trip and what is lost; 11. an acknowledgement counts once or for as many segments as
-//! it covers (`increase`), where the paper's receivers answer each; 12. where the recovery asks for
-//! it, as Tahoe's does, a loss makes the window one segment and the reduced one the threshold.
+//! Differs from the paper in: 1. if all round trips were equal, or none was measured, β = 0/0 is 0,
+//! and a loss reduces the window as at RTT = 0: by B / 2A, half of it with the defaults; 2. slow
+//! start, which figure 2 leaves to TCP, is NewReno's: one segment for each acknowledged one while
+//! the window is below the threshold; 3. an acknowledgement is worth no more than that in
+//! congestion avoidance either, which only matters to windows below `α · RTT² / (RTT + A)`; 4.
+//! window and threshold have floors of one and two segments, and a second timeout in a row leaves
+//! the threshold as it is (RFC 5681); 5. the window does not grow while a recovery goes on or the
+//! application sends less than it allows; 6. RTT_min and RTT_max are forgotten after one to two
+//! lengths of `memory` (`RttRange`); 7. receivers that answer every f-th packet get groups of f + 1
+//! packets instead of pairs while the capacity is being estimated, since pairs would tell nothing;
+//! 8. a pair waits until the window has room for both, as long as two pairs are in flight whose
+//!    answers will make room; 9. until there is an estimate of the capacity the window grows by one
+//!    segment in a round trip, and by no more than that while the estimate is a bound; 10. the
+//!    exceptions from the calendar described above: slow start, the first round trip and losses;
+//!    11. an acknowledgement counts once or for as many segments as it covers (`increase`), where
+//!    the paper's receivers answer each; 12. if the recovery requests it, as Tahoe's does, a loss
+//!    sets the window to one segment and the threshold to the reduced window.
 
 mod calendar;
 mod capacity;
@@ -86,15 +84,15 @@ pub struct LibraConfig {
     pub max_window: Bytes,
     /// A in seconds, above zero: round trips well below it get equal rates.
     pub a: f64,
-    /// B in seconds: how much a loss takes from the window.
+    /// B in seconds: the reduction of the window by a loss.
     pub b: f64,
     /// X in segments per second for each Mb/s of capacity: how fast the window grows.
     pub x: f64,
-    /// Y: how much a full queue slows the growth down.
+    /// Y: the slowdown of the growth by a full queue.
     pub y: f64,
     /// C; `None` to estimate it.
     pub capacity: Option<Rate>,
-    /// What an acknowledgement is worth.
+    /// The growth for an acknowledgement.
     pub increase: Increase,
     /// Whether packets leave in pairs at random times.
     pub pairs: bool,
@@ -105,8 +103,8 @@ pub struct LibraConfig {
     pub seed: Seed,
 }
 
-/// Grows by round-trip times so that all of them get the same rate; see
-/// [the module](crate::controllers::libra) for the controller.
+/// Grows the window by the round-trip time, so that all flows get the same rate. [The
+/// module](crate::controllers::libra) describes the controller.
 #[derive(Clone, Debug)]
 pub struct Libra {
     config: LibraConfig,
@@ -269,7 +267,7 @@ impl Libra {
         }
     }
 
-    /// Something was lost: the window is no longer full of what answers will come for.
+    /// Something was lost: part of the window will get no answers.
     fn release(&mut self, now: Time) {
         self.calendar.release(now);
         self.held_until = Time::ZERO;

@@ -1,4 +1,4 @@
-//! The smallest and the largest round trip, and where between them the flow is.
+//! The smallest and the largest round trip, and the place of the flow between them.
 
 use comity_units::{Span, Time, TwoWindows};
 
@@ -14,9 +14,9 @@ struct Extremes {
 /// The paper keeps them for the life of the connection. After a route change one of the two is then
 /// wrong for ever: on a longer path β stays near one and the window grows e^Y times too slowly, on
 /// a shorter path it stays near zero and nothing slows the growth down as the queue fills. Here
-/// both are forgotten after one to two lengths of `memory`, which has to be longer than the flow
-/// takes from one loss to the next: a memory that does not reach back to an empty queue takes the
-/// queue that always stands for the path.
+/// both are forgotten after one to two lengths of `memory`. It has to be longer than the time
+/// between two losses: a memory that does not reach back to an empty queue takes a standing queue
+/// for the path.
 #[derive(Clone, Debug)]
 pub(super) struct RttRange {
     memory: Span,
