@@ -68,6 +68,7 @@ fn main() -> ExitCode {
         a_lost_receiver_is_found_again,
         what_a_lost_connection_took_along_is_in_the_senders_list,
         gaps::a_section_that_waits_for_room_at_the_stop_is_written_or_named,
+        gaps::a_relay_names_what_did_not_arrive_behind_it,
         gaps::a_relay_that_is_stopped_before_it_found_anybody_names_what_it_had,
         gaps::a_relay_that_cannot_connect_names_what_it_had,
         broken::a_stretch_of_garbage_is_skipped_and_told,

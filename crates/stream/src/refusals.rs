@@ -1,6 +1,6 @@
 //! Callers that a listener refuses.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
@@ -15,6 +15,9 @@ use crate::lock::lock;
 /// The time for which further refusals with the same reason are only counted: anybody can cause
 /// them.
 const SILENCE: Duration = Duration::from_secs(10);
+
+/// How many refused callers are remembered.
+const REMEMBERED: usize = 256;
 
 /// The words for why calls are refused, as [`Side::refused`](crate::Side::refused) has them.
 pub const REFUSALS: [&str; 10] = [
@@ -42,6 +45,8 @@ struct Counted {
     counts: Counts,
     /// The last report of each reason, and the number of refusals since.
     reported: BTreeMap<&'static str, (Instant, u64)>,
+    /// The callers counted last, and why they were refused: they call again before they give up.
+    callers: VecDeque<(Instant, SocketAddr, &'static str)>,
 }
 
 impl Refusals {
@@ -67,7 +72,7 @@ impl Refusals {
 
     fn refuse(&self, from: SocketAddr, why: Option<&RefusedCaller>, observer: &Observer) {
         let word = why.map_or("waiting", word);
-        let more = self.counted().refuse(now(), word);
+        let more = self.counted().refuse(now(), from, word);
         if let Some(more) = more {
             observer.on_event(&Event::Refused {
                 from,
@@ -84,8 +89,26 @@ impl Counted {
         *self.counts.entry(word).or_default() += callers;
     }
 
-    /// Counts a refusal. Returns how many came since the last report if this one is to be reported.
-    fn refuse(&mut self, now: Instant, word: &'static str) -> Option<u64> {
+    /// Whether this caller was counted already.
+    fn is_repeated(&mut self, now: Instant, from: SocketAddr, word: &'static str) -> bool {
+        let mut callers = self.callers.iter_mut();
+        let known = callers.find(|(_, known, why)| (*known, *why) == (from, word));
+        if let Some((at, ..)) = known {
+            return now.saturating_duration_since(std::mem::replace(at, now)) < SILENCE;
+        }
+        self.callers.push_back((now, from, word));
+        if self.callers.len() > REMEMBERED {
+            self.callers.pop_front();
+        }
+        false
+    }
+
+    /// Counts a caller once, however often it repeats its call. Returns how many came since the
+    /// last report if this one is to be reported.
+    fn refuse(&mut self, now: Instant, from: SocketAddr, word: &'static str) -> Option<u64> {
+        if self.is_repeated(now, from, word) {
+            return None;
+        }
         self.count(word, 1);
         if let Some((at, unreported)) = self.reported.get_mut(word)
             && now.saturating_duration_since(*at) < SILENCE
@@ -133,15 +156,38 @@ mod tests {
     fn a_reason_is_reported_once_in_a_while_and_counted_always() {
         let mut counted = Counted::default();
         let start = now();
-        let at = |seconds| start + Duration::from_secs(seconds);
-        assert_eq!(counted.refuse(at(0), "busy"), Some(0));
-        assert_eq!(counted.refuse(at(1), "busy"), None);
-        assert_eq!(counted.refuse(at(2), "unproven"), Some(0), "another one");
-        assert_eq!(counted.refuse(at(9), "busy"), None);
-        assert_eq!(counted.refuse(at(10), "busy"), Some(2));
-        assert_eq!(counted.refuse(at(19), "busy"), None);
+        let mut refuse = |seconds, port, word| {
+            let at = start + Duration::from_secs(seconds);
+            counted.refuse(at, ([192, 0, 2, 1], port).into(), word)
+        };
+        assert_eq!(refuse(0, 1, "busy"), Some(0));
+        assert_eq!(refuse(1, 2, "busy"), None);
+        assert_eq!(refuse(2, 2, "unproven"), Some(0), "another one");
+        assert_eq!(refuse(9, 3, "busy"), None);
+        assert_eq!(refuse(10, 4, "busy"), Some(2));
+        assert_eq!(refuse(19, 5, "busy"), None);
         counted.count("untold", 7);
         let expected = [("busy", 5), ("unproven", 1), ("untold", 7)];
         assert_eq!(counted.counts, Counts::from(expected));
+    }
+
+    #[test]
+    fn a_caller_that_repeats_its_call_is_counted_once() {
+        let mut counted = Counted::default();
+        let start = now();
+        let mut refuse = |seconds, port| {
+            let at = start + Duration::from_secs(seconds);
+            counted.refuse(at, ([192, 0, 2, 1], port).into(), "unproven");
+            counted.counts["unproven"]
+        };
+        for seconds in 0..30 {
+            assert_eq!(refuse(seconds, 1), 1);
+        }
+        assert_eq!(refuse(30, 2), 2);
+        assert_eq!(refuse(45, 1), 3, "it calls anew");
+        for port in 3..3 + 2 * REMEMBERED as u16 {
+            refuse(46, port);
+        }
+        assert_eq!(counted.callers.len(), REMEMBERED);
     }
 }

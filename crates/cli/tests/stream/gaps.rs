@@ -97,6 +97,46 @@ pub(super) fn a_section_that_waits_for_room_at_the_stop_is_written_or_named() {
     assert_eq!(passed(&sent), submitted + unsent, "{sent}");
 }
 
+/// The second hop carries less than the source: a relay names what it received and what did not
+/// arrive behind it, and the numbers of the three programs agree.
+pub(super) fn a_relay_names_what_did_not_arrive_behind_it() {
+    let folder = Folder::new();
+    let (clip, list) = (clip(), folder.path("relay.gaps"));
+    let here = format!("comity://:0?{SECRET}");
+    let mut receiver = Running::start(&["recv", &here, &folder.path("out.ts")]);
+    let to = format!("127.0.0.1:{}", receiver.port());
+    let path = ["emulate", "--listen", "127.0.0.1:0", "--to", &to];
+    let slow = ["--delay", "10ms", "--rate", "300kbps"];
+    let mut path = Running::start(&[&path[..], &slow[..]].concat());
+    let next = format!("comity://127.0.0.1:{}?latency=300ms&{SECRET}", path.port());
+    let mut relay = Running::start(&["relay", &here, &next, "--gaps", &list]);
+    let target = format!("comity://127.0.0.1:{}?latency=300ms&{SECRET}", relay.port());
+    let sender = ["send", clip.to_str().unwrap(), &target, "--speed", "2"];
+    let (sent, _) = Running::start(&sender).end(0);
+    let (relayed, _) = relay.end(0);
+    let (received, _) = receiver.end(0);
+    path.interrupt();
+
+    let gaps = |end: &Value| -> u64 {
+        let gaps = end["passed"]["gaps"].as_object().unwrap();
+        gaps.values().map(|count| count.as_u64().unwrap()).sum()
+    };
+    let submitted = total(&sent, "output", "sectionsSubmitted");
+    assert_eq!(passed(&relayed) + gaps(&relayed), submitted, "{relayed}");
+    let went_on = total(&relayed, "output", "sectionsSubmitted");
+    assert_eq!(passed(&received) + gaps(&received), went_on, "{received}");
+    let arrived = total(&relayed, "output", "sectionsAcknowledged");
+    let listed = folder.listed("relay.gaps").len() as u64;
+    assert_eq!(
+        listed,
+        gaps(&relayed) + passed(&relayed) - arrived,
+        "{relayed}"
+    );
+    assert!(listed > gaps(&relayed) + 50, "{relayed}");
+    // A section can be whole after its deadline, when the receiver has reported the gap.
+    assert!(passed(&received) <= arrived, "{received} {relayed}");
+}
+
 /// What reached a relay that has nobody to pass it on to.
 fn assert_all_unconnected(relayed: &Value, list: &BTreeSet<(u64, u64)>) {
     let arrived = ["sectionsOnTime", "sectionsLate"].map(|name| total(relayed, "input", name));

@@ -186,7 +186,7 @@ fn run(
                 add_latency,
             };
             let source = Input::open(&input, from, reading, passed_on, &connecting)?;
-            let options = fanout(verb, args, sending);
+            let options = fanout(args, sending);
             let sink = Output::open(&output, to, room(&input), options, &connecting)?;
             Ok((source, sink))
         })();
@@ -232,17 +232,16 @@ fn how_often(args: &args::Common) -> Result<Option<Duration>, Error> {
 }
 
 /// How a connected output sends, and which sections it reports.
-fn fanout(verb: Verb, args: &args::Common, sending: Option<&args::Sending>) -> FanoutOptions {
+fn fanout(args: &args::Common, sending: Option<&args::Sending>) -> FanoutOptions {
     FanoutOptions {
         max_subscribers: match sending {
             Some(sending) if sending.all => MAX_COPIES,
             _ => 1,
         },
         sheds: sending.is_none_or(|sending| !sending.no_shed),
-        reports: match (&args.gaps, verb) {
-            (None, _) => Reports::Nothing,
-            (Some(_), Verb::Send) => Reports::Unarrived,
-            (Some(_), _) => Reports::Unsent,
+        reports: match args.gaps {
+            None => Reports::Nothing,
+            Some(_) => Reports::Unarrived,
         },
     }
 }

@@ -358,7 +358,7 @@ fn account(snapshot: &Snapshot) -> String {
             let reasons: Vec<String> = reasons
                 .map(|(word, count)| format!("{count} {word}"))
                 .collect();
-            let _ = writeln!(text, "rejected calls: {}", reasons.join(", "));
+            let _ = writeln!(text, "rejected callers: {}", reasons.join(", "));
         }
     }
     if let Some(unsent) = snapshot
