@@ -100,6 +100,7 @@
 #![forbid(unsafe_code)]
 
 mod config;
+mod contain;
 mod endpoint;
 mod error;
 mod printable;
@@ -125,6 +126,7 @@ pub use comity_transport::wire::parameters::Parameters;
 pub use comity_units::{PacketNumber, Rate, Seed, Span, Time};
 
 pub use crate::config::{Config, ConfigBuilder, SETTINGS, Setting, Settings};
+pub use crate::contain::contains_panic;
 pub use crate::endpoint::{
     Connection, Endpoint, EndpointEvent, EndpointEvents, Event, Events, PathSizes, SYSTEM_BUFFER,
     TargetBitrate, connect,

@@ -279,6 +279,8 @@ pub struct EndpointStatistics {
     pub replies_dropped: u64,
     /// Connections closed because nobody accepted them.
     pub connections_unaccepted: u64,
+    /// Panics. Each ended one connection, or one attempt to open one.
+    pub internal_errors: u64,
 }
 
 impl EndpointStatistics {

@@ -100,6 +100,7 @@ use comity_units::{PacketNumber, Seed, Span, Time};
 use hdrhistogram::Histogram;
 
 use crate::config::Config;
+use crate::contain::contain;
 use crate::error::CloseReason;
 use crate::session::{
     BadParameters, Ecn, Opener, PathFrame, Protocol, Role, SessionStatistics, Transmit,
@@ -171,6 +172,8 @@ pub struct Transport {
     /// The bytes that sealing adds to a payload.
     sealing: u32,
     trace: Option<Box<Trace>>,
+    /// The last counters of a connection that panicked.
+    failed: Option<Box<datagram::Statistics>>,
 }
 
 impl Transport {
@@ -248,6 +251,7 @@ impl Transport {
             max_open: 0,
             sealing,
             trace,
+            failed: None,
         })
     }
 
@@ -424,7 +428,10 @@ impl Transport {
             ..Statistics::new(
                 now.saturating_since(self.opened_at),
                 self.controller.name,
-                &self.connection.statistics(),
+                &match &self.failed {
+                    None => self.connection.statistics(),
+                    Some(last) => datagram::Statistics::clone(last),
+                },
                 session,
                 self.connection.clock_drift_ppm(),
             )
@@ -596,6 +603,11 @@ impl Transport {
         });
     }
 
+    #[cfg(test)]
+    pub(crate) fn set_controller(&mut self, now: Time, controller: Box<dyn Controller>) {
+        self.connection.on_new_path(now, controller);
+    }
+
     /// Whether paced packets were polled since the last call of [`Self::on_sent`].
     pub(crate) fn has_planned(&self) -> bool {
         !self.planned.is_empty()
@@ -751,5 +763,29 @@ impl Protocol for Transport {
         let now = self.advance(now);
         self.connection.on_timer(now);
         self.trace_state(now);
+    }
+
+    fn fail(&mut self, now: Time) {
+        if self.failed.is_some() {
+            return;
+        }
+        let now = self.advance(now);
+        let last = contain(|| self.connection.statistics()).unwrap_or_default();
+        self.failed = Some(Box::new(last));
+        let config = *self.connection.config();
+        let controller = self
+            .controller
+            .build(&self.setup, &self.controller_parameters)
+            .ok();
+        let closed = controller.and_then(|controller| {
+            let delay = self.peer.max_ack_delay;
+            Connection::new(config, delay, controller, None, now).ok()
+        });
+        let mut closed = closed.expect("the same arguments opened the connection");
+        closed.close(now, CloseCode::INTERNAL, "");
+        self.is_stalled = false;
+        self.is_finishing = false;
+        self.planned.clear();
+        drop(std::mem::replace(&mut self.connection, closed));
     }
 }

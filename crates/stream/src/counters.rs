@@ -3,7 +3,8 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use comity::Connection;
+use comity::session::Closed;
+use comity::{CloseReason, Connection, Statistics};
 
 use crate::address::plain;
 use crate::lock::lock;
@@ -75,8 +76,7 @@ impl Connections {
         let mut totals = self.closed;
         let mut connections = Vec::new();
         for (_, connection) in &self.open {
-            let statistics = connection.stats();
-            totals.add(&statistics);
+            let statistics = add(&mut totals, connection);
             connections.push(PeerStatistics {
                 peer: plain(connection.peer_address()).to_string(),
                 latency_ms: connection.latency().as_secs_f64() * 1e3,
@@ -93,6 +93,15 @@ impl Connections {
     }
 }
 
+/// Adds a connection, and returns its counters.
+fn add(totals: &mut Totals, connection: &Connection) -> Statistics {
+    let statistics = connection.stats();
+    totals.add(&statistics);
+    let internal = CloseReason::Session(Closed::Internal);
+    totals.internal_errors += u64::from(connection.close_reason() == Some(internal));
+    statistics
+}
+
 /// [`Connections`] behind a lock, owned by the source or the sink. Dropping it drops the
 /// connections, so a leftover [`Counters`] keeps none open.
 #[derive(Debug)]
@@ -102,7 +111,7 @@ impl Drop for SharedConnections {
     fn drop(&mut self) {
         let mut connections = lock(&self.0);
         for (_, connection) in std::mem::take(&mut connections.open) {
-            connections.closed.add(&connection.stats());
+            add(&mut connections.closed, &connection);
         }
     }
 }
@@ -131,7 +140,7 @@ impl SharedConnections {
         let mut connections = lock(&self.0);
         if let Some(at) = connections.open.iter().position(|(open, _)| *open == id) {
             let (_, connection) = connections.open.remove(at);
-            connections.closed.add(&connection.stats());
+            add(&mut connections.closed, &connection);
         }
     }
 

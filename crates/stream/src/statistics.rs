@@ -60,6 +60,9 @@ pub struct PeerStatistics {
 pub struct Totals {
     /// Connections.
     pub connections: u64,
+    /// Of these, those that an internal error of this program ended.
+    #[serde(rename = "internalErrors")]
+    pub internal_errors: u64,
     /// Bytes sent on the wire, headers included.
     #[serde(rename = "byteSent")]
     pub sent_bytes: u64,

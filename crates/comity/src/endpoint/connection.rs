@@ -13,9 +13,10 @@ use comity_units::{Span, Time};
 use super::connection_shared::ConnectionShared;
 use super::events::{Events, PathSizes, TargetBitrate};
 use super::shared::Handle;
+use crate::contain::contain;
 use crate::error::{CloseReason, SendError, StreamError, TrySendError};
 use crate::section::{Item, Reason, Section, SectionId, StreamId};
-use crate::session::{Cipher, PublicKey, lock};
+use crate::session::{Cipher, Protocol, PublicKey, lock};
 use crate::statistics::Statistics;
 use crate::transport::{IntakeError, Outgoing, SubmitError, Transport};
 
@@ -113,11 +114,16 @@ impl Connection {
             let mut room = pin!(shared.room.notified());
             room.as_mut().enable();
             {
-                let transport = lock(&shared.transport);
-                if transport.has_room(length) {
+                let has_room = self.0.with(|transport, _| {
+                    let has_room = transport.has_room(length);
+                    if !has_room {
+                        shared.is_waited_for.store(true, Ordering::SeqCst);
+                    }
+                    has_room
+                });
+                if has_room {
                     return;
                 }
-                shared.is_waited_for.store(true, Ordering::SeqCst);
             }
             room.await;
         }
@@ -149,8 +155,14 @@ impl Connection {
     /// Submits a section. `waits` says whether the caller waits for room.
     fn submit(&self, section: Outgoing<Bytes>, waits: bool) -> Result<SectionId, TrySendError> {
         let (stream, length) = (section.stream, section.payload.len());
+        let mut section = Some(section);
         self.act(|transport, now| {
-            transport.submit(now, section).map_err(|error| {
+            let submitted = match section.take() {
+                Some(section) => transport.submit(now, section),
+                // The first attempt has panicked.
+                None => Err(SubmitError::Stream(IntakeError::Closed)),
+            };
+            submitted.map_err(|error| {
                 let is_full = matches!(
                     error,
                     SubmitError::TooManyBytes { .. } | SubmitError::TooManySections { .. }
@@ -216,7 +228,7 @@ impl Connection {
     }
 
     /// Changes the transport, and schedules the connection with the driver.
-    fn act<T>(&self, act: impl FnOnce(&mut Transport, Time) -> T) -> T {
+    fn act<T>(&self, act: impl FnMut(&mut Transport, Time) -> T) -> T {
         self.0.act(act)
     }
 
@@ -487,8 +499,7 @@ impl Connection {
             return last.clone();
         }
         let session = *lock(&shared.session);
-        let transport = lock(&shared.transport);
-        transport.stats(self.0.handle.shared.clock.now(), &session)
+        self.0.with(|transport, now| transport.stats(now, &session))
     }
 
     /// The peer's address, which may change.
@@ -574,12 +585,30 @@ impl Connection {
 }
 
 impl Inner {
-    fn act<T>(&self, act: impl FnOnce(&mut Transport, Time) -> T) -> T {
-        let mut transport = lock(&self.shared.transport);
-        let done = act(&mut transport, self.handle.shared.clock.now());
-        drop(transport);
+    /// Uses the transport. If that panics, the connection ends, and `work` runs once more with a
+    /// transport that is closed.
+    fn with<T>(&self, mut work: impl FnMut(&mut Transport, Time) -> T) -> T {
+        let now = self.handle.shared.clock.now();
+        let mut locked = || work(&mut lock(&self.shared.transport), now);
+        contain(&mut locked).unwrap_or_else(|| {
+            lock(&self.shared.transport).fail(now);
+            // The driver sees that the lock is poisoned.
+            self.shared.schedule(&self.handle.shared);
+            locked()
+        })
+    }
+
+    fn act<T>(&self, act: impl FnMut(&mut Transport, Time) -> T) -> T {
+        let done = self.with(act);
         self.shared.schedule(&self.handle.shared);
         done
+    }
+}
+
+#[cfg(test)]
+impl Connection {
+    pub(super) fn with_transport<T>(&self, act: impl FnMut(&mut Transport, Time) -> T) -> T {
+        self.act(act)
     }
 }
 

@@ -12,6 +12,7 @@ use super::clock::Clock;
 use super::connection_shared::{ConnectionShared, SharedTransport};
 use super::events::{Advice, Event};
 use super::outgoing::Outgoing as OutgoingDatagrams;
+use crate::contain::contain;
 use crate::error::CloseReason;
 use crate::section::{About, Gap, Item, Partial, Received};
 use crate::session::{Closed, ConnectionId, Event as SessionEvent, Session, lock};
@@ -66,8 +67,31 @@ impl ConnectionDriver {
         }
     }
 
-    /// Does all pending work of the connection, and gathers its packets.
+    /// Does all pending work of the connection, and gathers its packets. If it panics, here or in a
+    /// call of the application, the connection ends.
     pub(super) fn serve(
+        &mut self,
+        now: Time,
+        clock: Clock,
+        session: &mut Session<SharedTransport>,
+        scratch: &mut Scratch,
+        max_segments: usize,
+    ) -> Served {
+        if self.shared.transport.is_poisoned() {
+            session.fail(now);
+            self.shared.transport.clear_poison();
+        }
+        let served = contain(|| self.work(now, clock, session, scratch, max_segments));
+        served.unwrap_or_else(|| {
+            session.fail(now);
+            self.shared.transport.clear_poison();
+            // The transport is a new one, which is closed: this tells the application.
+            let told = contain(|| self.work(now, clock, session, scratch, max_segments));
+            told.unwrap_or(Served::Idle)
+        })
+    }
+
+    fn work(
         &mut self,
         now: Time,
         clock: Clock,
@@ -264,9 +288,15 @@ impl ConnectionDriver {
     /// The endpoint forgets the connection: all waiting tasks must learn of it.
     pub(super) fn forget(&mut self, now: Time) {
         if !self.is_told {
-            self.end.get_or_insert(CloseReason::EndpointClosed);
-            lock(&self.shared.transport).close(now, CloseCode::SHUTDOWN, "");
-            self.collect(now);
+            let end = self.end.get_or_insert(CloseReason::EndpointClosed).clone();
+            let told = contain(|| {
+                lock(&self.shared.transport).close(now, CloseCode::SHUTDOWN, "");
+                self.collect(now);
+            });
+            if told.is_none() {
+                self.shared.end.send_replace(Some(end));
+                self.shared.room.notify_waiters();
+            }
         }
         self.shared.end_inbound();
     }

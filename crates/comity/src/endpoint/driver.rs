@@ -22,9 +22,10 @@ use super::connection_shared::{ConnectionShared, Facts, SharedTransport};
 use super::events::EndpointEvent;
 use super::shared::{EndpointShared, Handle};
 use super::socket::Socket;
+use crate::contain::contain;
 use crate::error::ConnectError;
 use crate::session::{
-    Addresses, Caller, CallerConfig, CallerEvent, ConnectionId, Datagram, Ecn, Listener,
+    Addresses, Caller, CallerConfig, CallerEvent, Closed, ConnectionId, Datagram, Ecn, Listener,
     ListenerEvent, Opener, Randomness, Session, lock,
 };
 use crate::statistics::EndpointStatistics;
@@ -228,7 +229,9 @@ impl Driver {
                     .and_then(|listener| listener.session_mut(id)),
             };
             if let Some(session) = session {
-                lock(session.protocol()).close(now, CloseCode::SHUTDOWN, "");
+                session.contain(now, |session| {
+                    lock(session.protocol()).close(now, CloseCode::SHUTDOWN, "");
+                });
             }
             self.make_ready(id);
         }
@@ -331,6 +334,9 @@ impl Driver {
                 listener.make_ready(id);
             }
         }
+        if listener.session(id).is_some_and(has_panicked) {
+            self.counts.internal_errors += 1;
+        }
         listener.settle(id);
         if listener.session(id).is_none()
             && let Some(mut driver) = self.connections.remove(&id)
@@ -408,6 +414,9 @@ impl Driver {
                     );
                     is_busy = served == Served::Busy;
                 }
+                if has_panicked(session) {
+                    self.counts.internal_errors += 1;
+                }
             }
         }
         if let Some((waiting, connection)) = opened {
@@ -478,7 +487,9 @@ impl Driver {
     fn on_too_large(&mut self, id: ConnectionId, length: usize) {
         let now = self.now();
         if let Some(session) = session_mut(&mut self.callers, &mut self.listener, id) {
-            lock(session.protocol()).on_too_large(now, length);
+            session.contain(now, |session| {
+                lock(session.protocol()).on_too_large(now, length);
+            });
             // A smaller datagram may leave at once.
             self.make_ready(id);
         }
@@ -618,7 +629,12 @@ impl Driver {
             let counts = &mut self.counts;
             let received = self.socket.receive(|from, ecn, datagram| {
                 counts.datagrams_received += 1;
-                route(now, callers, listener.as_mut(), from, ecn, datagram, counts);
+                let listener = listener.as_mut();
+                // Sessions contain their panics; this is for packets of strangers.
+                let routed = contain(|| route(now, callers, listener, from, ecn, datagram, counts));
+                if routed.is_none() {
+                    counts.internal_errors += 1;
+                }
             });
             match received {
                 Ok(true) => {}
@@ -696,6 +712,10 @@ fn session_mut<'a>(
         Some(call) => call.caller.session_mut(),
         None => listener.as_mut()?.session_mut(id),
     }
+}
+
+fn has_panicked(session: &Session<SharedTransport>) -> bool {
+    session.closed() == Some(Closed::Internal)
 }
 
 /// Routes a datagram to its connection.

@@ -31,6 +31,8 @@ mod connection_shared;
 mod driver;
 mod events;
 mod outgoing;
+#[cfg(test)]
+mod panics;
 mod shared;
 mod socket;
 

@@ -67,6 +67,10 @@ pub trait Protocol {
 
     /// Handles the expiry of the timer.
     fn on_timer(&mut self, now: Time);
+
+    /// A call panicked, so the state is broken. Its session makes no further call; a transport that
+    /// others hold too replaces its state here by that of a closed one.
+    fn fail(&mut self, _now: Time) {}
 }
 
 /// The peer's transport parameters do not work with this end.
@@ -129,10 +133,14 @@ impl<P: Protocol> Protocol for Arc<Mutex<P>> {
     fn on_timer(&mut self, now: Time) {
         lock(self).on_timer(now);
     }
+
+    fn fail(&mut self, now: Time) {
+        lock(self).fail(now);
+    }
 }
 
-/// Locks a mutex whose holders do not panic. If one did, its state is still consistent enough to
-/// shut down.
+/// Locks a mutex. If a holder panicked, its connection ends
+/// ([`Session::contain`](super::Session)).
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -3,9 +3,10 @@
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 
-use comity_transport::wire::header;
+use comity_transport::wire::frame::{Close, Frame, encode_departure};
 use comity_transport::wire::limits::{DATA_HEADER, RESET_TOKEN, TAG};
-use comity_units::{Span, Time};
+use comity_transport::wire::{CloseCode, Stamp, header};
+use comity_units::{PacketNumber, Span, Time};
 use serde::Serialize;
 use thiserror::Error;
 
@@ -15,7 +16,9 @@ use super::replay::Stale;
 use super::reset;
 use super::{
     Addresses, Cipher, ConnectionId, Datagram, Ecn, PathFrame, Protocol, PublicKey, Randomness,
+    Transmit,
 };
+use crate::contain::contain;
 
 /// The length of a datagram with a challenge or response, as far as the limit of bytes allows: it
 /// shows that the new path carries packets of the usual size.
@@ -72,6 +75,9 @@ pub enum Closed {
     /// The peer requested two key updates at once.
     #[error("keys: the peer requested a key update before it had seen the last one in use")]
     UpdateTooEarly,
+    /// This end panicked while it served the connection, which is a defect of the program.
+    #[error("an internal error of this program; please report it with the message before")]
+    Internal,
 }
 
 /// The counters of a session.
@@ -94,10 +100,12 @@ pub struct Session<C> {
     own: ConnectionId,
     peer: ConnectionId,
     peer_key: Option<PublicKey>,
-    /// What a Reset of this connection has; nothing at the listener.
     /// What the handshake measured, for the transport.
     round_trip: Option<Span>,
+    /// What a Reset of this connection has; nothing at the listener.
     reset_token: Option<[u8; RESET_TOKEN]>,
+    /// When the connection began.
+    opened_at: Time,
     /// When the last genuine packet came, or the connection began.
     heard_at: Time,
     /// When the challenge left that a living peer answers.
@@ -111,6 +119,10 @@ pub struct Session<C> {
     /// Whether the peer has shown that it has the keys.
     confirmed: bool,
     response: Option<(SocketAddr, [u8; 8])>,
+    /// The number of the next packet if the transport cannot give one any more.
+    next_number: PacketNumber,
+    /// Whether the peer must still learn of an internal error.
+    owes_close: bool,
     events: VecDeque<Event>,
     closed: Option<Closed>,
     statistics: SessionStatistics,
@@ -157,6 +169,7 @@ impl<C: Protocol> Session<C> {
             peer_key,
             round_trip: None,
             reset_token: None,
+            opened_at: now,
             heard_at: now,
             asked_at: None,
             asks: false,
@@ -166,6 +179,8 @@ impl<C: Protocol> Session<C> {
             randomness,
             confirmed: false,
             response: None,
+            next_number: PacketNumber::new(0),
+            owes_close: false,
             events: VecDeque::new(),
             closed: None,
             statistics: SessionStatistics::default(),
@@ -260,9 +275,50 @@ impl<C: Protocol> Session<C> {
         datagram: &mut [u8],
     ) {
         let from = from.into();
-        if self.closed.is_some() {
-            return;
+        if self.closed.is_none() {
+            self.contain(now, |session| session.handle(now, from, ecn, datagram));
         }
+    }
+
+    /// Does a part of the connection's work. A panic ends the connection, and no other.
+    pub(crate) fn contain<T>(&mut self, now: Time, work: impl FnOnce(&mut Self) -> T) -> Option<T> {
+        let done = contain(|| work(self));
+        if done.is_none() {
+            self.fail(now);
+        }
+        done
+    }
+
+    /// Something panicked: the transport is not used any more.
+    #[cold]
+    pub(crate) fn fail(&mut self, now: Time) {
+        if self.closed.is_none() {
+            self.owes_close = self.confirmed;
+            self.end(Closed::Internal);
+        }
+        // What is broken may panic again.
+        let _ = contain(|| self.protocol.fail(now));
+    }
+
+    /// The packet that says why nothing follows. It is sent once: if it is lost, the peer waits for
+    /// its idle timeout, or gets a Reset.
+    #[cold]
+    fn send_close(&mut self, now: Time, out: &mut Vec<u8>) -> Option<Datagram> {
+        let transmit = Transmit {
+            number: self.next_number,
+            ecn: Ecn::NotCapable,
+            leave_by: Time::MAX,
+        };
+        let start = begin(out);
+        let age = now.saturating_since(self.opened_at);
+        encode_departure(Stamp::of(Time::ZERO + age), out);
+        Frame::Close(Close::new(CloseCode::INTERNAL, ""))
+            .encode(out)
+            .expect("a frame without a reason is within the limits of the format");
+        self.seal(now, self.path.address(), transmit, out, start)
+    }
+
+    fn handle(&mut self, now: Time, from: Addresses, ecn: Ecn, datagram: &mut [u8]) {
         let length = datagram.len();
         let (number, payload) = match self.protection.open(now, datagram) {
             Ok(opened) => opened,
@@ -320,6 +376,11 @@ impl<C: Protocol> Session<C> {
     /// answered a challenge on this one for two probe timeouts. The first time, the challenge
     /// leaves.
     pub(super) fn replace(&mut self, now: Time) -> bool {
+        self.contain(now, |session| session.is_replaced(now))
+            .unwrap_or(true)
+    }
+
+    fn is_replaced(&mut self, now: Time) -> bool {
         match self.asked_at.filter(|&asked_at| self.heard_at < asked_at) {
             None => {
                 self.asked_at = Some(now);
@@ -357,9 +418,20 @@ impl<C: Protocol> Session<C> {
 
     /// Appends the next datagram that may leave now.
     pub fn poll_transmit(&mut self, now: Time, out: &mut Vec<u8>) -> Option<Datagram> {
-        if self.closed.is_some() || !self.confirmed {
-            return None;
+        if self.closed.is_none() && self.confirmed {
+            let start = out.len();
+            match self.contain(now, |session| session.transmit(now, out)) {
+                Some(transmitted) => return transmitted,
+                None => out.truncate(start),
+            }
         }
+        match std::mem::take(&mut self.owes_close) {
+            true => self.send_close(now, out),
+            false => None,
+        }
+    }
+
+    fn transmit(&mut self, now: Time, out: &mut Vec<u8>) -> Option<Datagram> {
         if let Some((to, bytes)) = self.response.take()
             && let Some(sent) = self.send_path_frame(now, to, PathFrame::Response(bytes), out)
         {
@@ -411,7 +483,7 @@ impl<C: Protocol> Session<C> {
         &mut self,
         now: Time,
         to: SocketAddr,
-        transmit: super::Transmit,
+        transmit: Transmit,
         out: &mut Vec<u8>,
         start: usize,
     ) -> Option<Datagram> {
@@ -425,6 +497,7 @@ impl<C: Protocol> Session<C> {
                 return None;
             }
         }
+        self.next_number = transmit.number.next();
         let length = out.len() - start;
         self.path.on_sent(to, length);
         Some(Datagram {
@@ -441,14 +514,18 @@ impl<C: Protocol> Session<C> {
         if self.closed.is_some() || !self.confirmed {
             return Time::MAX;
         }
-        self.protocol.next_timer().min(self.path.next_timer())
+        // A panic recurs in `on_timer`, which ends the connection.
+        contain(|| self.protocol.next_timer().min(self.path.next_timer())).unwrap_or(Time::ZERO)
     }
 
     /// Handles the expiry of the timer.
     pub fn on_timer(&mut self, now: Time) {
-        if self.closed.is_some() || !self.confirmed {
-            return;
+        if self.closed.is_none() && self.confirmed {
+            self.contain(now, |session| session.handle_timer(now));
         }
+    }
+
+    fn handle_timer(&mut self, now: Time) {
         if let Some(Unanswered(address)) = self.path.on_timer(now) {
             self.push(Event::PathUnanswered { address });
         }

@@ -128,10 +128,17 @@ type OfTotals = fn(&Totals) -> u64;
 type OfPeer = fn(&PeerStatistics) -> Option<f64>;
 
 /// Counters that are sums over connections.
-const TOTALS: [(Family, OfTotals); 9] = [
+const TOTALS: [(Family, OfTotals); 10] = [
     (
         plain("connections_made", "Connections that were made."),
         |totals| totals.connections,
+    ),
+    (
+        plain(
+            "internal_errors",
+            "Connections that an internal error of this program ended.",
+        ),
+        |totals| totals.internal_errors,
     ),
     (
         measured("sent", "Sent on the wire, headers included.", Unit::Bytes),
@@ -502,6 +509,7 @@ mod tests {
         snapshot.output.totals = Some(Totals {
             sent_bytes: 1_500,
             shed: 3,
+            internal_errors: 1,
             missing_packets: 4,
             peer_late: 5,
             ..Totals::default()
@@ -539,6 +547,8 @@ mod tests {
             "# UNIT comity_sent_bytes bytes",
             "# TYPE comity_sent_bytes counter",
             "comity_sent_bytes_total{side=\"output\"} 1500",
+            "comity_internal_errors_total{side=\"output\"} 1",
+            "comity_internal_errors_total{side=\"input\"} 0",
             "comity_media_bytes_total{side=\"input\"} 188",
             "comity_sections_sent_total{fate=\"shed\"} 3",
             "comity_packets_missing{side=\"output\"} 4.0",

@@ -1,0 +1,64 @@
+//! Keeps a panic within one connection.
+//!
+//! The state machines hold invariants whose breach panics. An endpoint drives many connections in
+//! one thread, so a panic ends only the connection in whose work it happened. A program that is
+//! built with `panic = "abort"` ends instead.
+
+use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+thread_local! {
+    static DEPTH: Cell<u32> = const { Cell::new(0) };
+}
+
+/// Runs `work`; returns `None` if it panics. The panic hook has reported the place by then.
+///
+/// The caller must not use the state again that `work` was changing.
+pub(crate) fn contain<T>(work: impl FnOnce() -> T) -> Option<T> {
+    DEPTH.set(DEPTH.get() + 1);
+    let done = catch_unwind(AssertUnwindSafe(work));
+    DEPTH.set(DEPTH.get() - 1);
+    match done {
+        Ok(done) => Some(done),
+        Err(payload) => {
+            // The payload is any value, and dropping it may panic.
+            std::mem::forget(payload);
+            None
+        }
+    }
+}
+
+/// Whether a panic of this thread now would end one connection, and nothing else.
+///
+/// For the panic hook of a program that ends at any other panic: a thread that is gone might
+/// otherwise go unnoticed.
+///
+/// ```
+/// let report = std::panic::take_hook();
+/// std::panic::set_hook(Box::new(move |panic| {
+///     report(panic);
+///     if !comity::contains_panic() {
+///         std::process::abort();
+///     }
+/// }));
+/// ```
+pub fn contains_panic() -> bool {
+    DEPTH.get() > 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_is_contained_inside_alone() {
+        assert!(!contains_panic());
+        assert_eq!(contain(contains_panic), Some(true));
+        let nested = || {
+            let inner: Option<()> = contain(|| panic!("this panic is part of the test"));
+            (inner, contains_panic())
+        };
+        assert_eq!(contain(nested), Some((None, true)));
+        assert!(!contains_panic());
+    }
+}
