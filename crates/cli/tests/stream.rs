@@ -104,6 +104,7 @@ fn main() -> ExitCode {
         ends::a_reader_that_goes_away_ends_it_quietly,
         ends::a_list_that_cannot_be_written_does_not_end_what_it_is_about,
         ends::prometheus_is_answered,
+        ends::core_dumps_are_off_where_secrets_are,
         ends::a_controller_that_does_not_retransmit_is_told,
         ends::options_of_connections_are_refused_where_there_are_none,
         live::an_encoder_is_piped_through_as_it_works,

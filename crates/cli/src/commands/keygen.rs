@@ -8,10 +8,11 @@ use comity::session::{Randomness, StaticKey};
 use serde_json::json;
 use zeroize::Zeroizing;
 
-use super::{Failure, complain, print, say};
+use super::{Failure, complain, core_dumps, print, say};
 use crate::args;
 
 pub(crate) fn keygen(args: &args::Keygen) -> Result<(), Failure> {
+    core_dumps::turn_off();
     let (key, file) = match (&args.public, &args.file) {
         (Some(file), _) => (read(file)?, file),
         (None, Some(file)) => (make(file, args.force)?, file),

@@ -2,6 +2,7 @@
 
 mod claims;
 mod console;
+mod core_dumps;
 mod demo;
 mod doctor;
 mod emulate;

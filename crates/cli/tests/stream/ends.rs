@@ -720,6 +720,20 @@ pub(super) fn prometheus_is_answered() {
     receiver.end(0);
 }
 
+/// The soft limit is 1: with 0 the system would still start a program for core dumps.
+pub(super) fn core_dumps_are_off_where_secrets_are() {
+    let uri = format!("comity://127.0.0.1:0?mode=listener&{SECRET}");
+    let mut receiver = Running::start(&["recv", &uri, "/dev/null", "--duration", "10s"]);
+    receiver.event("listening");
+    let limits = std::fs::read_to_string(format!("/proc/{}/limits", receiver.child.id())).unwrap();
+    let core = limits
+        .lines()
+        .find_map(|line| line.strip_prefix("Max core file size"));
+    let words: Vec<_> = core.unwrap().split_whitespace().collect();
+    let (soft, hard) = (words[0], words[1]);
+    assert!(soft == "1" || hard == "0", "{limits}");
+}
+
 /// Where the controller has it that nothing is retransmitted, it is said, with the way to change
 /// it.
 pub(super) fn a_controller_that_does_not_retransmit_is_told() {

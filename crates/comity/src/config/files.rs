@@ -12,7 +12,7 @@ use crate::session::{AllowList, AllowListError, PublicKey, Secret, StaticKey};
 
 /// The key in a file of [`StaticKey`].
 pub(crate) fn static_key(file: &Path) -> Result<StaticKey, ConfigError> {
-    let text = Zeroizing::new(read(file)?);
+    let text = read(file)?;
     text.parse().map_err(|error| {
         wrong(
             file,
@@ -23,7 +23,7 @@ pub(crate) fn static_key(file: &Path) -> Result<StaticKey, ConfigError> {
 
 /// The passphrase in the first line of a file.
 pub(crate) fn passphrase(file: &Path) -> Result<Secret, ConfigError> {
-    let text = Zeroizing::new(read(file)?);
+    let text = read(file)?;
     let line = text.lines().next().unwrap_or_default();
     Secret::new(line).map_err(|error| wrong(file, format!(":1: {error}")))
 }
@@ -45,11 +45,12 @@ fn wrong(file: &Path, problem: String) -> ConfigError {
 }
 
 /// Reads a file of keys, but no more of it than such a file can have.
-fn read(file: &Path) -> Result<String, ConfigError> {
+fn read(file: &Path) -> Result<Zeroizing<String>, ConfigError> {
     /// Enough for ten thousand keys with comments.
     const MAX: u64 = 1 << 20;
     let expected = "expected a passphrase or keys";
-    let mut text = String::new();
+    // Reserves all memory at once: growth would leave copies of a part behind.
+    let mut text = Zeroizing::new(String::with_capacity(MAX as usize + 64));
     let read = File::open(file).and_then(|file| file.take(MAX + 1).read_to_string(&mut text));
     match read {
         Ok(length) if length as u64 <= MAX => Ok(text),

@@ -20,8 +20,8 @@ use zeroize::Zeroizing;
 
 use crate::error::ConfigError;
 use crate::session::{
-    Allow, CallerCredentials, ListenerCredentials, Passphrase, PassphraseKey, PresharedKey,
-    PublicKey, StaticKey,
+    Allow, CallerCredentials, CredentialError, ListenerCredentials, Passphrase, PassphraseKey,
+    PresharedKey, PublicKey, Secret, StaticKey,
 };
 use crate::trace::Qlog;
 
@@ -193,7 +193,7 @@ impl Config {
 #[derive(Clone, Debug, Default)]
 pub struct ConfigBuilder {
     settings: Settings,
-    passphrase: Option<Zeroizing<String>>,
+    passphrase: Option<Result<Secret, CredentialError>>,
     preshared_key: Option<PresharedKey>,
     static_key: Option<StaticKey>,
     listener_key: Option<PublicKey>,
@@ -209,7 +209,7 @@ impl ConfigBuilder {
     /// some 0.2 s and 64 MiB on purpose: build once and share the configuration.
     #[must_use]
     pub fn passphrase(mut self, passphrase: impl Into<String>) -> Self {
-        self.passphrase = Some(Zeroizing::new(passphrase.into()));
+        self.passphrase = Some(Secret::new(&Zeroizing::new(passphrase.into())));
         self
     }
 
@@ -331,7 +331,9 @@ impl ConfigBuilder {
             return Err(ConfigError::TwoCredentials { first, second });
         }
         if let Some(passphrase) = &self.passphrase {
-            return Ok(Credentials::Passphrase(Passphrase::stretch(passphrase)?));
+            let passphrase = passphrase.as_ref().map_err(|error| *error)?;
+            let key = Passphrase::stretch(passphrase.expose())?;
+            return Ok(Credentials::Passphrase(key));
         }
         if let Some(key) = &self.preshared_key {
             return Ok(Credentials::Shared(key.clone()));

@@ -420,7 +420,7 @@ impl<C: Protocol> Caller<C> {
             protocol,
             randomness,
         );
-        session.set_reset_token(accepted.reset_token);
+        session.set_reset_token(accepted.reset_token.clone());
         self.state = State::Open(Box::new(session));
     }
 

@@ -58,9 +58,8 @@ impl Exchange {
         // The order of the group has 253 bits; the draft draws 252 of them.
         scalar[31] &= 0x0f;
         let secret = Zeroizing::new(Scalar::from_bytes_mod_order(*scalar));
-        let share = *(generator(passphrase, channel, session) * *secret)
-            .compress()
-            .as_bytes();
+        let generator = Zeroizing::new(generator(passphrase, channel, session));
+        let share = *(*generator * *secret).compress().as_bytes();
         Self {
             secret,
             share,
@@ -83,7 +82,7 @@ impl Exchange {
         let point = CompressedRistretto::from_slice(share_of_peer)
             .ok()?
             .decompress()?;
-        let shared = point * *self.secret;
+        let shared = Zeroizing::new(point * *self.secret);
         if shared.is_identity() {
             return None;
         }

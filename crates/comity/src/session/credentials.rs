@@ -3,10 +3,9 @@
 use core::fmt;
 use core::str::FromStr;
 
-use argon2::{Algorithm, Argon2, Params, Version};
+use argon2::{Algorithm, Argon2, Block, Params, Version};
+use curve25519_dalek::MontgomeryPoint;
 use ring::digest;
-use snow::params::DHChoice;
-use snow::resolvers::{CryptoResolver, DefaultResolver};
 use thiserror::Error;
 use zeroize::Zeroizing;
 
@@ -103,8 +102,14 @@ impl Passphrase {
         let params = Params::new(Self::MEMORY_KIB, Self::PASSES, Self::LANES, Some(32))
             .expect("the parameters are within Argon2's bounds");
         let mut key = Zeroizing::new([0; 32]);
+        let mut memory = Zeroizing::new(vec![Block::default(); params.block_count()]);
         Argon2::new(Algorithm::Argon2id, Version::V0x13, params)
-            .hash_password_into(passphrase.as_bytes(), &salt.as_ref()[..16], &mut *key)
+            .hash_password_into_with_memory(
+                passphrase.as_bytes(),
+                &salt.as_ref()[..16],
+                &mut *key,
+                &mut *memory,
+            )
             .expect("lengths of passphrase, salt and key are within Argon2's bounds");
         Ok(PassphraseKey(key))
     }
@@ -225,13 +230,10 @@ impl StaticKey {
 
     /// The key with this secret.
     pub fn new(secret: [u8; 32]) -> Self {
-        let mut exchange = x25519();
-        exchange.set(&secret);
-        let mut public = [0; 32];
-        public.copy_from_slice(exchange.pubkey());
+        let secret = Zeroizing::new(secret);
         Self {
-            secret: Zeroizing::new(secret),
-            public: PublicKey(public),
+            public: PublicKey(MontgomeryPoint::mul_base_clamped(*secret).to_bytes()),
+            secret,
         }
     }
 
@@ -283,21 +285,9 @@ impl fmt::Debug for StaticKey {
     }
 }
 
-fn x25519() -> Box<dyn snow::types::Dh> {
-    DefaultResolver
-        .resolve_dh(&DHChoice::Curve25519)
-        .expect("the framework is built with this curve")
-}
-
 /// The shared secret of X25519; zeros for a point of low order.
 fn exchange(secret: &[u8; 32], public: &[u8; 32]) -> [u8; 32] {
-    let mut ours = x25519();
-    ours.set(secret);
-    let mut shared = [0; 32];
-    match ours.dh(public, &mut shared) {
-        Ok(()) => shared,
-        Err(_) => [0; 32],
-    }
+    MontgomeryPoint(*public).mul_clamped(*secret).to_bytes()
 }
 
 /// The bytes of a key with this mark, without white space around it.

@@ -26,6 +26,7 @@ use zeroize::Zeroizing;
 use super::exchange::{Channel, Exchange, Shared, expand};
 use super::protection::{Cipher, Secrets};
 use super::refusal::Refused;
+use super::reset::ResetToken;
 use super::{CallerCredentials, ConnectionId, ListenerCredentials, Pattern, PublicKey};
 
 /// A pattern in the words of its users.
@@ -89,7 +90,7 @@ pub(super) struct Accepted {
     /// Where the listener wants its packets.
     pub(super) connection: ConnectionId,
     /// What a Reset of this connection has.
-    pub(super) reset_token: [u8; RESET_TOKEN],
+    pub(super) reset_token: ResetToken,
     /// Its transport parameters.
     pub(super) parameters: Vec<u8>,
 }
@@ -103,16 +104,19 @@ pub(super) enum Verdict {
 }
 
 impl Verdict {
-    fn write(&self) -> Vec<u8> {
+    fn write(&self) -> Zeroizing<Vec<u8>> {
         match self {
             Self::Accepted(accepted) => {
-                let mut out = vec![0];
+                // Reserves all memory at once: growth would leave copies of the token behind.
+                let length = 1 + 8 + RESET_TOKEN + accepted.parameters.len();
+                let mut out = Zeroizing::new(Vec::with_capacity(length));
+                out.push(0);
                 out.extend(accepted.connection.get().to_be_bytes());
-                out.extend(accepted.reset_token);
+                out.extend(accepted.reset_token.bytes());
                 out.extend(&accepted.parameters);
                 out
             }
-            Self::Refused(why) => vec![*why as u8],
+            Self::Refused(why) => Zeroizing::new(vec![*why as u8]),
         }
     }
 
@@ -123,7 +127,7 @@ impl Verdict {
                 let (&reset_token, parameters) = rest.split_first_chunk()?;
                 Some(Self::Accepted(Accepted {
                     connection: ConnectionId::new(u64::from_be_bytes(connection)),
-                    reset_token,
+                    reset_token: ResetToken::new(reset_token),
                     parameters: parameters.to_vec(),
                 }))
             }
@@ -144,9 +148,9 @@ impl Agreed {
     }
 
     /// The caller's transport parameters; `None` if the message does not prove the keys.
-    pub(super) fn read_confirm(&self, message: &[u8]) -> Option<Vec<u8>> {
+    pub(super) fn read_confirm(&self, message: &[u8]) -> Option<Zeroizing<Vec<u8>>> {
         match &self.shared {
-            None => Some(message.to_vec()),
+            None => Some(Zeroizing::new(message.to_vec())),
             Some(shared) => shared.open(Direction::ToListener, [0; NONCE_LEN], message),
         }
     }
@@ -156,7 +160,7 @@ impl Agreed {
     pub(super) fn accept(&self, verdict: &Verdict, nonce: [u8; NONCE_LEN]) -> Vec<u8> {
         let payload = verdict.write();
         match &self.shared {
-            None => payload,
+            None => payload.to_vec(),
             Some(shared) => {
                 let sealed = shared.seal(Direction::ToCaller, nonce, &payload);
                 [&nonce[..], &sealed].concat()
@@ -222,17 +226,24 @@ impl Shared {
         sealed
     }
 
-    fn open(&self, direction: Direction, nonce: [u8; NONCE_LEN], sealed: &[u8]) -> Option<Vec<u8>> {
-        let mut opened = sealed.to_vec();
-        let payload = self
+    fn open(
+        &self,
+        direction: Direction,
+        nonce: [u8; NONCE_LEN],
+        sealed: &[u8],
+    ) -> Option<Zeroizing<Vec<u8>>> {
+        let mut opened = Zeroizing::new(sealed.to_vec());
+        let length = self
             .key(direction)
             .open_in_place(
                 Nonce::assume_unique_for_key(nonce),
                 Aad::from(&self.hash),
                 &mut opened,
             )
-            .ok()?;
-        Some(payload.to_vec())
+            .ok()?
+            .len();
+        opened.truncate(length);
+        Some(opened)
     }
 }
 

@@ -338,7 +338,7 @@ impl<C: Protocol> Listener<C> {
                     if datagram.len() > RESET && self.replies.is_empty() {
                         let reset = header::Reset {
                             source: connection,
-                            token: self.resets.token(connection),
+                            token: *self.resets.token(connection).bytes(),
                         };
                         self.statistics.resets += u64::from(self.reply(from, reset.encode()));
                     }

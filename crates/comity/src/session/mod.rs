@@ -22,6 +22,8 @@ mod caller;
 mod cookie;
 mod cpace;
 mod credentials;
+#[cfg(test)]
+mod debug;
 mod exchange;
 mod handshake;
 mod listener;

@@ -281,14 +281,14 @@ fn expand<const N: usize>(secret: &[u8; 32], label: &str) -> Zeroizing<[u8; N]> 
 struct Phase {
     secret: Zeroizing<[u8; 32]>,
     key: LessSafeKey,
-    iv: [u8; 12],
+    iv: Zeroizing<[u8; 12]>,
 }
 
 impl Phase {
     fn new(cipher: Cipher, secret: Zeroizing<[u8; 32]>) -> Self {
         Self {
             key: cipher.key(&secret),
-            iv: *expand(&secret, "comity 2 iv"),
+            iv: expand(&secret, "comity 2 iv"),
             secret,
         }
     }
@@ -298,7 +298,7 @@ impl Phase {
     }
 
     fn nonce(&self, number: u64) -> Nonce {
-        let mut nonce = self.iv;
+        let mut nonce = *self.iv;
         for (byte, mask) in nonce[4..].iter_mut().zip(number.to_be_bytes()) {
             *byte ^= mask;
         }

@@ -11,10 +11,47 @@
 //! Source: RFC 9000, section 10.3. Differs from the source in: a Reset does not look like a Data
 //! packet.
 
+use core::fmt;
+
 use comity_transport::wire::limits::RESET_TOKEN;
 use ring::hmac;
+use zeroize::Zeroizing;
 
 use super::{ConnectionId, ListenerCredentials};
+
+/// Proves a Reset. Whoever has it can end the connection.
+#[derive(Clone)]
+pub(super) struct ResetToken(Zeroizing<[u8; RESET_TOKEN]>);
+
+impl ResetToken {
+    pub(super) fn new(bytes: [u8; RESET_TOKEN]) -> Self {
+        Self(Zeroizing::new(bytes))
+    }
+
+    pub(super) fn bytes(&self) -> &[u8; RESET_TOKEN] {
+        &self.0
+    }
+
+    /// Compares the tokens in constant time.
+    pub(super) fn is(&self, other: &[u8; RESET_TOKEN]) -> bool {
+        let pairs = self.0.iter().zip(other);
+        pairs.fold(0, |seen, (a, b)| seen | (a ^ b)) == 0
+    }
+}
+
+impl PartialEq for ResetToken {
+    fn eq(&self, other: &Self) -> bool {
+        self.is(&other.0)
+    }
+}
+
+impl Eq for ResetToken {}
+
+impl fmt::Debug for ResetToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ResetToken(..)")
+    }
+}
 
 /// Makes the tokens of one listener, and of those that take its place.
 pub(super) struct Resets(hmac::Key);
@@ -33,16 +70,10 @@ impl Resets {
         Self(hmac::Key::new(hmac::HMAC_SHA256, key.as_ref()))
     }
 
-    pub(super) fn token(&self, connection: ConnectionId) -> [u8; RESET_TOKEN] {
+    pub(super) fn token(&self, connection: ConnectionId) -> ResetToken {
         let tag = hmac::sign(&self.0, &connection.get().to_be_bytes());
-        let mut token = [0; RESET_TOKEN];
-        token.copy_from_slice(&tag.as_ref()[..RESET_TOKEN]);
+        let mut token = ResetToken::new([0; RESET_TOKEN]);
+        token.0.copy_from_slice(&tag.as_ref()[..RESET_TOKEN]);
         token
     }
-}
-
-/// Whether two tokens are the same, in a time that does not depend on how much of them is.
-pub(super) fn is_same(a: &[u8; RESET_TOKEN], b: &[u8; RESET_TOKEN]) -> bool {
-    let differences = a.iter().zip(b).fold(0, |seen, (a, b)| seen | (a ^ b));
-    differences == 0
 }

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::net::SocketAddr;
 
 use comity_transport::wire::frame::{Close, Frame, encode_departure};
-use comity_transport::wire::limits::{DATA_HEADER, RESET_TOKEN, TAG};
+use comity_transport::wire::limits::{DATA_HEADER, TAG};
 use comity_transport::wire::{CloseCode, Stamp, header};
 use comity_units::{PacketNumber, Span, Time};
 use serde::Serialize;
@@ -13,7 +13,7 @@ use thiserror::Error;
 use super::path::{Path, Unanswered};
 use super::protection::{KeyUsedUp, OpenError, Protection, Role};
 use super::replay::Stale;
-use super::reset;
+use super::reset::ResetToken;
 use super::{
     Addresses, Cipher, ConnectionId, Datagram, Ecn, PathFrame, Protocol, PublicKey, Randomness,
     Transmit,
@@ -103,7 +103,7 @@ pub struct Session<C> {
     /// What the handshake measured, for the transport.
     round_trip: Option<Span>,
     /// What a Reset of this connection has; nothing at the listener.
-    reset_token: Option<[u8; RESET_TOKEN]>,
+    reset_token: Option<ResetToken>,
     /// When the connection began.
     opened_at: Time,
     /// When the last genuine packet came, or the connection began.
@@ -360,14 +360,14 @@ impl<C: Protocol> Session<C> {
     }
 
     /// The listener gave this token with message 4.
-    pub(super) fn set_reset_token(&mut self, token: [u8; RESET_TOKEN]) {
+    pub(super) fn set_reset_token(&mut self, token: ResetToken) {
         self.reset_token = Some(token);
     }
 
     /// The peer says that it does not know the connection.
     pub(super) fn on_reset(&mut self, reset: &header::Reset) {
-        let is_genuine = |token| reset::is_same(&token, &reset.token);
-        if reset.source == self.peer && self.reset_token.is_some_and(is_genuine) {
+        let is_genuine = |token: &ResetToken| token.is(&reset.token);
+        if reset.source == self.peer && self.reset_token.as_ref().is_some_and(is_genuine) {
             self.end(Closed::Reset);
         }
     }

@@ -10,6 +10,7 @@ use zeroize::Zeroizing;
 use super::exchange::Channel;
 use super::handshake::{self, Accepted, Calling, Verdict};
 use super::protection::{Cipher, KeyLimits, Protection, Role};
+use super::reset::ResetToken;
 use super::{CallerCredentials, ConnectionId, ListenerCredentials, PassphraseKey, PresharedKey};
 
 const PAGE: &str = include_str!("../../../../docs/protocol/handshake.md");
@@ -93,12 +94,12 @@ fn hold(
     let message = at_caller.confirm(b"caller's");
     assert_eq!(message, page["message 3"]);
     assert_eq!(
-        at_listener.read_confirm(&message).as_deref(),
-        Some(&b"caller's"[..])
+        at_listener.read_confirm(&message).unwrap()[..],
+        b"caller's"[..]
     );
     let verdict = Verdict::Accepted(Accepted {
         connection: listener,
-        reset_token: [0x44; 16],
+        reset_token: ResetToken::new([0x44; 16]),
         parameters: b"listener's".to_vec(),
     });
     let message = at_listener.accept(&verdict, [0x33; 12]);

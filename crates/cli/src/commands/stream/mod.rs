@@ -32,7 +32,7 @@ use comity::uri::parts::is_address;
 use comity_stream::{FanoutOptions, Relay, Reports};
 use comity_units::Bytes;
 
-use super::{Failure, say};
+use super::{Failure, core_dumps, say};
 use crate::args::{self, Reconnect};
 use crate::clock::now;
 use connect::Connecting;
@@ -123,6 +123,7 @@ fn run(
         overwrite,
     }: Options<'_>,
 ) -> Result<(), Error> {
+    core_dumps::turn_off();
     let (input, output) = (read(from)?, read(to)?);
     check(verb, (from, &input), (to, &output))?;
     let is_between = [&input, &output].map(|uri| matches!(uri, Uri::Comity(_))) == [true, true];
