@@ -8,12 +8,15 @@ use comity_units::Time;
 
 use super::calls::Waiting;
 use super::connection_shared::SharedTransport;
-use crate::session::{Caller, ConnectionId};
+use super::routes::{self, Routes};
+use crate::session::{Caller, ConnectionId, IdChange, LaterIds, change_id};
 
 pub(super) struct Call {
     pub(super) caller: Caller<SharedTransport>,
     pub(super) address: SocketAddr,
     pub(super) waiting: Option<Waiting>,
+    /// The local address that its packets leave from, as far as the system has reported.
+    pub(super) source: Option<IpAddr>,
     timer: Time,
     is_ready: bool,
 }
@@ -23,6 +26,8 @@ pub(super) struct Call {
 pub(super) struct Callers {
     /// Boxed: entries are large, and a map of them by value would waste memory and move them.
     calls: BTreeMap<ConnectionId, Box<Call>>,
+    /// The calls by their later ids: at most three for each.
+    later_ids: LaterIds,
     timers: BTreeSet<(Time, ConnectionId)>,
     ready: VecDeque<ConnectionId>,
 }
@@ -41,6 +46,7 @@ impl Callers {
         caller: Caller<SharedTransport>,
         address: SocketAddr,
         waiting: Waiting,
+        source: Option<IpAddr>,
     ) {
         let id = caller.id();
         self.calls.insert(
@@ -49,6 +55,7 @@ impl Callers {
                 caller,
                 address,
                 waiting: Some(waiting),
+                source,
                 timer: Time::MAX,
                 is_ready: false,
             }),
@@ -58,6 +65,46 @@ impl Callers {
 
     pub(super) fn get_mut(&mut self, id: ConnectionId) -> Option<&mut Call> {
         self.calls.get_mut(&id).map(Box::as_mut)
+    }
+
+    /// The call that packets with this id are for.
+    pub(super) fn receiver(&self, id: ConnectionId) -> Option<ConnectionId> {
+        match self.calls.contains_key(&id) {
+            true => Some(id),
+            false => self.later_ids.get(&id).copied(),
+        }
+    }
+
+    /// Updates the ids of a call that has got a datagram.
+    pub(super) fn learn_ids(&mut self, id: ConnectionId) {
+        let call = self.calls.get_mut(&id);
+        let Some(session) = call.and_then(|call| call.caller.session_mut()) else {
+            return;
+        };
+        while let Some(change) = session.poll_id_change() {
+            change_id(&mut self.later_ids, id, change);
+        }
+    }
+
+    /// Gives fresh ids to the calls whose packets leave from another address from now on, so that
+    /// nobody can link the two addresses by them.
+    pub(super) fn follow(&mut self, routes: &Routes) {
+        if self.calls.is_empty() || !routes.have_changed() {
+            return;
+        }
+        for call in self.calls.values_mut() {
+            let source = routes::source(call.address);
+            if source.is_none() || source == call.source {
+                continue;
+            }
+            let had_one = call.source.is_some();
+            call.source = source;
+            if let Some(session) = call.caller.session_mut()
+                && had_one
+            {
+                session.on_moved();
+            }
+        }
     }
 
     /// The connection to this address whose packets go to this id.
@@ -113,7 +160,7 @@ impl Callers {
             call.timer = timer;
         }
         if is_over {
-            self.calls.remove(&id);
+            self.forget(id);
         }
         is_over
     }
@@ -163,9 +210,19 @@ impl Callers {
         }
     }
 
+    fn forget(&mut self, id: ConnectionId) -> Option<Box<Call>> {
+        let mut call = self.calls.remove(&id)?;
+        if let Some(session) = call.caller.session_mut() {
+            for later in session.later_ids() {
+                change_id(&mut self.later_ids, id, IdChange::Remove(later));
+            }
+        }
+        Some(call)
+    }
+
     /// Forgets a call.
     pub(super) fn remove(&mut self, id: ConnectionId) -> Option<Call> {
-        let call = self.calls.remove(&id)?;
+        let call = self.forget(id)?;
         self.timers.remove(&(call.timer, id));
         Some(*call)
     }

@@ -20,8 +20,9 @@ use super::connection::Connection;
 use super::connection_driver::{ConnectionDriver, Scratch, Served};
 use super::connection_shared::{ConnectionShared, Facts, SharedTransport};
 use super::events::EndpointEvent;
+use super::routes::{self, Routes};
 use super::shared::{EndpointShared, Handle};
-use super::socket::Socket;
+use super::socket::{Socket, is_end, is_unreachable};
 use crate::contain::contain;
 use crate::error::ConnectError;
 use crate::session::{
@@ -67,6 +68,8 @@ pub(super) struct Driver {
     socket: Socket,
     listener: Option<Listener<SharedTransport>>,
     callers: Callers,
+    /// Opened with the first call whose local address may change.
+    routes: Option<Routes>,
     connections: BTreeMap<ConnectionId, ConnectionDriver>,
     accepting: Accepting,
     handle: Weak<Handle>,
@@ -98,6 +101,7 @@ impl Driver {
             socket,
             listener,
             callers: Callers::default(),
+            routes: None,
             connections: BTreeMap::new(),
             accepting,
             handle,
@@ -126,6 +130,9 @@ impl Driver {
             }
             if self.callers.next_timer() <= now {
                 self.callers.on_timer(now);
+            }
+            if let Some(routes) = &self.routes {
+                self.callers.follow(routes);
             }
             if !is_blocked {
                 self.serve_ready();
@@ -268,7 +275,14 @@ impl Driver {
         let seed = Seed::new(u64::from_be_bytes(self.randomness.bytes()));
         let opener = shared(Transport::opener(*config, seed), false);
         match Caller::new(now, address, caller, opener, self.randomness.split()) {
-            Ok(caller) => self.callers.insert(caller, address, waiting),
+            Ok(caller) => {
+                if self.routes.is_none() && self.socket.has_every_address() {
+                    // Without netlink the ids stay.
+                    self.routes = Routes::open().ok();
+                }
+                let source = self.routes.as_ref().and_then(|_| routes::source(address));
+                self.callers.insert(caller, address, waiting, source);
+            }
             Err(error) => fail(waiting, error.into()),
         }
     }
@@ -679,29 +693,6 @@ fn timespec(span: Span) -> Timespec {
     }
 }
 
-/// Whether a socket that fails for this reason will never receive again.
-fn is_end(reason: &io::Error) -> bool {
-    let number = reason.raw_os_error().map(Errno::from_raw_os_error);
-    matches!(
-        number,
-        Some(Errno::BADF | Errno::NOTSOCK | Errno::INVAL | Errno::FAULT | Errno::NOSYS)
-    )
-}
-
-/// Whether this reason means that the called address cannot be reached.
-fn is_unreachable(reason: &io::Error) -> bool {
-    matches!(
-        reason.kind(),
-        io::ErrorKind::HostUnreachable
-            | io::ErrorKind::NetworkUnreachable
-            | io::ErrorKind::ConnectionRefused
-            | io::ErrorKind::PermissionDenied
-            | io::ErrorKind::InvalidInput
-            | io::ErrorKind::Unsupported
-            | io::ErrorKind::AddrNotAvailable
-    )
-}
-
 /// The session of a connection, opened here or accepted.
 fn session_mut<'a>(
     callers: &'a mut Callers,
@@ -738,11 +729,12 @@ fn route(
             Ok(Packet::VersionNegotiation { destination, .. }) => Some(destination),
             _ => None,
         };
-        if let Some(id) = destination
+        if let Some(id) = destination.and_then(|id| callers.receiver(id))
             && let Some(call) = callers.get_mut(id)
         {
             // A call leaves the local address to the system, also after the routes have changed.
             call.caller.handle_datagram(now, from.peer, ecn, datagram);
+            callers.learn_ids(id);
             callers.make_ready(id);
             return;
         }

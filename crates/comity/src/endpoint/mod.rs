@@ -33,6 +33,7 @@ mod events;
 mod outgoing;
 #[cfg(test)]
 mod panics;
+mod routes;
 mod shared;
 mod socket;
 

@@ -8,6 +8,7 @@ use nix::libc;
 use nix::sys::socket::{ControlMessage, MsgFlags, SockaddrStorage, sendmsg};
 use quinn_udp::{BATCH_SIZE, EcnCodepoint, RecvMeta, Transmit, UdpSockRef, UdpSocketState};
 
+use rustix::io::Errno;
 use rustix::net::sockopt;
 
 use crate::config::Settings;
@@ -68,6 +69,11 @@ impl Socket {
 
     pub(super) fn local_address(&self) -> io::Result<SocketAddr> {
         self.socket.local_addr()
+    }
+
+    /// Whether the system chooses the source of packets that name none.
+    pub(super) fn has_every_address(&self) -> bool {
+        self.has_every_address
     }
 
     /// An address in the form in which the socket reports it: an IPv6 socket maps IPv4 addresses.
@@ -271,4 +277,27 @@ impl AsFd for Socket {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
+}
+
+/// Whether a socket that fails for this reason will never receive again.
+pub(super) fn is_end(reason: &io::Error) -> bool {
+    let number = reason.raw_os_error().map(Errno::from_raw_os_error);
+    matches!(
+        number,
+        Some(Errno::BADF | Errno::NOTSOCK | Errno::INVAL | Errno::FAULT | Errno::NOSYS)
+    )
+}
+
+/// Whether this reason means that the called address cannot be reached.
+pub(super) fn is_unreachable(reason: &io::Error) -> bool {
+    matches!(
+        reason.kind(),
+        io::ErrorKind::HostUnreachable
+            | io::ErrorKind::NetworkUnreachable
+            | io::ErrorKind::ConnectionRefused
+            | io::ErrorKind::PermissionDenied
+            | io::ErrorKind::InvalidInput
+            | io::ErrorKind::Unsupported
+            | io::ErrorKind::AddrNotAvailable
+    )
 }

@@ -314,7 +314,7 @@ impl<C: Protocol> Caller<C> {
         let from = from.into();
         match &mut self.state {
             State::Open(session) => match header::decode(datagram) {
-                Ok(Packet::Data { header, .. }) if header.destination == self.own => {
+                Ok(Packet::Data { header, .. }) if session.accepts(header.destination) => {
                     session.handle_datagram(now, from, ecn, datagram);
                 }
                 Ok(Packet::Reset(reset)) => session.on_reset(&reset),

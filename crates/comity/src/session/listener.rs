@@ -24,6 +24,7 @@ use super::caller::MIN_RESEND;
 use super::cookie::{Cookies, SLOT};
 use super::exchange::Channel;
 use super::handshake::{self, Accepted, Refusal, Verdict, described};
+use super::ids::{IdChange, LaterIds, change_id};
 use super::protection::{Cipher, KeyLimits, Protection, Role};
 use super::refusal::{NOT_ACCEPTED, Refused};
 use super::reset::Resets;
@@ -194,6 +195,8 @@ pub struct Listener<C> {
     /// Each in a place of its own: they are large, and a map of them would hold much that is empty
     /// and move them about.
     sessions: BTreeMap<ConnectionId, Box<Entry<C>>>,
+    /// The connections by their later ids: at most three for each.
+    later_ids: LaterIds,
     /// In order of age.
     half_open: BTreeSet<(Time, ConnectionId)>,
     timers: BTreeSet<(Time, ConnectionId)>,
@@ -235,6 +238,7 @@ impl<C: Protocol> Listener<C> {
             opener,
             randomness,
             sessions: BTreeMap::new(),
+            later_ids: LaterIds::new(),
             half_open: BTreeSet::new(),
             timers: BTreeSet::new(),
             ready: VecDeque::new(),
@@ -331,7 +335,11 @@ impl<C: Protocol> Listener<C> {
         let from = from.into();
         match header::decode(datagram) {
             Ok(Packet::Data { header, .. }) => {
-                let connection = header.destination;
+                let destination = header.destination;
+                let connection = match self.later_ids.get(&destination) {
+                    Some(first) if !self.sessions.contains_key(&destination) => *first,
+                    _ => destination,
+                };
                 let Some(entry) = self.sessions.get_mut(&connection) else {
                     self.statistics.unknown += 1;
                     // While replies wait, somebody floods: who needs a Reset goes on sending.
@@ -349,6 +357,9 @@ impl<C: Protocol> Listener<C> {
                     && let Some((_, until)) = entry.half_open.take()
                 {
                     self.half_open.remove(&(until, connection));
+                }
+                while let Some(change) = entry.session.poll_id_change() {
+                    change_id(&mut self.later_ids, connection, change);
                 }
                 make_ready(&mut self.ready, connection, entry);
             }
@@ -536,6 +547,9 @@ impl<C: Protocol> Listener<C> {
         );
         let round_trip = now.saturating_since(ticket.made_at);
         session.set_round_trip((round_trip < MIN_RESEND).then_some(round_trip));
+        while let Some(change) = session.poll_id_change() {
+            change_id(&mut self.later_ids, ticket.own, change);
+        }
         self.sessions.insert(
             ticket.own,
             Box::new(Entry {
@@ -585,9 +599,12 @@ impl<C: Protocol> Listener<C> {
     }
 
     fn remove(&mut self, id: ConnectionId) {
-        let Some(entry) = self.sessions.remove(&id) else {
+        let Some(mut entry) = self.sessions.remove(&id) else {
             return;
         };
+        for later in entry.session.later_ids() {
+            change_id(&mut self.later_ids, id, IdChange::Remove(later));
+        }
         self.spent.insert(id, entry.ticket_until);
         self.timers.remove(&(entry.timer, id));
         if let Some((_, until)) = entry.half_open {

@@ -26,6 +26,7 @@ mod credentials;
 mod debug;
 mod exchange;
 mod handshake;
+mod ids;
 mod listener;
 mod noise;
 mod path;
@@ -56,6 +57,7 @@ pub use credentials::{
     Allow, CallerCredentials, CredentialError, ListenerCredentials, Passphrase, PassphraseKey,
     PresharedKey, PublicKey, StaticKey,
 };
+pub(crate) use ids::{IdChange, LaterIds, change_id};
 pub(crate) use listener::USUAL_CONNECTIONS;
 pub use listener::{
     Listener, ListenerConfig, ListenerConfigError, ListenerEvent, ListenerStatistics, RefusedCaller,

@@ -35,6 +35,9 @@ pub(super) struct Path {
     address: SocketAddr,
     /// The source address of packets to it: the address that the peer sends to.
     source: Option<IpAddr>,
+    /// The generation of connection identifiers in packets to it: that of the highest packet from
+    /// there.
+    generation: u64,
     asked: Option<Candidate>,
 }
 
@@ -42,6 +45,7 @@ pub(super) struct Path {
 struct Candidate {
     address: SocketAddr,
     source: Option<IpAddr>,
+    generation: u64,
     challenges: Vec<[u8; 8]>,
     /// The time of the next challenge, or of giving up.
     due: Time,
@@ -59,6 +63,7 @@ impl Path {
         Self {
             address: addresses.peer,
             source: addresses.local,
+            generation: 0,
             asked: None,
         }
     }
@@ -73,6 +78,24 @@ impl Path {
         match &self.asked {
             Some(asked) if asked.address == address => asked.source,
             _ => self.source,
+        }
+    }
+
+    /// The generation of connection identifiers in packets to `address`.
+    pub(super) fn generation(&self, address: SocketAddr) -> u64 {
+        match &self.asked {
+            Some(asked) if asked.address == address => asked.generation,
+            _ => self.generation,
+        }
+    }
+
+    /// The packet with the highest number so far came from `address` with an identifier of this
+    /// generation: those to there have it too.
+    pub(super) fn on_generation(&mut self, address: SocketAddr, generation: u64) {
+        match &mut self.asked {
+            Some(asked) if asked.address == address => asked.generation = generation,
+            _ if address == self.address => self.generation = generation,
+            _ => {}
         }
     }
 
@@ -100,6 +123,7 @@ impl Path {
                 self.asked = Some(Candidate {
                     address: from,
                     source: local,
+                    generation: self.generation,
                     challenges: Vec::new(),
                     due: now,
                     wait,
@@ -154,6 +178,7 @@ impl Path {
             .asked
             .take_if(|asked| asked.challenges.contains(&response))?;
         self.source = asked.source;
+        self.generation = asked.generation;
         Some(core::mem::replace(&mut self.address, asked.address))
     }
 

@@ -10,6 +10,7 @@
 //! secret(n+1) = HKDF-Expand(secret(n), "comity 2 update", 32)
 //! nonce       = iv(n) XOR packet number (64 bits, right-aligned)
 //! mask key    = HKDF-Expand(secret(0), "comity 2 mask", 16 or 32)
+//! identifiers = HKDF-Expand(secret(0), "comity 2 ids", 32)
 //! ```
 //!
 //! with SHA-256, where h is the hash of the key exchange and k its key of the direction. The header
@@ -335,9 +336,16 @@ struct Keys {
     opening: Opening,
 }
 
+/// The secrets from which the later connection identifiers of both ends follow.
+pub(super) struct IdSecrets {
+    pub(super) own: Zeroizing<[u8; 32]>,
+    pub(super) peer: Zeroizing<[u8; 32]>,
+}
+
 /// Seals the packets of a connection, opens those of its peer, and refuses duplicates.
 pub struct Protection {
     keys: Option<Keys>,
+    ids: Option<IdSecrets>,
     window: ReplayWindow<WINDOW>,
 }
 
@@ -354,6 +362,7 @@ impl fmt::Debug for Protection {
 impl Protection {
     /// The protection of `role`'s end; no protection without secrets.
     pub(super) fn new(secrets: Option<Secrets>, role: Role, limits: KeyLimits) -> Self {
+        let mut ids = None;
         let keys = secrets.map(|secrets| {
             let Secrets {
                 cipher,
@@ -364,6 +373,10 @@ impl Protection {
                 Role::Caller => (to_listener, to_caller),
                 Role::Listener => (to_caller, to_listener),
             };
+            ids = Some(IdSecrets {
+                own: expand(&receive, "comity 2 ids"),
+                peer: expand(&send, "comity 2 ids"),
+            });
             let (mask_sent, mask_received) = (cipher.mask_key(&send), cipher.mask_key(&receive));
             let current = Phase::new(cipher, receive);
             Keys {
@@ -389,8 +402,14 @@ impl Protection {
         });
         Self {
             keys,
+            ids,
             window: ReplayWindow::new(),
         }
+    }
+
+    /// The secrets of the connection identifiers, once; `None` without protection.
+    pub(super) fn take_ids(&mut self) -> Option<IdSecrets> {
+        self.ids.take()
     }
 
     /// The cipher; `None` without protection.

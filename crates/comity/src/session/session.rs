@@ -10,8 +10,9 @@ use comity_units::{PacketNumber, Span, Time};
 use serde::Serialize;
 use thiserror::Error;
 
+use super::ids::{IdChange, Ids, Receiving};
 use super::path::{Path, Unanswered};
-use super::protection::{KeyUsedUp, OpenError, Protection, Role};
+use super::protection::{IdSecrets, KeyUsedUp, OpenError, Protection, Role};
 use super::replay::Stale;
 use super::reset::ResetToken;
 use super::{
@@ -97,8 +98,10 @@ pub struct SessionStatistics {
 /// One open connection.
 pub struct Session<C> {
     role: Role,
-    own: ConnectionId,
-    peer: ConnectionId,
+    own: Receiving,
+    peer: Ids,
+    /// The generation of the identifiers in a caller's packets.
+    generation: u64,
     peer_key: Option<PublicKey>,
     /// What the handshake measured, for the transport.
     round_trip: Option<Span>,
@@ -132,8 +135,8 @@ impl<C> core::fmt::Debug for Session<C> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("Session")
             .field("role", &self.role)
-            .field("own", &self.own)
-            .field("peer", &self.peer)
+            .field("own", &self.own.first())
+            .field("peer", &self.peer.first())
             .field("path", &self.path)
             .field("protection", &self.protection)
             .field("closed", &self.closed)
@@ -157,15 +160,20 @@ impl<C: Protocol> Session<C> {
         names: Names,
         addresses: Addresses,
         peer_key: Option<PublicKey>,
-        protection: Protection,
+        mut protection: Protection,
         protocol: C,
         randomness: Randomness,
     ) -> Self {
         let role = names.role;
+        let (own, peer) = match protection.take_ids() {
+            Some(IdSecrets { own, peer }) => (Some(own), Some(peer)),
+            None => (None, None),
+        };
         let mut session = Self {
             role,
-            own: names.own,
-            peer: names.peer,
+            own: Receiving::new(Ids::new(names.own, own)),
+            peer: Ids::new(names.peer, peer),
+            generation: 0,
             peer_key,
             round_trip: None,
             reset_token: None,
@@ -212,9 +220,40 @@ impl<C: Protocol> Session<C> {
         }
     }
 
-    /// The connection id in packets to this end.
+    /// The connection id in packets to this end: that of the handshake. It stays while the peer
+    /// moves.
     pub fn id(&self) -> ConnectionId {
-        self.own
+        self.own.first()
+    }
+
+    /// Whether a packet with this id is for this end.
+    pub fn accepts(&mut self, id: ConnectionId) -> bool {
+        self.own.generation(id).is_some()
+    }
+
+    /// The ids besides [`Self::id`] that packets to this end may have now.
+    pub(crate) fn later_ids(&mut self) -> Vec<ConnectionId> {
+        self.own.later()
+    }
+
+    /// The next change of [`Self::later_ids`].
+    pub(crate) fn poll_id_change(&mut self) -> Option<IdChange> {
+        self.own.poll_change()
+    }
+
+    /// Packets of this end leave from another address from now on. A caller then uses ids that no
+    /// packet had before, so that an observer of both addresses cannot link them. Returns whether
+    /// it does.
+    ///
+    /// It does not without protection, and not if the listener has not answered since the last
+    /// time: the listener knows only the next ids. A caller whose address changes without its
+    /// knowledge, at a translator on the path, keeps its ids.
+    pub fn on_moved(&mut self) -> bool {
+        let rotates = self.role == Role::Caller
+            && self.peer.rotate()
+            && self.own.highest() == self.generation;
+        self.generation += u64::from(rotates);
+        rotates
     }
 
     /// This end's role.
@@ -320,6 +359,7 @@ impl<C: Protocol> Session<C> {
 
     fn handle(&mut self, now: Time, from: Addresses, ecn: Ecn, datagram: &mut [u8]) {
         let length = datagram.len();
+        let generation = destination(datagram).and_then(|id| self.own.generation(id));
         let (number, payload) = match self.protection.open(now, datagram) {
             Ok(opened) => opened,
             Err(OpenError::Forged) => return,
@@ -334,11 +374,17 @@ impl<C: Protocol> Session<C> {
             Err(OpenError::UpdateTooEarly) => return self.end(Closed::UpdateTooEarly),
         };
         self.heard_at = now;
+        let highest = self.protection.highest() == Some(number);
         if from.peer != self.path.address() {
-            let highest = self.protection.highest() == Some(number);
             let probe_timeout = self.protocol.probe_timeout();
             self.path
                 .on_genuine(now, from, length, highest, probe_timeout);
+        }
+        if let Some(generation) = generation {
+            self.own.on_genuine(generation);
+            if highest {
+                self.path.on_generation(from.peer, generation);
+            }
         }
         if !self.confirmed {
             self.confirm();
@@ -367,7 +413,7 @@ impl<C: Protocol> Session<C> {
     /// The peer says that it does not know the connection.
     pub(super) fn on_reset(&mut self, reset: &header::Reset) {
         let is_genuine = |token: &ResetToken| token.is(&reset.token);
-        if reset.source == self.peer && self.reset_token.as_ref().is_some_and(is_genuine) {
+        if reset.source == self.peer.first() && self.reset_token.as_ref().is_some_and(is_genuine) {
             self.end(Closed::Reset);
         }
     }
@@ -397,9 +443,9 @@ impl<C: Protocol> Session<C> {
         }
     }
 
-    /// The id that packets of this connection bring to the peer.
+    /// The id that packets of this connection bring to the peer before this end moves.
     pub(crate) fn peer_id(&self) -> ConnectionId {
-        self.peer
+        self.peer.first()
     }
 
     fn on_response(&mut self, now: Time, response: [u8; 8]) {
@@ -487,10 +533,12 @@ impl<C: Protocol> Session<C> {
         out: &mut Vec<u8>,
         start: usize,
     ) -> Option<Datagram> {
-        match self
-            .protection
-            .seal(now, self.peer, transmit.number, out, start)
-        {
+        let generation = match self.role {
+            Role::Caller => self.generation,
+            Role::Listener => self.path.generation(to),
+        };
+        let peer = self.peer.get(generation);
+        match self.protection.seal(now, peer, transmit.number, out, start) {
             Ok(()) => {}
             Err(KeyUsedUp) => {
                 self.end(Closed::KeyUsedUp);
@@ -539,6 +587,12 @@ impl<C: Protocol> Session<C> {
     pub fn poll_event(&mut self) -> Option<Event> {
         self.events.pop_front()
     }
+}
+
+/// The id in the header of a Data packet. It is authenticated, since the header is associated data.
+fn destination(datagram: &[u8]) -> Option<ConnectionId> {
+    let id = datagram.get(1..9)?.try_into().ok()?;
+    Some(ConnectionId::new(u64::from_be_bytes(id)))
 }
 
 /// Reserves room for the header, and memory for the tag after the payload.

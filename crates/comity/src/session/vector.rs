@@ -9,6 +9,7 @@ use zeroize::Zeroizing;
 
 use super::exchange::Channel;
 use super::handshake::{self, Accepted, Calling, Verdict};
+use super::ids::Ids;
 use super::protection::{Cipher, KeyLimits, Protection, Role};
 use super::reset::ResetToken;
 use super::{CallerCredentials, ConnectionId, ListenerCredentials, PassphraseKey, PresharedKey};
@@ -124,6 +125,13 @@ fn hold(
     assert_eq!(first, page["packet 0 to the listener"]);
     let mut answer = seal(&mut at_listener, caller, 5);
     assert_eq!(answer, page["packet 5 to the caller"]);
+    let ids = at_caller.take_ids().expect("it is protected");
+    let id = |first, secret, generation| Ids::new(first, Some(secret)).get(generation).get();
+    let to_listener =
+        u64::from_be_bytes(page["identifier 1 to the listener"][..].try_into().unwrap());
+    let to_caller = u64::from_be_bytes(page["identifier 10 to the caller"][..].try_into().unwrap());
+    assert_eq!(id(listener, ids.peer, 1), to_listener);
+    assert_eq!(id(caller, ids.own, 10), to_caller);
     let (number, payload) = at_caller
         .open(Time::ZERO, &mut answer)
         .expect("it is genuine");

@@ -2,6 +2,7 @@
 
 mod addresses;
 mod closing;
+mod roaming;
 mod strangers;
 
 use std::net::{SocketAddr, UdpSocket};

@@ -19,6 +19,7 @@ from primitives import (
 VERSION = 2
 CHACHA20 = 2
 KEY, PASSPHRASE = 1, 3
+PATH_CHALLENGE = 0x0E
 
 
 def u(value, size):
@@ -194,6 +195,11 @@ class Keys:
         key, iv = expand(secret, b"comity 2 key"), expand(secret, b"comity 2 iv", 12)
         return secret, key, iv, expand(secret, b"comity 2 mask")
 
+    def identifier(self, keys, generation):
+        """The connection identifier of a later generation, from the keys of the direction."""
+        label = b"comity 2 id " + str(generation).encode()
+        return int.from_bytes(expand(expand(keys[0], b"comity 2 ids"), label, 8), "big")
+
     def confirm(self, parameters):
         return seal(self.derive(self.to_listener, b"comity 2 confirm"), bytes(12), self.hash, parameters)
 
@@ -267,15 +273,22 @@ def vectors(kind):
         "mask key of data to the listener": keys.data_to_listener[3],
         "packet 0 to the listener": data_packet(keys.data_to_listener, listener, 0, b"deadline"),
         "packet 5 to the caller": data_packet(keys.data_to_caller, caller, 5, b"deadline"),
+        "identifier 1 to the listener": u(keys.identifier(keys.data_to_listener, 1), 8),
+        "identifier 10 to the caller": u(keys.identifier(keys.data_to_caller, 10), 8),
     }
 
 
 def call(host, port, kind, secret):
-    """Opens a connection from the outside, and prints each step."""
+    """Opens a connection from the outside, moves to another port, and prints each step."""
     family = socket.getaddrinfo(host, port, type=socket.SOCK_DGRAM)[0]
-    line = socket.socket(family[0], socket.SOCK_DGRAM)
-    line.connect(family[4])
-    line.settimeout(2)
+
+    def connected():
+        line = socket.socket(family[0], socket.SOCK_DGRAM)
+        line.connect(family[4])
+        line.settimeout(2)
+        return line
+
+    line = connected()
     exchange = EXCHANGES[kind]
     caller = int.from_bytes(os.urandom(8), "big")
 
@@ -307,18 +320,31 @@ def call(host, port, kind, secret):
     print(f"accepted, with {len(parameters)} bytes of transport parameters")
     # Departure 0, and a Ping frame.
     line.send(data_packet(keys.data_to_listener, listener, 0, bytes(4) + b"\x01"))
-    while True:
-        packet = line.recv(65536)
-        if packet[0] >> 4 != 4:
-            continue
-        _, key, iv, mask_key = keys.data_to_caller
-        packet = mask(mask_key, packet)
-        number = int.from_bytes(packet[9:13], "big")
-        payload = open_sealed(key, nonce(iv, number), packet[:13], packet[13:])
-        # The first frame behind the departure: an Ack, whose largest number is that of the Ping.
-        if payload[4] in (2, 3):
-            print(f"packet {payload[5]} is acknowledged")
-            return
+    def read(line, identifier):
+        """The payload of the next Data packet, which has to have this identifier."""
+        while True:
+            packet = line.recv(65536)
+            if packet[0] >> 4 != 4:
+                continue
+            if packet[1:9] != u(identifier, 8):
+                raise ValueError(f"expected the identifier {identifier:016x}, found {packet[1:9].hex()}")
+            _, key, iv, mask_key = keys.data_to_caller
+            packet = mask(mask_key, packet)
+            number = int.from_bytes(packet[9:13], "big")
+            return open_sealed(key, nonce(iv, number), packet[:13], packet[13:])
+
+    # The first frame behind the departure: an Ack, whose largest number is that of the Ping.
+    while (payload := read(line, caller))[4] not in (2, 3):
+        pass
+    print(f"packet {payload[5]} is acknowledged")
+    moved = connected()
+    fresh = keys.identifier(keys.data_to_listener, 1)
+    moved.send(data_packet(keys.data_to_listener, fresh, 1, bytes(4) + b"\x01"))
+    # A PathChallenge, padded with zeros: the new address has to prove itself.
+    payload = read(moved, keys.identifier(keys.data_to_caller, 1))
+    if payload[4] != PATH_CHALLENGE:
+        raise ValueError(f"expected a PathChallenge, found {payload[:16].hex()}")
+    print("the listener follows with identifier 1")
 
 
 def main(arguments):

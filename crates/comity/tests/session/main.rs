@@ -2,4 +2,5 @@
 
 mod handshake;
 mod hostile;
+mod moving;
 mod network;

@@ -1,0 +1,227 @@
+//! A caller that moves shows ids that nobody has seen before.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
+
+use comity::session::{
+    CallerCredentials, Closed, ConnectionId, Event, ListenerCredentials, ListenerEvent,
+};
+use comity_units::Span;
+
+use super::network::{
+    CALLER, Flight, LISTENER, PROBE, Path, World, address, caller_config, listener_config,
+};
+
+/// The host address of the caller after its `move`th move.
+fn home(number: u8) -> SocketAddr {
+    ([203, 0, 113, number], 4000).into()
+}
+
+fn is_data(flight: &&Flight) -> bool {
+    flight.bytes[0] >> 4 == 4
+}
+
+fn id(flight: &Flight) -> ConnectionId {
+    ConnectionId::new(u64::from_be_bytes(flight.bytes[1..9].try_into().unwrap()))
+}
+
+/// The ids in Data packets of both directions, by the address of the caller.
+fn ids(log: &[Flight]) -> BTreeMap<SocketAddr, BTreeSet<(bool, ConnectionId)>> {
+    let mut ids = BTreeMap::<_, BTreeSet<_>>::new();
+    for flight in log.iter().filter(is_data) {
+        let is_up = flight.to == address(LISTENER);
+        let caller = if is_up { flight.from } else { flight.to };
+        ids.entry(caller).or_default().insert((is_up, id(flight)));
+    }
+    ids
+}
+
+impl World {
+    /// Both ends send something, and get it. Before it hears of a move, the listener also sends to
+    /// the old address.
+    fn exchange(&mut self) {
+        self.caller_core(0).send(b"up");
+        self.listener_core().send(b"before");
+        self.run_for(PROBE * 10);
+        self.listener_core().send(b"down");
+        self.run_for(PROBE);
+    }
+
+    fn caller_moves(&mut self, to: SocketAddr) -> bool {
+        self.callers[0].0 = to;
+        self.callers[0].1.session_mut().unwrap().on_moved()
+    }
+
+    fn changes(&self) -> usize {
+        let is_change = |event: &&ListenerEvent| {
+            matches!(event, ListenerEvent::Session(_, Event::PathChanged { .. }))
+        };
+        self.listener_events.iter().filter(is_change).count()
+    }
+}
+
+fn connected(seed: u64, path: Path) -> World {
+    let mut world = World::with_shared_secret(seed, path);
+    world.run_for(Span::from_secs(10));
+    world.exchange();
+    world
+}
+
+#[test]
+fn no_id_is_seen_at_two_addresses() {
+    let mut world = connected(1, Path::GOOD);
+    for number in 1..=8 {
+        assert!(world.caller_moves(home(number)));
+        world.exchange();
+        assert_eq!(world.changes(), usize::from(number));
+    }
+    assert_eq!(world.listener_core().received.len(), 9);
+    // The first "before", and every "down".
+    assert_eq!(world.caller_core(0).received.len(), 10);
+    let ids = ids(&world.log);
+    assert_eq!(ids.len(), 9);
+    // One id in each direction for each address, and none at two of them.
+    assert!(ids.values().all(|ids| ids.len() == 2), "{ids:#?}");
+    let distinct: BTreeSet<_> = ids.values().flatten().map(|(_, id)| id).collect();
+    assert_eq!(distinct.len(), 18);
+}
+
+#[test]
+fn moves_work_on_paths_that_lose_and_reorder() {
+    let path = Path {
+        loss: 0.2,
+        duplication: 0.1,
+        delay: Span::from_millis(20),
+        jitter: Span::from_millis(60),
+    };
+    for seed in 0..20 {
+        let mut world = connected(seed, path);
+        let mut moves = 0;
+        for number in 1..=6 {
+            world.caller_moves(home(number));
+            moves += 1;
+            // Each message may be lost.
+            for _ in 0..20 {
+                world.exchange();
+            }
+        }
+        assert!(
+            world.changes() >= 5,
+            "{seed}: {} of {moves}",
+            world.changes()
+        );
+        let at = world.listener.ids().next().unwrap();
+        let peer = world.listener.session(at).unwrap().address();
+        assert_eq!(peer, home(6), "{seed}");
+        // A packet that comes late may still be answered to where it came from; beyond the first
+        // addresses no id is shared.
+        let ids = ids(&world.log);
+        let up = |of: SocketAddr| {
+            ids[&of]
+                .iter()
+                .filter(|(is_up, _)| *is_up)
+                .collect::<BTreeSet<_>>()
+        };
+        for number in 2..=6 {
+            assert!(
+                up(home(number)).is_disjoint(&up(home(number - 1))),
+                "{seed}"
+            );
+        }
+    }
+}
+
+/// The address changes at a translator on the path: the caller cannot know it.
+#[test]
+fn a_caller_that_does_not_know_that_it_moves_keeps_its_ids() {
+    let mut world = connected(1, Path::GOOD);
+    world.callers[0].0 = home(1);
+    world.exchange();
+    assert_eq!(world.changes(), 1);
+    let ids = ids(&world.log);
+    assert_eq!(ids[&address(CALLER)], ids[&home(1)]);
+}
+
+#[test]
+fn the_ids_change_once_until_the_listener_answers() {
+    let mut world = connected(1, Path::GOOD);
+    world.dead.insert(home(1));
+    assert!(world.caller_moves(home(1)));
+    world.exchange();
+    assert!(
+        !world.caller_moves(home(2)),
+        "the listener knows only the next ids"
+    );
+    world.exchange();
+    assert_eq!(world.changes(), 1);
+    assert!(world.caller_moves(home(3)));
+    world.exchange();
+    assert_eq!(world.changes(), 2);
+}
+
+#[test]
+fn without_protection_the_ids_stay() {
+    let mut world = World::new(
+        1,
+        Path::GOOD,
+        listener_config(ListenerCredentials::Insecure),
+    );
+    world.call(CALLER, caller_config(CallerCredentials::Insecure));
+    world.run_for(Span::from_secs(1));
+    assert!(!world.caller_moves(home(1)));
+    world.exchange();
+    assert_eq!(world.changes(), 1);
+}
+
+/// Whoever copies the first packet from the new address, and sends it from elsewhere, learns the id
+/// that it has in the other direction and moves nothing.
+#[test]
+fn a_copy_of_the_first_packet_moves_nothing_for_long() {
+    let mut world = connected(1, Path::GOOD);
+    assert!(world.caller_moves(home(1)));
+    world.caller_core(0).send(b"first");
+    // The copy is there first.
+    let mut out = Vec::new();
+    let now = world.now;
+    world.callers[0].1.poll_transmit(now, &mut out).unwrap();
+    let stranger: SocketAddr = ([192, 0, 2, 66], 6).into();
+    world.inject(stranger, address(LISTENER), out.clone());
+    world.run_for(PROBE);
+    world.inject(home(1), address(LISTENER), out);
+    for _ in 0..3 {
+        world.exchange();
+    }
+    let at = world.listener.ids().next().unwrap();
+    assert_eq!(world.listener.session(at).unwrap().address(), home(1));
+    let sent: usize = { world.log.iter() }
+        .filter(|flight| flight.to == stranger)
+        .map(|flight| flight.bytes.len())
+        .sum();
+    let came: usize = { world.log.iter() }
+        .filter(|flight| flight.from == stranger)
+        .map(|flight| flight.bytes.len())
+        .sum();
+    assert!(sent <= 3 * came, "{sent} for {came}");
+}
+
+/// A live listener takes the id of the handshake for ever, so that a copy of an old packet makes it
+/// send no Reset. After a restart it does not know later ids, and its Reset proves nothing.
+#[test]
+fn resets_are_for_the_id_of_the_handshake() {
+    let mut world = connected(1, Path::GOOD);
+    let old = { world.log.iter() }
+        .find(|flight| is_data(flight) && flight.to == address(LISTENER))
+        .unwrap()
+        .clone();
+    for number in 1..=4 {
+        assert!(world.caller_moves(home(number)));
+        world.exchange();
+    }
+    world.inject(old.from, old.to, old.bytes);
+    world.exchange();
+    assert_eq!(world.listener.statistics().resets, 0);
+    assert_eq!(
+        world.callers[0].1.session().unwrap().closed(),
+        None::<Closed>
+    );
+}
