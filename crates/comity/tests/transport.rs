@@ -428,6 +428,11 @@ proptest! {
             }
         }
         let counts = statistics.sent.sections;
+        // The peer has reported every whole section, but for those that the sender does not know to
+        // have arrived.
+        let reported = statistics.peer.unwrap().complete_sections;
+        let unheard = counts.submitted - counts.acknowledged;
+        prop_assert!(reported <= whole && whole <= reported + unheard, "{whole} of {reported}");
         // A packet that completes a section may be acknowledged after the section has become a gap.
         prop_assert!(counts.acknowledged <= whole + overdue, "{counts:?}, {whole} whole");
         prop_assert!(world.closed.len() == 1, "{:?}", world.closed);

@@ -28,8 +28,6 @@ struct Reading {
     is_refused: bool,
     /// The peer waits for room.
     asks_for_room: bool,
-    /// The peer waits for the acknowledgement.
-    is_asked: bool,
 }
 
 impl<P: Payload> Connection<P> {
@@ -90,10 +88,6 @@ impl<P: Payload> Connection<P> {
         if !self.reception.acknowledge(now, number, ecn, kind) {
             return Ok(());
         }
-        if reading.is_asked {
-            // The peer wants to know the round trip: a delay would be taken for a part of it.
-            self.reception.demand_ack(now);
-        }
         if reading.section_bytes > 0 {
             self.reports.on_sections();
         }
@@ -131,8 +125,7 @@ impl<P: Payload> Connection<P> {
             let frame = frame.map_err(Violation::Malformed)?;
             reading.wants_answer |= frame.kind().is_ack_eliciting();
             match frame {
-                Frame::Padding { .. } => {}
-                Frame::Ping => reading.is_asked = true,
+                Frame::Padding { .. } | Frame::Ping => {}
                 Frame::Blocked => reading.asks_for_room = true,
                 Frame::Ack(ack) => {
                     let answered = self.outbox.answered();
@@ -161,7 +154,14 @@ impl<P: Payload> Connection<P> {
                 Frame::Credit(credit) => self.on_credit(number, &credit),
                 Frame::Tag(tag) => reading.tag = tag,
                 Frame::Feedback(report) => self.on_report(now, number, &report),
-                Frame::ReceiverReport(report) => self.statistics.peer = Some(peer(&report)),
+                Frame::ReceiverReport(report) => {
+                    // Its counters only grow: one that was overtaken has lower ones.
+                    let known = self.statistics.peer.as_ref();
+                    let known = known.map(|known| (known.packets, known.complete));
+                    if known <= Some((report.packets, report.complete)) {
+                        self.statistics.peer = Some(peer(&report));
+                    }
+                }
                 Frame::PathChallenge(token) => {
                     let frame = PathFrame::Challenge(token);
                     self.notifications.on_path_frame(frame);

@@ -133,7 +133,9 @@ impl<P: Payload> Connection<P> {
             self.push_acknowledgement(now, &mut builder, &mut contents);
         }
         let has_acknowledgement = contents.acknowledged.is_some();
-        if report_is_due {
+        // The peer gets the final counts with the acknowledgement of its last section.
+        let acknowledges_end = self.inbox.has_ended() && self.reception.ack_due_at() <= now;
+        if report_is_due || acknowledges_end {
             self.push_report(now, &mut builder);
         }
         self.push_control(&mut builder, &mut contents);
@@ -314,11 +316,16 @@ impl<P: Payload> Connection<P> {
 
     fn push_report(&mut self, now: Time, builder: &mut Builder<'_>) {
         let counters = self.inbox.counters();
+        let (on_time, late) = match self.awaits_taker() {
+            // Nobody has received them yet.
+            true => (0, 0),
+            false => self.inbox.complete(),
+        };
         let received = &self.statistics.received;
         let report = ReceiverReport {
-            complete: counters.on_time + counters.complete_late,
-            on_time: counters.on_time,
-            late: counters.complete_late,
+            complete: on_time + late,
+            on_time,
+            late,
             with_gaps: counters.gaps.sum(),
             bytes: counters.received - counters.duplicate,
             packets: received.packets,

@@ -57,6 +57,9 @@ pub struct Inbox<P: Payload> {
     /// Slots of all streams.
     records: usize,
     counters: Counters,
+    /// Complete sections that are not settled: those that were in time, and the late ones.
+    complete_ahead: u64,
+    late_ahead: u64,
     /// No packet comes any more, and ready sections are still handed out at their deadlines.
     plays_out: bool,
 }
@@ -142,6 +145,8 @@ impl<P: Payload> Inbox<P> {
             admitted: 0,
             records: 0,
             counters: Counters::default(),
+            complete_ahead: 0,
+            late_ahead: 0,
             plays_out: false,
         }
     }
@@ -255,7 +260,12 @@ impl<P: Payload> Inbox<P> {
         self.counters.duplicate += u64::from(length - new);
         if assembly.is_complete() && !was_complete {
             let deadline = clock.to_local(meta.deadline);
-            assembly.completed = Some((now, now > deadline));
+            let is_late = now > deadline;
+            assembly.completed = Some((now, is_late));
+            *(match is_late {
+                false => &mut self.complete_ahead,
+                true => &mut self.late_ahead,
+            }) += 1;
             if !meta.deadline.is_never() {
                 self.counters.slack.record(deadline, now);
             }
@@ -476,6 +486,21 @@ impl<P: Payload> Inbox<P> {
         SectionId(state.map_or(self.config.max_sections, |state| state.limit(&self.config)))
     }
 
+    /// Sections that were complete by their deadline, and those that were complete later, whether
+    /// they are settled or not.
+    pub const fn complete(&self) -> (u64, u64) {
+        (
+            self.counters.on_time + self.complete_ahead,
+            self.counters.complete_late + self.late_ahead,
+        )
+    }
+
+    /// Whether the sender has ended all known streams, and there is one.
+    pub fn has_ended(&self) -> bool {
+        let mut ends = self.streams.values().map(|state| state.end);
+        !self.streams.is_empty() && ends.all(|end| end.is_some())
+    }
+
     /// What became of everything.
     pub const fn counters(&self) -> &Counters {
         &self.counters
@@ -643,8 +668,12 @@ impl<P: Payload> Inbox<P> {
                         Ok(received) => {
                             self.spares.keep(&received.payload);
                             self.counters.delivered += had;
-                            self.counters.on_time += u64::from(!received.is_late);
-                            self.counters.complete_late += u64::from(received.is_late);
+                            let [ahead, counted] = match received.is_late {
+                                false => [&mut self.complete_ahead, &mut self.counters.on_time],
+                                true => [&mut self.late_ahead, &mut self.counters.complete_late],
+                            };
+                            *ahead -= 1;
+                            *counted += 1;
                             Delivery::Section(received)
                         }
                         Err(found) => {
