@@ -126,6 +126,10 @@ impl fmt::Display for PacketNumber {
 
 #[cfg(test)]
 mod tests {
+    extern crate std;
+
+    use std::vec::Vec;
+
     use super::*;
 
     #[test]
@@ -139,5 +143,52 @@ mod tests {
         assert_eq!(before.latest(after), after);
         assert_eq!(before.earliest(after), before);
         assert!(!before.precedes(before) && !before.follows(before));
+    }
+
+    /// Every number near a power of two or its negative.
+    fn borders() -> Vec<u32> {
+        let mut all: Vec<u32> = (0..33)
+            .map(|bit| 1_u64.wrapping_shl(bit) as u32)
+            .flat_map(|power| [power, power.wrapping_neg()])
+            .flat_map(|power| (0..5).map(move |at| power.wrapping_add(at).wrapping_sub(2)))
+            .collect();
+        all.sort_unstable();
+        all.dedup();
+        all
+    }
+
+    /// Every pair of such numbers, against arithmetic without a wrap.
+    #[test]
+    #[cfg_attr(miri, ignore = "too many cases for an interpreter")]
+    fn every_pair_of_borders_agrees_with_whole_numbers() {
+        const WRAP: i64 = 1 << 32;
+        for a in borders() {
+            for b in borders() {
+                let (first, second) = (SeqNo::new(a), SeqNo::new(b));
+                // The way from b to a, once around at most, the short way.
+                let forward = (i64::from(a) - i64::from(b)).rem_euclid(WRAP);
+                let shortest = if forward >= WRAP / 2 {
+                    forward - WRAP
+                } else {
+                    forward
+                };
+                assert_eq!(i64::from(first.distance_from(second)), shortest);
+                assert_eq!(first.precedes(second), shortest < 0);
+                assert_eq!(first.follows(second), shortest > 0);
+                // Two numbers that are opposite each other both come first.
+                let is_opposite = forward == WRAP / 2;
+                assert_eq!(second.follows(first), shortest < 0 && !is_opposite);
+                let later = if shortest < 0 { b } else { a };
+                let earlier = if shortest < 0 { a } else { b };
+                assert_eq!(first.latest(second).get(), later);
+                assert_eq!(first.earliest(second).get(), earlier);
+                let sum = (i64::from(a) + i64::from(b)).rem_euclid(WRAP);
+                assert_eq!(i64::from((first + b).get()), sum);
+                assert_eq!(i64::from(first.back(b).get()), forward);
+                let mut moved = first;
+                moved += b;
+                assert_eq!(moved, first + b);
+            }
+        }
     }
 }

@@ -139,6 +139,58 @@ mod tests {
         assert_eq!(window.check(number(1 << 40)), Err(Stale::TooOld));
     }
 
+    /// Every sequence of five of these numbers, against the rule itself: a number is too old if its
+    /// word is `WORDS` or more below that of the highest one, and repeated if it was accepted.
+    #[test]
+    fn every_short_sequence_agrees_with_the_rule() {
+        const WORDS: usize = 2;
+        const LENGTH: u32 = 5;
+        const NUMBERS: [u64; 14] = [
+            0,
+            1,
+            63,
+            64,
+            65,
+            127,
+            128,
+            191,
+            192,
+            256,
+            (1 << 40) + 63,
+            (1 << 40) + 64,
+            u64::MAX - 64,
+            u64::MAX - 1,
+        ];
+        for sequence in 0..NUMBERS.len().pow(LENGTH) {
+            let mut window = ReplayWindow::<WORDS>::new();
+            let mut accepted: Vec<u64> = Vec::new();
+            let mut rest = sequence;
+            for _ in 0..LENGTH {
+                let value = NUMBERS[rest % NUMBERS.len()];
+                rest /= NUMBERS.len();
+                let highest = accepted.iter().max();
+                let expected = if highest.is_some_and(|highest| {
+                    value / 64 <= highest / 64 && highest / 64 - value / 64 >= WORDS as u64
+                }) {
+                    Err(Stale::TooOld)
+                } else if accepted.contains(&value) {
+                    Err(Stale::Repeated)
+                } else {
+                    Ok(())
+                };
+                assert_eq!(
+                    window.check(number(value)),
+                    expected,
+                    "{accepted:?}, {value}"
+                );
+                assert_eq!(window.take(number(value)), expected);
+                if expected.is_ok() {
+                    accepted.push(value);
+                }
+            }
+        }
+    }
+
     proptest! {
         /// Against a set of all numbers ever taken.
         #[test]

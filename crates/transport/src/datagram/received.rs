@@ -269,6 +269,33 @@ mod tests {
         assert_eq!(told(&received), [(2_000, 2_001)]);
     }
 
+    /// Every order in which seven packets can arrive, and every set of those that do.
+    #[test]
+    #[cfg_attr(miri, ignore = "too many cases for an interpreter")]
+    fn every_order_of_arrival_gives_the_same_ranges() {
+        fn go(set: u32, order: &mut Vec<u64>, ranges: &mut [Option<Vec<(u64, u64)>>]) {
+            let mut received = packets();
+            for &number in order.iter() {
+                assert!(!received.is_known(PacketNumber::new(number)));
+                arrive(&mut received, 0, number);
+                assert!(received.is_known(PacketNumber::new(number)));
+            }
+            let told = told(&received);
+            let numbers = told.iter().flat_map(|&(first, last)| first..=last);
+            assert_eq!(numbers.map(|number| 1 << number).sum::<u32>(), set);
+            assert!(told.windows(2).all(|pair| pair[1].1 + 1 < pair[0].0));
+            let expected = ranges[set as usize].get_or_insert_with(|| told.clone());
+            assert_eq!(told, *expected, "{order:?}");
+            for number in (0..PACKETS).filter(|number| set >> number & 1 == 0) {
+                order.push(number);
+                go(set | 1 << number, order, ranges);
+                order.pop();
+            }
+        }
+        const PACKETS: u64 = 7;
+        go(0, &mut Vec::new(), &mut alloc::vec![None; 1 << PACKETS]);
+    }
+
     proptest! {
         #[test]
         fn ranges_are_the_set_of_what_arrived(numbers in prop::collection::vec(0_u64..120, 1..100)) {

@@ -83,6 +83,56 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    const OFFSETS: u64 = 8;
+
+    fn of(bits: u64) -> Ranges {
+        let mut ranges = Ranges::new();
+        for at in (0..OFFSETS).filter(|at| bits >> at & 1 == 1) {
+            ranges.insert(at, at + 1, ());
+        }
+        ranges
+    }
+
+    fn mask(start: u64, end: u64) -> u64 {
+        (start..end).map(|at| 1 << at).sum()
+    }
+
+    fn bits(ranges: &[(u64, u64, ())]) -> u64 {
+        ranges
+            .iter()
+            .map(|&(start, end, ())| mask(start, end))
+            .sum()
+    }
+
+    /// Every set of eight offsets, with every range and operation. A set has only one
+    /// representation, so that this holds for every sequence of operations.
+    #[test]
+    #[cfg_attr(miri, ignore = "too many cases for an interpreter")]
+    fn every_operation_on_every_small_set_is_that_of_sets() {
+        for before in 0..1 << OFFSETS {
+            let set = of(before);
+            assert_eq!(bits(set.as_slice()), before);
+            let apart = set.as_slice().windows(2).all(|pair| pair[0].1 < pair[1].0);
+            assert!(apart, "{set:?}");
+            for start in 0..=OFFSETS {
+                let mut left = of(before);
+                left.drop_below(start);
+                let kept = before & !mask(0, start);
+                assert_eq!(left.as_slice(), of(kept).as_slice());
+                let after = bits(set.ending_after(start)) & !mask(0, start);
+                assert_eq!(after, kept);
+                for end in start + 1..=OFFSETS {
+                    let within = mask(start, end);
+                    let covered = set.covered(start..end);
+                    assert_eq!(covered, u64::from((before & within).count_ones()));
+                    let mut more = of(before);
+                    assert_eq!(more.insert(start, end, ()), within & !before != 0);
+                    assert_eq!(more.as_slice(), of(before | within).as_slice());
+                }
+            }
+        }
+    }
+
     proptest! {
         /// The ranges agree with a table of offsets.
         #[test]

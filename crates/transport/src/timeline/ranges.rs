@@ -111,6 +111,69 @@ mod tests {
     use alloc::collections::BTreeSet;
     use proptest::prelude::*;
 
+    /// The positions of a set are the bits of a number.
+    fn of(bits: u32) -> Ranges {
+        let mut ranges = Ranges::default();
+        for at in (0..POSITIONS).filter(|at| bits >> at & 1 == 1) {
+            ranges.insert(at..at + 1);
+        }
+        ranges
+    }
+
+    fn bits(ranges: &Ranges) -> u32 {
+        ranges.iter().flatten().map(|at| 1 << at).sum()
+    }
+
+    fn mask(range: &Range<u32>) -> u32 {
+        range.clone().map(|at| 1 << at).sum()
+    }
+
+    const POSITIONS: u32 = 9;
+
+    /// Every set of nine positions, with every range and operation. A set has only one
+    /// representation, so that this holds for every sequence of operations.
+    #[test]
+    #[cfg_attr(miri, ignore = "too many cases for an interpreter")]
+    fn every_operation_on_every_small_set_is_that_of_sets() {
+        for before in 0..1_u32 << POSITIONS {
+            let set = of(before);
+            assert_eq!((bits(&set), set.total()), (before, before.count_ones()));
+            let apart: Vec<_> = set.iter().collect();
+            assert!(apart.windows(2).all(|pair| pair[0].end < pair[1].start));
+            assert_eq!(
+                set.first(),
+                (before != 0).then_some(before.trailing_zeros())
+            );
+            for most in 0..=POSITIONS {
+                let mut left = set.clone();
+                let popped = left.pop_first(most);
+                let lowest = set.iter().next();
+                let expected = lowest.map(|range| range.start..range.end.min(range.start + most));
+                assert_eq!(popped, expected);
+                let gone = expected.map_or(0, |range| mask(&range));
+                assert_eq!(left, of(before & !gone));
+            }
+            for (start, end) in
+                (0..=POSITIONS).flat_map(|start| (0..=POSITIONS).map(move |end| (start, end)))
+            {
+                let range = start..end;
+                let within = mask(&range);
+                let mut more = set.clone();
+                assert_eq!(more.insert(range.clone()), (within & !before).count_ones());
+                assert_eq!(more, of(before | within));
+                assert_eq!(more.total(), (before | within).count_ones());
+                let fragments = set.fragments_with(range.clone());
+                assert!(range.is_empty() || fragments == more.iter().count());
+                let mut less = set.clone();
+                assert_eq!(less.remove(range.clone()), (within & before).count_ones());
+                assert_eq!(less, of(before & !within));
+                assert_eq!(less.total(), (before & !within).count_ones());
+                let missing: u32 = set.missing(range).iter().map(mask).sum();
+                assert_eq!(missing, within & !before);
+            }
+        }
+    }
+
     proptest! {
         /// Against a set of single positions.
         #[test]

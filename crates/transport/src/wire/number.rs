@@ -75,6 +75,36 @@ mod tests {
         );
     }
 
+    /// Every pair of a low half and a largest number near a border, against a search among all
+    /// numbers with that low half.
+    #[test]
+    #[cfg_attr(miri, ignore = "too many cases for an interpreter")]
+    fn every_border_restores_the_nearest_number() {
+        const WINDOW: i128 = 1 << 32;
+        let max = i128::from(MAX_PACKET_NUMBER);
+        let halves = [0, 1 << 31, WINDOW - 1];
+        let near = |border: i128| (border - 3..=border + 3).filter(|n| (0..=max).contains(n));
+        let bases = [0, WINDOW, 5 * WINDOW, max + 1 - WINDOW, max];
+        let largest = bases
+            .iter()
+            .flat_map(|base| halves.iter().flat_map(move |half| near(base + half)));
+        for largest in largest {
+            let expected = (largest + 1).min(max);
+            for low in halves.iter().flat_map(|half| half - 3..=half + 3) {
+                let low = low.rem_euclid(WINDOW);
+                let first = expected - expected % WINDOW + low - 2 * WINDOW;
+                let candidates = (0..5).map(|at| first + at * WINDOW);
+                // The nearest one; the upper one of two.
+                let nearest = candidates
+                    .filter(|n| (0..=max).contains(n))
+                    .min_by_key(|n| ((n - expected).abs(), -n))
+                    .unwrap();
+                let found = restored(low as u32, largest as u64);
+                assert_eq!(i128::from(found), nearest, "{low} after {largest}");
+            }
+        }
+    }
+
     proptest::proptest! {
         #[test]
         fn restoring_undoes_truncating(

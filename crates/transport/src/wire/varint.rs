@@ -157,6 +157,83 @@ mod tests {
         assert!(out.is_empty());
     }
 
+    /// Reads bit by bit, as RFC 9000, section 16, has it.
+    fn by_the_bits(bytes: &[u8]) -> Option<(u64, usize)> {
+        let first = *bytes.first()?;
+        let size = [1, 2, 4, 8][usize::from(first >> 6)];
+        if bytes.len() < size {
+            return None;
+        }
+        let bits = bytes[..size]
+            .iter()
+            .flat_map(|byte| (0..8).rev().map(move |bit| byte >> bit & 1));
+        let value = bits
+            .skip(2)
+            .fold(0, |value, bit| value * 2 + u64::from(bit));
+        Some((value, size))
+    }
+
+    /// All inputs of up to three bytes: every form of one and of two bytes, and every truncation.
+    #[test]
+    #[cfg_attr(miri, ignore = "too many cases for an interpreter")]
+    fn every_short_input_is_read_as_the_bits_say() {
+        assert_eq!(decode(&[]), None);
+        for input in 0..1_u32 << 24 {
+            let bytes = input.to_be_bytes();
+            let bytes = match input {
+                // The first byte of one and of two.
+                0..0x100 => &bytes[3..],
+                0x100..0x1_0000 => &bytes[2..],
+                _ => &bytes[1..],
+            };
+            // The third byte is not read: one value of it tells as much as all.
+            if bytes.len() == 3 && bytes[2] != 0xa5 {
+                continue;
+            }
+            assert_eq!(decode(bytes), by_the_bits(bytes), "{bytes:?}");
+        }
+    }
+
+    /// All values of the three shorter forms' borders, and every value with up to three bits set
+    /// or cleared.
+    #[test]
+    #[cfg_attr(miri, ignore = "too many cases for an interpreter")]
+    fn values_with_few_bits_survive_and_take_the_shortest_form() {
+        let limits = [(1, 1 << 6), (2, 1 << 14), (4, 1 << 30), (8, 1_u64 << 62)];
+        let check = |value: u64| {
+            let mut out = vec![];
+            let encoded = encode(value, &mut out);
+            let Some(&(shortest, _)) = limits.iter().find(|(_, limit)| value < *limit) else {
+                assert_eq!((encoded, out.len()), (Err(TooLarge { value }), 0));
+                return;
+            };
+            assert_eq!(
+                (encoded, out.len(), size(value)),
+                (Ok(()), shortest, shortest)
+            );
+            assert_eq!(size_from_first(out[0]), shortest);
+            assert_eq!(by_the_bits(&out), Some((value, shortest)));
+            out.extend([0xff; 8]);
+            assert_eq!(decode(&out), Some((value, shortest)));
+        };
+        for value in 0..1 << 17 {
+            check(value);
+        }
+        for a in 0..64 {
+            for b in 0..64 {
+                for c in 0..64 {
+                    let value = 1_u64 << a | 1 << b | 1 << c;
+                    for value in [value, !value, value - 1] {
+                        check(value);
+                        assert_eq!(zigzag(from_zigzag(value)), value);
+                        let distance = from_zigzag(value).unsigned_abs();
+                        assert_eq!(value, distance * 2 - u64::from(from_zigzag(value) < 0));
+                    }
+                }
+            }
+        }
+    }
+
     #[test]
     fn zigzag_keeps_small_numbers_small() {
         for (signed, unsigned) in [

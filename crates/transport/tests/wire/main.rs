@@ -3,6 +3,7 @@
 //! The oracles: bytes worked out by hand from `docs/protocol/core.md` (`vectors`, `malformed`), the
 //! page itself (`page`, `meters`), and round trips and truncation (`properties`).
 
+mod every_ack;
 mod malformed;
 mod meters;
 mod page;
