@@ -12,6 +12,7 @@ mod datagram_psp;
 mod datagram_reports;
 mod pair;
 mod timeline;
+mod timeline_admission;
 mod timeline_counters;
 mod timeline_rules;
 #[path = "wire/main.rs"]

@@ -3,14 +3,16 @@
 
 use std::collections::BTreeSet;
 
-use comity_congestion::controllers::{Iftp, IftpConfig, LateAcks};
-use comity_congestion::{Ack, Controller, Event, Pacing};
+use comity_congestion::controllers::{EveryPacket, Iftp, IftpConfig, LateAcks};
+use comity_congestion::{
+    Ack, Arrival, Controller, Event, Loss, LossCause, Meter, Pacing, Phase, Report, Tag,
+};
 use comity_units::{Bytes, PacketNumber, Rate, Span, Time};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 
-use crate::reference::{ack, sent};
+use crate::reference::{ack, loss, sent, timeout};
 
 /// The round trip where a test does not say otherwise.
 const R: Span = Span::from_millis(100);
@@ -659,4 +661,125 @@ fn a_round_that_a_late_answer_ends_ends_with_it() {
         number: PacketNumber::new(0),
     });
     assert_eq!(controller.decision().wakeup, Some(Time::from_secs(5)));
+}
+
+/// Rounds without a loss at one instant each; `named`: the transport names the packets.
+fn grow(controller: &mut Iftp, now: &mut Time, rounds: u32, named: bool) {
+    for _ in 0..rounds {
+        let packets = controller.packets();
+        let first = controller_number(controller);
+        for number in first..first + u64::from(packets) {
+            let _ = controller.tag(*now);
+            controller.on_event(Event::Sent(&sent(*now, PACKET, number, PACKET)));
+        }
+        assert!(controller.decision().no_feedback_deadline > Some(*now));
+        *now += R;
+        for number in first..first + u64::from(packets) {
+            if named {
+                let number = PacketNumber::new(number);
+                controller.on_event(Event::PacketAcked { now: *now, number });
+            }
+        }
+        controller.on_event(Event::Ack(&Ack {
+            packets,
+            ..ack(*now, PACKET * u64::from(packets), R, Bytes::ZERO)
+        }));
+    }
+}
+
+/// The packets of all rounds before, in slow start from one packet.
+fn controller_number(controller: &Iftp) -> u64 {
+    u64::from(controller.packets()) - 1
+}
+
+fn slow_start() -> Iftp {
+    Iftp::new(IftpConfig {
+        mss: PACKET,
+        max_window: Bytes::MAX,
+        link: Rate::MAX,
+        ssthresh: 8,
+        max_packets: 100,
+        missing_threshold: THRESHOLD as u32,
+        min_timeout: Span::from_secs(1),
+        late_acks: LateAcks::Hold,
+    })
+}
+
+/// Figure 3 on a transport that names no packets: losses and timeouts are the transport's.
+#[test]
+fn without_packet_numbers_the_transport_finds_losses_and_timeouts() {
+    let mut controller = slow_start();
+    assert!(controller.needs().packet_numbers);
+    let mut now = Time::from_secs(1);
+    let state = |controller: &Iftp| {
+        let decision = controller.decision();
+        assert_eq!(
+            decision.ssthresh,
+            Some(PACKET * u64::from(controller.ssthresh()))
+        );
+        (controller.packets(), controller.ssthresh(), decision.phase)
+    };
+    assert_eq!(state(&controller), (1, 8, Phase::SlowStart));
+    grow(&mut controller, &mut now, 2, false);
+    assert_eq!(state(&controller), (4, 8, Phase::SlowStart));
+    grow(&mut controller, &mut now, 1, false);
+    assert_eq!(state(&controller), (8, 8, Phase::CongestionAvoidance));
+    // An eighth of the round trip, less the nanosecond that a packet takes at the highest rate.
+    assert_eq!(controller.gap(), Some(Span::from_nanos(12_499_999)));
+    let mut other = controller.clone();
+    other.on_event(Event::Timeout(&timeout(now, PACKET, PACKET, 1)));
+    assert_eq!(state(&other), (1, 4, Phase::SlowStart));
+    let lost = loss(now, Bytes::ZERO, Bytes::ZERO);
+    controller.on_event(Event::Loss(&lost));
+    assert_eq!(state(&controller), (4, 4, Phase::Steady));
+    controller.on_event(Event::Loss(&lost));
+    assert_eq!(state(&controller), (4, 4, Phase::Steady), "one reaction");
+    controller.on_event(Event::Recovered);
+    assert_eq!(state(&controller), (4, 4, Phase::CongestionAvoidance));
+    controller.on_event(Event::Timeout(&timeout(now, PACKET, PACKET, 1)));
+    assert_eq!(state(&controller), (1, 2, Phase::SlowStart));
+}
+
+#[test]
+fn with_packet_numbers_the_transport_finds_nothing_but_marks() {
+    let mut controller = slow_start();
+    let mut now = Time::from_secs(1);
+    assert_eq!(controller.decision().no_feedback_deadline, None);
+    grow(&mut controller, &mut now, 3, true);
+    let lost = loss(now, Bytes::ZERO, Bytes::ZERO);
+    controller.on_event(Event::Loss(&lost));
+    controller.on_event(Event::Timeout(&timeout(now, PACKET, PACKET, 1)));
+    assert_eq!((controller.packets(), controller.ssthresh()), (8, 8));
+    controller.on_event(Event::Loss(&Loss {
+        cause: LossCause::Mark,
+        ..lost
+    }));
+    assert_eq!((controller.packets(), controller.ssthresh()), (4, 4));
+    // Nor does its end of a recovery end the loss phase.
+    controller.on_event(Event::Recovered);
+    assert_eq!(controller.decision().phase, Phase::Steady);
+}
+
+#[test]
+fn the_receiver_acknowledges_every_packet_when_it_comes() {
+    let mut meter = EveryPacket::default();
+    assert_eq!(meter.wakeup(), None);
+    let arrive = |meter: &mut EveryPacket, at_ms| {
+        meter.on_arrival(&Arrival {
+            now: Time::from_millis(at_ms),
+            number: PacketNumber::ZERO,
+            payload: PACKET,
+            wire: PACKET,
+            marked: false,
+            tag: Tag::None,
+        });
+    };
+    arrive(&mut meter, 5);
+    arrive(&mut meter, 6);
+    assert_eq!(meter.wakeup(), Some(Time::from_millis(5)));
+    assert_eq!(meter.report(Time::from_millis(6)), Report::None);
+    assert_eq!(meter.wakeup(), None);
+    arrive(&mut meter, 7);
+    meter.on_wakeup(Time::from_millis(7));
+    assert_eq!(meter.wakeup(), None);
 }

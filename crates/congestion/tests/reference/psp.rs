@@ -1,7 +1,7 @@
 //! The packet-spacing protocol against figure 4 by hand, and what its rounds are.
 
 use comity_congestion::controllers::{Psp, PspConfig, RoundMeter, Step};
-use comity_congestion::{Arrival, Controller, Event, Feedback, Meter, Pacing, Report, Tag};
+use comity_congestion::{Arrival, Controller, Event, Feedback, Meter, Pacing, Phase, Report, Tag};
 use comity_units::{Bytes, PacketNumber, Rate, Seed, Span, Time};
 use proptest::prelude::*;
 
@@ -658,4 +658,60 @@ fn rounds_go_on_where_the_path_changes() {
     controller.on_event(Event::Ack(&ack(Time::ZERO + RTT, PACKET, RTT, Bytes::ZERO)));
     let next = send(&mut controller, at_round(3));
     assert_eq!(next, Tag::Round { round: 3, rtt: RTT });
+}
+
+/// A period of 50 us, and no transmission time: a jitter of 0.2 spreads it evenly from 0.9 to 1.1
+/// of that.
+#[test]
+fn jitter_spreads_the_period_evenly_about_itself() {
+    let mut controller = Psp::new(PspConfig {
+        link: Rate::MAX,
+        jitter: 0.2,
+        step: Step::Fixed {
+            first: Span::from_micros(50),
+            step: Span::from_micros(2),
+        },
+        ..config()
+    });
+    send(&mut controller, Time::ZERO);
+    let mut now = Time::ZERO + RTT;
+    controller.on_event(Event::Ack(&ack(now, PACKET, RTT, Bytes::ZERO)));
+    send(&mut controller, now);
+    // No report comes: the spacing begins.
+    now = controller.decision().wakeup.expect("a report is due");
+    controller.on_event(Event::Wakeup(now));
+    assert_eq!(micros(&controller), 50);
+    let mut periods = Vec::new();
+    for _ in 0..2_000 {
+        send(&mut controller, now);
+        let Pacing::At(next) = controller.decision().pacing else {
+            panic!("it has a calendar");
+        };
+        periods.push(next.saturating_since(now).as_secs_f64() / 50e-6);
+        now = next;
+    }
+    periods.sort_by(f64::total_cmp);
+    let deciles = [0, 200, 1_000, 1_800, 1_999].map(|at| periods[at]);
+    for (found, expected) in deciles.iter().zip([0.9, 0.92, 1.0, 1.08, 1.1]) {
+        assert!((found - expected).abs() < 0.01, "{deciles:?}");
+    }
+}
+
+#[test]
+fn a_wakeup_before_the_silence_is_over_changes_nothing() {
+    let mut controller = started(false, false);
+    assert_eq!(controller.decision().phase, Phase::Steady);
+    let tag = controller.upcoming_tag();
+    assert!(matches!(tag, Tag::Round { rtt: RTT, .. }), "{tag:?}");
+    send_round(&mut controller, 1, 10);
+    send_round(&mut controller, 2, 10);
+    let silent_at = controller.decision().wakeup.expect("a report is due");
+    assert_eq!(controller.decision().no_feedback_deadline, Some(silent_at));
+    let before = micros(&controller);
+    controller.on_event(Event::Wakeup(silent_at.saturating_sub(Span::from_nanos(1))));
+    assert_eq!(micros(&controller), before);
+    assert_eq!(controller.decision().wakeup, Some(silent_at));
+    controller.on_event(Event::Wakeup(silent_at));
+    assert!(micros(&controller) > before);
+    assert_eq!(controller.decision().wakeup, None);
 }

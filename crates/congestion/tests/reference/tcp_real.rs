@@ -5,7 +5,7 @@ use comity_congestion::controllers::tcp_real::{
     LevelRounding, Opening, TcpReal, TcpRealConfig, TimeoutReduction, WaveMeter,
 };
 use comity_congestion::{
-    Arrival, Controller, Event, Feedback, Meter, Report, Tag, Timeout, TimeoutRepair,
+    Arrival, Controller, Event, Feedback, Meter, Pacing, Phase, Report, Tag, Timeout, TimeoutRepair,
 };
 use comity_units::{Bytes, PacketNumber, Span, Time};
 use proptest::collection::vec;
@@ -751,4 +751,20 @@ proptest! {
             }
         }
     }
+}
+
+/// A transport that spreads unpaced windows would have the receiver measure the window.
+#[test]
+fn a_wave_leaves_at_once_and_the_first_report_ends_slow_start() {
+    let mut controller = TcpReal::new(TcpRealConfig::new(MSS));
+    assert_eq!(controller.decision().pacing, Pacing::At(Time::ZERO));
+    assert_eq!(controller.decision().phase, Phase::SlowStart);
+    let tag = controller.upcoming_tag();
+    assert!(matches!(tag, Tag::Wave { .. }), "{tag:?}");
+    controller.on_event(Event::Feedback(&Feedback {
+        now: Time::from_millis(100),
+        report: &level(4),
+        rtt: None,
+    }));
+    assert_eq!(controller.decision().phase, Phase::CongestionAvoidance);
 }

@@ -591,3 +591,82 @@ fn a_new_route_is_learnt_after_the_memory() {
         }
     }
 }
+
+#[test]
+fn a_group_is_what_one_acknowledgement_covers_and_at_most_half_the_window() {
+    let mut controller = Libra::new(LibraConfig {
+        capacity: None,
+        initial_window: MSS * 40,
+        ..config()
+    });
+    assert_eq!(controller.group(), 2, "1 + the one packet that ACKs cover");
+    controller.covered = 4.4;
+    assert_eq!(controller.group(), 5);
+    controller.window = 7.0;
+    assert_eq!(controller.group(), 3);
+    controller.window = 1.0;
+    assert_eq!(controller.group(), 2);
+}
+
+#[test]
+fn what_an_acknowledgement_covers_is_averaged_over_eight() {
+    let mut controller = Libra::new(config());
+    for (packets, expected) in [(5, 1.5), (1, 1.437_5), (3, 1.632_812_5)] {
+        controller.on_ack(&Ack {
+            packets,
+            ..ack(100, Some(100))
+        });
+        close(controller.covered, expected);
+    }
+}
+
+#[test]
+fn a_recovery_deflates_the_window_and_ends() {
+    let mut controller = Libra::new(config());
+    controller.on_event(Event::Deflated(MSS * 3));
+    close(controller.window(), 7.0);
+    controller.on_event(Event::Loss(&loss(100)));
+    assert!(controller.in_recovery);
+    controller.on_event(Event::Recovered);
+    assert!(!controller.in_recovery);
+}
+
+#[test]
+fn a_group_waits_for_room_only_behind_two_others() {
+    let mut controller = Libra::new(config());
+    controller.on_ack(&ack(100, Some(100)));
+    controller.window = 4.0;
+    let now = Time::from_millis(100);
+    for (in_flight, is_held) in [(2, false), (3, false), (4, true)] {
+        controller.hold(now, MSS * in_flight);
+        let expected = if is_held {
+            now + Span::from_millis(100)
+        } else {
+            Time::ZERO
+        };
+        assert_eq!(controller.held_until, expected, "{in_flight} in flight");
+    }
+    let mut controller = Libra::new(LibraConfig {
+        capacity: None,
+        ..config()
+    });
+    controller.on_ack(&ack(100, Some(100)));
+    (controller.window, controller.covered) = (7.0, 4.4);
+    assert_eq!(controller.group(), 3);
+    controller.hold(now, MSS * 5);
+    assert_eq!(controller.held_until, Time::ZERO);
+    controller.hold(now, MSS * 6);
+    assert_eq!(controller.held_until, now + Span::from_millis(100));
+}
+
+#[test]
+fn it_says_its_threshold_and_what_it_needs() {
+    let known = Libra::new(config());
+    assert_eq!(known.decision().ssthresh, Some(MSS * 10));
+    assert!(!known.needs().in_order_acks);
+    let estimating = Libra::new(LibraConfig {
+        capacity: None,
+        ..config()
+    });
+    assert!(estimating.needs().in_order_acks);
+}

@@ -246,4 +246,44 @@ mod tests {
         });
         assert_eq!(meter.wakeup(), Some(Time::from_millis(91)));
     }
+
+    #[test]
+    fn a_measuring_packet_is_answered_once_and_at_once() {
+        let mut meter = RoundMeter::default();
+        let now = Time::from_millis(5);
+        meter.on_arrival(&Arrival {
+            now,
+            number: PacketNumber::ZERO,
+            payload: Bytes::new(1_000),
+            wire: Bytes::new(1_000),
+            marked: false,
+            tag: Tag::Round {
+                round: 0,
+                rtt: Span::ZERO,
+            },
+        });
+        assert_eq!(meter.wakeup(), Some(now));
+        meter.on_wakeup(now);
+        assert_eq!(meter.wakeup(), None);
+    }
+
+    #[test]
+    fn half_the_numbers_are_ahead_and_half_are_behind() {
+        let half = 1 << 31;
+        assert!(is_after(half - 1, 0) && is_after(half + 1, 2));
+        assert!(!is_after(half, 0) && !is_after(0, half) && !is_after(5, 5));
+        assert!(is_after(3, u32::MAX) && !is_after(u32::MAX, 3));
+    }
+
+    /// Rounds of a millisecond, reported never: the oldest are left out.
+    #[test]
+    fn at_most_the_last_rounds_are_kept() {
+        let mut meter = RoundMeter::default();
+        for round in 0..100 {
+            arrive(&mut meter, u64::from(round), round);
+        }
+        assert_eq!(meter.open.len(), MAX_OPEN);
+        meter.on_wakeup(Time::from_secs(1));
+        assert_eq!(meter.report(Time::from_secs(1)), count(36, 1));
+    }
 }

@@ -145,4 +145,14 @@ mod tests {
         let beyond = floors(&[(LONGEST_GROUP, 1)]);
         assert_eq!(beyond.known().count(), 0);
     }
+
+    /// Packets that need no time say nothing about the slowest link.
+    #[test]
+    fn equal_floors_have_no_longest_packet() {
+        assert_eq!(floors(&[(0, 10_000), (1, 10_000)]).longest_packet(), None);
+        assert_eq!(
+            floors(&[(0, 10_000), (1, 10_001)]).longest_packet(),
+            Some(1)
+        );
+    }
 }

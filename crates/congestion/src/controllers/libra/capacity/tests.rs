@@ -242,3 +242,140 @@ fn stamps_are_unwrapped_over_long_pauses() {
         );
     }
 }
+
+/// The packets of each group that is remembered, after these departures of packets in order: how
+/// many microseconds after the one before, how large, and whether the sender began a group.
+fn groups(departures: impl IntoIterator<Item = (u64, u64, bool)>) -> Vec<u64> {
+    let mut capacity = Capacity::new(MEMORY);
+    let mut now = Time::from_secs(1);
+    for (number, (pause, size, begins)) in (0..).zip(departures) {
+        now += Span::from_micros(pause);
+        let sent = Sent {
+            now,
+            payload: Bytes::new(size),
+            wire: Bytes::new(size),
+            number: PacketNumber::new(number),
+            in_flight: WIRE,
+            app_limited: false,
+        };
+        capacity.on_sent(&sent, begins);
+    }
+    capacity.groups.iter().map(|of| of.packets).collect()
+}
+
+#[test]
+fn packets_of_one_size_that_leave_together_are_a_group() {
+    assert_eq!(groups([(0, 1_600, true), (0, 1_600, false)]), [2]);
+    // Up to a 64th smaller or larger: 25 bytes.
+    assert_eq!(groups([(0, 1_600, true), (0, 1_575, false)]), [2]);
+    assert_eq!(groups([(0, 1_600, true), (0, 1_625, false)]), [2]);
+    // A group of one is forgotten as soon as another begins.
+    assert_eq!(groups([(0, 1_600, true), (0, 1_574, false)]), [1]);
+    assert_eq!(groups([(0, 1_600, true), (0, 1_626, false)]), [1]);
+    // Up to a millisecond after the first.
+    assert_eq!(groups([(0, 1_600, true), (1_000, 1_600, false)]), [2]);
+    assert_eq!(groups([(0, 1_600, true), (1_001, 1_600, false)]), [1]);
+    let pairs = [true, false, true, false].map(|begins| (0, 1_600, begins));
+    assert_eq!(groups(pairs), [2, 2]);
+}
+
+#[test]
+fn a_group_is_no_longer_than_the_longest() {
+    let longest = LONGEST_GROUP;
+    let all = |count| (0..count).map(|at| (0, 1_600, at == 0));
+    assert_eq!(groups(all(longest)), [longest]);
+    assert_eq!(groups(all(longest + 2)), [longest, 2]);
+}
+
+/// Pairs a second apart, each with the delay of its first packet and its dispersion, in
+/// microseconds, with the receiver's stamps.
+fn of_pairs(pairs: &[(u64, u64)]) -> Option<Estimate> {
+    let mut capacity = Capacity::new(MEMORY);
+    for (pair, &(delay, apart)) in (0..).zip(pairs) {
+        let start = Time::from_secs(1 + pair);
+        for place in 0..2 {
+            let sent = Sent {
+                now: start,
+                payload: WIRE,
+                wire: WIRE,
+                number: PacketNumber::new(2 * pair + place),
+                in_flight: WIRE,
+                app_limited: false,
+            };
+            capacity.on_sent(&sent, place == 0);
+        }
+        for place in 0..2 {
+            let at = start + Span::from_micros(delay + place * apart);
+            capacity.on_in_order_ack(&InOrderAck {
+                now: at + BACK,
+                number: PacketNumber::new(2 * pair + place),
+                arrived_at: Some(Arrived {
+                    at,
+                    tick: Span::from_micros(1),
+                }),
+            });
+        }
+    }
+    capacity.estimate()
+}
+
+fn assert_rate(pairs: &[(u64, u64)], dispersion_us: f64) {
+    let found = of_pairs(pairs).expect("there are pairs").rate.as_bps() as f64;
+    let expected = rate(dispersion_us / 1e6);
+    assert!((found - expected).abs() < expected * 1e-5, "{pairs:?}");
+}
+
+/// Delays that differ by a 16th of the dispersion (here 75 us) are equal, and the dispersions of
+/// pairs with equal delays are averaged.
+#[test]
+fn pairs_of_about_the_least_delay_are_averaged() {
+    assert_rate(&[(20_000, 1_200), (20_000, 1_230)], 1_215.0);
+    assert_rate(
+        &[(20_000, 1_200), (20_000, 1_230), (20_000, 1_170)],
+        1_200.0,
+    );
+    // The sum of the delays is 60 us more, and then 130 us more than the least.
+    assert_rate(
+        &[(20_000, 1_200), (20_030, 1_200), (20_060, 1_210)],
+        1_200.0,
+    );
+    // One that is better by less than the tolerance counts in, and the next is measured by it.
+    assert_rate(
+        &[
+            (20_060, 1_200),
+            (20_030, 1_200),
+            (20_000, 1_210),
+            (20_060, 1_300),
+        ],
+        (1_200.0 + 1_200.0 + 1_210.0) / 3.0,
+    );
+}
+
+#[test]
+fn two_answers_to_one_packet_are_no_pair() {
+    let mut capacity = Capacity::new(MEMORY);
+    let sent = Sent {
+        now: Time::from_secs(1),
+        payload: WIRE,
+        wire: WIRE,
+        number: PacketNumber::ZERO,
+        in_flight: WIRE,
+        app_limited: false,
+    };
+    capacity.on_sent(&sent, true);
+    capacity.on_sent(
+        &Sent {
+            number: PacketNumber::new(1),
+            ..sent
+        },
+        false,
+    );
+    for late in [0, 1] {
+        capacity.on_in_order_ack(&InOrderAck {
+            now: Time::from_millis(1_020 + late),
+            number: PacketNumber::ZERO,
+            arrived_at: None,
+        });
+    }
+    assert!(capacity.estimate().is_none());
+}

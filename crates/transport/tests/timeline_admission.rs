@@ -1,0 +1,219 @@
+//! The limits of what an outbox accepts, to the byte and to the section, and its small counters.
+
+use comity_transport::timeline::outbox::{
+    self, Fate, IntakeError, Notice, SectionCounters, SubmitError,
+};
+use comity_transport::timeline::{
+    Chunk, Elided, Importance, Outbox, Outgoing, PathEstimate, Reason, SectionId, StreamId,
+};
+use comity_units::Time;
+
+const VIDEO: StreamId = StreamId(0);
+const DUE: Time = Time::from_millis(100);
+
+fn section(length: u32) -> Outgoing<Elided> {
+    Outgoing {
+        stream: VIDEO,
+        importance: Importance(1),
+        source_time: Time::ZERO,
+        deadline: DUE,
+        needs: None,
+        payload: Elided(length),
+    }
+}
+
+fn outbox() -> Outbox<Elided> {
+    Outbox::new(outbox::Config {
+        max_bytes: 1_000,
+        max_sections: 4,
+        ..outbox::Config::default()
+    })
+}
+
+fn submit(outbox: &mut Outbox<Elided>, length: u32) -> Result<SectionId, SubmitError> {
+    outbox.submit(Time::ZERO, section(length))
+}
+
+fn next(outbox: &mut Outbox<Elided>) -> Option<Chunk> {
+    outbox.next_chunk(Time::ZERO, 1_000, &PathEstimate::UNKNOWN)
+}
+
+#[test]
+fn a_section_may_have_the_longest_length_and_no_more() {
+    let mut outbox = outbox();
+    let too_long = |length, limit| Err(SubmitError::TooLong { length, limit });
+    assert_eq!(submit(&mut outbox, 1_001), too_long(1_001, 1_000));
+    outbox.set_max_length(600);
+    assert_eq!(submit(&mut outbox, 601), too_long(601, 600));
+    assert!(outbox.fits_peer(VIDEO, 600) && !outbox.fits_peer(VIDEO, 601));
+    assert_eq!(submit(&mut outbox, 600), Ok(SectionId(0)));
+    assert_eq!(outbox.held(), (1, 600));
+    // 400 bytes are left: a longer one has to wait, unless none so long will ever do.
+    assert!(outbox.has_room(400) && !outbox.has_room(401) && !outbox.has_room(600));
+    assert!(outbox.has_room(601));
+    let no_room = SubmitError::TooManyBytes {
+        held: 600,
+        length: 401,
+        limit: 1_000,
+    };
+    assert_eq!(submit(&mut outbox, 401), Err(no_room));
+    assert_eq!(submit(&mut outbox, 400), Ok(SectionId(1)));
+    assert_eq!(outbox.held(), (2, 1_000));
+}
+
+#[test]
+fn a_peer_keeps_so_many_sections_apart() {
+    let mut outbox = outbox();
+    outbox.set_max_open(2);
+    assert_eq!(outbox.max_open(), 2);
+    for number in 0..2 {
+        assert!(outbox.fits_peer(VIDEO, 1));
+        assert_eq!(submit(&mut outbox, 1), Ok(SectionId(number)));
+    }
+    assert!(!outbox.fits_peer(VIDEO, 1) && outbox.fits_peer(StreamId(1), 1));
+    let full = |limit| Err(SubmitError::TooManySections { limit });
+    assert_eq!(submit(&mut outbox, 1), full(2));
+    // Its own limit counts sections of all streams, and outcomes that nobody has asked for.
+    outbox.set_max_open(100);
+    submit(&mut outbox, 1).unwrap();
+    submit(&mut outbox, 1).unwrap();
+    assert_eq!(submit(&mut outbox, 1), full(4));
+    assert!(outbox.cancel(VIDEO, SectionId(3)));
+    assert_eq!(outbox.held(), (4, 3));
+    assert_eq!(submit(&mut outbox, 1), full(4));
+    assert_eq!(outbox.poll_outcome().unwrap().fate, Fate::Cancelled);
+    assert_eq!(outbox.held(), (3, 3));
+    // The stream's own span is full: the first section is not settled.
+    assert_eq!(submit(&mut outbox, 1), full(4));
+    let other = Outgoing {
+        stream: StreamId(1),
+        ..section(1)
+    };
+    assert_eq!(outbox.submit(Time::ZERO, other), Ok(SectionId(0)));
+}
+
+#[test]
+fn counters_have_a_name_each_and_skipped_numbers_count() {
+    let mut outbox = outbox();
+    for reason in [Reason::Shed, Reason::Shed, Reason::Cancelled] {
+        outbox.skip(VIDEO, reason).unwrap();
+    }
+    submit(&mut outbox, 5).unwrap();
+    let counters = outbox.counters().sections;
+    let expected = SectionCounters {
+        submitted: 4,
+        open: 1,
+        shed: 2,
+        cancelled: 1,
+        ..SectionCounters::default()
+    };
+    assert_eq!((counters, counters.sum()), (expected, 4));
+    let named: Vec<_> = counters
+        .entries()
+        .into_iter()
+        .filter(|(_, count)| *count > 0)
+        .collect();
+    assert_eq!(
+        named,
+        [("submitted", 4), ("open", 1), ("shed", 2), ("cancelled", 1)]
+    );
+    let mut names = counters.entries().map(|(name, _)| name);
+    names.sort_unstable();
+    assert!(names.windows(2).all(|pair| pair[0] < pair[1]));
+    assert_eq!(outbox.counters().bytes.submitted, 5);
+}
+
+/// A section that is withdrawn while its bytes are under way, and all of which arrives.
+#[test]
+fn what_was_given_up_and_arrived_is_counted() {
+    let mut outbox = outbox();
+    submit(&mut outbox, 10).unwrap();
+    submit(&mut outbox, 20).unwrap();
+    let chunks = [next(&mut outbox).unwrap(), next(&mut outbox).unwrap()];
+    assert_eq!(outbox.counters().sent, 30);
+    assert!(outbox.cancel(VIDEO, SectionId(0)));
+    for chunk in &chunks {
+        outbox.on_acked(chunk);
+    }
+    for _ in 0..2 {
+        let outcome = outbox.poll_outcome().expect("both are settled");
+        assert_eq!(outcome.fate, Fate::Acknowledged);
+    }
+    assert_eq!(outbox.counters().given_up_but_arrived, 1);
+    assert!(outbox.is_settled());
+}
+
+/// The peer is told of the floor and of what was given up, again when the packet was lost.
+#[test]
+fn what_the_peer_has_to_know_is_told_until_it_arrives() {
+    let mut outbox = outbox();
+    assert!(!outbox.has_news());
+    submit(&mut outbox, 10).unwrap();
+    submit(&mut outbox, 10).unwrap();
+    assert!(outbox.cancel(VIDEO, SectionId(1)));
+    let notice = Notice {
+        stream: VIDEO,
+        section: SectionId(1),
+        reason: Reason::Cancelled,
+    };
+    // A notice alone is news.
+    assert_eq!(outbox.floor_to_tell(), None);
+    assert_eq!(outbox.notice_to_tell(), Some(notice));
+    assert!(outbox.has_news());
+    outbox.on_notice_told();
+    assert!(!outbox.has_news());
+    outbox.on_notice_lost(notice);
+    assert_eq!(outbox.notice_to_tell(), Some(notice));
+    outbox.on_notice_told();
+    assert!(outbox.cancel(VIDEO, SectionId(0)));
+    // The floor alone is news.
+    while outbox.notice_to_tell().is_some() {
+        outbox.on_notice_told();
+    }
+    assert_eq!(outbox.floor_to_tell(), Some((VIDEO, SectionId(2))));
+    assert!(outbox.has_news());
+    outbox.on_floor_told(VIDEO);
+    assert!(!outbox.has_news());
+    outbox.on_floor_lost(VIDEO);
+    assert_eq!(outbox.floor_to_tell(), Some((VIDEO, SectionId(2))));
+}
+
+#[test]
+fn errors_name_the_value_and_the_limit() {
+    let too_long = SubmitError::TooLong {
+        length: 601,
+        limit: 600,
+    };
+    let text = too_long.to_string();
+    assert!(text.contains("601") && text.contains("600"), "{text}");
+    let ended = IntakeError::Ended { stream: VIDEO }.to_string();
+    assert!(ended.contains("stream 0"), "{ended}");
+}
+
+/// Bytes that wait, that are under way and that arrived are counted where they are, by name.
+#[test]
+fn every_byte_is_counted_in_one_place() {
+    let mut outbox = outbox();
+    submit(&mut outbox, 100).unwrap();
+    submit(&mut outbox, 200).unwrap();
+    submit(&mut outbox, 300).unwrap();
+    let first = next(&mut outbox).unwrap();
+    next(&mut outbox).unwrap();
+    outbox.on_acked(&first);
+    let named: Vec<_> = outbox
+        .counters()
+        .bytes
+        .entries()
+        .into_iter()
+        .filter(|(_, count)| *count > 0)
+        .collect();
+    assert_eq!(
+        named,
+        [
+            ("submitted", 600),
+            ("queued", 300),
+            ("in_flight", 200),
+            ("acknowledged", 100)
+        ]
+    );
+}
