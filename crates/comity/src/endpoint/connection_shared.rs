@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, OnceLock};
 
 use comity_units::Span;
@@ -14,6 +14,7 @@ use tokio::sync::{Notify, broadcast, watch};
 
 use super::events::{Advice, Event};
 use super::shared::EndpointShared;
+use super::sleep::IsScheduled;
 use crate::error::CloseReason;
 use crate::section::Item;
 use crate::session::{Cipher, ConnectionId, PublicKey, SessionStatistics, lock};
@@ -69,7 +70,7 @@ pub(crate) struct ConnectionShared {
     /// Created at the first subscription.
     events: OnceLock<broadcast::Sender<Event>>,
     /// Whether the connection's id is in the endpoint's list.
-    is_scheduled: AtomicBool,
+    is_scheduled: IsScheduled,
 }
 
 /// The events of a connection that may wait for a slow receiver.
@@ -92,20 +93,20 @@ impl ConnectionShared {
             target: watch::Sender::new(Advice::default()),
             size: watch::Sender::new(None),
             events: OnceLock::new(),
-            is_scheduled: AtomicBool::new(false),
+            is_scheduled: IsScheduled::new(),
         }
     }
 
     /// Schedules the connection with the driver.
     pub(crate) fn schedule(&self, endpoint: &EndpointShared) {
-        if !self.is_scheduled.swap(true, Ordering::SeqCst) {
-            endpoint.schedule(self.facts.id);
+        if self.is_scheduled.set() {
+            endpoint.sleep.schedule(self.facts.id);
         }
     }
 
     /// The driver is about to serve the connection.
     pub(crate) fn unschedule(&self) {
-        self.is_scheduled.store(false, Ordering::SeqCst);
+        self.is_scheduled.clear();
     }
 
     /// The events from now on.

@@ -174,7 +174,8 @@ impl Driver {
     // ---------------------------------------------------------------- requests
 
     fn take_requests(&mut self) {
-        if self.shared.take_request() {
+        let mut scheduled = std::mem::take(&mut self.scheduled);
+        if self.shared.sleep.take(&mut scheduled) {
             for request in self.calls.take() {
                 self.call(request);
             }
@@ -182,8 +183,6 @@ impl Driver {
                 self.shut_down();
             }
         }
-        let mut scheduled = std::mem::take(&mut self.scheduled);
-        self.shared.take_scheduled(&mut scheduled);
         for id in scheduled.drain(..) {
             self.make_ready(id);
         }
@@ -603,7 +602,7 @@ impl Driver {
             return Next::Receive;
         }
         let timeout = (!next.is_never()).then(|| timespec(wait));
-        if !self.shared.fall_asleep() {
+        if !self.shared.sleep.fall_asleep() {
             return Next::Receive;
         }
         let interest = if is_blocked {
@@ -613,13 +612,13 @@ impl Driver {
         };
         let mut descriptors = [
             PollFd::new(&self.socket, interest),
-            PollFd::new(self.shared.wake_descriptor(), PollFlags::IN),
+            PollFd::new(self.shared.sleep.signal(), PollFlags::IN),
         ];
         // An interrupted wait is a short wait.
         let _ = poll(&mut descriptors, timeout.as_ref());
         let [socket, wake] = descriptors;
         let (socket, wake) = (socket.revents(), wake.revents());
-        self.shared.wake_up(!wake.is_empty());
+        self.shared.sleep.wake_up(!wake.is_empty());
         if socket.contains(PollFlags::ERR) {
             self.hear_complaints();
         }

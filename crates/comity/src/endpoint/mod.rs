@@ -35,7 +35,9 @@ mod outgoing;
 mod panics;
 mod routes;
 mod shared;
+mod sleep;
 mod socket;
+mod sync;
 
 use std::io;
 use std::net::SocketAddr;
@@ -212,7 +214,7 @@ impl Endpoint {
             config: Box::new(config),
             waiting: Waiting { reply, handle },
         });
-        self.handle.shared.request();
+        self.handle.shared.sleep.request();
         answer.await.unwrap_or(Err(ConnectError::EndpointClosed))
     }
 

@@ -1,0 +1,123 @@
+//! When the endpoint's thread sleeps, and who wakes it.
+//!
+//! The thread takes all requests, sets `is_asleep`, looks for requests once more, and waits.
+//! Whoever has a request adds it, and then signals if `is_asleep` was set. So either the thread
+//! sees the request, or the signal ends its wait. The lock orders the two looks, so nothing depends
+//! on a total order of accesses. `make loom` checks every interleaving of these steps.
+
+use std::sync::PoisonError;
+
+use super::sync::{AtomicBool, Mutex, MutexGuard, Ordering};
+
+/// What ends the thread's wait in the system. A signal stays until it is cleared.
+pub(crate) trait Signal {
+    /// Ends the present wait, or the next one.
+    fn send(&self);
+
+    /// Takes all signals back.
+    fn clear(&self);
+}
+
+/// The requests for a thread that sleeps while there are none. `T` names a connection.
+#[derive(Debug)]
+pub(crate) struct Sleep<T, S> {
+    requests: Mutex<Requests<T>>,
+    /// Only swapped, so that all changes have one order without a fence.
+    is_asleep: AtomicBool,
+    signal: S,
+}
+
+#[derive(Debug)]
+struct Requests<T> {
+    /// Connections that their handles have scheduled.
+    scheduled: Vec<T>,
+    /// Whether a request of another kind waits for the thread.
+    has_other: bool,
+}
+
+impl<T, S: Signal> Sleep<T, S> {
+    pub(crate) fn new(signal: S) -> Self {
+        Self {
+            requests: Mutex::new(Requests {
+                scheduled: Vec::new(),
+                has_other: false,
+            }),
+            is_asleep: AtomicBool::new(false),
+            signal,
+        }
+    }
+
+    pub(crate) fn signal(&self) -> &S {
+        &self.signal
+    }
+
+    fn requests(&self) -> MutexGuard<'_, Requests<T>> {
+        self.requests.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Makes the thread look for requests of other kinds.
+    pub(crate) fn request(&self) {
+        self.requests().has_other = true;
+        self.wake();
+    }
+
+    /// Makes the thread serve a connection.
+    pub(crate) fn schedule(&self, connection: T) {
+        self.requests().scheduled.push(connection);
+        self.wake();
+    }
+
+    /// Swaps the connections that were scheduled into `scheduled`, which is empty. Returns whether
+    /// there was a request of another kind since the last call.
+    pub(crate) fn take(&self, scheduled: &mut Vec<T>) -> bool {
+        let mut requests = self.requests();
+        std::mem::swap(&mut requests.scheduled, scheduled);
+        std::mem::take(&mut requests.has_other)
+    }
+
+    fn wake(&self) {
+        if self.is_asleep.swap(false, Ordering::SeqCst) {
+            self.signal.send();
+        }
+    }
+
+    /// The thread is about to wait; `false` if work waits already.
+    pub(crate) fn fall_asleep(&self) -> bool {
+        self.is_asleep.swap(true, Ordering::SeqCst);
+        let requests = self.requests();
+        let is_idle = !requests.has_other && requests.scheduled.is_empty();
+        drop(requests);
+        if !is_idle {
+            self.is_asleep.swap(false, Ordering::SeqCst);
+        }
+        is_idle
+    }
+
+    /// The thread is awake again.
+    pub(crate) fn wake_up(&self, was_woken: bool) {
+        if was_woken {
+            self.signal.clear();
+        }
+        self.is_asleep.swap(false, Ordering::SeqCst);
+    }
+}
+
+/// Whether a connection is among the scheduled ones, so that it is there once.
+#[derive(Debug)]
+pub(crate) struct IsScheduled(AtomicBool);
+
+impl IsScheduled {
+    pub(crate) fn new() -> Self {
+        Self(AtomicBool::new(false))
+    }
+
+    /// The connection has something to be served. Returns whether it is to be scheduled.
+    pub(crate) fn set(&self) -> bool {
+        !self.0.swap(true, Ordering::SeqCst)
+    }
+
+    /// The thread is about to serve the connection, and only then looks at what it has.
+    pub(crate) fn clear(&self) {
+        self.0.swap(false, Ordering::SeqCst);
+    }
+}
