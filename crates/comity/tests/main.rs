@@ -4,6 +4,7 @@
 mod common;
 #[path = "endpoint/main.rs"]
 mod endpoint;
+mod hostile_network;
 mod many;
 mod marking;
 mod moving;
