@@ -2,13 +2,14 @@
 # (rustup), Python 3 and, for `race`, Debian's packages is enough.
 
 CARGO_DENY := 0.20.2
+CARGO_LLVM_COV := 0.9.1
 ROUNDS ?= 5
 # The seed of every property test in `test`: each run draws the same cases, and the failures recorded beside the tests.
 # `fuzz` draws its own.
 SEED ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-sim claims picture test lint docs bench race media worlds compare deadline fuzz fuzz-short
+.PHONY: help demo demo-sim claims picture test lint docs bench race media worlds compare deadline coverage miri loom fuzz fuzz-short
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -31,10 +32,10 @@ test: rust python ## run every test of the workspace and of the scripts beside i
 	@[ "$$(id -u)" -eq 0 ] && [ -c /dev/net/tun ] && command -v ip >/dev/null || \
 		echo "no root, /dev/net/tun or ip: the tests of the lab skip; with COMITY_NEED_LAB=1 they fail"
 	PROPTEST_RNG_SEED=$(SEED) cargo test --workspace --no-fail-fast
-	python3 -m doctest benches/race/race.py benches/media/media.py benches/media/contend.py benches/deadline/deadline.py benches/worlds/*.py benches/wrap.py scripts/vocabulary.py
+	python3 -m doctest benches/race/race.py benches/media/media.py benches/media/contend.py benches/deadline/deadline.py benches/worlds/*.py benches/wrap.py scripts/vocabulary.py scripts/coverage.py
 	cd benches/compare && python3 -m doctest *.py
 
-lint: format clippy docs purity language dependencies ## check format, lints, docs, purity, words, licences and dependencies
+lint: format clippy docs purity language dependencies advisories ## check format, lints, docs, purity, words, licences and dependencies
 
 docs: rust ## build the documentation of all crates (target/doc)
 	RUSTDOCFLAGS=-Dwarnings cargo doc --workspace --no-deps
@@ -68,13 +69,23 @@ deadline: rust python ## make docs/results/deadline.md: punctuality and friendli
 	cargo build --quiet --release --package comity-cli
 	python3 benches/deadline/deadline.py --page
 
-fuzz: rust ## run the property tests at length on new cases, and the fuzz targets (CASES=20000 SECONDS_EACH=60)
+coverage: rust python ## run every test with counters, and print the share of the code that each crate's tests reach
+	scripts/need.sh cargo-llvm-cov cargo:cargo-llvm-cov@$(CARGO_LLVM_COV)
+	scripts/coverage.sh
+
+miri: rust ## run the unit tests of the pure crates in Miri, in a few minutes (CRATES='units frames' CASES=2)
+	scripts/miri.sh || [ $$? -eq 77 ]
+
+loom: rust ## run the endpoint's sleep and wake-up under every interleaving of its threads
+	cd loom && cargo test --quiet --release
+
+fuzz: rust ## run the property tests on new cases, and all fuzz targets for 30 minutes (CASES=2000 MINUTES=30)
 	scripts/fuzz.sh || [ $$? -eq 77 ]
 
 fuzz-short: rust ## build the fuzz targets and run each for 5 s, where a nightly compiler and cargo-fuzz are
 	scripts/fuzz.sh --short || [ $$? -eq 77 ]
 
-.PHONY: format clippy purity language dependencies rust python
+.PHONY: format clippy purity language dependencies advisories rust python
 format: rust
 	cargo fmt --all --check
 
@@ -90,7 +101,10 @@ language: python
 dependencies: rust
 	scripts/need.sh cargo-deny cargo:cargo-deny@$(CARGO_DENY)
 	cargo deny check licenses bans sources
-	scripts/advisories.sh
+
+advisories: rust
+	scripts/need.sh cargo-deny cargo:cargo-deny@$(CARGO_DENY)
+	scripts/advisories.sh || [ $$? -eq 77 ]
 
 rust:
 	@scripts/need.sh cargo none

@@ -191,8 +191,7 @@ impl<P: Fuzzed> World<P> {
                 }
             }
             104..=106 => {
-                let length = usize::from(source.u8());
-                let mut payload = source.bytes(length).to_vec();
+                let mut payload = source.counted().to_vec();
                 payload.resize(payload.len().max(4), 0);
                 self.arrive(source, &payload);
             }

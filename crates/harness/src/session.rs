@@ -247,8 +247,7 @@ impl World {
                 bytes.extend(self.caller.id().get().to_be_bytes());
             }
         }
-        let length = usize::from(source.u8());
-        bytes.extend(source.bytes(length));
+        bytes.extend(source.counted());
         if source.u8() & 1 == 0 {
             bytes.resize(bytes.len().max(1_200), 0);
         }

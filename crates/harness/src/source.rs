@@ -29,6 +29,14 @@ impl<'a> Source<'a> {
         self.bytes(1).first().copied().unwrap_or(0)
     }
 
+    /// As many bytes as the next one says: 0 to 254, or all the rest.
+    pub fn counted(&mut self) -> &'a [u8] {
+        match self.u8() {
+            u8::MAX => self.bytes(usize::MAX),
+            length => self.bytes(length.into()),
+        }
+    }
+
     /// The next two bytes.
     pub fn u16(&mut self) -> u16 {
         u16::from_be_bytes([self.u8(), self.u8()])
