@@ -73,7 +73,7 @@ fn a_peer_keeps_so_many_sections_apart() {
     assert!(!outbox.fits_peer(VIDEO, 1) && outbox.fits_peer(StreamId(1), 1));
     let full = |limit| Err(SubmitError::TooManySections { limit });
     assert_eq!(submit(&mut outbox, 1), full(2));
-    // Its own limit counts sections of all streams, and outcomes that nobody has asked for.
+    // Its own limit counts sections of all streams, and outcomes that nobody has polled.
     outbox.set_max_open(100);
     submit(&mut outbox, 1).unwrap();
     submit(&mut outbox, 1).unwrap();
@@ -123,7 +123,7 @@ fn counters_have_a_name_each_and_skipped_numbers_count() {
     assert_eq!(outbox.counters().bytes.submitted, 5);
 }
 
-/// A section that is withdrawn while its bytes are under way, and all of which arrives.
+/// A section is withdrawn while its bytes are under way, and all of them arrive.
 #[test]
 fn what_was_given_up_and_arrived_is_counted() {
     let mut outbox = outbox();
@@ -143,7 +143,7 @@ fn what_was_given_up_and_arrived_is_counted() {
     assert!(outbox.is_settled());
 }
 
-/// The peer is told of the floor and of what was given up, again when the packet was lost.
+/// The floor and the notices of abandoned sections are announced again if their packet is lost.
 #[test]
 fn what_the_peer_has_to_know_is_told_until_it_arrives() {
     let mut outbox = outbox();
@@ -172,7 +172,7 @@ fn what_the_peer_has_to_know_is_told_until_it_arrives() {
     }
     assert_eq!(outbox.floor_to_tell(), Some((VIDEO, SectionId(2))));
     assert!(outbox.has_news());
-    outbox.on_floor_told(VIDEO);
+    assert!(outbox.on_floor_told(VIDEO) && !outbox.on_floor_told(VIDEO));
     assert!(!outbox.has_news());
     outbox.on_floor_lost(VIDEO);
     assert_eq!(outbox.floor_to_tell(), Some((VIDEO, SectionId(2))));

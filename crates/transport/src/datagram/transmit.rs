@@ -465,7 +465,11 @@ impl<P: Payload> Connection<P> {
                 self.outbox.on_lost(now, &chunk);
                 break;
             }
-            self.outbox.on_floor_told(chunk.stream);
+            if self.outbox.on_floor_told(chunk.stream) {
+                // The piece itself may not be worth a retransmission.
+                let sent: &mut Box<SentControl> = contents.control.get_or_insert_default();
+                sent.floors.push(chunk.stream);
+            }
             self.outbox.write(&chunk, builder.out);
             if P::ELIDED {
                 builder.elided += framing.elided(chunk.length);

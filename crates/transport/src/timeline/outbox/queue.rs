@@ -80,9 +80,9 @@ pub(super) struct Stream {
     importances: Importances,
     /// The latest abandoned sections. A section that needs one of them is worthless.
     given_up: BTreeSet<SectionId>,
-    /// Sections from the floor on that lost bytes and are not retransmitted. The peer waits for
-    /// them until it learns that the floor has passed them; without a deadline it would wait for
-    /// ever.
+    /// Sections from the floor on that lost bytes and are not retransmitted, or whose deadline has
+    /// passed. The peer waits for them until it learns that the floor has passed them; without a
+    /// deadline that it knows it would wait for ever.
     lost: BTreeSet<SectionId>,
 }
 
@@ -511,9 +511,10 @@ impl<P: Payload> Outbox<P> {
         Some((stream, self.floor(stream)))
     }
 
-    /// The floor of a stream is in a packet that leaves now.
-    pub fn on_floor_told(&mut self, stream: StreamId) {
-        self.moved_floors.remove(&stream);
+    /// The floor of a stream is in a packet that leaves now. Returns whether that is news: then the
+    /// loss of the packet has to be [reported](Self::on_floor_lost).
+    pub fn on_floor_told(&mut self, stream: StreamId) -> bool {
+        self.moved_floors.remove(&stream)
     }
 
     /// The packet with the floor of a stream was lost.
@@ -683,8 +684,9 @@ impl<P: Payload> Outbox<P> {
         if fate == Fate::Acknowledged && matches!(entry.stage, Stage::Dropped(_)) {
             self.counters.given_up_but_arrived += 1;
         }
-        if fate == Fate::Lost
+        if matches!(fate, Fate::Lost | Fate::ExpiredInNetwork)
             && let Some(state) = self.streams.get_mut(&key.0)
+            && key.1.0 >= state.floor
         {
             state.lost.insert(key.1);
         }
