@@ -310,9 +310,10 @@ def judge(clip, file, out, gaps, is_clean):
     named = collections.defaultdict(set)
     for line in gaps.read_text().splitlines():
         gap = json.loads(line)
-        if gap["section"] in named[gap["stream"]]:
-            faults.append(f"section {gap['section']} of stream {gap['stream']} is named twice")
-        named[gap["stream"]].add(gap["section"])
+        for section in range(gap["section"], gap["section"] + gap["count"]):
+            if section in named[gap["stream"]]:
+                faults.append(f"section {section} of stream {gap['stream']} is named twice")
+            named[gap["stream"]].add(section)
     try:
         sent, received = units_of(file), units_of(out)
     except (MediaError, IndexError) as error:
