@@ -134,9 +134,9 @@ impl<P: Payload> Connection<P> {
         }
         let has_acknowledgement = contents.acknowledged.is_some();
         // The peer gets the final counts with the acknowledgement of its last section.
-        let acknowledges_end = self.inbox.has_ended() && self.reception.ack_due_at() <= now;
-        if report_is_due || acknowledges_end {
-            self.push_report(now, &mut builder);
+        let reports = report_is_due || has_acknowledgement && self.inbox.has_ended();
+        if reports {
+            self.push_report(&mut builder);
         }
         self.push_control(&mut builder, &mut contents);
         if may_tell {
@@ -165,6 +165,9 @@ impl<P: Payload> Connection<P> {
         if is_ack_alone && self.reception.ack_due_at() > now {
             builder.out.truncate(start);
             return None;
+        }
+        if reports {
+            self.reports.on_report_sent(now);
         }
         if has_acknowledgement {
             self.reception.on_ack_sent();
@@ -314,7 +317,7 @@ impl<P: Payload> Connection<P> {
         }
     }
 
-    fn push_report(&mut self, now: Time, builder: &mut Builder<'_>) {
+    fn push_report(&self, builder: &mut Builder<'_>) {
         let counters = self.inbox.counters();
         let (on_time, late) = match self.awaits_taker() {
             // Nobody has received them yet.
@@ -337,7 +340,6 @@ impl<P: Payload> Connection<P> {
             drift_ppb: (self.clock.drift_ppm() * 1_000.0) as i64,
         };
         builder.push(&Frame::ReceiverReport(report));
-        self.reports.on_report_sent(now);
     }
 
     fn push_control(&mut self, builder: &mut Builder<'_>, contents: &mut Contents) {
