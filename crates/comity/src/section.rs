@@ -160,8 +160,7 @@ pub struct Partial {
 impl Gap {
     /// The numbers of its sections. A hostile peer can make them as many as numbers exist.
     pub fn sections(&self) -> impl Iterator<Item = SectionId> + use<> {
-        let SectionId(first) = self.id;
-        (first..first.saturating_add(self.count)).map(SectionId)
+        self.id.run(self.count)
     }
 }
 

@@ -12,8 +12,8 @@ use crate::clock::now;
 use crate::event::{Event, Observer};
 use crate::lock::lock;
 
-/// The time for which further refusals with the same reason are only counted: anybody can cause
-/// them.
+/// The time for which further refusals with the same reason are only counted, since anybody can
+/// cause them, and for which a caller that calls again is the same one.
 const SILENCE: Duration = Duration::from_secs(10);
 
 /// How many refused callers are remembered.

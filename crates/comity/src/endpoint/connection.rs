@@ -113,17 +113,15 @@ impl Connection {
         loop {
             let mut room = pin!(shared.room.notified());
             room.as_mut().enable();
-            {
-                let has_room = self.0.with(|transport, _| {
-                    let has_room = transport.has_room(length);
-                    if !has_room {
-                        shared.is_waited_for.store(true, Ordering::SeqCst);
-                    }
-                    has_room
-                });
-                if has_room {
-                    return;
+            let has_room = self.0.with(|transport, _| {
+                let has_room = transport.has_room(length);
+                if !has_room {
+                    shared.is_waited_for.store(true, Ordering::SeqCst);
                 }
+                has_room
+            });
+            if has_room {
+                return;
             }
             room.await;
         }

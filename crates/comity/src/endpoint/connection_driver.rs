@@ -81,14 +81,18 @@ impl ConnectionDriver {
             session.fail(now);
             self.shared.transport.clear_poison();
         }
-        let served = contain(|| self.work(now, clock, session, scratch, max_segments));
-        served.unwrap_or_else(|| {
-            session.fail(now);
-            self.shared.transport.clear_poison();
-            // The transport is a new one, which is closed: this tells the application.
-            let told = contain(|| self.work(now, clock, session, scratch, max_segments));
-            told.unwrap_or(Served::Idle)
-        })
+        let work =
+            |driver: &mut Self, session: &mut Session<SharedTransport>, scratch: &mut Scratch| {
+                session.contain(now, |session| {
+                    driver.work(now, clock, session, scratch, max_segments)
+                })
+            };
+        if let Some(served) = work(self, session, scratch) {
+            return served;
+        }
+        self.shared.transport.clear_poison();
+        // The transport is a new one, which is closed: this tells the application.
+        work(self, session, scratch).unwrap_or(Served::Idle)
     }
 
     fn work(

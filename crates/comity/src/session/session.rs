@@ -359,7 +359,11 @@ impl<C: Protocol> Session<C> {
 
     fn handle(&mut self, now: Time, from: Addresses, ecn: Ecn, datagram: &mut [u8]) {
         let length = datagram.len();
-        let generation = destination(datagram).and_then(|id| self.own.generation(id));
+        // The id is authenticated: the header is associated data.
+        let generation = match header::decode(datagram) {
+            Ok(header::Packet::Data { header, .. }) => self.own.generation(header.destination),
+            _ => None,
+        };
         let (number, payload) = match self.protection.open(now, datagram) {
             Ok(opened) => opened,
             Err(OpenError::Forged) => return,
@@ -587,12 +591,6 @@ impl<C: Protocol> Session<C> {
     pub fn poll_event(&mut self) -> Option<Event> {
         self.events.pop_front()
     }
-}
-
-/// The id in the header of a Data packet. It is authenticated, since the header is associated data.
-fn destination(datagram: &[u8]) -> Option<ConnectionId> {
-    let id = datagram.get(1..9)?.try_into().ok()?;
-    Some(ConnectionId::new(u64::from_be_bytes(id)))
 }
 
 /// Reserves room for the header, and memory for the tag after the payload.

@@ -110,8 +110,7 @@ pub struct Gap<P> {
 impl<P> Gap<P> {
     /// The numbers of its sections. A hostile peer can make them as many as numbers exist.
     pub fn sections(&self) -> impl Iterator<Item = SectionId> + use<P> {
-        let SectionId(first) = self.section;
-        (first..first.saturating_add(self.count)).map(SectionId)
+        self.section.run(self.count)
     }
 
     /// A gap for each section.

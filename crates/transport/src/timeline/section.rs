@@ -22,6 +22,13 @@ pub struct SectionId(pub u64);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Importance(pub u8);
 
+impl SectionId {
+    /// The numbers of `count` sections from this one on.
+    pub fn run(self, count: u64) -> impl Iterator<Item = Self> {
+        (self.0..self.0.saturating_add(count)).map(Self)
+    }
+}
+
 impl fmt::Display for StreamId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "stream {}", self.0)

@@ -57,11 +57,26 @@ pub struct Inbox<P: Payload> {
     /// Slots of all streams.
     records: usize,
     counters: Counters,
-    /// Complete sections that are not settled: those that were in time, and the late ones.
-    complete_ahead: u64,
-    late_ahead: u64,
+    /// Complete sections that are not settled.
+    ahead: Complete,
     /// No packet comes any more, and ready sections are still handed out at their deadlines.
     plays_out: bool,
+}
+
+/// How many sections are complete.
+#[derive(Debug, Default)]
+struct Complete {
+    on_time: u64,
+    late: u64,
+}
+
+impl Complete {
+    const fn count(&mut self, is_late: bool) -> &mut u64 {
+        match is_late {
+            false => &mut self.on_time,
+            true => &mut self.late,
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -145,8 +160,7 @@ impl<P: Payload> Inbox<P> {
             admitted: 0,
             records: 0,
             counters: Counters::default(),
-            complete_ahead: 0,
-            late_ahead: 0,
+            ahead: Complete::default(),
             plays_out: false,
         }
     }
@@ -262,10 +276,7 @@ impl<P: Payload> Inbox<P> {
             let deadline = clock.to_local(meta.deadline);
             let is_late = now > deadline;
             assembly.completed = Some((now, is_late));
-            *(match is_late {
-                false => &mut self.complete_ahead,
-                true => &mut self.late_ahead,
-            }) += 1;
+            *self.ahead.count(is_late) += 1;
             if !meta.deadline.is_never() {
                 self.counters.slack.record(deadline, now);
             }
@@ -490,8 +501,8 @@ impl<P: Payload> Inbox<P> {
     /// they are settled or not.
     pub const fn complete(&self) -> (u64, u64) {
         (
-            self.counters.on_time + self.complete_ahead,
-            self.counters.complete_late + self.late_ahead,
+            self.counters.on_time + self.ahead.on_time,
+            self.counters.complete_late + self.ahead.late,
         )
     }
 
@@ -668,12 +679,9 @@ impl<P: Payload> Inbox<P> {
                         Ok(received) => {
                             self.spares.keep(&received.payload);
                             self.counters.delivered += had;
-                            let [ahead, counted] = match received.is_late {
-                                false => [&mut self.complete_ahead, &mut self.counters.on_time],
-                                true => [&mut self.late_ahead, &mut self.counters.complete_late],
-                            };
-                            *ahead -= 1;
-                            *counted += 1;
+                            *self.ahead.count(received.is_late) -= 1;
+                            self.counters.on_time += u64::from(!received.is_late);
+                            self.counters.complete_late += u64::from(received.is_late);
                             Delivery::Section(received)
                         }
                         Err(found) => {

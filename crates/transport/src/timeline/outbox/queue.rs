@@ -245,12 +245,12 @@ impl<P: Payload> Outbox<P> {
         if count > MAX_NAMED {
             // The latest are those that a later section may need.
             let remembered = count.min(self.config.max_sections as u64);
-            for section in state.next - remembered..state.next {
-                state.give_up(SectionId(section), self.config.max_sections);
+            for section in SectionId(state.next - remembered).run(remembered) {
+                state.give_up(section, self.config.max_sections);
             }
         } else {
-            for section in first.0..first.0 + count {
-                self.note_given_up((stream, SectionId(section)), reason);
+            for section in first.run(count) {
+                self.note_given_up((stream, section), reason);
             }
         }
         self.counters.sections.skip(Fate::of_unsent(reason), count);
