@@ -21,6 +21,8 @@ mod gaps;
 mod live;
 #[path = "stream/narrow.rs"]
 mod narrow;
+#[path = "stream/refused.rs"]
+mod refused;
 #[path = "stream/restart.rs"]
 mod restart;
 #[path = "stream/running.rs"]
@@ -89,12 +91,12 @@ fn main() -> ExitCode {
         datagrams::a_port_is_open_for_both_families_and_an_address_for_its_own,
         datagrams::the_last_picture_is_not_waited_for,
         datagrams::rtp_carries_transport_streams_alone,
-        ends::mistakes_are_named_with_what_to_do,
-        ends::a_list_that_cannot_be_opened_leaves_no_output_and_the_other_way_round,
+        refused::mistakes_are_named_with_what_to_do,
+        refused::a_list_that_cannot_be_opened_leaves_no_output_and_the_other_way_round,
         ends::a_second_caller_is_told_that_another_one_is_served,
-        ends::connections_that_cannot_be_made_say_why,
-        ends::a_secret_key_is_neither_public_nor_open_to_others,
-        ends::a_key_that_is_not_on_the_list_is_refused,
+        refused::connections_that_cannot_be_made_say_why,
+        refused::a_secret_key_is_neither_public_nor_open_to_others,
+        refused::a_key_that_is_not_on_the_list_is_refused,
         ends::either_end_may_be_stopped_and_keeps_what_it_has,
         ends::an_end_that_is_not_confirmed_is_no_success,
         ends::where_nothing_arrived_is_no_success,
@@ -106,7 +108,7 @@ fn main() -> ExitCode {
         ends::prometheus_is_answered,
         ends::core_dumps_are_off_where_secrets_are,
         ends::a_controller_that_does_not_retransmit_is_told,
-        ends::options_of_connections_are_refused_where_there_are_none,
+        refused::options_of_connections_are_refused_where_there_are_none,
         live::an_encoder_is_piped_through_as_it_works,
         narrow::an_interface_that_is_narrower_than_full_packets_carries_everything,
         narrow::a_path_that_swallows_full_packets_carries_everything_in_smaller_ones,

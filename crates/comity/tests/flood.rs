@@ -16,7 +16,7 @@ use comity_testkit::memory::{Counting, held};
 use comity_transport::timeline::{Delivery, Outgoing};
 use comity_transport::wire::header::{Initial, Pattern};
 use comity_units::{Seed, Span, Time};
-use common::{Flights, ring, step};
+use common::{Flights, Parts, World as _};
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
@@ -133,6 +133,49 @@ impl World {
         self.listener.ids().next()
     }
 
+    fn run_for(&mut self, span: Span) {
+        self.run(self.now + span);
+    }
+
+    fn submit(&mut self) {
+        let now = self.now;
+        let section = Outgoing {
+            stream: StreamId(0),
+            importance: Importance(1),
+            source_time: now,
+            deadline: now + LATENCY,
+            needs: None,
+            payload: Bytes::from(vec![7; 10_000]),
+        };
+        let session = self.caller.session_mut().expect("open");
+        let transport = session.protocol_mut();
+        transport.submit(now, section).expect("room");
+    }
+}
+
+impl common::World for World {
+    type Flight = (SocketAddr, SocketAddr, Vec<u8>);
+
+    fn parts(&mut self) -> Parts<'_, Self::Flight> {
+        Parts {
+            now: &mut self.now,
+            flights: &mut self.flights,
+            caller: &mut self.caller,
+            listener: &mut self.listener,
+        }
+    }
+
+    fn arrive(&mut self, (from, to, mut bytes): Self::Flight) {
+        if to == listening() {
+            self.traffic.entry(from).or_default().0 += bytes.len();
+            self.listener
+                .handle_datagram(self.now, from, Ecn::Capable0, &mut bytes);
+        } else {
+            self.caller
+                .handle_datagram(self.now, from, Ecn::Capable0, &mut bytes);
+        }
+    }
+
     fn settle(&mut self) {
         if let Some(id) = self.connection()
             && let Some(core) = self.listener.protocol_mut(id)
@@ -159,52 +202,12 @@ impl World {
         while self.caller.poll_event().is_some() {}
         while self.listener.poll_event().is_some() {}
     }
-
-    fn run(&mut self, span: Span) {
-        let until = self.now + span;
-        self.settle();
-        while let Some(arrived) = step(
-            &mut self.now,
-            until,
-            &mut self.flights,
-            &self.caller,
-            &self.listener,
-        ) {
-            for (from, to, mut bytes) in arrived {
-                if to == listening() {
-                    self.traffic.entry(from).or_default().0 += bytes.len();
-                    self.listener
-                        .handle_datagram(self.now, from, Ecn::Capable0, &mut bytes);
-                } else {
-                    self.caller
-                        .handle_datagram(self.now, from, Ecn::Capable0, &mut bytes);
-                }
-            }
-            ring(self.now, &mut self.caller, &mut self.listener);
-            self.settle();
-        }
-    }
-
-    fn submit(&mut self) {
-        let now = self.now;
-        let section = Outgoing {
-            stream: StreamId(0),
-            importance: Importance(1),
-            source_time: now,
-            deadline: now + LATENCY,
-            needs: None,
-            payload: Bytes::from(vec![7; 10_000]),
-        };
-        let session = self.caller.session_mut().expect("open");
-        let transport = session.protocol_mut();
-        transport.submit(now, section).expect("room");
-    }
 }
 
 #[test]
 fn ten_thousand_strangers_gain_nothing_and_delay_nothing() {
     let mut world = World::new();
-    world.run(Span::from_secs(1));
+    world.run_for(Span::from_secs(1));
     let connection = world.connection().expect("the legitimate caller is in");
     world.traffic.clear();
     // The stream alone for a second, then with the strangers.
@@ -227,9 +230,9 @@ fn ten_thousand_strangers_gain_nothing_and_delay_nothing() {
                 strangers += 1;
             }
         }
-        world.run(Span::from_millis(1));
+        world.run_for(Span::from_millis(1));
     }
-    world.run(Span::from_secs(1));
+    world.run_for(Span::from_secs(1));
     assert_eq!((strangers, submitted), (10_000, 100));
 
     // Each section of the legitimate caller arrives whole and on time.

@@ -1,6 +1,9 @@
 //! Two whole ends over a network that drops, copies, delays, reorders, mangles, truncates and
 //! replays datagrams. The network's record and the counters of both ends must agree.
 
+mod accounts;
+mod actions;
+
 use crate::common;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,13 +16,15 @@ use comity::session::{
     KeyLimits, Listener, ListenerConfig, ListenerCredentials, ListenerEvent, PresharedKey,
     Randomness, Session,
 };
-use comity::transport::{Delivery, Outgoing, SubmitError, TransportEvent};
+use comity::transport::{Delivery, TransportEvent};
 use comity::{
-    CloseCode, CloseReason, Config, Deliver, Fate, GapReason, Importance, Outcome, Reason,
-    Reliability, SectionId, Seed, Span, Statistics, StreamId, Time, Transport,
+    CloseCode, CloseReason, Config, Deliver, Outcome, Reliability, SectionId, Seed, Span,
+    Statistics, StreamId, Time, Transport,
 };
-use common::{Flights, ring, step};
+use common::{Flights, Parts, World as _};
 use proptest::prelude::*;
+
+use actions::action;
 
 const CALLER: &str = "198.51.100.7:4000";
 const LISTENER: &str = "192.0.2.1:5000";
@@ -319,6 +324,58 @@ impl World {
         ))
     }
 
+    fn run_for(&mut self, span: Span) {
+        self.run(self.now + span);
+    }
+
+    fn open(&mut self) {
+        for _ in 0..600 {
+            self.run_for(Span::from_millis(100));
+            if self.established == 1 && self.caller.session().is_some() {
+                return;
+            }
+        }
+        panic!("no connection within a minute");
+    }
+
+    fn finish(&mut self) {
+        for side in Side::BOTH {
+            let application = &self.applications[side as usize];
+            let mut streams: Vec<_> = application.submitted.keys().map(|(id, _)| *id).collect();
+            streams.dedup();
+            let transport = self.transport(side).expect("it is open");
+            for stream in streams {
+                transport.finish_stream(stream).expect("not yet finished");
+            }
+        }
+        let is_settled = |world: &Self, side| {
+            let session = world.session(side).expect("it is open");
+            session.protocol().is_settled()
+        };
+        for _ in 0..1_200 {
+            self.run_for(Span::from_millis(100));
+            if Side::BOTH.iter().all(|&side| is_settled(self, side)) {
+                // Received sections may wait for their deadlines.
+                self.run_for(Span::from_secs(2));
+                return;
+            }
+        }
+        panic!("not settled within two minutes");
+    }
+}
+
+impl common::World for World {
+    type Flight = Flight;
+
+    fn parts(&mut self) -> Parts<'_, Self::Flight> {
+        Parts {
+            now: &mut self.now,
+            flights: &mut self.flights,
+            caller: &mut self.caller,
+            listener: &mut self.listener,
+        }
+    }
+
     fn arrive(&mut self, mut flight: Flight) {
         let side = flight.from.peer();
         // The first packet with an id of the listener's opens the connection.
@@ -481,260 +538,6 @@ impl World {
             self.caller = caller(self.now, &self.config, self.limits, seed);
         }
     }
-
-    fn run(&mut self, until: Time) {
-        self.settle();
-        while let Some(arrived) = step(
-            &mut self.now,
-            until,
-            &mut self.flights,
-            &self.caller,
-            &self.listener,
-        ) {
-            for flight in arrived {
-                self.arrive(flight);
-            }
-            ring(self.now, &mut self.caller, &mut self.listener);
-            self.settle();
-        }
-    }
-
-    fn run_for(&mut self, span: Span) {
-        self.run(self.now + span);
-    }
-
-    fn open(&mut self) {
-        for _ in 0..600 {
-            self.run_for(Span::from_millis(100));
-            if self.established == 1 && self.caller.session().is_some() {
-                return;
-            }
-        }
-        panic!("no connection within a minute");
-    }
-
-    fn act(&mut self, action: &Action) {
-        let now = self.now;
-        let side = action.side;
-        let stream = StreamId(action.stream);
-        let number = self.applications[side as usize]
-            .submitted
-            .keys()
-            .filter(|(known, _)| *known == stream)
-            .count() as u64;
-        let previous = number.checked_sub(1).map(SectionId);
-        let transport = self.transport(side).expect("it is open");
-        match action.what {
-            What::Cancel => {
-                if let Some(previous) = previous
-                    && transport.cancel(stream, previous)
-                {
-                    let application = &mut self.applications[side as usize];
-                    application.cancelled.insert((stream, previous));
-                }
-            }
-            What::Skip => {
-                let id = transport.skip(now, stream, Reason::Shed).expect("open");
-                assert_eq!(id, SectionId(number));
-                let section = (0, Span::ZERO, None);
-                let application = &mut self.applications[side as usize];
-                application.submitted.insert((stream, id), section);
-            }
-            What::Submit { length, needs } => {
-                let id = SectionId(number);
-                let payload: Vec<u8> = (0..length).map(|at| byte(side, stream, id, at)).collect();
-                let latency = Span::from_millis(action.latency_ms);
-                let section = Outgoing {
-                    stream,
-                    importance: Importance(action.importance),
-                    source_time: now,
-                    deadline: now + latency,
-                    needs: previous.filter(|_| needs),
-                    payload: Bytes::from(payload),
-                };
-                match transport.submit(now, section) {
-                    Ok(given) => {
-                        assert_eq!(given, id);
-                        let section = (length as u32, latency, None);
-                        let application = &mut self.applications[side as usize];
-                        application.submitted.insert((stream, id), section);
-                    }
-                    // The peer grants credit late over a bad path.
-                    Err(SubmitError::TooManyBytes { .. } | SubmitError::TooManySections { .. }) => {
-                    }
-                    Err(error) => panic!("{error}"),
-                }
-            }
-        }
-    }
-
-    fn finish(&mut self) {
-        for side in Side::BOTH {
-            let application = &self.applications[side as usize];
-            let mut streams: Vec<_> = application.submitted.keys().map(|(id, _)| *id).collect();
-            streams.dedup();
-            let transport = self.transport(side).expect("it is open");
-            for stream in streams {
-                transport.finish_stream(stream).expect("not yet finished");
-            }
-        }
-        let is_settled = |world: &Self, side| {
-            let session = world.session(side).expect("it is open");
-            session.protocol().is_settled()
-        };
-        for _ in 0..1_200 {
-            self.run_for(Span::from_millis(100));
-            if Side::BOTH.iter().all(|&side| is_settled(self, side)) {
-                // Received sections may wait for their deadlines.
-                self.run_for(Span::from_secs(2));
-                return;
-            }
-        }
-        panic!("not settled within two minutes");
-    }
-
-    /// Every section has one fate, both ends agree on it, and whole sections have their bytes.
-    fn check_sections(&self, from: Side) {
-        let sender = &self.applications[from as usize];
-        let receiver = &self.applications[from.peer() as usize];
-        let is_full = self.config.settings().effective_reliability() == Reliability::Full;
-        let (mut whole, mut gaps, mut bytes, mut delivered) = (0, 0, 0, 0);
-        let mut acknowledged = 0;
-        let mut streams: BTreeMap<StreamId, u64> = BTreeMap::new();
-        let mut received_once = BTreeMap::new();
-        for (&stream, deliveries) in &receiver.received {
-            let ids: Vec<_> = deliveries
-                .iter()
-                .map(|(_, delivery)| id_of(delivery))
-                .collect();
-            // Later sections may have earlier deadlines, unless all have one latency.
-            assert!(
-                !self.has_one_latency || ids.is_sorted(),
-                "{stream}: {ids:?}"
-            );
-            for (id, delivery) in ids.into_iter().zip(deliveries) {
-                let before = received_once.insert((stream, id), delivery);
-                assert!(before.is_none(), "{stream}, {id} twice");
-            }
-        }
-        for (&(stream, id), &(length, latency, outcome)) in &sender.submitted {
-            *streams.entry(stream).or_default() += 1;
-            bytes += u64::from(length);
-            let Some((at, delivery)) = received_once.get(&(stream, id)) else {
-                let known = received_once.keys().filter(|(known, _)| *known == stream);
-                panic!(
-                    "{from:?}: {stream}, {id} is not reported, only {:?}: {length} bytes, {outcome:?}",
-                    known.map(|(_, id)| id.0).collect::<Vec<_>>()
-                );
-            };
-            // Skipped numbers have no bytes, and no outcome.
-            let fate = outcome.map(|outcome| outcome.fate);
-            assert_eq!(fate.is_none(), length == 0, "{stream}, {id}");
-            acknowledged += u64::from(fate == Some(Fate::Acknowledged));
-            match delivery {
-                Delivery::Section(section) => {
-                    whole += 1;
-                    delivered += u64::from(length);
-                    assert_eq!(section.meta.length, length);
-                    let meta = &section.meta;
-                    assert_eq!(meta.deadline.saturating_since(meta.source_time), latency);
-                    let right = (0..length as usize).map(|at| byte(from, stream, id, at));
-                    assert!(section.payload.iter().copied().eq(right), "{stream}, {id}");
-                    assert!(section.completed <= *at);
-                }
-                Delivery::Gap(gap) => {
-                    gaps += 1;
-                    // The bytes may have arrived after the section had become a gap, and an
-                    // acknowledgement does not say so.
-                    assert!(gap.reason != GapReason::Closed, "{stream}, {id}");
-                    let is_withdrawn = sender.cancelled.contains(&(stream, id))
-                        || matches!(fate, None | Some(Fate::Dependency));
-                    assert!(!is_full || is_withdrawn, "{stream}, {id}: {fate:?}");
-                    if let Some(partial) = &gap.partial {
-                        for (at, &got) in partial.payload.iter().enumerate() {
-                            let is_missing = partial
-                                .missing
-                                .iter()
-                                .any(|part| part.contains(&(at as u32)));
-                            let right = if is_missing {
-                                0
-                            } else {
-                                byte(from, stream, id, at)
-                            };
-                            assert_eq!(got, right, "{stream}, {id}, {at}");
-                        }
-                    }
-                }
-            }
-        }
-        // The receiver names exactly the numbers that the sender has given.
-        for (stream, received) in &receiver.received {
-            assert_eq!(
-                streams.get(stream),
-                Some(&(received.len() as u64)),
-                "{stream}"
-            );
-        }
-        let sent = self.statistics(from).sent;
-        let received = self.statistics(from.peer()).received;
-        assert!(is_full || sent.counters.late_bytes == 0);
-        assert_eq!(sent.sections.submitted, sender.submitted.len() as u64);
-        assert_eq!(sent.sections.sum(), sent.sections.submitted);
-        assert_eq!(
-            (sent.sections.open, sent.sections.acknowledged),
-            (0, acknowledged)
-        );
-        assert_eq!((sent.bytes.submitted, sent.bytes.sum()), (bytes, bytes));
-        assert_eq!(received.on_time_sections + received.late_sections, whole);
-        assert_eq!(received.gaps.sum(), gaps);
-        assert_eq!(whole + gaps, sent.sections.submitted);
-        assert_eq!(
-            (received.delivered_bytes, received.buffered_bytes),
-            (delivered, 0)
-        );
-    }
-
-    /// Every packet that left has one fate, and both ends count the same ones.
-    fn check_packets(&self, from: Side) {
-        let ledger = &self.ledgers[from as usize];
-        let sent = self.statistics(from).sent.counters;
-        let receiver = self.statistics(from.peer());
-        assert_eq!(sent.packets, ledger.data);
-        assert_eq!(receiver.received.counters.packets, ledger.accepted);
-        let protection = receiver.protection;
-        assert_eq!(
-            protection.forged_packets + protection.stale_packets,
-            ledger.refused
-        );
-        assert!(receiver.received.counters.duplicates <= protection.stale_packets);
-        assert!(ledger.to_elsewhere <= ledger.data);
-        // The network has not lost a datagram by itself.
-        let mut arrived = 0;
-        for departure in &ledger.departures {
-            arrived += u64::from(departure.arrivals > 0);
-            let is_accounted = departure.is_withheld || departure.in_flight > 0;
-            assert!(departure.arrivals > 0 || is_accounted, "{}", departure.at);
-        }
-        assert!(ledger.accepted <= arrived);
-    }
-}
-
-#[derive(Clone, Debug)]
-enum What {
-    Submit { length: usize, needs: bool },
-    Skip,
-    Cancel,
-}
-
-/// What an application does after a pause.
-#[derive(Clone, Debug)]
-struct Action {
-    pause_ms: u64,
-    side: Side,
-    stream: u16,
-    importance: u8,
-    latency_ms: u64,
-    what: What,
 }
 
 fn share(most: f64) -> impl Strategy<Value = f64> {
@@ -760,26 +563,6 @@ fn hostility() -> impl Strategy<Value = Hostility> {
             elsewhere,
             delay: Span::from_millis(delay_ms),
             jitter: Span::from_millis(jitter_ms),
-        },
-    )
-}
-
-fn action() -> impl Strategy<Value = Action> {
-    let what = prop_oneof![
-        10 => (1_usize..9_000, prop::bool::weighted(0.3))
-            .prop_map(|(length, needs)| What::Submit { length, needs }),
-        1 => Just(What::Skip),
-        1 => Just(What::Cancel),
-    ];
-    let side = prop_oneof![3 => Just(Side::Caller), 1 => Just(Side::Listener)];
-    (0_u64..30, side, 0_u16..3, any::<u8>(), 50_u64..800, what).prop_map(
-        |(pause_ms, side, stream, importance, latency_ms, what)| Action {
-            pause_ms,
-            side,
-            stream,
-            importance,
-            latency_ms,
-            what,
         },
     )
 }

@@ -16,7 +16,7 @@ use comity::{
     Span, StreamId, Time, Transport,
 };
 use comity_congestion::table;
-use common::{Flights, ring, step};
+use common::{Flights, Parts, World as _};
 use proptest::prelude::*;
 
 const CALLER: &str = "198.51.100.7:4000";
@@ -133,7 +133,45 @@ impl World {
         self.caller.session_mut()
     }
 
-    /// Lets both ends send what they can now.
+    fn submit(&mut self, length: usize, importance: u8, deadline: Span) -> SectionId {
+        let now = self.now;
+        let section = Outgoing {
+            stream: StreamId(0),
+            importance: Importance(importance),
+            source_time: now,
+            deadline: now + deadline,
+            needs: None,
+            payload: Bytes::from(vec![importance; length]),
+        };
+        let transport = self.sender().expect("open").protocol_mut();
+        transport.submit(now, section).expect("there is room")
+    }
+}
+
+impl common::World for World {
+    type Flight = (bool, Vec<u8>);
+
+    fn parts(&mut self) -> Parts<'_, Self::Flight> {
+        Parts {
+            now: &mut self.now,
+            flights: &mut self.flights,
+            caller: &mut self.caller,
+            listener: &mut self.listener,
+        }
+    }
+
+    fn arrive(&mut self, (to_listener, mut bytes): Self::Flight) {
+        let from = |address: &str| -> SocketAddr { address.parse().unwrap() };
+        let (now, ecn) = (self.now, Ecn::NotCapable);
+        if to_listener {
+            self.listener
+                .handle_datagram(now, from(CALLER), ecn, &mut bytes);
+        } else {
+            self.caller
+                .handle_datagram(now, from(LISTENER), ecn, &mut bytes);
+        }
+    }
+
     fn settle(&mut self) {
         let mut out = Vec::new();
         while let Some(datagram) = self.caller.poll_transmit(self.now, &mut out) {
@@ -167,46 +205,6 @@ impl World {
             }
         }
         while self.listener.poll_event().is_some() {}
-    }
-
-    /// Lets time pass until `until`.
-    fn run(&mut self, until: Time) {
-        self.settle();
-        let (caller, listener): (SocketAddr, SocketAddr) =
-            (CALLER.parse().unwrap(), LISTENER.parse().unwrap());
-        while let Some(arrived) = step(
-            &mut self.now,
-            until,
-            &mut self.flights,
-            &self.caller,
-            &self.listener,
-        ) {
-            for (to_listener, mut bytes) in arrived {
-                if to_listener {
-                    self.listener
-                        .handle_datagram(self.now, caller, Ecn::NotCapable, &mut bytes);
-                } else {
-                    self.caller
-                        .handle_datagram(self.now, listener, Ecn::NotCapable, &mut bytes);
-                }
-            }
-            ring(self.now, &mut self.caller, &mut self.listener);
-            self.settle();
-        }
-    }
-
-    fn submit(&mut self, length: usize, importance: u8, deadline: Span) -> SectionId {
-        let now = self.now;
-        let section = Outgoing {
-            stream: StreamId(0),
-            importance: Importance(importance),
-            source_time: now,
-            deadline: now + deadline,
-            needs: None,
-            payload: Bytes::from(vec![importance; length]),
-        };
-        let transport = self.sender().expect("open").protocol_mut();
-        transport.submit(now, section).expect("there is room")
     }
 }
 

@@ -92,6 +92,14 @@ fn a_peer_keeps_so_many_sections_apart() {
     assert_eq!(outbox.submit(Time::ZERO, other), Ok(SectionId(0)));
 }
 
+/// The entries that are not zero.
+fn counted<const N: usize>(entries: [(&str, u64); N]) -> Vec<(&str, u64)> {
+    entries
+        .into_iter()
+        .filter(|(_, count)| *count > 0)
+        .collect()
+}
+
 #[test]
 fn counters_have_a_name_each_and_skipped_numbers_count() {
     let mut outbox = outbox();
@@ -108,13 +116,8 @@ fn counters_have_a_name_each_and_skipped_numbers_count() {
         ..SectionCounters::default()
     };
     assert_eq!((counters, counters.sum()), (expected, 4));
-    let named: Vec<_> = counters
-        .entries()
-        .into_iter()
-        .filter(|(_, count)| *count > 0)
-        .collect();
     assert_eq!(
-        named,
+        counted(counters.entries()),
         [("submitted", 4), ("open", 1), ("shed", 2), ("cancelled", 1)]
     );
     let mut names = counters.entries().map(|(name, _)| name);
@@ -200,15 +203,8 @@ fn every_byte_is_counted_in_one_place() {
     let first = next(&mut outbox).unwrap();
     next(&mut outbox).unwrap();
     outbox.on_acked(&first);
-    let named: Vec<_> = outbox
-        .counters()
-        .bytes
-        .entries()
-        .into_iter()
-        .filter(|(_, count)| *count > 0)
-        .collect();
     assert_eq!(
-        named,
+        counted(outbox.counters().bytes.entries()),
         [
             ("submitted", 600),
             ("queued", 300),

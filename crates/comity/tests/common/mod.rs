@@ -13,35 +13,67 @@ use comity_units::Time;
 /// Datagrams in flight, ordered by arrival and then by departure.
 pub type Flights<F> = BTreeMap<(Time, u64), F>;
 
-/// Moves the clock to the next event: a datagram or a timer. Returns the datagrams that have
-/// arrived by then, in order. Returns `None` if nothing happens until `until`, and moves the clock
-/// there.
-pub fn step<F>(
-    now: &mut Time,
-    until: Time,
-    flights: &mut Flights<F>,
-    caller: &Caller<Transport>,
-    listener: &Listener<Transport>,
-) -> Option<Vec<F>> {
-    let flight = flights.keys().next().map_or(Time::MAX, |key| key.0);
-    let next = flight.min(caller.next_timer()).min(listener.next_timer());
-    if next > until {
-        *now = until;
-        return None;
-    }
-    // A late pacer requests a time in the past.
-    *now = (*now).max(next);
-    let later = flights.split_off(&(*now, u64::MAX));
-    let arrived = std::mem::replace(flights, later);
-    Some(arrived.into_values().collect())
+/// The parts of a [`World`].
+pub struct Parts<'a, F> {
+    pub now: &'a mut Time,
+    pub flights: &'a mut Flights<F>,
+    pub caller: &'a mut Caller<Transport>,
+    pub listener: &'a mut Listener<Transport>,
 }
 
-/// Fires the timers that are due.
-pub fn ring(now: Time, caller: &mut Caller<Transport>, listener: &mut Listener<Transport>) {
-    if caller.next_timer() <= now {
-        caller.on_timer(now);
+impl<F> Parts<'_, F> {
+    /// Moves the clock to the next event: a datagram or a timer. Returns the datagrams that have
+    /// arrived by then, in order. Returns `None` if nothing happens until `until`, and moves the
+    /// clock there.
+    fn step(&mut self, until: Time) -> Option<Vec<F>> {
+        let flight = self.flights.keys().next().map_or(Time::MAX, |key| key.0);
+        let timers = self.caller.next_timer().min(self.listener.next_timer());
+        let next = flight.min(timers);
+        if next > until {
+            *self.now = until;
+            return None;
+        }
+        // A late pacer requests a time in the past.
+        *self.now = (*self.now).max(next);
+        let later = self.flights.split_off(&(*self.now, u64::MAX));
+        let arrived = std::mem::replace(self.flights, later);
+        Some(arrived.into_values().collect())
     }
-    if listener.next_timer() <= now {
-        listener.on_timer(now);
+
+    /// Fires the timers that are due.
+    fn ring(&mut self) {
+        let now = *self.now;
+        if self.caller.next_timer() <= now {
+            self.caller.on_timer(now);
+        }
+        if self.listener.next_timer() <= now {
+            self.listener.on_timer(now);
+        }
+    }
+}
+
+/// A caller and a listener with a path between them.
+pub trait World {
+    /// A datagram on its way.
+    type Flight;
+
+    fn parts(&mut self) -> Parts<'_, Self::Flight>;
+
+    /// Gives a datagram to its receiver.
+    fn arrive(&mut self, flight: Self::Flight);
+
+    /// Lets both ends send what they can now.
+    fn settle(&mut self);
+
+    /// Lets time pass until `until`.
+    fn run(&mut self, until: Time) {
+        self.settle();
+        while let Some(arrived) = self.parts().step(until) {
+            for flight in arrived {
+                self.arrive(flight);
+            }
+            self.parts().ring();
+            self.settle();
+        }
     }
 }

@@ -164,6 +164,21 @@ proptest! {
     }
 }
 
+/// Both packets of a pair leave.
+fn send_pair(capacity: &mut Capacity, pair: u64, now: Time) {
+    for place in 0..2 {
+        let sent = Sent {
+            now,
+            payload: WIRE,
+            wire: WIRE,
+            number: PacketNumber::new(2 * pair + place),
+            in_flight: WIRE,
+            app_limited: false,
+        };
+        capacity.on_sent(&sent, place == 0);
+    }
+}
+
 /// The datagram transport tells arrivals modulo 2³² microseconds. Pairs of a path of 10 Mb/s, one
 /// in 100 ms; from shortly before the wrap on all are later behind other traffic, and compressed to
 /// a quarter, so that none is as good as those before.
@@ -179,17 +194,7 @@ fn stamps_that_wrap_make_no_pair_better() {
         } else {
             (70_000, 300)
         };
-        for place in 0..2 {
-            let sent = Sent {
-                now: Time::from_micros(sent_at),
-                payload: WIRE,
-                wire: WIRE,
-                number: PacketNumber::new(2 * pair + place),
-                in_flight: WIRE,
-                app_limited: false,
-            };
-            capacity.on_sent(&sent, place == 0);
-        }
+        send_pair(&mut capacity, pair, Time::from_micros(sent_at));
         for place in 0..2 {
             let arrival = sent_at + delay + place * apart;
             capacity.on_in_order_ack(&InOrderAck {
@@ -293,17 +298,7 @@ fn of_pairs(pairs: &[(u64, u64)]) -> Option<Estimate> {
     let mut capacity = Capacity::new(MEMORY);
     for (pair, &(delay, apart)) in (0..).zip(pairs) {
         let start = Time::from_secs(1 + pair);
-        for place in 0..2 {
-            let sent = Sent {
-                now: start,
-                payload: WIRE,
-                wire: WIRE,
-                number: PacketNumber::new(2 * pair + place),
-                in_flight: WIRE,
-                app_limited: false,
-            };
-            capacity.on_sent(&sent, place == 0);
-        }
+        send_pair(&mut capacity, pair, start);
         for place in 0..2 {
             let at = start + Span::from_micros(delay + place * apart);
             capacity.on_in_order_ack(&InOrderAck {

@@ -1,0 +1,317 @@
+//! What is refused, and how each program says so.
+
+use std::fs;
+use std::path::Path;
+
+use super::*;
+
+pub(super) fn mistakes_are_named_with_what_to_do() {
+    const USAGE: i32 = 2;
+    const UNOPENED: i32 = 6;
+    let folder = Folder::new();
+    let (clip, empty) = (clip(), folder.path("empty"));
+    let clip = clip.to_str().unwrap();
+    fs::write(&empty, b"").unwrap();
+    let bad_key = folder.path("bad.key");
+    fs::write(&bad_key, "no key").unwrap();
+    let here = "comity://127.0.0.1:9?insecure=1";
+    let with_key = format!("comity://:0?key={bad_key}");
+    let (missing, nowhere) = (folder.path("no/out.ts"), folder.path("no"));
+    let kept = folder.path("out.ts");
+    let listener = format!("comity://127.0.0.1:0?mode=listener&{SECRET}");
+    let (media, link) = (folder.path("media.ts"), folder.path("link.ts"));
+    fs::copy(clip, &media).unwrap();
+    std::os::unix::fs::symlink(&media, &link).unwrap();
+    let cases: [(i32, &[&str], &[&str]); 21] = [
+        (
+            USAGE,
+            &["relay", &media, &link],
+            &["OUTPUT: ", "the same file as INPUT", &link],
+        ),
+        (
+            USAGE,
+            &["send", &media, here, "--gaps", &media],
+            &["--gaps: ", "the same file as INPUT"],
+        ),
+        (
+            UNOPENED,
+            &["send", "nosuch.ts", here],
+            &["cannot open nosuch.ts", "check its name"],
+        ),
+        (UNOPENED, &["send", ".", here], &["folder"]),
+        (
+            UNOPENED,
+            &["recv", here, &kept, "--gaps", &missing],
+            &["cannot open", "make its folder first", &nowhere],
+        ),
+        (
+            UNOPENED,
+            &["recv", &listener, &missing],
+            &["cannot open", "make its folder first", &nowhere],
+        ),
+        (
+            USAGE,
+            &["send", "-", here, "--deadlines", "group"],
+            &["--deadlines: is group", "expected it with a file"],
+        ),
+        (
+            USAGE,
+            &["relay", here, &kept, "--deadlines", "group"],
+            &["--deadlines: is group", "comity://127.0.0.1:9 gives"],
+        ),
+        (UNOPENED, &["relay", &empty, "/dev/null"], &["is empty"]),
+        // Nobody listens there, which would end with another code and much later.
+        (UNOPENED, &["send", &empty, here], &["is empty"]),
+        (
+            USAGE,
+            &["send", clip, "srtt://h:9"],
+            &["there is no scheme \"srtt\""],
+        ),
+        (
+            USAGE,
+            &["send", clip, "comity://h:9?latensy=1"],
+            &["latensy", "did you mean \"latency\"?"],
+        ),
+        (
+            USAGE,
+            &["send", clip, "comity://127.0.0.1:9"],
+            &["no credentials", "passphrase=", "--insecure"],
+        ),
+        (
+            USAGE,
+            &["send", clip, "udp://127.0.0.1:9"],
+            &["expected comity://", "comity relay"],
+        ),
+        (
+            USAGE,
+            &["send", clip, "comity://h:9?passphrase=short"],
+            &["passphrase: "],
+        ),
+        (
+            USAGE,
+            &["recv", "file.ts", "out.ts"],
+            &["expected comity://"],
+        ),
+        (
+            USAGE,
+            &["recv", &with_key, "out.ts"],
+            &["holds no key", "comity keygen"],
+        ),
+        (
+            USAGE,
+            &["relay", "udp://localhost:9", "out.ts"],
+            &["udp://:5000", "udp://127.0.0.1:5000"],
+        ),
+        (
+            USAGE,
+            &["send", clip, "srt://h:9?latency=200000"],
+            &["srt-live-transmit", "comity send - comity://host:9000"],
+        ),
+        (
+            USAGE,
+            &["send", clip, "127.0.0.1:9"],
+            &["did you mean comity://127.0.0.1:9?"],
+        ),
+        (
+            USAGE,
+            &["recv", ":9", "out.ts"],
+            &["did you mean comity://:9?"],
+        ),
+    ];
+    for (code, args, parts) in cases {
+        let said = ends(code, args);
+        for part in parts {
+            assert!(said.contains(part), "{args:?}: {part:?} is not in {said}");
+        }
+        assert!(
+            !said.contains("passphrase=short"),
+            "secrets are not repeated"
+        );
+        assert!(!said.contains("listening"), "before it knows: {said}");
+    }
+    assert_eq!(fs::read(&media).unwrap(), fs::read(clip).unwrap());
+    assert!(!Path::new(&kept).exists(), "an output that never was");
+}
+
+pub(super) fn a_list_that_cannot_be_opened_leaves_no_output_and_the_other_way_round() {
+    let folder = Folder::new();
+    let (out, list) = (folder.path("out.ts"), folder.path("list"));
+    let listener = format!("comity://127.0.0.1:0?mode=listener&{SECRET}");
+    let nowhere = folder.path("no/list");
+    let said = ends(6, &["recv", &listener, &out, "--gaps", &nowhere]);
+    assert!(
+        !said.contains("listening") && !Path::new(&out).exists(),
+        "{said}"
+    );
+    let nowhere = folder.path("no/out.ts");
+    let said = ends(6, &["recv", &listener, &nowhere, "--gaps", &list]);
+    assert!(
+        !said.contains("listening") && !Path::new(&list).exists(),
+        "{said}"
+    );
+    // What a list held before stays as well.
+    fs::write(&list, "before").unwrap();
+    ends(6, &["recv", &listener, &nowhere, "--gaps", &list]);
+    assert_eq!(fs::read(&list).unwrap(), b"before");
+}
+
+pub(super) fn connections_that_cannot_be_made_say_why() {
+    let clip = clip();
+    let clip = clip.to_str().unwrap();
+    let here = format!("comity://127.0.0.1:0?mode=listener&{SECRET}");
+    let mut receiver = Running::start(&["recv", &here, "/dev/null"]);
+    let port = receiver.port();
+    let wrong = format!("comity://127.0.0.1:{port}?passphrase=wrong horse battery");
+    let said = ends(4, &["send", clip, &wrong]);
+    assert!(said.contains("the same passphrase"), "{said}");
+    let unprotected = format!("comity://127.0.0.1:{port}");
+    let said = ends(4, &["send", clip, &unprotected, "--insecure"]);
+    assert!(
+        said.contains("INSECURE") && said.contains("give both ends the same passphrase"),
+        "{said}"
+    );
+    let taken = format!("comity://127.0.0.1:{port}?mode=listener&{SECRET}");
+    let said = ends(5, &["recv", &taken, "/dev/null"]);
+    assert!(
+        said.contains("is in use") && said.contains("ss -lunp"),
+        "{said}"
+    );
+    let foreign = format!("comity://192.0.2.1:{port}?mode=listener&{SECRET}");
+    let said = ends(5, &["recv", &foreign, "/dev/null"]);
+    assert!(
+        said.contains("is not an address of this host") && said.contains("ip addr"),
+        "{said}"
+    );
+    // The listener says whom it turned away and why, each reason once in a while.
+    for reason in ["unproven", "credentials"] {
+        let refused = receiver.event("refused");
+        assert_eq!(refused["reason"], reason, "{refused}");
+    }
+    receiver.interrupt();
+    let (told, said) = receiver.end(0);
+    assert!(said.contains("its passphrase or key is wrong"), "{said}");
+    assert!(told["input"]["refused"]["unproven"].as_u64().unwrap() >= 1);
+    let said = ends(
+        3,
+        &[
+            "send",
+            clip,
+            &format!("{unprotected}?conntimeo=300ms"),
+            "--insecure",
+        ],
+    );
+    assert!(said.contains("listener"), "{said}");
+    // Whoever stops waiting for an answer does not learn from the exit code that all is well.
+    let silent = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let silent = format!("comity://{}?{SECRET}", silent.local_addr().unwrap());
+    for args in [["send", clip, &silent], ["recv", &silent, "/dev/null"]] {
+        let args = [&args[..], &["--duration", "300ms"]].concat();
+        let said = ends(3, &args);
+        assert!(
+            said.contains("stopped before a listener answered"),
+            "{said}"
+        );
+    }
+}
+
+pub(super) fn a_secret_key_is_neither_public_nor_open_to_others() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = Folder::new();
+    let (secret, public) = (folder.path("a.key"), folder.path("a.pub"));
+    let output = command(&["keygen", &secret]).output().unwrap();
+    checked(0, &output);
+    fs::write(&public, &output.stdout).unwrap();
+    let listen = |key: &str, allow: &str| {
+        let uri = format!("comity://127.0.0.1:0?mode=listener&key={key}&allow={allow}");
+        ends(2, &["recv", &uri, "/dev/null"])
+    };
+    let said = listen(&public, &public);
+    assert!(said.contains("a.pub: holds no key: a public key"), "{said}");
+    let said = listen(&secret, &secret);
+    assert!(
+        said.contains("a.key:1: a secret key; expected a public"),
+        "{said}"
+    );
+    assert!(!said.contains("others can read"), "{said}");
+    let shared = fs::Permissions::from_mode(0o640);
+    fs::set_permissions(&secret, shared).unwrap();
+    let said = listen(&secret, &secret);
+    assert!(
+        said.contains("others can read") && said.contains("(mode 640); chmod 600"),
+        "{said}"
+    );
+    let peer = fs::read_to_string(&secret).unwrap();
+    let uri = format!("comity://127.0.0.1:9?key={secret}&peerkey={}", peer.trim());
+    let said = ends(2, &["send", clip().to_str().unwrap(), &uri]);
+    assert!(
+        said.contains("peerkey: ") && said.contains("a secret key"),
+        "{said}"
+    );
+    assert!(
+        !said.contains(peer.trim()),
+        "secrets are not repeated: {said}"
+    );
+}
+
+pub(super) fn a_key_that_is_not_on_the_list_is_refused() {
+    let folder = Folder::new();
+    let mut public = Vec::new();
+    for name in ["listener", "guest", "stranger"] {
+        let output = command(&["keygen", &folder.path(name)]).output().unwrap();
+        checked(0, &output);
+        public.push(String::from_utf8(output.stdout).unwrap().trim().to_owned());
+    }
+    fs::write(folder.path("allowed"), format!("{} # guest\n", public[1])).unwrap();
+    let (own, list) = (folder.path("listener"), folder.path("allowed"));
+    let mut receiver = Running::start(&[
+        "recv",
+        &format!("comity://127.0.0.1:0?mode=listener&key={own}&allow={list}"),
+        &folder.path("out.ts"),
+    ]);
+    let port = receiver.port();
+    let clip = clip();
+    let call = |key: &str, listener: &str| {
+        format!(
+            "comity://127.0.0.1:{port}?key={}&peerkey={listener}",
+            folder.path(key)
+        )
+    };
+    let send =
+        |uri: &str| command(&["send", clip.to_str().unwrap(), uri, "--speed", "20"]).output();
+    let said = checked(4, &send(&call("stranger", &public[0])).unwrap());
+    assert!(said.contains("allow=.. list"), "{said}");
+    checked(0, &send(&call("guest", &public[0])).unwrap());
+    let (told, said) = receiver.end(0);
+    assert!(
+        said.contains(&format!("its key {} is not on", public[2])),
+        "{said}"
+    );
+    assert!(told["input"]["refused"]["key"].as_u64().unwrap() >= 1);
+    assert!(folder.read("out.ts").len() > 100_000);
+}
+
+/// What would do nothing is refused, before anything is opened.
+pub(super) fn options_of_connections_are_refused_where_there_are_none() {
+    let folder = Folder::new();
+    let clip = clip();
+    let (from, to, trace) = (
+        clip.to_str().unwrap(),
+        folder.path("copy.ts"),
+        folder.path("copy.sqlog"),
+    );
+    for option in [
+        &["--qlog", &trace][..],
+        &["--insecure"],
+        &["--reconnect", "always"],
+    ] {
+        let said = ends(2, &[&["relay", from, &to], option].concat());
+        assert!(said.contains(option[0]), "{said}");
+        assert!(!Path::new(&to).exists() && !Path::new(&trace).exists());
+    }
+    let listener = format!("comity://:0?{SECRET}");
+    let said = ends(2, &["send", "rtp://localhost:5000", &listener]);
+    assert!(
+        said.contains("rtp://:5000") && !said.contains("udp"),
+        "{said}"
+    );
+}
