@@ -1,12 +1,12 @@
-//! A controller for media: TCP's rate on the average, spent when it is needed.
+//! A controller for media: TCP's average rate, with a token bucket for bursts.
 
-mod climb;
-mod delivered;
-mod drain;
-mod evidence;
-mod recession;
-mod rise;
-mod shadow;
+mod aimd_window;
+mod backoff_share;
+mod cubic_share;
+mod loss_classifier;
+mod queue_monitor;
+mod receive_rate;
+mod tcp_emulation;
 
 use comity_units::{Bytes, Rate, Span, Time};
 
@@ -14,164 +14,165 @@ use crate::equation::{loss_event_rate, throughput};
 use crate::{
     Ack, Controller, Decision, Event, Loss, LossCause, LossIntervals, Pacing, Phase, Sent, Timeout,
 };
-use climb::Climb;
-use delivered::Delivered;
-use drain::Drain;
-use evidence::Evidence;
-use recession::Recession;
-use rise::Rise;
-use shadow::{DECREASE, Shadow};
+use aimd_window::AimdWindow;
+use backoff_share::BackoffShare;
+use cubic_share::CubicShare;
+use loss_classifier::LossClassifier;
+use queue_monitor::QueueMonitor;
+use receive_rate::ReceiveRate;
+use tcp_emulation::{DECREASE, TcpEmulation};
 
-/// How a [`Steady`] is set up.
+/// The configuration of [`Steady`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SteadyConfig {
     /// The payload of a full segment.
     pub mss: Bytes,
-    /// What may leave in the first round trips: in each, or in each 100 ms before one was measured.
+    /// What a flow sends in its first round trip, which counts as 100 ms until one is measured.
     pub initial_window: Bytes,
-    /// What may be in flight at the most.
+    /// The most that may be in flight.
     pub max_window: Bytes,
-    /// Loss intervals that the mean is taken over.
+    /// The number of loss intervals in the mean.
     pub memory: usize,
-    /// How many times the share a burst may go.
+    /// The peak rate of a burst, as a multiple of the share.
     pub peak: f64,
-    /// The depth of the token bucket, and its largest debt, as time at the share.
+    /// The depth of the token bucket and its largest debt, as time at the share.
     pub depth: Span,
-    /// Losses within so many round trips of the last that counted belong to the same event.
+    /// A loss joins the last counted loss event within this many round trips of it.
     pub grouping: f64,
-    /// Whether losses that no queue explains are repaired without slowing down.
+    /// Whether random losses, which no queue explains, leave the rate as it is.
     pub spare_random: bool,
 }
 
-/// Sends at the rate that TCP would have under the same losses, averaged over a second or two.
+/// Sends at the average rate of TCP under the same losses, taken over one to two seconds.
 ///
 /// ```text
-/// share  = min( max( 9/10 · max( X(p, srtt), shadow ), climb ), proved, ramp ),
-///          a segment a second at least
-/// proved = max( 2 · most delivered of the last seconds, initial window / srtt )
-/// climb  : TCP's window over srtt, as long as fewer than `memory` loss intervals are known, at most
-///          proved (`Climb`)
-/// shadow : what TCP flows have on the average that react once to each congestion episode (`Shadow`)
-/// ramp   : initial window / srtt; doubled each round trip; halved when nothing is heard for
-///          max(4 · srtt, two packets' time, 100 ms), and again after each such time;
-///          two segments per srtt after a persistent congestion, and at least that when a silence ends
-/// bucket : filled at the share, holds ± depth · share, in silence ± initial window; bursts at up to
-///          min( peak · share, proved )
+/// share     = min( max( 9/10 · max( X(p, srtt), emulated ), aimd ), validated, slow_start ),
+///             at least one segment a second
+/// validated = max( 2 · maximum receive rate of the last seconds, initial window / srtt )
+/// aimd      : an AIMD window over srtt, until `memory` loss intervals are known; at most
+///             validated (`AimdWindow`)
+/// emulated  : the average rate of TCP flows that react once to each congestion episode
+///             (`TcpEmulation`)
+/// slow_start: initial window / srtt, doubled each round trip; halved when no feedback arrives for
+///             max( 4 · srtt, time of two packets, 100 ms ), and again after each such time; two
+///             segments per srtt after persistent congestion, and at least that once feedback
+///             arrives again
+/// bucket    : filled at the share; holds ± depth · share, without feedback ± initial window;
+///             sends bursts at up to min( peak · share, validated )
 /// ```
 ///
-/// `X` is [`throughput`] and `p` the mean rate of loss events ([`LossIntervals`]). A window that
-/// halves and climbs back carries the same on the average but cannot carry a stream of nearly that
-/// rate on time; and a source whose pictures differ in size by a factor of five needs more than its
-/// share for a moment and less for the rest of the second. The bucket evens that out, and the
-/// transport says which sections may put it into debt.
+/// `X` is [`throughput`], and `p` is the mean rate of loss events ([`LossIntervals`]).
 ///
-/// Losses within `grouping` round trips of the last event are its echo: a flow that does not halve
-/// finds the queue full until its rivals have reacted, and one that backs off by three tenths
-/// (CUBIC) leaves it nearly so. While the queue has not drained by a quarter (`Drain`), they are
-/// for half of the shadow window in round trips, a second at most. Where more than 0.08 of the
-/// packets is lost they are for less, and from 0.16 on for one round trip.
+/// A window that halves and grows back has the same average, but it cannot carry a stream of nearly
+/// that rate on time. The frames of a video also differ in size by a factor of five: a source needs
+/// more than its share for a moment, and less for the rest of the second. The bucket evens that
+/// out. The transport decides which sections may borrow tokens.
 ///
-/// Suppose that a queue fills to the level at which this flow lost packets, and then recedes by a
-/// quarter without a loss or a pause of this flow. This counts as a loss event too, because others
-/// have lost packets and backed off (`Drain`). It counts for the part of the flows that has backed
-/// off (`Recession`).
+/// **Grouping.** A loss within `grouping` round trips of the last loss event belongs to that event.
+/// A flow that does not halve finds the queue full until its rivals have reacted, and a CUBIC flow,
+/// which backs off by three tenths, leaves the queue nearly full. While the queue has not drained
+/// by a quarter (`QueueMonitor`), the event lasts for half of the emulated window in round trips,
+/// at most one second. That time shrinks if the loss ratio is above 0.08, down to one round trip at
+/// 0.16.
 ///
-/// Neither the climb nor an interval grows beyond the rate in use. While `X` or the climb is twice
-/// the delivered rate, or the initial window in a round trip, arriving packets lengthen no
-/// interval. Otherwise minutes of little data would outweigh the losses of the seconds after them.
+/// **Episodes of others.** A queue may fill to the level at which this flow lost packets, and then
+/// recede by a quarter without a loss or a pause of this flow. Other flows have lost packets and
+/// backed off, so this counts as a loss event too (`QueueMonitor`). It counts only for the part of
+/// the flows that backed off (`BackoffShare`).
 ///
-/// In the round trip after a loss that counts, "2 · most delivered" is "1 · most delivered": the
-/// tokens of some seconds must not be spent on a full queue.
+/// **Unused rate.** Neither the AIMD window nor a loss interval grows beyond the rate in use. While
+/// the TCP-friendly rate is at or above `validated`, arriving packets lengthen no interval.
+/// Otherwise minutes of little data would outweigh the losses of the seconds after them.
 ///
-/// A loss event counts only if a queue explains it (`Evidence`), unless configured otherwise; an
-/// ECN mark always counts.
+/// **After a loss.** In the round trip after a loss, `validated` is the maximum receive rate
+/// itself, because a full queue cannot take the tokens of some seconds.
 ///
-/// Source: TFRC (RFC 5348) for the equation, the history and the timer. Differs from it in: 1. the
-/// history is kept by the sender, from acknowledgements; 2. the share is an average with tokens and
-/// debt, not a ceiling of each instant; 3. losses that no queue explains are left out; 4. the least
-/// rate is a segment a second, not one in 64 seconds; 5. no damping of oscillations (section 4.5)
-/// and no history discounting; 6. an interval does not grow while the source uses less than half of
-/// the rate that it allows, in place of the rules for a loss after such a time (section 4.3); 7.
-/// episodes of others count.
+/// **Random losses.** A loss event counts only if a queue explains it (`LossClassifier`), unless
+/// `spare_random` is off. An ECN mark always counts.
+///
+/// Source: TFRC (RFC 5348) for the equation, the loss history and the no-feedback timer. Differs
+/// from it in: 1. the sender keeps the loss history, from acknowledgements; 2. the share is an
+/// average with a token bucket, not a limit at each instant; 3. random losses do not count; 4. the
+/// minimum is one segment a second, not one in 64 seconds; 5. no damping of oscillations (section
+/// 4.5) and no history discounting; 6. an interval does not grow while the source uses less than
+/// half of its allowed rate, in place of the rules for a loss after such a time (section 4.3); 7.
+/// congestion episodes of other flows count.
 #[derive(Clone, Debug)]
 pub struct Steady {
     config: SteadyConfig,
     srtt: Option<Span>,
     latest: Option<Span>,
     intervals: LossIntervals,
-    climb: Climb,
-    shadow: Shadow,
-    rise: Rise,
-    recession: Recession,
-    evidence: Evidence,
-    drain: Drain,
-    delivered: Delivered,
-    /// An event without round-trip times of its neighbours so far, and the last round trip before
-    /// it.
-    unjudged: Option<Episode>,
-    /// When the last event that counts was found.
+    aimd: AimdWindow,
+    emulation: TcpEmulation,
+    cubic_share: CubicShare,
+    backoff_share: BackoffShare,
+    loss_classifier: LossClassifier,
+    queue: QueueMonitor,
+    receive_rate: ReceiveRate,
+    /// The last loss, until the next round-trip time classifies it.
+    pending: Option<PendingLoss>,
+    /// When the last counted event was detected.
     counted_at: Option<Time>,
-    /// What that was before it, and the queue since.
-    counted_before: (Option<Time>, Drain),
-    /// Until a round trip behind the last loss that counts, or would without its event; and whether
-    /// that lies ahead.
-    lossy_until: Time,
-    is_lossy: bool,
-    /// How many losses the last counted event has, without spurious ones; zero once the event is
-    /// final.
+    /// `counted_at` and `queue` before the last counted event, to undo it.
+    counted_before: (Option<Time>, QueueMonitor),
+    /// One round trip after the last congestion loss, also one that joined an earlier event.
+    recovering_until: Time,
+    /// Whether the last acknowledgement arrived before `recovering_until`.
+    is_recovering: bool,
+    /// The losses of the last counted event, without spurious ones; zero once the event is final.
     counted_losses: u32,
-    /// The average rate of the last decision. It is kept because it depends on the whole history of
-    /// losses.
+    /// The average rate of the last decision.
     share: Rate,
-    ramp: Rate,
-    ramp_grows_at: Time,
+    slow_start: Rate,
+    slow_start_doubles_at: Time,
     sent: u64,
     acked: u64,
-    /// When the timer of silence expires. It runs only while something is in flight.
-    silent_at: Option<Time>,
-    /// How often it has expired in a row.
-    silences: u32,
+    /// When the no-feedback timer expires. It runs only while data is in flight.
+    no_feedback_at: Option<Time>,
+    /// How often the no-feedback timer has expired in a row.
+    no_feedback_count: u32,
     decision: Decision,
 }
 
-/// Losses until it is known whether a queue explains them.
+/// A loss that is not classified yet as congestion or random.
 #[derive(Clone, Copy, Debug)]
-struct Episode {
+struct PendingLoss {
     at: Time,
-    /// The round trip that was measured before it.
+    /// The last round trip measured before the loss.
     rtt: Option<Span>,
-    /// What was in flight.
+    /// The bytes in flight.
     flight: Bytes,
 }
 
 impl Steady {
-    /// A flow that has sent nothing yet.
+    /// Creates the controller of a flow that has sent nothing yet.
     pub fn new(config: SteadyConfig) -> Self {
         let mut controller = Self {
             config,
             srtt: None,
             latest: None,
             intervals: LossIntervals::new(config.memory),
-            climb: Climb::default(),
-            shadow: Shadow::default(),
-            rise: Rise::new(),
-            recession: Recession::default(),
-            evidence: Evidence::new(),
-            drain: Drain::default(),
-            delivered: Delivered::default(),
-            unjudged: None,
+            aimd: AimdWindow::default(),
+            emulation: TcpEmulation::default(),
+            cubic_share: CubicShare::new(),
+            backoff_share: BackoffShare::default(),
+            loss_classifier: LossClassifier::new(),
+            queue: QueueMonitor::default(),
+            receive_rate: ReceiveRate::default(),
+            pending: None,
             counted_at: None,
-            counted_before: (None, Drain::default()),
-            lossy_until: Time::ZERO,
-            is_lossy: false,
+            counted_before: (None, QueueMonitor::default()),
+            recovering_until: Time::ZERO,
+            is_recovering: false,
             counted_losses: 0,
             share: Rate::ZERO,
-            ramp: Rate::of(config.initial_window, INITIAL_ROUND_TRIP),
-            ramp_grows_at: Time::ZERO,
+            slow_start: Rate::of(config.initial_window, INITIAL_ROUND_TRIP),
+            slow_start_doubles_at: Time::ZERO,
             sent: 0,
             acked: 0,
-            silent_at: None,
-            silences: 0,
+            no_feedback_at: None,
+            no_feedback_count: 0,
             decision: Decision {
                 window: config.max_window,
                 ..Decision::default()
@@ -185,60 +186,63 @@ impl Steady {
         self.srtt.unwrap_or(INITIAL_ROUND_TRIP)
     }
 
-    /// The least rate: a segment in a round trip or a second, whichever is longer.
-    fn least(&self) -> Rate {
-        let spacing = self.round_trip().max(LONGEST_SPACING);
+    /// The minimum rate: one segment in a round trip or a second, whichever is longer.
+    fn min_rate(&self) -> Rate {
+        let spacing = self.round_trip().max(MAX_SPACING);
         Rate::of(self.config.mss, spacing).max(Rate::from_bps(1))
     }
 
-    /// Two segments in a round trip: the rate after a persistent congestion.
-    fn restart(&self) -> Rate {
+    /// The rate after persistent congestion: two segments in a round trip.
+    fn restart_rate(&self) -> Rate {
         Rate::of(self.config.mss, self.round_trip()).mul_f64(2.0)
     }
 
-    fn initial(&self) -> Rate {
+    fn initial_rate(&self) -> Rate {
         Rate::of(self.config.initial_window, self.round_trip())
     }
 
-    /// The rate that TCP would have.
-    fn tcp(&self) -> Rate {
+    /// The rate of TCP under the losses so far; unlimited before the first loss event.
+    fn tcp_friendly(&self) -> Rate {
         let Some(p) = self.intervals.rate() else {
             return Rate::MAX;
         };
         let (mss, rtt) = (self.config.mss, self.round_trip());
-        let shadow = self.shadow.rate(rtt).unwrap_or(Rate::ZERO);
-        let share = throughput(mss, rtt, p).max(shadow).mul_f64(MODESTY);
+        let emulated = self.emulation.rate(rtt).unwrap_or(Rate::ZERO);
+        let share = throughput(mss, rtt, p).max(emulated).mul_f64(RATE_FACTOR);
         if self.intervals.is_full() {
             share
         } else {
-            share.max(self.climb.rate(mss, rtt))
+            share.max(self.aimd.rate(mss, rtt))
         }
     }
 
-    /// Twice as fast as data has arrived of late, and as fast as a flow may begin. Faster than this
-    /// a burst would only fill a queue.
+    /// The rate that the path has shown to carry, with room to grow: twice the maximum receive
+    /// rate, and at least the initial rate. A faster burst would only fill a queue.
     ///
-    /// The sender learns of a delivery two round trips later than it sent at that rate. A young
-    /// flow doubles in each round trip, as TCP does, so it may send at four times the delivered
-    /// rate, and from the first acknowledgement on at twice its first rate.
-    fn proved(&self) -> Rate {
-        let young = self.config.initial_window * YOUTH;
+    /// The sender learns the receive rate two round trips after it began to send at that rate. A
+    /// young flow doubles its rate in each round trip, as TCP does. So it may send at four times
+    /// the receive rate, and from the first acknowledgement on at twice its initial rate.
+    fn validated(&self) -> Rate {
+        let young = self.config.initial_window * YOUNG_WINDOWS;
         let is_young = self.acked < young.get();
         let (times, beginning) = match is_young && self.acked > 0 {
             true => (4.0, 2.0),
-            false if self.is_lossy => (1.0, 1.0),
+            false if self.is_recovering => (1.0, 1.0),
             false => (2.0, 1.0),
         };
-        let least = self.initial().mul_f64(beginning);
-        self.delivered.most().mul_f64(times).max(least)
+        let least = self.initial_rate().mul_f64(beginning);
+        self.receive_rate.most().mul_f64(times).max(least)
     }
 
     fn decide(&mut self) {
-        let share = self.tcp().min(self.proved()).min(self.ramp);
-        let share = share.max(self.least());
+        let share = self
+            .tcp_friendly()
+            .min(self.validated())
+            .min(self.slow_start);
+        let share = share.max(self.min_rate());
         self.share = share;
-        // Nobody knows what a debt would do to a path that does not answer.
-        let depth = if self.silences > 0 {
+        // A flow without feedback must not borrow: it cannot see what its bursts do to the path.
+        let depth = if self.no_feedback_count > 0 {
             Bytes::ZERO
         } else {
             share.amount_in(self.config.depth)
@@ -247,7 +251,7 @@ impl Steady {
             rate: share,
             peak: share
                 .mul_f64(self.config.peak)
-                .min(self.proved().max(self.least())),
+                .min(self.validated().max(self.min_rate())),
             depth: depth.max(self.config.initial_window),
         };
         self.decision.phase = match self.intervals.rate() {
@@ -256,218 +260,221 @@ impl Steady {
         };
     }
 
-    fn grow(&mut self, now: Time) {
-        if now < self.ramp_grows_at {
+    fn double_slow_start(&mut self, now: Time) {
+        if now < self.slow_start_doubles_at {
             return;
         }
-        self.ramp_grows_at = now + self.round_trip();
-        let ceiling = self.tcp().min(self.proved());
-        // Beyond what holds it back anyhow the ramp has nothing to say.
-        self.ramp = self.ramp.mul_f64(2.0).min(ceiling.max(self.ramp));
+        self.slow_start_doubles_at = now + self.round_trip();
+        let ceiling = self.tcp_friendly().min(self.validated());
+        // No growth beyond the rates that limit the flow anyway.
+        self.slow_start = self
+            .slow_start
+            .mul_f64(2.0)
+            .min(ceiling.max(self.slow_start));
     }
 
-    /// How long losses belong to the last counted event.
-    fn together(&self) -> Span {
+    /// For how long after the last counted event a loss belongs to it.
+    fn grouping_time(&self) -> Span {
         let rtt = self.round_trip();
         let grouped = rtt.mul_f64(self.config.grouping);
-        if !self.drain.goes_on(self.evidence.min()) {
+        if !self.queue.is_standing(self.loss_classifier.min()) {
             return grouped;
         }
-        let cycle = rtt.mul_f64(self.shadow.segments() / 2.0);
-        let patient = cycle.min(LONGEST_EPISODE).max(grouped);
-        // Flows of this controller would else wait for one another in front of a queue that stays
-        // full.
+        let cycle = rtt.mul_f64(self.emulation.segments() / 2.0);
+        let patient = cycle.min(MAX_EPISODE).max(grouped);
+        // Flows of this controller would otherwise wait for one another while the queue stays full.
         rtt + patient
             .saturating_sub(rtt)
-            .mul_f64(self.evidence.patience())
+            .mul_f64(self.loss_classifier.wait_factor())
     }
 
-    /// Counts a loss event with so much in flight, unless it is an echo of the last one.
-    fn count(&mut self, now: Time, flight: Bytes) {
-        self.lossy_until = now + self.round_trip();
-        self.is_lossy = true;
-        if self.is_echo(now) {
+    /// Counts a loss event with `flight` bytes in flight, unless it belongs to the last event.
+    fn count_loss(&mut self, now: Time, flight: Bytes) {
+        self.recovering_until = now + self.round_trip();
+        self.is_recovering = true;
+        if self.belongs_to_last_event(now) {
             self.counted_losses += u32::from(self.counted_losses > 0);
             return;
         }
-        // What has arrived lags behind a rate that doubles. A flow keeps of its first flight what
-        // CUBIC does.
+        // The receive rate lags behind a rate that doubles. At the first event a flow keeps as much
+        // of its flight as CUBIC does.
         let doubling = match self.intervals.has_events() {
             true => Rate::ZERO,
             false => Rate::of(flight, self.round_trip()).mul_f64(DECREASE),
         };
-        self.react(now, doubling);
-        self.recession.end();
-        self.drain.begin(self.latest);
+        self.on_episode(now, doubling);
+        self.backoff_share.end();
+        self.queue.begin(self.latest);
         self.counted_losses = 1;
     }
 
-    /// Whether a loss found now belongs to the event that counted last.
-    fn is_echo(&self, now: Time) -> bool {
-        self.counted_at.is_some_and(|at| now < at + self.together())
+    /// Whether a loss detected now belongs to the last counted event.
+    fn belongs_to_last_event(&self, now: Time) -> bool {
+        self.counted_at
+            .is_some_and(|at| now < at + self.grouping_time())
     }
 
-    /// A congestion episode began. Before it the path carried `carried` or more.
-    fn react(&mut self, now: Time, carried: Rate) {
-        self.counted_before = (self.counted_at.replace(now), self.drain);
+    /// Reacts to a congestion episode. Before it, the path carried at least `carried`.
+    fn on_episode(&mut self, now: Time, carried: Rate) {
+        self.counted_before = (self.counted_at.replace(now), self.queue);
         let (mss, rtt) = (self.config.mss, self.round_trip());
-        let latest = self.delivered.latest();
-        let arrived = latest.max(self.delivered.most().mul_f64(0.5));
-        let arrived = arrived.max(self.least());
+        let latest = self.receive_rate.latest();
+        let arrived = latest.max(self.receive_rate.most().mul_f64(0.5));
+        let arrived = arrived.max(self.min_rate());
         self.intervals
             .on_event(|| 1.0 / loss_event_rate(mss, rtt, arrived));
         let carried = arrived.max(carried).amount_in(rtt);
         let segments = carried.get() as f64 / mss.get().max(1) as f64;
-        self.climb.on_event(now, segments);
-        self.shadow.on_episode(now, carried);
-        self.rise.on_episode();
+        self.aimd.on_event(now, segments);
+        self.emulation.on_episode(now, carried);
+        self.cubic_share.on_episode();
     }
 
-    /// Observes in the smoothed round trip how the flows behave that share the queue.
-    fn on_smoothed(&mut self, now: Time) {
+    /// Reads from the smoothed round trip how the other flows at the queue behave.
+    fn observe_queue(&mut self, now: Time) {
         let rtt = self.round_trip();
-        self.rise.on_round_trip(now, rtt);
-        let min = self.evidence.min().unwrap_or(rtt);
-        if let Some((cubic, reno)) = self.recession.on_round_trip(rtt, min) {
-            self.shadow.soften(cubic, reno);
+        self.cubic_share.on_round_trip(now, rtt);
+        let min = self.loss_classifier.min().unwrap_or(rtt);
+        if let Some((cubic, reno)) = self.backoff_share.on_round_trip(rtt, min) {
+            self.emulation.soften(cubic, reno);
         }
     }
 
-    /// Judges the event that waits for its neighbours.
-    fn judge(&mut self, after: Option<Span>) {
-        let Some(episode) = self.unjudged.take() else {
+    /// Classifies the pending loss; `after` is the first round trip measured after it.
+    fn classify_pending(&mut self, after: Option<Span>) {
+        let Some(episode) = self.pending.take() else {
             return;
         };
-        let is_random = self.evidence.is_random(episode.rtt, after);
+        let is_random = self.loss_classifier.is_random(episode.rtt, after);
         if !(self.config.spare_random && is_random) {
-            self.count(episode.at, episode.flight);
+            self.count_loss(episode.at, episode.flight);
         }
     }
 
-    fn arm(&mut self, now: Time, in_flight: Bytes) {
+    fn arm_no_feedback_timer(&mut self, now: Time, in_flight: Bytes) {
         let packets = self.share.transmission_time(self.config.mss) * 2;
-        let patience = (self.round_trip() * 4).max(packets).max(MIN_PATIENCE);
-        self.silent_at = (in_flight > Bytes::ZERO).then(|| now + patience);
+        let patience = (self.round_trip() * 4).max(packets).max(MIN_NO_FEEDBACK);
+        self.no_feedback_at = (in_flight > Bytes::ZERO).then(|| now + patience);
     }
 
     fn on_ack(&mut self, ack: &Ack) {
         self.acked = self.acked.saturating_add(ack.acked.get());
-        // What left before this controller took over is acknowledged too.
+        // Data sent before this controller took over is acknowledged too.
         self.sent = self.sent.max(self.acked);
         let rtt = ack.rtt.map(|rtt| rtt.max(MIN_ROUND_TRIP));
         if let Some(rtt) = rtt {
             self.srtt = Some(match self.srtt {
                 None => {
-                    self.ramp = Rate::of(self.config.initial_window, rtt);
+                    self.slow_start = Rate::of(self.config.initial_window, rtt);
                     rtt
                 }
                 Some(srtt) => srtt.saturating_sub(srtt / 8) + rtt / 8,
             });
-            self.evidence.on_round_trip(ack.now, rtt);
-            self.on_smoothed(ack.now);
-            let others_gave_way = self
-                .drain
-                .on_round_trip(rtt, self.evidence.min(), ack.in_flight);
-            if others_gave_way && !self.is_echo(ack.now) {
-                self.react(ack.now, Rate::ZERO);
-                self.recession.begin(self.round_trip());
+            self.loss_classifier.on_round_trip(ack.now, rtt);
+            self.observe_queue(ack.now);
+            let others_backed_off =
+                self.queue
+                    .on_round_trip(rtt, self.loss_classifier.min(), ack.in_flight);
+            if others_backed_off && !self.belongs_to_last_event(ack.now) {
+                self.on_episode(ack.now, Rate::ZERO);
+                self.backoff_share.begin(self.round_trip());
                 self.counted_losses = 0;
             }
         }
-        self.is_lossy = ack.now < self.lossy_until;
-        self.judge(rtt);
+        self.is_recovering = ack.now < self.recovering_until;
+        self.classify_pending(rtt);
         self.latest = rtt.or(self.latest);
         let segments = ack.acked.get() as f64 / self.config.mss.get().max(1) as f64;
-        // Packets without a loss tell nothing of a rate at which none was sent.
-        if self.tcp() < self.proved() {
+        // Packets without a loss show nothing about a rate that the source does not use.
+        if self.tcp_friendly() < self.validated() {
             self.intervals.on_acked(segments);
         }
-        self.delivered
+        self.receive_rate
             .on_acked(ack.now, ack.acked, self.round_trip());
-        self.evidence
+        self.loss_classifier
             .on_progress(self.sent, self.acked, ack.in_flight.get());
-        if core::mem::take(&mut self.silences) > 0 {
-            self.ramp = self.ramp.max(self.restart());
+        if core::mem::take(&mut self.no_feedback_count) > 0 {
+            self.slow_start = self.slow_start.max(self.restart_rate());
         }
-        self.climb.grow(ack.now, self.round_trip());
-        let has_drained = !self.drain.is_full(self.evidence.min());
-        let cubic_share = self.rise.cubic_share();
-        self.shadow
+        self.aimd.grow(ack.now, self.round_trip());
+        let has_drained = !self.queue.is_full(self.loss_classifier.min());
+        let cubic_share = self.cubic_share.value();
+        self.emulation
             .grow(ack.now, self.round_trip(), cubic_share, has_drained);
-        let used = self.proved().amount_in(self.round_trip());
-        self.climb
+        let used = self.validated().amount_in(self.round_trip());
+        self.aimd
             .cap(used.get() as f64 / self.config.mss.get().max(1) as f64);
-        self.shadow.cap(ack.now, used);
-        self.grow(ack.now);
+        self.emulation.cap(ack.now, used);
+        self.double_slow_start(ack.now);
         self.decide();
-        self.arm(ack.now, ack.in_flight);
+        self.arm_no_feedback_timer(ack.now, ack.in_flight);
     }
 
     fn on_loss(&mut self, loss: &Loss) {
         if loss.cause == LossCause::Mark {
-            self.count(loss.now, loss.in_flight);
-            // What turns up late was not what the mark spoke of.
+            self.count_loss(loss.now, loss.in_flight);
+            // A late arrival cannot undo a mark.
             self.counted_losses = 0;
         } else {
-            self.judge(None);
-            self.unjudged = Some(Episode {
+            self.classify_pending(None);
+            self.pending = Some(PendingLoss {
                 at: loss.now,
                 rtt: self.latest,
                 flight: loss.in_flight,
             });
         }
         if loss.lost >= loss.in_flight {
-            self.silent_at = None;
+            self.no_feedback_at = None;
         }
         self.decide();
     }
 
     fn on_spurious_loss(&mut self, now: Time) {
-        // What is late by more than that belongs to a loss that was found later, and did not count.
+        // A packet later than that belongs to a later loss, which did not count.
         let recent = self.round_trip() * 2;
         let is_counted =
             self.counted_losses > 0 && self.counted_at.is_some_and(|at| now < at + recent);
-        if self.unjudged.take().is_none() && is_counted {
+        if self.pending.take().is_none() && is_counted {
             self.counted_losses -= 1;
-            // Only when all that it was made of has arrived did it not happen.
+            // The event is undone once all its packets have arrived.
             if self.counted_losses == 0 {
                 self.intervals.undo_event();
-                self.climb.undo_event();
-                self.shadow.undo_episode();
-                (self.counted_at, self.drain) = self.counted_before;
+                self.aimd.undo_event();
+                self.emulation.undo_episode();
+                (self.counted_at, self.queue) = self.counted_before;
             }
         }
         self.decide();
     }
 
     fn on_timeout(&mut self, timeout: &Timeout) {
-        self.ramp = self.restart().min(self.ramp);
-        self.ramp_grows_at = timeout.now + self.round_trip();
+        self.slow_start = self.restart_rate().min(self.slow_start);
+        self.slow_start_doubles_at = timeout.now + self.round_trip();
         self.decide();
     }
 
     fn on_sent(&mut self, sent: &Sent) {
         self.sent = self.sent.saturating_add(sent.payload.get());
         if sent.app_limited {
-            self.rise.on_pause();
+            self.cubic_share.on_pause();
         }
         let is_first = sent.in_flight <= sent.payload;
-        if is_first && self.delivered.is_old(sent.now) {
-            self.delivered.restart(sent.now);
+        if is_first && self.receive_rate.is_old(sent.now) {
+            self.receive_rate.restart(sent.now);
             self.decide();
         }
-        if is_first || self.silent_at.is_none() {
-            self.arm(sent.now, sent.in_flight);
+        if is_first || self.no_feedback_at.is_none() {
+            self.arm_no_feedback_timer(sent.now, sent.in_flight);
         }
     }
 
     fn on_wakeup(&mut self, now: Time) {
-        if self.silent_at.is_some_and(|at| at <= now) {
-            self.silences = self.silences.saturating_add(1);
-            self.ramp = self.share.mul_f64(0.5).max(self.least());
-            self.ramp_grows_at = now + self.round_trip();
+        if self.no_feedback_at.is_some_and(|at| at <= now) {
+            self.no_feedback_count = self.no_feedback_count.saturating_add(1);
+            self.slow_start = self.share.mul_f64(0.5).max(self.min_rate());
+            self.slow_start_doubles_at = now + self.round_trip();
             self.decide();
-            self.arm(now, self.config.mss);
+            self.arm_no_feedback_timer(now, self.config.mss);
         }
     }
 }
@@ -487,36 +494,35 @@ impl Controller for Steady {
 
     fn decision(&self) -> Decision {
         Decision {
-            wakeup: self.silent_at,
+            wakeup: self.no_feedback_at,
             ..self.decision
         }
     }
 }
 
-/// The least rate is a segment in this time, or in a round trip where that is longer.
-const LONGEST_SPACING: Span = Span::from_secs(1);
+/// The longest time between two segments, if the round trip is not longer.
+const MAX_SPACING: Span = Span::from_secs(1);
 
-/// An episode goes on for no longer while the queue does not drain, nor for longer than half of the
-/// window in round trips, which is when a Reno flow has its next one. Beside BBR, which never gives
-/// way, longer ones leave TCP less and media more; flows of this controller among themselves take
+/// The longest congestion episode while the queue does not drain. An episode also ends after half
+/// of the window in round trips, which is when a Reno flow has its next one. Longer episodes would
+/// take more from TCP beside BBR, which does not back off, and flows of this controller would need
 /// longer to share a deep queue.
-const LONGEST_EPISODE: Span = Span::from_secs(1);
+const MAX_EPISODE: Span = Span::from_secs(1);
 
-/// A flow is young until so many initial windows have arrived.
-const YOUTH: u64 = 32;
+/// A flow is young until this many initial windows are acknowledged.
+const YOUNG_WINDOWS: u64 = 32;
 
-/// The part of the rate of the equation and the shadow windows that is used. The whole rate would
-/// leave two greedy Reno flows four fifths of an equal share, because evenly sent packets meet a
-/// full queue less often.
-const MODESTY: f64 = 0.9;
+/// The factor on the rate of the equation and of the emulation. With 1, two greedy Reno flows keep
+/// four fifths of an equal share, because paced packets meet a full queue less often.
+const RATE_FACTOR: f64 = 0.9;
 
-/// A peer may hold acknowledgements back for some tens of milliseconds.
-const MIN_PATIENCE: Span = Span::from_millis(100);
+/// The shortest no-feedback time: a peer may delay acknowledgements by tens of milliseconds.
+const MIN_NO_FEEDBACK: Span = Span::from_millis(100);
 
-/// The shortest round trip that counts.
+/// The lower bound of a measured round trip.
 const MIN_ROUND_TRIP: Span = Span::from_micros(1);
 
-/// The round trip before the first measurement.
+/// The assumed round trip before the first measurement.
 const INITIAL_ROUND_TRIP: Span = Span::from_millis(100);
 
 #[cfg(test)]

@@ -417,12 +417,12 @@ fn a_mark_is_not_taken_back() {
 fn silence_halves_the_share_and_a_persistent_congestion_restarts() {
     let (mut controller, now) = congested(400);
     let before = share(&controller);
-    let silent_at = controller.decision().wakeup.unwrap();
-    let patience = silent_at.saturating_since(now);
+    let no_feedback_at = controller.decision().wakeup.unwrap();
+    let patience = no_feedback_at.saturating_since(now);
     assert!((FULL * 3..FULL * 4).contains(&patience), "{patience:?}");
-    controller.on_wakeup(silent_at);
+    controller.on_wakeup(no_feedback_at);
     assert!((share(&controller) / before - 0.5).abs() < 0.01);
-    assert!(controller.decision().wakeup.unwrap() > silent_at);
+    assert!(controller.decision().wakeup.unwrap() > no_feedback_at);
     // Four round trips are 520 ms at the most: five halvings in three seconds, and no debt.
     while let Some(at) = controller
         .decision()
@@ -514,16 +514,16 @@ fn losses_in_its_youth_cost_no_more_than_they_cost_tcp() {
         "{} against {tcp}",
         share(&controller)
     );
-    // Once it has as many intervals as it averages over, the climb says nothing any more.
+    // Once it has as many intervals as it averages over, the AIMD window has no effect.
     let old = young(8, Span::from_secs(8));
     assert!(old.intervals.is_full());
     let p = old.intervals.rate().unwrap();
     let equation = throughput(MSS, old.round_trip(), p).as_mbps_f64() * 0.9;
-    let shadow = old.shadow.rate(old.round_trip()).unwrap().as_mbps_f64() * 0.9;
-    let expected = equation.max(shadow).min(8.0);
+    let emulated = old.emulation.rate(old.round_trip()).unwrap().as_mbps_f64() * 0.9;
+    let expected = equation.max(emulated).min(8.0);
     assert!(
         (share(&old) - expected).abs() < 0.01,
-        "{} against {equation} and {shadow}",
+        "{} against {equation} and {emulated}",
         share(&old)
     );
 }

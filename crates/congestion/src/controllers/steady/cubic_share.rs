@@ -1,33 +1,32 @@
-//! Whether the queue fills between two episodes as CUBIC flows or as Reno flows fill it.
-
+//! Whether the flows at the queue grow as CUBIC or as Reno.
 use comity_units::{Span, Time};
 
-/// The shape of the round trips from a trough to the peak at which the next episode begins.
+/// Estimates the share of CUBIC from the shape of the queue's growth, from a trough of the round
+/// trip to the peak at which the next congestion episode begins.
 ///
 /// ```text
-/// fullness = ( mean over time of the round trip − trough ) / ( peak − trough )
-/// mean     = mean + ( fullness − mean ) / 8                      beginning at 0.6
-/// CUBIC    = 3/5 + 2/5 · ( mean − 0.53 ) / ( 0.6 − 0.53 )       at least 3/5 and at most 1
+/// fullness = ( time average of the round trip − trough ) / ( peak − trough )
+/// mean     = mean + ( fullness − mean ) / 8                      initially 0.6
+/// CUBIC    = 3/5 + 2/5 · ( mean − 0.53 ) / ( 0.6 − 0.53 )        from 3/5 to 1
 /// ```
 ///
-/// The window of a Reno flow grows by one segment in each round trip: the queue rises evenly, and
-/// is half full in the mean. A CUBIC flow regains seven eighths of what it gave away in half of the
-/// time that it takes to regain all: 3/4. Flows that back off in turns blur both: in the simulator
-/// the mean is .44 to .56 with Reno and .57 to .64 with CUBIC, where queue and path are so long
-/// that their windows differ. Where they are short, the measure does not tell them apart, and need
-/// not.
+/// The window of a Reno flow grows by one segment each round trip. The queue then grows evenly, and
+/// its mean fullness is 1/2. A CUBIC flow regains seven eighths of its reduction in the first half
+/// of the time, so the mean fullness is 3/4. Flows that back off in turns blur the difference. In
+/// the simulator the mean is 0.44 to 0.56 with Reno and 0.57 to 0.64 with CUBIC, where queue and
+/// path are long enough for their windows to differ. On shorter ones the measure does not tell them
+/// apart, and need not.
 ///
-/// CUBIC is the default of nearly all hosts: a flow begins with its window, and three fifths stand
-/// for it whatever the shape. A source that pauses between its frames blurs the shape itself, and
-/// keeps the mean that it has.
+/// CUBIC is the default of most hosts. So a flow begins with CUBIC's window, and CUBIC keeps three
+/// fifths whatever the shape. A source that pauses between its frames blurs the shape itself; then
+/// the mean stays as it is.
 ///
-/// Source: none for the measure; the windows are those of RFC 5681, section 3.1, and RFC 9438,
-/// section 4.2.
+/// Source: none for the measure; RFC 5681, section 3.1, and RFC 9438, section 4.2, for the windows.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Rise {
+pub(super) struct CubicShare {
     trough: Option<Point>,
     peak: Point,
-    /// The integral over time of the round trip since the trough, in square seconds, up to `until`.
+    /// The integral of the round trip over time, from the trough to `until`, in square seconds.
     area: f64,
     until: Time,
     mean: f64,
@@ -35,7 +34,7 @@ pub(super) struct Rise {
     has_paused: bool,
 }
 
-/// A round trip, when it was measured, and the integral up to it.
+/// A round trip, its time, and the integral at that time.
 #[derive(Clone, Copy, Debug)]
 struct Point {
     at: Time,
@@ -43,7 +42,7 @@ struct Point {
     area: f64,
 }
 
-impl Rise {
+impl CubicShare {
     pub(super) const fn new() -> Self {
         Self {
             trough: None,
@@ -59,7 +58,7 @@ impl Rise {
         }
     }
 
-    /// The smoothed round trip is `rtt`.
+    /// Takes the smoothed round trip `rtt`.
     pub(super) fn on_round_trip(&mut self, now: Time, rtt: Span) {
         if self.trough.is_some_and(|trough| trough.rtt <= rtt) {
             let elapsed = now.saturating_since(self.until);
@@ -75,7 +74,7 @@ impl Rise {
         }
     }
 
-    /// The source has nothing to send for a moment. Such a rise shows the source's bursts and does
+    /// The source has nothing to send. The current growth then shows the source's bursts, and does
     /// not count.
     pub(super) const fn on_pause(&mut self) {
         self.has_paused = true;
@@ -89,7 +88,7 @@ impl Rise {
         }
     }
 
-    /// A congestion episode begins: the rise has ended.
+    /// A congestion episode begins, which ends the growth of the queue.
     pub(super) fn on_episode(&mut self) {
         let has_paused = core::mem::take(&mut self.has_paused);
         let Some(trough) = self.trough.take() else {
@@ -105,25 +104,25 @@ impl Rise {
     }
 
     /// The weight of a CUBIC flow in the average window, from 3/5 to 1. A Reno flow has the rest.
-    pub(super) fn cubic_share(&self) -> f64 {
+    pub(super) fn value(&self) -> f64 {
         let shape = (self.mean - EVEN) / (CONCAVE - EVEN);
-        LEAST + (1.0 - LEAST) * shape.clamp(0.0, 1.0)
+        MIN_SHARE + (1.0 - MIN_SHARE) * shape.clamp(0.0, 1.0)
     }
 }
 
-/// A queue that rises by less shows the packets of others, not their windows.
+/// A smaller growth shows single packets of other flows, not their windows.
 const MIN_RISE: Span = Span::from_millis(6);
 
-/// The queue is no fuller than this in the mean where only Reno flows fill it.
+/// The highest mean fullness with Reno flows only.
 const EVEN: f64 = 0.53;
 
-/// The queue is at least this full in the mean where only CUBIC flows fill it.
+/// The lowest mean fullness with CUBIC flows only.
 const CONCAVE: f64 = 0.6;
 
-/// The least share of CUBIC.
-const LEAST: f64 = 0.6;
+/// The minimum share of CUBIC.
+const MIN_SHARE: f64 = 0.6;
 
-/// Over so many episodes the shape is averaged: that of one deviates by 0.06 to 0.1.
+/// The number of episodes in the mean. The fullness of one has a standard deviation of 0.06 to 0.1.
 const MEMORY: f64 = 8.0;
 
 #[cfg(test)]
@@ -132,8 +131,8 @@ mod tests {
 
     /// Episodes 4 s apart, with round trips of 100 ms and `above(t)` times 100 ms more, `t` from 0
     /// to 1.
-    fn after(episodes: u64, above: impl Fn(f64) -> f64) -> Rise {
-        let mut rise = Rise::new();
+    fn after(episodes: u64, above: impl Fn(f64) -> f64) -> CubicShare {
+        let mut rise = CubicShare::new();
         for episode in 0..episodes {
             for step in 0..400_u64 {
                 let part = f64::from(u32::try_from(step).unwrap()) / 399.0;
@@ -146,28 +145,28 @@ mod tests {
     }
 
     #[test]
-    fn an_even_rise_is_renos_and_a_concave_one_is_cubics() {
+    fn an_even_growth_is_renos_and_a_concave_one_is_cubics() {
         let even = after(100, |part| part);
         assert!((even.mean - 0.5).abs() < 0.01, "{even:?}");
-        assert_eq!(even.cubic_share(), LEAST);
+        assert_eq!(even.value(), MIN_SHARE);
         // The window of CUBIC from W_max · β back to W_max.
         let concave = after(100, |part| 1.0 - (1.0 - part) * (1.0 - part) * (1.0 - part));
         assert!((concave.mean - 0.75).abs() < 0.01, "{concave:?}");
-        assert_eq!(concave.cubic_share(), 1.0);
+        assert_eq!(concave.value(), 1.0);
     }
 
     #[test]
-    fn it_begins_with_cubic_and_takes_some_episodes_to_change_its_mind() {
-        assert_eq!(Rise::new().cubic_share(), 1.0);
+    fn it_begins_with_cubic_and_changes_over_some_episodes() {
+        assert_eq!(CubicShare::new().value(), 1.0);
         // 0.6 and 0.588 above the trough: 1 − 0.4 · 0.0125 / 0.07.
-        let once = after(1, |part| part).cubic_share();
+        let once = after(1, |part| part).value();
         assert!((once - 0.929).abs() < 0.01, "{once}");
-        assert_eq!(after(20, |part| part).cubic_share(), LEAST);
+        assert_eq!(after(20, |part| part).value(), MIN_SHARE);
     }
 
     #[test]
-    fn a_rise_with_a_pause_in_it_tells_nothing() {
-        let mut rise = Rise::new();
+    fn a_growth_with_a_pause_does_not_count() {
+        let mut rise = CubicShare::new();
         for (pauses, tells) in [(true, false), (false, true)] {
             let before = rise.mean;
             for step in 0..400_u64 {
@@ -183,8 +182,8 @@ mod tests {
     }
 
     #[test]
-    fn a_small_rise_and_what_comes_before_the_trough_tell_nothing() {
-        let fresh = Rise::new().mean;
+    fn a_small_growth_and_the_time_before_the_trough_do_not_count() {
+        let fresh = CubicShare::new().mean;
         assert_eq!(after(9, |part| part * 0.05).mean, fresh, "5 ms");
         assert!(after(9, |part| part * 0.07).mean < fresh, "7 ms");
         // The queue recedes for half of the time, and rises evenly in the other half.

@@ -1,59 +1,60 @@
 //! The windows that TCP flows would have under the congestion episodes of this path.
-
 use comity_units::{Bytes, Rate, Span, Time};
 
-/// The windows of a CUBIC and of a Reno flow that react once to each congestion episode, whatever
-/// is sent.
+/// Emulates the windows of a CUBIC and a Reno flow that react once to each congestion episode,
+/// whatever this flow sends.
 ///
 /// ```text
 /// CUBIC    at an episode   W_max = window, or window · (1 + 0.7) / 2 if window < W_max
 ///                          window = 0.7 · window
-///          in between      window = max( 0.4 · (t − K)³ + W_max,  W_est ),   K = ∛( (W_max − window) / 0.4 )
-///                          W_est grows by 9/17 of a segment in a round trip, by one from W_max on
+///          in between      window = max( 0.4 · (t − K)³ + W_max, W_est ),  K = ∛( (W_max − window) / 0.4 )
+///                          W_est grows by 9/17 segment each round trip, by one from W_max on
 /// Reno     at an episode   window = window / 2
-///          in between      window + 1 segment in a round trip
-/// average  of c · CUBIC + (1 − c) · Reno over the last 3 s, exponentially weighted
-/// newcomer all of them grow by a quarter in a round trip while the queue has drained
-///          at an episode   average = 3/4 · average, which is the mean of Reno from 1/2 to 1
+///          in between      window grows by one segment each round trip
+/// average  of c · CUBIC + (1 − c) · Reno, exponentially weighted over 3 s
+/// newcomer in between      all windows grow by a quarter each round trip while the queue is drained
+///          at an episode   average = 3/4 · average, the mean of Reno's window from 1/2 to 1
 /// rate     = average / srtt · cycle / ( cycle + 4 · srtt · risk )
-/// cycle    mean time between the last eight episodes, exponentially weighted; the time since the
-///          last one where that is longer; a round trip at least
+/// cycle    mean time between the last eight episodes, exponentially weighted; at least the time
+///          since the last one and one round trip
 /// risk     min( 1, 2 · srtt / cycle ) · small
-/// small    1 up to an average of 3 segments, 0 from 16 on, falling evenly in between
+/// small    1 up to an average of 3 segments, 0 from 16 on, linear in between
 /// ```
 ///
-/// The last factor of the rate is the part of the time without timeouts. A TCP flow waits for its
-/// timer in two cases: a retransmission is lost too, which takes another episode within two round
-/// trips; or too few packets follow a lost one to show the loss. Without the factor, eight flows of
-/// this controller and more keep small windows full, and lose two to four times as much as TCP
-/// flows would.
+/// Windows are in segments, and `t` is the time since the last episode in seconds.
 ///
-/// A newcomer's first episodes come in its own slow start, or in a queue that others have just
-/// filled. They tell little of its share, and TCP's windows would take half a minute to find it on
-/// a long path. It is one until the first episode after eight round trips.
+/// **Why episodes.** TCP's throughput equation counts losses. A paced flow loses another number of
+/// packets than a flow that acknowledgements clock: at a full queue, the latter always finds the
+/// place that its own packet has left. So the equation misjudges the share of a paced flow.
+/// Episodes are the same for all flows at a queue.
 ///
-/// In deep queues on long paths a CUBIC flow has several times the window that Reno's rules give
-/// under its episodes. The shape of the queue's growth shows whether the others are CUBIC or Reno
-/// flows, and gives `c` ([`super::rise::Rise`]). If only a part of the others backs off in each
-/// episode, the windows back off in part ([`super::recession::Recession`]).
+/// **CUBIC or Reno.** In deep queues on long paths a CUBIC flow has several times the window of a
+/// Reno flow under the same episodes. The shape of the queue's growth gives the share `c` of CUBIC
+/// ([`super::cubic_share::CubicShare`]). If only some of the other flows back off in an episode,
+/// the emulated windows back off in part ([`super::backoff_share::BackoffShare`]).
 ///
-/// `t` is the time since the last episode in seconds, windows are in segments. A flow that sends
-/// evenly loses another number of packets than one that its acknowledgements clock: at a full
-/// queue, the latter always finds the place that its own packet has left. TCP's throughput equation
-/// counts losses, and so misjudges the share of an even flow. Episodes are the same for all flows
-/// that share a queue.
+/// **Newcomers.** The first episodes of a flow come in its own slow start, or in a queue that other
+/// flows have just filled. They show little of its share, and on a long path TCP's windows would
+/// need half a minute to find it. A flow is a newcomer until its first episode after eight round
+/// trips.
+///
+/// **Timeouts.** The last factor of the rate is the part of the time without timeouts. A TCP flow
+/// waits for its timer in two cases: its retransmission is lost, in another episode within two
+/// round trips, or too few packets follow a lost one to reveal the loss. Without this factor, eight
+/// and more flows of this controller keep small windows full, and lose two to four times as much as
+/// TCP flows would.
 ///
 /// Source: RFC 9438, sections 4.2 to 4.7, for CUBIC; RFC 5681, section 3.1, for Reno; RFC 9406,
 /// section 4.2, for the growth of a newcomer (conservative slow start: a quarter of slow start's);
-/// RFC 5348, section 3.1, for a timer of four round trips.
-/// Differs from these in: 1. the windows do not depend on what is sent, but never exceed what was
-/// used ([`Shadow::cap`]); 2. at the first episode they are what was carried, which is half of what
-/// a slow start has sent; 3. the risk of a timer is less than that of Padhye et al.
-/// (SIGCOMM 1998), min( 1, 3 / window ), since Linux repairs most losses without one (RFC 8985).
+/// RFC 5348, section 3.1, for a timer of four round trips. Differs from these in: 1. the windows do
+/// not depend on what is sent, but never exceed what is in use ([`TcpEmulation::cap`]); 2. at the
+/// first episode they are what was delivered, half of what a slow start has sent; 3. the risk of a
+/// timeout is below that of Padhye et al. (SIGCOMM 1998), min( 1, 3 / window ), because Linux
+/// repairs most losses without a timeout (RFC 8985).
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Shadow {
+pub(super) struct TcpEmulation {
     windows: Option<Windows>,
-    /// Their values before the last episode.
+    /// The windows before the last episode, to undo it.
     before: Option<Windows>,
 }
 
@@ -66,20 +67,21 @@ struct Windows {
     peak: f64,
     /// `W_est` of CUBIC.
     estimate: f64,
-    /// The window behind the last decrease, and when that was.
+    /// The window after the last decrease, and the time of the decrease.
     origin: f64,
     origin_at: Time,
     average: f64,
     updated_at: Time,
-    /// When the last episode began, and the mean time between two; `None` after a single one.
+    /// When the last episode began.
     episode_at: Time,
+    /// The mean time between episodes; `None` after a single one.
     cycle: Option<Span>,
-    /// For how many round trips it has been a newcomer; `None` once it is none.
+    /// For how many round trips the flow has been a newcomer; `None` once it is established.
     newcomer: Option<f64>,
 }
 
-impl Shadow {
-    /// A congestion episode began; `carried` was delivered in a round trip before it.
+impl TcpEmulation {
+    /// Reacts to a congestion episode. Before it, `carried` bytes were delivered in a round trip.
     pub(super) fn on_episode(&mut self, now: Time, carried: Bytes) {
         self.before = self.windows;
         self.windows = Some(match self.windows {
@@ -88,13 +90,13 @@ impl Shadow {
         });
     }
 
-    /// The last episode did not happen. If it was the first, there was none yet.
+    /// Undoes the last episode.
     pub(super) fn undo_episode(&mut self) {
         self.windows = self.before;
     }
 
-    /// Only these parts of the CUBIC and Reno flows backed off at the last episode. The windows
-    /// regain the rest of their reduction.
+    /// Reports that only these parts of the CUBIC and Reno flows backed off at the last episode.
+    /// The windows regain the rest of their reduction.
     pub(super) fn soften(&mut self, cubic: f64, reno: f64) {
         if let (Some(windows), Some(before)) = (&mut self.windows, &self.before) {
             let back = (1.0 - cubic) * (1.0 - DECREASE) * before.cubic;
@@ -106,15 +108,15 @@ impl Shadow {
         }
     }
 
-    /// Time has passed; `cubic_share` of the average is CUBIC's window. `has_drained`: the queue
-    /// has, since the last episode.
+    /// Grows the windows for the time since the last call. `cubic_share` is CUBIC's weight in the
+    /// average; `has_drained` says whether the queue has drained since the last episode.
     pub(super) fn grow(&mut self, now: Time, rtt: Span, cubic_share: f64, has_drained: bool) {
         if let Some(windows) = &mut self.windows {
             windows.grow(now, rtt, cubic_share, has_drained);
         }
     }
 
-    /// Limits the windows: a window that is not used does not grow.
+    /// Limits the windows to the bytes in use per round trip.
     pub(super) fn cap(&mut self, now: Time, used: Bytes) {
         let segments = segments(used);
         if let Some(windows) = &mut self.windows {
@@ -135,7 +137,7 @@ impl Shadow {
     /// The average rate; `None` before the first episode.
     pub(super) fn rate(&self, rtt: Span) -> Option<Rate> {
         let windows = self.windows?;
-        Some(Rate::of(SEGMENT, rtt).mul_f64(windows.average * windows.left_by_timers(rtt)))
+        Some(Rate::of(SEGMENT, rtt).mul_f64(windows.average * windows.time_without_timeouts(rtt)))
     }
 }
 
@@ -156,7 +158,7 @@ impl Windows {
         }
     }
 
-    /// The curve of CUBIC goes on from this window.
+    /// Restarts CUBIC's curve at this window.
     const fn restart(&mut self, now: Time, window: f64) {
         self.cubic = window;
         self.peak = window;
@@ -170,7 +172,7 @@ impl Windows {
         } else {
             self.cubic
         };
-        let cubic = (self.cubic * DECREASE).max(LEAST);
+        let cubic = (self.cubic * DECREASE).max(MIN_WINDOW);
         let since = now.saturating_since(self.episode_at);
         Self {
             episode_at: now,
@@ -179,7 +181,7 @@ impl Windows {
                 Some(mean) => mean.saturating_sub(mean / CYCLES) + since / CYCLES,
             }),
             cubic,
-            reno: (self.reno / 2.0).max(LEAST),
+            reno: (self.reno / 2.0).max(MIN_WINDOW),
             peak,
             estimate: cubic,
             origin: cubic,
@@ -193,18 +195,17 @@ impl Windows {
         }
     }
 
-    /// The part of the rate that is left to a flow of this average window, which waits for timers
-    /// at some of the episodes.
-    fn left_by_timers(&self, rtt: Span) -> f64 {
+    /// The part of the time in which the flow does not wait for its retransmission timer.
+    fn time_without_timeouts(&self, rtt: Span) -> f64 {
         let Some(mean) = self.cycle else {
             return 1.0;
         };
         let open = self.updated_at.saturating_since(self.episode_at);
         let cycle = mean.max(open).max(rtt).as_secs_f64();
         let rtt = rtt.as_secs_f64();
-        let small = ((SAFE - self.average) / (SAFE - RISKY)).clamp(0.0, 1.0);
-        let risk = (REPAIR * rtt / cycle).min(1.0) * small;
-        cycle / (cycle + TIMER * rtt * risk)
+        let small = ((LARGE_WINDOW - self.average) / (LARGE_WINDOW - SMALL_WINDOW)).clamp(0.0, 1.0);
+        let risk = (RETRANSMISSION * rtt / cycle).min(1.0) * small;
+        cycle / (cycle + TIMEOUT * rtt * risk)
     }
 
     fn grow(&mut self, now: Time, rtt: Span, cubic_share: f64, has_drained: bool) {
@@ -223,7 +224,7 @@ impl Windows {
         let inflection = libm::cbrt(rise / SCALE);
         let since = now.saturating_since(self.origin_at).as_secs_f64() - inflection;
         let curve = self.peak.max(self.origin) + SCALE * since * since * since;
-        // As CUBIC itself, no more than half as much again in a round trip.
+        // CUBIC grows by at most half of its window in a round trip.
         let most = self.cubic * (1.0 + 0.5 * rounds);
         self.cubic = curve.min(most).max(self.estimate).max(self.origin);
         let part = 1.0 - libm::exp(-elapsed.as_secs_f64() / MEMORY.as_secs_f64());
@@ -241,54 +242,55 @@ impl Windows {
     }
 }
 
-/// So many bytes in segments, within the bounds of a window.
+/// Bytes as segments, at least the minimum window.
 fn segments(bytes: Bytes) -> f64 {
-    (bytes.get() as f64 / SEGMENT.get() as f64).max(LEAST)
+    (bytes.get() as f64 / SEGMENT.get() as f64).max(MIN_WINDOW)
 }
 
-/// The part of its window by which a CUBIC flow backs off: 1 − β of RFC 9438, section 4.6.
-pub(super) const GIVEN_WAY: f64 = 0.3;
+/// The part of its window by which a CUBIC flow backs off: 1 − β (RFC 9438, section 4.6).
+pub(super) const CUBIC_BACKOFF: f64 = 0.3;
 
 /// β of CUBIC.
-pub(super) const DECREASE: f64 = 1.0 - GIVEN_WAY;
+pub(super) const DECREASE: f64 = 1.0 - CUBIC_BACKOFF;
 
 /// C of CUBIC, in segments per cubic second.
 const SCALE: f64 = 0.4;
 
-/// 3 · (1 − β) / (1 + β): with this increase and β, a window is as large as Reno's on the average.
+/// 3 · (1 − β) / (1 + β): with this increase and β, the average window equals Reno's.
 const FRIENDLY: f64 = 9.0 / 17.0;
 
-/// The least window, in segments.
-const LEAST: f64 = 2.0;
+/// The minimum window, in segments.
+const MIN_WINDOW: f64 = 2.0;
 
-/// With an average of so many segments or fewer, each episode that meets a repair costs a timer.
-const RISKY: f64 = 3.0;
+/// Up to this average window, in segments, each episode that meets a retransmission costs a
+/// timeout.
+const SMALL_WINDOW: f64 = 3.0;
 
-/// From so many on, none does.
-const SAFE: f64 = 16.0;
+/// From this average window on, no episode costs a timeout.
+const LARGE_WINDOW: f64 = 16.0;
 
-/// How long a repair takes until it is known to have arrived, in round trips.
-const REPAIR: f64 = 2.0;
+/// The time until a retransmission is acknowledged, in round trips.
+const RETRANSMISSION: f64 = 2.0;
 
-/// How long a timer runs, in round trips.
-const TIMER: f64 = 4.0;
+/// The retransmission timeout, in round trips.
+const TIMEOUT: f64 = 4.0;
 
-/// Over so many episodes the time between them is averaged.
+/// The number of episodes in the mean time between them.
 const CYCLES: u64 = 8;
 
 /// The payload of a full segment of TCP with time stamps on a path of 1,500 bytes.
 const SEGMENT: Bytes = Bytes::new(1_448);
 
-/// The part of its window by which a newcomer grows in a round trip.
+/// The part of its window by which a newcomer grows each round trip.
 const NEWCOMER_GROWTH: f64 = 0.25;
 
-/// A flow is a newcomer no longer at its first episode after so many round trips.
+/// A flow stops being a newcomer at its first episode after this many round trips.
 const NEWCOMER_ROUNDS: f64 = 8.0;
 
 /// The average of a newcomer at an episode, as a part of its window.
 const NEWCOMER_AVERAGE: f64 = 0.75;
 
-/// Over how long the window is averaged: several episodes of a shared path.
+/// The time constant of the average: several episodes of a shared path.
 const MEMORY: Span = Span::from_secs(3);
 
 #[cfg(test)]
@@ -302,11 +304,11 @@ mod tests {
     }
 
     /// Windows after `millis` of growth in steps of 10 ms from `from`.
-    fn grown(shadow: &mut Shadow, from: u64, millis: u64) -> Windows {
+    fn grown(emulation: &mut TcpEmulation, from: u64, millis: u64) -> Windows {
         for step in 1..=millis / 10 {
-            shadow.grow(Time::from_millis(from + step * 10), RTT, 0.5, false);
+            emulation.grow(Time::from_millis(from + step * 10), RTT, 0.5, false);
         }
-        shadow.windows.unwrap()
+        emulation.windows.unwrap()
     }
 
     fn near(found: f64, expected: f64) -> bool {
@@ -315,26 +317,26 @@ mod tests {
 
     #[test]
     fn there_is_no_share_before_an_episode() {
-        let mut shadow = Shadow::default();
-        shadow.grow(Time::from_secs(1), RTT, 0.5, false);
-        shadow.cap(Time::from_secs(1), of(5));
-        assert_eq!(shadow.rate(RTT), None);
-        shadow.on_episode(Time::from_secs(1), of(20));
+        let mut emulation = TcpEmulation::default();
+        emulation.grow(Time::from_secs(1), RTT, 0.5, false);
+        emulation.cap(Time::from_secs(1), of(5));
+        assert_eq!(emulation.rate(RTT), None);
+        emulation.on_episode(Time::from_secs(1), of(20));
         // 20 segments of 1,448 bytes in 100 ms.
-        assert_eq!(shadow.rate(RTT), Some(Rate::from_bps(2_316_800)));
-        shadow.undo_episode();
-        assert_eq!(shadow.rate(RTT), None);
+        assert_eq!(emulation.rate(RTT), Some(Rate::from_bps(2_316_800)));
+        emulation.undo_episode();
+        assert_eq!(emulation.rate(RTT), None);
     }
 
     /// A flow after two episodes with 20 segments, and a second of growth.
-    fn newcomer(has_drained: bool) -> Shadow {
-        let mut shadow = Shadow::default();
-        shadow.on_episode(Time::ZERO, of(20));
-        shadow.on_episode(Time::ZERO, of(20));
+    fn newcomer(has_drained: bool) -> TcpEmulation {
+        let mut emulation = TcpEmulation::default();
+        emulation.on_episode(Time::ZERO, of(20));
+        emulation.on_episode(Time::ZERO, of(20));
         for step in 1..=100 {
-            shadow.grow(Time::from_millis(step * 10), RTT, 0.5, has_drained);
+            emulation.grow(Time::from_millis(step * 10), RTT, 0.5, has_drained);
         }
-        shadow
+        emulation
     }
 
     #[test]
@@ -349,32 +351,32 @@ mod tests {
         let full = newcomer(false).windows.unwrap();
         assert!((14.0..21.0).contains(&full.cubic), "{full:?}");
         // Episodes after eight round trips and after nine: it is still one, and it is none.
-        let mut shadow = newcomer(true);
-        let before = shadow.windows.unwrap();
+        let mut emulation = newcomer(true);
+        let before = emulation.windows.unwrap();
         assert!(
             before.newcomer.is_some_and(|rounds| near(rounds, 10.0)),
             "{before:?}"
         );
         for rounds in [8.0, 8.1] {
-            let mut shadow = shadow;
-            shadow.windows = Some(Windows {
+            let mut emulation = emulation;
+            emulation.windows = Some(Windows {
                 newcomer: Some(rounds),
                 ..before
             });
-            shadow.on_episode(Time::from_secs(1), of(20));
-            let lost = shadow.windows.unwrap();
+            emulation.on_episode(Time::from_secs(1), of(20));
+            let lost = emulation.windows.unwrap();
             assert!(near(lost.average, 124.1), "165.4 · 3/4: {lost:?}");
             assert_eq!(lost.newcomer.is_some(), rounds == 8.0);
         }
-        shadow.on_episode(Time::from_secs(1), of(20));
-        let lost = shadow.windows.unwrap();
-        shadow.grow(Time::from_millis(1_100), RTT, 0.5, true);
-        let later = shadow.windows.unwrap();
+        emulation.on_episode(Time::from_secs(1), of(20));
+        let lost = emulation.windows.unwrap();
+        emulation.grow(Time::from_millis(1_100), RTT, 0.5, true);
+        let later = emulation.windows.unwrap();
         assert!(later.cubic < lost.cubic * 1.1, "{later:?}");
     }
 
     #[test]
-    fn timers_take_their_part_of_small_windows_only() {
+    fn only_small_windows_lose_time_to_timeouts() {
         // Episodes every 200 ms: of a round trip of 100 ms, a timer of four takes 400 ms.
         for (average, left) in [
             (2.0, 1.0 / 3.0),
@@ -383,14 +385,14 @@ mod tests {
             (16.0, 1.0),
             (40.0, 1.0),
         ] {
-            let mut shadow = Shadow::default();
+            let mut emulation = TcpEmulation::default();
             for episode in 0..50 {
-                shadow.on_episode(Time::from_millis(episode * 200), of(20));
+                emulation.on_episode(Time::from_millis(episode * 200), of(20));
             }
-            let windows = shadow.windows.as_mut().unwrap();
+            let windows = emulation.windows.as_mut().unwrap();
             windows.average = average;
             windows.updated_at = windows.episode_at;
-            let rate = shadow.rate(RTT).unwrap().as_bps() as f64;
+            let rate = emulation.rate(RTT).unwrap().as_bps() as f64;
             let expected = average * left * 115_840.0;
             assert!(near(rate, expected), "{average}: {rate} for {expected}");
         }
@@ -398,17 +400,20 @@ mod tests {
 
     #[test]
     fn the_cycle_is_the_mean_of_the_last_episodes_or_what_has_passed_since_the_last() {
-        let mut shadow = Shadow::default();
-        shadow.on_episode(Time::ZERO, of(3));
+        let mut emulation = TcpEmulation::default();
+        emulation.on_episode(Time::ZERO, of(3));
         assert_eq!(
-            shadow.windows.unwrap().left_by_timers(RTT),
+            emulation.windows.unwrap().time_without_timeouts(RTT),
             1.0,
             "one episode"
         );
-        shadow.on_episode(Time::from_millis(800), of(3));
-        assert_eq!(shadow.windows.unwrap().cycle, Some(Span::from_millis(800)));
-        shadow.on_episode(Time::from_millis(1_000), of(3));
-        let windows = shadow.windows.as_mut().unwrap();
+        emulation.on_episode(Time::from_millis(800), of(3));
+        assert_eq!(
+            emulation.windows.unwrap().cycle,
+            Some(Span::from_millis(800))
+        );
+        emulation.on_episode(Time::from_millis(1_000), of(3));
+        let windows = emulation.windows.as_mut().unwrap();
         assert_eq!(
             windows.cycle,
             Some(Span::from_millis(725)),
@@ -416,39 +421,39 @@ mod tests {
         );
         windows.average = 3.0;
         // Of timers of 400 ms, 200 in 725, and 200 in 1,600.
-        assert!(near(windows.left_by_timers(RTT), 725.0 / 835.3));
+        assert!(near(windows.time_without_timeouts(RTT), 725.0 / 835.3));
         windows.updated_at = Time::from_millis(2_600);
-        assert!(near(windows.left_by_timers(RTT), 1_600.0 / 1_650.0));
+        assert!(near(windows.time_without_timeouts(RTT), 1_600.0 / 1_650.0));
         // No episode is shorter than a round trip.
         windows.updated_at = windows.episode_at;
         let long = Span::from_secs(1);
-        assert!(near(windows.left_by_timers(long), 0.2));
+        assert!(near(windows.time_without_timeouts(long), 0.2));
     }
 
     #[test]
-    fn reno_halves_and_climbs_by_a_segment_each_round_trip() {
-        let mut shadow = Shadow::default();
-        shadow.on_episode(Time::ZERO, of(40));
-        shadow.on_episode(Time::ZERO, of(40));
-        assert_eq!(shadow.windows.unwrap().reno, 20.0);
-        assert!(near(grown(&mut shadow, 0, 1_500).reno, 35.0));
+    fn reno_halves_and_grows_by_a_segment_each_round_trip() {
+        let mut emulation = TcpEmulation::default();
+        emulation.on_episode(Time::ZERO, of(40));
+        emulation.on_episode(Time::ZERO, of(40));
+        assert_eq!(emulation.windows.unwrap().reno, 20.0);
+        assert!(near(grown(&mut emulation, 0, 1_500).reno, 35.0));
     }
 
     #[test]
     fn cubic_is_back_at_its_peak_after_k_and_grows_beyond_it() {
-        let mut shadow = Shadow::default();
-        shadow.on_episode(Time::ZERO, of(100));
-        shadow.on_episode(Time::ZERO, of(100));
-        let windows = shadow.windows.unwrap();
+        let mut emulation = TcpEmulation::default();
+        emulation.on_episode(Time::ZERO, of(100));
+        emulation.on_episode(Time::ZERO, of(100));
+        let windows = emulation.windows.unwrap();
         assert_eq!((windows.cubic, windows.peak), (70.0, 100.0));
         // K = ∛(30 / 0.4) = 4.217 s. W_est is 70 + 42.17 · 9/17 = 92.3 by then.
-        let back = grown(&mut shadow, 0, 4_220);
+        let back = grown(&mut emulation, 0, 4_220);
         assert!(near(back.cubic, 100.0), "{back:?}");
         // Four seconds later: 100 + 0.4 · 64.
-        let later = grown(&mut shadow, 4_220, 4_000);
+        let later = grown(&mut emulation, 4_220, 4_000);
         assert!(near(later.cubic, 125.6), "{later:?}");
         // At half of K: 100 − 0.4 · 2.108³.
-        let mut again = Shadow::default();
+        let mut again = TcpEmulation::default();
         again.on_episode(Time::ZERO, of(100));
         again.on_episode(Time::ZERO, of(100));
         let half = grown(&mut again, 0, 2_110);
@@ -457,11 +462,11 @@ mod tests {
 
     #[test]
     fn a_second_episode_below_the_peak_gives_room_to_others() {
-        let mut shadow = Shadow::default();
-        shadow.on_episode(Time::ZERO, of(100));
-        shadow.on_episode(Time::ZERO, of(100));
-        shadow.on_episode(Time::ZERO, of(100));
-        let windows = shadow.windows.unwrap();
+        let mut emulation = TcpEmulation::default();
+        emulation.on_episode(Time::ZERO, of(100));
+        emulation.on_episode(Time::ZERO, of(100));
+        emulation.on_episode(Time::ZERO, of(100));
+        let windows = emulation.windows.unwrap();
         assert!(near(windows.cubic, 49.0), "{windows:?}");
         assert!(near(windows.peak, 59.5), "70 · 1.7 / 2: {windows:?}");
     }
@@ -471,16 +476,16 @@ mod tests {
         // One every 2 s, 20 round trips. Reno has 1.5 · 20 segments on the average. CUBIC has as
         // much by its additive increase, and more where it goes on by one segment behind W_max.
         for share in [0.0, 0.5, 1.0] {
-            let mut shadow = Shadow::default();
-            shadow.on_episode(Time::ZERO, of(60));
+            let mut emulation = TcpEmulation::default();
+            emulation.on_episode(Time::ZERO, of(60));
             let (mut sums, mut count) = ([0.0; 3], 0.0);
             for episode in 0..40_u64 {
                 let began = episode * 2_000;
-                shadow.on_episode(Time::from_millis(began), of(0));
+                emulation.on_episode(Time::from_millis(began), of(0));
                 for step in 1..=200 {
-                    shadow.grow(Time::from_millis(began + step * 10), RTT, share, false);
+                    emulation.grow(Time::from_millis(began + step * 10), RTT, share, false);
                     if episode >= 20 {
-                        let windows = shadow.windows.unwrap();
+                        let windows = emulation.windows.unwrap();
                         sums[0] += windows.reno;
                         sums[1] += windows.cubic;
                         sums[2] += windows.average;
@@ -497,33 +502,33 @@ mod tests {
     }
 
     #[test]
-    fn an_episode_in_which_few_gave_way_takes_as_much_less() {
-        let mut shadow = Shadow::default();
-        shadow.on_episode(Time::ZERO, of(100));
-        shadow.on_episode(Time::ZERO, of(100));
-        shadow.soften(1.0, 1.0);
-        let windows = shadow.windows.unwrap();
+    fn an_episode_in_which_few_flows_backed_off_takes_less() {
+        let mut emulation = TcpEmulation::default();
+        emulation.on_episode(Time::ZERO, of(100));
+        emulation.on_episode(Time::ZERO, of(100));
+        emulation.soften(1.0, 1.0);
+        let windows = emulation.windows.unwrap();
         assert_eq!((windows.cubic, windows.reno), (70.0, 50.0));
-        shadow.on_episode(Time::ZERO, of(100));
-        shadow.soften(0.5, 0.25);
-        let windows = shadow.windows.unwrap();
+        emulation.on_episode(Time::ZERO, of(100));
+        emulation.soften(0.5, 0.25);
+        let windows = emulation.windows.unwrap();
         assert!(near(windows.cubic, 59.5), "70 · (1 − 0.3 / 2): {windows:?}");
         assert!(near(windows.origin, 59.5), "{windows:?}");
         assert!(near(windows.reno, 43.75), "50 · (1 − 0.5 / 4): {windows:?}");
-        shadow.undo_episode();
-        assert_eq!(shadow.windows.unwrap().cubic, 70.0);
+        emulation.undo_episode();
+        assert_eq!(emulation.windows.unwrap().cubic, 70.0);
     }
 
     #[test]
-    fn what_is_not_used_does_not_grow() {
-        let mut shadow = Shadow::default();
-        shadow.on_episode(Time::ZERO, of(10));
+    fn unused_windows_do_not_grow() {
+        let mut emulation = TcpEmulation::default();
+        emulation.on_episode(Time::ZERO, of(10));
         for step in 1..=10_000_u64 {
             let now = Time::from_millis(step * 10);
-            shadow.grow(now, RTT, 0.5, false);
-            shadow.cap(now, of(30));
+            emulation.grow(now, RTT, 0.5, false);
+            emulation.cap(now, of(30));
         }
-        let windows = shadow.windows.unwrap();
+        let windows = emulation.windows.unwrap();
         assert_eq!((windows.cubic, windows.reno), (30.0, 30.0));
         assert!(near(windows.average, 30.0), "{windows:?}");
     }

@@ -1,62 +1,64 @@
-//! What round trips tell of the queue: whether it has drained, and whether others have given way.
-
+//! Whether the queue has drained since a congestion episode, and whether other flows backed off.
 use comity_units::{Bytes, Span};
 
-use super::evidence::LONGEST_WAITING;
+use super::loss_classifier::SHORT_QUEUE;
 
-/// The round trips since this flow last found the queue full.
+/// Follows the round trips since this flow last found the queue full.
 ///
 /// ```text
 /// full     = the round trip when the episode began
-/// queue    = full − least round trip of all
+/// queue    = full − minimum round trip
 /// fall     = queue / 4
-/// drained  : a round trip since was shorter than full by one fall or more
-/// refilled : behind that, one was shorter by less than fall / 3
-/// receded  : behind that, one was shorter by one fall or more than the longest in between
+/// drained  : since the episode, a round trip was shorter than full by one fall or more
+/// refilled : after that, one was within fall / 3 of full
+/// receded  : after that, one was shorter than the longest in between by one fall or more
 /// ```
 ///
-/// A latecomer to a queue that never empties has seen only its upper part. It would take small
-/// variations for episodes and count twice as many as the flows that it meets. So where the queue
-/// is at least 15 ms, more than [CoDel](https://www.rfc-editor.org/rfc/rfc8289) keeps, and less
-/// than a quarter of the round trip:
+/// **Drained.** A paced flow does not shorten the queue at once when it loses packets, and rivals
+/// without a loss keep the queue full. Losses until the queue drains belong to the same episode: a
+/// TCP flow would have reacted once. On a path without a queue every round trip counts as drained.
+///
+/// **Receded.** A queue that has refilled, and recedes without a loss of this flow, shows an
+/// episode of other flows: they lost packets and backed off. It does not count if this flow paused,
+/// that is, if its bytes in flight fell below three quarters of those at the longest round trip. A
+/// full queue drops paced packets less often than those of flows that acknowledgements clock. If a
+/// quarter of the queue holds only a few packets, single packets of other flows make as much of a
+/// difference, and no episode is reported.
+///
+/// **Latecomers.** A latecomer to a queue that never empties has seen only its upper part. It would
+/// take small variations for episodes, and count twice as many as the flows that it meets. So a
+/// larger fall is necessary if the queue is at least 15 ms, more than
+/// [CoDel](https://www.rfc-editor.org/rfc/rfc8289) keeps, and less than a quarter of the round
+/// trip:
 ///
 /// ```text
-/// fall     = max(queue / 4, full / 12 · min(1, in flight / 22,400 bytes))
+/// fall     = max( queue / 4, full / 12 · min( 1, in flight / 22,400 bytes ) )
 /// ```
 ///
-/// That is about what the queue loses when one of four equal CUBIC flows backs off. The fewer
-/// packets a flow has under way, the more flows it has beside it, and the less each of them
-/// matters. For the growth of a newcomer ([`Shadow`](super::shadow::Shadow)) a quarter is enough.
+/// The queue shrinks by about `full / 12` when one of four equal CUBIC flows backs off. A flow with
+/// less in flight shares the queue with more flows, and each of them matters less. For the growth
+/// of a newcomer ([`TcpEmulation`](super::tcp_emulation::TcpEmulation)) a quarter is enough.
 ///
-/// A flow that sends evenly does not shorten the queue at once when it loses packets, and rivals
-/// that lost none keep it full. Losses until it drains belong to the same episode: a TCP flow in
-/// its place would have reacted once. On a path without a queue every round trip counts as drained.
-///
-/// A queue that has refilled and recedes without a loss of this flow is an episode of others: they
-/// have lost packets and given way. Unless it was this flow that paused: less than three quarters
-/// are in flight of what was at the longest. Behind a full queue, packets that leave evenly are
-/// refused less often than those of flows that are clocked by acknowledgements. Where fewer than
-/// some packets fit into a quarter of the queue, others in front make as much of a difference, and
-/// nothing is said.
+/// Source: none.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Drain {
+pub(super) struct QueueMonitor {
     /// The round trip when the episode began.
     began_with: Option<Span>,
     least: Option<Span>,
-    /// The longest since the queue has refilled.
+    /// The longest round trip since the queue refilled.
     longest: Option<Span>,
-    /// What was in flight then.
+    /// The bytes in flight at the longest round trip.
     flight_then: Bytes,
-    /// What was in flight at the latest round trip.
+    /// The bytes in flight at the latest round trip.
     flight: Bytes,
 }
 
-/// The queue that a latecomer must see before it is one: 10 packets at 8 Mb/s.
+/// The shortest queue for which a flow may be a latecomer: 10 packets at 8 Mb/s.
 const LATECOMER_QUEUE: Span = Span::from_millis(15);
-/// What a flow has under way that counts the fall of others in full: 16 packets of 1,400 bytes.
+/// From these bytes in flight on, a latecomer needs the whole fall: 16 packets of 1,400 bytes.
 const LATECOMER_FLIGHT: Bytes = Bytes::new(22_400);
 
-impl Drain {
+impl QueueMonitor {
     /// An episode begins; `rtt` is the latest round trip.
     pub(super) const fn begin(&mut self, rtt: Option<Span>) {
         self.began_with = rtt;
@@ -64,15 +66,15 @@ impl Drain {
         self.longest = None;
     }
 
-    /// A round trip was measured with so much in flight, on a path of this least one: whether
-    /// others have given way.
+    /// Takes a round trip measured with `flight` bytes in flight, on a path whose minimum is `min`.
+    /// Returns whether the queue receded, that is, whether other flows backed off.
     pub(super) fn on_round_trip(&mut self, rtt: Span, min: Option<Span>, flight: Bytes) -> bool {
         self.least = Some(self.least.map_or(rtt, |least| least.min(rtt)));
         self.flight = flight;
         let (Some(full), Some(min)) = (self.began_with, min) else {
             return false;
         };
-        if quarter(full, min) < LONGEST_WAITING || self.goes_on(Some(min)) {
+        if quarter(full, min) < SHORT_QUEUE || self.is_standing(Some(min)) {
             return false;
         }
         let fall = self.fall(full, min);
@@ -88,19 +90,17 @@ impl Drain {
         false
     }
 
-    /// Whether the queue has not fallen since the episode began, so that what is lost belongs to
-    /// it.
-    pub(super) fn goes_on(&self, min: Option<Span>) -> bool {
+    /// Whether the queue has not drained since the episode began. A loss then belongs to it.
+    pub(super) fn is_standing(&self, min: Option<Span>) -> bool {
         self.stands(min, |full, min| self.fall(full, min))
     }
 
-    /// Whether the queue that this flow has seen is still as full as at the beginning of the
-    /// episode, but for a quarter.
+    /// Whether the queue is still at least three quarters as long as when the episode began.
     pub(super) fn is_full(&self, min: Option<Span>) -> bool {
         self.stands(min, quarter)
     }
 
-    /// Whether no round trip since was shorter than when the episode began, by this much.
+    /// Whether no round trip since the episode began was shorter by `by(full, min)` or more.
     fn stands(&self, min: Option<Span>, by: impl Fn(Span, Span) -> Span) -> bool {
         let (Some(full), Some(least), Some(min)) = (self.began_with, self.least, min) else {
             return false;
@@ -108,7 +108,7 @@ impl Drain {
         least + by(full, min) > full
     }
 
-    /// By how much the round trip is shorter when the queue has drained or receded.
+    /// By how much the round trip falls when the queue has drained or receded.
     fn fall(&self, full: Span, min: Span) -> Span {
         let queue = full.saturating_sub(min);
         if queue < LATECOMER_QUEUE || queue * 4 >= full {
@@ -119,7 +119,7 @@ impl Drain {
     }
 }
 
-/// A quarter of the queue that was seen.
+/// A quarter of the queueing delay.
 fn quarter(full: Span, min: Span) -> Span {
     full.saturating_sub(min) / 4
 }
@@ -133,21 +133,21 @@ mod tests {
     const MIN: Option<Span> = Some(Span::from_millis(40));
     const FLIGHT: Bytes = Bytes::new(40_000);
 
-    fn after(millis: &[u64]) -> Drain {
-        let mut drain = Drain::default();
-        drain.begin(Some(Span::from_millis(120)));
+    fn after(millis: &[u64]) -> QueueMonitor {
+        let mut queue = QueueMonitor::default();
+        queue.begin(Some(Span::from_millis(120)));
         for &rtt in millis {
-            drain.on_round_trip(Span::from_millis(rtt), MIN, FLIGHT);
+            queue.on_round_trip(Span::from_millis(rtt), MIN, FLIGHT);
         }
-        drain
+        queue
     }
 
     /// Which of these round trips show that others backed off, behind an episode at `full` ms.
     fn receding(full: u64, millis: &[u64]) -> Vec<usize> {
-        let mut drain = after(&[]);
-        drain.begin(Some(Span::from_millis(full)));
+        let mut queue = after(&[]);
+        queue.begin(Some(Span::from_millis(full)));
         (0..millis.len())
-            .filter(|&at| drain.on_round_trip(Span::from_millis(millis[at]), MIN, FLIGHT))
+            .filter(|&at| queue.on_round_trip(Span::from_millis(millis[at]), MIN, FLIGHT))
             .collect()
     }
 
@@ -174,9 +174,9 @@ mod tests {
     #[test]
     fn a_queue_that_recedes_because_this_flow_pauses_tells_nothing() {
         for (left, is_episode) in [(29_999, false), (30_000, true)] {
-            let mut drain = after(&[100, 120]);
+            let mut queue = after(&[100, 120]);
             let left = Bytes::new(left);
-            let found = drain.on_round_trip(Span::from_millis(100), MIN, left);
+            let found = queue.on_round_trip(Span::from_millis(100), MIN, left);
             assert_eq!(found, is_episode, "{left} in flight");
         }
     }
@@ -184,20 +184,20 @@ mod tests {
     #[test]
     fn a_latecomer_waits_for_a_twelfth_of_the_round_trip() {
         const FULL: u64 = 132;
-        let goes_on = |min: u64, rtt: u64, flight: u64| {
-            let mut drain = Drain::default();
-            drain.begin(Some(Span::from_millis(FULL)));
+        let is_standing = |min: u64, rtt: u64, flight: u64| {
+            let mut queue = QueueMonitor::default();
+            queue.begin(Some(Span::from_millis(FULL)));
             let min = Some(Span::from_millis(min));
-            drain.on_round_trip(Span::from_millis(rtt), min, Bytes::new(flight));
-            drain.goes_on(min)
+            queue.on_round_trip(Span::from_millis(rtt), min, Bytes::new(flight));
+            queue.is_standing(min)
         };
         // It saw 28 ms of the queue: a quarter is 7 ms, a twelfth of the round trip 11 ms.
-        assert!(goes_on(104, 122, 22_400) && !goes_on(104, 121, 22_400));
+        assert!(is_standing(104, 122, 22_400) && !is_standing(104, 121, 22_400));
         // With half as much under way half of that counts, and a quarter of the queue is more.
-        assert!(goes_on(104, 126, 11_200) && !goes_on(104, 125, 11_200));
+        assert!(is_standing(104, 126, 11_200) && !is_standing(104, 125, 11_200));
         // It saw 33 ms, a quarter of the round trip, or less than CoDel keeps: a quarter counts.
-        assert!(!goes_on(99, 123, 22_400));
-        assert!(goes_on(118, 129, 22_400) && !goes_on(118, 128, 22_400));
+        assert!(!is_standing(99, 123, 22_400));
+        assert!(is_standing(118, 129, 22_400) && !is_standing(118, 128, 22_400));
     }
 
     #[test]
@@ -205,6 +205,6 @@ mod tests {
         assert!(!after(&[]).is_full(MIN));
         assert!(!after(&[125]).is_full(None));
         assert!(!after(&[120]).is_full(Some(Span::from_millis(120))));
-        assert!(!Drain::default().is_full(MIN));
+        assert!(!QueueMonitor::default().is_full(MIN));
     }
 }

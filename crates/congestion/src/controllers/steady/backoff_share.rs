@@ -1,43 +1,45 @@
-//! How far the queue recedes after an episode: which part of the flows has backed off.
-
+//! Which part of the flows backed off in a congestion episode.
 use comity_units::Span;
 
-use super::evidence::LONGEST_WAITING;
-use super::shadow::GIVEN_WAY;
+use super::loss_classifier::SHORT_QUEUE;
+use super::tcp_emulation::CUBIC_BACKOFF;
 
-/// The smoothed round trip behind an episode, from its crest down to its trough.
+/// Estimates the part of the flows that backed off, from how far the smoothed round trip falls.
 ///
 /// ```text
-/// depth     = 2 · ( crest − trough )                   the smoothed round trip shows less than there was
-/// part of β = depth / min( (1 − β) · crest, crest − least round trip of all ),  at most 1
+/// fall = 2 · ( crest − trough )                 smoothing hides half of the fall
+/// part = fall / min( (1 − β) · crest, crest − minimum round trip ),  at most 1
 /// ```
 ///
-/// Behind a full queue the sum of all windows is the round trip times the rate of the link. If
-/// every flow backed off to β of its window, the round trip would shrink to β of itself, or until
-/// the queue is empty. If it shrinks by less, only a part of the flows has lost packets, and a flow
-/// among them backs off in the same part of such episodes.
+/// At a full queue, the sum of all windows is the round trip times the rate of the link. If every
+/// flow backed off to β of its window, the round trip would fall to β of itself, or until the queue
+/// is empty. A smaller fall means that only some flows lost packets. A flow among them would back
+/// off in the same part of such episodes.
 ///
-/// The trough is known once half of the depth has been regained.
+/// The trough is known once the round trip has regained half of the fall.
+///
+/// Source: none.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Recession {
-    /// The longest round trip, and the shortest since; `None` when nothing is measured.
+pub(super) struct BackoffShare {
+    /// Crest and trough of the current measurement; `None` between measurements.
     open: Option<(Span, Span)>,
 }
 
-impl Recession {
-    /// An episode of others begins at this round trip.
+impl BackoffShare {
+    /// Begins a measurement: an episode of other flows began at the round trip `rtt`.
     pub(super) const fn begin(&mut self, rtt: Span) {
         self.open = Some((rtt, rtt));
     }
 
-    /// The rest of the recession is not measured: this flow backs off itself.
+    /// Ends the measurement, because this flow backs off itself.
     pub(super) const fn end(&mut self) {
         self.open = None;
     }
 
-    /// The smoothed round trip is `rtt`, on a path of this least one. When the trough is known: the
-    /// parts of the flows that have given way if they do so as CUBIC does, and if they do so as
-    /// Reno does.
+    /// Takes the smoothed round trip `rtt` on a path whose minimum is `min`.
+    ///
+    /// Returns the part of the flows that backed off, once the trough is known: first if they back
+    /// off as CUBIC does, then if they back off as Reno does.
     pub(super) fn on_round_trip(&mut self, rtt: Span, min: Span) -> Option<(f64, f64)> {
         let (crest, trough) = match self.open? {
             (crest, trough) if rtt <= crest => (crest, trough.min(rtt)),
@@ -45,22 +47,22 @@ impl Recession {
         };
         self.open = Some((crest, trough));
         let depth = crest.saturating_sub(trough);
-        if depth < LONGEST_WAITING || rtt < trough + depth / 2 {
+        if depth < SHORT_QUEUE || rtt < trough + depth / 2 {
             return None;
         }
         self.open = None;
         let depth = SMOOTHED * depth.as_secs_f64();
         let queue = crest.saturating_sub(min).as_secs_f64();
-        let part = |given_way: f64| (depth / (given_way * crest.as_secs_f64()).min(queue)).min(1.0);
-        Some((part(GIVEN_WAY), part(GIVEN_WAY_RENO)))
+        let part = |backoff: f64| (depth / (backoff * crest.as_secs_f64()).min(queue)).min(1.0);
+        Some((part(CUBIC_BACKOFF), part(RENO_BACKOFF)))
     }
 }
 
-/// The factor by which a recession is deeper than the smoothed round trip shows.
+/// The round trip falls by this factor more than the smoothed round trip.
 const SMOOTHED: f64 = 2.0;
 
 /// The part of its window by which a Reno flow backs off (RFC 5681, section 3.1).
-const GIVEN_WAY_RENO: f64 = 0.5;
+const RENO_BACKOFF: f64 = 0.5;
 
 #[cfg(test)]
 mod tests {
@@ -71,13 +73,13 @@ mod tests {
     const MIN: Span = Span::from_millis(40);
 
     fn measured(begin: u64, millis: &[u64]) -> Vec<(usize, i32, i32)> {
-        let mut recession = Recession::default();
-        recession.begin(Span::from_millis(begin));
+        let mut share = BackoffShare::default();
+        share.begin(Span::from_millis(begin));
         let percent = |part: f64| libm::round(part * 100.0) as i32;
         (0..millis.len())
             .filter_map(|at| {
                 let rtt = Span::from_millis(millis[at]);
-                let (cubic, reno) = recession.on_round_trip(rtt, MIN)?;
+                let (cubic, reno) = share.on_round_trip(rtt, MIN)?;
                 Some((at, percent(cubic), percent(reno)))
             })
             .collect()
@@ -102,7 +104,7 @@ mod tests {
     fn a_crest_may_follow_the_beginning_and_a_ripple_tells_nothing() {
         assert_eq!(measured(180, &[190, 200, 190, 195]), [(3, 33, 20)]);
         assert_eq!(measured(200, &[198, 200, 198, 200]), []);
-        let mut ended = Recession::default();
+        let mut ended = BackoffShare::default();
         ended.begin(Span::from_millis(200));
         ended.end();
         assert_eq!(ended.on_round_trip(Span::from_millis(100), MIN), None);

@@ -1,0 +1,302 @@
+//! Whether a loss is congestion or random.
+use alloc::collections::VecDeque;
+
+use comity_units::{Span, Time};
+
+/// Distinguishes losses at a full queue from random losses.
+///
+/// The neighbours of a packet that a full queue drops had longer round trips than nearly all other
+/// packets. The neighbours of a packet that is lost at random had round trips like any other. So
+/// each loss event takes the ranks, between 0 and 1, of the round trips before and after it among
+/// those of the last seconds:
+///
+/// ```text
+/// rank      = fraction of round trips that are shorter + half the fraction of equal ones
+///             (equal: within minimum round trip / 256)
+/// mean rank = mean rank + ( (rank before + rank after) / 2 − mean rank ) / 4      initially 1/2
+/// random    = mean rank < 3/4  and  queueing delay ≤ 3 ms  and  loss ratio ≤ 1/10
+/// ```
+///
+/// A loss is random only if all three conditions hold. The rank reveals a short queue, the queueing
+/// delay a standing queue. A path that loses more than a tenth is overloaded by any measure. A loss
+/// without a timed neighbour is congestion.
+///
+/// The samples are one in a number of acknowledgements, not one in a span of time. Packets of a
+/// burst queue behind one another, and more of them are lost because there are more of them.
+///
+/// The minimum round trip does not expire: after a change of route to a longer path, every loss is
+/// congestion.
+///
+/// Source: none for the rank. The bound on the queueing delay is the idea of TCP Veno (Fu and Liew,
+/// IEEE JSAC 21(2), 2003), whose bound is three packets in the queue.
+#[derive(Clone, Debug)]
+pub(super) struct LossClassifier {
+    /// Sampled round trips of the last seconds.
+    samples: VecDeque<Span>,
+    sampling: Sampling,
+    min: Option<Span>,
+    mean_rank: f64,
+    loss_ratio: LossRatio,
+}
+
+impl LossClassifier {
+    pub(super) const fn new() -> Self {
+        Self {
+            samples: VecDeque::new(),
+            sampling: Sampling::new(),
+            min: None,
+            mean_rank: 0.5,
+            loss_ratio: LossRatio::new(),
+        }
+    }
+
+    /// The minimum round trip of the connection.
+    pub(super) const fn min(&self) -> Option<Span> {
+        self.min
+    }
+
+    /// The factor on the time for which a flow waits for the queue to drain: 1 up to a mean loss
+    /// ratio of 0.08, 0 from 0.16 on.
+    pub(super) fn wait_factor(&self) -> f64 {
+        let factor = (HIGH_LOSS - self.loss_ratio.mean) / (HIGH_LOSS - LOW_LOSS);
+        factor.clamp(0.0, 1.0)
+    }
+
+    /// Takes a measured round trip.
+    pub(super) fn on_round_trip(&mut self, now: Time, rtt: Span) {
+        self.min = Some(self.min.map_or(rtt, |min| min.min(rtt)));
+        if !self.sampling.takes(now) {
+            return;
+        }
+        if self.samples.len() == SAMPLES {
+            self.samples.pop_front();
+        }
+        self.samples.push_back(rtt);
+    }
+
+    /// Takes the bytes sent and acknowledged since the beginning, and those in flight.
+    pub(super) fn on_progress(&mut self, sent: u64, acked: u64, in_flight: u64) {
+        self.loss_ratio.on_progress(sent, acked, in_flight);
+    }
+
+    /// Whether a loss event between the round trips `before` and `after` is random.
+    pub(super) fn is_random(&mut self, before: Option<Span>, after: Option<Span>) -> bool {
+        let Some((before, after)) = before.or(after).zip(after.or(before)) else {
+            return false;
+        };
+        let Some(min) = self.min else {
+            return false;
+        };
+        let rank = (self.rank(before, min) + self.rank(after, min)) / 2.0;
+        self.mean_rank += (rank - self.mean_rank) / 4.0;
+        let queueing = before.max(after).saturating_sub(min);
+        self.mean_rank < CONGESTED_RANK
+            && queueing <= SHORT_QUEUE
+            && self.loss_ratio.last <= MAX_RANDOM_LOSS
+    }
+
+    fn rank(&self, rtt: Span, min: Span) -> f64 {
+        if self.samples.is_empty() {
+            return 0.5;
+        }
+        let (mut below, mut equal) = (0_u32, 0_u32);
+        for sample in &self.samples {
+            if sample.abs_diff(rtt) <= min / 256 {
+                equal += 1;
+            } else if *sample < rtt {
+                below += 1;
+            }
+        }
+        (f64::from(below) + f64::from(equal) / 2.0) / self.samples.len() as f64
+    }
+}
+
+/// Takes one measurement in `stride`, which makes [`SAMPLES`] of them cover [`SAMPLED_TIME`].
+#[derive(Clone, Copy, Debug)]
+struct Sampling {
+    /// One in this many is taken.
+    stride: u32,
+    /// Measurements since the last one taken.
+    skipped: u32,
+    /// Measurements in the current period, and when it began.
+    count: u32,
+    began_at: Time,
+}
+
+impl Sampling {
+    const fn new() -> Self {
+        Self {
+            stride: 1,
+            skipped: 0,
+            count: 0,
+            began_at: Time::ZERO,
+        }
+    }
+
+    /// Whether a measurement at `now` is taken.
+    fn takes(&mut self, now: Time) -> bool {
+        self.count = self.count.saturating_add(1);
+        if now.saturating_since(self.began_at) >= SAMPLED_TIME {
+            self.stride = (self.count / SAMPLES as u32).max(1);
+            (self.count, self.began_at) = (0, now);
+        }
+        self.skipped = self.skipped.saturating_add(1);
+        let takes = self.skipped >= self.stride;
+        if takes {
+            self.skipped = 0;
+        }
+        takes
+    }
+}
+
+/// The fraction of the sent bytes that was lost, over periods of [`PERIOD`] bytes.
+#[derive(Clone, Copy, Debug)]
+struct LossRatio {
+    /// Bytes sent and lost before the period.
+    began: (u64, u64),
+    last: f64,
+    /// The exponentially weighted mean over periods.
+    mean: f64,
+}
+
+impl LossRatio {
+    const fn new() -> Self {
+        Self {
+            began: (0, 0),
+            last: 0.0,
+            mean: 0.0,
+        }
+    }
+
+    fn on_progress(&mut self, sent: u64, acked: u64, in_flight: u64) {
+        let lost = sent.saturating_sub(acked.saturating_add(in_flight));
+        let (sent_before, lost_before) = self.began;
+        let period = sent.saturating_sub(sent_before);
+        if period >= PERIOD {
+            self.last = lost.saturating_sub(lost_before) as f64 / period as f64;
+            self.mean += (self.last - self.mean) / 4.0;
+            self.began = (sent, lost);
+        }
+    }
+}
+
+/// The number of round trips in which a rank is taken.
+const SAMPLES: usize = 128;
+
+/// The time that the samples cover: a few saw-teeth of TCP.
+const SAMPLED_TIME: Span = Span::from_secs(5);
+
+/// The neighbours of drops at a full queue have ranks near 1, others near 1/2 on average.
+const CONGESTED_RANK: f64 = 0.75;
+
+/// A queueing delay that a few packets of other flows cause on a link of some megabits per second.
+///
+/// Flows that begin at a full queue take it for part of the path. If this were an eighth of the
+/// round trip, eight such flows would not back off, and one packet in ten would be lost.
+pub(super) const SHORT_QUEUE: Span = Span::from_millis(3);
+
+/// Above this loss ratio every loss is congestion.
+const MAX_RANDOM_LOSS: f64 = 0.1;
+
+/// Up to this loss ratio a flow waits for others to back off. Beside BBR, which does not back off,
+/// the ratio is about 0.04.
+const LOW_LOSS: f64 = 0.08;
+
+/// From this loss ratio on, flows that wait for one another overload the path.
+const HIGH_LOSS: f64 = 0.16;
+
+/// The bytes over which the loss ratio is measured: 150 full packets, which give a ratio of 0.05 to
+/// within a third.
+const PERIOD: u64 = 200_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec::Vec;
+
+    fn classifier(samples: impl Iterator<Item = u64>) -> LossClassifier {
+        let mut classifier = LossClassifier::new();
+        for (at, millis) in samples.enumerate() {
+            classifier.on_round_trip(Time::from_millis(at as u64 * 40), Span::from_millis(millis));
+        }
+        classifier
+    }
+
+    #[test]
+    fn losses_at_the_top_of_a_short_queue_are_congestion() {
+        // 3 ms of queue over 40 ms of path: the queueing delay alone would not show it.
+        let mut classifier = classifier((0..100).map(|at| 40 + at % 4));
+        let verdicts: Vec<bool> = (0..6)
+            .map(|_| classifier.is_random(Some(Span::from_millis(43)), None))
+            .collect();
+        // Ranks of 0.875: the mean is 0.594, 0.664, 0.717, 0.756, ...
+        assert_eq!(verdicts, [true, true, true, false, false, false]);
+    }
+
+    #[test]
+    fn losses_anywhere_in_a_short_queue_are_random() {
+        let mut classifier = classifier((0..100).map(|at| 40 + at % 4));
+        for at in 0..100_u64 {
+            let neighbour = Span::from_millis(40 + at * 7 % 4);
+            assert!(
+                classifier.is_random(Some(neighbour), Some(neighbour)),
+                "{at}"
+            );
+        }
+    }
+
+    #[test]
+    fn losses_in_a_standing_queue_are_congestion_wherever_they_rank() {
+        let mut classifier = classifier((0..100).map(|at| if at == 0 { 40 } else { 60 + at % 5 }));
+        for at in 0..100_u64 {
+            assert!(!classifier.is_random(Some(Span::from_millis(60 + at * 7 % 5)), None));
+        }
+        assert!(!classifier.is_random(None, None), "no neighbour is timed");
+    }
+
+    /// A flow that began at a full queue takes most of it for the path.
+    #[test]
+    fn losses_a_little_above_the_least_round_trip_of_a_full_queue_are_congestion() {
+        let mut classifier = classifier((0..100).map(|at| 118 + at % 8));
+        for at in 0..100_u64 {
+            let neighbour = Span::from_millis(122 + at % 4);
+            assert!(
+                !classifier.is_random(Some(neighbour), Some(neighbour)),
+                "{at}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_wait_ends_with_the_recent_loss_ratio() {
+        let mut classifier = LossClassifier::new();
+        assert_eq!(classifier.wait_factor(), 1.0);
+        let (mut sent, mut lost) = (0, 0);
+        let mut periods = |classifier: &mut LossClassifier, count: u32, share: u64| {
+            for _ in 0..count {
+                (sent, lost) = (sent + PERIOD, lost + PERIOD * share / 100);
+                classifier.on_progress(sent, sent - lost, 0);
+            }
+            classifier.wait_factor()
+        };
+        assert_eq!(periods(&mut classifier, 50, 8), 1.0);
+        assert!((periods(&mut classifier, 50, 12) - 0.5).abs() < 0.01);
+        assert_eq!(periods(&mut classifier, 50, 17), 0.0);
+        // The mean is 0.17 · (3/4)³ = 0.072 after three periods without a loss.
+        assert!(periods(&mut classifier, 2, 0) < 1.0);
+        assert_eq!(periods(&mut classifier, 1, 0), 1.0);
+    }
+
+    #[test]
+    fn more_than_a_tenth_is_congestion() {
+        for (lost, expected) in [(19_000, true), (21_000, false)] {
+            let mut classifier = classifier((0..100).map(|at| 40 + at % 3));
+            classifier.on_progress(200_000, 150_000, 50_000 - lost);
+            assert_eq!(
+                classifier.is_random(Some(Span::from_millis(41)), None),
+                expected,
+                "{lost} of 200,000"
+            );
+        }
+    }
+}
