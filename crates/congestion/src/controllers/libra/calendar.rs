@@ -1,20 +1,18 @@
-//! When each group of packets leaves: the burstiness control.
+//! When each group of packets leaves: the burstiness control of section 4.
 
 use comity_units::{Seed, Span, Time};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
-/// Intervals that follow each other, each with a time at which one group of packets leaves
-/// together.
+/// Consecutive intervals. In each, one group of packets leaves together at a random time.
 ///
 /// ```text
 /// |--- interval k ---|--- interval k+1 ---|
-///        ^^                          ^^       a pair at a random place in each
+///        ^^                          ^^       a pair at a random time in each
 /// ```
 ///
-/// The place is uniform in its interval. A group that the window held back beyond the end of its
-/// interval moves the next ones: no more than one interval is made up for, so that a pause is not
-/// followed by a burst.
+/// The time is uniform in its interval. If the window delays a group beyond its interval, the next
+/// intervals move: at most one interval is caught up, so no burst follows a pause.
 #[derive(Clone, Debug)]
 pub(super) struct Calendar {
     random: Xoshiro256PlusPlus,
@@ -22,8 +20,9 @@ pub(super) struct Calendar {
     interval_end: Time,
     /// When the current group may leave.
     next: Time,
-    /// How many packets the current group has, and how many of them have not left.
+    /// The packets of the current group.
     group: u32,
+    /// The packets of the current group that have not left yet.
     left: u32,
 }
 
@@ -48,7 +47,7 @@ impl Calendar {
         self.left == self.group
     }
 
-    /// Draws the place of a group of `group` packets in the interval that follows.
+    /// Draws the time of the next group, of `group` packets, in the next interval.
     pub(super) fn draw(&mut self, now: Time, interval: Span, group: u32) {
         let begin = self
             .interval_end
@@ -60,20 +59,19 @@ impl Calendar {
         self.left = self.group;
     }
 
-    /// Begins with an interval at `now`.
+    /// Begins the calendar with an interval at `now`.
     pub(super) fn begin(&mut self, now: Time, interval: Span, group: u32) {
         self.interval_end = now;
         self.draw(now, interval, group);
     }
 
-    /// A packet left; whether it was the last of its group.
+    /// Counts a sent packet. Returns whether it was the last of its group.
     pub(super) const fn on_sent(&mut self) -> bool {
         self.left = self.left.saturating_sub(1);
         self.left == 0
     }
 
-    /// The group that is next leaves at once: what was lost is repaired, and then the calendar goes
-    /// on.
+    /// Lets the next group leave at once, to retransmit after a loss.
     pub(super) fn release(&mut self, now: Time) {
         self.next = self.next.min(now);
     }

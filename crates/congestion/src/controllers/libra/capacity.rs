@@ -1,4 +1,4 @@
-//! The capacity of the bottleneck, from how far apart packets arrive that left together.
+//! The capacity of the bottleneck, from packet pairs.
 
 mod floors;
 #[cfg(test)]
@@ -9,119 +9,114 @@ use alloc::collections::VecDeque;
 use comity_units::{Bytes, PacketNumber, Rate, Span, Time, TwoWindows};
 
 use crate::{Arrived, InOrderAck, Sent};
-use floors::{Floors, LONGEST_GROUP, Probe};
+use floors::{Floors, MAX_GROUP, Probe};
 
-/// Estimates the speed of the slowest link by packet pairs.
+/// Estimates the rate of the slowest link by packet pairs.
 ///
-/// Two packets of `L` bytes that leave together arrive `T = L / C` apart, unless other traffic came
-/// between them (T too long: C is underestimated) or held up the first of them elsewhere (T too
-/// short: overestimated). Either way one of the two was delayed, so the pair with the smallest sum
-/// of delays is the one to believe:
-///
-/// ```text
-/// D_i = answer_i − sent_i
-/// C   = L / (arrival_2 − arrival_1)      of the pair with the least D_1 + D_2
-/// ```
-///
-/// A packet also waits for those of its own group that left before it, which is no disturbance: the
-/// i-th of them, from 0, is later by `i · T`. So two pairs `a` and `b` are compared by
+/// Two packets of `L` bytes that leave together arrive `T = L / C` apart, unless other traffic
+/// disturbs them. Traffic between them makes T too long, and C too low. Traffic that delays only
+/// the first makes T too short, and C too high. Either way one of the two was delayed, so the
+/// estimate comes from the pair with the smallest sum of delays:
 ///
 /// ```text
-/// D_1 + D_2 − (place_1 + place_2) · min(T_a, T_b)
+/// D_i = ack_i − sent_i
+/// C   = L / (arrival_2 − arrival_1)      of the pair with the minimum D_1 + D_2
 /// ```
 ///
-/// with `T` for one packet. Else what is far behind in the first flight could pass for more
-/// disturbed than a pair whose second packet was acknowledged late. The lesser of the two `T`,
-/// because one that is too long would excuse any delay far behind in a group.
-///
-/// **Clocks.** Where the receiver says when packets arrived, stamps of a tick each are right within
-/// one tick for a difference. A dispersion of [`FINE`] ticks or more is taken from them. A shorter
-/// one is that of the acknowledgements, within what the stamps leave open:
+/// A packet also queues behind the packets of its own group, which is no disturbance: packet i,
+/// from 0, is `i · T` later. So two pairs `a` and `b` are compared by
 ///
 /// ```text
-/// T = answer_2 − answer_1, but no less than (stamp_2 − stamp_1) − tick and no more than (stamp_2 − stamp_1) + tick
+/// D_1 + D_2 − (position_1 + position_2) · min(T_a, T_b)
 /// ```
 ///
-/// so that acknowledgements that were compressed or held up on their way change little, and a pair
-/// within one tick tells only "at most a tick". From [`TELLING`] ticks on `arrival_i` stands for
-/// `answer_i` in the delays too. The clock of the receiver began at another time, so to compare
-/// them with others the least `answer − arrival` that was seen is added: the reverse path without a
-/// queue. A queue on the reverse path then hides no good pair, and an acknowledgement that the
-/// receiver held back, and stamped when it left, makes its packet a late one. Without stamps
-/// dispersion and delays are those of the acknowledgements and the round trip.
+/// with `T` for one packet. Without that term, a pair at the end of the first flight could seem
+/// more disturbed than one whose second packet was acknowledged late. The term takes the lesser
+/// `T`, because one that is too long would excuse any delay at the end of a group.
 ///
-/// **Whether to believe it.** A pair with delays to arrivals is believed as CapProbe does it:
-/// nothing on the reverse path changes that, and of what is behind the bottleneck on the forward
-/// path the least sum is the judge. For others the reverse path counts too. A pair whose first
-/// packet, or its acknowledgement, waited behind the bottleneck is compressed by what the first
-/// waited, so that the pair with the least sum can still be wrong where every pair waited. The
-/// least round trips of single packets show that. [`Floors`] has the least one of each place in a
-/// group, and such a pair is believed if none of them shows that it waited, or that its dispersion
-/// is another one, by more than an eighth; or if the slope of the floors is its dispersion up to an
-/// eighth, as of a pair that waited at the bottleneck itself. Else the estimate is `L / T` with the
-/// longest T that the floors allow, or the shortest that the stamps of the pair leave open if that
-/// is longer: a bound from below if the least delayed packet met no queue. If the floors allow none
-/// it is that of the pair, without a belief in it. The controller then grows by no more than TCP
-/// does.
+/// **Time stamps.** If the receiver reports arrival times in ticks, a difference of two has an
+/// error below one tick. A dispersion of [`FINE_TICKS`] or more is taken from the time stamps. A
+/// shorter one is the dispersion of the ACKs, limited by the time stamps:
 ///
-/// Receivers that acknowledge every f-th packet only never tell when both packets of a pair
-/// arrived. Any two acknowledged packets of one group of packets that left together serve instead:
-/// k packets apart, `C = k · L / T`.
+/// ```text
+/// T = ack_2 − ack_1, at least (stamp_2 − stamp_1) − tick, at most (stamp_2 − stamp_1) + tick
+/// ```
 ///
-/// What stays unknown: where no packet at all met an empty way within the memory, as behind greedy
-/// flows on the reverse path, the floors waited as the pairs did, and an estimate that is too high
-/// by up to the ratio of the sizes of packets and acknowledgements, times the packets that each of
-/// these is for, is believed. Stamps prevent it from eight ticks on, and limit it from two on.
-/// Where all pairs waited at the bottleneck, and stamps are missing or coarser, right ones can be
-/// refused. The datagram transport has those of microseconds, TCP those of its peer, if they tick
-/// in microseconds or milliseconds. Clocks that drift against each other make pairs look earlier or
-/// later by as much as they drifted since.
+/// So compressed or delayed ACKs change little, and a pair within one tick says only "at most one
+/// tick". From [`ONE_WAY_TICKS`] on, `arrival_i` replaces `ack_i` in the delays too. The receiver's
+/// clock has another origin, so delays to arrivals and delays to ACKs are compared after adding the
+/// minimum `ack − arrival`, the delay of the reverse path without a queue. A queue on the reverse
+/// path then hides no good pair. If the receiver delays an ACK and stamps it when it leaves, the
+/// packet counts as late. Without time stamps, dispersion and delays are those of the ACKs.
 ///
-/// The stamps of the datagram transport begin again every 71.6 minutes. Of the moments that one can
-/// stand for, the nearest to the last arrival plus the time since its answer is meant.
+/// **Confirmation.** A pair with delays to arrivals is confirmed, as in CapProbe: the reverse path
+/// does not affect it, and the minimum sum detects queues behind the bottleneck on the forward
+/// path. For other pairs the reverse path counts too. If the first packet or its ACK queued behind
+/// the bottleneck, the pair is compressed by that time, so even the minimum sum is wrong if every
+/// pair queued. [`Floors`] has the minimum round trip of each position in a group. It confirms a
+/// pair in two cases: if no floor shows that the pair queued or has another dispersion, by more
+/// than an eighth; or if the slope of the floors is the pair's dispersion to within an eighth, as
+/// for a pair that queued at the bottleneck itself.
 ///
-/// Pairs whose packets did not leave together for certain are left out (the time between them has
-/// to be less than half of that between their arrivals), and so are packets that differ in size by
-/// more than a sixty-fourth, that were retransmitted, or whose acknowledgement was not in order.
+/// Without confirmation, the estimate is `L / T` with the longest T that the floors allow, or with
+/// the shortest T that the pair's time stamps allow if that is longer. This is a lower bound if the
+/// least delayed packet met no queue. If the floors allow no T, the estimate is that of the pair,
+/// unconfirmed. The controller then grows no faster than TCP.
 ///
-/// Source: Kapoor, Chen, Lao, Gerla and Sanadidi, CapProbe, SIGCOMM 2004. Differs from the source
-/// in: 1. it probes with data instead of packets of its own, and measures the dispersion by
-/// acknowledgements where it has to; 2. the answer is that of the least sum so far, at any time,
-/// instead of the first pair whose sum is that of the least delays of either packet: where there
-/// are only round trips that test, made with the floors of all places and an eighth of tolerance,
-/// decides whether it is an estimate or a bound, and what a packet waits behind its own group is
-/// taken off; 3. sums that differ by less than a sixteenth of the dispersion, or than two ticks,
-/// count as equal, and the dispersions of such are averaged; 4. pairs are forgotten after one to
-/// two lengths of a memory, and the pauses between pairs in them. The bound is that of the
-/// differences of least delays (Chan, Luo and others, CoNEXT 2009, have it for pairs of packets).
+/// **Delayed ACKs.** A receiver that acknowledges every f-th packet never reports both packets of a
+/// pair. Any two acknowledged packets of one group serve instead: k packets apart, `C = k · L / T`.
+///
+/// **Limits.** If no packet met an empty path within the memory, for example behind greedy flows on
+/// the reverse path, the floors queued as the pairs did. The estimate can then be too high, by up
+/// to the ratio of packet and ACK sizes times the packets for each ACK, and is confirmed. Time
+/// stamps prevent that from eight ticks on, and limit it from two on. If all pairs queued at the
+/// bottleneck, and time stamps are missing or coarse, correct pairs can remain unconfirmed. The
+/// datagram transport has time stamps in microseconds; TCP has those of its peer, in microseconds
+/// or milliseconds. If the clocks drift, pairs appear earlier or later by the drift since.
+///
+/// The time stamps of the datagram transport wrap every 71.6 minutes. An unwrapped time stamp is
+/// the candidate nearest to the last arrival plus the time since its ACK.
+///
+/// A pair counts only if its packets surely left together: the time between departures is less than
+/// half of that between arrivals. Packets that differ in size by more than 1/64, retransmissions
+/// and packets with an out-of-order ACK do not count.
+///
+/// Source: Kapoor, Chen, Lao, Gerla and Sanadidi, CapProbe, SIGCOMM 2004. Differs from it in: 1.
+/// the probes are data packets, and ACKs give the dispersion where time stamps do not; 2. the
+/// estimate is that of the minimum sum so far, at any time, not of the first pair whose sum equals
+/// the sum of the minimum delays of either packet: where only round trips are known, that test
+/// decides between estimate and bound, with the floors of all positions, an eighth of tolerance,
+/// and without the queueing behind the pair's own group; 3. sums that differ by less than a
+/// sixteenth of the dispersion, or than two ticks, count as equal, and their dispersions are
+/// averaged; 4. pairs expire after one to two lengths of the memory, pauses included. The lower
+/// bound from differences of minimum delays is that of Chan, Luo and others, CoNEXT 2009, who have
+/// it for pairs.
 #[derive(Clone, Debug)]
 pub(super) struct Capacity {
     memory: Span,
     /// Groups in flight, oldest first.
     groups: VecDeque<Group>,
     seen: TwoWindows<Seen>,
-    /// The least time from an arrival, on the clock of the receiver, to its answer here.
-    back: TwoWindows<Option<i64>>,
-    /// When the last arrival was, on the clock of the receiver as if it never wrapped, and its
-    /// answer here.
-    told: Option<(Time, Time)>,
+    /// The minimum of ack − arrival, with the arrival on the receiver's clock.
+    reverse: TwoWindows<Option<i64>>,
+    /// The last arrival, on the receiver's clock without wraps, and the time of its ACK.
+    last_arrival: Option<(Time, Time)>,
 }
 
-/// What is remembered of groups. A window begins with a group, so that a pair and its delays are
-/// forgotten together.
+/// The best pair and the floors of one window of time. A window begins with a group, so a pair and
+/// its delays expire together.
 #[derive(Clone, Copy, Debug, Default)]
 struct Seen {
     best: Option<Best>,
-    /// The least delays of round trips, by place.
+    /// The minimum round trips by position.
     floors: Floors,
 }
 
-/// What is known of the capacity.
+/// An estimate of the capacity.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Estimate {
     pub(super) rate: Rate,
-    /// Whether the pair that it is from is believed. Else it is a bound from below where the least
-    /// delays give one.
+    /// Whether the pair is confirmed. Otherwise the rate is a lower bound, if the floors give one.
     pub(super) is_confirmed: bool,
 }
 
@@ -134,7 +129,7 @@ struct Group {
     wire: Bytes,
     sent_at: Time,
     last_sent_at: Time,
-    /// The packet of this group that was acknowledged last.
+    /// The last acknowledged packet of this group.
     answered: Option<InOrderAck>,
 }
 
@@ -148,18 +143,21 @@ impl Group {
 #[derive(Clone, Copy, Debug)]
 struct Delays {
     sum: i64,
-    /// That of the first packet, its place, and how many places the second is behind it.
+    /// The delay of the first packet.
     first: i64,
-    place: i64,
+    /// The position of the first packet in its group.
+    position: i64,
+    /// How many positions the second packet is behind the first.
     apart: i64,
-    /// How many packets of its own group left before either packet, together.
-    places: i64,
-    /// The dispersion of one packet, and the shortest that the stamps leave open.
+    /// The sum of both positions.
+    positions: i64,
+    /// The dispersion of one packet.
     packet: i64,
+    /// The shortest dispersion that the time stamps allow.
     shortest: i64,
-    /// Whether they end with the arrivals, on the clock of the receiver, instead of the answers.
+    /// Whether the delays end with the arrivals, on the receiver's clock, not with the ACKs.
     is_one_way: bool,
-    /// By how much a difference of two delays may be wrong as the clock tells it.
+    /// The error of a difference of two delays, from the tick of the time stamps.
     slack: i64,
 }
 
@@ -167,40 +165,39 @@ impl Delays {
     const fn probe(&self) -> Probe {
         Probe {
             delay: self.first,
-            place: self.place,
+            position: self.position,
             packet: self.packet,
             apart: self.apart,
         }
     }
 
-    /// The sum of the round trips, with `back` for either reverse path that is not in it.
-    const fn of_round_trips(self, back: i64) -> i64 {
+    /// The sum of the round trips. One-way delays get `reverse` added for each reverse path.
+    const fn of_round_trips(self, reverse: i64) -> i64 {
         if self.is_one_way {
-            self.sum.saturating_add(back.saturating_mul(2))
+            self.sum.saturating_add(reverse.saturating_mul(2))
         } else {
             self.sum
         }
     }
 
-    /// How much more this pair was delayed than `other`, beside what packets wait behind their own
-    /// groups.
-    fn beyond(self, other: Self, back: i64) -> i64 {
+    /// How much more this pair was delayed than `other`, without the queueing behind its own group.
+    fn beyond(self, other: Self, reverse: i64) -> i64 {
         let packet = self.packet.min(other.packet);
         let disturbed = |of: Self| {
-            of.of_round_trips(back)
-                .saturating_sub(of.places.saturating_mul(packet))
+            of.of_round_trips(reverse)
+                .saturating_sub(of.positions.saturating_mul(packet))
         };
         disturbed(self).saturating_sub(disturbed(other))
     }
 }
 
-/// The dispersion of the pairs with the least sum of delays.
+/// The dispersion of the pairs with the minimum sum of delays.
 #[derive(Clone, Copy, Debug)]
 struct Best {
     delays: Delays,
     /// The mean dispersion of one byte.
     seconds_per_byte: f64,
-    /// How many pairs that is the mean of.
+    /// The number of pairs in the mean.
     pairs: u32,
     /// The size of a packet.
     wire: Bytes,
@@ -212,20 +209,20 @@ impl Capacity {
             memory,
             groups: VecDeque::new(),
             seen: TwoWindows::default(),
-            back: TwoWindows::default(),
-            told: None,
+            reverse: TwoWindows::default(),
+            last_arrival: None,
         }
     }
 
-    /// The estimate, once there is one.
+    /// The estimate; `None` before the first pair.
     pub(super) fn estimate(&self) -> Option<Estimate> {
         let TwoWindows {
             current, before, ..
         } = self.seen;
         let best = [current.best, before.best].into_iter().flatten();
-        let back = self.back();
+        let reverse = self.reverse_delay();
         let best = best.reduce(|one, other| {
-            if one.delays.beyond(other.delays, back) > 0 {
+            if one.delays.beyond(other.delays, reverse) > 0 {
                 other
             } else {
                 one
@@ -252,28 +249,28 @@ impl Capacity {
         })
     }
 
-    fn back(&self) -> i64 {
+    fn reverse_delay(&self) -> i64 {
         let TwoWindows {
             current, before, ..
-        } = self.back;
+        } = self.reverse;
         [current, before].into_iter().flatten().min().unwrap_or(0)
     }
 
-    /// A packet left, and whether a new group began with it.
+    /// Takes a sent packet; `begins` says whether it begins a new group.
     pub(super) fn on_sent(&mut self, sent: &Sent, begins: bool) {
         let follows = |group: &&mut Group| {
             !begins
                 && group.end() == sent.number.get()
                 && group.wire.get().abs_diff(sent.wire.get()) <= group.wire.get() / 64
-                && group.packets < LONGEST_GROUP
-                && sent.now.saturating_since(group.sent_at) <= TOGETHER
+                && group.packets < MAX_GROUP
+                && sent.now.saturating_since(group.sent_at) <= MAX_GROUP_TIME
         };
         if let Some(group) = self.groups.back_mut().filter(follows) {
             group.packets += 1;
             group.last_sent_at = sent.now;
             return;
         }
-        // A group of one tells nothing, and what is not recorded now need not be found again.
+        // A group of one packet is no probe.
         if self.groups.back().is_some_and(|group| group.packets < 2) {
             self.groups.pop_back();
         }
@@ -289,7 +286,7 @@ impl Capacity {
         }
     }
 
-    /// The arrival of a packet was acknowledged.
+    /// Takes the acknowledgement of a packet.
     pub(super) fn on_in_order_ack(&mut self, answered: &InOrderAck) {
         let answered = &InOrderAck {
             arrived_at: answered
@@ -298,10 +295,13 @@ impl Capacity {
             ..*answered
         };
         if let Some(arrived_at) = answered.arrived_at {
-            let back = nanos_between(arrived_at.at, answered.now);
-            self.back.turn(answered.now, self.memory);
-            let least = self.back.current.map_or(back, |least| least.min(back));
-            self.back.current = Some(least);
+            let reverse = nanos_between(arrived_at.at, answered.now);
+            self.reverse.turn(answered.now, self.memory);
+            let least = self
+                .reverse
+                .current
+                .map_or(reverse, |least| least.min(reverse));
+            self.reverse.current = Some(least);
         }
         let number = answered.number;
         while self
@@ -314,25 +314,25 @@ impl Capacity {
         let Some(group) = self.groups.front_mut().filter(|of| of.first <= number) else {
             return;
         };
-        let place = number.get().saturating_sub(group.first.get());
+        let position = number.get().saturating_sub(group.first.get());
         let sent_at = group.sent_at;
         let earlier = group.answered.replace(*answered);
         if earlier.is_none() {
             self.seen.turn(answered.now, self.memory);
         }
         let delay = nanos_between(sent_at, answered.now);
-        self.seen.current.floors.lower(place, delay);
+        self.seen.current.floors.lower(position, delay);
         if let Some(pair) = earlier.and_then(|earlier| Pair::of(group, &earlier, answered)) {
             self.take(&pair);
         }
     }
 
-    /// Of the moments that a stamp can stand for, the one nearest to where that clock is by ours.
+    /// Unwraps a time stamp: the candidate nearest to the expected time of the receiver's clock.
     fn unwrap(&mut self, now: Time, arrived: Arrived) -> Arrived {
-        let at = match self.told {
+        let at = match self.last_arrival {
             None => arrived.at,
-            Some((at, told_at)) => {
-                let expected = at + now.saturating_since(told_at);
+            Some((at, acked_at)) => {
+                let expected = at + now.saturating_since(acked_at);
                 let ahead = nanos_between(expected, arrived.at).rem_euclid(WRAP);
                 let ahead = if ahead < WRAP / 2 {
                     ahead
@@ -342,7 +342,7 @@ impl Capacity {
                 Time::from_nanos(expected.as_nanos().saturating_add_signed(ahead))
             }
         };
-        self.told = Some((at, now));
+        self.last_arrival = Some((at, now));
         Arrived { at, ..arrived }
     }
 
@@ -355,9 +355,9 @@ impl Capacity {
         };
         let tolerance = (pair.dispersion / 16).as_nanos().cast_signed();
         let tolerance = tolerance.max(pair.delays.slack);
-        let back = self.back();
-        // How much better the best is than this one.
-        let ahead = |best: &Best| pair.delays.beyond(best.delays, back);
+        let reverse = self.reverse_delay();
+        // How much more this pair was delayed than the best one.
+        let ahead = |best: &Best| pair.delays.beyond(best.delays, reverse);
         self.seen.current.best = Some(match self.seen.current.best {
             Some(best) if ahead(&best) > tolerance => best,
             Some(best) if ahead(&best) >= -tolerance => {
@@ -379,12 +379,12 @@ impl Capacity {
     }
 }
 
-/// What two acknowledged packets of one group tell.
+/// Two acknowledged packets of one group.
 #[derive(Clone, Copy, Debug)]
 struct Pair {
     delays: Delays,
     dispersion: Span,
-    /// What arrived from behind the first to the end of the second.
+    /// The bytes from the end of the first packet to the end of the second.
     bytes: Bytes,
     /// The size of a packet.
     wire: Bytes,
@@ -397,36 +397,36 @@ impl Pair {
         let stamps = first.arrived_at.zip(second.arrived_at);
         let stamps = match stamps {
             Some((first, second)) => {
-                // Stamps that go back are of packets that overtook each other.
+                // The time stamps of reordered packets go back.
                 let apart = second.at.since(first.at)?;
                 Some((apart, first.tick.max(second.tick)))
             }
             None => None,
         };
         let dispersion = match stamps {
-            Some((apart, tick)) if apart >= tick * FINE => apart,
+            Some((apart, tick)) if apart >= tick * FINE_TICKS => apart,
             Some((apart, tick)) => answers.clamp(apart.saturating_sub(tick), apart + tick),
             None => answers,
         };
         let shortest = stamps.map_or(Span::ZERO, |(apart, tick)| apart.saturating_sub(tick));
-        let by_stamps = stamps.filter(|(apart, tick)| *apart >= *tick * TELLING);
+        let by_stamps = stamps.filter(|(apart, tick)| *apart >= *tick * ONE_WAY_TICKS);
         let leaving = group.last_sent_at.saturating_since(group.sent_at);
         let is_usable = packets > 0 && !dispersion.is_zero() && leaving * 2 <= dispersion;
         let delay = |of: &InOrderAck| {
             let arrived_at = of.arrived_at.filter(|_| by_stamps.is_some());
             nanos_between(group.sent_at, arrived_at.map_or(of.now, |stamp| stamp.at))
         };
-        let place = |of: &InOrderAck| {
-            let place = of.number.get().saturating_sub(group.first.get());
-            place.cast_signed()
+        let position = |of: &InOrderAck| {
+            let position = of.number.get().saturating_sub(group.first.get());
+            position.cast_signed()
         };
         is_usable.then(|| Self {
             delays: Delays {
                 sum: delay(first).saturating_add(delay(second)),
                 first: delay(first),
-                place: place(first),
+                position: position(first),
                 apart: packets.cast_signed(),
-                places: place(first).saturating_add(place(second)),
+                positions: position(first).saturating_add(position(second)),
                 packet: (dispersion.as_nanos() / packets).cast_signed(),
                 shortest: (shortest.as_nanos() / packets).cast_signed(),
                 is_one_way: by_stamps.is_some(),
@@ -439,29 +439,27 @@ impl Pair {
     }
 }
 
-/// From one moment to another. They may be on clocks that began at different times.
+/// The time from `from` to `to`, which may be on clocks with different origins.
 const fn nanos_between(from: Time, to: Time) -> i64 {
     to.as_nanos().wrapping_sub(from.as_nanos()).cast_signed()
 }
 
-/// Stamps of the datagram transport count microseconds modulo 2³²; those of TCP arrive unwrapped,
-/// and differ from where they are expected by less than half of this.
+/// The wrap of the datagram transport's time stamps, which count microseconds modulo 2³². TCP's
+/// time stamps arrive unwrapped, and differ from the expected time by less than half of this.
 const WRAP: i64 = (1 << 32) * 1_000;
 
-/// Packets further apart than this did not leave together.
-const TOGETHER: Span = Span::from_millis(1);
+/// The longest time in which the packets of a group leave.
+const MAX_GROUP_TIME: Span = Span::from_millis(1);
 
-/// The most groups that are remembered: with more in flight, those that leave go unobserved for a
-/// while.
+/// The most groups in flight that are observed. Further groups are not observed.
 const MAX_GROUPS: usize = 512;
 
-/// Over how many equally good pairs the mean is taken; after that it moves on with new ones.
+/// The most pairs in the mean; after that it is exponentially weighted.
 const MAX_AVERAGED: u32 = 64;
 
-/// A dispersion of so many ticks is taken from the stamps alone, with an error of a fiftieth at the
-/// most. A shorter one is that of the acknowledgements, within what the stamps leave open.
-const FINE: u64 = 50;
+/// From this many ticks on, the time stamps alone give the dispersion, with an error up to 1/50.
+const FINE_TICKS: u64 = 50;
 
-/// From so many ticks on, the error of the stamps is small beside the dispersion, and delays are
-/// taken to the arrivals.
-const TELLING: u64 = 8;
+/// From this many ticks on, delays end with the arrivals, because the error of the time stamps is
+/// small beside the dispersion.
+const ONE_WAY_TICKS: u64 = 8;

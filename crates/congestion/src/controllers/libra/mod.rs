@@ -1,4 +1,4 @@
-//! TCP Libra: one rate for all round-trip times, by a window that grows with them.
+//! TCP Libra: a window whose growth depends on the round-trip time, for equal rates at any RTT.
 //!
 //! ```text
 //! acknowledgement:  window += 1/window · α · RTT² / (RTT + A)           [segments]
@@ -14,28 +14,27 @@
 //! `α · RTT² / (RTT + A)` segments in a round trip, which grows with the capacity: the same share
 //! of any link takes the same time to reach.
 //!
-//! If the queue of a path never filled, small effects set the extremes in (2), such as the place of
-//! a packet in its pair. β is then anything from 0 to 1, until a full queue sets RTT_max. With the
+//! Until the queue of a path has filled once, small effects set the extremes in (2), such as the
+//! position of a packet in its pair. β is then arbitrary, until a full queue sets RTT_max. With the
 //! defaults the window still grows by at least e^(−Y), an eighth, of its full growth.
 //!
 //! **Burstiness control.** The round trip is divided into as many intervals as half the window has
 //! packets; in each a pair of packets leaves at a random time, the second right behind the first
 //! ([`Pacing::At`]). In slow start there are twice as many intervals, because the window doubles
-//! while they pass: there the window limits, not the calendar. Before the first round trip is known
-//! nothing is paced. A loss, a timeout and each acknowledgement in a recovery let the group that is
-//! next leave at once; repairs behind it wait for their turn.
+//! while they pass, and the window limits the flow, not the calendar. Before the first round trip
+//! is known nothing is paced. A loss, a timeout and each acknowledgement in a recovery let the next
+//! group leave at once. Later retransmissions follow the calendar.
 //!
-//! **Capacity.** Given, or estimated from the pairs by `Capacity`. Until an estimate exists, the
-//! window grows as TCP's, by one segment in a round trip. The least delays may refuse the pair of
-//! the estimate if the receiver's time stamps are too coarse. C is then a bound from below, if they
-//! give one. The window grows by this bound, but by no more than one segment in a round trip: no
-//! faster than TCP's.
+//! **Capacity.** C is configured, or `Capacity` estimates it from the pairs. Until an estimate
+//! exists, the window grows as TCP's, by one segment in a round trip. If the receiver's time stamps
+//! are coarse, the estimate may be unconfirmed, and C is a lower bound. The window then grows by
+//! this bound, and no faster than TCP's.
 //!
 //! **Sharing.** Behind a queue that drops early and at random, flows reach equal rates from any
 //! start (`crates/sim/tests/libra.rs`). Behind a drop-tail queue they need not, because each flow
 //! has its own extremes in (2), and its own estimate of C. A flow that begins behind the queue of
-//! another takes that queue for a part of the path, and a full queue for emptier than the other
-//! does. One may keep several times the rate of the other (`crates/sim/tests/sharing.rs`).
+//! another takes that queue for a part of the path, so its β is lower at the same queue. One flow
+//! may keep several times the rate of the other (`crates/sim/tests/sharing.rs`).
 //!
 //! Source: Marfia, Palazzi, Pau, Gerla, Sanadidi and Roccetti, Mobimedia 2007, sections 3 and 4.
 //!
@@ -45,17 +44,17 @@
 //! the window is below the threshold; 3. an acknowledgement is worth no more than that in
 //! congestion avoidance either, which only matters to windows below `α · RTT² / (RTT + A)`; 4.
 //! window and threshold have floors of one and two segments, and a second timeout in a row leaves
-//! the threshold as it is (RFC 5681); 5. the window does not grow while a recovery goes on or the
-//! application sends less than it allows; 6. RTT_min and RTT_max are forgotten after one to two
-//! lengths of `memory` (`RttRange`); 7. receivers that answer every f-th packet get groups of f + 1
-//! packets instead of pairs while the capacity is being estimated, since pairs would tell nothing;
-//! 8. a pair waits until the window has room for both, as long as two pairs are in flight whose
-//!    answers will make room; 9. until there is an estimate of the capacity the window grows by one
-//!    segment in a round trip, and by no more than that while the estimate is a bound; 10. the
-//!    exceptions from the calendar described above: slow start, the first round trip and losses;
-//!    11. an acknowledgement counts once or for as many segments as it covers (`increase`), where
-//!    the paper's receivers answer each; 12. if the recovery requests it, as Tahoe's does, a loss
-//!    sets the window to one segment and the threshold to the reduced window.
+//! the threshold as it is (RFC 5681); 5. the window does not grow during a recovery or while the
+//! application sends less than it allows; 6. RTT_min and RTT_max expire after one to two lengths of
+//! `memory` (`RttRange`); 7. receivers that acknowledge every f-th packet get groups of f + 1
+//! packets while the capacity is estimated, because pairs would not show it; 8. a pair waits until
+//! the window has room for both, if two pairs are in flight whose acknowledgements will make room;
+//! 9. until there is an estimate of the capacity the window grows by one segment in a round trip,
+//! and by no more than that while the estimate is a bound; 10. the exceptions from the calendar
+//! described above: slow start, the first round trip and losses; 11. an acknowledgement counts once
+//! or for as many segments as it covers (`increase`), where the paper's receivers answer each; 12.
+//! if the recovery requests it, as Tahoe's does, a loss sets the window to one segment and the
+//! threshold to the reduced window.
 
 mod calendar;
 mod capacity;
@@ -71,7 +70,7 @@ use calendar::Calendar;
 use capacity::Capacity;
 use range::RttRange;
 
-/// How a [`Libra`] is set up.
+/// The configuration of [`Libra`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LibraConfig {
     /// The payload of a full segment.
@@ -94,17 +93,15 @@ pub struct LibraConfig {
     pub capacity: Option<Rate>,
     /// The growth for an acknowledgement.
     pub increase: Increase,
-    /// Whether packets leave in pairs at random times.
+    /// Whether packets leave in pairs at random times (burstiness control).
     pub pairs: bool,
-    /// For how long round trips and pairs are remembered; [`Span::MAX`] for the life of the
-    /// connection.
+    /// After one to two of these times, round trips and pairs expire; [`Span::MAX`] for never.
     pub memory: Span,
     /// The seed of the random times.
     pub seed: Seed,
 }
 
-/// Grows the window by the round-trip time, so that all flows get the same rate. [The
-/// module](crate::controllers::libra) describes the controller.
+/// The sender of TCP Libra, described in [the module](crate::controllers::libra).
 #[derive(Clone, Debug)]
 pub struct Libra {
     config: LibraConfig,
@@ -112,24 +109,25 @@ pub struct Libra {
     window: f64,
     /// In segments.
     ssthresh: f64,
-    /// The last round trip, and a moving average for the calendar.
+    /// The last round trip.
     rtt: Option<Span>,
+    /// The smoothed round trip, for the calendar.
     smoothed: Span,
     range: RttRange,
     capacity: Option<Capacity>,
     calendar: Calendar,
-    /// How many packets an acknowledgement covers, averaged.
+    /// The mean number of packets that an acknowledgement covers.
     covered: f64,
-    /// Until when, at the longest, the next group waits for room in the window.
+    /// The latest time until which the next group waits for room in the window.
     held_until: Time,
     in_recovery: bool,
-    /// How much of what was outstanding at the last timeout is not acknowledged yet. Until then,
-    /// bytes that count as in flight on the byte-sequence transport need not be in the network.
+    /// The bytes that were outstanding at the last timeout and are not acknowledged yet. On the
+    /// byte-sequence transport they count as in flight, but need not be in the network.
     retransmitted: Bytes,
 }
 
 impl Libra {
-    /// A flow that has not sent yet.
+    /// Creates the controller of a flow that has sent nothing yet.
     pub fn new(config: LibraConfig) -> Self {
         let mut controller = Self {
             window: 0.0,
@@ -162,22 +160,22 @@ impl Libra {
         self.ssthresh
     }
 
-    /// The most that the window grows in a round trip, in segments: α · RTT² / (RTT + A).
+    /// The growth of the window in a round trip, in segments: α · RTT² / (RTT + A).
     fn growth(&self, rtt: Span) -> f64 {
-        let Some((capacity, is_sure)) = self.known_capacity() else {
+        let Some((capacity, is_exact)) = self.known_capacity() else {
             return 1.0;
         };
         let exponent = -self.config.y * self.range.share(rtt);
         let alpha = self.config.x * capacity.as_mbps_f64() * libm::exp(exponent);
         let rtt = rtt.as_secs_f64();
         let growth = alpha * rtt * rtt / (rtt + self.config.a);
-        if is_sure { growth } else { growth.min(1.0) }
+        if is_exact { growth } else { growth.min(1.0) }
     }
 
-    /// C, and whether it is more than a bound.
+    /// C, and whether it is exact: configured or confirmed, not a lower bound.
     fn known_capacity(&self) -> Option<(Rate, bool)> {
-        if let Some(given) = self.config.capacity {
-            return Some((given, true));
+        if let Some(configured) = self.config.capacity {
+            return Some((configured, true));
         }
         let estimate = self.capacity.as_ref()?.estimate()?;
         Some((estimate.rate, estimate.is_confirmed))
@@ -208,9 +206,7 @@ impl Libra {
         self.set_window(self.window + step * segments);
     }
 
-    // ---------------------------------------------------------------- pairs
-
-    /// How many packets leave together.
+    /// The number of packets in the next group.
     fn group(&self) -> u32 {
         let room = self.window.min(f64::from(u16::MAX)) as u32;
         let wanted = match &self.capacity {
@@ -218,8 +214,8 @@ impl Libra {
             // The average stays below MAX_COVERED.
             Some(_) => 1 + libm::round(self.covered) as u32,
         };
-        // With less than two groups in the window, one would have to wait for the answers of the
-        // other.
+        // At least two groups fit into the window. Otherwise each would wait for the ACKs of the
+        // one before.
         wanted.min(room / 2).max(2)
     }
 
@@ -233,7 +229,7 @@ impl Libra {
         self.config.pairs && self.rtt.is_some()
     }
 
-    /// Whether the next group should wait for room in the window, with so much in flight now.
+    /// Decides whether the next group waits for room in the window.
     fn hold(&mut self, now: Time, in_flight: Bytes) {
         let group = self.group();
         let flying = super::segments(in_flight, self.config.mss);
@@ -252,7 +248,7 @@ impl Libra {
     }
 
     fn take_in(&mut self, now: Time, rtt: Span) {
-        // Two minutes are more than a path takes: what is beyond is no measure for intervals.
+        // An upper bound, so that a wrong measurement does not stop the calendar.
         let rtt = rtt.min(Span::from_secs(120));
         let is_first = self.rtt.is_none();
         self.rtt = Some(rtt);
@@ -267,7 +263,7 @@ impl Libra {
         }
     }
 
-    /// Something was lost: part of the window will get no answers.
+    /// Lets the next group leave at once: after a loss, fewer ACKs than packets will arrive.
     fn release(&mut self, now: Time) {
         self.calendar.release(now);
         self.held_until = Time::ZERO;
@@ -380,14 +376,14 @@ impl Controller for Libra {
         }
     }
 
-    /// C: as configured, or as estimated by now, which may be a bound from below.
+    /// C, configured or estimated; an estimate may be a lower bound.
     fn capacity(&self) -> Option<Rate> {
         self.known_capacity().map(|(rate, _)| rate)
     }
 }
 
-/// More packets than this in one acknowledgement are a gap in the stream of acknowledgements, not a
-/// habit.
+/// An acknowledgement of more packets than this follows lost ACKs, and does not show how many
+/// packets the receiver acknowledges at once.
 const MAX_COVERED: f64 = 8.0;
 
 #[cfg(test)]

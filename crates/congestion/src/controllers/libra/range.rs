@@ -1,4 +1,4 @@
-//! The smallest and the largest round trip, and the place of the flow between them.
+//! The minimum and maximum round trip: RTT_min and RTT_max of equation 2.
 
 use comity_units::{Span, Time, TwoWindows};
 
@@ -9,14 +9,13 @@ struct Extremes {
     most: Span,
 }
 
-/// The smallest and the largest round trip of the last one to two windows of time.
+/// The minimum and maximum round trip of the last one to two windows of time.
 ///
 /// The paper keeps them for the life of the connection. After a route change one of the two is then
-/// wrong for ever: on a longer path β stays near one and the window grows e^Y times too slowly, on
-/// a shorter path it stays near zero and nothing slows the growth down as the queue fills. Here
-/// both are forgotten after one to two lengths of `memory`. It has to be longer than the time
-/// between two losses: a memory that does not reach back to an empty queue takes a standing queue
-/// for the path.
+/// wrong for good. On a longer path β stays near one, and the window grows e^Y times too slowly. On
+/// a shorter path β stays near zero, and nothing slows the growth as the queue fills. Here both
+/// expire after one to two lengths of `memory`. The memory must exceed the time between two losses:
+/// if it does not reach back to an empty queue, a standing queue counts as part of the path.
 #[derive(Clone, Debug)]
 pub(super) struct RttRange {
     memory: Span,
@@ -46,7 +45,7 @@ impl RttRange {
         self.windows.current = Some(current);
     }
 
-    /// The share of the buffer that is in use, as round trips tell: from 0 to 1.
+    /// β: the used share of the buffer, from 0 to 1.
     ///
     /// ```text
     /// β = (RTT − RTT_min) / (RTT_max − RTT_min)      0 where RTT_max = RTT_min      (2)

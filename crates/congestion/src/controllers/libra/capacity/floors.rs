@@ -1,41 +1,42 @@
-//! The least delay of each place in a group, and whether a pair agrees with all of them.
+//! The minimum delay at each position of a group, and whether a pair agrees with all of them.
 
-/// Longer groups would queue behind themselves.
-pub(super) const LONGEST_GROUP: u64 = 16;
+/// The most packets in a group. Longer groups would cause a queue themselves.
+pub(super) const MAX_GROUP: u64 = 16;
 
-/// The least round trip, in nanoseconds, of the packets at each place of their groups.
+/// The minimum round trip, in nanoseconds, of the packets at each position of their groups.
 ///
-/// A packet behind `p` of its own group is later by `p · T` without any other traffic, so the
-/// floors lie on a line with a slope of T, the dispersion of one packet. A pair with another
-/// dispersion, or whose packets both waited, is off it.
+/// Without other traffic, a packet at position `p` is `p · T` later than the first, where `T` is
+/// the dispersion of one packet. So the floors lie on a line with slope T. A pair with another
+/// dispersion, or whose packets both queued, lies off the line.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Floors {
-    least: [Option<i64>; LONGEST_GROUP as usize],
+    least: [Option<i64>; MAX_GROUP as usize],
 }
 
-/// One packet of a pair, and how far apart the two are.
+/// The first packet of a pair, and how far the second is behind it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Probe {
     pub(super) delay: i64,
-    pub(super) place: i64,
+    pub(super) position: i64,
     /// The dispersion of one packet.
     pub(super) packet: i64,
-    /// How many places the second is behind the first.
+    /// How many positions the second is behind the first.
     pub(super) apart: i64,
 }
 
 impl Floors {
-    pub(super) fn lower(&mut self, place: u64, delay: i64) {
-        let floor = usize::try_from(place).ok();
-        if let Some(floor) = floor.and_then(|place| self.least.get_mut(place)) {
+    /// Takes the round trip of a packet at this position.
+    pub(super) fn lower(&mut self, position: u64, delay: i64) {
+        let floor = usize::try_from(position).ok();
+        if let Some(floor) = floor.and_then(|position| self.least.get_mut(position)) {
             *floor = Some(floor.map_or(delay, |least| least.min(delay)));
         }
     }
 
-    /// The floors of both.
+    /// The lower floors of both.
     pub(super) fn and(mut self, other: Self) -> Self {
-        for (place, delay) in other.known() {
-            self.lower(place.unsigned_abs(), delay);
+        for (position, delay) in other.known() {
+            self.lower(position.unsigned_abs(), delay);
         }
         self
     }
@@ -43,41 +44,41 @@ impl Floors {
     fn known(&self) -> impl Iterator<Item = (i64, i64)> + '_ {
         (0..)
             .zip(&self.least)
-            .filter_map(|(place, least)| Some((place, (*least)?)))
+            .filter_map(|(position, least)| Some((position, (*least)?)))
     }
 
-    /// Whether no floor shows that the pair waited, or that its dispersion is another one, by more
-    /// than an eighth:
+    /// Whether no floor shows that the pair queued or has another dispersion, by more than an
+    /// eighth.
     ///
     /// ```text
-    /// D − p·T  ≤  floor_q − q·T + T · max(apart, |p − q|) / 8      for each place q
+    /// D − p·T  ≤  floor_q − q·T + T · max(apart, |p − q|) / 8      for each position q
     /// ```
     pub(super) fn confirm(&self, probe: &Probe) -> bool {
-        self.known().all(|(place, least)| {
-            let between = probe.place.saturating_sub(place);
+        self.known().all(|(position, least)| {
+            let between = probe.position.saturating_sub(position);
             let beyond = probe
                 .delay
                 .saturating_sub(least)
                 .saturating_sub(between.saturating_mul(probe.packet));
-            let places = between.abs().max(probe.apart);
-            let allowed = probe.packet.saturating_mul(places) / 8;
+            let positions = between.abs().max(probe.apart);
+            let allowed = probe.packet.saturating_mul(positions) / 8;
             beyond <= allowed
         })
     }
 
-    /// The most that one packet can take at the bottleneck:
+    /// An upper bound on the transmission time of one packet at the bottleneck.
     ///
     /// ```text
-    /// T ≤ min over p > q of (floor_p − floor_q) / (p − q)      q: the place with the least floor
+    /// T ≤ min over p > q of (floor_p − floor_q) / (p − q)      q: the position with the lowest floor
     /// ```
     ///
-    /// That holds if the least delayed packet of all met no queue, whatever the others met: what
-    /// they waited makes the differences longer.
+    /// The bound holds if the least delayed packet met no queue. Queueing of the others only makes
+    /// the differences longer.
     pub(super) fn longest_packet(&self) -> Option<i64> {
         let (front, least) = self.known().min_by_key(|(_, delay)| *delay)?;
         self.known()
-            .filter(|(place, _)| *place > front)
-            .map(|(place, delay)| delay.saturating_sub(least) / place.saturating_sub(front))
+            .filter(|(position, _)| *position > front)
+            .map(|(position, delay)| delay.saturating_sub(least) / position.saturating_sub(front))
             .min()
             .filter(|packet| *packet > 0)
     }
@@ -89,8 +90,8 @@ mod tests {
 
     fn floors(of: &[(u64, i64)]) -> Floors {
         let mut floors = Floors::default();
-        for (place, delay) in of {
-            floors.lower(*place, *delay);
+        for (position, delay) in of {
+            floors.lower(*position, *delay);
         }
         floors
     }
@@ -98,7 +99,7 @@ mod tests {
     fn pair(delay: i64, packet: i64) -> Probe {
         Probe {
             delay,
-            place: 0,
+            position: 0,
             packet,
             apart: 1,
         }
@@ -133,7 +134,11 @@ mod tests {
         let line = floors(&[(0, 10_800), (1, 11_800), (5, 15_300)]);
         assert_eq!(line.longest_packet(), Some(900));
         let late = floors(&[(0, 12_000), (1, 11_600), (2, 12_500)]);
-        assert_eq!(late.longest_packet(), Some(900), "the first place waited");
+        assert_eq!(
+            late.longest_packet(),
+            Some(900),
+            "the first position waited"
+        );
         let turned = floors(&[(0, 12_000), (1, 11_600)]);
         assert_eq!(turned.longest_packet(), None, "none is behind the least");
     }
@@ -142,7 +147,7 @@ mod tests {
     fn the_floors_of_two_windows_are_the_lesser_ones() {
         let both = floors(&[(0, 10_900), (1, 11_600)]).and(floors(&[(0, 10_800), (1, 12_000)]));
         assert_eq!(both.longest_packet(), Some(800));
-        let beyond = floors(&[(LONGEST_GROUP, 1)]);
+        let beyond = floors(&[(MAX_GROUP, 1)]);
         assert_eq!(beyond.known().count(), 0);
     }
 

@@ -1,7 +1,7 @@
-//! The estimate against a slow, literal reading of CapProbe: every pair is kept, and the one with
-//! the least sum of delays is looked for among those that are young enough. It is believed if the
-//! receiver says when packets arrived, or else if that sum is the one of the least delays of either
-//! packet, up to an eighth of its dispersion for each.
+//! The estimate against a slow, literal reading of CapProbe. It keeps every pair, and searches the
+//! minimum sum of delays among those that are young enough. The pair is confirmed if the receiver
+//! reports arrival times, or if the sum equals the sum of the minimum delays of either packet, to
+//! within an eighth of its dispersion for each.
 
 extern crate std;
 use super::*;
@@ -56,8 +56,8 @@ fn rate(dispersion: f64) -> f64 {
     8.0 * WIRE.get() as f64 / dispersion
 }
 
-/// The rate by the pair with the least sum of delays of those that are no older than `age`, and
-/// whether it is believed beside their packets.
+/// The rate of the pair with the minimum sum of delays among those up to `age` old, and whether it
+/// is confirmed.
 fn literal(kept: &[Kept], now: Time, age: Span, has_clock: bool) -> Option<(f64, bool)> {
     let young = |age| {
         let is_young = move |pair: &&Kept| now.saturating_since(pair.at) <= age;
@@ -86,10 +86,9 @@ fn literal(kept: &[Kept], now: Time, age: Span, has_clock: bool) -> Option<(f64,
 }
 
 proptest! {
-    /// Whether the receiver says when packets arrived, on a clock of its own, or acknowledgements
-    /// alone tell, and whatever holds these up in the first case: the estimate is that of the best
-    /// pair of the last one to two memories, or a bound. (A memory is turned when a pair comes, so
-    /// that pauses lengthen it.)
+    /// The estimate is that of the best pair of the last one to two memories, or a bound. This
+    /// holds with arrival times on the receiver's clock, whatever delays the acknowledgements, and
+    /// with acknowledgements alone. (A memory ends when a pair arrives, so pauses lengthen it.)
     #[test]
     fn the_estimate_is_that_of_the_least_delayed_pair_in_memory(
         samples in samples(),
@@ -111,8 +110,8 @@ proptest! {
             }
             sums.push(sum);
             let arrivals = [sample.delay, sample.delay + sample.dispersion];
-            for place in 0..2 {
-                let number = PacketNumber::new(2 * pair as u64 + place);
+            for position in 0..2 {
+                let number = PacketNumber::new(2 * pair as u64 + position);
                 let sent = Sent {
                     now: sent_at,
                     payload: WIRE,
@@ -121,11 +120,11 @@ proptest! {
                     in_flight: WIRE,
                     app_limited: false,
                 };
-                capacity.on_sent(&sent, place == 0);
+                capacity.on_sent(&sent, position == 0);
             }
             let mut now = sent_at;
-            for (place, arrival) in (0..).zip(arrivals) {
-                let number = PacketNumber::new(2 * pair as u64 + place);
+            for (position, arrival) in (0..).zip(arrivals) {
+                let number = PacketNumber::new(2 * pair as u64 + position);
                 let held_up = if clock.is_some() { sample.held_up } else { Span::ZERO };
                 now = sent_at + arrival + BACK + held_up;
                 let arrived_at = clock.map(|ahead| Arrived {
@@ -166,22 +165,22 @@ proptest! {
 
 /// Both packets of a pair leave.
 fn send_pair(capacity: &mut Capacity, pair: u64, now: Time) {
-    for place in 0..2 {
+    for position in 0..2 {
         let sent = Sent {
             now,
             payload: WIRE,
             wire: WIRE,
-            number: PacketNumber::new(2 * pair + place),
+            number: PacketNumber::new(2 * pair + position),
             in_flight: WIRE,
             app_limited: false,
         };
-        capacity.on_sent(&sent, place == 0);
+        capacity.on_sent(&sent, position == 0);
     }
 }
 
-/// The datagram transport tells arrivals modulo 2³² microseconds. Pairs of a path of 10 Mb/s, one
-/// in 100 ms; from shortly before the wrap on all are later behind other traffic, and compressed to
-/// a quarter, so that none is as good as those before.
+/// The datagram transport reports arrivals modulo 2³² microseconds. The pairs cross a path of 10
+/// Mb/s, one in 100 ms. From shortly before the wrap on, other traffic delays and compresses all of
+/// them to a quarter, so none is as good as those before.
 #[test]
 fn stamps_that_wrap_make_no_pair_better() {
     let wrap = 1_u64 << 32;
@@ -195,11 +194,11 @@ fn stamps_that_wrap_make_no_pair_better() {
             (70_000, 300)
         };
         send_pair(&mut capacity, pair, Time::from_micros(sent_at));
-        for place in 0..2 {
-            let arrival = sent_at + delay + place * apart;
+        for position in 0..2 {
+            let arrival = sent_at + delay + position * apart;
             capacity.on_in_order_ack(&InOrderAck {
                 now: Time::from_micros(arrival + 20_000),
-                number: PacketNumber::new(2 * pair + place),
+                number: PacketNumber::new(2 * pair + position),
                 arrived_at: Some(Arrived {
                     at: Time::from_micros(arrival % wrap),
                     tick: Span::from_micros(1),
@@ -213,8 +212,8 @@ fn stamps_that_wrap_make_no_pair_better() {
     assert!(megabits.iter().all(is_right), "{megabits:?}");
 }
 
-/// A pause of an hour, and a receiver whose stamps wrap in it and behind it: the reverse path stays
-/// as long as it is.
+/// A pause of an hour, during and after which the receiver's time stamps wrap. The delay of the
+/// reverse path does not change.
 #[test]
 fn stamps_are_unwrapped_over_long_pauses() {
     let wrap = 1_u64 << 32;
@@ -226,7 +225,7 @@ fn stamps_are_unwrapped_over_long_pauses() {
         (3_600_000_000, 500),
     ] {
         let (now, told) = capacity
-            .told
+            .last_arrival
             .map_or((wrap - 500, wrap - 500), |(told, now)| {
                 (
                     now.as_nanos() / 1_000 + at,
@@ -242,7 +241,7 @@ fn stamps_are_unwrapped_over_long_pauses() {
             }),
         });
         assert_eq!(
-            capacity.told,
+            capacity.last_arrival,
             Some((Time::from_micros(told), Time::from_micros(now)))
         );
     }
@@ -286,7 +285,7 @@ fn packets_of_one_size_that_leave_together_are_a_group() {
 
 #[test]
 fn a_group_is_no_longer_than_the_longest() {
-    let longest = LONGEST_GROUP;
+    let longest = MAX_GROUP;
     let all = |count| (0..count).map(|at| (0, 1_600, at == 0));
     assert_eq!(groups(all(longest)), [longest]);
     assert_eq!(groups(all(longest + 2)), [longest, 2]);
@@ -299,11 +298,11 @@ fn of_pairs(pairs: &[(u64, u64)]) -> Option<Estimate> {
     for (pair, &(delay, apart)) in (0..).zip(pairs) {
         let start = Time::from_secs(1 + pair);
         send_pair(&mut capacity, pair, start);
-        for place in 0..2 {
-            let at = start + Span::from_micros(delay + place * apart);
+        for position in 0..2 {
+            let at = start + Span::from_micros(delay + position * apart);
             capacity.on_in_order_ack(&InOrderAck {
                 now: at + BACK,
-                number: PacketNumber::new(2 * pair + place),
+                number: PacketNumber::new(2 * pair + position),
                 arrived_at: Some(Arrived {
                     at,
                     tick: Span::from_micros(1),
