@@ -8,61 +8,65 @@ use super::{SIZE_SHARE, TfrcConfig};
 use crate::equation::loss_event_rate_with_timeout;
 use crate::{Arrival, LossIntervals, Meter, Report, Tag};
 
-/// Measures the loss event rate and what arrives, and reports both.
+/// Measures and reports the loss event rate and the receive rate.
 ///
 /// ```text
 /// lost         three packets with higher numbers arrived (duplicate_threshold)
-/// time lost    between the arrivals around it, in proportion to the numbers
+/// time lost    interpolated by number between the arrivals before and after it
 /// loss event   losses within a round trip of the first; a marked packet counts as lost
 /// interval     from the first lost packet of an event to that of the next, in packets
-/// first        1 / p with X(p) = the most that arrived in a round trip before, s / 2R at the least;
-///              s / 2R where the first packet of all was lost
-/// report       at each packet until the sender knows its round trip, then a round trip after the last report if
-///              something has arrived, or with the first packet after that, and at once for a loss event that raises p
-/// X_recv       what arrived in the last round trip, so that it is never less than a packet in a round trip;
-///              0 without a round trip
+/// first        1 / p with X(p) = the maximum receive rate so far, at least s / 2R; s / 2R if the first
+///              packet of the flow was lost
+/// report       at each packet until the sender knows its round trip, then one round trip after the last
+///              report if data has arrived, otherwise with the next packet; at once for a loss event
+///              that raises p
+/// X_recv       bytes of the last round trip over its length, at least one packet in a round trip; 0
+///              while the round trip is unknown
 /// ```
 ///
-/// The packets of the first flight carry no round trip, and arrive together: how far apart they are
-/// says nothing of the path, so nothing is measured before the first packet that carries one.
+/// The packets of the first flight carry no round trip and arrive together. Their spacing shows
+/// nothing about the path, so measurements begin with the first packet that carries a round trip.
 ///
-/// For small packets an interval of up to two round trips is divided by the losses in it, and does
-/// not count while it is open.
+/// For small packets, an interval of up to two round trips is divided by its losses, and does not
+/// count while it is open.
 ///
 /// Source: RFC 5348, sections 5 and 6; RFC 4828, section 4.4. Differs from them in: 1. a packet
-/// that arrives after it was declared lost does not take the loss back, as section 5.1 allows; 2.
-/// where a report comes early, `X_recv` takes the rest of its round trip from the rate before the
-/// last report instead of single arrivals; 3. one hole has no more distinct events than the
-/// mean has memory for; 4. a marked packet that opens an event is the first of it, even if one
-/// before it is missing and found to be lost later; 5. `X_recv` and the next report go by the
-/// newest round trip instead of the one at the last report.
+/// that arrives after it was declared lost does not undo the loss, as section 5.1 allows; 2. if a
+/// report is early, `X_recv` takes the rest of its round trip from the rate before the last report,
+/// not from single arrivals; 3. one hole has at most as many loss events as the mean has intervals;
+/// 4. a marked packet that begins an event remains its first packet, even if an earlier one is
+/// declared lost later; 5. `X_recv` and the next report use the newest round trip, not that of the
+/// last report.
 #[derive(Clone, Debug)]
 pub struct TfrcMeter {
     config: TfrcConfig,
     /// The sender's round-trip time; zero while unknown.
     rtt: Span,
-    /// The last packets in the order of their numbers: as many as it takes to declare a hole lost.
+    /// The last `duplicate_threshold` packets, in the order of their numbers.
     recent: VecDeque<(u64, Time)>,
-    /// Packets in a row that were older than all of those.
+    /// Consecutive packets older than all of `recent`.
     outdated: u32,
     event: Option<Event>,
     intervals: LossIntervals,
-    /// What arrived since the last report, from when on, and when that report was.
+    /// Bytes since the last report.
     arrived: Bytes,
+    /// When the first of these bytes arrived.
     arrived_from: Time,
+    /// When the last report was made.
     since: Option<Time>,
-    /// What arrived per second before it.
+    /// The receive rate of the last report.
     before: Rate,
-    most: Rate,
-    /// The mean of what packets of late weigh without headers; zero before the first.
+    /// The maximum receive rate.
+    max: Rate,
+    /// The mean payload of recent packets; zero before the first.
     payload: f64,
     /// `p` of the last report.
-    told: f64,
+    reported: f64,
     is_urgent: bool,
     pending: Option<Report>,
 }
 
-/// The loss event that is open.
+/// The open loss event.
 #[derive(Clone, Copy, Debug)]
 struct Event {
     number: u64,
@@ -71,7 +75,7 @@ struct Event {
 }
 
 impl TfrcMeter {
-    /// Nothing has arrived yet.
+    /// Creates the meter of a flow from which nothing has arrived.
     pub fn new(config: TfrcConfig) -> Self {
         let intervals = LossIntervals::new(config.memory);
         Self {
@@ -89,15 +93,15 @@ impl TfrcMeter {
             arrived_from: Time::ZERO,
             since: None,
             before: Rate::ZERO,
-            most: Rate::ZERO,
+            max: Rate::ZERO,
             payload: 0.0,
-            told: 0.0,
+            reported: 0.0,
             is_urgent: false,
             pending: None,
         }
     }
 
-    /// The full number of one that wraps, the nearest to the last one.
+    /// Unwraps a number: the candidate nearest to the last one.
     fn unwrap(&self, number: u32) -> u64 {
         match self.recent.back() {
             None => FIRST + u64::from(number),
@@ -110,11 +114,10 @@ impl TfrcMeter {
         }
     }
 
-    /// Section 5.1 and 5.2: puts a packet in its place, and declares lost what has enough packets
-    /// behind it.
+    /// Sections 5.1 and 5.2: inserts a packet, and declares lost those with enough later packets.
     fn take(&mut self, number: u64, now: Time) {
         if self.recent.is_empty() && number - FIRST <= u64::from(self.config.duplicate_threshold) {
-            // What is missing before the first packet was lost with the beginning of the flow.
+            // Packets before the first arrival were lost at the beginning of the flow.
             self.recent.push_back((FIRST - 1, now));
         }
         if self
@@ -124,8 +127,7 @@ impl TfrcMeter {
         {
             self.outdated += 1;
             if self.outdated > MAX_OUTDATED {
-                // A sender that counts from the beginning again, on a new path: nothing measured
-                // holds.
+                // The sender restarted its numbers on a new path, so all measurements are void.
                 *self = Self {
                     rtt: self.rtt,
                     ..Self::new(self.config)
@@ -135,15 +137,15 @@ impl TfrcMeter {
             return;
         }
         self.outdated = 0;
-        let place = self.recent.partition_point(|(known, _)| *known < number);
+        let position = self.recent.partition_point(|(known, _)| *known < number);
         if self
             .recent
-            .get(place)
+            .get(position)
             .is_some_and(|(known, _)| *known == number)
         {
             return;
         }
-        self.recent.insert(place, (number, now));
+        self.recent.insert(position, (number, now));
         while self.recent.len() > self.config.duplicate_threshold as usize {
             let (Some(before), Some(&after)) = (self.recent.pop_front(), self.recent.front())
             else {
@@ -153,7 +155,7 @@ impl TfrcMeter {
         }
     }
 
-    /// All numbers between two arrivals are lost.
+    /// Declares all numbers between two arrivals lost.
     fn lose(&mut self, before: (u64, Time), after: (u64, Time)) {
         let missing = (after.0 - before.0).saturating_sub(1);
         if missing == 0 {
@@ -161,17 +163,17 @@ impl TfrcMeter {
         }
         let elapsed = after.1.saturating_since(before.1);
         let step = elapsed.as_secs_f64() / (after.0 - before.0) as f64;
-        // Where packets overtook each other the later number may have come first.
+        // After reordering, the later number may have arrived first.
         let back = before.1.saturating_since(after.1).as_secs_f64() / (after.0 - before.0) as f64;
         let at = |number: u64| {
-            let place = (number - before.0) as f64;
-            let later = before.1 + Span::from_secs_f64(step * place);
-            later.saturating_sub(Span::from_secs_f64(back * place))
+            let position = (number - before.0) as f64;
+            let later = before.1 + Span::from_secs_f64(step * position);
+            later.saturating_sub(Span::from_secs_f64(back * position))
         };
         let mut number = before.0 + 1;
         for _ in 0..=self.config.memory {
             self.on_lost(number, at(number));
-            // The first that can be of another event: a round trip after this one began.
+            // The first number of the next event: lost one round trip after this event began.
             let Some(event) = self.event else { return };
             let rest = (event.began_at + self.rtt).saturating_since(before.1);
             let next = if step > 0.0 {
@@ -222,9 +224,9 @@ impl TfrcMeter {
         });
     }
 
-    /// Section 6.3.1, for the loss of `number`.
+    /// Section 6.3.1: the first interval, for the loss of `number`.
     fn first_interval(&self, number: u64) -> f64 {
-        // Half a packet in a round trip is the same loss event rate whatever the round trip.
+        // Half a packet in a round trip has the same loss event rate for every round trip.
         let rtt = if self.rtt.is_zero() {
             Span::from_secs(1)
         } else {
@@ -234,16 +236,15 @@ impl TfrcMeter {
         let target = if number == FIRST || self.rtt.is_zero() {
             least
         } else {
-            self.measured().max(self.most).max(least)
+            self.measured().max(self.max).max(least)
         };
-        // What the sender takes off for headers.
+        // The sender subtracts the headers.
         let target = target.mul_f64(1.0 / self.config.payload_share(self.payload));
         let size = self.config.equation_size();
         1.0 / loss_event_rate_with_timeout(size, rtt, target, self.config.timeout)
     }
 
-    /// What arrived in the round trip before the last report that tells; before there was one, what
-    /// has arrived, over a round trip.
+    /// The receive rate of the last report; before a report, all bytes so far over a round trip.
     fn measured(&self) -> Rate {
         if self.before == Rate::ZERO {
             Rate::of(self.arrived, self.rtt)
@@ -265,9 +266,9 @@ impl TfrcMeter {
         self.intervals.set_open(open);
     }
 
-    /// What arrived per second in the last round trip; zero while that is unknown (section 6.3).
-    /// Round trips in which nothing arrived do not count (section 6.2, its note): at less than a
-    /// packet in a round trip the loss event rate limits the sender, and not what it sent before.
+    /// `X_recv`: the receive rate over the last round trip; zero while that is unknown (section
+    /// 6.3). Round trips without an arrival do not count (note in section 6.2): below one packet
+    /// per round trip, the loss event rate limits the sender, not its earlier rate.
     fn receive_rate(&self, now: Time) -> Rate {
         let Some(since) = self.since.filter(|_| !self.rtt.is_zero()) else {
             return Rate::ZERO;
@@ -313,9 +314,9 @@ impl Meter for TfrcMeter {
         };
         if has_event {
             self.update_open(now);
-            self.is_urgent |= self.intervals.rate().unwrap_or(0.0) > self.told;
+            self.is_urgent |= self.intervals.rate().unwrap_or(0.0) > self.reported;
         }
-        // Before the sender knows its round trip it needs an answer to each packet.
+        // Until the sender knows its round trip, each packet gets a report.
         self.is_urgent |= is_first || rtt.is_zero();
         self.since.get_or_insert(now);
     }
@@ -342,21 +343,21 @@ impl Meter for TfrcMeter {
         }
         let received = self.receive_rate(now);
         self.update_open(now);
-        self.told = self.intervals.rate().unwrap_or(0.0);
+        self.reported = self.intervals.rate().unwrap_or(0.0);
         self.pending = Some(Report::LossEvents {
-            rate: self.told,
+            rate: self.reported,
             received,
         });
         self.before = received;
-        self.most = self.most.max(received);
+        self.max = self.max.max(received);
         self.arrived = Bytes::ZERO;
         self.since = Some(now);
         self.is_urgent = false;
     }
 }
 
-/// Numbers are counted from here, so that there is room before the first.
+/// The unwrapped number of packet 0, with room for reordering before it.
 const FIRST: u64 = 1 << 33;
 
-/// So many packets in a row with old numbers are no reordering.
+/// More consecutive packets with old numbers than this are not reordering.
 const MAX_OUTDATED: u32 = 64;

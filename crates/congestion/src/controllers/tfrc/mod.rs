@@ -1,54 +1,53 @@
-//! TCP-friendly rate control.
+//! TCP-friendly rate control (TFRC).
 
 mod meter;
-mod received;
+mod receive_rates;
 
 use comity_units::{Bytes, Rate, Span, Time};
 
 use crate::equation::throughput_with_timeout;
 use crate::{Ack, Controller, Decision, Event, Feedback, Pacing, Phase, Report, Sent, Tag};
 pub use meter::TfrcMeter;
-use received::ReceivedRates;
+use receive_rates::ReceiveRateSet;
 
-/// How a [`Tfrc`] and its [`TfrcMeter`] are set up.
+/// The configuration of [`Tfrc`] and [`TfrcMeter`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TfrcConfig {
-    /// The payload of a full packet: `s`, without headers.
+    /// `s`: the payload of a full packet, without headers.
     pub mss: Bytes,
-    /// What may leave in the first round trip at the most.
+    /// The most that may leave in the first round trip.
     pub initial_window: Bytes,
-    /// What may be in flight at the most.
+    /// The most that may be in flight.
     pub max_window: Bytes,
-    /// `q`: how much of the round-trip time stays when it is measured anew.
+    /// `q`: the weight of the smoothed round trip against a new sample.
     pub rtt_memory: f64,
     /// Whether the rate follows the square root of the round-trip time (section 4.5).
     pub damping: bool,
     /// `t_RTO` of the equation, in round trips.
     pub timeout: f64,
-    /// Whether it may grow by no more than a packet in a round trip once there was a loss, as in
+    /// Whether the rate grows by at most one packet per round trip after the first loss, as in
     /// ns-2.
     pub gradual: bool,
-    /// The shortest time after which silence halves the rate, in round trips.
+    /// The minimum of the no-feedback timer, in round trips.
     pub patience: f64,
-    /// What arrives limits the rate to no less than so many packets in a round trip.
+    /// The minimum of the limit by the receive rate, in packets per round trip.
     pub min_limit: f64,
-    /// Whether it is the variant for small packets (RFC 4828).
+    /// Whether this is TFRC-SP, the variant for small packets (RFC 4828).
     pub small_packets: bool,
-    /// What headers weigh, for small packets.
+    /// The size of the headers, for small packets.
     pub header: Bytes,
-    /// The receiver: so many packets after a missing one make it lost.
+    /// Receiver: a packet is lost after this many later packets.
     pub duplicate_threshold: u32,
-    /// The receiver: over how many loss intervals the mean is taken.
+    /// Receiver: the number of loss intervals in the mean.
     pub memory: usize,
-    /// The receiver: whether the past counts for less in a long interval without losses.
+    /// Receiver: whether a long interval without losses discounts the older ones.
     pub discounting: bool,
-    /// The receiver: to which share of its weight at the least.
+    /// Receiver: the minimum of the discount factor.
     pub min_discount: f64,
 }
 
 impl TfrcConfig {
-    /// The packet size in the equation: that of a large packet where small ones shall get the rate
-    /// of large ones.
+    /// The packet size in the equation. Small packets use that of large ones, to get their rate.
     fn equation_size(&self) -> Bytes {
         if self.small_packets {
             SMALL_PACKETS_SIZE
@@ -57,8 +56,7 @@ impl TfrcConfig {
         }
     }
 
-    /// How much of the equation's rate is left for payload where packets carry `payload` bytes of
-    /// it.
+    /// The part of the equation's rate for payload, with `payload` bytes in a packet.
     fn payload_share(&self, payload: f64) -> f64 {
         if self.small_packets && payload > 0.0 {
             payload / (payload + self.header.get() as f64)
@@ -68,85 +66,90 @@ impl TfrcConfig {
     }
 }
 
-/// Sends at the rate that TCP would have under the same loss event rate.
+/// Sends at the rate of TCP under the same loss event rate.
 ///
-/// The receiver ([`TfrcMeter`]) measures the loss event rate `p` and what arrives, `X_recv`, and
-/// reports once in a round trip and at once for a new loss event. With each report:
+/// The receiver ([`TfrcMeter`]) measures the loss event rate `p` and the receive rate `X_recv`. It
+/// reports once per round trip, and at once after a new loss event. With each report:
 ///
 /// ```text
 /// R         = q · R + (1 − q) · sample                               q = rtt_memory = 0.9
 /// limit     = 2 · max X_recv of two round trips
-///             where less was sent than allowed: the largest so far counts; after a new loss half of it, and
-///             no more than it or 0.85 · X_recv, without the factor of 2
-/// p = 0:      once in R:  X = max( min(2 · X, limit), W_init / R )    W_init = min(4 s, max(2 s, 4380 bytes))
+///             data-limited: 2 · the largest X_recv so far; after a new loss event, the larger of half
+///             that maximum and 0.85 · X_recv
+/// p = 0:      once in R:  X = max( min(2 · X, limit), W_init / R )   W_init = min(4 s, max(2 s, 4380 bytes))
 /// p > 0:      X = max( min(X(p), limit), s / 64 s )
-/// silence:    after max(4 R, 2 s / X) with the X before, 2 s at the beginning: half of X, or of limit, whichever ruled;
-///             where no data left meanwhile, not below the recover rate W_init / R
-/// X_inst    = X · mean √R / √(sample)                                weight 0.9 in the mean (damping)
+/// no feedback for max(4 R, 2 s / X), with the old X, initially 2 s: half of X or of limit, whichever
+///             rules; if no data left meanwhile, at least the recover rate W_init / R
+/// X_inst    = X · mean √R / √sample                                  weight 0.9 in the mean (damping)
 /// ```
 ///
-/// `X(p)` is [`throughput`](crate::equation::throughput). Packets are spaced by their size over
-/// `X_inst`.
+/// `X(p)` is [`throughput`](crate::equation::throughput), `s` the packet size. Rates are in bytes
+/// per second. Packets are spaced by their size over `X_inst`.
 ///
-/// With `small_packets` (RFC 4828) the equation takes packets of 1460 bytes whatever is sent, what
-/// headers weigh comes off, packets leave 10 ms apart at the least, and the receiver counts single
+/// With `small_packets` (RFC 4828) the equation uses packets of 1460 bytes whatever is sent, and
+/// the headers are subtracted. Packets leave at least 10 ms apart, and the receiver counts single
 /// losses in short intervals.
 ///
-/// ns-2 2.35 is older than RFC 5348 and differs from it: it takes `t_RTO` from a coarse clock,
-/// grows by one packet in a round trip (`gradual`), lets what arrives limit the rate to no less
-/// than one (`min_limit`), halves after 2 R of silence (`patience`), takes one later packet for
-/// proof of a loss (`duplicate_threshold`), opens a loss event only where its sender has had a
-/// report since the last one, so that a hole is one event however long it lasts (twice the rate at
-/// less than a packet in a round trip), keeps 0.95 of the round-trip time (`rtt_memory`), discounts
-/// the past to no less than a half as RFC 3448 did (`min_discount`), and raises the rate of slow
-/// start packet by packet.
+/// ns-2 2.35 predates RFC 5348, and differs from it in:
+/// * `t_RTO` comes from a coarse clock.
+/// * The rate grows by one packet per round trip (`gradual`), in slow start packet by packet.
+/// * The limit by the receive rate is at least one packet per round trip (`min_limit`).
+/// * The no-feedback timer is 2 R (`patience`).
+/// * One later packet proves a loss (`duplicate_threshold`).
+/// * A loss event begins only after the sender has received a report since the last one. So one
+///   hole is one event however long it lasts, which doubles the rate below one packet per round
+///   trip.
+/// * The smoothed round trip has a weight of 0.95 (`rtt_memory`).
+/// * The discount factor is at least 1/2, as in RFC 3448 (`min_discount`).
 ///
 /// Source: RFC 5348, sections 4.1 to 4.6; RFC 4828, section 4.
 ///
-/// Differs from the RFCs in: 1. round trips are those that the transport measures, sequence numbers
-/// travel in [`Tag::Numbered`]; 2. the transport says of acknowledged packets whether their
-/// interval was data-limited, not the two times of section 8.2.1; 3. `s` is the full packet, not a
-/// mean; sizes on the wire are those of late, so that the pacer spaces packets by payload; 4. the
-/// first window is no larger than what the flow was set up with; 5. an idle flow that silence does
-/// not slow down is not woken until it sends again; 6. the transport lets a packet, or what a
-/// millisecond lets out, leave early (`t_gran` of section 4.6); 7. of the two ways in which section
-/// 4.3 lets the sender learn of a loss event in a data-limited interval it has the one, that `p`
-/// rises: reports hold what section 3.2.2 names and no event of its own, so that one that ends an
-/// interval longer than the mean, and leaves `p` as it was, does not count there.
+/// Differs from the RFCs in: 1. the transport measures round trips, and sequence numbers travel in
+/// [`Tag::Numbered`]; 2. the transport reports whether acknowledged packets were data-limited, in
+/// place of the two times of section 8.2.1; 3. `s` is the full packet, not a mean; sizes on the
+/// wire are recent means, so the pacer spaces packets by payload; 4. the first window is at most
+/// the configured one; 5. an idle flow that the no-feedback timer does not slow down is not woken
+/// until it sends again; 6. the transport may send a packet, or a millisecond's packets, early
+/// (`t_gran` of section 4.6); 7. in a data-limited interval the sender recognises a loss event by a
+/// higher `p` only: reports contain what section 3.2.2 names, without the separate signal of
+/// section 4.3. A loss event that ends an interval longer than the mean, and leaves `p` as it was,
+/// does not count there.
 #[derive(Clone, Debug)]
 pub struct Tfrc {
     config: TfrcConfig,
     rtt: Option<Span>,
-    /// The mean of √R, and the last √R over it, which damps.
+    /// The mean of √R.
     root: f64,
+    /// The damping factor: mean √R over the last √R.
     damped_by: f64,
-    /// `X`, in bytes of payload per second.
+    /// `X`: the allowed rate, in bytes of payload per second.
     rate: f64,
     /// The rate of the equation; infinite while `p` is 0.
     by_equation: f64,
-    /// `p`.
+    /// `p`: the loss event rate.
     losses: f64,
-    received: ReceivedRates,
-    /// `tld`: when the rate was doubled last.
+    received: ReceiveRateSet,
+    /// `tld`: when the rate was last doubled.
     doubled_at: Time,
-    /// When a report came last.
+    /// When the last report arrived.
     reported_at: Option<Time>,
-    /// Whether anything acknowledged since the last report had been held back by this controller.
+    /// Whether this controller limited any packet acknowledged since the last report.
     was_used: bool,
-    /// Whether something left since the timer of silence was set.
+    /// Whether a packet left since the no-feedback timer was set.
     was_busy: bool,
-    silent_at: Option<Time>,
+    /// When the no-feedback timer expires.
+    no_feedback_at: Option<Time>,
     number: u32,
-    /// Whether the packet that leaves next has a number.
+    /// Whether the next packet has a number.
     is_numbered: bool,
-    /// Means of what packets weigh.
+    /// The mean payload and overhead of recent packets, in bytes.
     payload: f64,
     overhead: f64,
     decision: Decision,
 }
 
 impl Tfrc {
-    /// A flow that has sent nothing yet.
+    /// Creates the controller of a flow that has sent nothing yet.
     pub fn new(config: TfrcConfig) -> Self {
         let payload = config.mss.get().max(1) as f64;
         let mut controller = Self {
@@ -154,16 +157,16 @@ impl Tfrc {
             rtt: None,
             root: 0.0,
             damped_by: 1.0,
-            // Section 4.2: a packet in a second until a round trip is known.
+            // Section 4.2: one packet per second until a round trip is known.
             rate: payload,
             by_equation: f64::INFINITY,
             losses: 0.0,
-            received: ReceivedRates::new(Time::ZERO),
+            received: ReceiveRateSet::new(Time::ZERO),
             doubled_at: Time::ZERO,
             reported_at: None,
             was_used: false,
             was_busy: false,
-            silent_at: None,
+            no_feedback_at: None,
             number: 0,
             is_numbered: false,
             payload,
@@ -182,20 +185,20 @@ impl Tfrc {
         self.config.mss.get().max(1) as f64
     }
 
-    /// `s / t_mbi`.
-    fn least(&self) -> f64 {
-        self.size() / LONGEST_SPACING
+    /// `s / t_mbi`: the minimum rate.
+    fn min_rate(&self) -> f64 {
+        self.size() / MAX_SPACING
     }
 
     /// `W_init / R`, in bytes per second.
-    fn initial(&self, rtt: Span) -> f64 {
+    fn initial_rate(&self, rtt: Span) -> f64 {
         let window = (2.0 * self.size()).max(4_380.0).min(4.0 * self.size());
         let window = window.min(self.config.initial_window.get() as f64);
         window / rtt.as_secs_f64()
     }
 
     fn decide(&mut self) {
-        let rate = (self.rate * self.damped_by).max(self.least());
+        let rate = (self.rate * self.damped_by).max(self.min_rate());
         let wire = self.payload + self.overhead;
         let mut rate = rate * wire / self.payload;
         if self.config.small_packets {
@@ -210,12 +213,12 @@ impl Tfrc {
         };
     }
 
-    /// Section 4.2: the first round trip is known.
+    /// Section 4.2: the first round trip sets the rate.
     fn begin(&mut self, now: Time, rtt: Span) {
         self.rtt = Some(rtt);
         self.root = libm::sqrt(rtt.as_secs_f64());
-        self.received = ReceivedRates::new(now);
-        self.rate = self.initial(rtt);
+        self.received = ReceiveRateSet::new(now);
+        self.rate = self.initial_rate(rtt);
         self.doubled_at = now;
     }
 
@@ -237,7 +240,7 @@ impl Tfrc {
         rtt
     }
 
-    /// `X_Bps`.
+    /// `X_Bps`: the rate of the equation.
     fn equation(&self, rtt: Span) -> f64 {
         if self.losses <= 0.0 {
             return f64::INFINITY;
@@ -247,8 +250,8 @@ impl Tfrc {
         rate.as_bps() as f64 / 8.0 * self.config.payload_share(self.payload)
     }
 
-    /// Step 4 of section 4.3, given what limits.
-    fn allow(&mut self, now: Time, rtt: Span, limit: f64) {
+    /// Step 4 of section 4.3, with the limit by the receive rate.
+    fn update_rate(&mut self, now: Time, rtt: Span, limit: f64) {
         if self.losses > 0.0 {
             let mut rate = self.by_equation.min(limit);
             if self.config.gradual && rate > self.rate && self.reported_at.is_some() {
@@ -258,9 +261,9 @@ impl Tfrc {
                 let trips = (since.as_secs_f64() / rtt.as_secs_f64()).min(2.0);
                 rate = rate.min(self.rate + trips * self.size() / rtt.as_secs_f64());
             }
-            self.rate = rate.max(self.least());
+            self.rate = rate.max(self.min_rate());
         } else if now.saturating_since(self.doubled_at) >= rtt {
-            self.rate = (2.0 * self.rate).min(limit).max(self.initial(rtt));
+            self.rate = (2.0 * self.rate).min(limit).max(self.initial_rate(rtt));
             self.doubled_at = now;
         }
     }
@@ -274,60 +277,59 @@ impl Tfrc {
         let had_losses = self.losses > 0.0;
         self.losses = losses.clamp(0.0, 1.0);
         self.by_equation = self.equation(rtt);
-        // Nothing was measured yet if no arrival was reported: that interval limits
-        // nothing.
+        // A report without arrivals measured nothing, so it limits nothing.
         let limit = if self.was_used || received <= 0.0 {
             self.received.update(now, received, rtt);
-            2.0 * self.received.most()
+            2.0 * self.received.max()
         } else if has_more_losses {
             self.received.halve();
             self.received.maximize(now, 0.85 * received);
-            self.received.most()
+            self.received.max()
         } else {
             self.received.maximize(now, received);
-            2.0 * self.received.most()
+            2.0 * self.received.max()
         };
         let least = self.config.min_limit * self.size() / rtt.as_secs_f64();
         let limit = limit.max(least);
-        // Step 3: with the rate of before.
-        let patience = self.patience();
+        // Step 3, with the old rate.
+        let no_feedback_time = self.no_feedback_time();
         if self.config.gradual && !had_losses && self.losses > 0.0 {
-            // The end of slow start: what the equation says, at once.
+            // The end of slow start: the rate of the equation applies at once.
             self.rate = f64::INFINITY;
         }
-        self.allow(now, rtt, limit);
+        self.update_rate(now, rtt, limit);
         self.reported_at = Some(now);
         self.was_used = false;
         self.decide();
-        self.arm(now, patience);
+        self.arm_no_feedback_timer(now, no_feedback_time);
     }
 
-    /// How long silence lasts before it counts, at the rate and the round trip of now.
-    fn patience(&self) -> Span {
+    /// The duration of the no-feedback timer at the current rate and round trip.
+    fn no_feedback_time(&self) -> Span {
         let packets = 2.0 * self.size() / self.rate;
         let least = self
             .rtt
-            .map_or(INITIAL_PATIENCE, |rtt| rtt.mul_f64(self.config.patience));
+            .map_or(INITIAL_NO_FEEDBACK, |rtt| rtt.mul_f64(self.config.patience));
         least.max(Span::from_secs_f64(packets))
     }
 
-    /// Sets the timer of silence.
-    fn arm(&mut self, now: Time, patience: Span) {
+    /// Sets the no-feedback timer.
+    fn arm_no_feedback_timer(&mut self, now: Time, duration: Span) {
         self.was_busy = false;
-        self.silent_at = Some(now + patience);
+        self.no_feedback_at = Some(now + duration);
     }
 
-    /// Section 4.4: nothing was heard for too long.
-    fn on_silence(&mut self, now: Time) {
+    /// Section 4.4: the no-feedback timer has expired.
+    fn on_no_feedback(&mut self, now: Time) {
         let is_idle = !self.was_busy;
         let Some(rtt) = self.rtt.filter(|_| self.reported_at.is_some()) else {
             if !is_idle {
-                self.rate = (self.rate / 2.0).max(self.least());
+                self.rate = (self.rate / 2.0).max(self.min_rate());
             }
             return;
         };
-        let recover = self.initial(rtt);
-        let most = self.received.most();
+        let recover = self.initial_rate(rtt);
+        let most = self.received.max();
         let is_slow = if self.losses > 0.0 {
             most < recover
         } else {
@@ -337,7 +339,7 @@ impl Tfrc {
             return;
         }
         if self.losses <= 0.0 {
-            self.rate = (self.rate / 2.0).max(self.least());
+            self.rate = (self.rate / 2.0).max(self.min_rate());
             return;
         }
         let limit = if self.by_equation > 2.0 * most {
@@ -345,9 +347,9 @@ impl Tfrc {
         } else {
             self.by_equation / 2.0
         };
-        let limit = limit.max(self.least());
+        let limit = limit.max(self.min_rate());
         self.received.replace(now, limit / 2.0);
-        self.rate = self.by_equation.min(limit).max(self.least());
+        self.rate = self.by_equation.min(limit).max(self.min_rate());
     }
 
     fn on_ack(&mut self, ack: &Ack) {
@@ -357,13 +359,13 @@ impl Tfrc {
         {
             self.begin(ack.now, rtt.max(MIN_ROUND_TRIP));
             self.decide();
-            self.arm(ack.now, self.patience());
+            self.arm_no_feedback_timer(ack.now, self.no_feedback_time());
         }
     }
 
     fn on_sent(&mut self, sent: &Sent) {
-        // The receiver reports packets with numbers. One without, a sign of life or a probe, is no
-        // use of the rate: the silence after it tells of nothing.
+        // The receiver reports packets with numbers only. After one without, a keep-alive or a
+        // probe, missing feedback shows nothing.
         if !core::mem::take(&mut self.is_numbered) {
             return;
         }
@@ -380,8 +382,8 @@ impl Tfrc {
             self.payload += (payload - self.payload) * share;
             self.decide();
         }
-        if self.silent_at.is_none() {
-            self.arm(sent.now, self.patience());
+        if self.no_feedback_at.is_none() {
+            self.arm_no_feedback_timer(sent.now, self.no_feedback_time());
             self.was_busy = true;
         }
     }
@@ -394,17 +396,17 @@ impl Tfrc {
     }
 
     fn on_wakeup(&mut self, now: Time) {
-        if self.silent_at.is_none_or(|at| now < at) {
+        if self.no_feedback_at.is_none_or(|at| now < at) {
             return;
         }
         let before = self.rate;
         let was_idle = !self.was_busy;
-        self.on_silence(now);
+        self.on_no_feedback(now);
         self.decide();
         if was_idle && self.rate >= before {
-            self.silent_at = None;
+            self.no_feedback_at = None;
         } else {
-            self.arm(now, self.patience());
+            self.arm_no_feedback_timer(now, self.no_feedback_time());
         }
     }
 }
@@ -436,31 +438,31 @@ impl Controller for Tfrc {
 
     fn decision(&self) -> Decision {
         Decision {
-            wakeup: self.silent_at,
+            wakeup: self.no_feedback_at,
             ..self.decision
         }
     }
 }
 
-/// `t_mbi`: a packet in so many seconds at the least.
-const LONGEST_SPACING: f64 = 64.0;
+/// `t_mbi`: the longest time between packets, in seconds.
+const MAX_SPACING: f64 = 64.0;
 
-/// Section 4.2: the timer of silence before a round trip is known.
-const INITIAL_PATIENCE: Span = Span::from_secs(2);
+/// Section 4.2: the no-feedback timer before a round trip is known.
+const INITIAL_NO_FEEDBACK: Span = Span::from_secs(2);
 
-/// No round trip is taken to be shorter.
+/// The lower bound of a measured round trip.
 const MIN_ROUND_TRIP: Span = Span::from_micros(1);
 
 /// `q2` of section 4.5.
 const ROOT_MEMORY: f64 = 0.9;
 
-/// How much a packet counts in the means of what packets weigh.
+/// The weight of a packet in the mean sizes.
 const SIZE_SHARE: f64 = 1.0 / 16.0;
 
 /// `s` of the equation for small packets (RFC 4828, section 4.1).
 const SMALL_PACKETS_SIZE: Bytes = Bytes::new(1_460);
 
-/// Small packets leave so far apart at the least, in seconds (RFC 4828, section 4.3).
+/// The minimum time between small packets, in seconds (RFC 4828, section 4.3).
 const SMALL_PACKETS_SPACING: f64 = 0.01;
 
 #[cfg(test)]

@@ -316,7 +316,7 @@ fn gradual_growth_is_a_packet_in_a_round_trip() {
 }
 
 #[test]
-fn what_arrives_limits_to_no_less_than_a_packet_in_a_round_trip_if_told_so() {
+fn the_receive_rate_limits_to_no_less_than_a_packet_in_a_round_trip_if_configured() {
     let mut controller = begun(&Parameters::new().with("min_limit", Value::Number(1.0)));
     for step in 2..9 {
         report(&mut *controller, at(step * 100), RTT, 0.01, 100, true);
