@@ -1,15 +1,16 @@
-//! What left, and what of it arrived.
+//! The packets in flight, and which of them arrived.
 
 use alloc::collections::VecDeque;
 
 use comity_units::{PacketNumber, Time};
 
-/// The packets in flight in the order of their numbers, and those that arrived after one that is
-/// missing.
+/// The packets in flight in the order of their numbers, and those that arrived after a missing one.
+///
+/// Invariant: the oldest packet is missing.
 #[derive(Clone, Debug, Default)]
 pub(super) struct History {
     packets: VecDeque<Departure>,
-    /// How many of them arrived: all of those left after the oldest.
+    /// How many of the packets arrived.
     arrived: usize,
 }
 
@@ -21,25 +22,25 @@ struct Departure {
 }
 
 impl History {
-    /// A packet left, with a larger number than those before.
+    /// Adds a sent packet. Its number is larger than those before it.
     pub(super) fn on_sent(&mut self, now: Time, number: PacketNumber) {
         self.packets.push_back(Departure {
             number,
             at: now,
             has_arrived: false,
         });
-        if self.packets.len() > MOST {
-            self.forget_oldest();
-            self.forget_arrived();
+        if self.packets.len() > MAX_PACKETS {
+            self.remove_oldest();
+            self.remove_arrived();
         }
     }
 
-    /// This packet arrived; one that is not known changes nothing.
+    /// Records an arrival. An unknown packet changes nothing.
     pub(super) fn on_arrived(&mut self, number: PacketNumber) {
-        let place = self
+        let position = self
             .packets
             .partition_point(|packet| packet.number < number);
-        let Some(packet) = self.packets.get_mut(place) else {
+        let Some(packet) = self.packets.get_mut(position) else {
             return;
         };
         if packet.number != number || packet.has_arrived {
@@ -47,10 +48,10 @@ impl History {
         }
         packet.has_arrived = true;
         self.arrived += 1;
-        self.forget_arrived();
+        self.remove_arrived();
     }
 
-    fn forget_oldest(&mut self) {
+    fn remove_oldest(&mut self) {
         if let Some(oldest) = self.packets.pop_front()
             && oldest.has_arrived
         {
@@ -58,36 +59,36 @@ impl History {
         }
     }
 
-    /// The oldest is always one that is missing.
-    fn forget_arrived(&mut self) {
+    /// Restores the invariant that the oldest packet is missing.
+    fn remove_arrived(&mut self) {
         while self
             .packets
             .front()
             .is_some_and(|packet| packet.has_arrived)
         {
-            self.forget_oldest();
+            self.remove_oldest();
         }
     }
 
-    /// How many packets arrived of those that left after the oldest in flight.
+    /// The number of packets that left after the oldest in flight and arrived.
     pub(super) fn arrived_after_oldest(&self) -> usize {
         self.arrived
     }
 
-    /// When the oldest one in flight left.
+    /// When the oldest packet in flight left.
     pub(super) fn oldest(&self) -> Option<Time> {
         self.packets.front().map(|packet| packet.at)
     }
 
-    /// Nothing of what has left counts any more.
+    /// Removes all packets.
     pub(super) fn clear(&mut self) {
         self.packets.clear();
         self.arrived = 0;
     }
 }
 
-/// More than any path holds: a peer that answers nothing makes this grow no further.
-const MOST: usize = 1 << 20;
+/// The most packets, more than any path holds. A peer that acknowledges nothing cannot exceed it.
+const MAX_PACKETS: usize = 1 << 20;
 
 #[cfg(test)]
 mod tests {
@@ -127,11 +128,11 @@ mod tests {
 
     #[test]
     fn a_peer_that_answers_nothing_takes_no_more_memory() {
-        let mut history = history(MOST as u64);
+        let mut history = history(MAX_PACKETS as u64);
         history.on_arrived(PacketNumber::new(1));
-        let next = MOST as u64;
+        let next = MAX_PACKETS as u64;
         history.on_sent(at(10 * next), PacketNumber::new(next));
-        assert_eq!(history.packets.len(), MOST - 1);
+        assert_eq!(history.packets.len(), MAX_PACKETS - 1);
         assert_eq!(history.oldest(), Some(at(20)));
         assert_eq!(history.arrived_after_oldest(), 0);
         history.clear();

@@ -1,4 +1,4 @@
-//! The Rate Adaptation Protocol.
+//! The Rate Adaptation Protocol (RAP).
 
 mod history;
 
@@ -7,86 +7,86 @@ use comity_units::{Bytes, PacketNumber, Rate, Span, Time};
 use crate::{Ack, Controller, Decision, Event, Loss, LossCause, Needs, Pacing, Phase, Sent};
 use history::History;
 
-/// How a [`Rap`] is set up.
+/// The configuration of [`Rap`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RapConfig {
     /// The payload of a full packet.
     pub mss: Bytes,
-    /// What may be in flight at the most.
+    /// The most that may be in flight.
     pub max_window: Bytes,
-    /// α: by how many packets in a round trip the rate grows in one.
+    /// α: the increase in each round trip, in packets per round trip.
     pub increase: f64,
-    /// β: by which factor a loss event multiplies the rate.
+    /// β: the factor on the rate at a loss event.
     pub decrease: f64,
     /// δ: the weight of a measurement in the smoothed round trip and its variation.
     pub rtt_gain: f64,
-    /// μ: smoothed round trips in the timeout.
+    /// μ: the factor on the smoothed round trip in the timeout.
     pub timeout_rtts: f64,
-    /// φ: variations in the timeout.
+    /// φ: the factor on the variation in the timeout.
     pub timeout_variations: f64,
-    /// Whether the gap follows the short-term round trip over the long-term one.
+    /// Whether the gap is scaled by the short-term over the long-term round trip.
     pub fine_grain: bool,
     /// The weight of a measurement in the short-term round trip.
     pub short_gain: f64,
     /// The weight of a measurement in the long-term round trip.
     pub long_gain: f64,
-    /// The rate grows only if this share of it was sent.
+    /// The rate grows only if at least this share of it was used.
     pub used_share: f64,
 }
 
-/// Additive increase and multiplicative decrease of a rate, clocked by time instead of
+/// Additive increase and multiplicative decrease of a rate, clocked by time, not by
 /// acknowledgements.
 ///
 /// ```text
 /// sample        SRTT += δ · (sample − SRTT)        Var += δ · (|sample − SRTT| − Var)        δ = rtt_gain
 ///               first: SRTT = IPG = sample
-/// every SRTT    IPG = IPG · SRTT / (SRTT + α · IPG)         one more packet in a round trip for α = 1
-/// loss event    IPG = IPG / β                               and the next step is an SRTT away
+/// every SRTT    IPG = IPG · SRTT / (SRTT + α · IPG)         one more packet per round trip for α = 1
+/// loss event    IPG = IPG / β                               the next step follows one SRTT later
 /// lost          three later packets arrived, or the timeout
-/// timeout       μ · SRTT + φ · Var after the oldest packet in flight left: a loss event
+/// timeout       μ · SRTT + φ · Var after the oldest packet in flight left; it is a loss event
 /// gap           IPG, or with fine_grain IPG · FRTT / XRTT
 /// ```
 ///
-/// IPG is the time between the starts of packets. All losses of packets that left before the
-/// reaction to a loss belong to the same cluster and are ignored. There is no slow start: the first
-/// packets leave one in a second until an acknowledgement comes, then one in a round trip.
+/// IPG is the inter-packet gap, from start to start, in seconds. All losses of packets that left
+/// before the reaction to a loss belong to the same cluster and are ignored. RAP has no slow start:
+/// the first packets leave at one per second until an acknowledgement arrives, then at one per
+/// round trip.
 ///
-/// The receiver acknowledges each packet ([`EveryPacket`](crate::controllers::EveryPacket)), as
-/// that of the paper does: the timeout is little more than a round trip, and one that waits for
-/// several packets, or for time, would look silent.
+/// The receiver acknowledges each packet ([`EveryPacket`](crate::controllers::EveryPacket)), as in
+/// the paper. The timeout is little longer than a round trip, so delayed acknowledgements would
+/// cause timeouts.
 ///
 /// Source: Rejaie, Handley and Estrin, "RAP: An End-to-end Rate-based Congestion Control Mechanism
-/// for Realtime Streams in the Internet", INFOCOM 1999; the constants are those of ns-2 2.35, whose
-/// agent is the peer of the reference rows. Losses are found here, by these rules, from the packets
-/// that the transport tells to have arrived: what its own rules say (RFC 9002, sooner or later than
-/// these) is not heard, save a mark, which is a loss event as in RFC 3168.
+/// for Realtime Streams in the Internet", INFOCOM 1999. The constants are those of ns-2 2.35, whose
+/// agent is the peer of the reference rows. This controller detects losses by these rules, from the
+/// packets that the transport reports as arrived. It ignores the transport's own loss detection
+/// (RFC 9002), except a mark, which is a loss event as in RFC 3168.
 ///
-/// Differs from the paper and ns-2 in: 1. any packet that arrives counts, in whatever order, where
-/// the receiver of the paper tells of the last hole alone; 2. a rate that was not used does not
-/// grow (`used_share`), and an idle flow's clock starts again with its next packet; 3. ns-2 looks
-/// at the timer when a packet is due, and leaves that packet out when it finds a loss; 4. ns-2
-/// keeps the flag of the first measurement once for all agents of a run, so that all but one
-/// approach the round trip from 2 s, by halves; 5. the next packet leaves by the gap in force now,
-/// where ns-2's leaves by the one in force when the packet before it left, so that one more leaves
-/// right behind a reaction; 6. ns-2 takes a packet for lost when a number three above its own
-/// arrives, whatever is missing between the two; 7. ns-2's second packet leaves 2 s after the first
-/// where no acknowledgement comes, and its clock of round trips runs from the start.
+/// Differs from the paper and ns-2 in: 1. every arrival counts, in any order, where the receiver of
+/// the paper reports only the last hole; 2. an unused rate does not grow (`used_share`), and an
+/// idle flow's clock restarts with its next packet; 3. ns-2 checks the timer when a packet is due,
+/// and skips that packet if it finds a loss; 4. ns-2 has one flag of the first measurement for all
+/// agents of a run, so all but one approach the round trip from 2 s, by halves; 5. the next packet
+/// leaves by the current gap, where ns-2's leaves by the gap at the packet before it, so one more
+/// packet leaves right after a reaction; 6. ns-2 declares a packet lost when a number three above
+/// its own arrives, whatever is missing between them; 7. without an acknowledgement, ns-2's second
+/// packet leaves 2 s after the first, and its clock of round trips runs from the start.
 #[derive(Clone, Debug)]
 pub struct Rap {
     config: RapConfig,
-    /// Smoothed round trip, its variation, short-term and long-term round trips, in seconds; none
-    /// before a sample.
+    /// The measured round trip, in seconds; `None` before the first sample.
     round_trip: Option<RoundTrip>,
     /// The gap between starts of packets, in seconds.
     gap: f64,
-    /// When the last reaction was.
+    /// When the flow last reacted to a loss event.
     reacted_at: Option<Time>,
+    /// When the next increase is due.
     step_at: Option<Time>,
-    /// What left since the last reaction.
+    /// The packets since the last reaction.
     history: History,
-    /// When the last acknowledgement came.
+    /// When the last acknowledgement arrived.
     acked_at: Time,
-    /// Packets since the last step.
+    /// Packets since the last increase.
     sent: u32,
     has_lost: bool,
     /// The size of a full packet on the wire.
@@ -103,7 +103,7 @@ struct RoundTrip {
 }
 
 impl Rap {
-    /// A flow that has sent nothing yet.
+    /// Creates the controller of a flow that has sent nothing yet.
     pub fn new(config: RapConfig) -> Self {
         let mut controller = Self {
             config,
@@ -138,8 +138,8 @@ impl Rap {
         Span::from_secs_f64(timeout).max(MIN_TIME)
     }
 
-    /// When the oldest packet that counts is abandoned: at once, where an acknowledgement has made
-    /// the timeout shorter than it has been out.
+    /// When the oldest packet in flight times out. It may already be due if an acknowledgement has
+    /// shortened the timeout.
     fn timeout_at(&self) -> Option<Time> {
         let left_at = self.history.oldest()?;
         Some((left_at + self.timeout()).max(self.acked_at))
@@ -150,7 +150,7 @@ impl Rap {
             Some(trip) if self.config.fine_grain => trip.short / trip.long,
             _ => 1.0,
         };
-        let gap = (self.gap * feedback).clamp(MIN_GAP, LARGEST_GAP);
+        let gap = (self.gap * feedback).clamp(MIN_GAP, MAX_GAP);
         let rate = Rate::from_bps_f64(self.wire.get() as f64 * 8.0 / gap);
         self.decision.pacing = Pacing::Rate(rate.max(Rate::from_bps(1)));
         self.decision.phase = if self.has_lost {
@@ -168,7 +168,7 @@ impl Rap {
                 short: sample,
                 long: sample,
             });
-            self.gap = sample.clamp(MIN_GAP, LARGEST_GAP);
+            self.gap = sample.clamp(MIN_GAP, MAX_GAP);
             self.await_step(now);
             return;
         };
@@ -186,7 +186,7 @@ impl Rap {
         self.sent = 0;
     }
 
-    /// An SRTT has passed without a loss.
+    /// Increases the rate after one SRTT without a loss.
     fn step(&mut self, now: Time) {
         let smoothed = self.smoothed();
         let is_used = f64::from(self.sent) * self.gap >= self.config.used_share * smoothed;
@@ -195,7 +195,7 @@ impl Rap {
             self.gap = self.gap.max(MIN_GAP);
         }
         if self.sent == 0 {
-            // The next packet starts the clock again.
+            // The next packet restarts the clock.
             self.step_at = None;
         } else {
             self.await_step(now);
@@ -203,10 +203,10 @@ impl Rap {
     }
 
     fn react(&mut self, now: Time) {
-        self.gap = (self.gap / self.config.decrease).min(LARGEST_GAP);
+        self.gap = (self.gap / self.config.decrease).min(MAX_GAP);
         self.reacted_at = Some(now);
         self.has_lost = true;
-        // What is in flight is of the same cluster.
+        // Packets in flight belong to the same cluster.
         self.history.clear();
         self.await_step(now);
         self.decide();
@@ -227,7 +227,7 @@ impl Rap {
         self.history.on_arrived(number);
     }
 
-    /// A mark; what is missing is found by this controller's own rules.
+    /// Reacts to a mark. This controller detects losses by its own rules.
     fn on_loss(&mut self, loss: &Loss) {
         let is_cluster = self.reacted_at.is_some_and(|at| loss.sent_at <= at);
         if loss.cause == LossCause::Mark && !is_cluster {
@@ -287,22 +287,22 @@ impl Controller for Rap {
     }
 }
 
-/// So many packets after a missing one prove that it is lost.
+/// The number of later packets that prove a loss.
 const LATER_PACKETS: usize = 3;
 
-/// Before anything was measured, in seconds.
+/// The assumed round trip before the first sample, in seconds.
 const INITIAL_ROUND_TRIP: f64 = 2.0;
 
-/// Until the first acknowledgement, in seconds: one additive step from the initial round trip.
+/// The gap before the first acknowledgement, in seconds: one step from the initial round trip.
 const INITIAL_GAP: f64 = 1.0;
 
-/// No faster than a packet in so many seconds.
+/// The shortest gap, in seconds.
 const MIN_GAP: f64 = 1e-9;
 
-/// No slower, either.
-const LARGEST_GAP: f64 = 64.0;
+/// The longest gap, in seconds.
+const MAX_GAP: f64 = 64.0;
 
-/// Clocks go on.
+/// The shortest step and timeout, so that time advances.
 const MIN_TIME: Span = Span::from_micros(1);
 
 #[cfg(test)]
