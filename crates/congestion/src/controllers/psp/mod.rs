@@ -1,9 +1,9 @@
 //! The packet-spacing protocol (PSP): the spacing between packets, adjusted once per round trip by
 //! counts.
 //!
-//! The sender measures the base round trip `RTT` with one packet, cuts time into rounds of that
-//! length, and says on each packet which round it belongs to. The receiver answers with how many
-//! packets of each round arrived:
+//! The sender measures the base round trip `RTT` with one packet, divides time into rounds of that
+//! length, and marks each packet with its round. The receiver reports how many packets of each
+//! round arrived:
 //!
 //! ```text
 //! p_sent > p_rcvd:  ps = 50 µs             if ps = 0                (figure 4)
@@ -11,50 +11,51 @@
 //! otherwise:        ps = max(ps − 2 µs, 0)
 //! ```
 //!
-//! Damped, a round that lost packets and whose spacing had been lowered on purpose returns to the
-//! spacing before it was, instead of doubling. Packets leave `ps + t_x` apart from start to start,
-//! where `t_x` is the time of a packet on the sender's own link. The plain agent of the paper,
-//! without feedback, is the row `fixed` with a `gap` and `reliability=none`: by default sections
-//! over `fixed` send lost packets again (`reliability=timeline`), which that agent does not.
+//! Damped, a round with losses returns to the spacing before the last deliberate decrease, instead
+//! of doubling. Packets leave `ps + t_x` apart from start to start, where `t_x` is the transmission
+//! time of a packet on the sender's own link.
 //!
-//! What the paper does not have stands in `rate_step`: [`Step::Rate`] moves the rate itself, for
-//! networks where 2 µs are nothing or everything.
+//! The paper's plain agent, without feedback, is the row `fixed` with a `gap` and
+//! `reliability=none`. By default, sections over `fixed` retransmit lost packets
+//! (`reliability=timeline`), which that agent does not do.
+//!
+//! Module `rate_step` has [`Step::Rate`], which changes the rate itself, for networks where 2 µs
+//! are negligible or everything. The paper does not have it.
 //!
 //! # How two agents share
-//! Nothing in the protocol pulls two agents together. Of two that see the same losses a decrease
-//! takes the same time from both spacings, which leaves the difference between them and is worth
-//! more to the faster one, and doubling doubles it: 50 and 200 µs are 50 and 350 µs when the faster
-//! one has come back from a loss. Damped ones return each to where it was. With fixed amounts two
-//! flows therefore share evenly from an equal start only. One that begins later begins without a
-//! spacing, while the other, which loses as much, doubles the one that it has: where a packet takes
-//! milliseconds, and 2 µs are nothing, the older flow may be left with the one packet in a round
-//! trip that section 2.1 grants it.
+//! The protocol does not make two agents converge. If both see the same losses, a decrease takes
+//! the same time from both spacings. The difference remains, and is worth more to the faster agent.
+//! Doubling doubles the difference: 50 and 200 µs become 50 and 350 µs once the faster agent has
+//! recovered from a loss. Damped agents each return to their spacing before it. So with fixed
+//! amounts, two flows share evenly only from an equal start. A late flow begins without a spacing,
+//! while the older one, with as many losses, doubles its own. If a packet takes milliseconds, and 2
+//! µs are negligible, the older flow may keep only the one packet per round trip that section 2.1
+//! guarantees.
 //!
-//! Two agents whose packets come exactly as often as the bottleneck carries one need `jitter`: with
-//! none and a sender's link of the bottleneck's rate the older one's packets take each place in the
-//! queue when it becomes free, and one that starts later gets nothing.
+//! Two agents that send exactly at the bottleneck's rate need `jitter`. Without it, and with a
+//! sender's link of the bottleneck's rate, the older agent's packets take each place in the queue
+//! as it becomes free, and a late agent gets nothing.
 //!
 //! Source: Feng, Feng and Belford, "Packet Spacing: An Enabling Mechanism for Delivering Multimedia
 //! Content in Computational Grids", section 2.
 //!
-//! Differs from the paper in: 1. counts are compared with what was sent in the round that they
-//! name, so late, lost, repeated and reordered reports do no harm; 2. rounds that were begun before
-//! the last reaction to a loss took effect are not judged (`settle`), because their losses are
-//! those that it answered; 3. a round in which the application sent less than it might does not
-//! lower the spacing; 4. without any report for four round trips the spacing grows as after a
-//! loss; 5. a round lasts a millisecond at least; 6. the round trip can be the smoothed one instead
-//! of the base (`dynamic_rtt`), as the paper plans, and with steps of the rate it is else the least
-//! so far; 7. intervals can vary at random (`jitter`): senders whose periods are exactly equal lock
-//! phases at a full queue; 8. the receiver reports a round an eighth of a round trip after the next
-//! one begins, or two round trips after it began, so that packets that overtake each other are
-//! counted; 9. rounds without any arrival are reported with the first one after them; 10. the
-//! transport's probe for a lost tail leaves when that silence is over, beside the calendar, and
-//! counts in its round; 11. a spacing is never less than nothing, where figure 4 goes on
-//! subtracting, and the first one no more than a round trip; 12. which decrease a loss is due to,
-//! which the paper leaves open: the round began with less than the one before it, or the
-//! spacing was lowered first while it lasted; 13. with steps of the rate, which the paper has not,
-//! a damped loss does not return to the spacing before the increase but leaves 1 − d of the rate
-//! that it was, so that the queue drains.
+//! Differs from the paper in: 1. a report is compared with the packets sent in the round that it
+//! names, so late, lost, repeated and reordered reports do no harm; 2. rounds that began before the
+//! last reaction to a loss took effect are not judged (`settle`), because that reaction answered
+//! their losses; 3. an application-limited round does not lower the spacing; 4. after four round
+//! trips without a report the spacing grows as after a loss; 5. a round lasts at least a
+//! millisecond; 6. rounds can last the smoothed round trip instead of the base (`dynamic_rtt`), as
+//! the paper plans; with steps of the rate they otherwise last the minimum round trip so far; 7.
+//! intervals can vary at random (`jitter`), because senders with exactly equal periods lock phases
+//! at a full queue; 8. the receiver reports a round an eighth of a round trip after the next one
+//! begins, or two round trips after its own beginning, so that reordered packets count; 9. rounds
+//! without an arrival are reported with the first round after them; 10. the transport's tail-loss
+//! probe leaves when the no-feedback time is over, outside of the calendar, and counts in its
+//! round; 11. a spacing is never negative, where figure 4 continues to subtract, and the first
+//! spacing is at most a round trip; 12. the paper does not say which decrease caused a loss: here
+//! it did if the round began with a lower spacing than the one before it, or if the spacing was
+//! lowered during the round; 13. with steps of the rate, a damped loss does not return to the
+//! spacing before the increase, but to 1 − d of that rate, so that the queue drains.
 
 mod rate_step;
 mod round_meter;
@@ -70,76 +71,76 @@ use crate::{
     Sent, Tag,
 };
 
-/// What the packet-spacing protocol is built from.
+/// The configuration of [`Psp`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PspConfig {
     /// The payload of a full packet.
     pub mss: Bytes,
     /// The most that may be in flight.
     pub max_window: Bytes,
-    /// The speed of the sender's own link, by which `t_x` is a packet's size.
+    /// The rate of the sender's own link, which gives `t_x`.
     pub link: Rate,
-    /// Whether a loss after a deliberate decrease returns to the spacing before it.
+    /// Whether a loss after a deliberate decrease restores the spacing before the decrease.
     pub is_damped: bool,
-    /// How the spacing moves.
+    /// How the spacing changes.
     pub step: Step,
-    /// Whether rounds that were begun before the last reaction are left out.
+    /// Whether rounds that began before the last reaction are ignored.
     pub settles: bool,
     /// Whether rounds last the smoothed round trip instead of the base or, with [`Step::Rate`], the
-    /// least.
+    /// minimum.
     pub is_dynamic: bool,
-    /// By how much of an interval, from 0 to 1, it varies at random: half of it either way.
+    /// The random variation of an interval, from 0 to 1 of it: half of that either way.
     pub jitter: f64,
-    /// Where the random numbers come from.
+    /// The seed of the random numbers.
     pub seed: Seed,
 }
 
-/// How the spacing moves.
+/// How the spacing changes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Step {
-    /// By fixed amounts: `first` where it was zero and doubling after a loss, `step` less
-    /// otherwise.
+    /// By fixed amounts: after a loss it doubles, or becomes `first` if it was zero; otherwise it
+    /// falls by `step`.
     Fixed {
-        /// What a spacing of zero becomes.
+        /// The spacing after a loss without a spacing.
         first: Span,
-        /// What is taken off.
+        /// The decrease after a round without losses.
         step: Span,
     },
-    /// With the rate: half of it after a loss, or at most a quarter less if damped and the loss is
-    /// due to an increase, less of a quarter the more packets a round trip holds; otherwise √n/4
-    /// packets more per round trip, one increase after the other.
+    /// In proportion to the rate. A loss halves it; if damped and caused by an increase, a loss
+    /// takes at most a quarter, less with more packets per round trip. Otherwise the rate grows by
+    /// √n/4 packets per round trip.
     Rate,
 }
 
-/// The sender's half of the packet-spacing protocol; see [the module](crate::controllers::psp) for
-/// the controller.
+/// The sender of the packet-spacing protocol, described in [the module](crate::controllers::psp).
 #[derive(Clone, Debug)]
 pub struct Psp {
     config: PspConfig,
     rtt: RttEstimator,
     /// The first measured round trip.
     base: Option<Span>,
-    /// `ps`.
+    /// `ps`: from the end of one packet to the start of the next.
     spacing: Span,
-    /// The calendar, and `t_x`.
+    /// When packets leave, and `t_x`.
     calendar: Departures,
     current: Option<Round>,
-    /// The spacing with which the newest round began.
+    /// The spacing at the beginning of the newest round.
     began_with: Span,
-    /// Rounds that are over and not reported yet, oldest first.
+    /// Completed rounds without a report, oldest first.
     sent: VecDeque<Round>,
     next_round: u32,
-    /// How many losses were answered.
+    /// The number of reactions to losses.
     generation: u64,
-    /// How often the spacing was changed.
+    /// The number of changes of the spacing.
     changes: u64,
-    /// With steps of the rate, the spacing before the last decrease, until a loss is answered.
+    /// With steps of the rate, the spacing before the last decrease, until a reaction to a loss.
     decreased_from: Option<Span>,
     /// Whether packets left since the last report.
     is_unanswered: bool,
-    silent_at: Time,
+    /// When the absence of reports counts as a loss.
+    no_feedback_at: Time,
     departures: u64,
-    /// Whether the packet that leaves next carries a tag.
+    /// Whether the next packet carries a tag.
     is_tagged: bool,
 }
 
@@ -150,7 +151,7 @@ struct Round {
     began_at: Time,
     /// `p_sent`.
     packets: u32,
-    /// The spacing before the deliberate decreases that this round was sent with.
+    /// The spacing before the deliberate decreases that affected this round.
     lowered_from: Option<Span>,
     generation: u64,
     changes: u64,
@@ -160,7 +161,7 @@ struct Round {
 const TIMER: RttConfig = RttConfig::RFC6298;
 
 impl Psp {
-    /// The controller before its first packet, with no spacing.
+    /// Creates the controller of a flow that has sent nothing yet, without a spacing.
     pub fn new(config: PspConfig) -> Self {
         Self {
             rtt: RttEstimator::new(&TIMER),
@@ -175,7 +176,7 @@ impl Psp {
             changes: 0,
             decreased_from: None,
             is_unanswered: false,
-            silent_at: Time::MAX,
+            no_feedback_at: Time::MAX,
             departures: 0,
             is_tagged: false,
             config: PspConfig {
@@ -190,7 +191,7 @@ impl Psp {
         self.spacing
     }
 
-    /// How long rounds last; `None` before the first round trip was measured.
+    /// The length of a round; `None` before the first measured round trip.
     pub fn round(&self) -> Option<Span> {
         let rtt = if self.config.is_dynamic {
             self.rtt.smoothed(&TIMER)
@@ -202,7 +203,7 @@ impl Psp {
         Some(rtt?.max(MIN_ROUND))
     }
 
-    /// Figure 4 after a loss of all but this share of a round. `round` is a round trip.
+    /// Figure 4 after a loss. The share `arrived` of the round arrived.
     fn on_lost(&mut self, round: Span, lowered_from: Option<Span>, arrived: f64) {
         self.generation += 1;
         self.changes += 1;
@@ -235,12 +236,12 @@ impl Psp {
         }
     }
 
-    /// From start to start.
+    /// The time from start to start of packets.
     fn period(&self) -> Span {
         self.spacing + self.calendar.transmission()
     }
 
-    /// The period with its random part.
+    /// The period with its random variation.
     fn interval(&self) -> Span {
         let period = self.period();
         if self.config.jitter == 0.0 {
@@ -251,19 +252,19 @@ impl Psp {
         period.mul_f64(1.0 + self.config.jitter * (uniform - 0.5))
     }
 
-    /// After how long without a report the path counts as broken.
-    fn patience(&self, round: Span) -> Span {
+    /// The time without a report after which the path counts as broken.
+    fn no_feedback_time(&self, round: Span) -> Span {
         let rtt = self.rtt.smoothed(&TIMER).unwrap_or(round);
-        rtt.max(round).max(self.period()) * SILENT_ROUNDS
+        rtt.max(round).max(self.period()) * NO_FEEDBACK_ROUNDS
     }
 
-    /// The round that a report names, taken off the record together with older ones.
+    /// Removes the round that a report names, and all older ones.
     fn take(&mut self, now: Time, number: u32) -> Option<Round> {
         let at = self.sent.iter().position(|round| round.number == number);
         if let Some(at) = at {
             return self.sent.drain(..=at).next_back();
         }
-        // A sender that has fallen silent has not begun the next round, which ends this one.
+        // Without packets to send, the next round has not begun, and this one is still current.
         let current = self.current?;
         let is_over = current.number == number && now >= current.began_at + self.round()?;
         if !is_over {
@@ -294,12 +295,11 @@ impl Psp {
             return;
         };
         self.is_unanswered = !self.sent.is_empty() || self.current.is_some();
-        self.silent_at = feedback.now + self.patience(length);
+        self.no_feedback_at = feedback.now + self.no_feedback_time(length);
         if self.config.settles && judged.generation < self.generation {
             return;
         }
-        // An increase of the rate shows its effect before the next one. It answers no loss: those
-        // are judged meanwhile.
+        // An increase waits for the effect of the one before it. Losses are judged meanwhile.
         let is_early = self.config.step == Step::Rate && judged.changes < self.changes;
         if judged.packets > packets {
             let arrived = f64::from(packets) / f64::from(judged.packets);
@@ -309,7 +309,7 @@ impl Psp {
         }
     }
 
-    /// The receiver knows the rounds of the other path, and takes later ones only.
+    /// Continues the round numbers of the old path, because the receiver accepts only later ones.
     fn on_path_change(&mut self, last: Tag) {
         if let Tag::Round { round, .. } = last {
             self.next_round = round;
@@ -336,14 +336,14 @@ impl Psp {
         let Some(length) = self.round() else {
             return;
         };
-        if !self.is_unanswered || now < self.silent_at {
+        if !self.is_unanswered || now < self.no_feedback_at {
             return;
         }
-        // What was sent in the meantime is not answered either; the next packet asks again.
+        // Packets sent meanwhile have no report either. The next packet begins a new round.
         self.sent.clear();
         self.current = None;
         self.is_unanswered = false;
-        self.silent_at = Time::MAX;
+        self.no_feedback_at = Time::MAX;
         self.on_lost(length, None, 0.0);
     }
 }
@@ -370,7 +370,7 @@ impl Controller for Psp {
     fn tag(&mut self, now: Time) -> Tag {
         self.is_tagged = true;
         let Some(length) = self.round() else {
-            // The packet that measures the round trip: the receiver answers it at once.
+            // The receiver acknowledges this packet at once, to measure the round trip.
             return Tag::Round {
                 round: self.next_round,
                 rtt: Span::ZERO,
@@ -402,7 +402,7 @@ impl Controller for Psp {
         }
         if !self.is_unanswered {
             self.is_unanswered = true;
-            self.silent_at = now + self.patience(length);
+            self.no_feedback_at = now + self.no_feedback_time(length);
         }
         match &mut self.current {
             Some(current) => {
@@ -417,27 +417,27 @@ impl Controller for Psp {
     }
 
     fn decision(&self) -> Decision {
-        let silence_over =
-            (self.is_unanswered && !self.silent_at.is_never()).then_some(self.silent_at);
+        let no_feedback_at =
+            (self.is_unanswered && !self.no_feedback_at.is_never()).then_some(self.no_feedback_at);
         Decision {
             window: self.config.max_window,
             pacing: Pacing::At(self.calendar.next_at()),
             phase: Phase::Steady,
-            wakeup: silence_over,
-            no_feedback_deadline: silence_over,
+            wakeup: no_feedback_at,
+            no_feedback_deadline: no_feedback_at,
             ..Decision::default()
         }
     }
 }
 
-/// A probe that was lost is repeated after this (RFC 6298, section 2.1).
+/// A lost probe is retransmitted after this time (RFC 6298, section 2.1).
 const PROBE_INTERVAL: Span = Span::from_secs(1);
 
-/// Rounds are no shorter: a report for each would cost more than it tells.
+/// The shortest round, which bounds the cost of reports.
 const MIN_ROUND: Span = Span::from_millis(1);
 
-/// So many round trips without a report are taken for a loss.
-const SILENT_ROUNDS: u64 = 4;
+/// This many round trips without a report count as a loss.
+const NO_FEEDBACK_ROUNDS: u64 = 4;
 
-/// Reports further behind than this compare nothing.
+/// The most completed rounds that await a report.
 const MAX_UNREPORTED: usize = 256;

@@ -1,4 +1,4 @@
-//! The receiver's half: packets of each round, counted.
+//! The receiver of the packet-spacing protocol.
 
 use alloc::collections::VecDeque;
 
@@ -6,23 +6,25 @@ use comity_units::{Span, Time};
 
 use crate::{Arrival, Meter, Report, Tag};
 
-/// Counts the packets of each round and reports every round once it is over, one after the other.
+/// Counts the packets of each round, and reports each round in order once it is over.
 ///
-/// A round is over an eighth of a round trip after a packet of a later one arrived, or two round
-/// trips after its own first packet did. Rounds without any arrival, between two
-/// with some, were lost as a whole. They are reported with no packets: at one packet in a round
-/// trip no other report would show losses. The receiver answers a packet with a round trip of zero
-/// at once: the sender measures with it.
+/// A round is over an eighth of a round trip after the first packet of a later round arrived, or
+/// two round trips after its own first packet arrived. Rounds without an arrival, between two
+/// rounds with some, are reported with zero packets: at one packet per round trip, no other report
+/// would show losses. A packet with a round trip of zero is acknowledged at once, because the
+/// sender measures the round trip with it.
+///
+/// Source: section 2 of the paper; [the module](crate::controllers::psp) has the differences.
 #[derive(Clone, Debug, Default)]
 pub struct RoundMeter {
-    /// Rounds that are not reported yet, in their order; the last is the current one.
+    /// Rounds without a report, in order; the last is the current one.
     open: VecDeque<Counted>,
-    /// The round that is reported.
+    /// The last reported round.
     last: Option<Counted>,
-    /// Whether its first report is still to come.
-    is_untold: bool,
+    /// Whether the first report of `last` is still due.
+    is_unreported: bool,
     /// When the sender requested a report.
-    asked_at: Option<Time>,
+    requested_at: Option<Time>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -33,7 +35,7 @@ struct Counted {
 }
 
 impl RoundMeter {
-    /// The first packet of a round later than all before.
+    /// Begins a round that is later than all before it.
     fn begin(&mut self, now: Time, round: u32, rtt: Span) {
         let ends_at = now + rtt / 8;
         for before in &mut self.open {
@@ -76,7 +78,7 @@ impl Meter for RoundMeter {
             return;
         };
         if rtt.is_zero() {
-            self.asked_at = Some(arrival.now);
+            self.requested_at = Some(arrival.now);
             return;
         }
         if self.newest().is_none_or(|newest| is_after(round, newest)) {
@@ -91,7 +93,7 @@ impl Meter for RoundMeter {
 
     fn report(&mut self, now: Time) -> Report {
         self.on_wakeup(now);
-        self.is_untold = false;
+        self.is_unreported = false;
         self.last.map_or(Report::None, |last| Report::Count {
             round: last.round,
             packets: last.packets,
@@ -100,27 +102,27 @@ impl Meter for RoundMeter {
 
     fn wakeup(&self) -> Option<Time> {
         // The next round follows once the round before was reported.
-        let next = self.open.front().filter(|_| !self.is_untold);
+        let next = self.open.front().filter(|_| !self.is_unreported);
         let next = next.map(|counted| counted.ends_at);
-        next.into_iter().chain(self.asked_at).min()
+        next.into_iter().chain(self.requested_at).min()
     }
 
     fn on_wakeup(&mut self, now: Time) {
-        self.asked_at = self.asked_at.filter(|at| *at > now);
-        if self.is_untold {
+        self.requested_at = self.requested_at.filter(|at| *at > now);
+        if self.is_unreported {
             return;
         }
         if self.open.front().is_some_and(|first| first.ends_at <= now) {
             self.last = self.open.pop_front();
-            self.is_untold = true;
+            self.is_unreported = true;
         }
     }
 }
 
-/// So many missing rounds are reported at the most: what is further back was reacted to by silence.
+/// The most missing rounds to report. The sender's no-feedback time has answered older ones.
 const MAX_MISSING: u32 = 8;
 
-/// Rounds that are shorter than it takes to report them are left out, the oldest first.
+/// The most open rounds; beyond that the oldest is dropped.
 const MAX_OPEN: usize = 64;
 
 #[cfg(test)]
