@@ -1,13 +1,13 @@
-//! IFTP on a transport whose acknowledgements name no packets, which the paper does not have.
+//! IFTP on a transport with cumulative acknowledgements, which the paper does not have.
 //!
-//! An acknowledgement counts for the oldest packets outstanding. The transport finds losses and
-//! timeouts, and the phase after a loss ends with its recovery.
+//! An acknowledgement counts for the oldest outstanding packets. The transport detects losses and
+//! timeouts, and the loss phase ends with its recovery.
 
 use super::Iftp;
 use crate::{Ack, Event, Loss};
 
 impl Iftp {
-    /// What the paper's sender would find by itself.
+    /// Takes losses, recoveries and timeouts from the transport.
     pub(super) fn on_cumulative(&mut self, event: Event<'_>) {
         match event {
             Event::Loss(loss) => self.on_reported_loss(loss),

@@ -1,48 +1,48 @@
 //! IFTP, the Internet-friendly transport protocol: a gap between packets that emulates TCP's
 //! window.
 //!
-//! Time is cut into rounds of one smoothed round trip `R`. In each the sender makes one sweep of
-//! `n` packets, a gap `G` apart, and from round to round `n` moves as TCP's window would: doubled
-//! below a threshold, one more above it, half after a loss, one after a timeout. Nothing is sent
-//! again.
+//! Time is divided into rounds of one smoothed round trip `R`. In each round the sender sends one
+//! sweep of `n` packets, a gap `G` apart. From round to round `n` changes as TCP's window would: it
+//! doubles below a threshold, grows by one above it, halves after a loss, and is one after a
+//! timeout. Nothing is retransmitted.
 //!
 //! ```text
 //!  start ─▶ n = 1, its acknowledgement gives R
 //!             │
-//!             ▼          all ACKs of the round before are in, and R is over
+//!             ▼          all ACKs of the round before have arrived, and R is over
 //!        slow start ──────────────────────────────▶ n = min(2n, ssthresh)      (2)
 //!             │ n = ssthresh
 //!             ▼
 //!   congestion avoidance ─────────────────────────▶ n = min(n + 1, Wmax)       (4)
 //!
-//!   loss     `aftermissing_thresh` ACKs behind a missing one:
+//!   loss     `aftermissing_thresh` ACKs after a missing one:
 //!            ssthresh = max(ssthresh / 2, 2), n = max(n / 2, 1)                (6)
-//!            further losses count again after an ACK of the last packet sent before, or of a later one
+//!            the next loss counts after an ACK of the last packet sent before, or of a later one
 //!   timeout  no ACK for RTO: ssthresh = max(n / 2, 2), n = 1, G = R − τ
 //! ```
 //!
 //! Source: ElAarag and Bassiouni, "A TCP-friendly Protocol for Media Streams over Best Effort
-//! Networks", sections 3 and 4. The paper gives each gap in two forms, one from the gap before and
-//! one from `R`. In the copy at hand both forms of equations 2, 4 and 6 are equal as long as `R` is
-//! (a test works them out); the second is used, because when `R` moves only it keeps
-//! `n · (G + τ) = R`, which equations 1, 3 and 5 demand.
+//! Networks", sections 3 and 4. The paper gives each gap in two forms, one from the gap before it
+//! and one from `R`. While `R` is constant, both forms of equations 2, 4 and 6 are equal in the
+//! available copy (a test derives them). This code uses the second form: when `R` changes, only the
+//! second keeps `n · (G + τ) = R`, which equations 1, 3 and 5 demand.
 //!
-//! Differs from the paper in: 1. where it is silent about a round whose acknowledgements are not
-//! all in, the round lasts until they are and the sender pauses behind its sweep
-//! ([`LateAcks::Wait`]), or the next one begins with the same `n` ([`LateAcks::Hold`]); 2. the
-//! doubling stops at `ssthresh` and does not jump over it; 3. half of an odd `n` is rounded down,
-//! and the gap is that of the whole number; 4. the halved round begins when the loss is found, as
-//! TCP's does, not at the end of the round that it cuts short; 5. in the loss phase `n` stays as it
-//! is, and the round that follows it is the first one judged; 6. an application that leaves a sweep
-//! incomplete leaves `n` as it is; 7. the timeout is that of RFC 6298 with a floor that can be set,
-//! doubled for each expiry in a row; 8. `cumulative` has what a transport without packet numbers
-//! needs; 9. the paper's acknowledgement names one packet, so that one that is lost leaves a gap as
-//! the loss of its packet would; the transport's names all that arrived of late, and the next one
-//! closes the gap; 10. what the transport sends for itself (a ping, how much room there is) is no
-//! packet of a sweep, and its probe for a lost tail leaves with the timeout, as the one packet of
-//! the round that begins then; 11. `Wmax`, the receiver's maximum, is reported to the sender's
-//! controller once ([`IftpConfig::max_packets`]): room that the receiver gives later holds the
-//! transport back, and `n` goes on growing meanwhile only as long as sweeps are complete (6.).
+//! Differs from the paper in: 1. the paper does not say what happens if acknowledgements of a round
+//! are missing at its end: here the round lasts until they arrive, and the sender pauses after its
+//! sweep ([`LateAcks::Wait`]), or the next round begins with the same `n` ([`LateAcks::Hold`]); 2.
+//! the doubling stops at `ssthresh`, and does not exceed it; 3. half of an odd `n` is rounded down,
+//! and the gap is that of the whole number; 4. the halved round begins when the loss is detected,
+//! as in TCP, not at the end of the round; 5. in the loss phase `n` does not change, and the round
+//! after it is the first one judged; 6. an incomplete sweep of an application-limited flow does not
+//! change `n`; 7. the timeout is that of RFC 6298 with a configurable minimum, doubled for each
+//! consecutive expiry; 8. module `cumulative` serves transports without packet numbers; 9. the
+//! paper's acknowledgement names one packet, so a lost acknowledgement leaves a gap as a lost
+//! packet does; the transport's acknowledgement names all recent arrivals, so the next one closes
+//! the gap; 10. the transport's own packets (a ping, a window update) do not count in a sweep, and
+//! its tail-loss probe leaves with the timeout, as the one packet of the round that begins then;
+//! 11. `Wmax`, the receiver's maximum, is known to the controller from the start
+//! ([`IftpConfig::max_packets`]): a later window of the receiver limits the transport, and `n`
+//! grows only while sweeps are complete (6.).
 
 mod cumulative;
 mod outstanding;
@@ -56,40 +56,39 @@ use crate::{
     Report, RttConfig, RttEstimator, Sent, Tag,
 };
 
-/// What IFTP is built from.
+/// The configuration of [`Iftp`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct IftpConfig {
     /// The payload of a full packet.
     pub mss: Bytes,
-    /// The most that may be in flight, whatever the controller says.
+    /// The most that may be in flight.
     pub max_window: Bytes,
-    /// The speed of the sender's own link, by which `τ` is a packet's size; [`Rate::MAX`] for
-    /// `τ = 0`.
+    /// The rate of the sender's own link, which gives `τ`; [`Rate::MAX`] for `τ = 0`.
     pub link: Rate,
     /// The first `ssthresh`, in packets, at least 2.
     pub ssthresh: u32,
-    /// `Wmax`: the most packets of a round, at least 1.
+    /// `Wmax`: the most packets in a round, at least 1.
     pub max_packets: u32,
-    /// `aftermissing_thresh`: how many acknowledgements behind a missing one mean a loss, at
-    /// least 1.
+    /// `aftermissing_thresh`: the acknowledgements after a missing one that mean a loss, at least
+    /// 1.
     pub missing_threshold: u32,
-    /// The least time without acknowledgements that is a timeout.
+    /// The minimum of the timeout.
     pub min_timeout: Span,
-    /// What happens when a round is over and acknowledgements of the one before are missing.
+    /// What happens at the end of a round if acknowledgements of the round before are missing.
     pub late_acks: LateAcks,
 }
 
-/// What happens when a round is over and acknowledgements of the one before are missing.
+/// What happens at the end of a round if acknowledgements of the round before are missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LateAcks {
-    /// The next round begins, with as many packets.
+    /// The next round begins with the same number of packets.
     Hold,
-    /// The round lasts until they are in, or a loss or a timeout is found; nothing is sent beyond
-    /// its sweep.
+    /// The round lasts until they arrive, or until a loss or a timeout. Nothing is sent after its
+    /// sweep.
     Wait,
 }
 
-/// The sender's half of IFTP; see [the module](crate::controllers::iftp) for the controller.
+/// The sender of IFTP, described in [the module](crate::controllers::iftp).
 #[derive(Clone, Debug)]
 pub struct Iftp {
     config: IftpConfig,
@@ -97,35 +96,36 @@ pub struct Iftp {
     rtt: RttEstimator,
     departures: Departures,
     ssthresh: u32,
-    /// The round that is being sent; its target is `n`.
+    /// The current round; its target is `n`.
     current: Sweep,
-    /// The one before it, whose acknowledgements decide about the next.
+    /// The round before it, whose acknowledgements decide about the next.
     previous: Option<Sweep>,
-    /// Whether the current sweep is the first, or the first after a timeout, and judged by itself.
+    /// Whether the current sweep is the first, or the first after a timeout. It is then judged
+    /// itself.
     is_alone: bool,
     outstanding: Outstanding,
-    /// In the loss phase: the last number sent before it.
+    /// In the loss phase, the last number sent before it.
     recover: Option<u64>,
     next_number: u64,
     departed_at: Option<Time>,
     timeout_at: Option<Time>,
     is_app_limited: bool,
-    /// Whether the packet that leaves next carries data.
+    /// Whether the next packet carries data.
     is_tagged: bool,
-    /// Whether the transport names the packets that arrive: see [`cumulative`].
+    /// Whether the transport's acknowledgements name packets; see [`cumulative`].
     has_packet_numbers: bool,
-    /// When it named one last: a round that this has ended ends now, and not in the past.
+    /// When the last packet was acknowledged by number. A round cannot end before that time.
     named_at: Time,
 }
 
 /// The packets of one round.
 #[derive(Clone, Copy, Debug)]
 struct Sweep {
-    /// How many there are to be.
+    /// The number of packets planned.
     target: u32,
-    /// The first number that may be one of them.
+    /// The lowest packet number of the sweep.
     first: u64,
-    /// When the first left and the round began.
+    /// When the first packet left and the round began.
     began_at: Option<Time>,
     sent: u32,
     /// `ack_count`.
@@ -153,7 +153,7 @@ impl Sweep {
 }
 
 impl Iftp {
-    /// The controller before its first packet. Values below their minimum are raised to it.
+    /// Creates the controller of a flow that has sent nothing yet. Raises values to their minimum.
     pub fn new(config: IftpConfig) -> Self {
         let config = IftpConfig {
             ssthresh: config.ssthresh.max(2),
@@ -187,7 +187,7 @@ impl Iftp {
         }
     }
 
-    /// `n`: how many packets the current round has.
+    /// `n`: the number of packets in the current round.
     pub const fn packets(&self) -> u32 {
         self.current.target
     }
@@ -197,8 +197,7 @@ impl Iftp {
         self.ssthresh
     }
 
-    /// `G = R / n − τ`, zero where a packet takes longer than that; `None` before the first round
-    /// trip.
+    /// `G = R / n − τ`, at least zero; `None` before the first round trip.
     pub fn gap(&self) -> Option<Span> {
         Some(self.share()?.saturating_sub(self.departures.transmission()))
     }
@@ -209,12 +208,12 @@ impl Iftp {
         Some(Span::from_nanos(self.round()?.as_nanos().div_ceil(packets)))
     }
 
-    /// `R`, never less than a microsecond.
+    /// `R`, at least a microsecond.
     fn round(&self) -> Option<Span> {
         Some(self.rtt.smoothed(&self.timer)?.max(Span::from_micros(1)))
     }
 
-    /// From start to start: `G + τ`.
+    /// `G + τ`: the time from start to start of packets.
     fn period(&self) -> Span {
         let share = self.share().unwrap_or(Span::ZERO);
         share.max(self.departures.transmission())
@@ -235,13 +234,13 @@ impl Iftp {
         }
     }
 
-    /// When the current round has lasted as long as it has to; `None` before it began.
+    /// When the current round has lasted `R`; `None` before it began.
     fn round_over_at(&self) -> Option<Time> {
         Some(self.current.began_at? + self.round()?)
     }
 
-    /// When the current round ends, as things stand: `None` while its sweep goes on or
-    /// acknowledgements are waited for.
+    /// When the current round ends. `None` during its sweep, and while acknowledgements are
+    /// missing.
     fn ends_at(&self) -> Option<Time> {
         let is_swept = self.current.is_complete() || self.is_app_limited;
         let is_acked = self.judged().is_none_or(|sweep| sweep.is_acked());
@@ -269,7 +268,7 @@ impl Iftp {
         } else {
             packets.saturating_add(1)
         };
-        // What was sent in the loss phase says nothing about a round without losses.
+        // A sweep of the loss phase is not judged.
         self.previous = self.recover.is_none().then_some(self.current);
         self.is_alone = false;
         self.begin_round(now, next);
@@ -295,7 +294,7 @@ impl Iftp {
         self.begin_round(now, 1);
     }
 
-    /// The packet arrived.
+    /// Counts the acknowledgement of a packet.
     fn count(&mut self, now: Time, number: u64) {
         if !self.outstanding.on_acked(number) {
             return;
@@ -341,7 +340,7 @@ impl Iftp {
         self.try_end_round(ack.now);
     }
 
-    /// A mark, which the transport alone sees. Losses it finds by its own threshold.
+    /// Reacts to a mark of the transport. This controller detects losses by its own threshold.
     fn on_mark(&mut self, loss: &Loss) {
         if self.recover.is_none() && loss.cause == LossCause::Mark {
             self.react_to_loss(loss.now);
@@ -426,10 +425,9 @@ impl Controller for Iftp {
     }
 }
 
-/// The receiver's half of IFTP and of RAP: every packet is acknowledged when it comes.
+/// The receiver of IFTP and RAP: it acknowledges every packet at once.
 ///
-/// The acknowledgement itself names the packets that arrived and is the transport's, so there is
-/// nothing to report.
+/// The transport's acknowledgement names the packets that arrived, so this meter reports nothing.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct EveryPacket {
     due_at: Option<Time>,

@@ -1,12 +1,14 @@
-//! The packets whose acknowledgements are still to come, and how many came past the oldest of them.
+//! The outstanding packets, and the acknowledgements after the oldest of them.
 
 use alloc::collections::VecDeque;
 
-/// Numbers from the oldest missing one on, each with whether it arrived.
+/// Packet numbers from the oldest missing one on, each with whether it is acknowledged.
+///
+/// Invariant: the oldest packet is missing.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Outstanding {
     packets: VecDeque<(u64, bool)>,
-    /// How many of them arrived: all lie behind the oldest, which did not.
+    /// How many of the packets are acknowledged.
     acked: usize,
 }
 
@@ -15,14 +17,14 @@ impl Outstanding {
         if self.packets.back().is_some_and(|(last, _)| *last >= number) {
             return;
         }
-        if self.packets.len() >= MOST {
+        if self.packets.len() >= MAX_PACKETS {
             self.packets.pop_front();
             self.settle();
         }
         self.packets.push_back((number, false));
     }
 
-    /// Returns whether it was missing.
+    /// Records an acknowledgement. Returns whether the packet was missing.
     pub(super) fn on_acked(&mut self, number: u64) -> bool {
         let at = self.packets.partition_point(|(other, _)| *other < number);
         match self.packets.get_mut(at) {
@@ -34,7 +36,7 @@ impl Outstanding {
         true
     }
 
-    /// Whatever was not acknowledged up to here is abandoned.
+    /// Abandons the packets up to `number`.
     pub(super) fn forget_through(&mut self, number: u64) {
         while let Some((front, acked)) = self.packets.front()
             && *front <= number
@@ -50,7 +52,7 @@ impl Outstanding {
         self.acked = 0;
     }
 
-    /// The oldest that is missing.
+    /// The oldest missing packet.
     pub(super) fn oldest(&self) -> Option<u64> {
         self.packets.front().map(|(number, _)| *number)
     }
@@ -59,12 +61,12 @@ impl Outstanding {
         !self.packets.is_empty()
     }
 
-    /// How many acknowledgements have come for packets behind the oldest missing one.
+    /// The number of acknowledged packets after the oldest missing one.
     pub(super) const fn acked_behind_missing(&self) -> usize {
         self.acked
     }
 
-    /// Restores that the front is a missing one.
+    /// Restores the invariant that the oldest packet is missing.
     fn settle(&mut self) {
         while let Some((_, true)) = self.packets.front() {
             self.packets.pop_front();
@@ -73,9 +75,9 @@ impl Outstanding {
     }
 }
 
-/// More packets than a round trip can hold; whoever never acknowledges makes the record grow no
-/// further.
-const MOST: usize = 1 << 20;
+/// The most packets, more than a round trip holds. A peer that acknowledges nothing cannot exceed
+/// it.
+const MAX_PACKETS: usize = 1 << 20;
 
 #[cfg(test)]
 mod tests {
@@ -110,7 +112,7 @@ mod tests {
     #[test]
     fn the_record_of_what_is_never_acknowledged_is_bounded() {
         let mut packets = Outstanding::default();
-        for number in 0..=MOST as u64 {
+        for number in 0..=MAX_PACKETS as u64 {
             packets.on_sent(number);
         }
         assert_eq!(packets.oldest(), Some(1));
