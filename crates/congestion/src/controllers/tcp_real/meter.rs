@@ -1,4 +1,4 @@
-//! The receiver's half of TCP-Real.
+//! The receiver of TCP-Real.
 
 use comity_units::{Span, Time};
 
@@ -17,23 +17,25 @@ use crate::{Arrival, Meter, Report, Tag};
 ///   ratio ≥ 1              0.382, 0.618         0.5,   0.5
 /// ```
 ///
-/// The wave-decision timer is set at the first arrival of a wave to twice the time that the wave
-/// should take, its segments over the rate before. When it has expired, the next arrival, whatever
-/// it is, ends the wave, and the threshold is half of the level. No clock is needed for that:
-/// nothing happens before an arrival.
+/// Levels are in units of two segments, rates in segments per second.
 ///
-/// Source: section 2.2 and figure 1 of the paper; see the [module](crate::controllers::tcp_real)
-/// for what it leaves out.
+/// The first arrival of a wave sets the wave-decision timer to twice the expected duration of the
+/// wave: its segments over the last rate. After expiry, the next arrival of any kind ends the wave,
+/// and the threshold is half of the level. This needs no clock, because nothing happens before an
+/// arrival.
+///
+/// Source: section 2.2 and figure 1 of the paper; the [module](crate::controllers::tcp_real) has
+/// the differences.
 #[derive(Clone, Debug)]
 pub struct WaveMeter {
     config: TcpRealConfig,
-    /// The last decision; `None` before the first wave was measured.
+    /// The last decision; `None` before the first measured wave.
     level: Option<f64>,
     threshold: f64,
     is_opening: bool,
-    /// Segments per second in the last wave that was measured.
+    /// Segments per second in the last measured wave.
     rate: Option<f64>,
-    /// The wave that is collected, or was last.
+    /// The wave that is being collected, or the last one.
     wave: Option<Wave>,
     /// The newest wave with an arrival.
     newest: u16,
@@ -48,7 +50,7 @@ struct Wave {
 }
 
 impl WaveMeter {
-    /// A receiver to which nothing has come.
+    /// Creates the meter of a flow from which nothing has arrived.
     pub fn new(config: TcpRealConfig) -> Self {
         Self {
             level: None,
@@ -61,17 +63,17 @@ impl WaveMeter {
         }
     }
 
-    /// The level that was decided, with its fraction; `None` before the first wave was measured.
+    /// The last decided level, with its fraction; `None` before the first measured wave.
     pub const fn level(&self) -> Option<f64> {
         self.level
     }
 
-    /// The level above which figure 1 takes its other weights.
+    /// The level above which figure 1 has its other weights.
     pub const fn threshold(&self) -> f64 {
         self.threshold
     }
 
-    /// When the wave-decision timer of a wave expires: never, if there was no rate before it.
+    /// When the wave-decision timer of a wave expires: never without a rate before it.
     fn decision_at(&self, wave: Wave) -> Time {
         self.rate.map_or(Time::MAX, |rate| {
             wave.first + Span::from_secs_f64(2.0 * f64::from(wave.segments) / rate)
@@ -107,7 +109,7 @@ impl WaveMeter {
     }
 
     /// Slow Start: twice the level of the wave, up to the threshold. Waves that left before the
-    /// last decision came to the sender change nothing.
+    /// last decision reached the sender change nothing.
     fn doubled(&mut self, level: f64, of_wave: f64) -> f64 {
         let next = (2.0 * of_wave).min(self.threshold).max(level);
         self.is_opening = next < self.threshold;
@@ -135,7 +137,7 @@ impl WaveMeter {
     }
 }
 
-/// Figure 1: what a level is multiplied by when the rate became `ratio` times what it was.
+/// Figure 1: the factor on the level when the rate has changed by the factor `ratio`.
 fn factor(ratio: f64, is_above_threshold: bool) -> f64 {
     let (preserve, adjust) = match (ratio < 1.0, is_above_threshold) {
         (true, true) => (0.618, 0.382),
@@ -145,7 +147,7 @@ fn factor(ratio: f64, is_above_threshold: bool) -> f64 {
     preserve + adjust * ratio
 }
 
-/// No more waves than this are lost in a row: what is further ahead has not been counted from here.
+/// The most waves that losses can skip. A larger step means a new path.
 const MAX_SKIPPED: i16 = (NEW_BEGINNING / 2).cast_signed();
 
 impl Meter for WaveMeter {
@@ -162,7 +164,7 @@ impl Meter for WaveMeter {
         let ahead_of = |other: u16| number.wrapping_sub(other) as i16;
         let is_beginning = ahead_of(self.newest) > MAX_SKIPPED;
         if is_beginning && self.wave.is_some() {
-            // Another path: nothing measured holds.
+            // A new path: all measurements are void.
             *self = Self::new(self.config);
         }
         let ahead = self.wave.map_or(1, |wave| ahead_of(wave.number));
@@ -185,14 +187,14 @@ impl Meter for WaveMeter {
             }
         }
         let is_collecting = self.wave.is_some_and(|wave| !wave.is_measured);
-        // Without a rate there is no timer, and a wave whose last segment is lost would be waited
-        // for for ever.
+        // Without a rate the timer never expires, so a wave whose last segment is lost would block
+        // the meter.
         if is_first && (!is_collecting || self.rate.is_none()) {
             self.wave = Some(Wave {
                 number,
                 segments,
                 first: now,
-                // One segment, or the last one alone, has no length in time.
+                // A single segment has no duration.
                 is_measured: position >= segments,
             });
         }

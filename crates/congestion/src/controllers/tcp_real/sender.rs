@@ -1,4 +1,4 @@
-//! The sender's half of TCP-Real.
+//! The sender of TCP-Real.
 
 use comity_units::{Bytes, Time};
 
@@ -15,32 +15,32 @@ use crate::{
 /// timeout after a duplicate, fast retransmit, acknowledgement:  nothing
 /// ```
 ///
-/// With [`TimeoutReduction::Always`] a timeout after a duplicate is one as without.
+/// With [`TimeoutReduction::Always`] every timeout sets the window to two segments.
 ///
-/// Every data segment, repeated ones included, has the next place in the wave. A wave is as long as
-/// the window when it begins, and becomes longer with the window while it is being sent. It ends
-/// with the last segment before a pause of the source.
+/// Every data segment, also a retransmission, has the next position in the wave. A wave is as long
+/// as the window at its beginning, and grows with the window. It ends with the last segment before
+/// a pause of the source.
 ///
-/// Source: sections 2.1 and 2.2 of the paper; see the [module](crate::controllers::tcp_real) for
-/// what it leaves out.
+/// Source: sections 2.1 and 2.2 of the paper; the [module](crate::controllers::tcp_real) has the
+/// differences.
 #[derive(Clone, Debug)]
 pub struct TcpReal {
     config: TcpRealConfig,
     level: u16,
-    /// Set by the receiver's reports, cleared by a timeout.
+    /// Whether a report arrived since the last timeout.
     is_reported: bool,
     wave: u16,
     segments: u16,
-    /// How many segments of the wave were sent.
+    /// The number of segments of the wave that were sent.
     position: u16,
-    /// The next segment is the last of its wave, whatever its place.
+    /// Whether the next segment is the last of its wave, at any position.
     ends: bool,
-    /// That of the last timeout.
+    /// The repair of the last timeout.
     timeout_repair: TimeoutRepair,
 }
 
 impl TcpReal {
-    /// A flow that has not sent yet.
+    /// Creates the controller of a flow that has sent nothing yet.
     pub fn new(config: TcpRealConfig) -> Self {
         Self {
             level: config.level_of(config.initial_window.min(config.max_window)),
@@ -54,7 +54,7 @@ impl TcpReal {
         }
     }
 
-    /// The level in force.
+    /// The current level.
     pub const fn level(&self) -> u16 {
         self.level
     }
@@ -146,8 +146,8 @@ impl Controller for TcpReal {
     fn decision(&self) -> Decision {
         Decision {
             window: self.window(),
-            // At once, and not "unpaced": a transport that spreads windows over the round trip
-            // would have the receiver measure the window instead of the path.
+            // Not `Unpaced`, because a transport may then pace the window over the round trip, and
+            // the receiver would measure the window, not the path.
             pacing: Pacing::At(Time::ZERO),
             phase: if self.is_reported {
                 Phase::CongestionAvoidance
