@@ -1,8 +1,8 @@
-//! How much more is acknowledged at once than the path delivers.
+//! Acknowledgement aggregation: how much more is acknowledged at once than the path delivers.
 
 use comity_units::Time;
 
-/// The largest excess of acknowledged data over what the bandwidth accounts for.
+/// The largest excess of acknowledged data over the bandwidth.
 ///
 /// ```text
 /// excess = acknowledged since the epoch began − bandwidth · time since then
@@ -12,14 +12,14 @@ use comity_units::Time;
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Aggregation {
     epoch: Epoch,
-    /// The maxima of the window that goes on and of the one before.
+    /// The maxima of the current and of the last window.
     current: f64,
     before: f64,
     rounds: u32,
 }
 
-/// What was acknowledged since acknowledgements came faster than the bandwidth accounts for. It
-/// ends when that accounts for everything.
+/// A period in which acknowledgements arrive faster than the bandwidth. It ends when the excess is
+/// zero.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Epoch {
     began: Time,
@@ -27,13 +27,13 @@ pub(super) struct Epoch {
 }
 
 impl Epoch {
-    /// A new epoch begins: the flow was idle.
+    /// Begins a new epoch after the flow was idle.
     pub(super) const fn restart(&mut self, now: Time) {
         self.began = now;
         self.acked = 0.0;
     }
 
-    /// So much was acknowledged; the excess.
+    /// Takes acknowledged bytes. Returns the excess.
     pub(super) fn on_ack(&mut self, now: Time, acked: f64, bandwidth: f64) -> f64 {
         let mut expected = bandwidth * now.saturating_since(self.began).as_secs_f64();
         if self.acked <= expected {
@@ -45,16 +45,16 @@ impl Epoch {
     }
 }
 
-/// How long a window of the maximum is.
+/// The length of a window of the maximum, in rounds.
 const WINDOW_ROUNDS: u32 = 5;
 
 impl Aggregation {
-    /// A new epoch begins: the flow was idle.
+    /// Begins a new epoch after the flow was idle.
     pub(super) const fn restart(&mut self, now: Time) {
         self.epoch.restart(now);
     }
 
-    /// So much was acknowledged; the excess counts up to `most`, the congestion window.
+    /// Takes acknowledged bytes. The excess counts up to `most`, the congestion window.
     pub(super) fn on_ack(
         &mut self,
         now: Time,
@@ -74,8 +74,8 @@ impl Aggregation {
         self.current = self.current.max(excess.min(most));
     }
 
-    /// The largest excess in whole segments. Acknowledgements count whole segments, and the part
-    /// that the bandwidth accounts for is rounded down to whole segments.
+    /// The largest excess in whole segments: acknowledgements count whole segments, and the
+    /// expected amount is rounded down to whole segments.
     pub(super) fn segments(&self, mss: f64) -> f64 {
         libm::ceil(self.excess() / mss)
     }
@@ -105,8 +105,8 @@ mod tests {
         assert_eq!(aggregation.segments(1_000.0), 7.0);
     }
 
-    /// A path of 1,000 bytes a millisecond whose acknowledgements come in lumps of 4,000 bytes each
-    /// 4 ms: the first of an epoch is an excess, what follows is accounted for.
+    /// A path of 1,000 bytes a millisecond whose acknowledgements come in bursts of 4,000 bytes
+    /// each 4 ms: the first of an epoch is an excess, what follows is accounted for.
     #[test]
     fn lumps_are_an_excess() {
         let mut aggregation = Aggregation::default();
@@ -115,7 +115,7 @@ mod tests {
             aggregation.on_ack(now, 4_000.0, 1e6, 1e9, false);
             assert!((aggregation.excess() - 4_000.0).abs() < 1e-6, "{lump}");
         }
-        // Two lumps at once: 8,000 bytes when the epoch is as old as the last lump.
+        // Two bursts at once: 8,000 bytes when the epoch is as old as the last burst.
         aggregation.on_ack(Time::from_millis(84), 8_000.0, 1e6, 1e9, false);
         assert!((aggregation.excess() - 8_000.0).abs() < 1e-6);
         // The window of congestion bounds it; ten rounds forget it.

@@ -1,11 +1,11 @@
-//! The largest value of late.
+//! The windowed maximum.
 
 /// The maximum over a window, kept in three values.
 ///
-/// The best value is remembered with the best of those that came after it, and the best of those
-/// that came after that. When the first falls out of the window, the others move up. A quarter and
-/// half of a window without a larger value renew the second and the third, so that the maximum
-/// falls in steps of a quarter of the window or less.
+/// The filter keeps the best value, the best of those after it, and the best of those after that.
+/// When the first leaves the window, the others move up. After a quarter and a half of the window
+/// without a larger value, the second and the third are renewed, so the maximum falls in steps of
+/// at most a quarter of the window.
 ///
 /// Source: K. Nichols' windowed filter, as Linux has it (lib/win_minmax.c).
 #[derive(Clone, Copy, Debug)]
@@ -21,7 +21,7 @@ struct Entry {
 }
 
 impl MaxFilter {
-    /// A filter over so many rounds that has seen zero.
+    /// Creates a filter over `window` rounds, with a maximum of zero.
     pub(super) const fn new(window: u64) -> Self {
         Self {
             window,
@@ -29,7 +29,7 @@ impl MaxFilter {
         }
     }
 
-    /// Over how many rounds the maximum is from now on.
+    /// Sets the length of the window, in rounds.
     pub(super) const fn set_window(&mut self, window: u64) {
         self.window = window;
     }
@@ -40,7 +40,7 @@ impl MaxFilter {
         first.value
     }
 
-    /// A value in the round `at`; rounds do not decrease.
+    /// Takes a value of the round `at`; rounds do not decrease.
     pub(super) fn update(&mut self, at: u64, value: f64) {
         let new = Entry { at, value };
         let [first, second, third] = self.best;

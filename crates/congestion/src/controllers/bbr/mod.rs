@@ -20,14 +20,15 @@ use crate::RateSample;
 #[derive(Clone, Copy, Debug, Default)]
 struct Rounds {
     count: u64,
-    /// The round ends when a packet is acknowledged that left after so much was delivered.
+    /// The round ends with the acknowledgement of a packet that left at or after this delivered
+    /// count.
     end: u64,
     /// The acknowledgement that is being dealt with began one.
     began: bool,
 }
 
 impl Rounds {
-    /// Takes in a sample; tells whether it began a round.
+    /// Takes a sample. Returns whether it began a round.
     fn on_sample(&mut self, sample: &RateSample) -> bool {
         self.began = sample.prior_delivered.get() >= self.end;
         if self.began {
@@ -38,25 +39,24 @@ impl Rounds {
     }
 }
 
-/// ProbeRTT: while it lasts, too little is in flight to measure a bandwidth.
+/// ProbeRTT. During it, too little is in flight to measure the bandwidth.
 #[derive(Clone, Copy, Debug, Default)]
 struct ProbeRtt {
     done_at: Option<Time>,
     round_done: bool,
-    /// Packets that left when this much was delivered were too few to measure a bandwidth, from and
-    /// up to.
+    /// Range of the delivered count at departure, in which samples are too low because of ProbeRTT.
     low_samples: Option<(u64, u64)>,
 }
 
 impl ProbeRtt {
-    /// Whether a sample is low for want of packets.
+    /// Whether a sample is low because of the application or ProbeRTT.
     fn is_limited(&self, sample: &RateSample) -> bool {
         let left_at = sample.prior_delivered.get();
         let is_low = |(from, to): (u64, u64)| (from..=to).contains(&left_at);
         sample.app_limited || self.low_samples.is_some_and(is_low)
     }
 
-    /// Begins when so much was delivered.
+    /// Begins ProbeRTT at this count of delivered bytes.
     const fn begin(delivered: u64) -> Self {
         Self {
             done_at: None,
@@ -65,8 +65,8 @@ impl ProbeRtt {
         }
     }
 
-    /// Takes in a sample. The probe lasts `time` and a round from when at most `most` bytes are in
-    /// flight; tells whether that round is over.
+    /// Takes a sample. ProbeRTT lasts `time` and one round from when at most `most` bytes are in
+    /// flight. Returns whether that round is over.
     fn on_sample(
         &mut self,
         now: Time,
@@ -90,23 +90,23 @@ impl ProbeRtt {
         false
     }
 
-    /// Whether its time is over.
+    /// Whether the time of ProbeRTT is over.
     fn is_over(&self, now: Time) -> bool {
         self.done_at.is_some_and(|done_at| now > done_at)
     }
 }
 
-/// The least window in segments.
+/// The minimum window, in segments.
 const MIN_WINDOW: f64 = 4.0;
 
-/// The path is full when the bandwidth grows by less than this for so many rounds.
+/// The path is full when the bandwidth grows by less than this factor for [`FULL_ROUNDS`].
 const FULL_GROWTH: f64 = 1.25;
 const FULL_ROUNDS: u32 = 3;
 
-/// The round trip that is assumed before one is measured.
+/// The assumed round trip before the first measurement.
 const NOMINAL_RTT: Span = Span::from_millis(1);
 
-/// The rate of a sample in bytes a second; zero where nothing was measured.
+/// The rate of a sample in bytes per second; zero if it has none.
 fn rate(sample: &RateSample) -> f64 {
     if sample.has_rate() {
         sample.delivered.get() as f64 / sample.interval.as_secs_f64()
@@ -115,7 +115,7 @@ fn rate(sample: &RateSample) -> f64 {
     }
 }
 
-/// What was delivered and lost when the last acknowledgement came.
+/// Bytes delivered and lost in all, at the last acknowledgement.
 #[derive(Clone, Copy, Debug, Default)]
 struct Totals {
     delivered: u64,

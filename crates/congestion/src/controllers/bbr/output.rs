@@ -1,36 +1,36 @@
-//! How packets leave, for both versions.
+//! Pacing, for both versions.
 
 use comity_units::{Bytes, Rate, Span, Time};
 
 use crate::{Pacing, Sent};
 
-/// The pacing rate, and what follows from it.
+/// The pacing rate and the size of bursts.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Output {
     pub(super) mss: f64,
-    /// Headers of a full packet: controllers count payload, and pacers what is on the wire.
+    /// The headers of a full packet: controllers count payload, pacers bytes on the wire.
     overhead: f64,
-    /// Bytes of payload in a second.
+    /// Bytes of payload per second.
     pub(super) rate: f64,
     /// When the next burst may leave.
     next: Time,
-    /// Whether the packet that left last was all that the application had.
+    /// Whether the application had no data after the last packet.
     pub(super) ran_dry: bool,
 }
 
-/// What is left of the bandwidth for pacing, so that queues drain: 1 % less.
+/// The factor on the bandwidth in pacing: 1 % less, so that queues drain.
 const MARGIN: f64 = 0.99;
 
 /// Below this rate bursts are of one packet: 1.2 Mb/s, in bytes.
 const SINGLE_PACKETS: f64 = 150_000.0;
 
-/// How much of the rate is a burst: Linux shifts the bytes of a second by 10.
+/// The bursts per second: Linux shifts the bytes of a second by 10.
 const BURSTS_PER_SECOND: f64 = 1_024.0;
 
-/// The largest burst: what a host hands over at once.
+/// The largest burst, as a host hands it to its network card.
 const MAX_BURST: f64 = 65_536.0;
 
-/// The least rate; a rate of zero would never let anything go.
+/// The minimum rate; a rate of zero would stop the flow.
 const MIN_RATE: f64 = 1.0;
 
 impl Output {
@@ -44,13 +44,13 @@ impl Output {
         }
     }
 
-    /// The rate for a window in a round trip, before there is any other measurement.
+    /// Sets the rate to a window per round trip, before the first rate sample.
     pub(super) fn begin(&mut self, window: f64, rtt: Span, gain: f64) {
         let nanos = rtt.as_nanos().max(1_000) as f64;
         self.rate = (gain * window * 1e9 / nanos * MARGIN).max(MIN_RATE);
     }
 
-    /// Paces by a bandwidth. Until the path was full once, the rate only rises.
+    /// Sets the rate to a bandwidth. Until the path has been full once, the rate only rises.
     pub(super) fn set(&mut self, bandwidth: f64, gain: f64, was_full: bool) {
         let rate = gain * bandwidth * MARGIN;
         if was_full || rate > self.rate {
@@ -75,7 +75,7 @@ impl Output {
         libm::floor(bytes / self.mss).max(least)
     }
 
-    /// What a flow of this bandwidth delivers until its next burst leaves.
+    /// The bytes that a flow of this bandwidth delivers until its next burst leaves.
     pub(super) fn delivered_by_next(&self, now: Time, bandwidth: f64) -> f64 {
         bandwidth * self.next.saturating_since(now).as_secs_f64()
     }

@@ -1,12 +1,11 @@
-//! Whether a policer drops what is beyond a rate, and at which rate.
+//! Detection of policers, which drop packets above a rate.
 
 use comity_units::{Span, Time};
 
-/// The average bandwidth between losses, taken for that of a token-bucket policer when two
-/// intervals in a row agree.
+/// Detects a token-bucket policer: the bandwidth between losses is the same in two intervals.
 ///
-/// An interval begins and ends with a loss, lasts 4 to 16 rounds, and counts when losses are at
-/// least 50/256 of what was delivered. Two bandwidths agree when they differ by an eighth of the
+/// An interval begins and ends with a loss, lasts 4 to 16 rounds, and counts if the lost bytes are
+/// at least 50/256 of those delivered. Two bandwidths agree when they differ by an eighth of the
 /// older or by 4 kb/s. Their mean is the bandwidth of the flow for 48 rounds.
 ///
 /// Source: Linux, net/ipv4/tcp_bbr.c ("long-term" bandwidth); T. Flach and others, "An
@@ -14,7 +13,7 @@ use comity_units::{Span, Time};
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Policer {
     is_sampling: bool,
-    /// Bytes in a second: of the interval before, or of the policer.
+    /// Bytes per second, of the last interval or of the policer.
     bandwidth: Option<f64>,
     is_found: bool,
     rounds: u32,
@@ -23,7 +22,7 @@ pub(super) struct Policer {
     began_lost: u64,
 }
 
-/// What one acknowledgement says of it.
+/// The state of the flow at an acknowledgement.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Progress {
     pub(super) now: Time,
@@ -33,15 +32,15 @@ pub(super) struct Progress {
     pub(super) has_loss: bool,
     pub(super) round_began: bool,
     pub(super) app_limited: bool,
-    /// Whether the flow cycles through its gains.
+    /// Whether the flow is in its gain cycle.
     pub(super) is_cycling: bool,
 }
 
-/// What the flow has to do.
+/// The consequence for the flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     Nothing,
-    /// The bandwidth of the policer held for long enough: the cycle of gains begins anew.
+    /// The bandwidth of the policer has expired, and the gain cycle restarts.
     Over,
 }
 
@@ -53,12 +52,12 @@ const AGREEMENT: f64 = 1.0 / 8.0;
 const SAME: f64 = 500.0;
 
 impl Policer {
-    /// The bandwidth of the policer, where one was found.
+    /// The bandwidth of the policer; `None` without one.
     pub(super) fn bandwidth(&self) -> Option<f64> {
         self.bandwidth.filter(|_| self.is_found)
     }
 
-    /// Forgets everything.
+    /// Restarts the detection.
     pub(super) fn reset(&mut self) {
         *self = Self::default();
     }

@@ -321,7 +321,7 @@ fn a_recovery_conserves_packets_for_a_round_and_restores_the_window() {
     assert_eq!(path.flow.decision().window, Bytes::new(left + 20 * MSS));
     path.step(false);
     let restored = path.flow.decision().window.get() as f64 / before.get() as f64;
-    // What Startup measured of lumps of acknowledgements is forgotten meanwhile.
+    // The aggregation that Startup measured has expired meanwhile.
     assert!((0.95..1.03).contains(&restored), "{restored}");
 }
 

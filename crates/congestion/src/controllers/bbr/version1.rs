@@ -1,4 +1,4 @@
-//! Version 1, as Linux has it.
+//! BBR version 1, as in Linux.
 
 use comity_units::{Bytes, Rate, Seed, Span, Time};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -13,7 +13,7 @@ use crate::{
     Ack, Controller, Decision, Event, Loss, LossCause, Needs, Phase, RateSample, Sent, Timeout,
 };
 
-/// Settings of [`Bbr`].
+/// The configuration of [`Bbr`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BbrConfig {
     /// The payload of a full segment.
@@ -22,22 +22,22 @@ pub struct BbrConfig {
     pub initial_window: Bytes,
     /// The window never rises above this.
     pub max_window: Bytes,
-    /// Where the cycle of gains begins.
+    /// The seed of the random phase at which the gain cycle begins.
     pub seed: Seed,
-    /// The window in products of bandwidth and round trip, in ProbeBW; at least 1.
+    /// The window in ProbeBW, in bandwidth-delay products; at least 1.
     pub cwnd_gain: f64,
-    /// How long the least round trip holds; when it is this old, the flow enters ProbeRTT.
+    /// The age at which the minimum round trip expires and the flow enters ProbeRTT.
     pub min_rtt_window: Span,
-    /// How long ProbeRTT lasts at least.
+    /// The minimum duration of ProbeRTT.
     pub probe_rtt_time: Span,
-    /// Whether the window makes room for acknowledgements that come in lumps.
+    /// Whether the window makes room for aggregated acknowledgements.
     pub aggregation: bool,
-    /// Whether policers are looked for.
+    /// Whether the flow detects policers.
     pub policer: bool,
 }
 
 impl BbrConfig {
-    /// The values of Linux.
+    /// The defaults of Linux.
     pub const fn linux(mss: Bytes) -> Self {
         Self {
             mss,
@@ -53,11 +53,10 @@ impl BbrConfig {
     }
 }
 
-/// A flow that paces at the bandwidth that it measures, and keeps two products of that and the
-/// round trip in flight.
+/// Paces at the measured bandwidth, and limits the data in flight to two bandwidth-delay products.
 ///
 /// ```text
-/// bw      = max( delivery-rate samples of 10 rounds )      without those that the application limited and that are lower
+/// bw      = max( delivery-rate samples of 10 rounds )      without lower, application-limited ones
 /// min_rtt = min( round trips of 10 s )
 /// pacing  = 0.99 · gain · bw
 /// cwnd    = gain · bw · min_rtt + 3 bursts, rounded up to an even number of segments, at least 4
@@ -68,21 +67,20 @@ impl BbrConfig {
 /// ProbeRTT   gains 1, cwnd = 4    every 10 s without a lower round trip, for 200 ms and a round
 /// ```
 ///
-/// Losses do not change bandwidth or round trip. In the first round of a fast recovery as much may
-/// leave as arrives. In the next round the window climbs back, and afterwards it has its former
-/// size. If the acknowledgement that ends a recovery begins another, the window keeps climbing. A
-/// timeout leaves one segment.
+/// Losses do not change bandwidth or round trip. In the first round of a fast recovery the flow
+/// follows packet conservation. In the next round the window grows, and after the recovery it has
+/// its former size. If the acknowledgement that ends a recovery begins another, the window
+/// continues to grow. A timeout sets the window to one segment.
 ///
 /// Source: Linux, net/ipv4/tcp_bbr.c (`bbr`, version 1), and N. Cardwell and others, "BBR:
 /// congestion-based congestion control", ACM Queue 14 (2016).
 ///
-/// Differs from the source in: 1. real numbers instead of fixed-point ones and of clock ticks of a
-/// millisecond or more; 2. amounts are bytes over the segment size, so that a packet that is not
-/// full counts for what it is; 3. losses that a timer finds count with the next acknowledgement; 4.
-/// samples that ProbeRTT is to blame for are recognised here, where Linux marks them at the
-/// socket; 5. a burst is 1/1024 s of the rate, two segments at least, whether or not the transport
-/// sends it at once: three of them are added to the window all the same; 6. a least round trip
-/// under 16 ms does not make bursts larger.
+/// Differs from the source in: 1. real numbers replace fixed-point numbers and clock ticks of a
+/// millisecond or more; 2. amounts are bytes over the segment size, so a small packet counts as
+/// such; 3. losses detected by a timer count with the next acknowledgement; 4. this controller
+/// recognises samples that ProbeRTT lowered, where Linux marks them at the socket; 5. a burst is
+/// 1/1024 s of the rate, at least two segments, even if the transport sends no bursts: the window
+/// still has room for three; 6. a minimum round trip below 16 ms does not make bursts larger.
 #[derive(Clone, Debug)]
 pub struct Bbr {
     config: BbrConfig,
@@ -93,16 +91,18 @@ pub struct Bbr {
     cycle_began: Time,
     rounds: Rounds,
     bandwidth: MaxFilter,
-    /// The least round trip, and when it was measured.
+    /// The minimum round trip.
     min_rtt: Option<Span>,
+    /// When the minimum round trip was measured.
     min_rtt_at: Option<Time>,
     probe_rtt: ProbeRtt,
     full: FullBandwidth,
-    /// cwnd in segments, and what it was before a recovery or ProbeRTT.
+    /// cwnd, in segments.
     window: f64,
+    /// cwnd before a recovery or ProbeRTT, in segments.
     prior_window: f64,
     repair: Repair,
-    /// As much may leave as arrives.
+    /// Whether the flow follows packet conservation.
     is_conserving: bool,
     policer: Policer,
     aggregation: Aggregation,
@@ -119,7 +119,7 @@ enum Mode {
     ProbeRtt,
 }
 
-/// Whether the path was filled.
+/// Whether the flow has filled the path in Startup.
 #[derive(Clone, Copy, Debug, Default)]
 struct FullBandwidth {
     is_reached: bool,
@@ -127,7 +127,7 @@ struct FullBandwidth {
     rounds: u32,
 }
 
-/// What was repaired when the last acknowledgement came.
+/// The loss recovery at the last acknowledgement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Repair {
     Nothing,
@@ -136,20 +136,20 @@ enum Repair {
     Timeout,
 }
 
-/// 2/ln 2, in the 256ths of Linux: the least gain with which a rate doubles in a round trip.
+/// 2/ln 2, in the 256ths of Linux: the minimum gain that doubles the rate each round trip.
 const HIGH_GAIN: f64 = 739.0 / 256.0;
 const DRAIN_GAIN: f64 = 88.0 / 256.0;
 const CYCLE: [f64; 8] = [1.25, 0.75, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0];
-/// The cycle begins in any phase except the draining one.
+/// The gain cycle begins in any phase except the one with 0.75.
 const STARTING_PHASES: u64 = 7;
 const BANDWIDTH_ROUNDS: u64 = 10;
-/// The window before there is a round trip.
+/// The window before the first round trip, in segments.
 const UNMEASURED_WINDOW: f64 = 10.0;
-/// Lumps of acknowledgements longer than this make no more room.
+/// The most room for aggregated acknowledgements, in seconds of the bandwidth.
 const MAX_EXCESS_SECONDS: f64 = 0.1;
 
 impl Bbr {
-    /// A flow that has not sent yet.
+    /// Creates the controller of a flow that has sent nothing yet.
     pub fn new(config: BbrConfig) -> Self {
         let mut output = Output::new(config.mss);
         output.begin(config.initial_window.get() as f64, NOMINAL_RTT, HIGH_GAIN);
@@ -181,7 +181,7 @@ impl Bbr {
         }
     }
 
-    /// The bandwidth of the path, in bytes a second; zero before the first sample.
+    /// The bandwidth of the path, in bytes per second; zero before the first sample.
     fn estimate(&self) -> f64 {
         self.policer
             .bandwidth()
@@ -210,7 +210,7 @@ impl Bbr {
         amount.get() as f64 / self.output.mss
     }
 
-    /// So many products of bandwidth and round trip, in whole segments.
+    /// `gain` bandwidth-delay products, in whole segments.
     fn products(&self, bandwidth: f64, gain: f64) -> f64 {
         match self.min_rtt {
             None => UNMEASURED_WINDOW,
@@ -218,8 +218,7 @@ impl Bbr {
         }
     }
 
-    /// Adds what the hosts at both ends hold: three bursts, and an even number for acknowledgements
-    /// of two.
+    /// Adds room for the hosts: three bursts, and an even number for delayed acknowledgements.
     fn with_bursts(&self, segments: f64) -> f64 {
         let even = libm::ceil((segments + 3.0 * self.output.burst()) / 2.0) * 2.0;
         let is_probing = self.mode == Mode::ProbeBw && self.cycle == 0;
@@ -230,7 +229,7 @@ impl Bbr {
         self.with_bursts(self.products(self.bandwidth.max(), gain))
     }
 
-    /// What will be in the network when the next burst leaves, in segments.
+    /// The segments in the network when the next burst leaves.
     fn in_network(&self, now: Time, in_flight: Bytes) -> f64 {
         let delivered = self.output.delivered_by_next(now, self.estimate()) / self.output.mss;
         let burst = if self.pacing_gain() > 1.0 {
@@ -299,7 +298,7 @@ impl Bbr {
         let gain = self.pacing_gain();
         let in_network = self.in_network(now, sample.prior_in_flight);
         if gain > 1.0 {
-            // A path with little room for a queue never holds so much.
+            // A path with a short queue never holds the target, so a loss ends the phase too.
             is_full_length && (sample.newly_lost > Bytes::ZERO || in_network >= self.target(gain))
         } else if gain < 1.0 {
             is_full_length || in_network <= self.target(1.0)
@@ -386,7 +385,7 @@ impl Bbr {
         }
     }
 
-    /// Keeps the window for the time after a recovery or ProbeRTT.
+    /// Saves the window, to restore it after a recovery or ProbeRTT.
     fn save_window(&mut self) {
         let is_good = self.repair == Repair::Nothing && self.mode != Mode::ProbeRtt;
         self.prior_window = if is_good {
@@ -414,8 +413,8 @@ impl Bbr {
     }
 
     fn move_window(&mut self, ack: &Ack, sample: &RateSample, acked: f64) {
-        // An acknowledgement lets go at most twice what it covers: less what is lost here, slow
-        // start below.
+        // An acknowledgement releases at most twice the bytes that it covers: losses shrink the
+        // window here, and slow start grows it below.
         let mut window = self.window;
         if sample.newly_lost > Bytes::ZERO {
             window = (window - self.segments(sample.newly_lost)).max(1.0);
@@ -427,7 +426,7 @@ impl Bbr {
             Repair::Timeout => Repair::Timeout,
             Repair::Nothing | Repair::Loss => Repair::Loss,
         };
-        // A recovery that begins with the acknowledgement that ends another goes on as that one.
+        // If an acknowledgement ends one recovery and begins another, the recovery continues.
         if self.repair == Repair::Loss && before == Repair::Nothing {
             self.is_conserving = true;
             self.rounds.end = self.totals.delivered;
@@ -442,7 +441,7 @@ impl Bbr {
         }
         let mut target = self.products(self.estimate(), self.cwnd_gain());
         if self.full.is_reached {
-            target += self.room_for_lumps();
+            target += self.room_for_aggregation();
         }
         let target = self.with_bursts(target);
         if self.full.is_reached {
@@ -453,8 +452,8 @@ impl Bbr {
         self.window = window.max(MIN_WINDOW);
     }
 
-    /// What the window makes room for beyond the products, in segments.
-    fn room_for_lumps(&self) -> f64 {
+    /// Room for aggregated acknowledgements, in segments.
+    fn room_for_aggregation(&self) -> f64 {
         let mss = self.output.mss;
         let most = libm::floor(self.estimate() * MAX_EXCESS_SECONDS / mss);
         self.aggregation.segments(mss).min(most)
@@ -470,7 +469,7 @@ impl Bbr {
 
     fn on_ack(&mut self, ack: &Ack) {
         let Some(sample) = &ack.sample else {
-            // A handshake measures a round trip before anything is delivered.
+            // A handshake measures a round trip before any delivery.
             self.take_first_rtt(ack.rtt);
             if let (None, Some(rtt)) = (self.min_rtt, ack.rtt) {
                 self.min_rtt = Some(rtt);

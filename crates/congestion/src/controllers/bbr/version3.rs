@@ -1,4 +1,4 @@
-//! Version 3, as its draft has it.
+//! BBR version 3, as in its draft.
 
 mod bounds;
 mod cycle;
@@ -73,7 +73,7 @@ impl Bbr3 {
         }
     }
 
-    /// Losses in a round of a recovery may say that the path is full before the bandwidth does.
+    /// Losses in a round of recovery may show a full path before the bandwidth does.
     fn check_startup_losses(&mut self, sample: &RateSample) {
         self.bounds.losses_in_round += u32::from(sample.newly_lost > Bytes::ZERO);
         if !self.bounds.round_began {

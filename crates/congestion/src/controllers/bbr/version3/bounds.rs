@@ -1,22 +1,23 @@
-//! The bounds that losses set.
+//! The bounds that losses set on rate and data in flight.
 
-/// How much may be in flight, and at which rate, and what the bounds are made of.
+/// The bounds, and the signals of the current round that they come from.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bounds {
-    /// The most that the path takes without too many losses.
+    /// The most in flight without too many losses.
     pub(super) inflight_longterm: f64,
-    /// What losses since the last probe for bandwidth have left.
+    /// The bounds from losses since the last bandwidth probe.
     pub(super) inflight_shortterm: f64,
     pub(super) bandwidth_shortterm: f64,
-    /// The most of this round: samples, and what was delivered in the time of one.
+    /// The maxima of this round: the delivery rate, and the bytes delivered in the time of a
+    /// sample.
     pub(super) bandwidth_latest: f64,
     pub(super) inflight_latest: f64,
-    /// A round begins when a packet is acknowledged that left after so much was delivered.
+    /// The delivered count after which the acknowledgement of a departing packet begins a round.
     pub(super) round_delivered: u64,
-    /// The acknowledgement that is being dealt with began one.
+    /// Whether the current acknowledgement began a round.
     pub(super) round_began: bool,
     pub(super) has_loss_in_round: bool,
-    /// Acknowledgements that showed a loss in this round.
+    /// The number of acknowledgements in this round that showed a loss.
     pub(super) losses_in_round: u32,
 }
 
@@ -37,13 +38,13 @@ impl Default for Bounds {
 }
 
 impl Bounds {
-    /// Losses since the last probe bound nothing any more.
+    /// Removes the short-term bounds.
     pub(super) const fn end_shortterm(&mut self) {
         self.inflight_shortterm = f64::INFINITY;
         self.bandwidth_shortterm = f64::INFINITY;
     }
 
-    /// Begins to measure anew.
+    /// Restarts the signals of the round.
     pub(super) const fn reset_signals(&mut self) {
         self.has_loss_in_round = false;
         self.bandwidth_latest = 0.0;

@@ -2,28 +2,28 @@
 
 use comity_units::{Span, Time};
 
-/// When the flow probes for bandwidth, and what comes of it.
+/// When the flow probes for bandwidth, and the result of the last probe.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Cycle {
     pub(super) began: Time,
-    /// How long to wait before the next probe, and how many rounds have passed.
+    /// The time to wait before the next probe, and the rounds since the last one.
     pub(super) wait: Span,
     pub(super) rounds: u32,
     pub(super) feedback: Feedback,
-    /// Acknowledgements speak of packets that left while the flow probed.
+    /// Which packets the current acknowledgements cover.
     pub(super) is_probe_sample: bool,
-    /// The last probe lost too much.
+    /// Whether the last probe lost too much.
     pub(super) was_too_high: bool,
-    /// The last probe ended as soon as it reached the bound of the one before.
+    /// Whether the last probe ended at the bound of the one before.
     pub(super) was_cautious: bool,
-    /// How the bound rises: rounds of it, what was acknowledged since it rose, and how much is
-    /// needed for a segment.
+    /// The growth of the bound: its rounds, the bytes acknowledged since the last step, and the
+    /// bytes for a step of one segment.
     pub(super) up_rounds: u32,
     pub(super) up_acked: f64,
     pub(super) acked_per_segment: f64,
 }
 
-/// What acknowledgements speak of.
+/// Which packets the current acknowledgements cover.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Feedback {
     #[default]
@@ -35,7 +35,7 @@ pub(super) enum Feedback {
 }
 
 impl Cycle {
-    /// Only the acknowledgements of what is in flight still speak of a probe.
+    /// Ends the probe. Acknowledgements of packets in flight still belong to it.
     pub(super) const fn stop_probing(&mut self) {
         self.feedback = Feedback::Stopping;
     }

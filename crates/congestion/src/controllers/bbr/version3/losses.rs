@@ -7,7 +7,7 @@ use super::model::{Bbr3, State};
 use crate::{PacketLoss, RateSample};
 
 impl Bbr3 {
-    /// Near the start of an acknowledgement: what the path delivers of late.
+    /// Updates the signals of the round, before the other reactions to an acknowledgement.
     pub(super) fn update_latest(&mut self, sample: &RateSample) {
         let bounds = &mut self.bounds;
         bounds.round_began = false;
@@ -22,7 +22,7 @@ impl Bbr3 {
         }
     }
 
-    /// Near its end: a new round begins with what this acknowledgement measured.
+    /// Starts the signals of a new round with this sample, after the other reactions.
     pub(super) fn advance_latest(&mut self, sample: &RateSample) {
         if self.bounds.round_began {
             self.bounds.bandwidth_latest = rate(sample);
@@ -30,8 +30,8 @@ impl Bbr3 {
         }
     }
 
-    /// Once in a round with losses, the flow backs off to what the path delivers, unless it probes
-    /// and expects losses.
+    /// Once in a round with losses, lowers the bounds to what the path delivers, except while the
+    /// flow probes and expects losses.
     pub(super) fn adapt_lower_bounds(&mut self) {
         if !self.bounds.round_began {
             return;
@@ -56,7 +56,7 @@ impl Bbr3 {
             lower(bounds.inflight_shortterm, window, bounds.inflight_latest);
     }
 
-    /// Whether so many bytes lost of so many in flight are too many.
+    /// Whether `lost` bytes of `in_flight` exceed the loss threshold.
     pub(super) fn is_too_high(&self, lost: Bytes, in_flight: Bytes) -> bool {
         lost.get() as f64 > in_flight.get() as f64 * self.config.loss_threshold
     }
@@ -71,8 +71,8 @@ impl Bbr3 {
         self.bounds.has_loss_in_round = true;
     }
 
-    /// What was in flight when the losses crossed the threshold, which may be within the packet
-    /// where that is a burst.
+    /// The bytes in flight when the losses crossed the threshold, which may be inside a large
+    /// packet.
     pub(super) fn inflight_at_loss(&self, loss: &PacketLoss) -> f64 {
         let size = loss.size.get() as f64;
         let in_flight = loss.sent_in_flight.get() as f64 - size;
@@ -81,7 +81,7 @@ impl Bbr3 {
         in_flight + (threshold * in_flight - lost) / (1.0 - threshold)
     }
 
-    /// The bound, less what is left to others.
+    /// The long-term bound without the headroom for other flows.
     pub(super) fn inflight_with_headroom(&self) -> f64 {
         let bound = self.bounds.inflight_longterm;
         if bound.is_infinite() {
@@ -96,7 +96,7 @@ impl Bbr3 {
         self.undo.bounds = self.bounds;
     }
 
-    /// The losses did not happen.
+    /// Restores the bounds after a spurious recovery.
     pub(super) fn undo_bounds(&mut self) {
         let (bounds, before) = (&mut self.bounds, &self.undo.bounds);
         bounds.has_loss_in_round = false;

@@ -1,4 +1,4 @@
-//! The state of a flow of BBRv3, and what its parts derive from it.
+//! The state of a BBRv3 flow, and the values derived from it.
 
 use comity_units::{Bytes, Seed, Span, Time};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -11,7 +11,7 @@ use super::super::{MIN_WINDOW, NOMINAL_RTT, ProbeRtt, Rounds, Totals};
 use super::bounds::Bounds;
 use super::cycle::Cycle;
 
-/// Settings of [`Bbr3`].
+/// The configuration of [`Bbr3`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bbr3Config {
     /// The payload of a full segment.
@@ -20,20 +20,20 @@ pub struct Bbr3Config {
     pub initial_window: Bytes,
     /// The window never rises above this.
     pub max_window: Bytes,
-    /// When the flow probes for bandwidth.
+    /// The seed of the random times at which the flow probes for bandwidth.
     pub seed: Seed,
-    /// The share of losses in a round trip beyond which the flow holds too much in flight.
+    /// The loss ratio in a round trip above which too much is in flight.
     pub loss_threshold: f64,
-    /// What is left at the least of bandwidth and flight after a round trip with losses.
+    /// The minimum factor on bandwidth and data in flight after a round trip with losses.
     pub beta: f64,
-    /// What part of the flight is left to others, where losses bound it.
+    /// The part of the long-term bound that is left to other flows.
     pub headroom: f64,
-    /// How long a least round trip may be old before ProbeRTT.
+    /// The age of the minimum round trip at which ProbeRTT begins.
     pub probe_rtt_interval: Span,
 }
 
 impl Bbr3Config {
-    /// The values of the draft.
+    /// The defaults of the draft.
     pub const fn draft(mss: Bytes) -> Self {
         Self {
             mss,
@@ -48,7 +48,7 @@ impl Bbr3Config {
     }
 }
 
-/// Version 1's model of the path with bounds that losses set, and rarer, shorter probes.
+/// Version 1's model of the path, with bounds set by losses, and rarer and shorter probes.
 ///
 /// ```text
 /// bw      = min( max( delivery-rate samples of two cycles ), bw_shortterm )
@@ -56,10 +56,11 @@ impl Bbr3Config {
 /// cwnd    = gain · bw · min_rtt + excess of acknowledgements,
 ///           at most inflight_longterm (less 15 % in Cruise and ProbeRTT) and inflight_shortterm
 ///
-/// Startup         2.77, 2     until bw has grown by less than 25 % in three rounds, or 6 losses and 2 % in a round
+/// Startup         2.77, 2     until bw has grown by less than 25 % in three rounds, or 6 losses and
+///                             2 % in a round
 /// Drain           0.5,  2     until bw · min_rtt is in flight
 /// ProbeBW Down    0.9,  2     until that, and the headroom, are free
-/// ProbeBW Cruise  1,    2     for 2 to 3 s, or as many rounds as segments are in flight, 63 at the most
+/// ProbeBW Cruise  1,    2     for 2 to 3 s, or as many rounds as segments in flight, at most 63
 /// ProbeBW Refill  1,    2     for a round
 /// ProbeBW Up      1.25, 2.25  until bw stands, or losses exceed 2 % of the flight
 /// ProbeRTT        1,    0.5   every 5 s without a lower round trip, for 200 ms and a round
@@ -71,10 +72,10 @@ impl Bbr3Config {
 ///
 /// Source: draft-ietf-ccwg-bbr-06.
 ///
-/// Differs from the source in: 1. congestion marks are ignored: the draft has no reaction to
-/// them; 2. all transports are taken to tell of each loss, as SACK does; 3. discontiguous losses in
-/// Startup are counted by the acknowledgements that show them; 4. the flow counts as limited by its
-/// window when that held a packet back in this round or the one before.
+/// Differs from the source in: 1. congestion marks have no effect, because the draft has no
+/// reaction to them; 2. every transport reports each loss, as SACK does; 3. discontiguous losses in
+/// Startup are counted by the acknowledgements that show them; 4. the flow is window-limited if the
+/// window held a packet back in this round or the last one.
 #[derive(Clone, Debug)]
 pub struct Bbr3 {
     pub(super) config: Bbr3Config,
@@ -82,9 +83,9 @@ pub struct Bbr3 {
     pub(super) output: Output,
     pub(super) state: State,
     pub(super) rounds: Rounds,
-    /// The largest sample of the cycle before and of this one.
+    /// The largest samples of the last cycle and of this one.
     pub(super) max_bandwidth: [f64; 2],
-    /// What of that holds now, in bytes a second.
+    /// The bandwidth after the bounds, in bytes per second.
     pub(super) bandwidth: f64,
     pub(super) bounds: Bounds,
     pub(super) cycle: Cycle,
@@ -94,11 +95,11 @@ pub struct Bbr3 {
     pub(super) drain_began: u64,
     pub(super) min_rtt: MinRtt,
     pub(super) probe_rtt: ProbeRtt,
-    /// cwnd in bytes, and what it was before a recovery or ProbeRTT.
+    /// cwnd in bytes, now and before a recovery or ProbeRTT.
     pub(super) window: f64,
     pub(super) prior_window: f64,
     pub(super) is_recovering: bool,
-    /// Whether the window held a packet back in this round, and in the one before.
+    /// Whether the window held a packet back, in the last round and in this one.
     pub(super) limited: [bool; 2],
     pub(super) undo: Undo,
     pub(super) is_restarting: bool,
@@ -141,7 +142,7 @@ impl State {
     }
 }
 
-/// Whether the path was filled: ever, and in the probe that goes on.
+/// Whether the flow has filled the path: ever, and in the current probe.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct FullBandwidth {
     pub(super) is_reached: bool,
@@ -151,7 +152,7 @@ pub(super) struct FullBandwidth {
 }
 
 impl FullBandwidth {
-    /// Begins anew at a bandwidth.
+    /// Restarts the detection at this bandwidth.
     pub(super) fn reset(&mut self, bandwidth: f64) {
         *self = Self {
             is_reached: self.is_reached,
@@ -161,7 +162,7 @@ impl FullBandwidth {
     }
 }
 
-/// The least round trip, and the one of the shorter interval that schedules ProbeRTT.
+/// The minimum round trip, and that of the shorter interval that schedules ProbeRTT.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct MinRtt {
     pub(super) least: Option<(Span, Time)>,
@@ -169,7 +170,7 @@ pub(super) struct MinRtt {
     pub(super) is_expired: bool,
 }
 
-/// What a recovery that proves spurious gives back.
+/// The state to restore after a spurious recovery.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Undo {
     pub(super) state: Option<State>,
@@ -179,7 +180,7 @@ pub(super) struct Undo {
 pub(super) const STARTUP_GAIN: f64 = 2.77;
 
 impl Bbr3 {
-    /// A flow that has not sent yet.
+    /// Creates the controller of a flow that has sent nothing yet.
     pub fn new(config: Bbr3Config) -> Self {
         let mut output = Output::new(config.mss);
         let initial = config.initial_window.get() as f64;
@@ -220,7 +221,7 @@ impl Bbr3 {
         MIN_WINDOW * self.output.mss
     }
 
-    /// The product of a bandwidth and the least round trip.
+    /// The bandwidth-delay product, in bytes.
     pub(super) fn product(&self, bandwidth: f64) -> f64 {
         match self.min_rtt.least {
             None => self.config.initial_window.get() as f64,
@@ -228,7 +229,7 @@ impl Bbr3 {
         }
     }
 
-    /// Makes room for what the hosts at both ends hold.
+    /// Adds room for the hosts at both ends.
     pub(super) fn with_bursts(&self, inflight: f64) -> f64 {
         let bursts = 3.0 * self.output.burst() * self.output.mss;
         let probe = match self.state {
@@ -238,12 +239,12 @@ impl Bbr3 {
         inflight.max(bursts).max(self.min_window()) + probe
     }
 
-    /// Our part of the path, unless congestion cut the window.
+    /// The target of the data in flight: the bandwidth-delay product, at most the window.
     pub(super) fn target_inflight(&self) -> f64 {
         self.product(self.bandwidth).min(self.window)
     }
 
-    /// Whether the window holds the flow back.
+    /// Whether the window limits the flow.
     pub(super) fn is_window_limited(&self) -> bool {
         self.limited.contains(&true)
     }

@@ -8,8 +8,8 @@ use super::cycle::Feedback;
 use super::model::{Bbr3, State};
 use crate::RateSample;
 
-/// A flow of Reno with so many segments in flight needs as many rounds to grow by one each; none
-/// waits longer.
+/// The most rounds between probes. A Reno flow with n segments in flight would probe after n
+/// rounds.
 const MAX_RENO_ROUNDS: f64 = 63.0;
 const MIN_WAIT: Span = Span::from_secs(2);
 const MAX_UP_ROUNDS: u32 = 30;
@@ -36,7 +36,7 @@ impl Bbr3 {
         }
     }
 
-    /// Follows what the acknowledgements speak of. Tells whether that decided the state.
+    /// Adapts the long-term bound. Returns whether that changed the state.
     fn adapt_longterm(&mut self, sample: &RateSample) -> bool {
         if self.rounds.began {
             match self.cycle.feedback {
@@ -67,7 +67,7 @@ impl Bbr3 {
         false
     }
 
-    /// Raises the bound by a segment for each share of a window, a share that halves in each round.
+    /// Raises the bound by a segment for each part of a window, a part that halves in each round.
     fn raise_longterm(&mut self, sample: &RateSample) {
         if !self.is_window_limited() || self.window < self.bounds.inflight_longterm {
             return;
@@ -109,14 +109,14 @@ impl Bbr3 {
             return true;
         }
         if self.is_window_limited() && self.window >= bound {
-            // The bound limits the flow, and not the path.
+            // The bound limits the flow, not the path.
             self.full.reset(rate(sample));
             return false;
         }
         self.full.is_now
     }
 
-    /// A probe found more in flight than the path takes.
+    /// Reacts to too many losses: more is in flight than the path carries.
     pub(super) fn on_too_high(&mut self, now: Time, inflight: f64, app_limited: bool) {
         self.cycle.was_too_high = true;
         self.cycle.is_probe_sample = false;
