@@ -1,8 +1,8 @@
 //! Two whole ends over a network that drops, copies, delays, reorders, mangles, truncates and
 //! replays datagrams. The network's record and the counters of both ends must agree.
 
-mod accounts;
 mod actions;
+mod totals;
 
 use crate::common;
 
@@ -581,7 +581,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn the_accounts_of_the_network_and_of_both_ends_agree(
+    fn the_totals_of_the_network_and_of_both_ends_agree(
         seed in any::<u64>(),
         hostility in hostility(),
         reliability in prop_oneof![

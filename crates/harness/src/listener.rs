@@ -106,7 +106,7 @@ pub fn check(input: &[u8]) {
     let mut caller = Caller::new(now, address(7), config, opener(), randomness)
         .expect("the configuration is valid");
     let mut out = Vec::new();
-    let mut accounts = [(0_usize, 0_usize); 8];
+    let mut traffic = [(0_usize, 0_usize); 8];
     // Where a peer has proved that it receives: beyond that, the core controls the sending.
     let mut proved = [false; 8];
     let mut input = input;
@@ -133,7 +133,7 @@ pub fn check(input: &[u8]) {
         {
             place.copy_from_slice(&id.get().to_be_bytes());
         }
-        accounts[usize::from(from % 8)].0 += datagram.len();
+        traffic[usize::from(from % 8)].0 += datagram.len();
         listener.handle_datagram(now, address(from), Ecn::NotCapable, &mut datagram);
         for id in listener.ids() {
             if let Some(session) = listener
@@ -152,14 +152,14 @@ pub fn check(input: &[u8]) {
                 break;
             };
             assert_eq!(sent.length, out.len());
-            accounts[index(sent.to)].1 += out.len();
+            traffic[index(sent.to)].1 += out.len();
             caller.handle_datagram(now, address(7), Ecn::NotCapable, &mut out);
         }
         while listener.poll_event().is_some() {}
         while caller.poll_event().is_some() {}
         assert!(listener.half_open() <= listener.connections() && listener.connections() <= 6);
     }
-    for ((received, sent), proved) in accounts.into_iter().zip(proved) {
+    for ((received, sent), proved) in traffic.into_iter().zip(proved) {
         assert!(
             proved || sent <= 3 * received,
             "{sent} bytes for {received}"

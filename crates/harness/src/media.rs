@@ -81,7 +81,7 @@ pub fn check_reader(data: &[u8]) {
     if let Err(error) = outcome {
         assert!(!error.to_string().is_empty());
     } else {
-        check_account(&data, &whole);
+        check_byte_counts(&data, &whole);
     }
     check_live(&data, usize::from(control) + least);
 
@@ -113,7 +113,7 @@ pub fn check_reader(data: &[u8]) {
 }
 
 /// Bytes outside of packets are counted, or all of the source is sent in its order.
-fn check_account(data: &[u8], events: &[Event]) {
+fn check_byte_counts(data: &[u8], events: &[Event]) {
     let (mut given, mut left_out) = (Vec::new(), 0);
     for event in events {
         match event {
@@ -124,7 +124,7 @@ fn check_account(data: &[u8], events: &[Event]) {
                 _ => {}
             },
             Event::Notice(Notice::LostSync { skipped }) => left_out += *skipped,
-            // No account includes the bytes between packets at a wider stride.
+            // No count includes the bytes between packets at a wider stride.
             Event::Notice(Notice::PacketsApart { .. }) => return,
             Event::Notice(_) | Event::Missing(_) => {}
         }

@@ -60,7 +60,7 @@ struct World {
     home: SocketAddr,
     kept: Vec<Sent>,
     /// The bytes that an end received from an address, and sent to it.
-    accounts: BTreeMap<(End, SocketAddr), (usize, usize)>,
+    traffic: BTreeMap<(End, SocketAddr), (usize, usize)>,
     /// The addresses at which an end has proof that its peer receives.
     proved: BTreeSet<(End, SocketAddr)>,
     submitted: [u64; 2],
@@ -123,7 +123,7 @@ impl World {
             listener: listener.expect("a valid configuration"),
             home: address(0),
             kept: Vec::new(),
-            accounts: BTreeMap::new(),
+            traffic: BTreeMap::new(),
             // The caller initiates, so the address of the listener counts as proved.
             proved: BTreeSet::from([(End::Caller, address(LISTENER))]),
             submitted: [0; 2],
@@ -178,7 +178,7 @@ impl World {
             End::Caller => End::Listener,
             End::Listener => End::Caller,
         };
-        self.accounts.entry((to, from)).or_default().0 += bytes.len();
+        self.traffic.entry((to, from)).or_default().0 += bytes.len();
         match to {
             End::Caller => self.caller.handle_datagram(now, from, ecn, &mut bytes),
             End::Listener => self.listener.handle_datagram(now, from, ecn, &mut bytes),
@@ -359,7 +359,7 @@ impl World {
     }
 
     fn keep(&mut self, by: End, to: SocketAddr, bytes: Vec<u8>) {
-        self.accounts.entry((by, to)).or_default().1 += bytes.len();
+        self.traffic.entry((by, to)).or_default().1 += bytes.len();
         if self.kept.len() < MAX_KEPT {
             self.kept.push(Sent { by, to, bytes });
         }
@@ -367,7 +367,7 @@ impl World {
 
     fn check(&self) {
         assert!(self.listener.connections() <= 4);
-        for (way, (received, sent)) in &self.accounts {
+        for (way, (received, sent)) in &self.traffic {
             let is_bounded = *sent <= 3 * received || self.proved.contains(way);
             assert!(is_bounded, "{sent} bytes for {received} to {way:?}");
         }

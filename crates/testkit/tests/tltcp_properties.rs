@@ -265,7 +265,7 @@ fn note_window(connection: &Connection, record: &Record) {
 /// sent within the last round trip. All of them that no cumulative acknowledgement covers are
 /// therefore in flight: first transmissions, retransmissions, and replacements of obsolete packets.
 /// They fit into the largest window in force meanwhile. Duplicates, selective acknowledgements and
-/// pseudo-retransmissions that change the sender's account concern older packets.
+/// pseudo-retransmissions that change the sender's state concern older packets.
 ///
 /// Two additions apply: limited transmit (two segments), and packets that a recovery sends with any
 /// window (the first hole, the next one with a partial acknowledgement, and a rescue). A timeout

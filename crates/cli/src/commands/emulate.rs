@@ -16,10 +16,10 @@ use super::{Failure, complain, has_colours, print, say};
 use crate::args;
 use crate::clock::now;
 
-/// How long the emulator may have been dead before it is noticed.
-const GLANCE: Duration = Duration::from_millis(200);
+/// The interval at which the command checks that the emulator still runs.
+const CHECK_INTERVAL: Duration = Duration::from_millis(200);
 
-/// Runs an emulator until it is interrupted or its time is over.
+/// Runs an emulator until an interrupt or the end of its duration.
 pub(crate) fn emulate(args: &args::Emulate) -> Result<(), Failure> {
     if args.statsfreq == Some(Span::ZERO) {
         say("error: --statsfreq: is 0; expected a time such as 1s");
@@ -61,11 +61,11 @@ pub(crate) fn emulate(args: &args::Emulate) -> Result<(), Failure> {
     announce(args, emulator.local_address(), target)?;
     let handle = emulator.spawn().map_err(|error| complain(&error))?;
     let began = now();
-    let mut told = Told::default();
+    let mut reporter = Reporter::default();
     loop {
-        let left = args.duration.map_or(GLANCE, |duration| {
+        let left = args.duration.map_or(CHECK_INTERVAL, |duration| {
             let duration = Duration::from_nanos(duration.as_nanos());
-            duration.saturating_sub(began.elapsed()).min(GLANCE)
+            duration.saturating_sub(began.elapsed()).min(CHECK_INTERVAL)
         });
         let is_over = match interrupted.recv_timeout(left) {
             Ok(()) => true,
@@ -73,7 +73,7 @@ pub(crate) fn emulate(args: &args::Emulate) -> Result<(), Failure> {
                 .duration
                 .is_some_and(|duration| Span::from(began.elapsed()) >= duration),
             Err(RecvTimeoutError::Disconnected) => {
-                // Without the key, time goes on all the same.
+                // Without the interrupt key, only the duration ends the emulator.
                 std::thread::park_timeout(left);
                 args.duration
                     .is_some_and(|duration| Span::from(began.elapsed()) >= duration)
@@ -82,13 +82,13 @@ pub(crate) fn emulate(args: &args::Emulate) -> Result<(), Failure> {
         if is_over || handle.is_finished() {
             break;
         }
-        told.tell(args, began, || handle.statistics())?;
+        reporter.report_if_due(args, began, || handle.statistics())?;
     }
     let report = handle.stop().map_err(|error| complain(&error))?;
     finish(args, &report)
 }
 
-/// Says why there can be no emulator.
+/// The failure for an emulator that cannot start.
 fn refuse(error: &Error) -> Failure {
     let hint = match error {
         Error::Listen { address, reason } if reason.kind() == ErrorKind::AddrInUse => format!(
@@ -128,7 +128,7 @@ fn links(args: &args::Emulate) -> Result<(LinkConfig, LinkConfig), Failure> {
     })
 }
 
-/// What the options ask for, in the order in which they replace each other.
+/// The settings of the options, in the order in which they override each other.
 fn settings(args: &args::Emulate) -> Result<Vec<Setting>, Failure> {
     let mut settings = Vec::new();
     let (both, up, down) = (&args.both, &args.up, &args.down);
@@ -156,8 +156,8 @@ fn settings(args: &args::Emulate) -> Result<Vec<Setting>, Failure> {
                     false => &$way.outages,
                 };
                 let has_own = $way.loss.is_some() || !$way.outages.is_empty();
-                // Both are one key, so what is for both ways counts where only the other is for
-                // this one.
+                // Losses and outages are one key. So the option for both ways stays valid
+                // for a way that sets the other of the two.
                 let losses = has_own.then(|| losses($way.loss.or(both.loss), outages));
                 set("loss", "losses", losses);
                 // Relative to the working folder, not to the file of `--config`.
@@ -181,7 +181,7 @@ fn settings(args: &args::Emulate) -> Result<Vec<Setting>, Failure> {
     Ok(settings)
 }
 
-/// The losses of a way as a scenario writes them.
+/// The losses of a way, in the form of a scenario.
 fn losses(share: Option<f64>, outages: &[args::Outage]) -> String {
     let share = share.map(|share| format!("{{ model = \"bernoulli\", probability = {share:?} }}"));
     let outages = outages.iter().map(|outage| {
@@ -205,22 +205,22 @@ fn announce(args: &args::Emulate, address: SocketAddr, target: SocketAddr) -> Re
     Ok(())
 }
 
-/// The counters of the last report.
+/// Reports statistics at their interval, and a refusing target once.
 #[derive(Debug, Default)]
-struct Told {
-    times: u32,
+struct Reporter {
+    reports: u32,
     refused: bool,
 }
 
-impl Told {
-    fn tell(
+impl Reporter {
+    fn report_if_due(
         &mut self,
         args: &args::Emulate,
         began: Instant,
         statistics: impl FnOnce() -> Statistics,
     ) -> Result<(), Failure> {
         let is_due = args.statsfreq.is_some_and(|every| {
-            let next = every.as_nanos().saturating_mul(u64::from(self.times) + 1);
+            let next = every.as_nanos().saturating_mul(u64::from(self.reports) + 1);
             began.elapsed() >= Duration::from_nanos(next)
         });
         if !is_due && self.refused {
@@ -234,19 +234,19 @@ impl Told {
         if !is_due {
             return Ok(());
         }
-        self.times += 1;
+        self.reports += 1;
         if args.json {
             return print(format!("{}\n", document("statistics", &statistics)));
         }
         let line = |name: &str, way: &Way| {
-            let account = &way.counts;
+            let counts = &way.counts;
             format!(
                 "{name} {} in, {} out, {} dropped, {} lost, {} held, error p99 {} max {}",
-                account.arrived.packets,
+                counts.arrived.packets,
                 way.timing.count,
                 dropped(way),
-                account.lost.packets,
-                account.held().packets,
+                counts.lost.packets,
+                counts.held().packets,
                 way.timing.p99,
                 way.timing.max,
             )
@@ -263,12 +263,12 @@ impl Told {
 }
 
 fn dropped(way: &Way) -> u64 {
-    let account = &way.counts;
-    account.dropped_early.packets
-        + account.dropped_full.packets
-        + account.dropped_large.packets
-        + account.dropped_loss.packets
-        + account.dropped_memory.packets
+    let counts = &way.counts;
+    counts.dropped_early.packets
+        + counts.dropped_full.packets
+        + counts.dropped_large.packets
+        + counts.dropped_loss.packets
+        + counts.dropped_memory.packets
 }
 
 /// Prints the report; overload is a failure.
@@ -316,24 +316,24 @@ fn text(statistics: &Statistics) -> String {
         ("to the target", &statistics.forward),
         ("back to the callers", &statistics.backward),
     ] {
-        let (account, timing) = (&way.counts, &way.timing);
+        let (counts, timing) = (&way.counts, &way.timing);
         text.push_str(&format!(
             "{name}\n  \
              arrived {} packets ({}), released {}, copies {}, held {}\n  \
              dropped: queue full {}, early {}, larger than the MTU {}, losses {}, memory {}; lost on the wire {}; unsent {}\n  \
              timing error: median {}, 99% {}, 99.9% {}, max {}; {} of {} late\n",
-            account.arrived.packets,
-            account.arrived.bytes,
-            account.released.packets,
-            account.copies.packets,
-            account.held().packets,
-            account.dropped_full.packets,
-            account.dropped_early.packets,
-            account.dropped_large.packets,
-            account.dropped_loss.packets,
-            account.dropped_memory.packets,
-            account.lost.packets,
-            account.unsent.packets,
+            counts.arrived.packets,
+            counts.arrived.bytes,
+            counts.released.packets,
+            counts.copies.packets,
+            counts.held().packets,
+            counts.dropped_full.packets,
+            counts.dropped_early.packets,
+            counts.dropped_large.packets,
+            counts.dropped_loss.packets,
+            counts.dropped_memory.packets,
+            counts.lost.packets,
+            counts.unsent.packets,
             timing.p50,
             timing.p99,
             timing.p999,
@@ -356,20 +356,20 @@ fn histogram(timing: &Timing) -> Value {
 /// The statistics as JSON, described in `docs/reference/emulator.md`.
 fn document(event: &str, statistics: &Statistics) -> Value {
     let way = |way: &Way| {
-        let (account, timing) = (&way.counts, &way.timing);
+        let (counts, timing) = (&way.counts, &way.timing);
         let tally = |tally: comity_emulator::Tally| json!({ "packets": tally.packets, "bytes": tally.bytes.get() });
         json!({
-            "arrived": tally(account.arrived),
-            "released": tally(account.released),
-            "copies": tally(account.copies),
-            "dropped_early": tally(account.dropped_early),
-            "dropped_full": tally(account.dropped_full),
-            "dropped_large": tally(account.dropped_large),
-            "dropped_loss": tally(account.dropped_loss),
-            "dropped_memory": tally(account.dropped_memory),
-            "lost": tally(account.lost),
-            "unsent": tally(account.unsent),
-            "held": tally(account.held()),
+            "arrived": tally(counts.arrived),
+            "released": tally(counts.released),
+            "copies": tally(counts.copies),
+            "dropped_early": tally(counts.dropped_early),
+            "dropped_full": tally(counts.dropped_full),
+            "dropped_large": tally(counts.dropped_large),
+            "dropped_loss": tally(counts.dropped_loss),
+            "dropped_memory": tally(counts.dropped_memory),
+            "lost": tally(counts.lost),
+            "unsent": tally(counts.unsent),
+            "held": tally(counts.held()),
             "memory_bytes": way.memory.get(),
             "timing": {
                 "count": timing.count,

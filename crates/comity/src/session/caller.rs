@@ -531,7 +531,7 @@ impl Handshake {
         if self.retries <= PROMPT_RETRIES {
             self.next_send = now;
         }
-        // No less than a round trip: a message that is sent again before it can be answered costs
+        // At least a round trip: a message that is retransmitted before its answer can arrive costs
         // the listener another key exchange.
         let round_trip = now.saturating_since(self.begun_at);
         self.first_wait = self

@@ -1,4 +1,4 @@
-//! Whether the latency of a connection leaves its path any time.
+//! Advice if the latency of a connection is too short for its round trip.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use comity_stream::plain;
 
-/// How many connections are judged: whoever has more has seen the advice.
+/// The most connections to check: after that, the user has seen the advice.
 const MOST: usize = 64;
-/// How many round trips are advised: three to four leave room for repeating what is lost.
+/// The advised latency in round trips: three to four leave time for retransmissions.
 const ROUND_TRIPS: u32 = 4;
 
-/// Judges each connection once.
+/// Checks each connection once.
 #[derive(Debug, Default)]
 pub(crate) struct LatencyAdvice {
     judged: BTreeMap<SocketAddr, Judged>,
@@ -19,13 +19,13 @@ pub(crate) struct LatencyAdvice {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Judged {
-    /// Its round trip seemed too long; the first one may have been that of a queue.
+    /// The round trip was too long once; the first sample may include a queue.
     Once,
     Done,
 }
 
 impl LatencyAdvice {
-    /// Whether this peer is still to be judged.
+    /// Whether this peer is not checked yet.
     pub(crate) fn is_open(&self, peer: SocketAddr) -> bool {
         match self.judged.get(&peer) {
             Some(judged) => *judged == Judged::Once,
@@ -33,11 +33,10 @@ impl LatencyAdvice {
         }
     }
 
-    /// What to say of a connection with this latency and least round trip, at the second sight of
-    /// it.
+    /// The advice for a connection with this latency and minimum round trip, at its second check.
     ///
-    /// What is lost is missed after a round trip, and retransmitted it takes half of one: with less
-    /// than 1.5 of them it comes too late, and with less than a half everything does.
+    /// A loss is detected after a round trip, and the retransmission takes half of one. So below
+    /// 1.5 round trips every retransmission is late, and below half a round trip every section is.
     pub(crate) fn judge(
         &mut self,
         peer: SocketAddr,

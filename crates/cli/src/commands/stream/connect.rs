@@ -15,13 +15,13 @@ use crate::commands::keygen::exposure;
 /// The environment variable for a passphrase, which other users of the host do not see.
 const PASSPHRASE: &str = "COMITY_PASSPHRASE";
 
-/// What the command line says of connections.
+/// The options of the command line for connections.
 #[derive(Debug)]
 pub(crate) struct Connecting<'a> {
-    /// No protection where the URI names none.
+    /// Whether connections may be unprotected if the URI has no key.
     pub(crate) insecure: bool,
     pub(crate) reconnect: args::Reconnect,
-    /// Where connections write what they see.
+    /// The folder for qlog files.
     pub(crate) qlog: Option<Qlog>,
     pub(crate) reporter: &'a Reporter,
     pub(crate) observer: Observer,
@@ -39,7 +39,7 @@ impl From<args::Reconnect> for Redial {
 }
 
 impl Connecting<'_> {
-    /// Opens what `uri` names; `deliver` is for one that receives, and `serves_many` for a listener
+    /// Opens the endpoint of `uri`. `deliver` applies to a receiver; `serves_many` to a listener
     /// that serves several callers at a time.
     pub(crate) fn dialer(
         &self,
@@ -72,7 +72,7 @@ impl Connecting<'_> {
             builder = builder.deliver(deliver);
         }
         if !serves_many {
-            // A second caller hears that the listener is busy, and keeps what it has to send.
+            // A second caller learns that the listener is busy, and keeps its data.
             builder = builder.max_served(1);
         }
         if let Some(qlog) = &self.qlog {

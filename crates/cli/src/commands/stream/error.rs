@@ -1,4 +1,4 @@
-//! What ends a verb before its time.
+//! The errors that end `send`, `recv` and `relay`.
 
 use std::io;
 use std::path::Path;
@@ -9,22 +9,22 @@ use comity::{BindError, ConnectError};
 use crate::commands::Failure;
 use crate::commands::mtu::Mtu;
 
-/// What went wrong, in words that say what to do next. The variants are those of the exit code.
+/// An error with a message that says what to do next. Each variant has an exit code.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
-    /// Something was not read or written.
+    /// A read or write failed.
     #[error("{0}")]
     Failed(String),
     /// The command line, a URI or a key file is wrong.
     #[error("{0}")]
     Usage(String),
-    /// A file cannot be used as it is.
+    /// A file is unusable.
     #[error("{0}")]
     Unopened(String),
-    /// An address to listen on is taken, or not one of this host.
+    /// An address to listen on is in use, or does not belong to this host.
     #[error("{0}")]
     Taken(String),
-    /// A connection, or the want of one.
+    /// A connection failed, or none was made.
     #[error("{0}{hint}", hint = hint(.0))]
     Stream(comity_stream::Error),
 }
@@ -67,7 +67,7 @@ impl Error {
         Self::Taken(message.into())
     }
 
-    /// A file cannot be opened: its name is wrong, or its kind.
+    /// A file cannot be opened because of its name or kind.
     pub(crate) fn open(path: &Path, error: &io::Error) -> Self {
         let folder = path
             .parent()
@@ -87,7 +87,7 @@ impl Error {
         Self::Unopened(format!("cannot open {}: {error}{hint}", path.display()))
     }
 
-    /// Something was not written.
+    /// A write failed.
     pub(crate) fn write(place: &str, error: &io::Error) -> Self {
         let hint = match error.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
@@ -100,7 +100,7 @@ impl Error {
         ))
     }
 
-    /// The code that the command ends with.
+    /// The exit code.
     pub(crate) fn failure(&self) -> Failure {
         use comity_stream::Error as Stream;
         match self {
@@ -136,7 +136,7 @@ fn of_bind(error: &BindError) -> Failure {
     }
 }
 
-/// What to do about an error of the library, as it goes on behind its message.
+/// Advice for an error of the library, as a continuation of its message.
 pub(crate) fn hint(error: &comity_stream::Error) -> String {
     use comity_stream::Error as Stream;
     match error {

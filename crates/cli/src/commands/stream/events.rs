@@ -1,4 +1,4 @@
-//! What a relay tells, in words for people and in the list of gaps.
+//! The events of a relay, as messages and in the list of gaps.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -16,10 +16,10 @@ use crate::clock::now;
 /// The number of notices of one kind that are printed one by one.
 const MAX_NOTICES: u64 = 20;
 
-/// A property of the source within this time counts for all of it.
+/// A property of the source in this initial time applies to all of it.
 const AT_THE_BEGINNING: Duration = Duration::from_millis(500);
 
-/// Tells `reporter` of events, and lists missing sections in `gaps`.
+/// Reports events to `reporter`, and lists missing sections in `gaps`.
 pub(crate) fn observer(reporter: Reporter, gaps: SharedGaps, began: Instant) -> Observer {
     Observer::new(move |event| {
         match event {

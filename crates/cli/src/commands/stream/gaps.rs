@@ -1,4 +1,4 @@
-//! The list of sections that did not arrive whole.
+//! The list of gaps: sections that did not arrive complete.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -16,21 +16,21 @@ use crate::clock::now;
 /// frame of 5.
 const MAX_BYTES: u64 = 64 << 20;
 
-/// Writes the list to a file, each line when it is known.
+/// Writes the list to a file, line by line.
 #[derive(Debug)]
 pub(crate) struct GapList {
     path: PathBuf,
-    /// Whether there was no such file before.
+    /// Whether the file is new.
     is_new: bool,
     file: BufWriter<File>,
-    /// The bytes that were written, and the most that are.
+    /// The bytes written, and their maximum.
     bytes: u64,
     max_bytes: u64,
     began: Instant,
 }
 
 impl GapList {
-    /// Opens the file, and leaves what it holds for now.
+    /// Opens the file, and keeps its content for now.
     pub(crate) fn open(path: &Path, began: Instant) -> Result<Self, Error> {
         let is_new = !path.exists();
         let file = File::options()
@@ -49,7 +49,7 @@ impl GapList {
         })
     }
 
-    /// Empties the file, which holds the new list from now on.
+    /// Empties the file and begins the new list.
     fn begin(&mut self) -> Result<(), Error> {
         let file = self.file.get_ref();
         let is_stored = file.metadata().is_ok_and(|metadata| metadata.is_file());
@@ -85,7 +85,7 @@ pub(crate) struct SharedGaps(Arc<Mutex<Gaps>>);
 #[derive(Debug, Default)]
 struct Gaps {
     list: Option<GapList>,
-    /// Why the list ends before the stream does.
+    /// The error that ended the list before the stream.
     error: Option<Error>,
 }
 
@@ -100,20 +100,20 @@ impl SharedGaps {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Empties the file, which holds the new list from now on.
+    /// Empties the file and begins the new list.
     pub(crate) fn begin(&self) -> Result<(), Error> {
         self.lock().list.as_mut().map_or(Ok(()), GapList::begin)
     }
 
-    /// Leaves the file as it was before.
+    /// Restores the file as it was before.
     pub(crate) fn withdraw(&self) {
         if let Some(list) = self.lock().list.take().filter(|list| list.is_new) {
-            // It is empty; that it cannot be removed is no error of its own.
+            // The file is empty, so a failure to remove it does not matter.
             let _ = std::fs::remove_file(&list.path);
         }
     }
 
-    /// Adds a section. If that fails, the list ends, and the stream goes on.
+    /// Adds a section. An error ends the list, and the stream continues.
     pub(crate) fn add(&self, missing: &Missing, reporter: &Reporter) {
         let mut gaps = self.lock();
         let Some(list) = &mut gaps.list else { return };
@@ -126,7 +126,7 @@ impl SharedGaps {
         }
     }
 
-    /// Why the list is incomplete, if it is.
+    /// The reason if the list is incomplete.
     pub(crate) fn result(&self) -> Result<(), Error> {
         self.lock().error.take().map_or(Ok(()), Err)
     }

@@ -1,7 +1,7 @@
-//! A snapshot as Prometheus reads it, at `/metrics`: taken for each request.
+//! Prometheus metrics at `/metrics`: a snapshot for each request.
 //!
 //! Names end with the base unit (`_bytes`, `_seconds`), counters with `_total`. The label `side`
-//! says which end a number belongs to: `input` or `output`.
+//! is `input` or `output`.
 
 mod server;
 
@@ -34,7 +34,7 @@ pub(crate) struct Bound {
 }
 
 impl Bound {
-    /// Binds `address`. Clients may connect from now on, and wait for [`Bound::serve`].
+    /// Binds `address`. Clients that connect wait for [`Bound::serve`].
     pub(crate) fn new(address: SocketAddr) -> Result<Self, Error> {
         let refused = |error| refused(address, &error);
         let listener = TcpListener::bind(address).map_err(refused)?;
@@ -47,7 +47,7 @@ impl Bound {
         self.address
     }
 
-    /// A warning if other machines may reach the address.
+    /// A warning if other hosts can reach the address.
     pub(crate) fn warning(&self) -> Option<String> {
         let address = self.address;
         (!address.ip().to_canonical().is_loopback()).then(|| {
@@ -59,7 +59,7 @@ impl Bound {
         })
     }
 
-    /// Serves the numbers of this relay until the program ends.
+    /// Serves the metrics of this relay until the program ends.
     pub(crate) fn serve(self, monitor: Monitor) -> Result<(), Error> {
         let mut registry = Registry::with_prefix("comity");
         registry.register_collector(Box::new(Metrics(monitor)));
@@ -81,14 +81,14 @@ fn refused(address: SocketAddr, error: &io::Error) -> Error {
     }
 }
 
-/// The numbers of a relay.
+/// The metrics of a relay.
 #[derive(Debug)]
 struct Metrics(Monitor);
 
-/// The labels of a number.
+/// The labels of a metric.
 type Labels = Vec<(&'static str, String)>;
 
-/// A family of numbers with one name.
+/// A family of metrics with one name.
 struct Family {
     name: &'static str,
     help: &'static str,
@@ -259,7 +259,7 @@ const PEERS: [(Family, OfPeer); 9] = [
     ),
 ];
 
-/// A number for each of the words that a label can have: 0 for one that has not come up.
+/// A metric for each value of a label; 0 for values that have not occurred.
 fn by_word(
     label: &'static str,
     words: impl IntoIterator<Item = &'static str>,
@@ -272,7 +272,7 @@ fn by_word(
         .collect()
 }
 
-/// Writes the numbers of a snapshot.
+/// Writes the metrics of a snapshot.
 struct Writer<'a, 'e> {
     encoder: DescriptorEncoder<'e>,
     sides: [(&'static str, &'a Side); 2],
@@ -297,7 +297,7 @@ impl Writer<'_, '_> {
         family.write(&mut self.encoder, ConstGauge::<f64>::TYPE, values.collect())
     }
 
-    /// A number of each side that has it.
+    /// Adds a metric of each side that has it.
     fn each<T>(&self, value: impl Fn(&Side) -> Option<T>) -> Vec<(Labels, T)> {
         let sides = self.sides.iter();
         sides
@@ -305,7 +305,7 @@ impl Writer<'_, '_> {
             .collect()
     }
 
-    /// What the sections of one side became.
+    /// Adds the outcomes of the sections of one side.
     fn fates<const N: usize>(
         &mut self,
         family: &Family,

@@ -6,7 +6,7 @@
 //!   Connected: comity_stream::Receiver                   Connected: comity_stream::Fanout
 //! ```
 //!
-//! Files and sockets are read and written by threads of their own; everything else is one task.
+//! Separate threads read and write files and sockets. Everything else is one task.
 
 mod advice;
 mod connect;
@@ -46,10 +46,10 @@ use status::{Channel, Reporter};
 use stop::Stop;
 use uri::{Uri, without_secrets};
 
-/// How many callers get a copy with `--all`.
+/// The most callers that receive the stream with `--all`.
 const MAX_COPIES: usize = 256;
 
-/// Which end of the way has to be a connection.
+/// Which end of the relay must be a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verb {
     Send,
@@ -57,12 +57,12 @@ enum Verb {
     Relay,
 }
 
-/// What not all of the verbs have.
+/// The options in which the verbs differ.
 #[derive(Clone, Copy, Debug, Default)]
 struct Options<'a> {
     sending: Option<&'a args::Sending>,
     add_latency: Duration,
-    /// Whether an output file may exist.
+    /// Whether an output file may be overwritten.
     overwrite: bool,
 }
 
@@ -207,7 +207,7 @@ fn run(
         let done = session.watch(relay.run(stop.wanted())).await;
         done.map_err(Error::from).and_then(|_| gaps.result())
     });
-    // A look-up or a read that is under way is not waited for.
+    // Do not wait for a pending look-up or read.
     runtime.shutdown_background();
     if let Some(Err(error)) = qlog.as_ref().map(Qlog::finish) {
         say(&format!("warning: --qlog: {error}"));
@@ -216,7 +216,7 @@ fn run(
     done
 }
 
-/// The interval between statistics, other than on a terminal.
+/// The interval between statistics, except on a terminal.
 fn how_often(args: &args::Common) -> Result<Option<Duration>, Error> {
     let every = match args.statsfreq {
         Some(every) => Some(every.into()),
@@ -247,7 +247,7 @@ fn fanout(args: &args::Common, sending: Option<&args::Sending>) -> FanoutOptions
     }
 }
 
-/// How many bytes may wait for a slow output.
+/// The most bytes that may wait for a slow output.
 fn room(input: &Uri) -> Room {
     match input {
         Uri::Comity(uri) => Room::behind(Bytes::new(uri.settings.receive_buffer)),
@@ -273,7 +273,7 @@ fn check(verb: Verb, (from, input): (&str, &Uri), (to, output): (&str, &Uri)) ->
             "URI: is {text:?}; did you mean comity://{text}?"
         )))
     };
-    // It would be a strange name for a file.
+    // A file of this name is unlikely.
     let is_address = |uri: &Uri, text: &str| matches!(uri, Uri::File(_)) && is_address(text);
     match verb {
         Verb::Send if is_address(output, to) => forgotten(to),
@@ -306,7 +306,7 @@ fn check(verb: Verb, (from, input): (&str, &Uri), (to, output): (&str, &Uri)) ->
     }
 }
 
-/// Refuses options of connections where none is made.
+/// Refuses options of connections if the command makes none.
 fn check_connecting(args: &args::Common, ends: &[&Uri]) -> Result<(), Error> {
     let given = [
         ("--insecure", args.insecure),
@@ -323,7 +323,7 @@ fn check_connecting(args: &args::Common, ends: &[&Uri]) -> Result<(), Error> {
     }
 }
 
-/// Refuses options that the output has no use for.
+/// Refuses options that do not apply to the output.
 fn check_sending(sending: &args::Sending, (to, output): (&str, &Uri)) -> Result<(), Error> {
     let refuse = |option, reason, expected| {
         Err(Error::usage(format!(

@@ -1,4 +1,4 @@
-//! That nothing is written where it would destroy what is read, or was recorded before.
+//! Protection of files: an output must not overwrite the input or a recording.
 
 use std::fs::{self, Metadata};
 use std::io;
@@ -8,7 +8,7 @@ use std::path::Path;
 use super::error::Error;
 use super::uri::Uri;
 
-/// A file on a disk, whatever its names.
+/// The identity of a file on a disk, independent of its names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Identity {
     device: u64,
@@ -23,19 +23,19 @@ impl Identity {
         })
     }
 
-    /// `None` where there is no file yet, or something else than one.
+    /// The file at a path; `None` if it does not exist or is not a regular file.
     fn at(path: &Path) -> Option<Self> {
         Self::of(&fs::metadata(path).ok()?)
     }
 
-    /// The file that a standard stream goes to or comes from.
+    /// The file of a standard stream.
     fn behind(stream: impl std::os::fd::AsFd) -> Option<Self> {
         let owned = stream.as_fd().try_clone_to_owned().ok()?;
         Self::of(&fs::File::from(owned).metadata().ok()?)
     }
 }
 
-/// Refuses to write to a file that is read, or to one file twice: writing empties it first.
+/// Refuses to write to the input file, or to one file twice, because opening an output empties it.
 pub(crate) fn check(input: &Uri, output: &Uri, gaps: Option<&Path>) -> Result<(), Error> {
     let read = match input {
         Uri::File(path) => Identity::at(path),
@@ -61,21 +61,21 @@ pub(crate) fn check(input: &Uri, output: &Uri, gaps: Option<&Path>) -> Result<()
     if is_same(read, listed) {
         return wrong("--gaps", "INPUT", gaps);
     }
-    // Neither may be there yet.
+    // Both may be absent.
     if is_same(written, listed) || (gaps.is_some() && path(output) == gaps) {
         return wrong("--gaps", "OUTPUT", gaps);
     }
     Ok(())
 }
 
-/// Refuses to write over a file that holds something.
+/// Refuses to overwrite a file that is not empty.
 pub(crate) fn check_new(path: &Path) -> Result<(), Error> {
     match fs::metadata(path) {
         Ok(metadata) if metadata.is_file() && metadata.len() > 0 => Err(Error::unopened(format!(
             "OUTPUT: {} exists; choose another name, or use --overwrite to replace it",
             path.display()
         ))),
-        // Anything else is reported when it is opened.
+        // Opening the file reports any other problem.
         _ => Ok(()),
     }
 }

@@ -1,4 +1,4 @@
-//! Tells how a relay stands while it runs.
+//! Reports the state of a relay while it runs.
 
 use std::pin::pin;
 use std::time::Duration;
@@ -9,23 +9,23 @@ use tokio::time::{MissedTickBehavior, interval};
 use super::advice::LatencyAdvice;
 use super::status::Reporter;
 
-/// How often the status line of a terminal is written, and latencies are judged.
+/// The interval of the status line on a terminal, and of checks of the latency.
 const GLANCE: Duration = Duration::from_millis(500);
 
-/// Fewer dropped sections than this are no reason for a warning.
+/// The fewest dropped sections that cause a warning.
 const MIN_DROPS: u64 = 10;
 
-/// A relay that runs, and whom to tell of it.
+/// A running relay and its reporter.
 #[derive(Debug)]
 pub(crate) struct Session {
     pub(crate) monitor: Monitor,
     pub(crate) reporter: Reporter,
-    /// The interval between statistics, other than on a terminal; `None` for never.
+    /// The interval between statistics, except on a terminal; `None` for never.
     pub(crate) every: Option<Duration>,
 }
 
 impl Session {
-    /// Waits for the end of the relay, and tells how it stands meanwhile and at the end.
+    /// Waits for the end of the relay, and reports its state meanwhile and at the end.
     pub(crate) async fn watch<T>(&self, running: impl Future<Output = T>) -> T {
         let mut running = pin!(running);
         let mut advice = LatencyAdvice::default();
@@ -34,7 +34,7 @@ impl Session {
         let mut tell = interval(self.every.unwrap_or(Duration::MAX / 4));
         for timer in [&mut glance, &mut tell] {
             timer.set_missed_tick_behavior(MissedTickBehavior::Skip);
-            // The first one is at once.
+            // The first tick is immediate.
             timer.tick().await;
         }
         let done = loop {
@@ -55,7 +55,7 @@ impl Session {
         };
         let last = self.monitor.snapshot();
         self.reporter.object("end", &last);
-        self.reporter.account(&last);
+        self.reporter.summary(&last);
         self.reporter.close();
         done
     }
@@ -68,7 +68,7 @@ impl Session {
         }
     }
 
-    /// Warns if a twentieth of the sections was dropped; whether it did.
+    /// Warns if a twentieth of the sections was dropped. Returns whether it did.
     fn warn_of_drops(&self) -> bool {
         let Some(totals) = self.monitor.sink_totals() else {
             return false;
@@ -90,7 +90,7 @@ impl Session {
         true
     }
 
-    /// Warns of a latency that leaves the path no time. Between two connections it is that of all
+    /// Warns of a latency that is too short for the path. Between two connections it is that of all
     /// hops.
     fn advise(&self, advice: &mut LatencyAdvice) {
         let mut connections = self.monitor.source_connections();

@@ -12,8 +12,8 @@ use socket2::{Domain, Protocol, Socket, Type};
 use super::error::Error;
 use super::uri::{Direction, MediaUri};
 
-/// Opens the socket that media comes from: on the address that is named, or else on all of IPv6 and
-/// IPv4, or of IPv4 where the host has no other.
+/// Opens the input socket: on the given address, or on all addresses of IPv6 and IPv4, or of IPv4
+/// if the host has no IPv6.
 pub(crate) fn receiver(uri: &MediaUri, text: &str) -> Result<UdpSocket, Error> {
     let Some((address, port)) = uri.source() else {
         let scheme = text.split(':').next().unwrap_or_default();
@@ -33,10 +33,10 @@ pub(crate) fn receiver(uri: &MediaUri, text: &str) -> Result<UdpSocket, Error> {
     let open = |local: SocketAddr| -> io::Result<UdpSocket> {
         let socket = Socket::new(Domain::for_address(local), Type::DGRAM, Some(Protocol::UDP))?;
         if local.ip().is_multicast() {
-            // Several programs of a host may listen to one group.
+            // Several programs on a host may receive one group.
             socket.set_reuse_address(true)?;
         }
-        // The system may allow less.
+        // The system may grant a smaller buffer.
         let _ = socket.set_recv_buffer_size(clamped(uri.receive_buffer.get()));
         if local.is_ipv6() && !local.ip().is_multicast() {
             socket.set_only_v6(!is_any)?;
@@ -64,7 +64,7 @@ pub(crate) fn receiver(uri: &MediaUri, text: &str) -> Result<UdpSocket, Error> {
     opened.map_err(|error| refused(text, local, &error))
 }
 
-/// Whether a socket could not be had since the host has no IPv6.
+/// Whether an error means that the host has no IPv6.
 fn lacks_ipv6(error: &io::Error) -> bool {
     let number = error.raw_os_error().map(Errno::from_raw);
     matches!(
@@ -73,7 +73,7 @@ fn lacks_ipv6(error: &io::Error) -> bool {
     )
 }
 
-/// Opens the socket that media leaves from.
+/// Opens the output socket.
 pub(crate) fn sender(uri: &MediaUri, text: &str) -> Result<UdpSocket, Error> {
     let Direction::To { host, port } = &uri.direction else {
         return Err(Error::usage(format!(
@@ -95,7 +95,7 @@ pub(crate) fn sender(uri: &MediaUri, text: &str) -> Result<UdpSocket, Error> {
             Type::DGRAM,
             Some(Protocol::UDP),
         )?;
-        // The system may allow less.
+        // The system may grant a smaller buffer.
         let _ = socket.set_send_buffer_size(clamped(uri.send_buffer.get()));
         socket.bind(&local.into())?;
         let hops = uri.time_to_live.map(u32::from);
@@ -115,8 +115,7 @@ pub(crate) fn sender(uri: &MediaUri, text: &str) -> Result<UdpSocket, Error> {
                 socket.set_unicast_hops_v6(hops)?;
                 socket.set_multicast_hops_v6(hops)?;
             }
-            // For IPv4 the system takes the interface that has the address that the socket is bound
-            // to.
+            // For IPv4 the system uses the interface with the socket's local address.
             if target.ip().is_multicast() {
                 socket.set_multicast_if_v6(interface_number)?;
             }
@@ -127,11 +126,11 @@ pub(crate) fn sender(uri: &MediaUri, text: &str) -> Result<UdpSocket, Error> {
     open().map_err(|error| refused(text, local, &error))
 }
 
-/// Where the system chooses.
+/// The address with which the system chooses.
 const ANY_INTERFACE: u32 = 0;
 
-/// A group of IPv6 within the interface that has the address `interface`, and that one's number:
-/// `ff02::1` is another group on each. Other addresses are what they are.
+/// Sets the scope of an IPv6 group to the interface with the address `interface`, because `ff02::1`
+/// is a different group on each interface. Other addresses are unchanged.
 fn within(
     group: SocketAddr,
     interface: Option<IpAddr>,

@@ -1,4 +1,4 @@
-//! The reports while media passes, and at the end.
+//! The status line, notices, JSON lines and the summary at the end.
 
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal, Write};
@@ -9,7 +9,7 @@ use comity::{CloseReason, Connection};
 use comity_stream::{Passed, Side, Snapshot, plain};
 use serde_json::{Value, json};
 
-/// Tells people, on the standard error, and programs, as a JSON object a line.
+/// Writes text to the standard error, and JSON objects, one a line, for programs.
 #[derive(Clone, Debug)]
 pub(crate) struct Reporter(Arc<Mutex<Telling>>);
 
@@ -18,19 +18,19 @@ struct Telling {
     is_quiet: bool,
     is_terminal: bool,
     json: Option<Channel>,
-    /// Whether the last line of the terminal is the status.
+    /// Whether the last line of the terminal is the status line.
     has_status: bool,
-    /// Where it listens, until everything else is open too; `None` from then on.
+    /// The address that it listens on, until everything is open; then `None`.
     listening: Option<Vec<SocketAddr>>,
-    /// The bytes of the last status, and when that was.
+    /// The bytes of the last status, and its time.
     before: (f64, u64, u64),
 }
 
-/// Where JSON goes.
+/// The output for JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Channel {
     Output,
-    /// The standard output belongs to the media.
+    /// The standard output carries media.
     Error,
 }
 
@@ -38,7 +38,7 @@ impl Reporter {
     pub(crate) fn new(is_quiet: bool, json: Option<Channel>) -> Self {
         Self(Arc::new(Mutex::new(Telling {
             is_quiet,
-            // A status line between JSON objects would be neither.
+            // A status line would break the JSON lines.
             is_terminal: io::stderr().is_terminal() && json != Some(Channel::Error),
             json,
             has_status: false,
@@ -51,12 +51,12 @@ impl Reporter {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether the status is a line of a terminal that is written over.
+    /// Whether the status is a line of a terminal that is overwritten.
     pub(crate) fn is_terminal(&self) -> bool {
         self.telling().is_terminal
     }
 
-    /// Something worth knowing.
+    /// A notice.
     pub(crate) fn note(&self, message: &str) {
         let mut telling = self.telling();
         telling.object(&json!({ "event": "note", "message": message }));
@@ -74,7 +74,7 @@ impl Reporter {
         }
     }
 
-    /// The address to call, or to send to, printed once everything is open.
+    /// The address to call or to send to, printed once everything is open.
     pub(crate) fn listening(&self, address: SocketAddr) {
         if let Some(waiting) = &mut self.telling().listening {
             waiting.push(address);
@@ -88,7 +88,7 @@ impl Reporter {
         );
     }
 
-    /// Everything is open.
+    /// Prints the address, once everything is open.
     pub(crate) fn opened(&self) {
         let waiting = self.telling().listening.take();
         for address in waiting.unwrap_or_default() {
@@ -96,7 +96,7 @@ impl Reporter {
         }
     }
 
-    /// A caller was turned away, and so many more for the same reason since the last report.
+    /// Reports a refused caller, and how many more since the last report had the same reason.
     pub(crate) fn refused(&self, address: SocketAddr, word: &str, text: &str, more: u64) {
         let mut telling = self.telling();
         telling.object(&json!({
@@ -143,7 +143,7 @@ impl Reporter {
         }
     }
 
-    /// The line that is written over on a terminal, or a line of its own elsewhere.
+    /// Prints the status: an overwritten line on a terminal, a new line elsewhere.
     pub(crate) fn status(&self, snapshot: &Snapshot) {
         let mut telling = self.telling();
         if telling.is_quiet {
@@ -151,7 +151,7 @@ impl Reporter {
         }
         let text = telling.describe(snapshot);
         if telling.is_terminal {
-            // A line that is written over has to stay one line.
+            // An overwritten line must not wrap.
             write(&format!("\r\x1b[K{}", fitting(&text, terminal_width())));
             telling.has_status = true;
         } else if telling.json.is_none() {
@@ -159,7 +159,7 @@ impl Reporter {
         }
     }
 
-    /// A JSON object, where these are wanted.
+    /// Writes a JSON object, if enabled.
     pub(crate) fn object(&self, event: &str, snapshot: &Snapshot) {
         let telling = self.telling();
         if telling.json.is_none() {
@@ -172,8 +172,8 @@ impl Reporter {
         telling.object(&object);
     }
 
-    /// The account at the end.
-    pub(crate) fn account(&self, snapshot: &Snapshot) {
+    /// Prints the summary at the end.
+    pub(crate) fn summary(&self, snapshot: &Snapshot) {
         let mut telling = self.telling();
         let was_something = snapshot.passed != Passed::default()
             || [&snapshot.input, &snapshot.output]
@@ -181,12 +181,12 @@ impl Reporter {
                 .filter_map(|side| side.totals)
                 .any(|totals| totals.connections > 0);
         if was_something && !telling.is_quiet && telling.json.is_none() {
-            let text = account(snapshot);
+            let text = summary(snapshot);
             telling.line(text.trim_end());
         }
     }
 
-    /// Leaves the status line as it is, for what comes after it.
+    /// Ends the status line.
     pub(crate) fn close(&self) {
         let mut telling = self.telling();
         if telling.has_status {
@@ -207,7 +207,7 @@ impl Telling {
         let Some(channel) = self.json else { return };
         let line = format!("{object}\n");
         match channel {
-            // A program that has gone away needs no more of it.
+            // The reading program may have ended.
             Channel::Output => {
                 let mut out = io::stdout().lock();
                 let _ = out.write_all(line.as_bytes()).and_then(|()| out.flush());
@@ -246,7 +246,7 @@ impl Telling {
     }
 }
 
-/// What became of the sections of a side, as far as it knows.
+/// The outcomes of the sections of a side, as far as they are known.
 fn describe_sections(side: &Side, text: &mut String) {
     let Some(totals) = &side.totals else { return };
     if side.unsent.is_none() {
@@ -288,7 +288,7 @@ fn describe_path(side: &Side, text: &mut String) {
     }
 }
 
-/// The bytes that have passed a side: those of media, or those on the wire.
+/// The bytes of a side: media bytes, or bytes on the wire.
 fn volume(side: &Side) -> u64 {
     side.bytes.unwrap_or_else(|| {
         side.totals.as_ref().map_or(0, |totals| match side.unsent {
@@ -298,8 +298,8 @@ fn volume(side: &Side) -> u64 {
     })
 }
 
-/// What was done, in plain words.
-fn account(snapshot: &Snapshot) -> String {
+/// The summary of a session, in sentences.
+fn summary(snapshot: &Snapshot) -> String {
     let passed = &snapshot.passed;
     let mut text = format!(
         "{:.1} s, {} sections ({})\n",
@@ -378,7 +378,7 @@ fn account(snapshot: &Snapshot) -> String {
     text
 }
 
-/// As many fields of a status as a line has room for: they stand two spaces apart.
+/// The fields of a status that fit into a line, two spaces apart.
 fn fitting(text: &str, width: usize) -> &str {
     let ends = text.match_indices("  ").map(|(at, _)| at);
     let ends = ends.chain([text.len()]);
@@ -386,7 +386,7 @@ fn fitting(text: &str, width: usize) -> &str {
     text.get(..end).unwrap_or_default()
 }
 
-/// When even the standard error fails there is nobody to tell.
+/// Writes to the standard error. If that fails, no other output is left.
 fn write(text: &str) {
     let mut error = io::stderr().lock();
     let _ = error
@@ -394,7 +394,7 @@ fn write(text: &str) {
         .and_then(|()| error.flush());
 }
 
-/// The characters of a line of the terminal.
+/// The width of the terminal, in characters.
 fn terminal_width() -> usize {
     rustix::termios::tcgetwinsize(io::stderr())
         .ok()
@@ -454,7 +454,7 @@ mod tests {
     }
 
     #[test]
-    fn an_account_says_what_became_of_everything() {
+    fn a_summary_counts_every_section() {
         let mut snapshot = Snapshot::default();
         let (sections, bytes) = (1, 10);
         snapshot
@@ -469,7 +469,7 @@ mod tests {
         });
         snapshot.output.bytes = Some(188);
         assert_eq!(
-            account(&snapshot),
+            summary(&snapshot),
             "0.0 s, 1 sections (1 key)\nreceived: 1 on time, 0 late, 3 gaps; 0 packets, 0 lost on the way \
              (0.00 %), 0 bytes on the wire\n  \
              overdue: 3 (incomplete at its deadline)\nwritten: 188 bytes\n"

@@ -1,4 +1,4 @@
-//! The wish to stop: the interrupt key, or `--duration`.
+//! The request to stop: the interrupt key, or `--duration`.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::commands::say;
 
-/// Waits for the wish to stop.
+/// Waits for the request to stop.
 #[derive(Debug)]
 pub(crate) struct Stop {
     presses: watch::Receiver<u32>,
@@ -15,8 +15,8 @@ pub(crate) struct Stop {
 }
 
 impl Stop {
-    /// Listens to the interrupt key. The first press asks to finish in good order, the second ends
-    /// the program.
+    /// Listens to the interrupt key. The first press requests an orderly end, the second ends the
+    /// program at once.
     pub(crate) fn on_interrupt() -> Self {
         let (press, presses) = watch::channel(0);
         let handler = move || {
@@ -37,17 +37,17 @@ impl Stop {
         }
     }
 
-    /// Stops after so long, too.
+    /// Stops after this duration, too.
     pub(crate) fn after(mut self, duration: Option<Duration>) -> Self {
         self.until = duration.and_then(|duration| Instant::now().checked_add(duration));
         self
     }
 
-    /// Returns when it is to stop.
+    /// Returns at the request to stop.
     pub(crate) async fn wanted(mut self) {
         let pressed = async {
             if self.presses.wait_for(|count| *count > 0).await.is_err() {
-                // Without the key, nobody can press it.
+                // Without a handler, the key ends the program.
                 std::future::pending::<()>().await;
             }
         };
