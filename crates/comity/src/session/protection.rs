@@ -1,4 +1,4 @@
-//! Sealing and opening of Data packets.
+//! Sealing and opening of Data packets, and key updates.
 //!
 //! Each direction has a secret of its own. From the secret of a key phase come its key, its
 //! initialisation vector and the secret of the phase after it:

@@ -1,4 +1,4 @@
-//! When what arrives is acknowledged: once somebody takes it.
+//! Acknowledgement of arrived packets, once the application accepts their sections.
 
 use comity_units::Time;
 

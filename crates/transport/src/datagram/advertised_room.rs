@@ -1,4 +1,4 @@
-//! What the peer knows of the room in the receive buffer of this end.
+//! The receiver's side of flow control: the room of its buffer that the peer knows.
 
 /// At most so many packets with a Credit frame are in flight. Beyond that, only a request of the
 /// peer and a lost packet make another one, so a peer that never answers fills no record of them.

@@ -1,4 +1,4 @@
-//! What may leave at this moment, and what is foreseen of the path.
+//! Whether a packet may leave now: window, pacer, credit and the estimate of the path.
 
 use comity_units::{Bytes, Rate, Span, Time};
 

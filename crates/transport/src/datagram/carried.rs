@@ -1,4 +1,4 @@
-//! What the path has been seen to carry: how fast packets came through that had left faster.
+//! The capacity that the path has shown: the delivery rate of packets that left faster.
 
 use comity_units::{Bytes, Rate, Span, Time, TwoWindows};
 
@@ -31,9 +31,9 @@ pub(super) struct Passage {
 /// the flow on the average. A queue that the flow alone fills lets everything out at the rate of
 /// the path, however fast it went in.
 ///
-/// Only samples that begin with an answer count: the answers to the first packets after a pause
-/// take a round trip longer than their sending, whatever the path carries. Those over less than the
-/// least round trip do not count: acknowledgements come in lumps.
+/// Only samples that begin with an acknowledgement count: the acknowledgements of the first packets
+/// after a pause take a round trip longer than their sending, whatever the path carries. Samples
+/// over less than the minimum round trip do not count, because acknowledgements arrive in bursts.
 ///
 /// Source: the delivery rate of N. Cardwell, Y. Cheng, S. H. Yeganeh and others, "BBR:
 /// congestion-based congestion control", ACM Queue 14 (2016), and its windowed maximum.
@@ -61,7 +61,7 @@ impl Carried {
         self.held.raise(now, MEMORY, held);
     }
 
-    /// What the path carries, if its limit was seen of late.
+    /// The capacity of the path, if recent samples have shown its limit.
     pub(super) fn rate(&self) -> Option<Rate> {
         let (any, held) = (self.any.most(), self.held.most());
         (held > Rate::ZERO && held >= any.mul_f64(AGREED)).then_some(any)
@@ -163,9 +163,9 @@ mod tests {
     }
 
     proptest! {
-        /// A path that carries `capacity`, filled by nobody else: whatever leaves, what it is said
-        /// to carry is the most that came through of late, and known when something left at twice
-        /// the rate. Whole bytes make a kb/s of difference.
+        /// A path of `capacity` without other flows. Whatever the flow sends, the estimate is the
+        /// maximum recent delivery rate, and it is known once data left at twice the rate. Whole
+        /// bytes make a difference of a kb/s.
         #[test]
         fn it_is_the_most_that_came_through(
             capacity in 500_u64..10_000,

@@ -1,4 +1,4 @@
-//! What the peer has room for, as a sender knows it.
+//! The sender's side of flow control: the room of the peer that it knows.
 
 use comity_units::{PacketNumber, Span};
 

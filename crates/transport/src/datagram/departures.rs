@@ -1,4 +1,4 @@
-//! When packets left and which numbers they get: keep-alives, probes, news and skipped numbers.
+//! Departures of packets: their numbers, skipped numbers, keep-alives, probes and window updates.
 
 use comity_units::{PacketNumber, Seed, Span, Time};
 

@@ -1,4 +1,4 @@
-//! Which losses belong together: the loss episode that was reported to the controller last.
+//! The last loss episode that the controller knows, and which losses belong to it.
 
 use comity_units::Time;
 

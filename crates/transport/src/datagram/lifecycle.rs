@@ -1,4 +1,4 @@
-//! Where a connection is in its life, and why it is over.
+//! The life of a connection: open, closing, draining, closed, with the reason.
 
 use alloc::string::String;
 

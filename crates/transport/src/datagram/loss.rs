@@ -1,4 +1,4 @@
-//! When a packet counts as lost, and when to ask.
+//! Loss detection and the probe timeout (RFC 9002).
 
 use comity_congestion::{RttConfig, RttEstimator};
 use comity_units::{Span, Time, TwoWindows};

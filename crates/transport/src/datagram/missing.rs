@@ -1,4 +1,4 @@
-//! Packets that never came, by their numbers.
+//! The receiver's count of lost packets, from missing packet numbers.
 //!
 //! A number is missing from the arrival of a higher one on until it arrives itself. Peers leave
 //! numbers out on purpose, one at a time and with at least [`MIN_DISTANCE`] others in between, to

@@ -84,7 +84,7 @@ pub(super) struct Path {
     window_began_at: Time,
     latest: Option<i64>,
     heard_at: Time,
-    /// The longest queueing delay of late.
+    /// The longest recent queueing delay.
     longest: TwoWindows<Span>,
 }
 

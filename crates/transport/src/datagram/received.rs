@@ -1,4 +1,4 @@
-//! Packets that arrived, and when to say so.
+//! The ranges of received packet numbers, and when an acknowledgement is due.
 
 use alloc::vec::Vec;
 

@@ -1,4 +1,4 @@
-//! Packets that arrived: which are new, which are acknowledged and when, and which never came.
+//! Received packets: duplicates, acknowledgements, and missing numbers.
 
 use alloc::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! What this end tells its peer as a receiver besides acknowledgements, and when.
+//! The receiver's reports besides acknowledgements, and when they are due.
 
 use alloc::boxed::Box;
 

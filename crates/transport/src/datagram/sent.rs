@@ -1,4 +1,4 @@
-//! Packets that left: what is in flight, what arrived, what is lost.
+//! Sent packets: in flight, acknowledged or lost.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;

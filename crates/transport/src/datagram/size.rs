@@ -1,4 +1,4 @@
-//! How large packets may be: the search for what the path carries.
+//! The packet size, and the search for the largest that the path carries (path MTU discovery).
 
 use comity_units::{PacketNumber, Span, Time};
 

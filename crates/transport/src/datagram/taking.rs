@@ -1,7 +1,7 @@
-//! Who takes the sections that arrive.
+//! Whether the application accepts sections, and so whether the receiver acknowledges them.
 //!
-//! An acknowledgement says that a section has arrived, and its sender counts it so. It is therefore
-//! not given before there is somebody to take the section, nor once nobody will:
+//! The sender counts an acknowledged section as arrived. So the receiver acknowledges sections only
+//! while an application accepts them:
 //!
 //! ```text
 //!              take_sections               refuse_sections
@@ -9,10 +9,10 @@
 //! kept, not acknowledged           kept and acknowledged     refused, not acknowledged
 //! ```
 //!
-//! A connection begins with `Now`. One that a listener has let in and nobody has accepted waits
-//! with `NotYet`: what came is acknowledged together when somebody takes it, so that whoever is
-//! taken at once notices nothing, and whoever is not has its packets counted as lost, as on a path
-//! that carries nothing.
+//! A connection begins with `Now`. One that a listener has admitted and the application has not
+//! accepted begins with `NotYet`: on acceptance, all packets so far are acknowledged together. A
+//! caller accepted at once sees no difference; for any other its packets count as lost, as on a
+//! path that carries nothing.
 
 use alloc::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! What the path can carry for the application: the target bitrate.
+//! The target bitrate: the rate that the path can carry for the application.
 
 use comity_units::{Bytes, Rate, Span, Time};
 

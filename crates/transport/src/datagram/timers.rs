@@ -1,4 +1,4 @@
-//! What a connection does when time has come, and what it may do at this moment.
+//! The timers of a connection, and what happens when one expires.
 
 use comity_units::Time;
 
@@ -159,7 +159,6 @@ impl<P: Payload> Connection<P> {
     }
 }
 
-/// A peer that has acknowledged nothing although so many probes in a row asked it to, over two
-/// minutes or so, is gone as one that says nothing: whatever it says, what is sent to it does not
-/// arrive.
+/// The most consecutive probes without an acknowledgement, over about two minutes. The connection
+/// then counts as lost, even if packets of the peer arrive, because its own do not.
 pub(super) const MAX_PROBES: u32 = 64;

@@ -1,4 +1,4 @@
-//! Which sections have to go so that the most important ones arrive in time.
+//! The feasibility plan: which sections to drop so that the most important ones arrive in time.
 //!
 //! Sections leave in one order. A section arrives one one-way delay after its last byte left, and
 //! that byte leaves after all bytes before it. If this is after the deadline, that section or an

@@ -1,4 +1,4 @@
-//! The receiver's half: reassembles sections and reports each exactly once.
+//! The receiver's half: reassembles sections, enforces deadlines, and reports each exactly once.
 
 mod assembly;
 mod counters;

@@ -1,4 +1,4 @@
-//! The sender's half: what to send next, and what to give up.
+//! The sender's sections: which to send next, and which to abandon.
 
 mod admission;
 mod claims;

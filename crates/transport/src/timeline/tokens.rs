@@ -1,4 +1,4 @@
-//! What may leave beyond the average rate, and which sections may take it.
+//! Which sections may borrow from the token bucket, and how much.
 
 use comity_units::{Span, Time, TwoWindows};
 
@@ -31,7 +31,7 @@ impl Tokens {
 /// The debt into which a section may put a token bucket, in thousandths of its depth.
 ///
 /// ```text
-/// borrowing(importance) = 1                                                    for the highest of its stream of late
+/// borrowing(importance) = 1                                                    for the recent highest of its stream
 ///                         4/5 · (importance − lowest) / (highest − lowest)     between
 ///                         0                                                    for the lowest, and below
 ///

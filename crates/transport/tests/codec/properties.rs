@@ -193,7 +193,7 @@ proptest! {
 }
 
 proptest! {
-    /// Accounts add the length of each option; the codec lays out the whole header.
+    /// The computed length adds the length of each option; the codec writes the whole header.
     #[test]
     fn a_data_header_is_as_long_as_it_is_written(timestamps: bool, in_wave: bool, timelined: bool) {
         let wave = Wave { wave: 1, segments: NonZeroU16::MIN, position: 1 };

@@ -1,4 +1,4 @@
-//! What became of every byte that came in, and of every section.
+//! Counters of the outcomes of received bytes and sections.
 
 use comity_units::{Span, Time};
 

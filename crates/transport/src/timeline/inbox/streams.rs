@@ -1,4 +1,4 @@
-//! The sections of all streams as they arrive.
+//! The sections of all streams at the receiver: reassembly, deadlines, delivery and gaps.
 
 use alloc::collections::btree_map::Entry;
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};

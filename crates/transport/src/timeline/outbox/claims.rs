@@ -1,4 +1,4 @@
-//! What the peer's credit is spent on.
+//! The sections that use the peer's credit.
 //!
 //! The peer sets room aside for a whole section when its first byte arrives. Its credit is the
 //! room that it had not set aside when it reported the credit. Every section that is begun must

@@ -1,4 +1,4 @@
-//! What is sent twice because it could not be repaired.
+//! Duplicate transmissions: chunks sent twice because a retransmission would be late.
 
 use comity_units::{Span, Time};
 

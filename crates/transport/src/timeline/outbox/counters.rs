@@ -1,4 +1,4 @@
-//! What became of every byte and every section that was submitted.
+//! Counters of the outcomes of submitted bytes and sections.
 
 use super::Fate;
 

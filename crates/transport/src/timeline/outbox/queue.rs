@@ -1,4 +1,4 @@
-//! The sections of all streams and the order in which their bytes leave.
+//! The queue of sections at the sender: their order, and expiry at their deadline.
 
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
