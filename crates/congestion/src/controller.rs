@@ -33,8 +33,9 @@ pub trait Controller: Debug + Send {
         Tag::None
     }
 
-    /// A tag as long as the one that [`Controller::tag`] would return now: a packet must keep so
-    /// much room. [`Tag::None`] exactly if that returned it. Its numbers mean nothing.
+    /// A tag of the same length as [`Controller::tag`] would return now, so that a packet can
+    /// reserve its room. Returns [`Tag::None`] exactly if `tag` would. The numbers in it have no
+    /// meaning.
     fn upcoming_tag(&self) -> Tag {
         Tag::None
     }
@@ -122,22 +123,22 @@ pub enum Pacing {
     Unpaced,
     /// At a rate; the pacer spaces starts by `wire / rate`. RAP, TFRC.
     Rate(Rate),
-    /// At a rate, with up to `size` bytes back to back and then a pause of the same worth. BBR's
-    /// hosts hand so much to the network interface at once. A transport that sends packets one by
-    /// one takes it for [`Pacing::Rate`].
+    /// At a rate, with up to `size` bytes back to back and then a pause of `size / rate`. BBR's
+    /// hosts hand bursts to the network interface. A transport that sends single packets treats it
+    /// as [`Pacing::Rate`].
     Bursts {
-        /// How fast packets leave on the average.
+        /// The average rate.
         rate: Rate,
-        /// How many bytes on the wire leave at once, at least a packet.
+        /// The bytes on the wire of a burst, at least one packet.
         size: Bytes,
     },
     /// A gap from the end of one packet to the start of the next. IFTP's G, packet spacing's `ps`.
     Gap(Span),
-    /// A token bucket: no more than `rate` on the average, spaced by no less than `wire / peak`.
-    /// The bucket holds up to `depth` tokens, and data that cannot wait may put it into debt by as
-    /// much. A transport that cannot tell what can wait takes it for [`Pacing::Rate`] of `rate`.
+    /// A token bucket: at most `rate` on average, with packets spaced by at least `wire / peak`.
+    /// The bucket holds up to `depth` tokens, and urgent data may borrow as many. A transport that
+    /// does not know which data is urgent treats it as [`Pacing::Rate`] of `rate`.
     Bucket {
-        /// How fast the bucket fills.
+        /// The rate at which the bucket fills.
         rate: Rate,
         /// How fast it may be emptied.
         peak: Rate,
@@ -153,7 +154,7 @@ pub enum Pacing {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Phase {
-    /// Below the slow-start threshold: the window grows by what is acknowledged.
+    /// Below the slow-start threshold: the window grows by the acknowledged data.
     #[default]
     SlowStart,
     /// Above it: the window grows by about one segment per round trip, or by the controller's own

@@ -23,7 +23,7 @@ use comity_units::{Bytes, Span, Time};
 /// 4.1 of draft-ietf-ccwg-bbr.
 ///
 /// Differs from the source in: 1. the newest packet is known by the order of departures, not by its
-/// time; 2. samples over less than the least round trip are kept, because some readers want them;
+/// time; 2. samples over less than the minimum round trip are kept, for readers that want them;
 /// [`RateSample::without_rate_below`] removes them.
 #[derive(Clone, Debug)]
 pub struct DeliveryRate {
@@ -129,8 +129,8 @@ impl RateSample {
         !self.interval.is_zero()
     }
 
-    /// Removes a rate that was measured over less than the least round trip: from acknowledgements
-    /// of needless retransmissions, or compressed ones.
+    /// Removes a rate that was measured over less than the minimum round trip: from
+    /// acknowledgements of needless retransmissions, or compressed ones.
     #[must_use]
     pub fn without_rate_below(self, min_rtt: Span) -> Self {
         let is_valid = self.interval >= min_rtt;

@@ -1,4 +1,4 @@
-//! What a transport tells a controller.
+//! The events that a transport reports to a controller.
 
 use comity_units::{Bytes, PacketNumber, Span, Time};
 
@@ -48,7 +48,7 @@ pub enum Event<'a> {
     /// The fast recovery that the last [`Loss`] began is over, and everything sent before it is
     /// acknowledged. Only where the transport has such a phase.
     Recovered,
-    /// A partial acknowledgement covered so many bytes beyond the inflation of fast recovery. The
+    /// A partial acknowledgement covered this many bytes beyond the inflation of fast recovery. The
     /// recovery takes them from the congestion window for good. Only ns-2's NewReno does this;
     /// other controllers ignore the event, as RFC 6582 does.
     Deflated(Bytes),
@@ -58,7 +58,7 @@ pub enum Event<'a> {
     /// The last [`Loss`] or [`Timeout`] was spurious: the packets declared lost arrived late.
     /// Controllers that can undo their reaction do so (RFC 9438, section 4.9.2).
     ///
-    /// Only if the transport can tell: by an acknowledgement of a packet declared lost, by D-SACK
+    /// Only if the transport detects it: by an acknowledgement of a packet declared lost, by D-SACK
     /// (RFC 3708) or by timestamps (RFC 3522).
     SpuriousLoss {
         /// When that was found.
@@ -136,7 +136,7 @@ pub struct Ack {
 pub struct Loss {
     /// When the loss was declared.
     pub now: Time,
-    /// When the newest lost packet had been sent; tells a new episode from an old one.
+    /// When the newest lost packet was sent, which distinguishes a new episode from an old one.
     pub sent_at: Time,
     /// Payload declared lost.
     pub lost: Bytes,
@@ -190,13 +190,13 @@ pub struct Idle {
     pub pause: Span,
     /// The retransmission timeout; shorter than `pause`.
     pub timeout: Span,
-    /// The window before the first acknowledgement: the least window of a restart.
+    /// The window before the first acknowledgement: the minimum window of a restart.
     pub initial_window: Bytes,
 }
 
 impl Idle {
-    /// How often a window halves that halves with every timeout of the pause, the first of them
-    /// left out, as in Linux.
+    /// The number of halvings of a window that halves with every timeout of the pause after the
+    /// first, as in Linux.
     pub fn halvings(&self) -> u32 {
         let timeout = self.timeout.as_nanos().max(1);
         u32::try_from(self.pause.as_nanos().saturating_sub(1) / timeout).unwrap_or(u32::MAX)

@@ -53,7 +53,7 @@ impl LossIntervals {
         }
     }
 
-    /// The same with history discounted, each time to this share of its weight at the least.
+    /// Enables history discounting, with this minimum of the discount factor.
     #[must_use]
     pub const fn discounted(mut self, floor: f64) -> Self {
         self.floor = Some(floor.clamp(0.0, 1.0));

@@ -84,7 +84,7 @@ pub enum Tag {
     },
 }
 
-/// What the receiver's half tells the sender.
+/// What the receiver reports to the sender.
 ///
 /// Exhaustive like [`Tag`], and for the same reason.
 #[derive(Clone, Copy, Debug, PartialEq, Default)]

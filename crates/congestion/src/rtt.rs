@@ -11,7 +11,7 @@ pub struct RttConfig {
     /// The phase of the clock: ticks are at `phase + n · tick`. A round trip counts as the number
     /// of ticks in it, so its beginning matters. Without effect when the tick is 1 ns.
     pub phase: Span,
-    /// `G` of RFC 6298: the least that `4 · RTTVAR` contributes to the timeout.
+    /// `G` of RFC 6298: the minimum of `4 · RTTVAR` in the timeout.
     pub granularity: Span,
     /// The timeout before the first measurement: 1 s in RFC 6298, 3 s or 6 s before.
     pub initial_timeout: Span,
@@ -124,7 +124,7 @@ pub(crate) struct SmoothedRtt {
 }
 
 impl SmoothedRtt {
-    /// Takes in a round trip of so many ticks.
+    /// Takes a round trip in ticks.
     pub(crate) fn on_sample(&mut self, ticks: u64) {
         let ticks = ticks.clamp(1, LONGEST_SAMPLE);
         self.ticks_by_8 = if self.ticks_by_8 == 0 {
@@ -189,9 +189,9 @@ impl RttEstimator {
         if self.smoothed.is_empty() {
             self.variation_by_4 = measured << 1;
         } else {
-            let deviation = measured.abs_diff(self.smoothed.ticks());
+            let difference = measured.abs_diff(self.smoothed.ticks());
             let variation = self.variation_by_4 >> 2;
-            self.variation_by_4 = (self.variation_by_4 + deviation)
+            self.variation_by_4 = (self.variation_by_4 + difference)
                 .saturating_sub(variation)
                 .max(1);
         }
@@ -237,7 +237,7 @@ impl RttEstimator {
         self.backoff_exponent
     }
 
-    /// The smoothed round-trip time, once there is one.
+    /// The smoothed round-trip time; `None` before the first sample.
     pub fn smoothed(&self, config: &RttConfig) -> Option<Span> {
         (!self.smoothed.is_empty()).then(|| {
             let tick = config.tick.as_nanos().max(1);

@@ -102,7 +102,7 @@ pub struct Cubic {
 /// The past of a flow. A loss ends the first slow start for good, so one enumeration holds both.
 #[derive(Clone, Copy, Debug)]
 enum Past {
-    /// The first slow start goes on, and is watched.
+    /// The first slow start, observed by HyStart.
     FirstSlowStart(HyStart),
     /// A loss, which may turn out to be spurious.
     Loss(State),
@@ -287,7 +287,7 @@ impl Cubic {
         }
     }
 
-    /// β times what was in use, in segments; remembers the plateau.
+    /// β times the window in use, in segments; stores the plateau.
     fn reduce(&mut self, in_flight: Bytes, window: Bytes) -> f64 {
         let state = &mut self.state;
         state.plateau = if self.fast_convergence && state.window < state.plateau {
@@ -334,7 +334,7 @@ impl Cubic {
     }
 
     fn on_sent(&mut self, sent: &Sent) {
-        // The first packet after silence: what has passed since the last acknowledgement was idle.
+        // The first packet after a pause: the flow was idle since the last acknowledgement.
         if sent.in_flight <= sent.payload
             && self.limited_since.is_never()
             && !self.last_ack.is_never()

@@ -2,21 +2,21 @@
 
 use comity_units::{Bytes, Rate, Span, Time};
 
-/// The calendar of one sender, and how long a packet takes on its own link.
+/// When the packets of one sender leave, and the transmission time of a packet on its own link.
 ///
 /// ```text
-/// next = max( due + period, now + τ )     due = the time that was set, or now if that is long past
+/// next = max( due + period, now + τ )     due = the time set, or now if that is long past
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Departures {
     next_at: Time,
     link: Rate,
-    /// τ: of the largest packet so far.
+    /// τ of the largest packet so far.
     transmission: Span,
 }
 
 impl Departures {
-    /// A calendar on which the first packet may leave at any time.
+    /// Creates a schedule in which the first packet may leave at any time.
     pub(super) fn new(link: Rate, packet: Bytes) -> Self {
         Self {
             next_at: Time::ZERO,
@@ -35,19 +35,19 @@ impl Departures {
         self.next_at = at;
     }
 
-    /// τ.
+    /// τ: the transmission time of a packet.
     pub(super) const fn transmission(&self) -> Span {
         self.transmission
     }
 
-    /// A packet of so many bytes is about to be counted.
+    /// Takes the size of a packet, before [`on_sent`](Self::on_sent).
     pub(super) fn measure(&mut self, wire: Bytes) {
         let transmission = self.link.transmission_time(wire).min(LONGEST);
         self.transmission = self.transmission.max(transmission);
     }
 
-    /// A packet left, and the next one is due a period later. A late timer is compensated, a pause
-    /// is not.
+    /// Schedules the next packet a period after this one. A late timer is compensated, a pause is
+    /// not.
     pub(super) fn on_sent(&mut self, now: Time, period: Span) {
         let late = now.saturating_since(self.next_at);
         let due = if late < period.max(LATE) {
@@ -59,10 +59,10 @@ impl Departures {
     }
 }
 
-/// A packet takes no longer on the sender's link, whatever size is reported.
+/// The longest transmission time, whatever size is reported.
 const LONGEST: Span = Span::from_secs(60);
 
-/// A departure that is late by no more than this was delayed by a timer.
+/// A departure that is late by at most this was delayed by a timer.
 const LATE: Span = Span::from_millis(1);
 
 #[cfg(test)]

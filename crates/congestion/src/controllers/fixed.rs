@@ -18,7 +18,7 @@ pub struct Fixed {
 }
 
 impl Fixed {
-    /// A flow with this window, at least one segment of `mss`, and this pacing.
+    /// Creates a controller with this window, at least one segment of `mss`, and this pacing.
     pub fn new(mss: Bytes, window: Bytes, pacing: Pacing) -> Self {
         Self {
             decision: Decision {

@@ -43,7 +43,7 @@ pub struct HyStart {
 pub enum Ramp {
     /// By all that is acknowledged.
     Exponential,
-    /// By a quarter of what is acknowledged.
+    /// By a quarter of the acknowledged data.
     Conservative,
     /// Not at all: congestion avoidance begins.
     Over,

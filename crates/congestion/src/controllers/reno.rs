@@ -140,7 +140,7 @@ impl Reno {
         self.ssthresh
     }
 
-    /// Half of what was in use, as `(threshold, window)` in segments.
+    /// Half of the data in use, as `(threshold, window)` in segments.
     fn halves(&self, in_flight: Bytes, window: Bytes) -> (f64, f64) {
         let segments = |amount: u64| amount as f64 / self.config.mss.get().max(1) as f64;
         let basis = match self.config.decrease_basis {

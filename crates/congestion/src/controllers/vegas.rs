@@ -45,7 +45,7 @@ impl VegasConfig {
 /// Adjusts the window once per round trip, by the segments that wait at the bottleneck.
 ///
 /// ```text
-/// expected = cwnd / base_rtt                 base_rtt: the least round-trip time seen
+/// expected = cwnd / base_rtt                 base_rtt: the minimum round-trip time
 /// actual   = sent in the round / rtt         rtt: the mean of the round's samples
 /// diff     = (expected − actual) · base_rtt                                        [segments]
 ///
@@ -59,7 +59,7 @@ impl VegasConfig {
 ///
 /// The window does not fall below two segments by `diff` alone. A round begins with an
 /// acknowledgement and ends with that of the first segment sent after it. A round with a single
-/// segment sets `base_rtt` anew, because it measured the empty path.
+/// segment resets `base_rtt`, because it measured the empty path.
 ///
 /// Two flows need not reach equal windows. Between α and β no window moves, so one flow may keep a
 /// queue three times as long as the other's. A flow that begins behind the queue of another takes
@@ -110,7 +110,7 @@ struct Round {
     outstanding: Bytes,
     began: Option<Time>,
     sent: Bytes,
-    /// The sum of the samples, in nanoseconds, and how many there are.
+    /// The sum of the samples, in nanoseconds, and their number.
     rtt_sum: u64,
     samples: u32,
 }

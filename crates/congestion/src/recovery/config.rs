@@ -41,7 +41,7 @@ pub enum RecoveryKind {
     Rack {
         /// Whether a probe is sent when nothing is acknowledged for two round trips (TLP).
         probe: bool,
-        /// Whether the window shrinks in proportion to what is delivered (RFC 9937), or at once.
+        /// Whether the window shrinks in proportion to the delivered data (RFC 9937), or at once.
         proportional: bool,
         /// Whether a reduction is undone when timestamps (RFC 3522) or duplicate SACKs (RFC 3708)
         /// say that nothing was lost.

@@ -13,7 +13,7 @@ pub trait Recovery: Debug {
     fn on_advance(&mut self, event: &Advance) -> Reaction;
 
     /// The retransmission timer expired, with data up to `max` outstanding, and the controller
-    /// wants this repair ([`crate::Decision::timeout_repair`]). Returns what is retransmitted.
+    /// wants this repair ([`crate::Decision::timeout_repair`]). Returns the retransmission.
     /// Duplicates for data below `max` begin no recovery, if the recovery is
     /// [bugfix](super::RecoveryConfig::bugfix): a hole that the repair leaves waits for the timer.
     fn on_timeout(&mut self, max: u64, repair: TimeoutRepair) -> Resend;
@@ -27,9 +27,9 @@ pub trait Recovery: Debug {
     /// Whether nothing counts as lost: no duplicates counted, no recovery.
     fn is_quiet(&self) -> bool;
 
-    /// By how many bytes the usable window exceeds the congestion window. Duplicate
-    /// acknowledgements show that so much has left the network. Negative while a partial
-    /// acknowledgement deflates the window.
+    /// The usable window minus the congestion window, in bytes: duplicate acknowledgements show
+    /// that this much has left the network. Negative while a partial acknowledgement deflates the
+    /// window.
     fn inflation(&self) -> i64;
 
     /// The most new segments that one event may release while recovering.

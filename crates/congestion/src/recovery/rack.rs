@@ -148,7 +148,7 @@ pub struct Delivered {
 pub enum Verdict {
     /// Nothing that was sent after it has arrived.
     Unknown,
-    /// It may still be under way, until so much time has passed.
+    /// The packet may still arrive within this time.
     Waits(Span),
     /// It is lost.
     Lost,
@@ -276,7 +276,7 @@ mod tests {
             Verdict::Unknown,
             "nothing that left later has arrived"
         );
-        // With a recovery under way nothing is waited for, as long as nothing was reordered.
+        // During a recovery the reordering window is zero, unless packets were reordered.
         let window = clock.window(true, MIN, SMOOTHED);
         assert_eq!(window, Span::ZERO);
         let now = Time::from_millis(50);

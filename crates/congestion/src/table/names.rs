@@ -1,6 +1,6 @@
 //! Names under which people look for controllers, and which are none's.
 
-/// What somebody may mean: a controller by another name, or what is no controller.
+/// A name that is not a controller: another name of one, or the name of something else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OtherName {
     /// The controller that is meant, if one is.

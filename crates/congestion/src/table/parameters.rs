@@ -1,4 +1,4 @@
-//! Values that people give, and what is admissible.
+//! The values of parameters, and their domains.
 
 use alloc::borrow::{Cow, ToOwned};
 use alloc::collections::BTreeMap;

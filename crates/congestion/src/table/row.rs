@@ -121,8 +121,8 @@ impl Row {
         !SECTIONS_ONLY.contains(&self.name)
     }
 
-    /// Whether lost bytes are retransmitted where nothing else is said. The papers of the other
-    /// rows send nothing again: what is late is of no use to what they carry.
+    /// Whether lost bytes are retransmitted by default. The papers of the other rows do not
+    /// retransmit, because late data is of no use to their applications.
     pub fn repeats_losses(&self) -> bool {
         !WITHOUT_REPETITION.contains(&self.name)
     }
@@ -130,7 +130,7 @@ impl Row {
     /// Reads the text of the parameter `name`, as it comes from a command line or a URI.
     ///
     /// # Errors
-    /// A [`ParameterError`] when there is no such parameter or the text is none of its values.
+    /// A [`ParameterError`] if the row has no such parameter, or the text is none of its values.
     pub fn parse(&self, name: &str, text: &str) -> Result<Value, ParameterError> {
         self.parameters
             .iter()
@@ -143,7 +143,7 @@ impl Row {
     /// reported.
     ///
     /// # Errors
-    /// A [`ParameterError`] when there is no such parameter, a text is none of its values, or a
+    /// A [`ParameterError`] if the row has no such parameter, a text is none of its values, or a
     /// name stands twice.
     pub fn parse_list(&self, list: &str) -> Result<Parameters, ParameterError> {
         let mut parameters = Parameters::new();

@@ -23,12 +23,12 @@ use crate::{Ack, Controller, Decision, Event, Idle, Loss, Phase, Sent, Timeout};
 /// ```
 ///
 /// All quotients are rounded down. Slow start counts every acknowledged segment and ends at the
-/// first loss, or earlier by the rules of `LinuxHyStart`. The count is not computed anew within
+/// first loss, or earlier by the rules of `LinuxHyStart`. The count is not updated within
 /// 1/32 s while the window stands.
 ///
 /// What makes it differ from [`Cubic`](super::Cubic) on the network: the estimate of Reno's window
-/// grows by 0.53 segments per round trip for ever, where RFC 9438 has it grow by one from the last
-/// window on; the reduction is of the window, not of the flight.
+/// grows by 0.53 segments per round trip without end, where RFC 9438 has it grow by one from the
+/// last window on; the reduction is of the window, not of the flight.
 ///
 /// Source: Linux 6, `net/ipv4/tcp_cubic.c`, from which constants and rules are carried, not code;
 /// Ha, Rhee and Xu, "CUBIC: A new TCP-friendly high-speed TCP variant", 2008.
@@ -56,7 +56,7 @@ pub struct LinuxCubic {
     curve: Curve,
     /// When a segment left last.
     sent_at: Option<Time>,
-    /// Window and threshold before the last reduction, as long as it may turn out to be wrong.
+    /// Window and threshold before the last reduction, until it can no longer be spurious.
     before: Option<(u32, u32)>,
 }
 
@@ -81,7 +81,7 @@ struct Curve {
 
 /// How long a count holds while the window stands.
 const COUNT_LIFE: Span = Span::from_micros(31_250);
-/// Without a plateau the window grows by a twentieth per round trip at the least.
+/// Without a plateau the window grows by at least a twentieth per round trip.
 const MAX_FIRST_COUNT: u32 = 20;
 
 impl LinuxCubic {

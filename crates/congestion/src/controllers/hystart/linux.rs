@@ -14,8 +14,8 @@ use crate::Ack;
 /// ```
 ///
 /// Neither rule looks below a window of 16 segments. A round begins with the first acknowledgement
-/// of data that was sent after the last round had begun. `RTT_min` is the least of the connection,
-/// not of the round.
+/// of data that was sent after the last round had begun. `RTT_min` is the minimum of the
+/// connection, not of the round.
 ///
 /// Source: Ha and Rhee, "Taming the elephants: New TCP slow start", Computer Networks 55 (2011);
 /// the constants and the halved threshold of senders without pacing are those of Linux 6.

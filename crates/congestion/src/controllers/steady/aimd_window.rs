@@ -1,4 +1,5 @@
 //! The window of TCP's additive increase and multiplicative decrease, for a flow with few losses.
+
 use comity_units::{Bytes, Rate, Span, Time};
 
 /// A window of additive increase and multiplicative decrease (AIMD) under this flow's loss events.

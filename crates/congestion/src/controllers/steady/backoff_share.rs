@@ -1,4 +1,5 @@
 //! Which part of the flows backed off in a congestion episode.
+
 use comity_units::Span;
 
 use super::loss_classifier::SHORT_QUEUE;

@@ -1,4 +1,5 @@
 //! Whether the flows at the queue grow as CUBIC or as Reno.
+
 use comity_units::{Span, Time};
 
 /// Estimates the share of CUBIC from the shape of the queue's growth, from a trough of the round

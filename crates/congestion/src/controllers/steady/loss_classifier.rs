@@ -1,4 +1,5 @@
 //! Whether a loss is congestion or random.
+
 use alloc::collections::VecDeque;
 
 use comity_units::{Span, Time};

@@ -1,4 +1,5 @@
 //! Whether the queue has drained since a congestion episode, and whether other flows backed off.
+
 use comity_units::{Bytes, Span};
 
 use super::loss_classifier::SHORT_QUEUE;

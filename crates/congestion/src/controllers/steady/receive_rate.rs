@@ -1,4 +1,5 @@
 //! The rate at which data arrives at the receiver.
+
 use comity_units::{Bytes, Rate, Span, Time, TwoWindows};
 
 /// The rate of acknowledged data, over the last round trip and its maximum over the last seconds.

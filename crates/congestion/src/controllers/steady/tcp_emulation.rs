@@ -1,4 +1,5 @@
 //! The windows that TCP flows would have under the congestion episodes of this path.
+
 use comity_units::{Bytes, Rate, Span, Time};
 
 /// Emulates the windows of a CUBIC and a Reno flow that react once to each congestion episode,
@@ -53,13 +54,13 @@ use comity_units::{Bytes, Rate, Span, Time};
 /// repairs most losses without a timeout (RFC 8985).
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct TcpEmulation {
-    windows: Option<Windows>,
+    windows: Option<EmulatedWindows>,
     /// The windows before the last episode, to undo it.
-    before: Option<Windows>,
+    before: Option<EmulatedWindows>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Windows {
+struct EmulatedWindows {
     /// In segments, as all fields below.
     cubic: f64,
     reno: f64,
@@ -85,7 +86,7 @@ impl TcpEmulation {
     pub(super) fn on_episode(&mut self, now: Time, carried: Bytes) {
         self.before = self.windows;
         self.windows = Some(match self.windows {
-            None => Windows::beginning(now, segments(carried)),
+            None => EmulatedWindows::beginning(now, segments(carried)),
             Some(windows) => windows.decreased(now),
         });
     }
@@ -141,7 +142,7 @@ impl TcpEmulation {
     }
 }
 
-impl Windows {
+impl EmulatedWindows {
     const fn beginning(now: Time, carried: f64) -> Self {
         Self {
             cubic: carried,
@@ -304,7 +305,7 @@ mod tests {
     }
 
     /// Windows after `millis` of growth in steps of 10 ms from `from`.
-    fn grown(emulation: &mut TcpEmulation, from: u64, millis: u64) -> Windows {
+    fn grown(emulation: &mut TcpEmulation, from: u64, millis: u64) -> EmulatedWindows {
         for step in 1..=millis / 10 {
             emulation.grow(Time::from_millis(from + step * 10), RTT, 0.5, false);
         }
@@ -359,7 +360,7 @@ mod tests {
         );
         for rounds in [8.0, 8.1] {
             let mut emulation = emulation;
-            emulation.windows = Some(Windows {
+            emulation.windows = Some(EmulatedWindows {
                 newcomer: Some(rounds),
                 ..before
             });

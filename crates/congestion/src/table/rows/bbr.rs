@@ -12,7 +12,7 @@ use crate::controllers::{Bbr, Bbr3, Bbr3Config, BbrConfig};
 
 pub(super) const ROW: Row = Row {
     name: "bbr",
-    summary: "Paces at the bandwidth that it measures, whatever is lost: version 1, the `bbr` of Linux.",
+    summary: "Paces at the measured bandwidth, whatever the losses: version 1, the `bbr` of Linux.",
     source: "Linux, net/ipv4/tcp_bbr.c; N. Cardwell and others, ACM Queue 14 (2016)",
     parameters: PARAMETERS,
     meter: None,
@@ -21,7 +21,7 @@ pub(super) const ROW: Row = Row {
 
 pub(super) const ROW3: Row = Row {
     name: "bbr3",
-    summary: "Version 3 of BBR: losses bound what is in flight, and probes are rarer and shorter.",
+    summary: "Version 3 of BBR: losses bound the data in flight, and probes are rarer and shorter.",
     source: "draft-ietf-ccwg-bbr-06",
     parameters: PARAMETERS3,
     meter: None,
@@ -37,7 +37,7 @@ const CWND_GAIN: Parameter = number(
 );
 const MIN_RTT_WINDOW: Parameter = Parameter {
     name: "min_rtt_window",
-    summary: "How long the least round trip holds; then the flow drains the queue to measure it.",
+    summary: "The age at which the minimum round trip expires and ProbeRTT begins, which drains the queue.",
     default: Value::Span(Span::from_secs(10)),
     domain: Domain::Span {
         min: Span::from_millis(1),
@@ -46,7 +46,7 @@ const MIN_RTT_WINDOW: Parameter = Parameter {
 };
 const PROBE_RTT_TIME: Parameter = Parameter {
     name: "probe_rtt_time",
-    summary: "How long it does so.",
+    summary: "The minimum duration of ProbeRTT.",
     default: Value::Span(Span::from_millis(200)),
     domain: Domain::Span {
         min: Span::ZERO,
@@ -55,7 +55,7 @@ const PROBE_RTT_TIME: Parameter = Parameter {
 };
 const AGGREGATION: Parameter = flag(
     "aggregation",
-    "Whether the window makes room for acknowledgements that come in lumps.",
+    "Whether the window makes room for aggregated acknowledgements.",
     true,
 );
 const POLICER: Parameter = flag(
@@ -108,7 +108,7 @@ const HEADROOM: Parameter = number(
 );
 const PROBE_RTT_INTERVAL: Parameter = Parameter {
     name: "probe_rtt_interval",
-    summary: "How old a least round trip may be before the flow drains the queue to measure it.",
+    summary: "The age of the minimum round trip at which ProbeRTT begins, which drains the queue.",
     default: Value::Span(Span::from_secs(5)),
     domain: Domain::Span {
         min: Span::from_millis(1),

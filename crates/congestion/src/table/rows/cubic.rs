@@ -10,7 +10,7 @@ use crate::controllers::{Cubic, CubicConfig, LinuxCubic};
 
 pub(super) const ROW: Row = Row {
     name: "cubic",
-    summary: "A cubic function of the time since the last loss, at least as much as Reno; \
+    summary: "The window is a cubic function of the time since the last loss, and at least Reno's; \
               the default of today's systems.",
     source: "RFC 9438; RFC 9406 for its first slow start; Linux 6 for variant \"linux\"",
     parameters: PARAMETERS,
@@ -20,7 +20,7 @@ pub(super) const ROW: Row = Row {
 
 const AGGRESSIVENESS: Parameter = Parameter {
     name: "c",
-    summary: "How steep the curve is.",
+    summary: "C: the steepness of the curve.",
     default: Value::Number(0.4),
     domain: Domain::Number {
         min: 0.001,
@@ -30,7 +30,7 @@ const AGGRESSIVENESS: Parameter = Parameter {
 };
 const BETA: Parameter = Parameter {
     name: "beta",
-    summary: "What is left of the window after a loss.",
+    summary: "beta: the factor on the window after a loss.",
     default: Value::Number(0.7),
     domain: Domain::Number {
         min: 0.1,
@@ -40,7 +40,7 @@ const BETA: Parameter = Parameter {
 };
 const FAST_CONVERGENCE: Parameter = flag(
     "fast_convergence",
-    "Whether a flow that loses below its last plateau gives up more than it lost.",
+    "Whether a flow that loses below its last plateau lowers the next plateau further.",
     true,
 );
 const HYSTART: Parameter = flag(

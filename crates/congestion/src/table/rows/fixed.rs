@@ -11,8 +11,8 @@ use crate::{Controller, Pacing};
 
 pub(super) const ROW: Row = Row {
     name: "fixed",
-    summary: "One window and one pacing, whatever happens: for tests and for flows that do not react. With a gap and \
-              reliability = none it is the packet-spacing agent without feedback; by default losses are retransmitted.",
+    summary: "A constant window and pacing, for tests and flows without congestion control. With a gap and reliability = \
+              none it is the packet-spacing agent without feedback; by default losses are retransmitted.",
     source: "none",
     parameters: PARAMETERS,
     meter: None,
@@ -21,7 +21,7 @@ pub(super) const ROW: Row = Row {
 
 const WINDOW: Parameter = Parameter {
     name: "window",
-    summary: "How much may be in flight, at least one segment.",
+    summary: "The most that may be in flight, at least one segment.",
     default: Value::Bytes(Bytes::MAX),
     domain: Domain::Bytes {
         min: Bytes::new(1),
@@ -30,7 +30,7 @@ const WINDOW: Parameter = Parameter {
 };
 const RATE: Parameter = Parameter {
     name: "rate",
-    summary: "How fast packets leave, counted from start to start.",
+    summary: "The rate of packets, from start to start.",
     default: Value::Rate(Rate::MAX),
     domain: Domain::Rate {
         min: Rate::from_bps(1),

@@ -21,7 +21,7 @@ pub(super) const ROW: Row = Row {
 
 const LINK: Parameter = Parameter {
     name: "link",
-    summary: "The speed of the sender's own link, from which tau comes; unlimited for a tau of zero.",
+    summary: "The rate of the sender's own link, which gives tau; unlimited for a tau of zero.",
     default: Value::Rate(Rate::MAX),
     domain: Domain::Rate {
         min: Rate::from_bps(1),
@@ -30,19 +30,19 @@ const LINK: Parameter = Parameter {
 };
 const SSTHRESH: Parameter = packets(
     "ssthresh",
-    "How many packets of a round end the slow start.",
+    "The number of packets in a round at which slow start ends.",
     2,
     32.0,
 );
 const MAX_PACKETS: Parameter = packets(
     "max_packets",
-    "The receiver's maximum: the most packets of a round.",
+    "Wmax: the most packets in a round.",
     1,
     1_000_000.0,
 );
 const MISSING_THRESHOLD: Parameter = Parameter {
     name: "aftermissing_thresh",
-    summary: "How many acknowledgements behind a missing one mean a loss.",
+    summary: "The number of acknowledgements after a missing one that mean a loss.",
     default: Value::Number(3.0),
     domain: Domain::Whole {
         min: 1,
@@ -52,7 +52,7 @@ const MISSING_THRESHOLD: Parameter = Parameter {
 };
 const MIN_TIMEOUT: Parameter = Parameter {
     name: "min_timeout",
-    summary: "The least time without acknowledgements that is a timeout.",
+    summary: "The minimum timeout.",
     default: Value::Span(Span::from_millis(200)),
     domain: Domain::Span {
         min: Span::from_millis(1),
@@ -61,7 +61,7 @@ const MIN_TIMEOUT: Parameter = Parameter {
 };
 const LATE_ACKS: Parameter = choice(
     "late_acks",
-    "When a round is over and acknowledgements of the one before are missing: wait for them, or hold n and go on.",
+    "At the end of a round, if acknowledgements of the round before are missing: wait for them, or hold n.",
     "wait",
     &["hold", "wait"],
 );

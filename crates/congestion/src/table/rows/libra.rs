@@ -12,7 +12,7 @@ use crate::controllers::{Increase, Libra, LibraConfig};
 
 pub(super) const ROW: Row = Row {
     name: "libra",
-    summary: "Grows by the square of the round-trip time and the capacity of the bottleneck, so that flows of \
+    summary: "The window grows with the square of the round-trip time and the capacity of the bottleneck, so flows of \
               different round trips get equal rates; packets leave in pairs at random times.",
     source: "Marfia, Palazzi, Pau, Gerla, Sanadidi and Roccetti, Mobimedia 2007; \
              CapProbe (SIGCOMM 2004) for the capacity",
@@ -23,7 +23,7 @@ pub(super) const ROW: Row = Row {
 
 const A: Parameter = Parameter {
     name: "a",
-    summary: "A: round trips well below it get equal rates; longer ones are taken for congestion.",
+    summary: "A: round trips well below it get equal rates; longer ones count as congestion.",
     default: Value::Number(1.0),
     domain: Domain::Number {
         min: 0.001,
@@ -33,7 +33,7 @@ const A: Parameter = Parameter {
 };
 const B: Parameter = Parameter {
     name: "b",
-    summary: "B: a loss takes B / (2 (RTT + A)) of the window.",
+    summary: "B: a loss reduces the window by B / (2 (RTT + A)) of it.",
     default: Value::Number(1.0),
     domain: Domain::Number {
         min: 0.0,
@@ -43,7 +43,7 @@ const B: Parameter = Parameter {
 };
 const X: Parameter = Parameter {
     name: "x",
-    summary: "X: how fast the window grows.",
+    summary: "X: the growth of the window.",
     default: Value::Number(2.0),
     domain: Domain::Number {
         min: 0.0,
@@ -53,7 +53,7 @@ const X: Parameter = Parameter {
 };
 const Y: Parameter = Parameter {
     name: "y",
-    summary: "Y: a full queue slows the growth down by e^Y.",
+    summary: "Y: a full queue divides the growth by e^Y.",
     default: Value::Number(2.0),
     domain: Domain::Number {
         min: 0.0,
@@ -63,7 +63,7 @@ const Y: Parameter = Parameter {
 };
 const CAPACITY: Parameter = Parameter {
     name: "capacity",
-    summary: "C: the capacity of the bottleneck; 0bps has it estimated from the pairs.",
+    summary: "C: the capacity of the bottleneck; 0bps for an estimate from the pairs.",
     default: Value::Rate(Rate::ZERO),
     domain: Domain::Rate {
         min: Rate::ZERO,
@@ -83,8 +83,8 @@ const PAIRS: Parameter = flag(
 );
 const MEMORY: Parameter = Parameter {
     name: "memory",
-    summary: "For how long the extremes of the round trip and the pairs are remembered, so that a change of the \
-              route is survived; the paper's is unlimited.",
+    summary: "The extremes of the round trip and the pairs expire after one to two of these times, so that the flow \
+              adapts to a new route; unlimited in the paper.",
     default: Value::Span(Span::from_secs(60)),
     domain: Domain::Span {
         min: Span::from_millis(1),

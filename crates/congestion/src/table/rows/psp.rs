@@ -12,8 +12,8 @@ use crate::{Controller, Meter};
 
 pub(super) const ROW: Row = Row {
     name: "psp",
-    summary: "Spaces packets and adjusts the spacing once per round trip by how many arrived: the damped \
-              packet-spacing protocol, or the ad-hoc one.",
+    summary: "Adjusts the spacing of packets once per round trip, by how many arrived: the damped packet-spacing \
+              protocol, or the ad-hoc one.",
     source: "Feng, Feng and Belford, \"Packet Spacing: An Enabling Mechanism for Delivering Multimedia Content in \
              Computational Grids\"",
     parameters: PARAMETERS,
@@ -23,12 +23,12 @@ pub(super) const ROW: Row = Row {
 
 const DAMPED: Parameter = flag(
     "damped",
-    "Whether a loss after a deliberate decrease of the spacing returns to the spacing before it.",
+    "Whether a loss after a deliberate decrease of the spacing restores the spacing before it.",
     true,
 );
 const LINK: Parameter = Parameter {
     name: "link",
-    summary: "The speed of the sender's own link: how fast packets leave where there is no spacing.",
+    summary: "The rate of the sender's own link, at which packets leave without a spacing.",
     default: Value::Rate(Rate::from_mbps(100)),
     domain: Domain::Rate {
         min: Rate::from_bps(1),
@@ -44,17 +44,17 @@ const SCALE: Parameter = choice(
 );
 const FIRST: Parameter = span(
     "first",
-    "With fixed amounts, what a spacing of zero becomes after a loss.",
+    "With fixed amounts, the spacing after a loss if it was zero.",
     Span::from_micros(50),
 );
 const STEP: Parameter = span(
     "step",
-    "With fixed amounts, what is taken off the spacing after a round without losses.",
+    "With fixed amounts, the decrease of the spacing after a round without losses.",
     Span::from_micros(2),
 );
 const SETTLE: Parameter = flag(
     "settle",
-    "Whether rounds begun before the last reaction to a loss are left out.",
+    "Whether rounds that began before the last reaction to a loss are ignored.",
     true,
 );
 const DYNAMIC_RTT: Parameter = flag(
@@ -65,8 +65,8 @@ const DYNAMIC_RTT: Parameter = flag(
 );
 const JITTER: Parameter = Parameter {
     name: "jitter",
-    summary: "By how much intervals vary at random: by up to half of this share, either way. Without it one that starts \
-              late may get nothing of a drop-tail queue that packets reach as often as they leave.",
+    summary: "The random variation of intervals: up to half of this share, either way. Without it a late flow may get \
+              nothing at a drop-tail queue that packets reach as often as they leave.",
     default: Value::Number(0.0),
     domain: Domain::Number {
         min: 0.0,

@@ -10,8 +10,8 @@ use crate::{Controller, Meter};
 
 pub(super) const ROW: Row = Row {
     name: "rap",
-    summary: "Additive increase and multiplicative decrease of a rate: one packet more in a round trip each round \
-              trip, half on a loss event.",
+    summary: "Additive increase and multiplicative decrease of a rate: one more packet per round trip in each round \
+              trip, half the rate after a loss event.",
     source: "Rejaie, Handley and Estrin, INFOCOM 1999; constants as in ns-2",
     parameters: PARAMETERS,
     meter: Some(build_meter),
@@ -20,14 +20,14 @@ pub(super) const ROW: Row = Row {
 
 const INCREASE: Parameter = number(
     "increase",
-    "By how much the rate grows in a round trip (alpha).",
+    "The increase of the rate in each round trip (alpha).",
     1.0,
     (0.0, 1_000.0),
     "packets per round trip",
 );
 const DECREASE: Parameter = number(
     "decrease",
-    "By which factor a loss event multiplies the rate (beta).",
+    "The factor on the rate at a loss event (beta).",
     0.5,
     (0.01, 0.99),
     "",
@@ -55,7 +55,7 @@ const TIMEOUT_VARIATIONS: Parameter = number(
 );
 const FINE_GRAIN: Parameter = flag(
     "fine_grain",
-    "Whether the gap follows the short-term round trip over the long-term one.",
+    "Whether the gap is scaled by the short-term over the long-term round trip.",
     false,
 );
 const SHORT_GAIN: Parameter = number(

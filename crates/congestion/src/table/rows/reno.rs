@@ -27,7 +27,7 @@ const INCREASE: Parameter = choice(
 );
 const LIMIT: Parameter = Parameter {
     name: "limit",
-    summary: "The most that one acknowledgement counts in slow start, with increase = per_byte (L of RFC 3465).",
+    summary: "The most segments that one acknowledgement counts in slow start, with increase = per_byte (L of RFC 3465).",
     default: Value::Number(2.0),
     domain: Domain::Whole {
         min: 1,
@@ -49,7 +49,7 @@ const GROW_WHEN_LIMITED: Parameter = flag(
 );
 const UNDO: Parameter = flag(
     "undo",
-    "Whether a loss or a timeout that turns out to have been none is undone (Linux).",
+    "Whether the reduction after a spurious loss or timeout is undone (Linux).",
     false,
 );
 const PARAMETERS: &[Parameter] = &[

@@ -12,8 +12,8 @@ use crate::controllers::{Steady, SteadyConfig};
 
 pub(super) const ROW: Row = Row {
     name: "steady",
-    summary: "TCP's rate on the average, by its throughput equation, with bursts for what is due: the \
-              default for media. Losses that no queue explains are repaired without slowing down.",
+    summary: "TCP's average rate, by its throughput equation, with a token bucket for bursts: the default for \
+              media. Random losses, which no queue explains, do not reduce the rate.",
     source: "this project; RFC 5348 for the equation and the history of losses",
     parameters: PARAMETERS,
     meter: None,
@@ -22,7 +22,7 @@ pub(super) const ROW: Row = Row {
 
 const MEMORY: Parameter = Parameter {
     name: "memory",
-    summary: "Over how many loss intervals the mean is taken.",
+    summary: "The number of loss intervals in the mean.",
     default: Value::Number(16.0),
     domain: Domain::Whole {
         min: 1,
@@ -32,7 +32,7 @@ const MEMORY: Parameter = Parameter {
 };
 const PEAK: Parameter = Parameter {
     name: "peak",
-    summary: "How many times the average rate a burst may go.",
+    summary: "The peak rate of a burst, as a multiple of the average rate.",
     default: Value::Number(3.5),
     domain: Domain::Number {
         min: 1.0,
@@ -42,7 +42,7 @@ const PEAK: Parameter = Parameter {
 };
 const DEPTH: Parameter = Parameter {
     name: "depth",
-    summary: "How much may be saved up, or borrowed, as time at the average rate.",
+    summary: "The depth of the token bucket and its largest debt, as time at the average rate.",
     default: Value::Span(Span::from_secs(2)),
     domain: Domain::Span {
         min: Span::ZERO,
@@ -51,12 +51,12 @@ const DEPTH: Parameter = Parameter {
 };
 const SPARE_RANDOM: Parameter = flag(
     "spare_random",
-    "Whether losses that no queue explains are left out of the rate of losses.",
+    "Whether random losses, which no queue explains, do not count in the loss event rate.",
     true,
 );
 const GROUPING: Parameter = Parameter {
     name: "grouping",
-    summary: "Losses within so many round trips of the last that counted belong to the same event.",
+    summary: "A loss joins the last counted loss event within this many round trips of it.",
     default: Value::Number(2.0),
     domain: Domain::Number {
         min: 0.0,

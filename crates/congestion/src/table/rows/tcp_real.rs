@@ -12,8 +12,8 @@ use crate::{Controller, Meter, TimeoutRepair};
 
 pub(super) const ROW: Row = Row {
     name: "real",
-    summary: "TCP-Real: the receiver sets the window by how fast whole windows arrive, so that losses which \
-              slow nothing down cost no window. Flows keep the shares that they began with.",
+    summary: "TCP-Real: the receiver sets the window by the rate at which whole windows arrive, so random losses \
+              do not reduce it. Flows keep the shares with which they began.",
     source: "Zhang and Tsaoussidis, NOSSDAV 2001, section 2.2 and figure 1",
     parameters: PARAMETERS,
     meter: Some(build_meter),

@@ -66,7 +66,7 @@ const SMALL_PACKETS: Parameter = flag(
 );
 const HEADER: Parameter = Parameter {
     name: "header",
-    summary: "What the headers of small packets weigh.",
+    summary: "The size of the headers of small packets.",
     default: Value::Bytes(Bytes::new(40)),
     domain: Domain::Bytes {
         min: Bytes::ZERO,
@@ -75,7 +75,7 @@ const HEADER: Parameter = Parameter {
 };
 const DUPLICATE_THRESHOLD: Parameter = Parameter {
     name: "duplicate_threshold",
-    summary: "So many packets after a missing one make it lost.",
+    summary: "A packet is lost after this many later packets.",
     default: Value::Number(3.0),
     domain: Domain::Whole {
         min: 1,
@@ -85,7 +85,7 @@ const DUPLICATE_THRESHOLD: Parameter = Parameter {
 };
 const MEMORY: Parameter = Parameter {
     name: "memory",
-    summary: "Over how many loss intervals the mean is taken (n).",
+    summary: "The number of loss intervals in the mean (n).",
     default: Value::Number(8.0),
     domain: Domain::Whole {
         min: 1,
