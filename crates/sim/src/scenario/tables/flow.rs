@@ -1,4 +1,4 @@
-//! The tables of flows, of what they send, and of how it is read.
+//! The tables of flows, workloads and readers.
 
 use comity_congestion::recovery::{PipeRule, RecoveryConfig};
 use comity_transport::tcp::timeline::DeadlineClock;
@@ -20,47 +20,46 @@ pub(in crate::scenario) const MAX_FLOWS: u32 = 100_000;
 const FROM_PRESET: &str = "as in the preset";
 
 table! {
-    /// A group of flows that are alike.
+    /// A group of equal flows.
     struct FlowTable ("[[flow]]") {
-        /// The group that the flows are counted in. Groups whose names begin alike up to a `+` are
-        /// counted together as well, under that beginning: `net+long` and `net+short` also as
-        /// `net`.
+        /// The name of the group in results. Groups whose names are equal up to a `+` also appear
+        /// together under that prefix: `net+long` and `net+short` also as `net`.
         group: String = Required(Name("a short name"));
-        /// How many flows there are; a sweep may leave the group out with 0.
+        /// The number of flows; a sweep may omit the group with 0.
         count: u32 = Default(Count { min: 0, max: MAX_FLOWS }, "1");
-        /// What each flow is called; `{i}` is its number in the group, from 0, also as `{i+1}`. The
+        /// The name of each flow. `{i}` is its number in the group from 0, `{i+1}` from 1. The
         /// random numbers of a flow depend on its name.
         name: Option<Template> = Optional(NameTemplate("a name with {i}"), "the group, a dash and {i}");
-        /// The node that the data comes from, or that its source's host is linked to; may have
-        /// `{i}`.
+        /// The node that sends the data, or the node to which the source's host is linked. It may
+        /// contain `{i}`.
         from: Option<Template> = Optional(
             NameTemplate("the name of a node, which may have {i}"),
             "`left` in a dumbbell, or its next host where it has `pairs`; required elsewhere",
         );
-        /// The node that the data goes to, or that its destination's host is linked to; may have
-        /// `{i}`.
+        /// The node that receives the data, or the node to which the destination's host is linked.
+        /// It may contain `{i}`.
         to: Option<Template> = Optional(
             NameTemplate("the name of a node, which may have {i}"),
             "`right` in a dumbbell, or its next host where it has `pairs`; required elsewhere",
         );
-        /// The link between a host of the flow's own and `from`, or `"none"`.
+        /// The link between the source's own host and `from`, or `"none"`.
         access: Option<Access> = Optional(host_link(), "as in the topology");
-        /// The link between `to` and a host of the flow's own, or `"none"`.
+        /// The link between `to` and the destination's own host, or `"none"`.
         access_to: Option<Access> = Optional(
             host_link(),
             "as `access` of this flow, else as in the topology",
         );
-        /// When the flows start: at a time, or each at a random time,
+        /// When the flows start: all at one time, or each at a random time, as in
         /// `{ at = "0s", spread = "1s" }`.
         start: StartTable = Default(Either::<StartTable, _, _>::of(SPAN, Nested::<StartTable>::KIND), "\"0s\"");
-        /// When the source stops giving data.
+        /// When the source stops producing data.
         stop: Option<Span> = Optional(POSITIVE_SPAN, "at the end of the run");
-        /// What there is to send.
+        /// The data that the source produces.
         workload: Option<WorkloadTable> = Optional(
             Nested::<WorkloadTable>::KIND,
             "`{ kind = \"greedy\" }`; datagrams require one",
         );
-        /// How it is carried.
+        /// The transport.
         transport: TransportTable = Keys::<TransportTable>::OF;
     }
 }
@@ -70,7 +69,7 @@ table! {
     struct StartTable ("a start") {
         /// The earliest start.
         at: Span = Default(SPAN, "\"0s\"");
-        /// The width of the interval after it that each start is drawn from, uniformly.
+        /// The width of the interval after `at` from which each start is drawn uniformly.
         spread: Span = Default(SPAN, "\"0s\"");
     }
 }
@@ -86,7 +85,7 @@ impl From<Span> for StartTable {
 }
 
 tagged! {
-    /// How a flow is carried.
+    /// The transport of a flow.
     enum TransportTable ("a transport") by transport or "tcp" {
         "tcp" => Tcp(TcpTable);
         "datagram" => Datagram(DatagramTable);
@@ -95,7 +94,7 @@ tagged! {
     }
 }
 
-/// Settings that belong together.
+/// A preset: settings that belong together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::scenario) enum Preset {
     Modern,
@@ -137,7 +136,7 @@ pub(in crate::scenario) enum RecoveryName {
 }
 
 impl RecoveryName {
-    /// The recovery in its present form, or in that of ns-2.
+    /// The recovery in its current form, or in that of ns-2.
     pub(in crate::scenario) const fn config(self, of_ns2: bool) -> RecoveryConfig {
         match (self, of_ns2) {
             (Self::Tahoe, _) => RecoveryConfig::TAHOE,
@@ -159,7 +158,7 @@ const WINDOW: ExtentKind = ExtentKind {
 table! {
     /// TCP.
     struct TcpTable ("TCP") {
-        /// Settings that belong together; every other key here replaces one of them.
+        /// Settings that belong together. Every other key of this table overrides one of them.
         preset: Preset = Default(
             Choice(PRESETS),
             "\"modern\"",
@@ -171,7 +170,7 @@ table! {
             Amount { min: Bytes::new(1), max: Bytes::new(65_495) },
             "what `packet` and the headers leave",
         );
-        /// What headers weigh on the wire: `"real"` for IPv4 and TCP with their options, one size
+        /// The size of headers on the wire: `"real"` for IPv4 and TCP with their options, one size
         /// for every segment such as `"40B"`, or a table.
         headers: Option<HeadersTable> = Optional(
             Either::<HeadersTable, _, _>::of(
@@ -183,29 +182,29 @@ table! {
             ),
             FROM_PRESET,
         );
-        /// The receive buffer, which bounds the window that the receiver offers, and with it the
-        /// rate: `rwnd` in a round trip. The 6 MiB of preset "modern" carry 252 Mb/s at 200 ms.
+        /// The receive buffer. It bounds the receive window, and so the rate to `rwnd` per round
+        /// trip. The 6 MiB of preset "modern" carry 252 Mb/s at 200 ms.
         rwnd: Option<Extent> = Optional(WINDOW, FROM_PRESET);
-        /// The first congestion window.
+        /// The initial congestion window.
         initial_window: Option<Extent> = Optional(WINDOW, FROM_PRESET);
-        /// The first slow-start threshold.
+        /// The initial slow-start threshold.
         ssthresh: Option<Extent> = Optional(
             ExtentKind { min: 1, unlimited: true },
             "unlimited in preset \"modern\", the receive buffer in the others",
         );
-        /// The congestion control.
+        /// The congestion controller.
         controller: Option<String> = Optional(
             ControllerName,
             "\"cubic\" in preset \"modern\", \"reno\" in the others",
         );
-        /// Its parameters. The ns-2 presets set `increase`, `decrease_basis`, `rounding` and
-        /// `grow_when_limited` as ns-2 does, where the controller has them; preset "modern" sets
-        /// those of "cubic" and "reno" as Linux does.
+        /// The parameters of the controller. The ns-2 presets set `increase`, `decrease_basis`,
+        /// `rounding` and `grow_when_limited` as ns-2 does, if the controller has them. Preset
+        /// "modern" sets the parameters of "cubic" and "reno" as Linux does.
         parameters: Option<ParameterTable> = Optional(
             ParametersKind,
             "the controller's defaults",
         );
-        /// How losses are found and repaired.
+        /// The loss recovery.
         recovery: Option<RecoveryName> = Optional(
             Choice(&[
                 ("tahoe", RecoveryName::Tahoe, "fast retransmit, then slow start"),
@@ -216,24 +215,25 @@ table! {
             ]),
             "as in the preset; \"sack\" in place of \"rack\" with a time-line",
         );
-        /// Whether recovery "rack" sends a probe when nothing is acknowledged for two round trips
-        /// (TLP).
+        /// Whether recovery "rack" sends a tail loss probe (TLP) after two round trips without an
+        /// acknowledgement.
         tail_loss_probe: Option<bool> = Optional(Flag, "true with recovery \"rack\"");
-        /// Whether recovery "rack" shrinks the window in proportion to what is delivered (PRR, RFC
+        /// Whether recovery "rack" reduces the window in proportion to the delivered data (PRR, RFC
         /// 9937), or at once.
         prr: Option<bool> = Optional(Flag, "true with recovery \"rack\"");
-        /// Whether recovery "rack" tells the controller when timestamps (RFC 3522) or duplicate
-        /// SACKs (RFC 3708) say that nothing was lost.
+        /// Whether recovery "rack" reports spurious losses to the controller, which timestamps (RFC
+        /// 3522) or duplicate SACKs (RFC 3708) reveal.
         undo: Option<bool> = Optional(Flag, "true with recovery \"rack\"");
-        /// Whether NewReno restarts its timer at the first partial acknowledgement only.
+        /// Whether NewReno restarts its timer only at the first partial acknowledgement (the
+        /// impatient variant of RFC 6582).
         impatient: Option<bool> = Optional(Flag, "true with recovery \"newreno\"");
-        /// Whether what a partial acknowledgement covers beyond the inflation is taken from
-        /// NewReno's window for good.
+        /// Whether a partial acknowledgement deflates NewReno's window permanently, if it covers
+        /// more than the inflation.
         deflate_window: Option<bool> = Optional(
             Flag,
             "false in preset \"modern\", true in the others, with recovery \"newreno\"",
         );
-        /// How recovery "sack" counts what is in the pipe.
+        /// How recovery "sack" counts the data in flight (`pipe`).
         pipe: Option<PipeRule> = Optional(
             Choice(&[
                 ("scoreboard", PipeRule::Scoreboard, "from the scoreboard (RFC 6675)"),
@@ -241,58 +241,59 @@ table! {
             ]),
             "\"scoreboard\" in preset \"modern\", \"counter\" in the others",
         );
-        /// How many duplicate acknowledgements mean a loss.
+        /// The number of duplicate acknowledgements that mean a loss.
         duplicate_threshold: Option<u32> = Optional(Count { min: 1, max: 255 }, FROM_PRESET);
-        /// Whether duplicate acknowledgements for data sent before the last reaction are ignored
-        /// (ns-2's `bugFix_`).
+        /// Whether the sender ignores duplicate acknowledgements for data sent before its last
+        /// reaction (ns-2's `bugFix_`).
         bugfix: Option<bool> = Optional(Flag, FROM_PRESET);
-        /// Whether acknowledgements are delayed: `false`, `true` for every second segment or 40 ms,
-        /// or a table.
+        /// Whether the receiver delays acknowledgements: `false`, `true` for every second segment
+        /// or 40 ms, or a table.
         delayed_ack: Option<DelayedAckTable> = Optional(
             Either::<DelayedAckTable, _, _>::of(Flag, Nested::<DelayedAckSettings>::KIND),
             FROM_PRESET,
         );
         /// Whether segments carry timestamps.
         timestamps: Option<bool> = Optional(Flag, FROM_PRESET);
-        /// The tick of the receiver's timestamps; those of the sender tick in microseconds.
+        /// The tick of the receiver's timestamps. The sender's tick is a microsecond.
         timestamp_tick: Option<Span> = Optional(TICK, FROM_PRESET);
-        /// Whether selective acknowledgements are offered and used.
+        /// Whether both ends use selective acknowledgements.
         sack: Option<bool> = Optional(
             Flag,
             "true with `recovery` \"sack\" or \"rack\", false with another, else as in the preset",
         );
-        /// Whether segments that arrive twice are reported in SACK blocks (RFC 2883).
+        /// Whether SACK blocks report segments that arrived twice (RFC 2883).
         duplicate_sack: Option<bool> = Optional(Flag, FROM_PRESET);
-        /// Whether queues may mark data segments instead of dropping them, and both ends answer to
-        /// that (RFC 3168). The link's queue needs `ecn` as well.
+        /// Whether the connection uses ECN (RFC 3168): queues may mark data segments instead of
+        /// dropping them, and both ends react. The link's queue needs `ecn` too.
         ecn: Option<bool> = Optional(Flag, FROM_PRESET);
-        /// Whether the window halves for each retransmission timeout of a pause but the first, down
-        /// to the first window.
+        /// Whether a pause halves the window for each retransmission timeout after the first, down
+        /// to the initial window.
         restart_after_idle: Option<bool> = Optional(Flag, FROM_PRESET);
-        /// Whether windows above 65,535 bytes may be offered.
+        /// Whether receive windows may exceed 65,535 bytes (window scaling).
         window_scaling: Option<bool> = Optional(Flag, FROM_PRESET);
-        /// Whether the first two duplicate acknowledgements each release a new segment.
+        /// Whether each of the first two duplicate acknowledgements releases a new segment (limited
+        /// transmit, RFC 3042).
         limited_transmit: Option<bool> = Optional(Flag, FROM_PRESET);
         /// Whether the connection begins with a handshake.
         handshake: Option<bool> = Optional(Flag, FROM_PRESET);
-        /// The first sequence number.
+        /// The initial sequence number.
         initial_sequence: Option<u32> = Optional(Count { min: 0, max: u32::MAX }, FROM_PRESET);
-        /// Whether the retransmission timer is restarted with the timeout from before the
-        /// round-trip sample of the acknowledgement that restarts it (ns-2 before 2001).
+        /// Whether an acknowledgement restarts the retransmission timer before its round-trip
+        /// sample updates the timeout (ns-2 before 2001).
         restart_timer_before_sample: Option<bool> = Optional(Flag, FROM_PRESET);
-        /// How many expiries of the retransmission or the persist timer in a row end the
-        /// connection, the peer being silent (R2 of RFC 9293).
+        /// The number of consecutive expiries of the retransmission or persist timer that end the
+        /// connection (R2 of RFC 9293).
         give_up_after: Option<u32> = Optional(Count { min: 1, max: 1_000 }, "never");
-        /// How long a closed connection remembers its sequence numbers.
+        /// How long a closed connection keeps its sequence numbers (TIME-WAIT).
         time_wait: Option<Span> = Optional(SPAN, FROM_PRESET);
-        /// The most segments sent in answer to one event.
+        /// The most segments sent after one event.
         max_burst: Option<u32> = Optional(Count { min: 1, max: 1_000_000 }, "no limit");
-        /// How round trips are measured and when the retransmission timer expires.
+        /// The round-trip estimator and the retransmission timer.
         rto: Option<RtoTable> = Optional(Nested::<RtoTable>::KIND, FROM_PRESET);
-        /// Sections with deadlines: time-lined TCP (TLTCP). The workload is then greedy,
-        /// calendar-driven (a section each time), `video` or `frames` (a frame is a section).
+        /// Sections with deadlines: time-lined TCP (TLTCP). The workload must be greedy, periodic
+        /// (one section each time), `video` or `frames` (one section for each frame).
         timeline: Option<TimelineTable> = Optional(Nested::<TimelineTable>::KIND, "none: plain TCP");
-        /// How the receiving application takes the data.
+        /// How the receiving application reads the data.
         reader: Option<ReaderTable> = Optional(
             Nested::<ReaderTable>::KIND,
             "`{ kind = \"immediate\" }`",
@@ -301,21 +302,22 @@ table! {
 }
 
 table! {
-    /// Time-lined TCP. Of a greedy source, section k (from 0) is over k + 1 deadlines after the
-    /// start; of other sources, a section is over one deadline after it came into being. An intra
-    /// frame and the predicted frames that follow from it share one deadline; a bidirectional frame
-    /// has that of the earlier of its two.
+    /// Time-lined TCP. With a greedy source, section k (from 0) expires k + 1 deadlines after the
+    /// start. With other sources, a section expires one deadline after its creation. An intra frame
+    /// and the predicted frames that depend on it share one deadline. A bidirectional frame has the
+    /// earlier deadline of its two references.
     struct TimelineTable ("a time-line") {
-        /// The size of a section; frames have their own.
+        /// The size of a section; frames have their own sizes.
         section: Bytes = Default(
             Amount { min: Bytes::new(1), max: Bytes::new(16 << 20) },
             "\"700000B\"",
         );
-        /// How long a section is worth sending.
+        /// The lifetime of a section.
         deadline: Span = Required(POSITIVE_SPAN);
-        /// Whether losses of obsolete data go unseen once the receiver has jumped, as in the paper.
+        /// Whether losses of obsolete data remain undetected after the receiver has skipped them,
+        /// as in the paper.
         blind_spot: bool = Default(Flag, "true");
-        /// Where deadlines are meant.
+        /// The end to which deadlines refer.
         relative_to: DeadlineClock = Default(
             Choice(&[
                 ("sender", DeadlineClock::Sender, "the time after which data is not sent"),
@@ -328,16 +330,16 @@ table! {
             ]),
             "\"sender\"",
         );
-        /// How often the reader reports the share of frames that it had in time. Below 95 %, the
-        /// source leaves out bidirectional frames, then also predicted ones. After five consecutive
-        /// reports without a missed frame, it adds one type again. Only frames that waited behind
-        /// no frame of an earlier choice judge a choice. A report takes the delay of the reverse
-        /// links and no room on them.
+        /// How often the reader reports the share of frames on time. Below 95 %, the source omits
+        /// bidirectional frames, then also predicted ones. After five consecutive reports without a
+        /// missed frame, it adds one type again. A choice is judged only by frames that did not
+        /// queue behind frames of an earlier choice. A report has the delay of the reverse links,
+        /// and uses no capacity.
         feedback: Option<Span> = Optional(POSITIVE_SPAN, "never: the source sends all frames");
     }
 }
 
-/// What headers weigh, as written.
+/// The size of headers, as written.
 #[derive(Clone, Debug)]
 pub(in crate::scenario) enum HeadersTable {
     Real,
@@ -371,7 +373,7 @@ table! {
     struct FixedHeadersTable ("fixed headers") {
         /// The size of every header.
         bytes: Bytes = Default(Amount { min: Bytes::ZERO, max: Bytes::new(1_000) }, "\"40B\"");
-        /// How much each SACK block adds.
+        /// The size of each SACK block.
         per_sack_block: Bytes = Default(Amount { min: Bytes::ZERO, max: Bytes::new(100) }, "\"0B\"");
     }
 }
@@ -396,55 +398,54 @@ impl From<DelayedAckSettings> for DelayedAckTable {
 }
 
 table! {
-    /// When acknowledgements are held back.
+    /// When the receiver delays acknowledgements.
     struct DelayedAckSettings ("delayed acknowledgements") {
-        /// How many full segments are answered by one acknowledgement.
+        /// The number of full segments for each acknowledgement.
         segments: u32 = Default(Count { min: 2, max: 255 }, "2");
-        /// How long an acknowledgement is held back at the most.
+        /// The longest delay of an acknowledgement.
         timeout: Span = Default(POSITIVE_SPAN, "\"40ms\"");
-        /// How many acknowledgements leave at once when a flow begins, after a pause, and after a
-        /// segment that arrives twice or is marked.
+        /// The number of acknowledgements without delay at the beginning of a flow, after a pause,
+        /// and after a segment that is marked or arrives twice.
         quick: Option<u32> = Optional(Count { min: 0, max: 255 }, "16 in preset \"modern\", else 0");
     }
 }
 
 table! {
-    /// How round trips are measured and when the retransmission timer expires. Missing keys are as
-    /// in the preset.
+    /// The round-trip estimator and the retransmission timer. Missing keys are as in the preset.
     struct RtoTable ("a retransmission timer") {
-        /// The resolution in which round trips are counted.
+        /// The resolution of round-trip samples.
         tick: Option<Span> = Optional(POSITIVE_SPAN, FROM_PRESET);
-        /// Where the ticks of the clock fall.
+        /// The origin of the ticks.
         phase: Option<Span> = Optional(SPAN, FROM_PRESET);
         /// The minimum of 4 · RTTVAR in the timeout (G in RFC 6298).
         granularity: Option<Span> = Optional(SPAN, FROM_PRESET);
         /// The timeout before the first measurement.
         initial_timeout: Option<Span> = Optional(POSITIVE_SPAN, FROM_PRESET);
-        /// The least timeout.
+        /// The minimum timeout.
         min_timeout: Option<Span> = Optional(SPAN, FROM_PRESET);
-        /// The largest timeout.
+        /// The maximum timeout.
         max_timeout: Option<Span> = Optional(POSITIVE_SPAN, FROM_PRESET);
-        /// How often in a row the back-off doubles the timeout at the most.
+        /// The most consecutive doublings of the timeout.
         max_doublings: Option<u32> = Optional(Count { min: 0, max: 63 }, FROM_PRESET);
-        /// Whether the least timeout is applied before the back-off multiplies.
+        /// Whether the minimum timeout applies before the back-off.
         floor_before_backoff: Option<bool> = Optional(Flag, FROM_PRESET);
-        /// Whether four back-offs in a row make the estimate start anew.
+        /// Whether four consecutive back-offs reset the estimate.
         forget_after_backoff: Option<bool> = Optional(Flag, FROM_PRESET);
     }
 }
 
 table! {
-    /// Any two programs, in the lab only (`comity lab run`; `comity sim run` refuses them): each in
-    /// a network namespace of its own at the ends of the path. `sh` runs the commands. `{address}`
+    /// Two programs, each in its own network namespace at one end of the path. Only the lab runs
+    /// them (`comity lab run`); `comity sim run` refuses them. `sh` runs the commands. `{address}`
     /// stands for the destination's IPv4 address, `{source}` for the source's, `{address6}` and
     /// `{source6}` for those of IPv6, `{port}` for a port that no other flow has, `{seconds}` for
-    /// how long the flow runs, `{seed}` for the seed of the run. The lab ends them with SIGINT at
-    /// the end of the run, and 3 s later with SIGKILL. There is no `workload`.
+    /// the duration of the flow, `{seed}` for the seed of the run. At the end of the run the lab
+    /// sends SIGINT, and SIGKILL 3 s later. The flow has no `workload`.
     struct CommandTable ("commands") {
-        /// What runs at the source, from `start` on, such as
+        /// The command at the source, from `start` on, such as
         /// `"iperf3 -c {address} -p {port} -t {seconds}"`.
         sender: String = Required(Text("a command"));
-        /// What runs at the destination, from the beginning of the run, such as
+        /// The command at the destination, from the beginning of the run, such as
         /// `"iperf3 -s -p {port}"`.
         receiver: Option<String> = Optional(Text("a command"), "nothing runs there");
     }
@@ -459,8 +460,8 @@ table! {
 }
 
 tagged! {
-    /// What a flow has to send. Amounts are payload for TCP and sections, bytes on the wire for
-    /// datagrams. Workloads without frames of their own give packets or sections of one size.
+    /// The data that a source produces. Amounts are payload for TCP and sections, and bytes on the
+    /// wire for datagrams. Workloads without frames produce packets or sections of one size.
     enum WorkloadTable ("a workload") by kind {
         "greedy" => Greedy(GreedyTable);
         "file" => File(FileTable);
@@ -474,21 +475,21 @@ tagged! {
 }
 
 table! {
-    /// Always more.
+    /// Unlimited data.
     struct GreedyTable ("a greedy source") {}
 }
 
 table! {
-    /// So much, then the end.
+    /// A fixed amount of data.
     struct FileTable ("a file") {
-        /// How much.
+        /// The amount.
         size: Bytes = Required(POSITIVE_BYTES);
     }
 }
 
 table! {
     /// Packets at a constant rate, set by exactly one of `rate`, `interval` and `gap`. With a gap
-    /// of 0s, a source of datagrams sends as fast as its first link.
+    /// of 0s, a source of datagrams sends at the rate of its first link.
     struct CbrTable (
         "a constant rate",
         from "ns-2's CBR; for gaps Feng, Feng and Belford, Packet Spacing, section 3.2"
@@ -499,14 +500,15 @@ table! {
         interval: Option<Span> = Optional(POSITIVE_SPAN, "set by `rate` or `gap`");
         /// The time from the end of one packet on the first link to the start of the next.
         gap: Option<Span> = Optional(SPAN, "set by `rate` or `interval`");
-        /// By how much intervals vary at random: by up to half of this share of the interval,
-        /// either way. 1 is `random_` of ns-2.
+        /// The random variation of intervals: up to half of this share of the interval, either way.
+        /// 1 is `random_` of ns-2.
         jitter: f64 = Default(Real { min: 0.0, max: 1.0 }, "0");
     }
 }
 
 table! {
-    /// Constant rate while on, nothing while off; both last an exponentially distributed time.
+    /// A constant rate while on, and nothing while off. Both states last an exponentially
+    /// distributed time.
     struct OnOffTable ("an on-off source") {
         /// The rate while on.
         rate: Rate = Required(RATE);
@@ -518,11 +520,11 @@ table! {
 }
 
 table! {
-    /// Tokens fall into a bucket at a rate; data is sent as tokens allow.
+    /// Tokens arrive in a bucket at a constant rate; the source sends as tokens allow.
     struct TokenBucketTable ("a token bucket", from "Zhang and Tsaoussidis, TCP-Real, NOSSDAV 2001, sections 3 and 4.4") {
-        /// The most tokens, in bytes.
+        /// The depth of the bucket.
         depth: Bytes = Required(POSITIVE_BYTES);
-        /// The bytes that fall at every interval.
+        /// The tokens of each interval, in bytes.
         refill: Bytes = Required(POSITIVE_BYTES);
         /// The interval.
         interval: Span = Required(POSITIVE_SPAN);
@@ -538,7 +540,7 @@ table! {
 }
 
 tagged! {
-    /// How the receiving application takes data.
+    /// How the receiving application reads data.
     enum ReaderTable ("a reader") by kind {
         "immediate" => Immediate(ImmediateTable);
         "playback" => Playback(PlaybackTable);
@@ -546,18 +548,18 @@ tagged! {
 }
 
 table! {
-    /// At once.
+    /// Reads data at once.
     struct ImmediateTable ("an immediate reader") {}
 }
 
 table! {
-    /// So many bytes at every interval; a read that does not find them all takes nothing.
+    /// Reads a fixed number of bytes at every interval. If fewer are present, it reads nothing.
     struct PlaybackTable ("a playback", from "Zhang and Tsaoussidis, TCP-Real, NOSSDAV 2001, sections 3 and 4.2") {
         /// The bytes of one read.
         bytes: Bytes = Required(POSITIVE_BYTES);
         /// The time between reads.
         interval: Span = Required(POSITIVE_SPAN);
-        /// How long after the first byte the first read comes.
+        /// The time from the first byte to the first read.
         delay: Span = Default(SPAN, "\"0s\"");
     }
 }

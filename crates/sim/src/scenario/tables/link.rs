@@ -9,7 +9,7 @@ use super::super::kinds::{
 };
 use super::super::schema::{At, Default, Keys, Nested, Optional, Required, table, tagged};
 
-/// The most links or nodes that a table may ask for.
+/// The most links or nodes that a table may request.
 pub(in crate::scenario) const MAX_LINKS: u32 = 100_000;
 
 table! {
@@ -29,7 +29,7 @@ table! {
 table! {
     /// A one-way link.
     struct LinkTable ("a one-way link") {
-        /// How fast packets are sent: one rate, or steps `[{ at = "0s", rate = "1Mbps" }, ...]`.
+        /// The rate: one rate, or steps `[{ at = "0s", rate = "1Mbps" }, ...]`.
         rate: Option<RateValue> = Optional(
             Either::<RateValue, _, _>::of(
                 Word("unlimited", RateValue::Unlimited),
@@ -45,7 +45,7 @@ table! {
             Either::<TraceTable, _, _>::of(Text("the name of a trace file"), Nested::<TraceTable>::KIND),
             "`rate` sets the rate",
         );
-        /// How long a packet travels: one delay, or steps `[{ at = "0s", delay = "20ms" }, ...]`.
+        /// The propagation delay: one delay, or steps `[{ at = "0s", delay = "20ms" }, ...]`.
         delay: Option<DelayValue> = Optional(
             Either::<DelayValue, _, _>::of(
                 SPAN,
@@ -53,11 +53,11 @@ table! {
             ),
             "required",
         );
-        /// The largest packet that is taken, headers included; a larger one is dropped, as by a
-        /// router that must not fragment it, and counts as lost.
+        /// The largest packet, headers included. The link drops a larger one, as a router does that
+        /// must not fragment it, and counts it as lost.
         mtu: Option<Bytes> = Optional(POSITIVE_BYTES, "any size is taken");
-        /// Where packets wait: how much has room in a drop-tail queue, the packet in transmission
-        /// included, or a table with a `kind`.
+        /// The queue: the limit of a drop-tail queue, including the packet in transmission, or a
+        /// table with a `kind`.
         queue: Option<QueueTable> = Optional(
             Either::<QueueTable, _, _>::of(
                 ExtentKind { min: 1, unlimited: true },
@@ -65,12 +65,12 @@ table! {
             ),
             "unlimited",
         );
-        /// What destroys packets.
+        /// Random or scheduled losses.
         losses: Option<Vec<LossTable>> = Optional(
             List { item: Nested::<LossTable>::KIND, min: 0, max: 64 },
             "nothing",
         );
-        /// Extra delay of single packets: the most of a uniform distribution, or a table with a
+        /// Extra delay of single packets: the maximum of a uniform distribution, or a table with a
         /// `kind`.
         jitter: Option<JitterTable> = Optional(
             Either::<JitterTable, _, _>::of(SPAN, Nested::<JitterTable>::KIND),
@@ -81,7 +81,7 @@ table! {
     }
 }
 
-/// A rate as written.
+/// A rate, as written.
 #[derive(Clone, Debug)]
 pub(in crate::scenario) enum RateValue {
     Unlimited,
@@ -102,16 +102,16 @@ impl From<Vec<RateStep>> for RateValue {
 }
 
 table! {
-    /// From a time on, a rate.
+    /// A rate from a time on.
     struct RateStep ("a step") {
-        /// From when on.
+        /// The time.
         at: Span = Required(Amount { min: Span::ZERO, max: LONGEST });
         /// The rate; `"0bps"` holds every packet.
         rate: Rate = Required(Amount { min: Rate::ZERO, max: FASTEST });
     }
 }
 
-/// A delay as written.
+/// A delay, as written.
 #[derive(Clone, Debug)]
 pub(in crate::scenario) enum DelayValue {
     Constant(Span),
@@ -131,9 +131,9 @@ impl From<Vec<DelayStep>> for DelayValue {
 }
 
 table! {
-    /// From a time on, a delay.
+    /// A delay from a time on.
     struct DelayStep ("a step") {
-        /// From when on.
+        /// The time.
         at: Span = Required(SPAN);
         /// The delay.
         delay: Span = Required(SPAN);
@@ -141,11 +141,11 @@ table! {
 }
 
 table! {
-    /// A file with a rate over time.
+    /// A file with the rate over time.
     struct TraceTable ("a trace") {
         /// The name of the file, relative to the scenario file.
         file: String = Required(Text("the name of a file"));
-        /// What the file holds.
+        /// The format of the file.
         format: TraceFormat = Default(TRACE_FORMAT, "\"auto\"");
     }
 }
@@ -161,7 +161,7 @@ impl From<String> for TraceTable {
 }
 
 tagged! {
-    /// Where packets wait, and which of them are refused.
+    /// A queue and its drop policy.
     enum QueueTable ("a queue") by kind or "drop_tail" {
         "drop_tail" => DropTail(DropTailTable);
         "red" => Red(RedTable);
@@ -195,9 +195,9 @@ const LIMIT: ExtentKind = ExtentKind {
 };
 
 table! {
-    /// First in, first out; what finds no room is dropped.
+    /// First in, first out. A full queue drops the arriving packet.
     struct DropTailTable ("a drop-tail queue") {
-        /// How much has room, the packet in transmission included.
+        /// The limit, including the packet in transmission.
         limit: Extent = Default(LIMIT, "\"unlimited\"");
     }
 }
@@ -206,9 +206,9 @@ table! {
     /// Random early detection (Floyd and Jacobson 1993): drops or marks on arrival, by the average
     /// queue.
     struct RedTable ("a RED queue") {
-        /// How much has room, the packet in transmission included.
+        /// The limit, including the packet in transmission.
         limit: Extent = Default(LIMIT, "51");
-        /// The average queue from which packets are dropped, in packets.
+        /// The average queue above which packets are dropped, in packets.
         min_threshold: f64 = Default(Real { min: 0.0, max: 1e9 }, "5");
         /// The average queue at which the probability reaches `max_probability`, in packets.
         max_threshold: f64 = Default(Real { min: 0.0, max: 1e9 }, "15");
@@ -216,14 +216,14 @@ table! {
         max_probability: f64 = Default(SHARE, "0.1");
         /// The weight of a new sample in the average.
         weight: f64 = Default(Real { min: 1e-9, max: 1.0 }, "0.002");
-        /// Whether the probability grows on to 1 at twice `max_threshold` instead of jumping to 1.
+        /// Whether the probability grows to 1 at twice `max_threshold` instead of jumping to 1
+        /// (gentle RED).
         gentle: bool = Default(Flag, "true");
-        /// Whether packets of senders that understand marks are marked instead of dropped by
-        /// chance.
+        /// Whether the queue marks ECN-capable packets instead of dropping them at random.
         ecn: bool = Default(Flag, "false");
-        /// The size of a typical packet.
+        /// The mean packet size.
         mean_packet: Bytes = Default(POSITIVE_BYTES, "\"500B\"");
-        /// What the queue is measured in.
+        /// The unit of the average queue.
         unit: RedUnit = Default(
             Choice(&[
                 ("packets", RedUnit::Packets, "packets, whatever their size"),
@@ -231,73 +231,73 @@ table! {
             ]),
             "\"packets\"",
         );
-        /// Whether drops are spaced more evenly, as with ns-2's `wait_`.
+        /// Whether drops are spaced evenly, as with ns-2's `wait_`.
         wait: bool = Default(Flag, "true");
     }
 }
 
 table! {
-    /// Controlled delay (RFC 8289): drops or marks on departure, by the time that packets waited.
+    /// CoDel (RFC 8289): drops or marks on departure, by the queueing delay.
     struct CodelTable ("a CoDel queue") {
-        /// The standing delay that is acceptable.
+        /// The acceptable standing delay.
         target: Span = Default(POSITIVE_SPAN, "\"5ms\"");
-        /// How long the delay has to exceed the target before packets are dropped.
+        /// How long the delay must exceed the target before packets are dropped.
         interval: Span = Default(POSITIVE_SPAN, "\"100ms\"");
-        /// How much has room.
+        /// The limit of the queue.
         limit: Extent = Default(LIMIT, "1000");
-        /// Whether packets of senders that understand marks are marked instead of dropped.
+        /// Whether the queue marks ECN-capable packets instead of dropping them.
         ecn: bool = Default(Flag, "false");
-        /// The largest packet: a queue that holds no more than this is never too long.
+        /// The largest packet. CoDel drops nothing while the queue holds at most this.
         mtu: Bytes = Default(POSITIVE_BYTES, "\"1500B\"");
     }
 }
 
 table! {
-    /// FQ-CoDel (RFC 8290): a queue with controlled delay for each flow, served in turn. The two
-    /// directions of a flow have queues of their own.
+    /// FQ-CoDel (RFC 8290): one CoDel queue for each flow, served by deficit round robin. The two
+    /// directions of a flow have separate queues.
     struct FqCodelTable ("an FQ-CoDel queue") {
-        /// The standing delay that is acceptable in each queue.
+        /// The acceptable standing delay in each queue.
         target: Span = Default(POSITIVE_SPAN, "\"5ms\"");
-        /// How long the delay has to exceed the target before packets are dropped.
+        /// How long the delay must exceed the target before packets are dropped.
         interval: Span = Default(POSITIVE_SPAN, "\"100ms\"");
-        /// How much has room in all queues. Beyond it the longest queue drops from its head; such
-        /// drops count as those of a full queue.
+        /// The limit of all queues together. Beyond it the longest queue drops from its head, and
+        /// the drops count as those of a full queue.
         limit: Extent = Default(LIMIT, "10240");
-        /// Whether packets of senders that understand marks are marked instead of dropped.
+        /// Whether the queue marks ECN-capable packets instead of dropping them.
         ecn: bool = Default(Flag, "true");
-        /// CoDel drops nothing while all queues together hold no more than this.
+        /// CoDel drops nothing while all queues together hold at most this.
         mtu: Bytes = Default(POSITIVE_BYTES, "\"1500B\"");
-        /// How many queues flows are hashed to.
+        /// The number of queues to which flows are hashed.
         queues: u32 = Default(Count { min: 1, max: 65_536 }, "1024");
-        /// How much a queue sends in its turn.
+        /// The bytes that a queue may send in a round.
         quantum: Bytes = Default(POSITIVE_BYTES, "\"1514B\"");
-        /// The most packets that one arrival at the limit costs the longest queue.
+        /// The most packets that the longest queue drops for one arrival at the limit.
         drop_batch: u32 = Default(Count { min: 1, max: 65_536 }, "64");
     }
 }
 
 table! {
-    /// PIE (RFC 8033): drops or marks on arrival, by the time that packets waited.
+    /// PIE (RFC 8033): drops or marks on arrival, by the queueing delay.
     struct PieTable ("a PIE queue") {
-        /// The delay to hold.
+        /// The target delay.
         target: Span = Default(POSITIVE_SPAN, "\"15ms\"");
         /// How often the drop probability is computed.
         update_interval: Span = Default(
             Amount { min: Span::from_micros(100), max: LONGEST },
             "\"15ms\"",
         );
-        /// How much has room, the packet in transmission included.
+        /// The limit, including the packet in transmission.
         limit: Extent = Default(LIMIT, "1000");
-        /// The weight of the distance to the target, per second.
+        /// α: the weight of the distance to the target, per second.
         alpha: f64 = Default(Real { min: 0.0, max: 1e9 }, "0.125");
-        /// The weight of the change of the delay, per second.
+        /// β: the weight of the change of the delay, per second.
         beta: f64 = Default(Real { min: 0.0, max: 1e9 }, "1.25");
-        /// How long a queue may be built up after quiet before anything is dropped.
+        /// How long PIE drops nothing after an idle time (burst allowance).
         max_burst: Span = Default(SPAN, "\"150ms\"");
-        /// Whether packets of senders that understand marks are marked instead of dropped, while
-        /// the drop probability is below 0.1.
+        /// Whether the queue marks ECN-capable packets instead of dropping them, while the drop
+        /// probability is below 0.1.
         ecn: bool = Default(Flag, "false");
-        /// The size of a typical packet: nothing is dropped while no more than two of them wait.
+        /// The mean packet size. PIE drops nothing while the queue holds at most two such packets.
         mean_packet: Bytes = Default(POSITIVE_BYTES, "\"1500B\"");
     }
 }
@@ -305,7 +305,7 @@ table! {
 table! {
     /// One cause of loss.
     struct LossTable ("a loss") {
-        /// Where packets are lost.
+        /// Where the packets are lost.
         place: LossPlace = Default(
             Choice(&[
                 (
@@ -317,13 +317,13 @@ table! {
             ]),
             "\"after_transmission\"",
         );
-        /// Which packets are lost.
+        /// The loss model.
         model: LossModelTable = Keys::<LossModelTable>::OF;
     }
 }
 
 tagged! {
-    /// Which packets are lost.
+    /// A loss model.
     enum LossModelTable ("a loss model") by model {
         "packets" => Packets(PacketsTable);
         "bernoulli" => Bernoulli(BernoulliTable);
@@ -334,9 +334,9 @@ tagged! {
 }
 
 table! {
-    /// Exactly these packets.
+    /// Exactly the listed packets.
     struct PacketsTable ("named packets") {
-        /// Their numbers among all packets offered to the link, from 0.
+        /// The numbers of the packets among all that reach the link, from 0.
         packets: Vec<u64> = Required(List {
             item: Whole { min: 0, max: i64::MAX as u64 },
             min: 0,
@@ -354,8 +354,8 @@ table! {
 }
 
 table! {
-    /// A Markov chain of two states that steps with every packet (Gilbert 1960, Elliott 1963).
-    struct GilbertElliottTable ("losses in bursts") {
+    /// A Markov chain of two states with one step for every packet (Gilbert 1960, Elliott 1963).
+    struct GilbertElliottTable ("Gilbert-Elliott losses") {
         /// The probability of a step from good to bad.
         good_to_bad: f64 = Required(SHARE);
         /// The probability of a step from bad to good.
@@ -368,27 +368,27 @@ table! {
 }
 
 table! {
-    /// Two states that alternate in time, each for an exponentially distributed while.
-    struct OnOffLossTable ("losses in spells") {
-        /// The mean length of a stay in the on state.
+    /// Two alternating states, each for an exponentially distributed time.
+    struct OnOffLossTable ("on/off losses") {
+        /// The mean time in the on state.
         mean_on: Span = Required(POSITIVE_SPAN);
-        /// The mean length of a stay in the off state.
+        /// The mean time in the off state.
         mean_off: Span = Required(POSITIVE_SPAN);
         /// The probability of a loss in the on state.
         drop_on: f64 = Required(SHARE);
         /// The probability of a loss in the off state.
         drop_off: f64 = Default(SHARE, "0");
-        /// Whether the first state is on.
+        /// Whether the initial state is on.
         start_on: bool = Default(Flag, "true");
     }
 }
 
 table! {
-    /// Everything for a while.
+    /// All packets for some time.
     struct OutageTable ("an outage") {
-        /// When it begins.
+        /// When the outage begins.
         at: Span = Required(SPAN);
-        /// How long it lasts.
+        /// The duration of the outage.
         lasts: Span = Required(POSITIVE_SPAN);
     }
 }
@@ -438,19 +438,19 @@ table! {
     struct UniformTable ("uniform jitter") {
         /// The largest extra delay.
         max: Span = Required(SPAN);
-        /// Whether packets may overtake each other.
+        /// Whether packets may be reordered.
         reorder: bool = Default(Flag, "false");
     }
 }
 
 table! {
-    /// Normally distributed, and zero where the draw is negative.
+    /// Normally distributed; a negative value becomes zero.
     struct NormalTable ("normal jitter") {
         /// The mean of the distribution.
         mean: Span = Required(SPAN);
-        /// Its standard deviation.
+        /// The standard deviation of the distribution.
         stddev: Span = Required(SPAN);
-        /// Whether packets may overtake each other.
+        /// Whether packets may be reordered.
         reorder: bool = Default(Flag, "false");
     }
 }
@@ -460,21 +460,21 @@ table! {
     struct ExponentialTable ("exponential jitter") {
         /// The mean extra delay.
         mean: Span = Required(SPAN);
-        /// Whether packets may overtake each other.
+        /// Whether packets may be reordered.
         reorder: bool = Default(Flag, "false");
     }
 }
 
-/// How many links a topology asks for.
+/// How many links a topology has.
 pub(in crate::scenario) const LINKS: Count = Count {
     min: 1,
     max: MAX_LINKS,
 };
 
-/// What a trace file holds.
+/// The format of a trace file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::scenario) enum TraceFormat {
-    /// By the name of the file.
+    /// Chosen by the name of the file.
     Guess,
     Mahimahi,
     Steps,

@@ -16,20 +16,20 @@ use flow::FlowTable;
 use topology::TopologyTable;
 
 table! {
-    /// A scenario: a network, the flows in it, and what is varied from run to run.
+    /// A scenario: a network, its flows, and the values that vary from run to run.
     struct ScenarioFile ("a scenario") {
-        /// What the scenario is called, how long it runs and how often.
+        /// The name of the scenario, and the duration and number of its runs.
         scenario: ScenarioTable = Required(Nested::<ScenarioTable>::KIND);
         /// The network.
         topology: TopologyTable = Required(Nested::<TopologyTable>::KIND);
-        /// The flows, in groups. In paths, a group is known by its `group`.
+        /// The groups of flows. In paths, `group` names a group.
         flow: Vec<FlowTable> = Required(List {
             item: Nested::<FlowTable>::KIND,
             min: 1,
             max: 100_000,
         });
-        /// The axes of the sweep: one run for each combination of their values. In paths, an axis
-        /// is known by its `name`.
+        /// The axes of the sweep: one run for each combination of their values. In paths, `name`
+        /// names an axis.
         sweep: Option<Vec<SweepTable>> = Optional(
             List { item: Nested::<SweepTable>::KIND, min: 0, max: 64 },
             "nothing is varied",
@@ -38,24 +38,24 @@ table! {
 }
 
 table! {
-    /// What the scenario is called, how long it runs and how often.
+    /// The name of the scenario, and the duration and number of its runs.
     struct ScenarioTable ("[scenario]") {
-        /// A short name; files are named after it.
+        /// A short name, also the name of result files.
         name: String = Required(Name("a short name"));
-        /// What the scenario shows, in a sentence or two.
+        /// The purpose of the scenario, in a sentence or two.
         description: Option<String> = Optional(Text("what the scenario shows"), "no description");
-        /// How long a run takes, in simulated time.
+        /// The duration of a run, in simulated time.
         duration: Span = Required(Amount { min: Span::from_micros(1), max: LONGEST });
-        /// How long after the start measuring begins.
+        /// The time from the start to the beginning of measurements.
         warmup: Span = Default(SPAN, "\"0s\"");
-        /// The length of the bins of values over time.
+        /// The length of the bins of time series.
         bins: Option<Span> = Optional(POSITIVE_SPAN, "no values over time");
-        /// When the flows of a group count as having come to share equally; needs `bins`.
+        /// When the flows of a group count as converged to equal shares; needs `bins`.
         convergence: Option<ConvergenceTable> = Optional(
             Nested::<ConvergenceTable>::KIND,
             "not looked for",
         );
-        /// The seeds: every point of the sweep is run once with each.
+        /// The seeds. Every point of the sweep runs once with each.
         seeds: Seeds = Default(
             Either::<Seeds, _, _>::of(
                 List { item: Whole { min: 0, max: i64::MAX as u64 }, min: 1, max: 1_000_000 },
@@ -63,28 +63,28 @@ table! {
             ),
             "[1]",
         );
-        /// The most runs that the sweep and the seeds may multiply to.
+        /// The most runs of the sweep with all seeds.
         max_runs: u64 = Default(Whole { min: 1, max: 100_000_000 }, "100000");
     }
 }
 
 table! {
-    /// When the flows of a group count as having come to share equally: in every bin of some time,
-    /// each of them gets its fair share of what the group gets, or nearly so.
+    /// When the flows of a group count as converged: in every bin of a period, each flow gets
+    /// nearly its fair share of the group's goodput.
     struct ConvergenceTable ("convergence") {
-        /// How far the goodput of each flow may be from the fair share, as a part of it.
+        /// The largest distance of a flow's goodput from the fair share, as a part of that share.
         tolerance: f64 = Required(Real { min: 0.0, max: 1.0 });
-        /// For how long, rounded up to whole bins.
+        /// The length of the period, rounded up to whole bins.
         hold: Span = Required(POSITIVE_SPAN);
     }
 }
 
 table! {
-    /// Seeds that follow each other.
+    /// Consecutive seeds.
     struct SeedRange ("seeds") {
         /// The first seed.
         first: u64 = Default(Whole { min: 0, max: 1 << 62 }, "1");
-        /// How many there are.
+        /// The number of seeds.
         count: u32 = Required(Count { min: 1, max: 1_000_000 });
     }
 }
@@ -106,30 +106,30 @@ impl From<SeedRange> for Seeds {
 }
 
 table! {
-    /// An axis of the sweep: a key, and the values that it takes.
+    /// An axis of the sweep: a key and its values.
     struct SweepTable ("[[sweep]]") {
-        /// The path of the key that is varied, such as `flow.tcp.rwnd` or
-        /// `topology.bottleneck.queue`, or a list of paths that all take the value. In a path, an
-        /// item of a list has its `name`, its `group` or its number from 0; `*` means all items.
+        /// The path of the key to vary, such as `flow.tcp.rwnd` or `topology.bottleneck.queue`, or
+        /// a list of paths that get the same value. In a path, the `name`, the `group` or the
+        /// number from 0 names an item of a list; `*` means all items.
         parameter: Paths = Required(Either::<Paths, _, _>::of(
             Text("the path of a key"),
             List { item: Text("the path of a key"), min: 1, max: 64 },
         ));
-        /// What the axis is called in results.
+        /// The name of the axis in results.
         name: Option<String> = Optional(Name("a short name"), "the (first) path");
-        /// The values, each of the kind that the key takes.
+        /// The values, each of the kind of the key.
         values: Option<Vec<Node>> = Optional(
             List { item: Anything, min: 1, max: 1_000_000 },
             "set by `range`",
         );
         /// Values at equal distances or ratios.
         range: Option<RangeTable> = Optional(Nested::<RangeTable>::KIND, "set by `values`");
-        /// Axes with the same word here advance together instead of being multiplied.
+        /// Axes with the same `zip` advance together instead of being multiplied.
         zip: Option<String> = Optional(Name("the name of a group of axes"), "multiplied with all others");
     }
 }
 
-/// The keys that an axis varies.
+/// The keys of an axis.
 #[derive(Clone, Debug)]
 pub(super) struct Paths(pub(super) Vec<String>);
 
@@ -151,11 +151,11 @@ table! {
     struct RangeTable ("a range of values") {
         /// The first value.
         from: Node = Required(Anything);
-        /// The last value, included when the steps meet it.
+        /// The last value, included if a step reaches it.
         to: Node = Required(Anything);
-        /// The distance from one value to the next, in the same unit.
+        /// The difference between two values, in the same unit.
         step: Option<Node> = Optional(Anything, "set by `factor`");
-        /// The ratio of each value to the one before.
+        /// The ratio of each value to the one before it.
         factor: Option<Node> = Optional(Anything, "set by `step`");
     }
 }

@@ -1,4 +1,4 @@
-//! The tables of the deadline transport and of what is sent with it.
+//! The tables of the deadline transport and of its sources.
 
 use comity_transport::timeline::{Deliver, DropPolicy, Reliability};
 use comity_units::{Bytes, Rate, Span};
@@ -14,24 +14,23 @@ use super::super::schema::{Default, Optional, Required, table};
 const NO_LATENCY: Option<Span> = None;
 
 table! {
-    /// The deadline transport. It carries sections of data; each has to arrive within `latency`.
+    /// The deadline transport. It carries sections of data, and each must arrive within `latency`.
     struct SectionsTable ("sections") {
-        /// The congestion control.
+        /// The congestion controller.
         controller: String = Default(ControllerName, "\"steady\"");
-        /// Its parameters.
+        /// The parameters of the controller.
         parameters: Option<ParameterTable> = Optional(ParametersKind, "the controller's defaults");
-        /// The first congestion window.
+        /// The initial congestion window.
         initial_window: Extent = Default(
             ExtentKind { min: 1, unlimited: false },
             "\"10 packets\"",
         );
-        /// How long after it came into being a section has to have arrived, or `"none"` for no
-        /// deadlines.
+        /// The time from the creation of a section to its deadline, or `"none"` for no deadlines.
         latency: Option<Option<Span>> = Optional(
             Either::<Option<Span>, _, _>::of(Word("none", NO_LATENCY), POSITIVE_SPAN),
             "\"120ms\", and \"none\" with a greedy workload",
         );
-        /// When the sender gives sections up by itself.
+        /// When the sender abandons sections by itself.
         drop: DropPolicy = Default(
             Choice(&[
                 ("infeasible", DropPolicy::Infeasible, "when they cannot arrive in time any more"),
@@ -40,7 +39,7 @@ table! {
             ]),
             "\"infeasible\"",
         );
-        /// When the receiver hands sections to its application.
+        /// When the receiver delivers sections to its application.
         deliver: Deliver = Default(
             Choice(&[
                 ("paced", Deliver::Paced, "at their deadline"),
@@ -48,7 +47,7 @@ table! {
             ]),
             "\"paced\"",
         );
-        /// How long lost bytes are retransmitted.
+        /// How long the sender retransmits lost bytes.
         reliability: Option<Reliability> = Optional(
             Choice(&[
                 ("timeline", Reliability::Timeline, "until the deadline of their section"),
@@ -57,44 +56,43 @@ table! {
             ]),
             "\"timeline\"; \"none\" with \"iftp\" and \"psp\", whose papers send nothing again",
         );
-        /// The protected payload of a full packet; with `overhead` it is the packet on the wire.
+        /// The protected payload of a full packet. A packet on the wire has `overhead` in addition.
         payload: Bytes = Default(
             Amount { min: Bytes::new(600), max: Bytes::new(60_000) },
             "\"1423B\"",
         );
-        /// What a packet has on the wire besides: 29 bytes of header and tag, UDP and IP.
+        /// The overhead of a packet on the wire: 29 bytes of header and tag, UDP and IP.
         overhead: Bytes = Default(Amount { min: Bytes::ZERO, max: Bytes::new(1_000) }, "\"57B\"");
-        /// Whether packets with sections are filled up to `payload`, so that all have one size.
+        /// Whether packets with sections are padded to `payload`, so that all have one size.
         pad: bool = Default(Flag, "false");
-        /// The size on the wire of what the destination sends.
+        /// The size of the destination's packets on the wire.
         acknowledgement: Option<Bytes> = Optional(
             Amount { min: Bytes::new(1), max: Bytes::new(65_535) },
             "what it holds, and `overhead`",
         );
-        /// Whether packets ask the network to mark instead of drop.
+        /// Whether packets are ECN-capable.
         ecn: bool = Default(Flag, "true");
-        /// Whether windows are spread over the round trip where the controller itself does not
+        /// Whether the transport paces the window over the round trip if the controller does not
         /// pace.
         pace_windows: bool = Default(Flag, "true");
-        /// An acknowledgement leaves at the latest after so many packets that ask for one.
+        /// The most ack-eliciting packets before an acknowledgement.
         ack_frequency: u32 = Default(Count { min: 1, max: 1_000 }, "4");
-        /// An acknowledgement leaves at the latest so long after the first packet that asks for
-        /// one.
+        /// The longest time from the first ack-eliciting packet to an acknowledgement.
         ack_delay: Span = Default(
             Amount { min: Span::ZERO, max: Span::from_secs(1) },
             "\"10ms\"",
         );
-        /// A packet leaves at the latest so long after the one before it.
+        /// The longest time between two packets.
         keep_alive: Span = Default(
             Amount { min: Span::from_millis(10), max: Span::from_secs(24 * 3600) },
             "\"1s\"",
         );
-        /// The connection ends when nothing has arrived for so long.
+        /// The connection ends after this time without a packet.
         idle_timeout: Span = Default(
             Amount { min: Span::from_millis(100), max: Span::from_secs(24 * 3600) },
             "\"5s\"",
         );
-        /// Whether the source sheds B and P pictures while the path carries less than it gives.
+        /// Whether the source sheds B and P frames while the path carries less than it produces.
         /// With `reliability = "full"` it sheds nothing.
         shed: bool = Default(Flag, "true");
         /// The size of the sections of workloads other than `video` and `frames`.
@@ -102,8 +100,8 @@ table! {
             Amount { min: Bytes::new(1), max: Bytes::new(16 << 20) },
             "\"1200B\"",
         );
-        /// The most bytes of sections that the sender holds, sent or not; what goes beyond is
-        /// refused, and a greedy source gives no more.
+        /// The most bytes of sections in the sender, sent or not. The sender refuses further
+        /// sections, and a greedy source pauses.
         buffer: Bytes = Default(
             Amount { min: Bytes::new(1), max: Bytes::new(1 << 30) },
             "\"16MiB\"",
@@ -112,36 +110,36 @@ table! {
 }
 
 table! {
-    /// Frames of a synthetic encoder, in decoding order and each a section, for
+    /// Frames of a synthetic encoder, in decoding order, one section each. For
     /// `transport = "sections"` and TCP with a `timeline`.
     struct VideoTable ("a video", from "this project") {
         /// The mean rate.
         rate: Rate = Required(RATE);
         /// Frames per second.
         fps: f64 = Default(Real { min: 0.1, max: 1_000.0 }, "30");
-        /// Frames in a group. The first one is an intra frame.
+        /// Frames in a group of pictures. The first one is an intra frame.
         group: u32 = Default(Count { min: 1, max: 100_000 }, "30");
-        /// Bidirectional frames between two references.
+        /// The number of bidirectional frames between two references.
         b_frames: u32 = Default(Count { min: 0, max: 16 }, "2");
-        /// How large intra, predicted and bidirectional frames are on average, in any one unit.
+        /// The mean sizes of intra, predicted and bidirectional frames, in any unit.
         ratio: Vec<f64> = Default(
             List { item: Real { min: 0.001, max: 1_000_000.0 }, min: 3, max: 3 },
             "[5, 2, 1]",
         );
-        /// The standard deviation of the sizes of frames of one kind as a share of their mean.
+        /// The standard deviation of the sizes of frames of one type, as a share of their mean.
         /// Sizes are lognormal; 0 makes them equal.
         variation: f64 = Default(Real { min: 0.0, max: 10.0 }, "0");
     }
 }
 
 table! {
-    /// Frames of a file, in decoding order and each a section, for `transport = "sections"` and TCP
+    /// Frames of a file, in decoding order, one section each. For `transport = "sections"` and TCP
     /// with a `timeline`.
     struct FramesTable (
         "frames of a file",
         from "this project; for MPEG-1 Mukherjee and Brecht, Time-lined TCP, ICNP 2000, section 4"
     ) {
-        /// The file, with `time_s,bytes,type` in each line; the type is I, P, B or -.
+        /// The file, with `time_s,bytes,type` in each line. The type is I, P, B or -.
         file: String = Required(Text("the name of a file of frames"));
     }
 }

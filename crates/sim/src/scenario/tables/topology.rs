@@ -14,7 +14,7 @@ tagged! {
 }
 
 impl TopologyTable {
-    /// Where the table and its keys were written.
+    /// The place of the table and its keys in the file.
     pub(in crate::scenario) const fn written(&self) -> &At {
         match self {
             Self::Dumbbell(table) => &table.written,
@@ -24,7 +24,7 @@ impl TopologyTable {
     }
 }
 
-/// The link of a host, or none: the host is the node itself.
+/// The link of a host; with none, the host is the node itself.
 #[derive(Clone, Debug)]
 pub(in crate::scenario) enum Access {
     None,
@@ -44,19 +44,20 @@ pub(in crate::scenario) const fn host_link() -> AccessKind {
 }
 
 table! {
-    /// Many hosts on either side of one link, the nodes `left` and `right`. A flow that does not
-    /// say where it goes goes from a host of its own on the left to one on the right.
+    /// One link between the nodes `left` and `right`, with many hosts on either side. By default, a
+    /// flow goes from its own host on the left to its own host on the right.
     struct DumbbellTable ("a dumbbell") {
         /// The link from `left` to `right`, called `bottleneck`; the reverse direction is
         /// `bottleneck.reverse`.
         bottleneck: DuplexTable = Required(Nested::<DuplexTable>::KIND);
-        /// The link between a source's host and its router, or `"none"`: the source sits on the
-        /// router.
+        /// The link between a source's host and its router. With `"none"`, the router is the
+        /// source.
         access: Access = Default(host_link(), "\"none\"");
-        /// The link between a router and a destination's host, or `"none"`.
+        /// The link between a router and a destination's host. With `"none"`, the router is the
+        /// destination.
         access_to: Option<Access> = Optional(host_link(), "as `access`");
-        /// Shared hosts: so many on the left, `s0`, `s1`, ..., and on the right, `d0`, `d1`, ...
-        /// Flow n uses the pair n modulo their number.
+        /// The number of shared hosts on each side: `s0`, `s1`, ... on the left, and `d0`, `d1`,
+        /// ... on the right. Flow n uses the pair n modulo this number.
         pairs: Option<u32> = Optional(LINKS, "every flow has a pair of its own");
     }
 }
@@ -64,34 +65,35 @@ table! {
 table! {
     /// Links in a row: the nodes `n0`, `n1`, ..., with `link-1` from `n0` to `n1` and so on.
     struct ParkingLotTable ("a parking lot") {
-        /// How many links there are.
+        /// The number of links.
         links: u32 = Required(LINKS);
-        /// What each of them is like; the reverse direction is `link-1.reverse` and so on.
+        /// The properties of each link; the reverse direction is `link-1.reverse` and so on.
         link: DuplexTable = Required(Nested::<DuplexTable>::KIND);
-        /// Links that are different.
+        /// Links with other properties.
         different: Option<Vec<DifferentTable>> = Optional(
             List { item: Nested::<DifferentTable>::KIND, min: 0, max: 100_000 },
             "all links are alike",
         );
-        /// The link between a source's host and its node, or `"none"`: the source sits on the node.
+        /// The link between a source's host and its node. With `"none"`, the node is the source.
         access: Access = Default(host_link(), "\"none\"");
-        /// The link between a node and a destination's host, or `"none"`.
+        /// The link between a node and a destination's host. With `"none"`, the node is the
+        /// destination.
         access_to: Option<Access> = Optional(host_link(), "as `access`");
     }
 }
 
 table! {
-    /// A link of a parking lot that is different.
+    /// A link of a parking lot with other properties.
     struct DifferentTable ("a different link") {
-        /// Its number, from 1.
+        /// The number of the link, from 1.
         number: u32 = Required(LINKS);
-        /// What it is like.
+        /// The properties of the link.
         link: DuplexTable = Keys::<DuplexTable>::OF;
     }
 }
 
 table! {
-    /// Nodes, and links between them by name.
+    /// Named nodes, and links between them.
     struct GraphTable ("a graph") {
         /// The names of the nodes.
         nodes: Vec<(String, super::super::source::Place)> = Required(List {
@@ -99,15 +101,16 @@ table! {
             min: 1,
             max: MAX_LINKS as usize,
         });
-        /// The links. In paths, a link is known by its `name`.
+        /// The links. In paths, `name` names a link.
         link: Vec<GraphLinkTable> = Required(List {
             item: Nested::<GraphLinkTable>::KIND,
             min: 1,
             max: MAX_LINKS as usize,
         });
-        /// The link between a source's host and its node, or `"none"`: the source sits on the node.
+        /// The link between a source's host and its node. With `"none"`, the node is the source.
         access: Access = Default(host_link(), "\"none\"");
-        /// The link between a node and a destination's host, or `"none"`.
+        /// The link between a node and a destination's host. With `"none"`, the node is the
+        /// destination.
         access_to: Option<Access> = Optional(host_link(), "as `access`");
     }
 }
@@ -115,16 +118,16 @@ table! {
 table! {
     /// A link of a graph.
     struct GraphLinkTable ("[[topology.link]]") {
-        /// What it is called; its random numbers depend on the name. The reverse direction of a
-        /// duplex link is called the same with `.reverse` behind it.
+        /// The name of the link. Its random numbers depend on the name. The reverse direction of a
+        /// duplex link has the same name with the suffix `.reverse`.
         name: Option<String> = Optional(Name("the name of the link"), "the nodes: `a-b`");
         /// The node where packets enter.
         from: String = Required(Name("the name of a node"));
-        /// The node where they come out.
+        /// The node where packets leave.
         to: String = Required(Name("the name of a node"));
-        /// Whether there is a reverse direction too.
+        /// Whether the link has a reverse direction.
         duplex: bool = Default(Flag, "true");
-        /// What it is like.
+        /// The properties of the link.
         link: DuplexTable = Keys::<DuplexTable>::OF;
     }
 }
