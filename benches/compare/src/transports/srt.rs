@@ -137,8 +137,8 @@ async fn forward(from: impl AsyncRead + Unpin, to: mpsc::UnboundedSender<String>
     }
 }
 
-/// The settings of both ends: live mode, messages of one chunk, encryption, and dropping of late
-/// packets.
+/// The settings of both ends: live mode, messages of one chunk, encryption, and drops of packets
+/// after their deadline.
 fn uri(address: SocketAddr, mode: &str, common: &Common) -> String {
     let mut keys = vec![
         ("mode", mode.to_owned()),
