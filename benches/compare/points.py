@@ -157,8 +157,10 @@ def tight():
 
 
 def loss():
-    # Five round trips of 40 ms. The queue holds the largest bursts: nothing but chance loses a packet.
-    return [Point(f"{percent}-percent", 4.0, 20.0, queue=1000, latency_ms=200, loss=percent / 100) for percent in (2, 5)]
+    # Five and six round trips. The queue holds the largest bursts: nothing but chance loses a packet.
+    paths = [(2, 20.0, 200), (5, 20.0, 200), (10, 25.0, 300), (20, 25.0, 300)]
+    return [Point(f"{percent}-percent", 4.0, 20.0, delay_ms, queue=1000, latency_ms=latency_ms, loss=percent / 100)
+            for percent, delay_ms, latency_ms in paths]
 
 
 def keys():
@@ -180,7 +182,7 @@ def points_of(chosen):
     """The points of a set by name.
 
     >>> {name: len(points_of(name)) for name in SETS}
-    {'published': 12, 'networks': 26, 'bbr': 4, 'tight': 12, 'loss': 2, 'keys': 10, 'changes': 6}
+    {'published': 12, 'networks': 26, 'bbr': 4, 'tight': 12, 'loss': 4, 'keys': 10, 'changes': 6}
     >>> points_of("networks")["2-mbps-2-cubic-above"].mbps, points_of("published")["4-cubic-above"].mbps
     (1.0, 4.0)
     >>> [(name, point.mbps) for name, point in points_of("changes").items()][:2]

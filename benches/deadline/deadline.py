@@ -178,12 +178,12 @@ def newcomer(comity):
 
 
 def lossy(comity):
-    yield "| controller | lost at random | on time | worst run |"
-    yield "|---|---|---|---|"
-    points = grouped(flows_of(comity, "lossy"), ["loss", "controller"])
-    for (loss, controller), runs in points.items():
+    yield "| controller | lost at random | jitter up to | on time | worst run |"
+    yield "|---|---|---|---|---|"
+    points = grouped(flows_of(comity, "lossy"), ["loss", "jitter", "controller"])
+    for (loss, jitter, controller), runs in points.items():
         each = [on_time(video) for video, _ in runs]
-        yield f"| `{controller}` | {100 * float(loss):.0f} % | {percent(statistics.mean(each))} | {percent(min(each))} |"
+        yield f"| `{controller}` | {100 * float(loss):.0f} % | {jitter} | {percent(statistics.mean(each))} | {percent(min(each))} |"
 
 
 def page(comity):
@@ -195,8 +195,8 @@ def page(comity):
         "## Frames on time", "",
         "A video of 30 frames a second (`experiments/deadline/contended.toml`) through 8 Mb/s, 20 ms each way, a drop-tail queue of",
         "60 packets. It has two B frames between the others and a key frame each second; sizes are 5 : 2 : 1 on the average. *Share",
-        "carried* is the bytes on time and decodable over what an equal share carries, or over what was given if that is less. *TCP / share*",
-        "is what each TCP flow has over an equal share of what all have.", "",
+        "carried* is the bytes on time and decodable over the bytes that an equal share carries, or over the submitted bytes if those are",
+        "fewer. *TCP / share* is the goodput of each TCP flow over an equal share of the total.", "",
         *contended(comity), "",
         "## A greedy flow over a rival", "",
         "The rate of a greedy flow over that of each greedy TCP flow beside it (`experiments/deadline/friendly.toml`), the median of",
@@ -211,7 +211,7 @@ def page(comity):
         "then; 1 is an equal share. The medians of the seeds. The aim is a share within 10 s.", "",
         *newcomer(comity), "",
         "## Random loss", "",
-        "6 Mb/s of video alone on 20 Mb/s with 40 ms and a deadline of 200 ms (`experiments/deadline/lossy.toml`).", "",
+        "4 Mb/s of video alone on 20 Mb/s with 50 ms and a deadline of 300 ms (`experiments/deadline/lossy.toml`).", "",
         *lossy(comity), "",
     ])
 

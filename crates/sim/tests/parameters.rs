@@ -169,6 +169,7 @@ const CASES: &[(&str, &str, &str, &str)] = &[
     ("rap", "long_gain", "fine_grain=true", "0.1"),
     ("tfrc", "header", "small_packets=true", "200B"),
     ("tfrc", "min_limit", "", "2"),
+    ("steady", "random_loss", "", "0"),
     ("fixed", "rate", "window=20kB", "1Mbps"),
     ("fixed", "gap", "window=20kB", "5ms"),
 ];

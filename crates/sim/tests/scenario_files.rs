@@ -36,7 +36,7 @@ fn every_file_reads_and_has_its_runs() {
         ("experiments/aqm/queues.toml", 5 * 5),
         ("experiments/deadline/contended.toml", 2 * 8 * 5),
         ("experiments/deadline/contended_sections.toml", 2 * 6 * 5),
-        ("experiments/deadline/lossy.toml", 2 * 4 * 5),
+        ("experiments/deadline/lossy.toml", 6 * 3 * 5),
         ("experiments/deadline/among_themselves.toml", 2 * 4 * 3 * 5),
         ("experiments/deadline/newcomer.toml", 2 * 4 * 5),
         ("experiments/deadline/friendly.toml", 2 * 10 * 4 * 5),

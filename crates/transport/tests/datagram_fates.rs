@@ -184,7 +184,7 @@ fn cubic_keeps_a_reduction_for_real_losses() {
 
 #[test]
 fn steady_keeps_an_event_of_real_losses() {
-    let parameters = Parameters::new().with("spare_random", Value::Flag(false));
+    let parameters = Parameters::new().with("random_loss", Value::Number(0.0));
     let after = lossy("steady", &parameters);
     assert_eq!((after.events, after.lost, after.late), (1, 6, 1));
     assert_ne!(after.phase, Phase::SlowStart);

@@ -83,8 +83,8 @@ impl Session {
             format!(" The target is {target:.2} Mb/s now: set the encoder to it.")
         });
         self.reporter.warn(&format!(
-            "the path carries less than the source produces: {dropped} of {} sections were dropped so far.{target} On a lossy \
-             link without other traffic, cc=fixed&maxbw=RATE in the URI sends at a fixed rate",
+            "the path carries less than the source produces: {dropped} of {} sections were dropped so far.{target} On a link \
+             that loses packets and has no other traffic, cc=fixed&maxbw=RATE in the URI sends at a fixed rate",
             totals.submitted
         ));
         true

@@ -2,7 +2,9 @@
 
 use alloc::collections::VecDeque;
 
-use comity_units::{Span, Time};
+use comity_units::{Bytes, Span, Time};
+
+use super::rate_dependence::RateDependence;
 
 /// Distinguishes losses at a full queue from random losses.
 ///
@@ -15,12 +17,22 @@ use comity_units::{Span, Time};
 /// rank      = fraction of round trips that are shorter + half the fraction of equal ones
 ///             (equal: within minimum round trip / 256)
 /// mean rank = mean rank + ( (rank before + rank after) / 2 − mean rank ) / 4      initially 1/2
-/// random    = mean rank < 3/4  and  queueing delay ≤ 3 ms  and  loss ratio ≤ 1/10
+/// random    = mean rank < 3/4  and  queueing delay ≤ 3 ms  and  loss ratio < bound
 /// ```
 ///
-/// A loss is random only if all three conditions hold. The rank reveals a short queue, the queueing
-/// delay a standing queue. A path that loses more than a tenth is overloaded by any measure. A loss
-/// without a timed neighbour is congestion.
+/// | losses depend on the rate (`RateDependence`) | queueing delay: above the minimum | bound |
+/// |---|---|---|
+/// | no | the least of the last one to two round trips | `random_loss` |
+/// | unknown | the larger of those before and after | min( `random_loss`, 1/10 ) |
+/// | yes | | 0 |
+///
+/// A loss is random only if all three conditions hold. The rank reveals a short queue, and the
+/// queueing delay a standing queue. The bound reveals a policer and a queue of a few packets, which
+/// drop without a delay. A loss without a timed neighbour is congestion.
+///
+/// The least of many round trips ignores the jitter of a radio link. A flow that begins at a full
+/// queue, however, takes that queue for part of the path. So only a flow whose losses do not depend
+/// on its rate uses it.
 ///
 /// The samples are one in a number of acknowledgements, not one in a span of time. Packets of a
 /// burst queue behind one another, and more of them are lost because there are more of them.
@@ -36,18 +48,29 @@ pub(super) struct LossClassifier {
     samples: VecDeque<Span>,
     sampling: Sampling,
     min: Option<Span>,
+    recent: RecentMinimum,
     mean_rank: f64,
     loss_ratio: LossRatio,
+    rate_dependence: RateDependence,
+    /// The loss ratio from which on no loss is random.
+    random_loss: f64,
+    /// The payload of a full packet.
+    mss: Bytes,
 }
 
 impl LossClassifier {
-    pub(super) const fn new() -> Self {
+    /// Nothing is known yet. No loss is random if `random_loss` is zero.
+    pub(super) fn new(random_loss: f64, mss: Bytes) -> Self {
         Self {
             samples: VecDeque::new(),
             sampling: Sampling::new(),
             min: None,
+            recent: RecentMinimum::default(),
             mean_rank: 0.5,
             loss_ratio: LossRatio::new(),
+            rate_dependence: RateDependence::default(),
+            random_loss,
+            mss,
         }
     }
 
@@ -66,6 +89,7 @@ impl LossClassifier {
     /// Takes a measured round trip.
     pub(super) fn on_round_trip(&mut self, now: Time, rtt: Span) {
         self.min = Some(self.min.map_or(rtt, |min| min.min(rtt)));
+        self.recent.on_round_trip(now, rtt);
         if !self.sampling.takes(now) {
             return;
         }
@@ -75,9 +99,16 @@ impl LossClassifier {
         self.samples.push_back(rtt);
     }
 
+    /// Takes a packet that leaves, and the bytes sent before it.
+    pub(super) fn on_sent(&mut self, now: Time, sent: u64, rtt: Span) {
+        self.rate_dependence.on_sent(now, sent, rtt);
+    }
+
     /// Takes the bytes sent and acknowledged since the beginning, and those in flight.
     pub(super) fn on_progress(&mut self, sent: u64, acked: u64, in_flight: u64) {
-        self.loss_ratio.on_progress(sent, acked, in_flight);
+        let lost = sent.saturating_sub(acked.saturating_add(in_flight));
+        self.loss_ratio.on_progress(sent, lost);
+        self.rate_dependence.on_progress(sent, lost, in_flight);
     }
 
     /// Whether a loss event between the round trips `before` and `after` is random.
@@ -90,10 +121,17 @@ impl LossClassifier {
         };
         let rank = (self.rank(before, min) + self.rank(after, min)) / 2.0;
         self.mean_rank += (rank - self.mean_rank) / 4.0;
-        let queueing = before.max(after).saturating_sub(min);
+        let (rtt, bound) = match self.rate_dependence.verdict(self.mss) {
+            Some(true) => return false,
+            Some(false) => (self.recent.min(), self.random_loss),
+            None => (
+                before.max(after),
+                self.random_loss.min(UNPROVED_RANDOM_LOSS),
+            ),
+        };
         self.mean_rank < CONGESTED_RANK
-            && queueing <= SHORT_QUEUE
-            && self.loss_ratio.last <= MAX_RANDOM_LOSS
+            && rtt.saturating_sub(min) <= SHORT_QUEUE
+            && self.loss_ratio.last < bound
     }
 
     fn rank(&self, rtt: Span, min: Span) -> f64 {
@@ -109,6 +147,29 @@ impl LossClassifier {
             }
         }
         (f64::from(below) + f64::from(equal) / 2.0) / self.samples.len() as f64
+    }
+}
+
+/// The least round trip among those of the last one to two round trips.
+#[derive(Clone, Copy, Debug, Default)]
+struct RecentMinimum {
+    /// When the current round trip began.
+    began_at: Time,
+    current: Span,
+    last: Span,
+}
+
+impl RecentMinimum {
+    fn on_round_trip(&mut self, now: Time, rtt: Span) {
+        if now.saturating_since(self.began_at) >= rtt {
+            (self.last, self.current, self.began_at) = (self.current, rtt, now);
+        } else {
+            self.current = self.current.min(rtt);
+        }
+    }
+
+    fn min(&self) -> Span {
+        self.last.min(self.current)
     }
 }
 
@@ -169,8 +230,7 @@ impl LossRatio {
         }
     }
 
-    fn on_progress(&mut self, sent: u64, acked: u64, in_flight: u64) {
-        let lost = sent.saturating_sub(acked.saturating_add(in_flight));
+    fn on_progress(&mut self, sent: u64, lost: u64) {
         let (sent_before, lost_before) = self.began;
         let period = sent.saturating_sub(sent_before);
         if period >= PERIOD {
@@ -196,8 +256,9 @@ const CONGESTED_RANK: f64 = 0.75;
 /// round trip, eight such flows would not back off, and one packet in ten would be lost.
 pub(super) const SHORT_QUEUE: Span = Span::from_millis(3);
 
-/// Above this loss ratio every loss is congestion.
-const MAX_RANDOM_LOSS: f64 = 0.1;
+/// From this loss ratio on every loss is congestion, while it is unknown whether losses depend on
+/// the rate.
+const UNPROVED_RANDOM_LOSS: f64 = 0.1;
 
 /// Up to this loss ratio a flow waits for others to back off. Beside BBR, which does not back off,
 /// the ratio is about 0.04.
@@ -215,8 +276,10 @@ mod tests {
     use super::*;
     use alloc::vec::Vec;
 
+    const MSS: Bytes = Bytes::new(1_000);
+
     fn classifier(samples: impl Iterator<Item = u64>) -> LossClassifier {
-        let mut classifier = LossClassifier::new();
+        let mut classifier = LossClassifier::new(0.3, MSS);
         for (at, millis) in samples.enumerate() {
             classifier.on_round_trip(Time::from_millis(at as u64 * 40), Span::from_millis(millis));
         }
@@ -270,7 +333,7 @@ mod tests {
 
     #[test]
     fn the_wait_ends_with_the_recent_loss_ratio() {
-        let mut classifier = LossClassifier::new();
+        let mut classifier = LossClassifier::new(0.3, MSS);
         assert_eq!(classifier.wait_factor(), 1.0);
         let (mut sent, mut lost) = (0, 0);
         let mut periods = |classifier: &mut LossClassifier, count: u32, share: u64| {
@@ -289,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn more_than_a_tenth_is_congestion() {
+    fn more_than_a_tenth_is_congestion_where_the_rate_does_not_vary() {
         for (lost, expected) in [(19_000, true), (21_000, false)] {
             let mut classifier = classifier((0..100).map(|at| 40 + at % 3));
             classifier.on_progress(200_000, 150_000, 50_000 - lost);
@@ -299,5 +362,61 @@ mod tests {
                 "{lost} of 200,000"
             );
         }
+    }
+
+    /// Sends 20 packets in each window of 40 ms, 60 in every tenth, and loses what `lost` says.
+    /// Round trips vary by `jitter` milliseconds.
+    fn uneven(random_loss: f64, jitter: u64, lost: impl Fn(u64) -> u64) -> LossClassifier {
+        let mut classifier = LossClassifier::new(random_loss, MSS);
+        let (mut sent, mut gone) = (0, 0);
+        for window in 0..400_u64 {
+            let now = Time::from_millis(window * 40);
+            for at in 0..4 {
+                let rtt = Span::from_millis(40 + (window + at) * 3 % (jitter + 1));
+                classifier.on_round_trip(now + Span::from_millis(at * 10), rtt);
+            }
+            classifier.on_sent(now, sent, Span::from_millis(40));
+            classifier.on_progress(sent, sent - gone, 0);
+            let packets = if window % 10 == 0 { 60 } else { 20 };
+            sent += packets * MSS.get();
+            gone += lost(packets) * MSS.get();
+        }
+        classifier
+    }
+
+    #[test]
+    fn an_equal_share_of_every_window_is_random_up_to_the_configured_share() {
+        let between = Some(Span::from_millis(41));
+        assert!(uneven(0.3, 2, |packets| packets / 5).is_random(between, None));
+        assert!(!uneven(0.15, 2, |packets| packets / 5).is_random(between, None));
+        assert!(
+            !uneven(0.0, 2, |_| 0).is_random(between, None),
+            "none is random"
+        );
+    }
+
+    #[test]
+    fn what_exceeds_a_rate_is_congestion_however_little_it_is() {
+        let between = Some(Span::from_millis(41));
+        // 10 of 240 packets are lost, all in the windows of 60.
+        let mut classifier = uneven(0.3, 2, |packets| packets.saturating_sub(50));
+        assert!(!classifier.is_random(between, None));
+        // The same share of both.
+        let mut classifier = uneven(0.3, 2, |packets| packets / 20);
+        assert!(classifier.is_random(between, None));
+    }
+
+    #[test]
+    fn jitter_hides_no_random_loss_once_losses_are_known_not_to_depend_on_the_rate() {
+        let (early, late) = (Some(Span::from_millis(42)), Some(Span::from_millis(46)));
+        let mut classifier = uneven(0.3, 10, |packets| packets / 5);
+        assert!(
+            classifier.is_random(late, early),
+            "the least of the last round trips is 40 ms"
+        );
+        // Nothing is known of the rate.
+        let mut classifier = self::classifier((0..400).map(|at| 40 + at * 3 % 11));
+        assert!(!classifier.is_random(late, early));
+        assert!(classifier.is_random(early, early));
     }
 }

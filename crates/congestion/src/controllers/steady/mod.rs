@@ -5,6 +5,7 @@ mod backoff_share;
 mod cubic_share;
 mod loss_classifier;
 mod queue_monitor;
+mod rate_dependence;
 mod receive_rate;
 mod tcp_emulation;
 
@@ -39,8 +40,8 @@ pub struct SteadyConfig {
     pub depth: Span,
     /// A loss joins the last counted loss event within this many round trips of it.
     pub grouping: f64,
-    /// Whether random losses, which no queue explains, leave the rate as it is.
-    pub spare_random: bool,
+    /// Up to this loss ratio, losses that neither a queue nor the own rate causes do not count.
+    pub random_loss: f64,
 }
 
 /// Sends at the average rate of TCP under the same losses, taken over one to two seconds.
@@ -87,8 +88,8 @@ pub struct SteadyConfig {
 /// **After a loss.** In the round trip after a loss, `validated` is the maximum receive rate
 /// itself, because a full queue cannot take the tokens of some seconds.
 ///
-/// **Random losses.** A loss event counts only if a queue explains it (`LossClassifier`), unless
-/// `spare_random` is off. An ECN mark always counts.
+/// **Random losses.** A loss event does not count if neither a queue nor the own rate causes it
+/// (`LossClassifier`), up to a loss ratio of `random_loss`. An ECN mark always counts.
 ///
 /// Source: TFRC (RFC 5348) for the equation, the loss history and the no-feedback timer. Differs
 /// from it in: 1. the sender keeps the loss history, from acknowledgements; 2. the share is an
@@ -157,7 +158,7 @@ impl Steady {
             emulation: TcpEmulation::default(),
             cubic_share: CubicShare::new(),
             backoff_share: BackoffShare::default(),
-            loss_classifier: LossClassifier::new(),
+            loss_classifier: LossClassifier::new(config.random_loss, config.mss),
             queue: QueueMonitor::default(),
             receive_rate: ReceiveRate::default(),
             pending: None,
@@ -345,8 +346,7 @@ impl Steady {
         let Some(episode) = self.pending.take() else {
             return;
         };
-        let is_random = self.loss_classifier.is_random(episode.rtt, after);
-        if !(self.config.spare_random && is_random) {
+        if !self.loss_classifier.is_random(episode.rtt, after) {
             self.count_loss(episode.at, episode.flight);
         }
     }
@@ -454,6 +454,8 @@ impl Steady {
     }
 
     fn on_sent(&mut self, sent: &Sent) {
+        self.loss_classifier
+            .on_sent(sent.now, self.sent, self.round_trip());
         self.sent = self.sent.saturating_add(sent.payload.get());
         if sent.app_limited {
             self.cubic_share.on_pause();

@@ -14,7 +14,7 @@ fn controller() -> Steady {
         grouping: 3.0,
         peak: 3.0,
         depth: Span::from_secs(2),
-        spare_random: true,
+        random_loss: 0.3,
     })
 }
 
@@ -305,9 +305,11 @@ fn losses_close_together_are_one_event() {
 
 #[test]
 fn losses_that_no_queue_explains_change_nothing_unless_asked_to_count() {
-    for spare_random in [true, false] {
-        let mut controller = controller();
-        controller.config.spare_random = spare_random;
+    for random_loss in [0.3, 0.0] {
+        let mut controller = Steady::new(SteadyConfig {
+            random_loss,
+            ..controller().config
+        });
         let mut now = carry(&mut controller, Time::ZERO, Time::from_secs(4), GAP, |_| {
             BASE
         });
@@ -319,7 +321,7 @@ fn losses_that_no_queue_explains_change_nothing_unless_asked_to_count() {
         // One in a hundred: 11.23 segments in 40 ms, nine tenths of 2.25 Mb/s. Reno with an episode
         // every five round trips has 7.5 segments of 1,448 bytes in 40 ms, 2.17 Mb/s, and CUBIC up
         // to a third more; timers leave them two thirds of that, and the equation decides.
-        if spare_random {
+        if random_loss > 0.0 {
             assert!(share(&controller) > 7.0, "{}", share(&controller));
         } else {
             assert!(

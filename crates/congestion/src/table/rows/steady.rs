@@ -6,7 +6,6 @@ use comity_units::Span;
 
 use super::super::parameters::{Domain, Parameter, ParameterError, Parameters, Value};
 use super::super::row::{Row, Setup};
-use super::declare::flag;
 use crate::Controller;
 use crate::controllers::{Steady, SteadyConfig};
 
@@ -49,11 +48,17 @@ const DEPTH: Parameter = Parameter {
         max: Span::from_secs(10),
     },
 };
-const SPARE_RANDOM: Parameter = flag(
-    "spare_random",
-    "Whether random losses, which no queue explains, do not count in the loss event rate.",
-    true,
-);
+const RANDOM_LOSS: Parameter = Parameter {
+    name: "random_loss",
+    summary: "Below this loss ratio, losses that neither a queue nor the own rate causes do not \
+              count in the loss event rate. 0 counts every loss.",
+    default: Value::Number(0.3),
+    domain: Domain::Number {
+        min: 0.0,
+        max: 1.0,
+        unit: "",
+    },
+};
 const GROUPING: Parameter = Parameter {
     name: "grouping",
     summary: "A loss joins the last counted loss event within this many round trips of it.",
@@ -64,7 +69,7 @@ const GROUPING: Parameter = Parameter {
         unit: "round trips",
     },
 };
-const PARAMETERS: &[Parameter] = &[MEMORY, GROUPING, PEAK, DEPTH, SPARE_RANDOM];
+const PARAMETERS: &[Parameter] = &[MEMORY, GROUPING, PEAK, DEPTH, RANDOM_LOSS];
 
 fn build(setup: &Setup, parameters: &Parameters) -> Result<Box<dyn Controller>, ParameterError> {
     Ok(Box::new(Steady::new(SteadyConfig {
@@ -76,6 +81,6 @@ fn build(setup: &Setup, parameters: &Parameters) -> Result<Box<dyn Controller>, 
         grouping: parameters.number(&GROUPING)?,
         peak: parameters.number(&PEAK)?,
         depth: parameters.span(&DEPTH)?,
-        spare_random: parameters.flag(&SPARE_RANDOM)?,
+        random_loss: parameters.number(&RANDOM_LOSS)?,
     })))
 }
