@@ -31,15 +31,21 @@ class Life:
     ended: float | None = None
     code: int | None = None
     was_killed: bool = False
-    # The last object that it printed.
-    end: dict = field(default_factory=dict)
+    # Its list of gaps, its messages, and the objects that it prints.
     gaps: pathlib.Path | None = None
+    errors: pathlib.Path | None = None
+    said: pathlib.Path | None = None
+    # The last of these objects.
+    end: dict = field(default_factory=dict)
     # The first unit that a sender was fed, and the units that a receiver wrote.
     first: int = 0
     units: list = field(default_factory=list)
     broken: int = 0
+    # What a receiver writes: a file, or a pipe that this thread reads.
+    file: pathlib.Path | None = None
+    reader: threading.Thread | None = None
+    # (time, resident bytes, open files)
     samples: list = field(default_factory=list)
-    errors: pathlib.Path | None = None
 
 
 class Feeder:
@@ -140,25 +146,24 @@ class Chain:
             life = Life(name, 0, time.monotonic(), gaps=self.folder / f"{number}-{name}.gaps")
             life.errors = self.folder / f"{number}-{name}.err"
             command = [self.comity, *self.command(name, life)]
-            if name == "recv":
+            to_pipe = name == "recv" and command[3] == "-"
+            out = self.folder / f"{number}-{name}.out"
+            life.said = life.errors if to_pipe else out
+            if name == "recv" and not to_pipe:
                 life.file = pathlib.Path(command[3])
-            with life.errors.open("w") as errors, (self.folder / f"{number}-{name}.out").open("w") as out:
-                to_pipe = name == "recv" and command[3] == "-"
+            with life.errors.open("w") as errors, out.open("w") as out:
                 child = subprocess.Popen(command, stdin=subprocess.PIPE if name == "send" else subprocess.DEVNULL,
                                          stdout=subprocess.PIPE if to_pipe else out, stderr=errors, bufsize=0)
             life.pid = child.pid
-            life.said = life.errors if to_pipe else self.folder / f"{number}-{name}.out"
             self.lives.append(life)
             self.now[name], self.children[name] = life, child
             if name == "send":
                 life.first = self.feeder.switch(child.stdin)
             if to_pipe:
-                reader = threading.Thread(target=self.read, args=(life, child.stdout), daemon=True)
-                life.reader = reader
-                reader.start()
-            return life
+                life.reader = threading.Thread(target=self.read, args=(life, child.stdout), daemon=True)
+                life.reader.start()
 
-    def wait_until_it_listens(self, name, patience=20):
+    def wait_until_it_listens(self, name, patience=60):
         life, until = self.now[name], time.monotonic() + patience
         if name == "send":
             return
@@ -169,9 +174,10 @@ class Chain:
         raise EnduranceError(f"{self.name}: {name} does not listen: {life.errors.read_text()[-300:]}")
 
     @staticmethod
-    def read(life, pipe):
+    def read(life, source):
+        """Takes the units out of what a receiver writes."""
         reader = units.Reader(LENGTH)
-        while data := pipe.read(65_536):
+        while data := source.read(1 << 16):
             reader.feed(data)
         reader.end()
         life.units, life.broken = reader.units, reader.broken
@@ -190,16 +196,14 @@ class Chain:
         life.ended, life.code = life.ended or time.monotonic(), child.returncode
         if name == "send":
             child.stdin.close()
-        if hasattr(life, "reader"):
+        if life.reader:
             life.reader.join()
-        elif name == "recv":
-            reader = units.Reader(LENGTH)
+        elif life.file:
             with life.file.open("rb") as file:
-                while data := file.read(1 << 20):
-                    reader.feed(data)
-            reader.end()
-            life.units, life.broken = reader.units, reader.broken
+                self.read(life, file)
             life.file.unlink()
+        if life.was_killed:
+            return life
         lines = [line for line in life.said.read_text().splitlines() if line.startswith("{")]
         for line in reversed(lines):
             last = json.loads(line)
@@ -209,7 +213,7 @@ class Chain:
         return life
 
     def kill(self, name):
-        """Ends a program as a power cut does, and starts another one in its place."""
+        """Ends a program as a power cut does."""
         with self.lock:
             life = self.now[name]
             life.was_killed, life.ended = True, time.monotonic()
