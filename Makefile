@@ -9,10 +9,10 @@ ROUNDS ?= 5
 SEED ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-sim claims picture test lint docs bench race media worlds compare deadline coverage miri loom fuzz fuzz-short
+.PHONY: help demo demo-sim claims picture test lint docs bench race media worlds compare deadline coverage miri loom endurance fuzz fuzz-short
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: rust ## send video with deadlines beside TCP-like flows, for 20 s, and write target/demo.html about it
 	cargo run --quiet --release --package comity-cli -- demo --report target/demo.html
@@ -32,7 +32,7 @@ test: rust python ## run every test of the workspace and of the scripts beside i
 	@[ "$$(id -u)" -eq 0 ] && [ -c /dev/net/tun ] && command -v ip >/dev/null || \
 		echo "no root, /dev/net/tun or ip: the tests of the lab skip; with COMITY_NEED_LAB=1 they fail"
 	PROPTEST_RNG_SEED=$(SEED) cargo test --workspace --no-fail-fast
-	python3 -m doctest benches/race/race.py benches/media/media.py benches/media/contend.py benches/deadline/deadline.py benches/worlds/*.py benches/wrap.py scripts/vocabulary.py scripts/coverage.py
+	python3 -m doctest benches/race/race.py benches/media/media.py benches/media/contend.py benches/deadline/deadline.py benches/worlds/*.py benches/endurance/*.py benches/wrap.py scripts/vocabulary.py scripts/coverage.py
 	cd benches/compare && python3 -m doctest *.py
 
 lint: format clippy docs purity language dependencies advisories ## check format, lints, docs, purity, words, licences and dependencies
@@ -64,6 +64,10 @@ compare: rust python ## send the same frames through Comity, SRT, TCP and QUIC b
 	cargo build --quiet --release --package comity-cli
 	cargo build --quiet --release --manifest-path benches/compare/Cargo.toml
 	python3 benches/compare/compare.py $(COMPARE)
+
+endurance: rust python ## run chains of programs for an hour while processes, disks, paths and interfaces fail (MINUTES=60)
+	cargo build --quiet --release --package comity-cli
+	python3 benches/endurance/endurance.py --minutes $(or $(MINUTES),60) || [ $$? -eq 77 ]
 
 deadline: rust python ## make docs/results/deadline.md: punctuality and friendliness in the simulator
 	cargo build --quiet --release --package comity-cli

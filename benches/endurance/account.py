@@ -10,6 +10,8 @@ VIDEO_STREAM = 1
 SLACK = 0.5
 # A sender evens its source out: a source time may be so much later than the unit was read.
 EVENED = 1.0
+# A sender that has just begun waits for its first connection, which may have to wait for the end of the one before.
+FIRST, BEGINNING = 8.0, 16.0
 # What a list says without a source time was given up so long after it was read, at the most: what a process that was
 # suspended or a lost connection held.
 LONGEST = 20.0
@@ -73,17 +75,28 @@ def kept(read, receiver):
     return account
 
 
-def spans(life, gap):
+def spans(life, gap, begun):
     """When the units of a relay's or a receiver's entry were read; none if the list of the sender before it has them.
 
     What never arrived has no source time. The sender has listed it, unless the last bytes came after the receiver had
-    given it up.
+    given it up. `begun` has the times at which senders began.
+
+    >>> class Relay:
+    ...     name, began = "relay", 100.0
+    >>> spans(Relay, dict(reason="expired", source_time_s=5.0, time_s=6.0, count=1), [])
+    [(103.5, 105.5)]
+    >>> spans(Relay, dict(reason="expired", source_time_s=5.0, time_s=6.0, count=1), [95.0])
+    [(96.5, 105.5)]
+    >>> spans(Relay, dict(reason="expired", source_time_s=None, time_s=6.0, count=1), [])
+    []
     """
     known, source = life.began + gap["time_s"], gap["source_time_s"]
     if life.name == "recv" and gap["reason"] not in NOT_THE_SENDERS:
         return []
     if source is not None:
-        return [(life.began + source - EVENED - SLACK, life.began + source + SLACK)]
+        moment = life.began + source
+        evened = FIRST if any(moment - BEGINNING < begin < moment for begin in begun) else EVENED
+        return [(moment - evened - SLACK, moment + SLACK)]
     return [(known - LONGEST, known + SLACK)] * gap["count"] if gap["reason"] in NOT_THE_SENDERS else []
 
 
@@ -125,6 +138,7 @@ def struck(times, lives, latency):
             account.broken += life.broken
     account.written, account.repeated = len(written), account.repeated - len(written)
     named, intervals = set(), []
+    begun = [life.began for life in lives if life.name == "send"]
     for life in lives:
         if life.name == "send":
             for number, reason in sections(entries(life)):
@@ -134,7 +148,7 @@ def struck(times, lives, latency):
             for gap in entries(life):
                 if gap["stream"] == VIDEO_STREAM:
                     account.reasons[gap["reason"]] = account.reasons.get(gap["reason"], 0) + gap["count"]
-                    intervals += spans(life, gap)
+                    intervals += spans(life, gap, begun)
     account.named_and_written = len(named & written)
     missing = [number for number in range(len(times)) if number not in written and number not in named]
     killed = sorted(life.ended for life in lives if life.was_killed and life.name in ("send", "relay", "recv"))

@@ -174,7 +174,7 @@ class Run:
         """What an account is made of, to look into one that does not close."""
         for one in self.chains:
             lives = [{"name": life.name, "began": life.began, "ended": life.ended, "killed": life.was_killed, "first": life.first,
-                      "gaps": life.gaps.name, "units": life.units} for life in one.lives]
+                      "gaps": life.gaps.name, "units": life.units, "samples": life.samples} for life in one.lives]
             text = json.dumps({"times": one.feeder.times, "lives": lives})
             (self.folder / one.name / "record.json").write_text(text)
 
@@ -215,7 +215,8 @@ class Run:
                 judged = watch.judge(life.samples)
                 if judged is None:
                     continue
-                if judged["grows"] or judged["loses_files"]:
+                # An emulator has a socket for each caller, for a while.
+                if judged["grows"] or (judged["loses_files"] and life.name in chain.ENDS):
                     self.failures.append(f"{one.name}: {life.name} grew: {judged}")
                 if len(life.samples) > len(longest.get(life.name, (life, judged, []))[2]):
                     longest[life.name] = (life, judged, life.samples)

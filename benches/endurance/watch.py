@@ -4,8 +4,9 @@ import os
 import statistics
 
 PAGE = os.sysconf("SC_PAGE_SIZE")
-# Samples that a process has to have for a judgement, and the share of its life that is its start.
-ENOUGH, START = 120, 0.25
+# Samples that a process has to have for a judgement of its files and of its memory, which grows by steps until all of
+# the program has run; and the share of its life that is its start.
+ENOUGH, ENOUGH_FOR_MEMORY, START = 120, 600, 0.25
 
 
 def sample(pid):
@@ -34,10 +35,10 @@ def slope(points):
 def judge(samples):
     """What the samples of a life, of (time, resident bytes, open files), come to; `None` if they are too few.
 
-    >>> flat = judge([(at, 10_000_000 + at % 7 * 4096, 9) for at in range(400)])
+    >>> flat = judge([(at, 10_000_000 + at % 7 * 4096, 9) for at in range(700)])
     >>> flat["grows"], flat["files"]
     (False, (9, 9, 9))
-    >>> judge([(at, 10_000_000 + at * 20_000, 9) for at in range(400)])["grows"]
+    >>> judge([(at, 10_000_000 + at * 20_000, 9) for at in range(700)])["grows"]
     True
     >>> judge([(at, 10_000_000, 9 + at // 100) for at in range(400)])["loses_files"]
     True
@@ -56,6 +57,6 @@ def judge(samples):
         "per_hour": slope([(at / 3600, resident) for at, resident, _ in later]),
         "files": (int(files[0]), max(files for _, _, files in later), samples[-1][2]),
         # A page here and there is the allocator's; a leak goes on.
-        "grows": middle[1] > middle[0] * 1.05 + (1 << 20),
+        "grows": len(samples) >= ENOUGH_FOR_MEMORY and middle[1] > middle[0] * 1.05 + (1 << 20),
         "loses_files": files[1] > files[0],
     }
