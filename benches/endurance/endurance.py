@@ -32,8 +32,8 @@ import tempfile
 import threading
 import time
 
-import account
 import chain
+import counts
 import faults
 import watch
 
@@ -171,7 +171,7 @@ class Run:
     # --- reporting ---
 
     def record(self):
-        """What an account is made of, to look into one that does not close."""
+        """What the counts are made of, to look into a difference."""
         for one in self.chains:
             lives = [{"name": life.name, "began": life.began, "ended": life.ended, "killed": life.was_killed, "first": life.first,
                       "gaps": life.gaps.name, "units": life.units, "samples": life.samples} for life in one.lives]
@@ -180,12 +180,12 @@ class Run:
 
     def report(self):
         self.record()
-        counts = {kind: self.injected.count(kind) for kind in sorted(set(self.injected))}
-        print("\nfaults: " + ", ".join(f"{count} {kind}" for kind, count in counts.items()))
+        kinds = {kind: self.injected.count(kind) for kind in sorted(set(self.injected))}
+        print("\nfaults: " + ", ".join(f"{count} {kind}" for kind, count in kinds.items()))
         print(f"refused by the system for want of room: {refused()} datagrams")
         self.report_processes()
-        sums = {"kept": account.kept(len(self.kept.feeder.times), self.kept.now["recv"]),
-                "struck": account.struck(self.struck.feeder.times, self.struck.lives, chain.LATENCY_S)}
+        sums = {"kept": counts.kept(len(self.kept.feeder.times), self.kept.now["recv"]),
+                "struck": counts.struck(self.struck.feeder.times, self.struck.lives, chain.LATENCY_S)}
         print("\n| chain | units read | written | in a list | held by a killed process | unaccounted for | written twice | broken |")
         print("|---|---|---|---|---|---|---|---|")
         for name, one in sums.items():

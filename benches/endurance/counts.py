@@ -20,7 +20,7 @@ NOT_THE_SENDERS = ("overdue", "closed", "unwritten")
 
 
 @dataclass
-class Account:
+class Counts:
     """The units of a chain by what became of them."""
 
     read: int = 0
@@ -61,18 +61,18 @@ def sections(found):
 
 
 def kept(read, receiver):
-    """The account of a chain with one connection from the beginning to the end: the last list has every number."""
-    account = Account(read=read, broken=receiver.broken)
+    """The counts of a chain with one connection from the beginning to the end: the last list has every number."""
+    counts = Counts(read=read, broken=receiver.broken)
     written = set(receiver.units)
-    account.written, account.repeated = len(written), len(receiver.units) - len(written)
+    counts.written, counts.repeated = len(written), len(receiver.units) - len(written)
     named = set()
     for number, reason in sections(entries(receiver)):
-        account.named_twice += number in named
+        counts.named_twice += number in named
         named.add(number)
-        account.reasons[reason] = account.reasons.get(reason, 0) + 1
-    account.listed, account.named_and_written = len(named - written), len(named & written)
-    account.unaccounted = sorted(set(range(read)) - written - named)
-    return account
+        counts.reasons[reason] = counts.reasons.get(reason, 0) + 1
+    counts.listed, counts.named_and_written = len(named - written), len(named & written)
+    counts.unaccounted = sorted(set(range(read)) - written - named)
+    return counts
 
 
 def spans(life, gap, begun):
@@ -124,32 +124,32 @@ def match(points, intervals):
 
 
 def struck(times, lives, latency):
-    """The account of a chain whose processes are killed and whose connections are lost.
+    """The counts of a chain whose processes are killed and whose connections are lost.
 
     A sender's list has the numbers of its units. Those of the others count the sections of a connection: they are
     matched by the time. What is left must have been within the latency of a process when that was killed.
     """
-    account = Account(read=len(times))
+    counts = Counts(read=len(times))
     written = set()
     for life in lives:
         if life.name == "recv":
             written.update(life.units)
-            account.repeated += len(life.units)
-            account.broken += life.broken
-    account.written, account.repeated = len(written), account.repeated - len(written)
+            counts.repeated += len(life.units)
+            counts.broken += life.broken
+    counts.written, counts.repeated = len(written), counts.repeated - len(written)
     named, intervals = set(), []
     begun = [life.began for life in lives if life.name == "send"]
     for life in lives:
         if life.name == "send":
             for number, reason in sections(entries(life)):
-                account.reasons[reason] = account.reasons.get(reason, 0) + 1
+                counts.reasons[reason] = counts.reasons.get(reason, 0) + 1
                 named.add(life.first + number)
         elif life.name in ("relay", "recv"):
             for gap in entries(life):
                 if gap["stream"] == VIDEO_STREAM:
-                    account.reasons[gap["reason"]] = account.reasons.get(gap["reason"], 0) + gap["count"]
+                    counts.reasons[gap["reason"]] = counts.reasons.get(gap["reason"], 0) + gap["count"]
                     intervals += spans(life, gap, begun)
-    account.named_and_written = len(named & written)
+    counts.named_and_written = len(named & written)
     missing = [number for number in range(len(times)) if number not in written and number not in named]
     killed = sorted(life.ended for life in lives if life.was_killed and life.name in ("send", "relay", "recv"))
 
@@ -159,8 +159,8 @@ def struck(times, lives, latency):
 
     # What a process that was killed may have held needs no entry: the entries are for the others first.
     moments = [times[number] for number in missing]
-    account.held_by_killed = sum(map(was_held, match(moments, intervals)))
+    counts.held_by_killed = sum(map(was_held, match(moments, intervals)))
     left = match([moment for moment in moments if not was_held(moment)], intervals)
-    account.unaccounted = [bisect.bisect_left(times, moment) for moment in left]
-    account.listed = len(times) - len(written) - account.held_by_killed - len(left)
-    return account
+    counts.unaccounted = [bisect.bisect_left(times, moment) for moment in left]
+    counts.listed = len(times) - len(written) - counts.held_by_killed - len(left)
+    return counts
