@@ -266,7 +266,7 @@ pub struct EndpointStatistics {
     pub datagrams_unknown: u64,
     /// Refused callers.
     pub callers_refused: u64,
-    /// First messages for which the budget of key exchanges had no room: their callers ask again.
+    /// First messages and proofs for which the budget had no room: their callers ask again.
     pub callers_deferred: u64,
     /// Packets of connections not known here that were answered by a Reset: their callers call
     /// again.

@@ -11,8 +11,9 @@
 //! ```
 //!
 //! A prefix is a /24 of IPv4 or a /64 of IPv6. Whoever fails to prove itself costs its prefix
-//! [`FAILURE`] tokens more. A prefix in debt has no share of the common tokens, so guesses of a
-//! passphrase come at the rate of the prefix at most.
+//! [`FAILURE`] tokens more. A prefix in debt has no share of the common tokens, and none of its
+//! proofs is looked at. So guesses of a passphrase come at the rate of the prefix at most, however
+//! many key exchanges went before.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -118,6 +119,13 @@ impl Budget {
             self.common.level -= TOKEN;
         }
         granted
+    }
+
+    /// Whether to look at a proof of this caller: its prefix is not in debt. Each key exchange that
+    /// was granted is worth a guess, and the common tokens grant a thousand at once.
+    pub(super) fn allows_proof(&mut self, now: Time, from: SocketAddr) -> bool {
+        let prefix = self.prefix(from);
+        self.fill(now, prefix) >= 0
     }
 
     /// Somebody from there has not proved what it should.
@@ -238,6 +246,25 @@ mod tests {
         // 16 tokens at first and 8 in a second. A failure takes two or three of them.
         assert!((20..=60).contains(&guesses), "{guesses}");
         assert!(budget.take(start + Span::from_secs(12), at(3, 1)));
+    }
+
+    #[test]
+    fn proofs_of_a_prefix_in_debt_are_not_looked_at() {
+        let (mut budget, start) = budget();
+        let mut guesses = 0;
+        for at_ms in 0..10_000_u64 {
+            let now = start + Span::from_millis(at_ms);
+            for host in 0..10 {
+                if budget.allows_proof(now, at(3, host)) {
+                    budget.on_failure(now, at(3, host));
+                    guesses += 1;
+                }
+            }
+        }
+        // 16 tokens at first and 8 in a second, and two for each.
+        assert!((48..=50).contains(&guesses), "{guesses}");
+        let now = start + Span::from_secs(10);
+        assert!(budget.allows_proof(now, at(4, 1)), "another prefix");
     }
 
     #[test]

@@ -140,8 +140,8 @@ pub struct ListenerStatistics {
     pub retries: u64,
     /// Answers sent, repeated ones included.
     pub answers: u64,
-    /// Initials with a good cookie for which the budget of key exchanges had no room: their callers
-    /// ask again.
+    /// Initials with a good cookie and Confirms with a good ticket for which the budget had no
+    /// room: their callers ask again.
     pub deferred: u64,
     /// Callers with a proved address that were turned away.
     pub refused: u64,
@@ -478,6 +478,10 @@ impl<C: Protocol> Listener<C> {
         }
         if self.spent.contains_key(&ticket.own) {
             self.statistics.unknown += 1;
+            return;
+        }
+        if !self.budget.allows_proof(now, from) {
+            self.statistics.deferred += 1;
             return;
         }
         let Some(parameters) = ticket.agreed.read_confirm(confirm.message) else {

@@ -2,7 +2,7 @@
 
 use comity::session::{
     CallerCredentials, CallerEvent, Closed, Ecn, Event, KeyLimits, ListenerConfig,
-    ListenerCredentials, ListenerEvent, ListenerStatistics, RefusedCaller,
+    ListenerCredentials, ListenerEvent, RefusedCaller,
 };
 use comity_units::{Span, Time};
 
@@ -466,12 +466,9 @@ fn guesses_of_a_passphrase_are_few_and_seen() {
     }
     world.run_for(Span::from_secs(12));
     assert_eq!(world.listener.connections(), 0);
-    let ListenerStatistics {
-        answers, refused, ..
-    } = world.listener.statistics();
+    let refused = world.listener.statistics().refused;
     // 16 tokens at first and 8 in a second. Each failure takes two or three of them.
-    assert!((30..=90).contains(&answers), "{answers}");
-    assert!(refused >= answers, "each of them is seen: {refused}");
+    assert!((40..=77).contains(&refused), "{refused}");
     let unproven = world.listener_events.iter().filter(|event| {
         matches!(
             event,
@@ -481,7 +478,7 @@ fn guesses_of_a_passphrase_are_few_and_seen() {
             }
         )
     });
-    assert_eq!(unproven.count() as u64, refused);
+    assert_eq!(unproven.count() as u64, refused, "each of them is seen");
     // An honest caller from elsewhere is not concerned.
     let credentials = CallerCredentials::Passphrase(passphrase(7));
     let honest = world.call("198.51.100.8:1", caller_config(credentials));

@@ -1,5 +1,6 @@
 //! Sessions over a network in virtual time.
 
+mod bounds;
 mod handshake;
 mod hostile;
 mod moving;

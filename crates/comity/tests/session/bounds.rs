@@ -1,0 +1,120 @@
+//! What waits at a listener does not grow with the number of strangers.
+
+use std::net::SocketAddr;
+
+use comity::session::{
+    CallerCredentials, ConnectionId, Ecn, ListenerCredentials, ListenerEvent, Pattern,
+};
+use comity_transport::wire::header::{self, Initial, Packet};
+use comity_units::Span;
+
+use super::network::{Path, World, caller_config, listener_config, passphrase, shared};
+
+/// One stranger in each /24.
+fn stranger(at: u32) -> SocketAddr {
+    let [_, _, high, low] = at.to_be_bytes();
+    ([10, high, low, 1], 9).into()
+}
+
+fn initial(at: u32, cookie: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    let message: &[u8] = if cookie.is_empty() { &[] } else { &[7; 60] };
+    Initial {
+        source: ConnectionId::new(u64::from(at) + 1),
+        pattern: Pattern::NNpsk0,
+        cookie,
+        message,
+    }
+    .encode(&mut out)
+    .expect("within the format");
+    out
+}
+
+fn besieged() -> World {
+    let config = listener_config(ListenerCredentials::Shared(shared(7)));
+    World::new(1, Path::GOOD, config)
+}
+
+impl World {
+    fn take(&mut self, at: u32, mut packet: Vec<u8>) {
+        let (now, from) = (self.now, stranger(at));
+        let listener = &mut self.listener;
+        listener.handle_datagram(now, from, Ecn::NotCapable, &mut packet);
+    }
+
+    /// The cookie in the next reply.
+    fn cookie(&mut self) -> Vec<u8> {
+        let mut reply = Vec::new();
+        self.listener.poll_reply(&mut reply).expect("a Retry");
+        match header::decode(&reply) {
+            Ok(Packet::Retry(retry)) => retry.cookie.to_vec(),
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+/// A host whose socket is blocked keeps 256 replies, and counts the others.
+#[test]
+fn replies_wait_up_to_a_bound() {
+    let mut world = besieged();
+    for at in 0..10_000 {
+        world.take(at, initial(at, &[]));
+    }
+    let mut out = Vec::new();
+    let waiting = std::iter::from_fn(|| world.listener.poll_reply(&mut out)).count();
+    assert_eq!(waiting, 256);
+    let statistics = world.listener.statistics();
+    assert_eq!(statistics.retries, 256);
+    assert_eq!(statistics.replies_dropped, 10_000 - 256);
+    // When they have left there is room again.
+    world.take(1, initial(1, &[]));
+    assert!(!world.cookie().is_empty());
+}
+
+/// A host that does not ask for events keeps 4,096 of callers that were refused.
+#[test]
+fn events_of_refused_callers_wait_up_to_a_bound() {
+    let mut world = besieged();
+    for at in 0..20_000 {
+        world.take(at, initial(at, &[]));
+        let cookie = world.cookie();
+        world.take(at, initial(at, &cookie));
+        world.listener.poll_reply(&mut Vec::new());
+        world.now += Span::from_micros(500);
+    }
+    assert!(world.listener.statistics().refused > 15_000);
+    let events: Vec<_> = std::iter::from_fn(|| world.listener.poll_event()).collect();
+    assert_eq!(events.len(), 4_096);
+    // The first ones, each with its caller.
+    for (at, event) in (0..).zip(&events) {
+        assert!(
+            matches!(event, ListenerEvent::Refused { from, .. } if *from == stranger(at)),
+            "{at}: {event:?}"
+        );
+    }
+}
+
+/// The common tokens grant three hundred key exchanges at once, and each is worth a guess. Those
+/// that are looked at come at the rate of the network.
+#[test]
+fn guesses_that_are_made_at_once_are_few_too() {
+    let config = listener_config(ListenerCredentials::Passphrase(passphrase(7)));
+    let mut world = World::new(1, Path::GOOD, config);
+    for guess in 0..300_u16 {
+        let credentials = CallerCredentials::Passphrase(passphrase(8 + (guess % 200) as u8));
+        let from = format!("203.0.113.{}:{}", guess % 250, 1 + guess / 250);
+        world.call(&from, caller_config(credentials));
+    }
+    world.run_for(Span::from_millis(200));
+    let answers = world.listener.statistics().answers;
+    assert_eq!(answers, 300);
+    world.run_for(Span::from_millis(9_800));
+    let refused = world.listener.statistics().refused;
+    // 16 tokens at first and 8 in a second, and two for each, or three.
+    assert!((25..=50).contains(&refused), "{refused}");
+    // Somebody elsewhere is not concerned.
+    let credentials = CallerCredentials::Passphrase(passphrase(7));
+    let honest = world.call("198.51.100.8:1", caller_config(credentials));
+    world.run_for(Span::from_millis(120));
+    assert!(world.callers[honest].1.session().is_some());
+}
