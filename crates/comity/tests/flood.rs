@@ -14,7 +14,7 @@ use comity::session::{
 use comity::{Config, Deliver, Endpoint, Importance, Section, StreamId, Transport, connect};
 use comity_testkit::memory::{Counting, held};
 use comity_transport::timeline::{Delivery, Outgoing};
-use comity_transport::wire::header::{Initial, Pattern};
+use comity_transport::wire::header::{self, Initial, Packet, Pattern};
 use comity_units::{Seed, Span, Time};
 use common::{Flights, Parts, World as _};
 
@@ -267,6 +267,109 @@ fn ten_thousand_strangers_gain_nothing_and_delay_nothing() {
     drop((traffic, taken));
     let grown = held() - before;
     assert!(grown < 200_000, "{grown} bytes");
+}
+
+/// The only reply of a listener, after a packet from this address.
+fn replied(
+    listener: &mut Listener<Transport>,
+    now: Time,
+    from: SocketAddr,
+    packet: &[u8],
+) -> Vec<u8> {
+    let mut packet = packet.to_vec();
+    listener.handle_datagram(now, from, Ecn::NotCapable, &mut packet);
+    let mut reply = Vec::new();
+    listener
+        .poll_transmit(now, &mut reply)
+        .map_or_else(Vec::new, |_| reply)
+}
+
+fn listener(credentials: ListenerCredentials) -> Listener<Transport> {
+    let mut parameters = Vec::new();
+    let own = options().parameters();
+    own.encode(&mut parameters).expect("our own");
+    let seed = Seed::new(1);
+    let config = ListenerConfig::new(credentials, parameters);
+    let opener = Transport::opener(options(), seed);
+    Listener::new(START, config, opener, Randomness::seeded(seed)).expect("valid")
+}
+
+/// Strangers with good cookies cost key exchanges, and the budget knows each of their networks by
+/// tables of a fixed size.
+#[test]
+fn the_budget_takes_no_memory_however_many_networks_call() {
+    let mut listener = listener(ListenerCredentials::Shared(PresharedKey::new([1; 32])));
+    let mut now = START;
+    let mut before = 0;
+    for stranger in 0..60_000_u32 {
+        let [_, high, middle, low] = (stranger * 256).to_be_bytes();
+        let from = SocketAddr::from(([10 + high, middle, low, 1], 9));
+        let retry = replied(&mut listener, now, from, &first_packet(stranger, &[]));
+        let Ok(Packet::Retry(retry)) = header::decode(&retry) else {
+            panic!("{stranger}: {retry:?}");
+        };
+        let _ = replied(
+            &mut listener,
+            now,
+            from,
+            &first_packet(stranger, retry.cookie),
+        );
+        while listener.poll_event().is_some() {}
+        now += Span::from_micros(400);
+        if stranger == 1_000 {
+            before = held();
+        }
+    }
+    let statistics = listener.statistics();
+    assert!(statistics.refused > 40_000, "{statistics:?}");
+    let grown = held() - before;
+    assert!(grown < 20_000, "{grown} bytes");
+}
+
+/// Callers that prove themselves and leave: their tickets are remembered while they are good, and
+/// not longer.
+#[test]
+fn tickets_of_connections_that_are_over_are_forgotten() {
+    let mut listener = listener(ListenerCredentials::Insecure);
+    let mut parameters = Vec::new();
+    let own = options().parameters();
+    own.encode(&mut parameters).expect("our own");
+    let mut randomness = Randomness::seeded(Seed::new(2));
+    let mut now = START;
+    let mut held_at = Vec::new();
+    // Ten in a second, each half open for 5 s and its ticket good for 16 s.
+    for call in 0..1_200_u32 {
+        let mut caller = Caller::new(
+            now,
+            listening(),
+            CallerConfig::new(CallerCredentials::Insecure, parameters.clone()),
+            Transport::opener(options(), Seed::new(3)),
+            randomness.split(),
+        )
+        .expect("valid");
+        let from = SocketAddr::from(([10, 0, (call >> 4) as u8, 1], 9));
+        let mut out = Vec::new();
+        // An Initial, another with the cookie, and a Confirm packet.
+        for _ in 0..3 {
+            out.clear();
+            caller.poll_transmit(now, &mut out).expect("a message");
+            let mut reply = replied(&mut listener, now, from, &out);
+            caller.handle_datagram(now, listening(), Ecn::NotCapable, &mut reply);
+        }
+        assert!(caller.session().is_some(), "{call}");
+        drop(caller);
+        now += Span::from_millis(100);
+        listener.on_timer(now);
+        while listener.poll_event().is_some() {}
+        if call % 400 == 399 {
+            held_at.push(held());
+        }
+    }
+    assert_eq!(listener.half_open(), 49);
+    assert_eq!(listener.statistics().given_up, 1_151);
+    // A ticket takes some 20 bytes, and 800 would take 16,000.
+    let grown = held_at[2] - held_at[0];
+    assert!(grown < 4_000, "{grown} bytes");
 }
 
 /// The same with sockets: each stranger binds an address of its own in 127.0.0.0/8.

@@ -4,7 +4,9 @@ use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::time::Duration;
 
-use comity::{ConnectError, Connection, Endpoint, Section, connect};
+use comity::{
+    CloseCode, CloseReason, ConnectError, Connection, Endpoint, EndpointEvent, Section, connect,
+};
 use nix::sys::socket::{
     AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType, SockaddrIn, sendto, socket,
 };
@@ -177,7 +179,7 @@ async fn a_connection_that_was_dropped_unread_leaves_nothing_behind() {
         }
     })
     .await;
-    caller.close(comity::CloseCode::DONE, "");
+    caller.close(CloseCode::DONE, "");
     soon(accepted.closed()).await;
     drop(accepted);
     soon(async {
@@ -208,5 +210,33 @@ async fn a_socket_of_ipv6_calls_hosts_of_both_families() {
             "{closed}: {refused:?}"
         );
         drop(connect(endpoint.local_address(), options.clone()).await);
+    }
+}
+
+/// Callers that nobody accepts do not pile up.
+#[tokio::test]
+async fn callers_that_wait_to_be_accepted_are_bounded() {
+    let waiting = options().max_waiting(3).build().unwrap();
+    let endpoint = Endpoint::bind(loopback(), waiting).unwrap();
+    let mut events = endpoint.events();
+    let mut waiting = Vec::new();
+    for _ in 0..3 {
+        let called = connect(endpoint.local_address(), options().build().unwrap()).await;
+        waiting.push(called.unwrap());
+    }
+    let called = connect(endpoint.local_address(), options().build().unwrap()).await;
+    let reason = soon(called.unwrap().closed()).await;
+    assert!(
+        matches!(&reason, CloseReason::Peer { code, .. } if *code == CloseCode::REFUSED),
+        "{reason:?}"
+    );
+    while !matches!(
+        soon(events.next()).await,
+        Some(EndpointEvent::Unaccepted { .. })
+    ) {}
+    assert_eq!(endpoint.stats().connections_unaccepted, 1);
+    for connection in &waiting {
+        assert_eq!(connection.close_reason(), None);
+        assert!(soon(endpoint.accept()).await.is_some());
     }
 }

@@ -578,6 +578,26 @@ fn answers_that_somebody_made_up_do_not_keep_the_genuine_one_out() {
     }
 }
 
+/// Each made-up Answer costs the caller a key exchange and a Confirm packet: it believes four.
+#[test]
+fn a_caller_follows_four_answers_at_most() {
+    let listener = ListenerCredentials::Passphrase(passphrase(7));
+    let mut world = World::new(1, Path::GOOD, listener_config(listener));
+    let caller = CallerCredentials::Passphrase(passphrase(7));
+    world.call(CALLER, caller_config(caller));
+    world.run_for(Span::from_millis(79));
+    let genuine = world.sent(ANSWER)[0].bytes.clone();
+    for made_up in 0..100 {
+        let mut answer = genuine.clone();
+        // The ticket, which only the listener reads.
+        answer[20] ^= made_up + 1;
+        tell(&mut world, &answer);
+    }
+    world.run_for(Span::from_secs(2));
+    let confirms: BTreeSet<_> = world.sent(CONFIRM).iter().map(|sent| &sent.bytes).collect();
+    assert_eq!(confirms.len(), 4);
+}
+
 /// A ticket is good for 8 s at least and 16 s at most; a caller that is not let in sooner begins
 /// anew.
 #[test]

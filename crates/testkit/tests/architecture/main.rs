@@ -4,6 +4,7 @@
 //! workspace is in the plan. The pure crates depend on nothing outside the workspace except a short
 //! list of reviewed crates. The compiler checks that these do without `std` (`scripts/purity.sh`).
 
+mod bounds;
 mod circles;
 mod links;
 mod nameable;

@@ -180,6 +180,10 @@ fn frames() {
             "byte 6, Floor frame, floor: found 0 bytes, expected 1",
         ),
         (
+            "08 01 c001000000000000",
+            "byte 6, Floor frame, floor: found 281474976710656, expected 0 to 281474976710655",
+        ),
+        (
             "09 00 00 05",
             "byte 7, Drop frame, reason: found 0x5, expected a known value",
         ),
@@ -248,6 +252,10 @@ fn frames() {
         (
             "11 00",
             "byte 6, End frame, sections: found 0 bytes, expected 1",
+        ),
+        (
+            "11 00 c001000000000000",
+            "byte 6, End frame, sections: found 281474976710656, expected 0 to 281474976710655",
         ),
     ] {
         assert_eq!(error_in(frames, Content::Present).to_string(), sentence);
