@@ -15,9 +15,13 @@ thread_local! {
 ///
 /// The caller must not use the state again that `work` was changing.
 pub(crate) fn contain<T>(work: impl FnOnce() -> T) -> Option<T> {
-    DEPTH.set(DEPTH.get() + 1);
-    let done = catch_unwind(AssertUnwindSafe(work));
-    DEPTH.set(DEPTH.get() - 1);
+    // One look-up of the thread's variable: this runs several times for each packet.
+    let done = DEPTH.with(|depth| {
+        depth.set(depth.get() + 1);
+        let done = catch_unwind(AssertUnwindSafe(work));
+        depth.set(depth.get() - 1);
+        done
+    });
     match done {
         Ok(done) => Some(done),
         Err(payload) => {

@@ -60,19 +60,18 @@ impl Ids {
 
     /// The identifier of a generation.
     pub(super) fn get(&mut self, generation: u64) -> ConnectionId {
-        let known = self.known.iter().find(|(known, _)| *known == generation);
-        match (generation, known, &self.secret) {
-            (0, ..) | (_, _, None) => self.first,
-            (_, Some((_, id)), _) => *id,
-            (_, None, Some(secret)) => {
-                let id = derive(secret, generation);
-                if self.known.len() == REMEMBERED {
-                    self.known.pop_front();
-                }
-                self.known.push_back((generation, id));
-                id
-            }
+        let Some(secret) = self.secret.as_ref().filter(|_| generation > 0) else {
+            return self.first;
+        };
+        if let Some((_, id)) = self.known.iter().find(|(known, _)| *known == generation) {
+            return *id;
         }
+        let id = derive(secret, generation);
+        if self.known.len() == REMEMBERED {
+            self.known.pop_front();
+        }
+        self.known.push_back((generation, id));
+        id
     }
 }
 

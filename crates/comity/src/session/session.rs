@@ -360,10 +360,8 @@ impl<C: Protocol> Session<C> {
     fn handle(&mut self, now: Time, from: Addresses, ecn: Ecn, datagram: &mut [u8]) {
         let length = datagram.len();
         // The id is authenticated: the header is associated data.
-        let generation = match header::decode(datagram) {
-            Ok(header::Packet::Data { header, .. }) => self.own.generation(header.destination),
-            _ => None,
-        };
+        let destination = header::destination(datagram);
+        let generation = destination.and_then(|id| self.own.generation(id));
         let (number, payload) = match self.protection.open(now, datagram) {
             Ok(opened) => opened,
             Err(OpenError::Forged) => return,

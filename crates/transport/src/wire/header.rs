@@ -223,6 +223,14 @@ impl Versions<'_> {
     }
 }
 
+/// The destination of a datagram that is a Data packet; without a meaning for others, and `None` if
+/// it is too short for one.
+#[must_use]
+pub fn destination(datagram: &[u8]) -> Option<ConnectionId> {
+    let bytes = datagram.get(1..)?.first_chunk()?;
+    Some(ConnectionId(u64::from_be_bytes(*bytes)))
+}
+
 /// Reads a datagram.
 ///
 /// # Errors

@@ -98,6 +98,8 @@ fn the_example_on_the_page_is_read_and_written() {
     };
     assert_eq!(read, header);
     assert_eq!(associated, header.encode());
+    assert_eq!(header::destination(&on_the_page), Some(header.destination));
+    assert_eq!(header::destination(&on_the_page[..8]), None);
     let read = frame::decode(payload, Content::Present).expect("the payload has frames");
     assert_eq!(read.departure, departure);
     assert_eq!(
