@@ -9,7 +9,7 @@ ROUNDS ?= 5
 SEED ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-sim claims picture test lint docs bench race media worlds compare deadline coverage miri loom endurance fuzz fuzz-short
+.PHONY: help demo demo-sim claims picture test lint docs bench race media worlds compare deadline attack coverage miri loom endurance fuzz fuzz-short
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -34,6 +34,7 @@ test: rust python ## run every test of the workspace and of the scripts beside i
 	PROPTEST_RNG_SEED=$(SEED) cargo test --workspace --no-fail-fast
 	python3 -m doctest benches/race/race.py benches/media/media.py benches/media/contend.py benches/deadline/deadline.py benches/worlds/*.py benches/endurance/*.py benches/wrap.py scripts/vocabulary.py scripts/coverage.py
 	cd benches/compare && python3 -m doctest *.py
+	cd benches/attack && python3 -m doctest *.py
 
 lint: format clippy docs purity language dependencies advisories ## check format, lints, docs, purity, words, licences and dependencies
 
@@ -72,6 +73,11 @@ endurance: rust python ## run chains of programs for an hour while processes, di
 deadline: rust python ## make docs/results/deadline.md: punctuality and friendliness in the simulator
 	cargo build --quiet --release --package comity-cli
 	python3 benches/deadline/deadline.py --page
+
+attack: rust python ## attack the command on loopback and hold every outcome against the threat model (ATTACK='--only floors --page')
+	cargo build --quiet --release --package comity-cli
+	cargo build --quiet --release --manifest-path benches/attack/Cargo.toml
+	python3 benches/attack/attack.py $(ATTACK)
 
 coverage: rust python ## run every test with counters, and print the share of the code that each crate's tests reach
 	scripts/need.sh cargo-llvm-cov cargo:cargo-llvm-cov@$(CARGO_LLVM_COV)

@@ -1,0 +1,87 @@
+#!/usr/bin/env python3
+"""Attacks the command on loopback and prints what came of it.
+
+Strangers send from addresses of 127.0.0.0/8, a hostile peer has the passphrase, somebody on the path records, changes
+and repeats packets, and programs are killed. Honest callers and streams are beside them. `attack` in this folder
+makes the packets. Each row says whether the outcome is what docs/design/threat-model.md states; if one is not, this
+ends with 1. It takes some five minutes, and is worth something only where nothing else runs.
+
+    python3 benches/attack/attack.py
+    python3 benches/attack/attack.py --only 'floors' --only 'restarted*'
+    python3 benches/attack/attack.py --page
+"""
+
+import argparse
+import fnmatch
+import pathlib
+import signal
+import sys
+import tempfile
+import time
+
+import ends
+import peers
+import strangers
+from outcome import Outcome, table
+from programs import CLIP, ROOT, AttackError, Programs
+
+HERE = pathlib.Path(__file__).resolve().parent
+PAGE = ROOT / "docs/design/threat-model.md"
+MARKERS = "<!-- make attack: begin -->", "<!-- make attack: end -->"
+ATTACKS = {attack.__name__: attack for attack in (*strangers.ATTACKS, *peers.ATTACKS, *ends.ATTACKS)}
+
+
+def between_markers(page, text):
+    """The page with other text between the markers.
+
+    >>> page = f"a\\n{MARKERS[0]}\\nold\\n{MARKERS[1]}\\nb\\n"
+    >>> between_markers(page, "new") == page.replace("old", "\\nnew\\n")
+    True
+    """
+    before, rest = page.split(MARKERS[0])
+    _, after = rest.split(MARKERS[1])
+    return f"{before}{MARKERS[0]}\n\n{text}\n\n{MARKERS[1]}{after}"
+
+
+def chosen(patterns):
+    """The attacks whose names fit a pattern; all without one.
+
+    >>> chosen(["floors", "restarted*"])
+    ['floors', 'restarted_sender', 'restarted_receiver']
+    """
+    return [name for name in ATTACKS if not patterns or any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--comity", default=ROOT / "target/release/comity", type=pathlib.Path)
+    parser.add_argument("--attack", default=HERE / "target/release/attack", type=pathlib.Path)
+    parser.add_argument("--only", action="append", metavar="PATTERN", help=f"may be repeated: {', '.join(ATTACKS)} [all]")
+    parser.add_argument("--page", action="store_true", help="write the table into docs/design/threat-model.md")
+    options = parser.parse_args()
+    for program in (options.comity, options.attack):
+        if not program.exists():
+            sys.exit(f"{program} is not there; make attack builds it")
+    # The programs of an attack end with it.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("terminated"))
+    outcomes, began = [], time.monotonic()
+    with tempfile.TemporaryDirectory() as folder:
+        programs = Programs(options.comity, options.attack, pathlib.Path(folder), CLIP)
+        for name in chosen(options.only):
+            try:
+                for outcome in ATTACKS[name](programs):
+                    outcomes.append(outcome)
+                    print(f"{name}: " + " | ".join(outcome.cells()), flush=True)
+            except (AttackError, OSError, KeyError) as error:
+                outcomes.append(Outcome(name, "", f"could not be run: {error!r}", False))
+                print(outcomes[-1].cells(), flush=True)
+    print(f"{time.monotonic() - began:.0f} s", file=sys.stderr)
+    print(table(outcomes))
+    if options.page:
+        PAGE.write_text(between_markers(PAGE.read_text(encoding="utf-8"), table(outcomes)), encoding="utf-8")
+    if not all(outcome.holds for outcome in outcomes):
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,198 @@
+"""Attacks of those who have no secret."""
+
+from outcome import Outcome, number
+from programs import socket_drops
+
+IN_TIME = 3.0
+"""Seconds within which an honest caller has to be in."""
+HALF_A_ROUND_TRIP = "100ms"
+CALLERS = 16
+
+
+class Flood:
+    """A flood against a program, from its first packet to its last."""
+
+    def __init__(self, program, address, strangers):
+        self.program, self.address, self.strangers = program, address, strangers
+        strangers.event("begins")
+        self.before, self.drops_before = program.usage(), socket_drops(address)
+
+    def end(self):
+        found = self.strangers.event("end")
+        self.after = self.program.usage()
+        self.dropped = socket_drops(self.address) - self.drops_before
+        self.sent, self.seconds = found["sent"], found["seconds"]
+        self.rate = found["packets"] / self.seconds
+        self.amplification = found["received_bytes"] / found["sent_bytes"]
+        self.cpu_s = self.after.cpu_s - self.before.cpu_s
+        return self
+
+    @property
+    def cpu_us(self):
+        """For each packet that the program has read. The system drops what it has no time for."""
+        return self.cpu_s * 1e6 / max(self.sent - self.dropped, 1)
+
+    def row(self, attack, seen, holds, is_amplified=False):
+        """A row that says what the flood took and got, too. Nothing makes memory grow by 8 MB or amplifies."""
+        dropped = f", {self.dropped / self.sent:.0%} dropped at the socket" if self.dropped > self.sent / 1_000 else ""
+        seen += f"; {self.cpu_s / self.seconds:.0%} of a processor{dropped}; {self.amplification:.3f} bytes back for one"
+        memory = self.before.memory_mb, self.after.memory_mb
+        holds = holds and self.amplification <= 1 and memory[1] < memory[0] + 8
+        return Outcome(attack, number(self.rate), seen, holds, self.cpu_us, memory)
+
+
+def flood(programs, address, kind, rate, seconds, *more):
+    return programs.attack("flood", "--to", address, "--kind", kind, "--rate", rate, "--seconds", seconds, *more)
+
+
+def recorded_initial(programs, address):
+    """An Initial packet with message 1, as somebody on the path recorded it."""
+    with programs.attack("relay", "--to", address, "--seconds", 2) as relay:
+        with programs.attack("call", "--to", relay.address(), "--count", 1, "--interval-ms", 0) as call:
+            call.end()
+        return relay.event("recorded")["initial"]
+
+
+def besieged(programs, kind, rate, seconds, count, interval_ms, *more):
+    """Honest callers at a round trip of 200 ms while a flood lasts, and how long each needed: none if it failed."""
+    listener, address = programs.listener()
+    with listener:
+        recorded = recorded_initial(programs, address)
+        emulator, through = programs.emulator(address, "--delay", HALF_A_ROUND_TRIP)
+        with emulator, flood(programs, address, kind, rate, seconds, "--recorded", recorded, *more) as strangers:
+            measured = Flood(listener, address, strangers)
+            with programs.attack("call", "--to", through, "--count", count, "--interval-ms", interval_ms) as call:
+                call.event("begins")
+                measured.end()
+                calls = call.rest("call")
+    return measured, [(call["at"], None if call["error"] else call["seconds"]) for call in calls]
+
+
+def in_time(calls):
+    return sum(seconds is not None and seconds <= IN_TIME for _, seconds in calls)
+
+
+def replays_from_one_network(programs):
+    for rate in (1_500, 5_000, 20_000):
+        measured, calls = besieged(programs, "replay", rate, 10, CALLERS, 300)
+        took = [seconds for _, seconds in calls if seconds is not None]
+        slowest = f", the slowest after {max(took):.1f} s" if took else ""
+        yield measured.row(
+            "message 1 replayed from a /24, with good cookies",
+            f"{in_time(calls)} of {CALLERS} callers are in within 3 s at round trips of 200 ms{slowest}",
+            in_time(calls) == CALLERS,
+        )
+
+
+def replays_from_many_networks(programs):
+    for networks, hosts in ((256, 256), (65_280, 1)):
+        seconds, interval = 12, 0.3
+        more = ("--networks", networks, "--hosts", hosts)
+        measured, calls = besieged(programs, "replay", 20_000, seconds, 60, int(interval * 1_000), *more)
+        # A call that began within the last 3 s had a part of them in peace.
+        during = [call for call in calls if call[0] + IN_TIME <= seconds]
+        after = [call for call in calls if call[0] >= seconds]
+        thirds = [in_time([call for call in during if third <= call[0] / 3 < third + 1]) for third in range(3)]
+        all_of = [sum(third <= at / 3 < third + 1 for at, _ in during) for third in range(3)]
+        share = ", ".join(f"{got} of {all_}" for got, all_ in zip(thirds, all_of))
+        yield measured.row(
+            f"the same from {number(networks * hosts)} addresses in {number(networks)} networks",
+            f"in within 3 s of those who called in the seconds 0 to 3, 3 to 6 and 6 to 9: {share}; {in_time(after)} of {len(after)} when it is over",
+            in_time(after) == len(after) and in_time(during) > 0,
+        )
+
+
+def initials_with_false_addresses(programs):
+    more = ("--networks", 256, "--hosts", 256)
+    measured, calls = besieged(programs, "initial", 20_000, 10, CALLERS, 300, *more)
+    yield measured.row(
+        "first packets from 65,536 false addresses",
+        f"{in_time(calls)} of {CALLERS} callers are in within 3 s",
+        in_time(calls) == CALLERS,
+    )
+
+
+def packets_that_prove_nothing(programs):
+    kinds = (
+        ("initial", 70_000, "Initial packets without a cookie"),
+        ("bad-cookie", 70_000, "Initial packets with the cookie of another address"),
+        ("garbage", 140_000, "random bytes"),
+        ("data", 70_000, "Data packets of no connection"),
+        ("confirm", 20_000, "Confirm packets with a good ticket and a wrong message 3"),
+    )
+    for kind, rate, attack in kinds:
+        listener, address = programs.listener()
+        with listener:
+            recorded = recorded_initial(programs, address)
+            with flood(programs, address, kind, rate, 4, "--recorded", recorded) as strangers:
+                measured = Flood(listener, address, strangers).end()
+            totals = listener.stop()[1]["output"]["totals"]
+        yield measured.row(attack, "no connection", totals["connections"] == 1)
+
+
+def old_packets(programs):
+    """The packets of a handshake again, from where they came, while their cookie and ticket are good."""
+    for what in ("initial", "confirm", "data"):
+        listener, address = programs.listener()
+        more = ("--repeat", what, "--rate", 20_000, "--after", 1, "--lasts", 3, "--seconds", 7)
+        with listener, programs.attack("relay", "--to", address, *more) as relay:
+            with programs.attack("call", "--to", relay.address(), "--count", 1, "--interval-ms", 3_000) as call:
+                relay.event("repeating")
+                before, drops = listener.usage(), socket_drops(address)
+                found = relay.event("repeated")
+                after, drops = listener.usage(), socket_drops(address) - drops
+                call.end()
+            totals = listener.stop()[1]["output"]["totals"]
+        read = found["packets"] - drops
+        yield Outcome(
+            f"a recorded {what.capitalize()} packet again, from its own address",
+            number(found["packets"] / found["seconds"]),
+            f"{totals['connections']} connection, of the caller that was recorded",
+            totals["connections"] == 1,
+            (after.cpu_s - before.cpu_s) * 1e6 / read,
+            (before.memory_mb, after.memory_mb),
+        )
+
+
+def flood_beside_a_stream(programs):
+    receiver, address = programs.receiver()
+    with receiver, programs.sender(address) as sender:
+        receiver.event("connected")
+        with flood(programs, address, "initial", 60_000, 8, "--networks", 256, "--hosts", 256) as strangers:
+            measured = Flood(receiver, address, strangers).end()
+        sender.end()
+        totals = receiver.end()[1]["input"]["totals"]
+    on_time, submitted = totals["sectionsOnTime"], sender.last["output"]["totals"]["sectionsSubmitted"]
+    yield measured.row(
+        "Initial packets at a listener that carries a stream",
+        f"{on_time} of {submitted} sections on time",
+        on_time == submitted,
+    )
+
+
+def guesses(programs):
+    seconds = 10
+    listener, address = programs.listener()
+    with listener, programs.attack("guess", "--to", address, "--seconds", seconds) as strangers:
+        found = strangers.event("end")
+        _, last = listener.stop()
+    # 16 tokens at first and 8 in a second, and two for each.
+    allowed = (16 + 8 * seconds) // 2 + 1
+    counted = last["output"].get("refused", {}).get("unproven", 0)
+    yield Outcome(
+        "passphrases guessed from a /24",
+        number(found["begun"] / found["seconds"]),
+        f"{found['refused']} guesses tested in {seconds} s, all refused and counted ({counted} callers)",
+        0 < found["refused"] <= allowed and counted > 0,
+    )
+
+
+ATTACKS = (
+    replays_from_one_network,
+    replays_from_many_networks,
+    initials_with_false_addresses,
+    packets_that_prove_nothing,
+    old_packets,
+    flood_beside_a_stream,
+    guesses,
+)
