@@ -74,7 +74,7 @@ def in_time(calls):
 
 def replays_from_one_network(programs):
     for rate in (1_500, 5_000, 20_000):
-        measured, calls = besieged(programs, "replay", rate, 9, CALLERS, 300)
+        measured, calls = besieged(programs, "replay", rate, 8, CALLERS, 300)
         took = [seconds for _, seconds in calls if seconds is not None]
         slowest = f", the slowest after {max(took):.1f} s" if took else ""
         yield measured.row(
@@ -124,7 +124,7 @@ def packets_that_prove_nothing(programs):
         listener, address = programs.listener()
         with listener:
             recorded = recorded_initial(programs, address)
-            with flood(programs, address, kind, rate, 4, "--recorded", recorded) as strangers:
+            with flood(programs, address, kind, rate, 3, "--recorded", recorded) as strangers:
                 measured = Flood(listener, address, strangers).end()
             totals = listener.stop()[1]["output"]["totals"]
         yield measured.row(attack, "no connection", totals["connections"] == 1)
