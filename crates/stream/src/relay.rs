@@ -435,7 +435,11 @@ impl<I: Source, O: Sink> Relay<I, O> {
 
     /// Counts and reports a section that is not passed on.
     fn miss(&self, missing: &Missing) {
-        self.passed(|passed| *passed.gaps.entry(missing.reason).or_default() += missing.count);
+        self.passed(|passed| {
+            // A peer states how long a run is.
+            let counted = passed.gaps.entry(missing.reason).or_default();
+            *counted = counted.saturating_add(missing.count);
+        });
         self.observer.on_event(&Event::Missing(missing));
     }
 

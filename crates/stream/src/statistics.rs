@@ -128,7 +128,7 @@ pub struct Totals {
 impl Totals {
     /// The share of the packets to this end that have not arrived, in percent.
     pub fn missing_share(&self) -> f64 {
-        let sent = self.received_packets + self.missing_packets;
+        let sent = self.received_packets.saturating_add(self.missing_packets);
         100.0 * self.missing_packets as f64 / sent.max(1) as f64
     }
 
@@ -144,7 +144,6 @@ impl Totals {
         self.sent_packets += sent.packets;
         self.lost_packets += sent.lost_packets;
         self.received_packets += received.packets;
-        self.missing_packets += received.missing_packets;
         self.submitted += sections.submitted;
         self.acknowledged += sections.acknowledged;
         self.expired += sections.expired_unsent + sections.expired_in_network;
@@ -154,11 +153,15 @@ impl Totals {
         self.open += sections.open;
         self.on_time += arrived.on_time_sections;
         self.late += arrived.late_sections;
-        self.gaps += arrived.gaps.sum();
+        // A peer states these numbers, and the sum of some of them exceeds the type.
+        self.missing_packets = self
+            .missing_packets
+            .saturating_add(received.missing_packets);
+        self.gaps = self.gaps.saturating_add(arrived.gaps.sum());
         if let Some(peer) = &statistics.peer {
-            self.peer_on_time += peer.on_time_sections;
-            self.peer_late += peer.late_sections;
-            self.peer_gaps += peer.gap_sections;
+            self.peer_on_time = self.peer_on_time.saturating_add(peer.on_time_sections);
+            self.peer_late = self.peer_late.saturating_add(peer.late_sections);
+            self.peer_gaps = self.peer_gaps.saturating_add(peer.gap_sections);
         }
     }
 }
@@ -248,7 +251,9 @@ impl Passed {
 
     /// The number of missing sections.
     pub fn missing(&self) -> u64 {
-        self.gaps.values().sum()
+        self.gaps
+            .values()
+            .fold(0, |sum, &count| sum.saturating_add(count))
     }
 
     /// The numbers of whole sections by kind, such as `48 key, 100 P, 52 audio`.
@@ -299,6 +304,28 @@ mod tests {
         assert_eq!(totals.missing_packets, 20);
         let peers = (totals.peer_on_time, totals.peer_late, totals.peer_gaps);
         assert_eq!(peers, (22, 24, 26));
+    }
+
+    /// A hostile receiver reports the largest numbers of the format, on one connection after the
+    /// other.
+    #[test]
+    fn sums_of_what_peers_state_stay_at_the_end_of_their_range() {
+        let mut statistics = Statistics::default();
+        statistics.received.gaps.obsolete = u64::MAX / 3;
+        statistics.peer = Some(comity::Peer {
+            on_time_sections: (1 << 62) - 1,
+            late_sections: (1 << 62) - 1,
+            gap_sections: (1 << 62) - 1,
+            ..Default::default()
+        });
+        let mut totals = Totals::default();
+        for _ in 0..5 {
+            totals.add(&statistics);
+        }
+        assert_eq!(totals.connections, 5);
+        assert_eq!(totals.gaps, u64::MAX);
+        let peers = (totals.peer_on_time, totals.peer_late, totals.peer_gaps);
+        assert_eq!(peers, (u64::MAX, u64::MAX, u64::MAX));
     }
 
     #[test]
