@@ -92,7 +92,7 @@ def on_time(receiver, sender):
 
 def forged_resets(programs):
     receiver, address = programs.receiver()
-    more = ("--repeat", "forged-reset", "--rate", 10_000, "--lasts", 6, "--seconds", 13)
+    more = ("--repeat", "forged-reset", "--rate", 10_000, "--lasts", 6, "--seconds", 25)
     with receiver, programs.attack("relay", "--to", address, *more) as relay:
         with programs.sender(relay.address()) as sender:
             relay.event("repeating")

@@ -81,6 +81,8 @@ class Program:
 
     def usage(self):
         """The processor time of all threads, to the nanosecond, and the memory in use."""
+        if self.child.poll() is not None:
+            raise AttackError(f"{self.command}: ended with {self.child.returncode}: {self.said[-500:].decode()}")
         process = pathlib.Path(f"/proc/{self.child.pid}")
         nanoseconds = 0
         for task in (process / "task").iterdir():
