@@ -28,6 +28,8 @@ pub(super) struct Callers {
     calls: BTreeMap<ConnectionId, Box<Call>>,
     /// The calls by their later ids: at most three for each.
     later_ids: LaterIds,
+    /// The open calls by the listener's address and its id of the connection.
+    by_peer: BTreeMap<(SocketAddr, ConnectionId), ConnectionId>,
     timers: BTreeSet<(Time, ConnectionId)>,
     ready: VecDeque<ConnectionId>,
 }
@@ -92,8 +94,13 @@ impl Callers {
         if self.calls.is_empty() || !routes.have_changed() {
             return;
         }
+        // Each question takes four system calls, and many connections go to one address.
+        let mut sources = BTreeMap::new();
         for call in self.calls.values_mut() {
-            let source = routes::source(call.address);
+            let address = call.address;
+            let source = *sources
+                .entry(address)
+                .or_insert_with(|| routes::source(address));
             if source.is_none() || source == call.source {
                 continue;
             }
@@ -107,14 +114,18 @@ impl Callers {
         }
     }
 
-    /// The connection to this address whose packets go to this id.
+    /// A call is open: the listener's id of the connection is known from now on.
+    pub(super) fn on_open(&mut self, id: ConnectionId) {
+        if let Some(call) = self.calls.get(&id)
+            && let Some(session) = call.caller.session()
+        {
+            self.by_peer.insert((call.address, session.peer_id()), id);
+        }
+    }
+
+    /// The connection to this address whose packets go to this id. Anybody can cause this call.
     pub(super) fn to_peer(&self, address: SocketAddr, peer: ConnectionId) -> Option<ConnectionId> {
-        let mut calls = self.calls.iter();
-        let (&id, _) = calls.find(|(_, call)| {
-            let session = call.caller.session();
-            call.address == address && session.is_some_and(|session| session.peer_id() == peer)
-        })?;
-        Some(id)
+        self.by_peer.get(&(address, peer)).copied()
     }
 
     pub(super) fn make_ready(&mut self, id: ConnectionId) {
@@ -215,6 +226,10 @@ impl Callers {
         if let Some(session) = call.caller.session_mut() {
             for later in session.later_ids() {
                 change_id(&mut self.later_ids, id, IdChange::Remove(later));
+            }
+            let peer = (call.address, session.peer_id());
+            if self.by_peer.get(&peer) == Some(&id) {
+                self.by_peer.remove(&peer);
             }
         }
         Some(call)

@@ -433,6 +433,7 @@ impl Driver {
             }
         }
         if let Some((waiting, connection)) = opened {
+            self.callers.on_open(id);
             // As in [`Self::offer`]: the statistics count it first.
             self.publish();
             let connection = Connection::new(connection, waiting.handle);
