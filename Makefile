@@ -9,7 +9,7 @@ ROUNDS ?= 5
 SEED ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-sim claims picture test lint docs bench race media worlds compare deadline attack coverage miri loom endurance fuzz fuzz-short
+.PHONY: help demo demo-sim claims picture test lint docs bench race media worlds compare deadline attack coverage miri loom load endurance fuzz fuzz-short
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -66,7 +66,12 @@ compare: rust python ## send the same frames through Comity, SRT, TCP and QUIC b
 	cargo build --quiet --release --manifest-path benches/compare/Cargo.toml
 	python3 benches/compare/compare.py $(COMPARE)
 
-endurance: rust python ## run chains of programs for an hour while processes, disks, paths and interfaces fail (MINUTES=60)
+load: rust ## serve 10,000 peers of 100 kb/s from one listener, and more in virtual time (PEERS=10000 SIMULATED='10000 50000')
+	cargo bench --quiet --package comity --bench load -- $(PEERS)
+	cargo bench --quiet --package comity --bench load -- --simulated $(SIMULATED)
+
+endurance: rust python ## run a day of virtual time and an hour of real time while faults are injected (HOURS=24 MINUTES=60)
+	COMITY_ENDURANCE_HOURS=$(or $(HOURS),24) cargo test --quiet --release --package comity --test endurance -- --ignored --nocapture
 	cargo build --quiet --release --package comity-cli
 	python3 benches/endurance/endurance.py --minutes $(or $(MINUTES),60) || [ $$? -eq 77 ]
 

@@ -20,9 +20,13 @@ pub(crate) fn loopback() -> SocketAddr {
 
 /// Processor time of this process, user and system.
 pub(crate) fn processor_seconds() -> f64 {
-    // utime and stime of all threads, in ticks of 10 ms: fine enough for runs of seconds.
-    let text = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    let after = text.rsplit(')').next().unwrap_or_default();
+    seconds_of(&std::fs::read_to_string("/proc/self/stat").unwrap_or_default())
+}
+
+/// The processor time in a file `stat` of a process or thread.
+pub(crate) fn seconds_of(stat: &str) -> f64 {
+    // utime and stime, in ticks of 10 ms: fine enough for runs of seconds.
+    let after = stat.rsplit(')').next().unwrap_or_default();
     let mut fields = after.split_whitespace().skip(11);
     let mut ticks = || -> f64 { fields.next().and_then(|t| t.parse().ok()).unwrap_or(0.0) };
     (ticks() + ticks()) / 100.0

@@ -267,5 +267,6 @@ async fn what_had_arrived_is_played_out_after_the_peer_has_ended() {
         sections += 1;
     }
     assert_eq!(sections, 10);
-    assert!(began.elapsed() >= Duration::from_millis(450 + 200 - 5));
+    // The clocks are related to within a round trip: tens of milliseconds on a busy machine.
+    assert!(began.elapsed() >= Duration::from_millis(450 + 200 - 100));
 }
