@@ -446,10 +446,15 @@ impl World {
             self.inbox.on_floor(stream, SectionId(sections)).unwrap();
             self.inbox.on_end(stream, sections).unwrap();
         }
+        // All of it is known before its turn comes.
+        let all: BTreeSet<_> = self.lengths.keys().copied().collect();
+        let (on_time, late) = self.inbox.complete();
+        assert_eq!(on_time + late + self.inbox.gaps(), all.len() as u64);
         for later in 0..2_000 {
             self.collect(tick + later);
         }
-        let all: BTreeSet<_> = self.lengths.keys().copied().collect();
+        assert_eq!(self.inbox.complete(), (on_time, late));
+        assert_eq!(self.inbox.gaps(), self.inbox.counters().gaps.sum());
         assert_eq!(self.reported, all);
         assert_eq!(self.fates.keys().copied().collect::<BTreeSet<_>>(), all);
         for stream in (0..3).map(StreamId) {

@@ -612,6 +612,34 @@ fn paced_delivery_is_at_the_deadline() {
     assert_eq!(receiver.poll(110), [(1, Some(GapReason::Overdue))]);
 }
 
+#[test]
+fn abandoned_sections_are_gaps_before_their_turn() {
+    let mut receiver = receiver(Deliver::Paced);
+    let counts = |receiver: &Receiver| (receiver.inbox.complete(), receiver.inbox.gaps());
+    receiver.whole(20, 0);
+    receiver.whole(50, 4);
+    receiver.half(51, 6, false).unwrap();
+    // Sections 1, 2, 3 and 5 may still come, and the rest of section 6.
+    assert_eq!(counts(&receiver), ((2, 0), 0));
+    let dropped = |receiver: &mut Receiver, section| {
+        let inbox = &mut receiver.inbox;
+        let section = SectionId(section);
+        inbox.on_drop(VIDEO, section, Reason::Shed).unwrap();
+    };
+    dropped(&mut receiver, 2);
+    dropped(&mut receiver, 6);
+    assert_eq!(counts(&receiver), ((2, 0), 2));
+    receiver.inbox.on_floor(VIDEO, SectionId(5)).unwrap();
+    assert_eq!(counts(&receiver), ((2, 0), 4));
+    receiver.inbox.on_floor(VIDEO, SectionId(7)).unwrap();
+    receiver.inbox.on_end(VIDEO, 7).unwrap();
+    assert_eq!(counts(&receiver), ((2, 0), 5));
+    assert_eq!(receiver.inbox.counters().gaps.sum(), 0);
+    receiver.poll(400);
+    assert_eq!(counts(&receiver), ((2, 0), 5));
+    assert_eq!(receiver.inbox.counters().gaps.sum(), 5);
+}
+
 /// I10 and P11 of a group due at 200 ms, then B12 and B13 of the group before it, due at 100 ms and
 /// dependent on I10.
 #[test]

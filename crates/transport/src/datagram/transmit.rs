@@ -329,7 +329,7 @@ impl<P: Payload> Connection<P> {
             complete: on_time + late,
             on_time,
             late,
-            with_gaps: counters.gaps.sum(),
+            with_gaps: self.inbox.gaps(),
             bytes: counters.received - counters.duplicate,
             packets: received.packets,
             duplicates: received.duplicates,

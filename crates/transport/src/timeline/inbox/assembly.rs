@@ -99,6 +99,12 @@ impl Runs {
         self.runs.range(..number).next_back().map(|(_, &end)| end)
     }
 
+    /// How many numbers below this one are in the set.
+    pub(super) fn below(&self, number: u64) -> u64 {
+        let runs = self.runs.range(..number);
+        runs.map(|(&start, &end)| end.min(number) - start).sum()
+    }
+
     /// Adds numbers that are not in the set.
     pub(super) fn insert(&mut self, new: Range<u64>) {
         if new.is_empty() {

@@ -138,6 +138,19 @@ impl<P: Payload> Stream<P> {
         }
     }
 
+    /// Sections that are not settled, and that the sender abandoned before they were complete.
+    fn abandoned(&self) -> u64 {
+        let below = self.floor.saturating_sub(self.next) - self.settled.below(self.floor);
+        self.slots.iter().fold(below, |sum, (&number, slot)| {
+            let is_below = number < self.floor;
+            match slot {
+                Slot::Open(assembly) if assembly.is_complete() => sum - u64::from(is_below),
+                Slot::Open(assembly) if assembly.dropped.is_none() => sum,
+                _ => sum + u64::from(!is_below),
+            }
+        })
+    }
+
     /// The first section that may not be held yet.
     fn limit(&self, config: &Config) -> u64 {
         self.next
@@ -504,6 +517,12 @@ impl<P: Payload> Inbox<P> {
             self.counters.on_time + self.ahead.on_time,
             self.counters.complete_late + self.ahead.late,
         )
+    }
+
+    /// Sections that are gaps, whether they are settled or not.
+    pub fn gaps(&self) -> u64 {
+        let abandoned: u64 = self.streams.values().map(Stream::abandoned).sum();
+        self.counters.gaps.sum() + abandoned
     }
 
     /// Whether the sender has ended all known streams, and there is one.

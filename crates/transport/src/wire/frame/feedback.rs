@@ -159,7 +159,7 @@ pub struct ReceiverReport {
     pub on_time: u64,
     /// Sections that arrived completely after their deadline.
     pub late: u64,
-    /// Sections that were reported with gaps.
+    /// Sections that will not arrive completely, delivered as gaps or not.
     pub with_gaps: u64,
     /// Section bytes received, without duplicates.
     pub bytes: u64,
