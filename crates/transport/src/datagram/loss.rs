@@ -77,13 +77,14 @@ impl LossDetection {
     /// The packet with the largest number that was newly acknowledged left at `sent_at`; the peer
     /// says that it answered `delay` after it had arrived. Returns the sample taken.
     pub(super) fn on_sample(&mut self, sent_at: Time, now: Time, delay: Span) -> Span {
-        // The delay is taken off only where the rest is still a round trip (RFC 9002, section 5.3);
-        // a peer that lies about it cannot make the path look shorter than it ever was.
+        // A peer that lies about the delay cannot make the path look shorter than it ever was.
+        // RFC 9002, section 5.3, takes such a sample whole, with the delay. An end that only
+        // receives has few samples without a delay, so that its estimate would stay too high.
         let delay = delay.min(self.ack_delay);
         let raw = now.saturating_since(sent_at);
         let adjusted = match self.rtt.min() {
-            Some(least) if raw >= least + delay => raw.saturating_sub(delay),
-            _ => raw,
+            Some(least) => raw.saturating_sub(delay).max(least.min(raw)),
+            None => raw,
         };
         let begin = Time::from_nanos(now.as_nanos().saturating_sub(adjusted.as_nanos()));
         self.rtt.on_sample(&self.config, begin, now);
@@ -225,9 +226,10 @@ mod tests {
         assert_eq!(sample(&mut loss, 48, 5), 43);
         assert_eq!(
             sample(&mut loss, 42, 5),
-            42,
+            40,
             "37 ms would be less than ever seen"
         );
+        assert_eq!(sample(&mut loss, 30, 5), 30, "a shorter round trip");
         assert_eq!(
             sample(&mut loss, 90, 60),
             80,
