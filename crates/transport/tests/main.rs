@@ -15,5 +15,6 @@ mod timeline;
 mod timeline_admission;
 mod timeline_counters;
 mod timeline_rules;
+mod timeline_sending;
 #[path = "wire/main.rs"]
 mod wire;

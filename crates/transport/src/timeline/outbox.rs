@@ -10,6 +10,8 @@ mod feasibility_check;
 mod intake;
 mod look_ahead;
 mod queue;
+#[cfg(test)]
+mod tests;
 
 use core::fmt;
 

@@ -93,3 +93,6 @@ impl Gaps {
         size_of::<Self>() + self.ranges.heap_memory()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -634,3 +634,6 @@ impl Line {
             + self.free.heap_memory()
     }
 }
+
+#[cfg(test)]
+mod tests;

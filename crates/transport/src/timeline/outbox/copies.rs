@@ -72,25 +72,22 @@ impl<P: Payload> Outbox<P> {
             };
             let meta = &entry.meta;
             let is_missing = !entry.acked.missing(copy.range()).is_empty();
-            let can_arrive = !self.is_out_of_reach(now, meta.deadline) && meta.deadline > now;
+            // Looking ahead has removed the copies of sections whose deadline has come.
             if entry.stage == Stage::Live
                 && is_missing
-                && can_arrive
+                && !self.is_out_of_reach(now, meta.deadline)
                 && estimate.allows(entry.borrowing())
                 && room(meta, self.floor(copy.stream), copy.offset) >= copy.length
             {
-                return Some(self.hand_out_again(now, copy));
+                return Some(self.hand_out_again(copy));
             }
         }
         None
     }
 
-    fn hand_out_again(&mut self, now: Time, copy: Chunk) -> Chunk {
+    fn hand_out_again(&mut self, copy: Chunk) -> Chunk {
         if let Some(entry) = self.entries.get_mut(&(copy.stream, copy.section)) {
             entry.twice.push(copy.range());
-            if entry.meta.deadline <= now {
-                self.counters.sent_late += u64::from(copy.length);
-            }
         }
         self.counters.sent_again += u64::from(copy.length);
         copy

@@ -66,7 +66,6 @@ impl ByteCounters {
     /// Replaces what one section contributed by what it contributes now.
     pub(super) fn replace(&mut self, before: Self, after: Self) {
         let moved = |total: &mut u64, before: u64, after: u64| *total = *total - before + after;
-        moved(&mut self.submitted, before.submitted, after.submitted);
         moved(&mut self.queued, before.queued, after.queued);
         moved(&mut self.in_flight, before.in_flight, after.in_flight);
         moved(

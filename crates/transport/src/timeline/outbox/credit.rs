@@ -1,8 +1,8 @@
 //! Which sections may be begun with the credit of the peer.
 
 use super::Outbox;
-use super::entry::{Key, Urgency};
-use crate::timeline::section::{Payload, SectionId};
+use super::entry::{Entry, Key, Urgency};
+use crate::timeline::section::{Payload, SectionId, StreamId};
 
 impl<P: Payload> Outbox<P> {
     /// The total length in bytes of all sections with an acknowledgement since the beginning.
@@ -32,7 +32,9 @@ impl<P: Payload> Outbox<P> {
     /// The receiver hands out a section without a deadline only after all sections before it in its
     /// stream. If the peer lacks room for the whole queue, such sections are therefore begun in the
     /// order of their stream. Otherwise a section might take the room of the predecessors that it
-    /// waits for.
+    /// waits for. Sections that were begun while there was room for all may have overtaken others:
+    /// these come first. The peer has room for them, and none for a long section of another stream
+    /// before those that wait for them are handed out.
     fn in_place_of(&self, key: Key, credit: u64) -> Option<Key> {
         if self.claims.sections >= self.intake.max_open() {
             return None;
@@ -44,12 +46,19 @@ impl<P: Payload> Outbox<P> {
         let (key, entry) = match is_scarce && !expires {
             false => (key, entry),
             true => {
-                let stream = (key.0, SectionId(0))..=key;
-                let mut before = self.entries.range(stream);
-                let (first, entry) = before.find(|(_, entry)| entry.waits_to_begin())?;
-                (*first, entry)
+                let overtaken = self.streams.iter().find_map(|(&stream, state)| {
+                    self.first_to_begin(stream, SectionId(state.begun))
+                });
+                overtaken.or_else(|| self.first_to_begin(key.0, SectionId(key.1.0 + 1)))?
             }
         };
         (u64::from(entry.meta.length) <= left).then_some(key)
+    }
+
+    /// The first section of a stream that waits to begin, among those before `end`.
+    fn first_to_begin(&self, stream: StreamId, end: SectionId) -> Option<(Key, &Entry<P>)> {
+        let mut before = self.entries.range((stream, SectionId(0))..(stream, end));
+        let (key, entry) = before.find(|(_, entry)| entry.waits_to_begin())?;
+        Some((*key, entry))
     }
 }

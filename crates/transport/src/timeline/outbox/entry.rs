@@ -89,14 +89,14 @@ impl<P> Entry<P> {
         }
     }
 
-    /// The work that is left, for a plan, without its needs. If none of it has left, the plan has
-    /// it arrive `reserve` before its deadline, or with half of the time to spare that its packets
-    /// may be queued.
+    /// The work that is left of a section with a deadline, for a plan, without its needs. If none
+    /// of it has left, the plan has it arrive `reserve` before its deadline, or with half of the
+    /// time to spare that its packets may be queued.
     pub(super) fn work(&self, reserve: Span, one_way: Span) -> Work {
         let deadline = self.meta.deadline;
         let time = deadline.saturating_since(self.meta.source_time);
         let reserve = match self.sent {
-            0 if !deadline.is_never() => reserve.min(time.saturating_sub(one_way) / 2),
+            0 => reserve.min(time.saturating_sub(one_way) / 2),
             _ => Span::ZERO,
         };
         Work {
@@ -173,11 +173,10 @@ impl<P> Entry<P> {
         }
     }
 
-    /// What this section contributes to the counters.
+    /// What this section contributes to the counters of bytes that move: `submitted` does not.
     pub(super) fn tally(&self) -> ByteCounters {
         let (unsent, lost) = (u64::from(self.unsent()), u64::from(self.lost.total()));
         let mut bytes = ByteCounters {
-            submitted: u64::from(self.meta.length),
             in_flight: u64::from(self.in_flight()),
             acknowledged: u64::from(self.acked.total()),
             ..ByteCounters::default()

@@ -75,6 +75,8 @@ pub(super) struct Stream {
     pub(super) next: u64,
     /// Everything below is acknowledged or given up.
     floor: u64,
+    /// Every section that was ever begun is below.
+    pub(super) begun: u64,
     pub(super) ended: bool,
     /// The importance of its latest sections.
     importances: Importances,
@@ -348,6 +350,9 @@ impl<P: Payload> Outbox<P> {
             entry.sent += entry.unsent().min(room);
             Some(start..entry.sent)
         })??;
+        if let Some(state) = self.streams.get_mut(&key.0) {
+            state.begun = state.begun.max(key.1.0 + 1);
+        }
         let length = range.end - range.start;
         let sent = match is_retransmission {
             true => &mut self.counters.sent_again,

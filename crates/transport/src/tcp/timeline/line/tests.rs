@@ -1,0 +1,214 @@
+//! The time-line list on cases worked out by hand. Places and wire offsets begin at 1 and are the
+//! same before the first jump.
+
+use alloc::string::ToString;
+
+use super::*;
+
+const fn ms(millis: u64) -> Time {
+    Time::from_millis(millis)
+}
+
+fn line() -> Line {
+    Line::new(TimelineConfig::PAPER)
+}
+
+/// A stream of which nothing is acknowledged and this much was sent.
+const fn sent(max: u64, end: u64) -> Standing {
+    Standing {
+        una: 1,
+        next: max,
+        max,
+        end,
+    }
+}
+
+/// A line with this many jumps over 5 bytes each, at the places 10, 20, ...
+fn with_jumps(count: u64) -> Line {
+    let mut line = line();
+    for number in 1..=count {
+        let at = number * 10;
+        let from = at + 5 * (number - 1);
+        line.jump(1, at, from, from + 5);
+    }
+    line
+}
+
+#[test]
+fn sections_reach_as_far_as_numbers_can_tell() {
+    let mut line = line();
+    let reach = MAX_REACH + 1;
+    let refused = Err(SectionError::TooFarAhead { reach });
+    assert_eq!(line.add(reach, ms(100)), refused);
+    let text = refused.unwrap_err().to_string();
+    assert!(text.contains("1073741825 bytes") && text.contains("at most 1073741824"));
+    assert_eq!(line.add(MAX_REACH, ms(100)), Ok(()));
+    assert_eq!(line.statistics.sections, 1);
+    // Without a deadline there is no limit.
+    assert_eq!(line.add(reach, Time::MAX), Ok(()));
+}
+
+#[test]
+fn a_section_ends_where_the_next_begins() {
+    let mut line = line();
+    line.add(100, ms(100)).unwrap();
+    line.add(100, ms(200)).unwrap();
+    assert_eq!((line.section_end(1), line.section_end(100)), (101, 101));
+    assert_eq!((line.section_end(101), line.section_end(201)), (201, u64::MAX));
+}
+
+#[test]
+fn what_is_removed_leaves_the_rest_as_it_was() {
+    let mut line = line();
+    line.add(100, ms(100)).unwrap();
+    line.add(100, ms(200)).unwrap();
+    line.truncate(51);
+    assert_eq!((line.section_end(1), line.section_end(51)), (51, u64::MAX));
+    line.add(10, ms(300)).unwrap();
+    assert_eq!((line.section_end(51), line.lifetime()), (61, ms(100)));
+    line.truncate(1);
+    assert_eq!((line.section_end(1), line.lifetime()), (u64::MAX, Time::MAX));
+}
+
+#[test]
+fn data_without_deadlines_takes_no_memory() {
+    let mut line = line();
+    line.add(10, Time::MAX).unwrap();
+    let before = line.heap_memory();
+    for _ in 0..1_000 {
+        line.add(10, Time::MAX).unwrap();
+    }
+    assert_eq!(line.heap_memory(), before);
+    assert_eq!(line.section_end(1), u64::MAX.min(10_011));
+    assert_eq!(line.lifetime(), Time::MAX);
+}
+
+#[test]
+fn memory_grows_with_sections_and_with_jumps() {
+    let empty = line().heap_memory();
+    assert_eq!(empty, size_of::<Line>());
+    let mut line = with_jumps(1_000);
+    let with_jumps = line.heap_memory() - empty;
+    let jump = size_of::<Jump>();
+    assert!((1_000 * jump..=2_048 * jump).contains(&with_jumps));
+    for number in 0..1_000 {
+        line.add(10, ms(number)).unwrap();
+    }
+    let more = line.heap_memory() - empty - with_jumps;
+    let section = size_of::<Section>();
+    assert!((1_000 * section..=2_048 * section).contains(&more));
+    for number in 0..1_000 {
+        line.free.insert(10 * number, 10 * number + 5, ());
+    }
+    let places = line.heap_memory() - empty - with_jumps - more;
+    assert_eq!(places, line.free.heap_memory());
+    assert!(places >= 1_000 * size_of::<(u64, u64)>());
+}
+
+/// The second section expires before the first: its data is discarded while the first is current.
+#[test]
+fn stale_data_is_passed_over_whatever_the_order_of_deadlines() {
+    let mut line = line();
+    line.add(100, ms(200)).unwrap();
+    line.add(100, ms(100)).unwrap();
+    assert!(!line.is_quiet(ms(99)));
+    assert_eq!(line.discard_stale(ms(99), sent(101, 201)), 201);
+    assert_eq!(line.discard_stale(ms(100), sent(101, 201)), 101);
+    let counts = (line.statistics.expired, line.statistics.discarded_bytes);
+    assert_eq!(counts, (1, 100));
+    assert_eq!((line.wire(100), line.wire(101)), (100, 201));
+}
+
+#[test]
+fn the_rest_of_a_begun_section_is_discarded_at_its_deadline() {
+    for now in [ms(100), ms(101)] {
+        let mut line = line();
+        line.add(100, ms(100)).unwrap();
+        line.add(100, ms(200)).unwrap();
+        assert!(line.is_quiet(ms(99)) && !line.is_quiet(now));
+        assert_eq!(line.discard_stale(ms(99), sent(41, 201)), 201);
+        assert_eq!(line.discard_stale(now, sent(41, 201)), 141);
+        // It counts as expired when the timer finds it, since some of it was sent.
+        assert_eq!(line.statistics.expired, 0);
+        assert_eq!((line.wire(41), line.section_end(1)), (101, 41));
+    }
+}
+
+#[test]
+fn a_section_that_was_sent_whole_leaves_no_jump() {
+    let mut line = line();
+    line.add(100, ms(100)).unwrap();
+    line.add(100, ms(200)).unwrap();
+    let moved = line.on_lifetime(ms(100), sent(101, 201));
+    assert_eq!(moved, Moved { next: 101, end: 201 });
+    assert_eq!((line.statistics.jumps, line.statistics.expired), (0, 1));
+    assert_eq!(line.lifetime(), ms(200));
+    // One byte less was sent: that byte is discarded.
+    let mut line = self::line();
+    line.add(100, ms(100)).unwrap();
+    line.add(100, ms(200)).unwrap();
+    let moved = line.on_lifetime(ms(100), sent(100, 201));
+    assert_eq!(moved, Moved { next: 100, end: 200 });
+    assert_eq!((line.statistics.jumps, line.statistics.discarded_bytes), (1, 1));
+}
+
+#[test]
+fn a_section_that_was_acknowledged_whole_does_not_expire() {
+    for (confirmed, expired) in [(101, 0), (100, 1)] {
+        let mut line = line();
+        line.add(100, ms(100)).unwrap();
+        line.on_confirmed(confirmed);
+        line.on_lifetime(ms(100), sent(101, 101));
+        assert_eq!(line.statistics.expired, expired);
+    }
+}
+
+/// Of the jumps behind the acknowledgement some are kept for late ones. Places before these keep
+/// their numbers.
+#[test]
+fn old_jumps_are_forgotten_and_later_places_keep_their_numbers() {
+    let mut line = with_jumps(7);
+    let wires = |line: &Line| [25, 35, 45, 55, 65, 75].map(|place| line.wire(place));
+    let before = wires(&line);
+    assert_eq!(before, [35, 50, 65, 80, 95, 110]);
+    line.on_advance(59);
+    assert_eq!((line.jumps.len(), wires(&line)), (6, before));
+    line.on_advance(60);
+    assert_eq!((line.jumps.len(), wires(&line)), (5, before));
+    assert_eq!(before.map(|wire| line.place(wire)), [25, 35, 45, 55, 65, 75]);
+}
+
+/// A peer that knows of a jump does not get it again.
+#[test]
+fn a_void_is_named_until_the_acknowledgement_has_passed_it() {
+    let line = with_jumps(2);
+    let initial = SeqNo::new(1_000);
+    let number = |wire: u32| initial + wire;
+    let void = SeqUpdate {
+        expected: number(1),
+        void_start: number(10),
+        void_end: number(15),
+    };
+    assert_eq!(line.update(1, 12, initial), void);
+    assert_eq!(line.update(10, 12, initial), SeqUpdate::to(number(15)));
+    let next = SeqUpdate {
+        expected: number(15),
+        void_start: number(25),
+        void_end: number(30),
+    };
+    assert_eq!(line.update(10, 22, initial), next);
+}
+
+#[test]
+fn in_a_recovery_that_passed_obsolete_data_only_retransmissions_are_repairs() {
+    let mut line = line();
+    line.obsolete = 50;
+    line.begin_recovery();
+    assert!(line.is_repair(60), "nothing was passed");
+    line.on_retransmitted(100);
+    assert!(!line.is_repair(49));
+    assert!(line.is_repair(99) && !line.is_repair(100));
+    // The next recovery has passed nothing yet.
+    line.begin_recovery();
+    assert!(line.is_repair(100));
+}

@@ -1,0 +1,110 @@
+//! What the connection asks an outbox beyond its public interface.
+
+use comity_units::{Rate, Span, Time};
+
+use super::feasibility_check::FeasibilityCheck;
+use super::{Chunk, Config, Outbox, PathEstimate};
+use crate::timeline::section::{Elided, Importance, Outgoing, SectionId, StreamId};
+use crate::timeline::tokens::Tokens;
+
+const fn ms(millis: u64) -> Time {
+    Time::from_millis(millis)
+}
+
+const fn section(length: u32, importance: u8, source_time: Time, deadline: Time) -> Outgoing<Elided> {
+    Outgoing {
+        stream: StreamId(0),
+        importance: Importance(importance),
+        source_time,
+        deadline,
+        needs: None,
+        payload: Elided(length),
+    }
+}
+
+fn outbox() -> Outbox<Elided> {
+    Outbox::new(Config::default())
+}
+
+fn next(outbox: &mut Outbox<Elided>) -> Chunk {
+    let chunk = outbox.next_chunk(ms(10), 1_000, &PathEstimate::UNKNOWN);
+    chunk.expect("something waits")
+}
+
+#[test]
+fn the_next_latency_is_that_of_the_section_that_leaves_next() {
+    let mut outbox = outbox();
+    assert_eq!(outbox.next_latency(), None);
+    outbox.submit(ms(10), section(500, 1, ms(10), ms(110))).unwrap();
+    outbox.submit(ms(10), section(500, 1, ms(5), ms(255))).unwrap();
+    assert_eq!(outbox.next_latency(), Some(Span::from_millis(100)));
+    next(&mut outbox);
+    assert_eq!(outbox.next_latency(), Some(Span::from_millis(250)));
+    next(&mut outbox);
+    assert_eq!(outbox.next_latency(), None);
+}
+
+/// A begun section of little importance may spend some tokens, and one of the most important ones
+/// all of them.
+#[test]
+fn the_most_that_any_waiting_section_may_spend_is_known() {
+    let tokens = Tokens {
+        level: 0,
+        depth: 10_000,
+    };
+    let mut outbox = outbox();
+    assert_eq!(outbox.max_available(&tokens, u64::MAX), None);
+    outbox.submit(ms(10), section(2_000, 1, ms(10), ms(100))).unwrap();
+    assert_eq!(outbox.max_available(&tokens, u64::MAX), Some(10_000));
+    outbox.submit(ms(10), section(2_000, 9, ms(10), ms(200))).unwrap();
+    outbox.submit(ms(10), section(2_000, 1, ms(10), ms(300))).unwrap();
+    // The first section was the most important one when it came.
+    assert_eq!(next(&mut outbox).section, SectionId(0));
+    assert_eq!(outbox.max_available(&tokens, u64::MAX), Some(10_000));
+    // Without credit no other section may begin.
+    next(&mut outbox);
+    assert_eq!(outbox.max_available(&tokens, 0), None);
+    assert_eq!(outbox.max_available(&tokens, 4_000), Some(10_000));
+    // The next one is of the least importance, and has not begun.
+    next(&mut outbox);
+    next(&mut outbox);
+    assert_eq!(outbox.max_available(&tokens, u64::MAX), Some(0));
+    next(&mut outbox);
+    assert_eq!(outbox.max_available(&tokens, u64::MAX), Some(4_000));
+    outbox.submit(ms(10), section(2_000, 9, ms(10), ms(400))).unwrap();
+    assert_eq!(outbox.max_available(&tokens, u64::MAX), Some(10_000));
+}
+
+/// What has left needs no rate: however many sections are under way, the first that waits counts.
+#[test]
+fn the_needed_rate_is_that_of_the_sections_that_wait() {
+    let mut outbox = outbox();
+    for _ in 0..64 {
+        outbox.submit(ms(10), section(100, 1, ms(10), ms(1_010))).unwrap();
+        next(&mut outbox);
+    }
+    let needed = |outbox: &Outbox<Elided>| outbox.needed_rate(ms(10), Span::ZERO, Span::ZERO, 1_000);
+    assert_eq!(needed(&outbox), Rate::ZERO);
+    outbox.submit(ms(10), section(1_001, 1, ms(10), ms(2_010))).unwrap();
+    // Two whole packets in 2 s.
+    assert_eq!(needed(&outbox), Rate::from_bps(8_000));
+}
+
+/// Drops for half a second are an overload, which is forgotten after two seconds without one.
+#[test]
+fn drops_count_as_an_overload_while_they_go_on() {
+    let mut check = FeasibilityCheck::new(&Config::default());
+    assert!(!check.is_overloaded(ms(0)));
+    check.on_left_out(ms(1_000));
+    check.on_left_out(ms(1_499));
+    assert!(!check.is_overloaded(ms(1_499)));
+    check.on_left_out(ms(1_500));
+    assert!(check.is_overloaded(ms(1_500)));
+    assert!(check.is_overloaded(ms(3_499)));
+    assert!(!check.is_overloaded(ms(3_500)));
+    // The next drop continues the series if it comes in time, and else begins another one.
+    check.on_left_out(ms(3_499));
+    assert!(check.is_overloaded(ms(3_499)));
+    check.on_left_out(ms(5_499));
+    assert!(!check.is_overloaded(ms(5_499)));
+}

@@ -1,0 +1,359 @@
+//! What an outbox sends next, what it gives up and what it counts, on cases worked out by hand.
+
+use comity_transport::timeline::outbox::{self, Fate};
+use comity_transport::timeline::{
+    Chunk, DropPolicy, Elided, Importance, Outbox, Outgoing, PathEstimate, Reliability, SectionId,
+    StreamId,
+};
+use comity_units::{Rate, Span, Time};
+
+const VIDEO: StreamId = StreamId(0);
+
+const fn ms(millis: u64) -> Time {
+    Time::from_millis(millis)
+}
+
+fn section(length: u32, importance: u8, deadline: Time) -> Outgoing<Elided> {
+    Outgoing {
+        stream: VIDEO,
+        importance: Importance(importance),
+        source_time: Time::ZERO,
+        deadline,
+        needs: None,
+        payload: Elided(length),
+    }
+}
+
+fn needing(needs: u64, section: Outgoing<Elided>) -> Outgoing<Elided> {
+    Outgoing {
+        needs: Some(SectionId(needs)),
+        ..section
+    }
+}
+
+fn outbox() -> Outbox<Elided> {
+    Outbox::new(outbox::Config::default())
+}
+
+fn reliable(reliability: Reliability) -> Outbox<Elided> {
+    Outbox::new(outbox::Config {
+        reliability,
+        ..outbox::Config::default()
+    })
+}
+
+fn next(outbox: &mut Outbox<Elided>, now: Time) -> Option<Chunk> {
+    outbox.next_chunk(now, 1_000, &PathEstimate::UNKNOWN)
+}
+
+/// The next piece: its section, and whether it is a retransmission.
+fn leaves(outbox: &mut Outbox<Elided>, now: Time) -> Option<(u64, bool)> {
+    let chunk = next(outbox, now)?;
+    Some((chunk.section.0, chunk.is_retransmission))
+}
+
+fn fates(outbox: &mut Outbox<Elided>) -> Vec<(u64, Fate)> {
+    std::iter::from_fn(|| outbox.poll_outcome())
+        .map(|outcome| (outcome.section.0, outcome.fate))
+        .collect()
+}
+
+#[test]
+fn a_repair_waits_for_what_is_due_before_it() {
+    let mut outbox = outbox();
+    outbox.submit(ms(0), section(1_000, 1, ms(200))).unwrap();
+    let first = next(&mut outbox, ms(0)).unwrap();
+    outbox.submit(ms(0), section(1_000, 1, ms(100))).unwrap();
+    outbox.submit(ms(0), section(1_000, 1, ms(200))).unwrap();
+    outbox.on_lost(ms(10), &first);
+    for expected in [(1, false), (0, true), (2, false)] {
+        assert_eq!(leaves(&mut outbox, ms(10)), Some(expected));
+    }
+}
+
+/// Among sections of one deadline and importance, in any streams, the oldest leaves first.
+#[test]
+fn equal_sections_leave_in_the_order_of_their_submission() {
+    let mut outbox = outbox();
+    let streams = [2, 0, 1, 0];
+    for stream in streams.map(StreamId) {
+        let section = section(1_000, 1, ms(100));
+        let section = Outgoing { stream, ..section };
+        outbox.submit(ms(0), section).unwrap();
+    }
+    let order = std::iter::from_fn(|| next(&mut outbox, ms(0)));
+    let order: Vec<u16> = order.map(|chunk| chunk.stream.0).collect();
+    assert_eq!(order, streams);
+}
+
+/// A section that is wholly under way at its deadline is left to the network, and sections that
+/// need it are sent. Once a piece of it is lost, it is given up, and they are too.
+#[test]
+fn what_is_under_way_at_its_deadline_is_given_up_when_it_is_lost() {
+    for is_lost in [false, true] {
+        let mut outbox = outbox();
+        outbox.submit(ms(0), section(2_000, 1, ms(100))).unwrap();
+        let pieces = [0, 1].map(|_| next(&mut outbox, ms(0)).unwrap());
+        outbox
+            .submit(ms(0), needing(0, section(1_000, 1, ms(300))))
+            .unwrap();
+        outbox.expire(ms(100));
+        assert_eq!(fates(&mut outbox), []);
+        if is_lost {
+            outbox.on_lost(ms(101), &pieces[0]);
+            assert_eq!(fates(&mut outbox), [(1, Fate::Dependency)]);
+            assert_eq!(leaves(&mut outbox, ms(101)), None);
+            outbox.on_acked(&pieces[1]);
+            assert_eq!(fates(&mut outbox), [(0, Fate::ExpiredInNetwork)]);
+            assert_eq!(outbox.counters().bytes.expired_in_network, 1_000);
+        } else {
+            assert_eq!(leaves(&mut outbox, ms(101)), Some((1, false)));
+            pieces.iter().for_each(|piece| outbox.on_acked(piece));
+            assert_eq!(fates(&mut outbox), [(0, Fate::Acknowledged)]);
+        }
+    }
+}
+
+/// What is wholly under way cannot be infeasible, even if it could no longer arrive when it left
+/// now.
+#[test]
+fn what_is_under_way_is_not_infeasible() {
+    let estimate = PathEstimate {
+        rate: Some(Rate::from_kbps(800)),
+        one_way: Span::from_millis(60),
+        ..PathEstimate::UNKNOWN
+    };
+    let mut outbox = outbox();
+    outbox.submit(ms(0), section(1_000, 1, ms(100))).unwrap();
+    let first = outbox.next_chunk(ms(0), 1_000, &estimate).unwrap();
+    outbox.submit(ms(50), section(1_000, 1, ms(500))).unwrap();
+    outbox.look_ahead(ms(50), &estimate);
+    assert_eq!(outbox.notice_to_tell(), None);
+    outbox.on_acked(&first);
+    assert_eq!(fates(&mut outbox), [(0, Fate::Acknowledged)]);
+    assert_eq!(outbox.counters().given_up_but_arrived, 0);
+}
+
+/// 100 kB/s for a second. The first section is too long, and the second needs it: the third, less
+/// important one has the room of the second.
+#[test]
+fn what_needs_an_infeasible_section_takes_no_room_in_the_plan() {
+    let estimate = PathEstimate {
+        rate: Some(Rate::from_kbps(800)),
+        ..PathEstimate::UNKNOWN
+    };
+    let mut outbox = outbox();
+    // Something is under way, so that nothing is tried against the prediction.
+    outbox.submit(ms(0), section(100, 5, ms(1_000))).unwrap();
+    next(&mut outbox, ms(0)).unwrap();
+    outbox.submit(ms(0), section(200_000, 4, ms(1_000))).unwrap();
+    outbox
+        .submit(ms(0), needing(1, section(60_000, 3, ms(1_000))))
+        .unwrap();
+    outbox.submit(ms(0), section(60_000, 2, ms(1_000))).unwrap();
+    outbox.look_ahead(ms(0), &estimate);
+    let [one, two] = fates(&mut outbox)[..] else {
+        panic!("two sections are given up")
+    };
+    assert_eq!((one, two.0), ((1, Fate::Infeasible), 2));
+}
+
+/// The queue is checked again only when there is a reason: here when the rate has fallen by more
+/// than 5 %, or the delay of the path has grown by more than an eighth, and more than 1 ms.
+#[test]
+fn the_queue_is_checked_again_when_the_path_has_changed() {
+    let estimate = |bps, one_way_us| PathEstimate {
+        rate: Some(Rate::from_bps(bps)),
+        one_way: Span::from_micros(one_way_us),
+        ..PathEstimate::UNKNOWN
+    };
+    // 100 kB within a second, whose plan does not change before some 20 ms have passed.
+    let slow = 820_000;
+    let cases = [
+        ((slow, 0), (779_000, 0), false),
+        ((slow, 0), (778_999, 0), true),
+        ((900_000, 80_000), (900_000, 90_000), false),
+        ((900_000, 80_000), (800_000, 70_000), true),
+        ((892_000, 80_000), (860_000, 90_000), false),
+        ((892_000, 80_000), (860_000, 90_001), true),
+        ((808_000, 4_000), (790_000, 5_000), false),
+        ((808_000, 4_000), (790_000, 5_001), true),
+    ];
+    for (before, after, is_checked) in cases {
+        let mut outbox = Outbox::new(outbox::Config {
+            tolerance_percent: 0,
+            ..outbox::Config::default()
+        });
+        outbox.submit(ms(0), section(100, 5, ms(5_000))).unwrap();
+        next(&mut outbox, ms(0)).unwrap();
+        outbox.submit(ms(0), section(100_000, 5, ms(1_000))).unwrap();
+        outbox.look_ahead(ms(0), &estimate(before.0, before.1));
+        assert_eq!(fates(&mut outbox), [], "{before:?}");
+        outbox.look_ahead(ms(1), &estimate(after.0, after.1));
+        assert_eq!(
+            !fates(&mut outbox).is_empty(),
+            is_checked,
+            "{before:?}, {after:?}"
+        );
+    }
+}
+
+/// 100 kB within a second at 102.5 kB/s: it can wait for 24.39 ms, and is given up as soon as more
+/// than that has passed.
+#[test]
+fn the_queue_is_checked_again_when_a_section_would_be_late() {
+    let estimate = PathEstimate {
+        rate: Some(Rate::from_bps(820_000)),
+        ..PathEstimate::UNKNOWN
+    };
+    let mut outbox = Outbox::new(outbox::Config {
+        tolerance_percent: 0,
+        ..outbox::Config::default()
+    });
+    outbox.submit(ms(0), section(100, 5, ms(5_000))).unwrap();
+    next(&mut outbox, ms(0)).unwrap();
+    outbox.submit(ms(0), section(100_000, 5, ms(1_000))).unwrap();
+    outbox.look_ahead(ms(0), &estimate);
+    outbox.look_ahead(Time::from_micros(24_300), &estimate);
+    assert_eq!(fates(&mut outbox), []);
+    outbox.look_ahead(Time::from_micros(24_500), &estimate);
+    assert_eq!(fates(&mut outbox), [(1, Fate::Infeasible)]);
+}
+
+/// The peer has room for 10 kB. A section is sent before the one in front of it, which then has to
+/// be begun before a long section of another stream: the peer holds the first one back until then,
+/// and has no room for the long one.
+#[test]
+fn an_overtaken_section_is_begun_before_a_long_one_of_another_stream() {
+    let mut outbox = reliable(Reliability::Full);
+    let credit = |credit| PathEstimate {
+        credit,
+        ..PathEstimate::UNKNOWN
+    };
+    outbox.submit(ms(0), section(1_000, 1, ms(300))).unwrap();
+    outbox.submit(ms(0), section(1_000, 1, ms(100))).unwrap();
+    let first = outbox.next_chunk(ms(0), 1_000, &credit(10_000)).unwrap();
+    assert_eq!(first.section, SectionId(1));
+    outbox.on_acked(&first);
+    let long = Outgoing {
+        stream: StreamId(1),
+        ..section(9_500, 1, ms(50))
+    };
+    outbox.submit(ms(10), long).unwrap();
+    let second = outbox.next_chunk(ms(10), 1_000, &credit(9_000)).unwrap();
+    assert_eq!((second.stream, second.section), (VIDEO, SectionId(0)));
+    assert_eq!(outbox.next_chunk(ms(10), 1_000, &credit(8_000)), None);
+    outbox.on_acked(&second);
+    // Both were handed out.
+    let long = outbox.next_chunk(ms(20), 1_000, &credit(10_000)).unwrap();
+    assert_eq!((long.stream, long.section), (StreamId(1), SectionId(0)));
+}
+
+/// A lossy path, on which no repair would be in time.
+const LOSSY: PathEstimate = PathEstimate {
+    one_way: Span::from_millis(20),
+    repair: Span::from_millis(50),
+    lost_permille: 20,
+    ..PathEstimate::UNKNOWN
+};
+
+/// How often the bytes of a section of the most important ones leave at this time, if it is due at
+/// 200 ms.
+fn transmissions(outbox: &mut Outbox<Elided>, at: Time) -> usize {
+    outbox.submit(ms(0), section(1, 1, ms(1_000))).unwrap();
+    outbox.submit(at, section(800, 9, ms(200))).unwrap();
+    let chunks = std::iter::from_fn(|| outbox.next_chunk(at, 1_000, &LOSSY));
+    chunks.filter(|chunk| chunk.length == 800).count()
+}
+
+#[test]
+fn nothing_leaves_twice_without_repairs_or_without_deadlines() {
+    let at = ms(150);
+    assert_eq!(transmissions(&mut outbox(), at), 2);
+    for reliability in [Reliability::None, Reliability::Full] {
+        let mut outbox = reliable(reliability);
+        assert_eq!(transmissions(&mut outbox, at), 1, "{reliability:?}");
+    }
+    let mut outbox = Outbox::new(outbox::Config {
+        drop: DropPolicy::Never,
+        ..outbox::Config::default()
+    });
+    assert_eq!(transmissions(&mut outbox, at), 1);
+}
+
+/// A repair takes 50 ms and the path 20 ms: at 130 ms one is still in time.
+#[test]
+fn a_section_leaves_twice_only_if_a_repair_would_be_late() {
+    for (at_us, times) in [(130_000, 1), (130_001, 2)] {
+        let at = Time::from_micros(at_us);
+        assert_eq!(transmissions(&mut outbox(), at), times, "{at}");
+    }
+}
+
+/// The 200 bytes of the first piece are lost, and 1,000 bytes are under way.
+#[test]
+fn lost_bytes_wait_again_if_they_are_repaired() {
+    for (reliability, queued, lost) in [
+        (Reliability::Timeline, 200, 0),
+        (Reliability::Full, 200, 0),
+        (Reliability::None, 0, 200),
+    ] {
+        let mut outbox = reliable(reliability);
+        outbox.submit(ms(0), section(1_200, 1, ms(100))).unwrap();
+        let small = outbox.next_chunk(ms(0), 200, &PathEstimate::UNKNOWN);
+        next(&mut outbox, ms(0)).unwrap();
+        outbox.on_lost(ms(10), &small.unwrap());
+        let bytes = outbox.counters().bytes;
+        assert_eq!((bytes.queued, bytes.lost), (queued, lost), "{reliability:?}");
+        assert_eq!((bytes.in_flight, bytes.sum()), (1_000, 1_200));
+    }
+}
+
+#[test]
+fn bytes_that_leave_after_their_deadline_are_counted() {
+    let mut outbox = reliable(Reliability::Full);
+    outbox.submit(ms(0), section(1_500, 1, ms(100))).unwrap();
+    next(&mut outbox, ms(99)).unwrap();
+    assert_eq!(outbox.counters().sent_late, 0);
+    let last = next(&mut outbox, ms(100)).unwrap();
+    assert_eq!(outbox.counters().sent_late, 500);
+    outbox.on_lost(ms(150), &last);
+    assert!(next(&mut outbox, ms(150)).unwrap().is_retransmission);
+    let counters = outbox.counters();
+    assert_eq!((counters.sent_late, counters.sent_again), (1_000, 500));
+}
+
+/// The floor passes a section as soon as that is withdrawn, although its bytes are under way.
+#[test]
+fn the_floor_passes_a_withdrawn_section_at_once() {
+    let mut outbox = outbox();
+    outbox.submit(ms(0), section(1_000, 1, ms(100))).unwrap();
+    outbox.submit(ms(0), section(1_000, 1, ms(100))).unwrap();
+    next(&mut outbox, ms(0)).unwrap();
+    assert!(outbox.cancel(VIDEO, SectionId(0)));
+    assert_eq!(outbox.floor(VIDEO), SectionId(1));
+    assert_eq!(outbox.floor_to_tell(), Some((VIDEO, SectionId(1))));
+    assert_eq!(fates(&mut outbox), []);
+}
+
+/// A floor that passes a lost section is news; one that passes only sections that arrived is none.
+#[test]
+fn a_lost_section_makes_the_floor_news_once() {
+    let mut outbox = reliable(Reliability::None);
+    for _ in 0..3 {
+        outbox.submit(ms(0), section(1_000, 1, ms(100))).unwrap();
+    }
+    let pieces = [0, 1, 2].map(|_| next(&mut outbox, ms(0)).unwrap());
+    outbox.on_lost(ms(10), &pieces[0]);
+    assert_eq!(outbox.floor_to_tell(), Some((VIDEO, SectionId(1))));
+    assert!(outbox.on_floor_told(VIDEO));
+    outbox.on_acked(&pieces[1]);
+    assert_eq!((outbox.floor(VIDEO), outbox.floor_to_tell()), (SectionId(2), None));
+    // A section that is lost before an earlier one arrives is news when the floor passes both.
+    outbox.submit(ms(20), section(1_000, 1, ms(100))).unwrap();
+    let last = next(&mut outbox, ms(20)).unwrap();
+    outbox.on_lost(ms(30), &last);
+    assert_eq!(outbox.floor_to_tell(), None);
+    outbox.on_acked(&pieces[2]);
+    assert_eq!(outbox.floor_to_tell(), Some((VIDEO, SectionId(4))));
+}
