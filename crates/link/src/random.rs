@@ -94,6 +94,7 @@ mod tests {
 
     /// Means and variances within five standard errors; a wrong formula misses by hundreds.
     #[test]
+    #[cfg_attr(miri, ignore = "too many draws for an interpreter")]
     fn moments_are_those_of_the_distributions() {
         const COUNT: u32 = 200_000;
         let n = f64::from(COUNT);

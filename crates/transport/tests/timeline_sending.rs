@@ -1,4 +1,4 @@
-//! What an outbox sends next, what it gives up and what it counts, on cases worked out by hand.
+//! The order of sending, abandoned sections and byte counters, on cases worked out by hand.
 
 use comity_transport::timeline::outbox::{self, Fate};
 use comity_transport::timeline::{
@@ -87,7 +87,7 @@ fn equal_sections_leave_in_the_order_of_their_submission() {
 }
 
 /// A section that is wholly under way at its deadline is left to the network, and sections that
-/// need it are sent. Once a piece of it is lost, it is given up, and they are too.
+/// need it are sent. Once a piece of it is lost, it is abandoned, and they are too.
 #[test]
 fn what_is_under_way_at_its_deadline_is_given_up_when_it_is_lost() {
     for is_lost in [false, true] {
@@ -146,7 +146,9 @@ fn what_needs_an_infeasible_section_takes_no_room_in_the_plan() {
     // Something is under way, so that nothing is tried against the prediction.
     outbox.submit(ms(0), section(100, 5, ms(1_000))).unwrap();
     next(&mut outbox, ms(0)).unwrap();
-    outbox.submit(ms(0), section(200_000, 4, ms(1_000))).unwrap();
+    outbox
+        .submit(ms(0), section(200_000, 4, ms(1_000)))
+        .unwrap();
     outbox
         .submit(ms(0), needing(1, section(60_000, 3, ms(1_000))))
         .unwrap();
@@ -186,7 +188,9 @@ fn the_queue_is_checked_again_when_the_path_has_changed() {
         });
         outbox.submit(ms(0), section(100, 5, ms(5_000))).unwrap();
         next(&mut outbox, ms(0)).unwrap();
-        outbox.submit(ms(0), section(100_000, 5, ms(1_000))).unwrap();
+        outbox
+            .submit(ms(0), section(100_000, 5, ms(1_000)))
+            .unwrap();
         outbox.look_ahead(ms(0), &estimate(before.0, before.1));
         assert_eq!(fates(&mut outbox), [], "{before:?}");
         outbox.look_ahead(ms(1), &estimate(after.0, after.1));
@@ -198,7 +202,7 @@ fn the_queue_is_checked_again_when_the_path_has_changed() {
     }
 }
 
-/// 100 kB within a second at 102.5 kB/s: it can wait for 24.39 ms, and is given up as soon as more
+/// 100 kB within a second at 102.5 kB/s: it can wait for 24.39 ms, and is dropped as soon as more
 /// than that has passed.
 #[test]
 fn the_queue_is_checked_again_when_a_section_would_be_late() {
@@ -212,7 +216,9 @@ fn the_queue_is_checked_again_when_a_section_would_be_late() {
     });
     outbox.submit(ms(0), section(100, 5, ms(5_000))).unwrap();
     next(&mut outbox, ms(0)).unwrap();
-    outbox.submit(ms(0), section(100_000, 5, ms(1_000))).unwrap();
+    outbox
+        .submit(ms(0), section(100_000, 5, ms(1_000)))
+        .unwrap();
     outbox.look_ahead(ms(0), &estimate);
     outbox.look_ahead(Time::from_micros(24_300), &estimate);
     assert_eq!(fates(&mut outbox), []);
@@ -304,7 +310,11 @@ fn lost_bytes_wait_again_if_they_are_repaired() {
         next(&mut outbox, ms(0)).unwrap();
         outbox.on_lost(ms(10), &small.unwrap());
         let bytes = outbox.counters().bytes;
-        assert_eq!((bytes.queued, bytes.lost), (queued, lost), "{reliability:?}");
+        assert_eq!(
+            (bytes.queued, bytes.lost),
+            (queued, lost),
+            "{reliability:?}"
+        );
         assert_eq!((bytes.in_flight, bytes.sum()), (1_000, 1_200));
     }
 }
@@ -348,7 +358,10 @@ fn a_lost_section_makes_the_floor_news_once() {
     assert_eq!(outbox.floor_to_tell(), Some((VIDEO, SectionId(1))));
     assert!(outbox.on_floor_told(VIDEO));
     outbox.on_acked(&pieces[1]);
-    assert_eq!((outbox.floor(VIDEO), outbox.floor_to_tell()), (SectionId(2), None));
+    assert_eq!(
+        (outbox.floor(VIDEO), outbox.floor_to_tell()),
+        (SectionId(2), None)
+    );
     // A section that is lost before an earlier one arrives is news when the floor passes both.
     outbox.submit(ms(20), section(1_000, 1, ms(100))).unwrap();
     let last = next(&mut outbox, ms(20)).unwrap();

@@ -79,7 +79,7 @@ impl LossDetection {
     pub(super) fn on_sample(&mut self, sent_at: Time, now: Time, delay: Span) -> Span {
         // A peer that lies about the delay cannot make the path look shorter than it ever was.
         // RFC 9002, section 5.3, takes such a sample whole, with the delay. An end that only
-        // receives has few samples without a delay, so that its estimate would stay too high.
+        // receives has few samples without a delay. Its estimate would stay too high.
         let delay = delay.min(self.ack_delay);
         let raw = now.saturating_since(sent_at);
         let adjusted = match self.rtt.min() {

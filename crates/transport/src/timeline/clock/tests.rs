@@ -56,6 +56,7 @@ impl Path {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "too many packets for an interpreter")]
 fn drift_is_measured_and_followed() {
     for drift in [-100.0, -20.0, 0.0, 100.0] {
         let mut path = Path::new(drift);
@@ -79,6 +80,7 @@ fn without_queues_the_map_is_exact() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "too many packets for an interpreter")]
 fn a_growing_queue_is_not_taken_for_drift() {
     let mut path = Path::new(0.0);
     path.map.set_base_one_way(Span::from_millis(20));
@@ -91,6 +93,7 @@ fn a_growing_queue_is_not_taken_for_drift() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "too many packets for an interpreter")]
 fn a_queue_that_comes_and_goes_does_not_move_the_map() {
     let mut path = Path::new(30.0);
     path.map.set_base_one_way(Span::from_millis(20));
@@ -103,6 +106,7 @@ fn a_queue_that_comes_and_goes_does_not_move_the_map() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "too many packets for an interpreter")]
 fn a_longer_path_takes_hold_after_a_window_and_by_slewing() {
     let mut path = Path::new(0.0);
     path.map.set_base_one_way(Span::from_millis(20));
@@ -131,6 +135,7 @@ fn a_longer_path_takes_hold_after_a_window_and_by_slewing() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "too many packets for an interpreter")]
 fn a_shorter_path_takes_hold_at_once_and_by_slewing() {
     let mut path = Path::new(0.0);
     path.map.set_base_one_way(Span::from_millis(50));
@@ -221,6 +226,7 @@ fn jitter_by_hand() {
 
 /// The greatest leap that a stamp can make is 2^31 us, and a sixteenth of it counts.
 #[test]
+#[cfg_attr(miri, ignore = "too many packets for an interpreter")]
 fn jitter_stays_within_what_stamps_can_tell() {
     let mut map = ClockMap::default();
     for at in 0..10_000_u64 {
@@ -260,6 +266,7 @@ fn seconds_right(map: &mut ClockMap, from: u64, seconds: u64, ahead: f64, queue:
 /// A virtual machine is paused: its monotonic clock stands still, and shows that much less from
 /// then on.
 #[test]
+#[cfg_attr(miri, ignore = "too many packets for an interpreter")]
 fn a_clock_that_jumps_is_followed_within_two_round_trips_and_a_queue_is_none() {
     let map = || {
         let mut map = ClockMap::default();

@@ -201,6 +201,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
 
     #[test]
+    #[cfg_attr(miri, ignore = "too many subsets for an interpreter")]
     fn one_class_without_needs_keeps_as_many_as_any_subset(queue in queues(1, false)) {
         let kept = kept(&queue);
         prop_assert!(fits(&queue, kept));
@@ -208,6 +209,7 @@ proptest! {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "too many subsets for an interpreter")]
     fn the_highest_class_keeps_as_many_as_any_subset(queue in queues(4, false)) {
         let kept = kept(&queue);
         prop_assert!(fits(&queue, kept));
@@ -226,6 +228,7 @@ proptest! {
 
 /// How often the plan equals the best of all subsets, all classes compared in order.
 #[test]
+#[cfg_attr(miri, ignore = "too many cases for an interpreter")]
 fn the_plan_is_mostly_the_best_subset() {
     use proptest::strategy::ValueTree;
     use proptest::test_runner::TestRunner;

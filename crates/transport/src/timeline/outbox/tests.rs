@@ -11,7 +11,12 @@ const fn ms(millis: u64) -> Time {
     Time::from_millis(millis)
 }
 
-const fn section(length: u32, importance: u8, source_time: Time, deadline: Time) -> Outgoing<Elided> {
+const fn section(
+    length: u32,
+    importance: u8,
+    source_time: Time,
+    deadline: Time,
+) -> Outgoing<Elided> {
     Outgoing {
         stream: StreamId(0),
         importance: Importance(importance),
@@ -35,8 +40,12 @@ fn next(outbox: &mut Outbox<Elided>) -> Chunk {
 fn the_next_latency_is_that_of_the_section_that_leaves_next() {
     let mut outbox = outbox();
     assert_eq!(outbox.next_latency(), None);
-    outbox.submit(ms(10), section(500, 1, ms(10), ms(110))).unwrap();
-    outbox.submit(ms(10), section(500, 1, ms(5), ms(255))).unwrap();
+    outbox
+        .submit(ms(10), section(500, 1, ms(10), ms(110)))
+        .unwrap();
+    outbox
+        .submit(ms(10), section(500, 1, ms(5), ms(255)))
+        .unwrap();
     assert_eq!(outbox.next_latency(), Some(Span::from_millis(100)));
     next(&mut outbox);
     assert_eq!(outbox.next_latency(), Some(Span::from_millis(250)));
@@ -54,10 +63,16 @@ fn the_most_that_any_waiting_section_may_spend_is_known() {
     };
     let mut outbox = outbox();
     assert_eq!(outbox.max_available(&tokens, u64::MAX), None);
-    outbox.submit(ms(10), section(2_000, 1, ms(10), ms(100))).unwrap();
+    outbox
+        .submit(ms(10), section(2_000, 1, ms(10), ms(100)))
+        .unwrap();
     assert_eq!(outbox.max_available(&tokens, u64::MAX), Some(10_000));
-    outbox.submit(ms(10), section(2_000, 9, ms(10), ms(200))).unwrap();
-    outbox.submit(ms(10), section(2_000, 1, ms(10), ms(300))).unwrap();
+    outbox
+        .submit(ms(10), section(2_000, 9, ms(10), ms(200)))
+        .unwrap();
+    outbox
+        .submit(ms(10), section(2_000, 1, ms(10), ms(300)))
+        .unwrap();
     // The first section was the most important one when it came.
     assert_eq!(next(&mut outbox).section, SectionId(0));
     assert_eq!(outbox.max_available(&tokens, u64::MAX), Some(10_000));
@@ -71,7 +86,9 @@ fn the_most_that_any_waiting_section_may_spend_is_known() {
     assert_eq!(outbox.max_available(&tokens, u64::MAX), Some(0));
     next(&mut outbox);
     assert_eq!(outbox.max_available(&tokens, u64::MAX), Some(4_000));
-    outbox.submit(ms(10), section(2_000, 9, ms(10), ms(400))).unwrap();
+    outbox
+        .submit(ms(10), section(2_000, 9, ms(10), ms(400)))
+        .unwrap();
     assert_eq!(outbox.max_available(&tokens, u64::MAX), Some(10_000));
 }
 
@@ -80,12 +97,17 @@ fn the_most_that_any_waiting_section_may_spend_is_known() {
 fn the_needed_rate_is_that_of_the_sections_that_wait() {
     let mut outbox = outbox();
     for _ in 0..64 {
-        outbox.submit(ms(10), section(100, 1, ms(10), ms(1_010))).unwrap();
+        outbox
+            .submit(ms(10), section(100, 1, ms(10), ms(1_010)))
+            .unwrap();
         next(&mut outbox);
     }
-    let needed = |outbox: &Outbox<Elided>| outbox.needed_rate(ms(10), Span::ZERO, Span::ZERO, 1_000);
+    let needed =
+        |outbox: &Outbox<Elided>| outbox.needed_rate(ms(10), Span::ZERO, Span::ZERO, 1_000);
     assert_eq!(needed(&outbox), Rate::ZERO);
-    outbox.submit(ms(10), section(1_001, 1, ms(10), ms(2_010))).unwrap();
+    outbox
+        .submit(ms(10), section(1_001, 1, ms(10), ms(2_010)))
+        .unwrap();
     // Two whole packets in 2 s.
     assert_eq!(needed(&outbox), Rate::from_bps(8_000));
 }

@@ -13,7 +13,7 @@ fn line() -> Line {
     Line::new(TimelineConfig::PAPER)
 }
 
-/// A stream of which nothing is acknowledged and this much was sent.
+/// A stream without an acknowledgement, sent up to `max`.
 const fn sent(max: u64, end: u64) -> Standing {
     Standing {
         una: 1,
@@ -54,7 +54,10 @@ fn a_section_ends_where_the_next_begins() {
     line.add(100, ms(100)).unwrap();
     line.add(100, ms(200)).unwrap();
     assert_eq!((line.section_end(1), line.section_end(100)), (101, 101));
-    assert_eq!((line.section_end(101), line.section_end(201)), (201, u64::MAX));
+    assert_eq!(
+        (line.section_end(101), line.section_end(201)),
+        (201, u64::MAX)
+    );
 }
 
 #[test]
@@ -67,7 +70,10 @@ fn what_is_removed_leaves_the_rest_as_it_was() {
     line.add(10, ms(300)).unwrap();
     assert_eq!((line.section_end(51), line.lifetime()), (61, ms(100)));
     line.truncate(1);
-    assert_eq!((line.section_end(1), line.lifetime()), (u64::MAX, Time::MAX));
+    assert_eq!(
+        (line.section_end(1), line.lifetime()),
+        (u64::MAX, Time::MAX)
+    );
 }
 
 #[test]
@@ -140,7 +146,13 @@ fn a_section_that_was_sent_whole_leaves_no_jump() {
     line.add(100, ms(100)).unwrap();
     line.add(100, ms(200)).unwrap();
     let moved = line.on_lifetime(ms(100), sent(101, 201));
-    assert_eq!(moved, Moved { next: 101, end: 201 });
+    assert_eq!(
+        moved,
+        Moved {
+            next: 101,
+            end: 201
+        }
+    );
     assert_eq!((line.statistics.jumps, line.statistics.expired), (0, 1));
     assert_eq!(line.lifetime(), ms(200));
     // One byte less was sent: that byte is discarded.
@@ -148,8 +160,17 @@ fn a_section_that_was_sent_whole_leaves_no_jump() {
     line.add(100, ms(100)).unwrap();
     line.add(100, ms(200)).unwrap();
     let moved = line.on_lifetime(ms(100), sent(100, 201));
-    assert_eq!(moved, Moved { next: 100, end: 200 });
-    assert_eq!((line.statistics.jumps, line.statistics.discarded_bytes), (1, 1));
+    assert_eq!(
+        moved,
+        Moved {
+            next: 100,
+            end: 200
+        }
+    );
+    assert_eq!(
+        (line.statistics.jumps, line.statistics.discarded_bytes),
+        (1, 1)
+    );
 }
 
 #[test]
@@ -175,7 +196,10 @@ fn old_jumps_are_forgotten_and_later_places_keep_their_numbers() {
     assert_eq!((line.jumps.len(), wires(&line)), (6, before));
     line.on_advance(60);
     assert_eq!((line.jumps.len(), wires(&line)), (5, before));
-    assert_eq!(before.map(|wire| line.place(wire)), [25, 35, 45, 55, 65, 75]);
+    assert_eq!(
+        before.map(|wire| line.place(wire)),
+        [25, 35, 45, 55, 65, 75]
+    );
 }
 
 /// A peer that knows of a jump does not get it again.
