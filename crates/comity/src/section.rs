@@ -90,7 +90,8 @@ impl Section {
     }
 }
 
-/// A received item. Each section of a stream is in exactly one item, in the order of the stream.
+/// A received item. Each section of a stream is in exactly one item, in the order of the stream. At
+/// its deadline a section overtakes earlier ones that are due later and not complete.
 #[derive(Clone, Debug)]
 pub enum Item {
     /// A whole section.

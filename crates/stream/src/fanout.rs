@@ -1,6 +1,7 @@
 //! A sink that sends to one peer after the other, or to all that call.
 
 use std::future::pending;
+use std::pin::pin;
 use std::time::Duration;
 
 use comity::{CloseCode, CloseReason, Connection, Reliability, Statistics};
@@ -13,8 +14,9 @@ use crate::dialer::{Dialer, Lost};
 use crate::error::Error;
 use crate::event::Event;
 use crate::missing::{Missing, MissingReason};
+use crate::peer::Peer;
 use crate::relay::{Sink, Written};
-use crate::subscriber::{Settled, Subscriber, Unreached, room};
+use crate::subscriber::{Settled, Subscriber, Unreached, news};
 use crate::unit::MediaUnit;
 
 /// How a [`Fanout`] sends.
@@ -110,7 +112,8 @@ impl Fanout {
         let watched = connection.clone();
         self.ends.spawn(async move { (id, watched.closed().await) });
         let follows = self.reports == Reports::Unarrived;
-        let subscriber = Subscriber::new((id, connection), follows, self.sheds);
+        let peer = Peer::new(id, connection, follows);
+        let subscriber = Subscriber::new(now(), peer, follows, self.sheds);
         self.subscribers.push(subscriber);
     }
 
@@ -119,28 +122,22 @@ impl Fanout {
         let found = both.into_iter().find_map(|subscribers| {
             let at = subscribers
                 .iter()
-                .position(|subscriber| subscriber.id == id)?;
+                .position(|subscriber| subscriber.outlet.id == id)?;
             Some(subscribers.remove(at))
         });
         let Some(mut subscriber) = found else {
             return Ok(());
         };
         subscriber.drop_backlog(&mut self.unreached);
-        self.close_fates(&mut subscriber);
+        self.unreached.missing.extend(subscriber.close_fates());
         self.connections.close(id);
         self.count_unsent();
-        let disconnected = Event::Disconnected(&subscriber.connection, end);
+        let disconnected = Event::Disconnected(&subscriber.outlet.connection, end);
         self.dialer.observer().on_event(&disconnected);
         match self.dialer.on_lost(end) {
             // One of many callers may go when it wants.
             Lost::ForGood(error) if self.max_subscribers == 1 => Err(error),
             _ => Ok(()),
-        }
-    }
-
-    fn close_fates(&mut self, subscriber: &mut Subscriber) {
-        if let Some(fates) = subscriber.fates.take() {
-            fates.close(&mut self.unreached.missing);
         }
     }
 
@@ -164,12 +161,11 @@ impl Fanout {
             && let Some(at) = self.subscribers.iter().position(is_behind)
         {
             let mut subscriber = self.subscribers.remove(at);
-            let peer = plain(subscriber.connection.peer_address());
+            let connection = &subscriber.outlet.connection;
+            let peer = plain(connection.peer_address());
             let event = Event::LeftBehind { peer, max_bytes };
             self.dialer.observer().on_event(&event);
-            subscriber
-                .connection
-                .close(CloseCode::APPLICATION, "too far behind other receivers");
+            connection.close(CloseCode::APPLICATION, "too far behind other receivers");
             subscriber.drop_backlog(&mut self.unreached);
             self.left.push(subscriber);
         }
@@ -200,9 +196,17 @@ async fn finish(
     patience: Duration,
 ) -> Result<(), Error> {
     subscriber.flush_all(unreached).await;
-    let connection = &subscriber.connection;
+    let connection = subscriber.outlet.connection.clone();
     let peer = plain(connection.peer_address());
-    match tokio::time::timeout(patience, connection.finish()).await {
+    let mut finishing = pin!(tokio::time::timeout(patience, connection.finish()));
+    let finished = loop {
+        tokio::select! {
+            biased;
+            finished = &mut finishing => break finished,
+            () = subscriber.news() => {}
+        }
+    };
+    match finished {
         Ok(Ok(())) => Ok(()),
         Ok(Err(end)) if end.is_clean() => Ok(()),
         Ok(Err(end)) => Err(Error::Unfinished { peer, end }),
@@ -255,7 +259,7 @@ impl Sink for Fanout {
                 self.on_connection(connection?);
                 return Ok(Written::Yes);
             }
-            () = room(&self.subscribers) => {
+            () = news(&mut self.subscribers) => {
                 self.flush_backlogs();
                 return Ok(Written::Yes);
             }
@@ -286,18 +290,17 @@ impl Sink for Fanout {
     }
 
     fn take_missing(&mut self) -> Vec<Missing> {
+        let mut missing = std::mem::take(&mut self.unreached.missing);
         let both = self.subscribers.iter_mut().chain(&mut self.left);
-        for fates in both.filter_map(|subscriber| subscriber.fates.as_mut()) {
-            fates.settle(&mut self.unreached.missing);
-        }
-        std::mem::take(&mut self.unreached.missing)
+        missing.extend(both.flat_map(Subscriber::take_missing));
+        missing
     }
 
     async fn finish(&mut self) -> Result<(), Error> {
         self.ends.abort_all();
         for mut subscriber in std::mem::take(&mut self.left) {
-            self.close_fates(&mut subscriber);
-            self.connections.close(subscriber.id);
+            self.unreached.missing.extend(subscriber.close_fates());
+            self.connections.close(subscriber.outlet.id);
         }
         if self.subscribers.is_empty() {
             return Err(match self.dialer.was_connected() {
@@ -322,8 +325,8 @@ impl Sink for Fanout {
             let (mut subscriber, finished, unreached) = finished?;
             self.connections.count_unsent(unreached.unsent);
             self.unreached.missing.extend(unreached.missing);
-            self.close_fates(&mut subscriber);
-            self.connections.close(subscriber.id);
+            self.unreached.missing.extend(subscriber.close_fates());
+            self.connections.close(subscriber.outlet.id);
             // The first one is reported; each has its numbers in the statistics.
             done = done.and(finished);
         }

@@ -2,56 +2,54 @@
 
 use std::collections::BTreeMap;
 
-use comity::{Connection, Event, Events, Outcome, SectionId, StreamId};
+use comity::{Outcome, SectionId, StreamId};
 
 use crate::missing::{Missing, MissingReason};
 use crate::unit::MediaUnit;
 
 /// Follows each section until its fate is known.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Fates {
-    events: Events,
     /// The entry for a list of gaps if the section does not arrive, by its number in the
     /// connection.
     open: BTreeMap<(StreamId, SectionId), Missing>,
+    /// Sections that are known to be missing, until [`take`](Self::take).
+    missing: Vec<Missing>,
 }
 
 impl Fates {
-    pub(crate) fn new(connection: &Connection) -> Self {
-        Self {
-            events: connection.events(),
-            open: BTreeMap::new(),
-        }
-    }
-
     /// Follows a section that has this number in the connection.
     pub(crate) fn follow(&mut self, id: SectionId, unit: &MediaUnit) {
         let missing = unit.missing(MissingReason::Closed);
         self.open.insert((unit.stream, id), missing);
     }
 
-    /// Adds the sections that are now known to be missing.
-    pub(crate) fn settle(&mut self, missing: &mut Vec<Missing>) {
-        while let Some(event) = self.events.try_next() {
-            if let Event::Outcome(outcome) = event {
-                missing.extend(self.on_outcome(&outcome));
-            }
-        }
-    }
-
-    /// Adds the sections whose fate will never be known, too.
-    pub(crate) fn close(mut self, missing: &mut Vec<Missing>) {
-        self.settle(missing);
-        missing.extend(self.open.into_values());
-    }
-
-    fn on_outcome(&mut self, outcome: &Outcome) -> Option<Missing> {
-        let missing = self.open.remove(&(outcome.stream, outcome.section))?;
+    /// The fate of a section is known. Returns whether it is missing.
+    pub(crate) fn on_outcome(&mut self, outcome: &Outcome) -> bool {
+        let Some(missing) = self.open.remove(&(outcome.stream, outcome.section)) else {
+            return false;
+        };
+        let Some(reason) = MissingReason::of_fate(outcome.fate) else {
+            return false;
+        };
         let arrived = u64::from(outcome.acknowledged);
-        Some(Missing {
-            reason: MissingReason::of_fate(outcome.fate)?,
+        self.missing.push(Missing {
+            reason,
             missing_bytes: missing.length.map(|length| length.saturating_sub(arrived)),
             ..missing
-        })
+        });
+        true
+    }
+
+    /// The sections that were found to be missing since the last call.
+    pub(crate) fn take(&mut self) -> Vec<Missing> {
+        std::mem::take(&mut self.missing)
+    }
+
+    /// As [`take`](Self::take), with the sections whose fate will never be known.
+    pub(crate) fn close(self) -> Vec<Missing> {
+        let mut missing = self.missing;
+        missing.extend(self.open.into_values());
+        missing
     }
 }

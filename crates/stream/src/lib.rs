@@ -78,11 +78,14 @@ mod fanout;
 mod fates;
 mod lock;
 mod missing;
+mod peer;
 mod receiver;
 mod refusals;
 mod relay;
 mod statistics;
 mod subscriber;
+#[cfg(test)]
+mod two_hops;
 mod unit;
 
 pub use address::{plain, resolve};

@@ -143,7 +143,9 @@ impl Source for Receiver {
     }
 }
 
-fn source_item(item: Item, add_latency: Duration) -> SourceItem {
+/// A received item, as a relay passes it on. The deadline holds for the whole way, with
+/// `add_latency` for the rest of it.
+pub(crate) fn source_item(item: Item, add_latency: Duration) -> SourceItem {
     match item {
         Item::Section(section) => SourceItem::Unit(MediaUnit {
             stream: section.stream,

@@ -5,28 +5,27 @@ use std::future::{Future, pending, poll_fn};
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
-use comity::{Connection, Reason, SectionId, SendError, StreamId, TargetBitrate, TrySendError};
+use comity::{Event, Reason, SectionId, SendError, StreamId, TrySendError};
 use comity_frames::{Shedder, ShedderConfig, Verdict};
 
-use crate::clock::now;
-use crate::counters::ConnectionId;
 use crate::fates::Fates;
 use crate::missing::{Missing, MissingReason};
+use crate::peer::{Outlet, Peer};
 use crate::statistics::Unsent;
 use crate::unit::MediaUnit;
 
 /// The remembered numbers of a stream: no section lies further behind one that needs it.
 const REMEMBERED: usize = 1_024;
 
-/// A connection and the state of its submitted sections.
+/// A connection and the state of its submitted sections: how a relay gives each section of its
+/// source the same number in the connection, or says why the section has none.
 #[derive(Debug)]
-pub(crate) struct Subscriber {
-    pub(crate) id: ConnectionId,
-    pub(crate) connection: Connection,
-    target: TargetBitrate,
+pub(crate) struct Subscriber<O = Peer> {
+    pub(crate) outlet: O,
     shedder: Option<Shedder>,
     streams: BTreeMap<StreamId, Numbers>,
-    pub(crate) fates: Option<Fates>,
+    /// `None` unless the fates of sections are followed.
+    fates: Option<Fates>,
     /// The time at which all submitted sections are settled.
     pub(crate) settled: Settled,
     backlog: VecDeque<Waiting>,
@@ -152,21 +151,15 @@ impl Unreached {
     }
 }
 
-impl Subscriber {
+impl<O: Outlet> Subscriber<O> {
     /// Follows the fates of sections with `follows`, and sheds frames with `sheds`.
-    pub(crate) fn new(
-        (id, connection): (ConnectionId, Connection),
-        follows: bool,
-        sheds: bool,
-    ) -> Self {
+    pub(crate) fn new(now: Instant, outlet: O, follows: bool, sheds: bool) -> Self {
         Self {
-            id,
-            target: connection.target_bitrate(),
-            fates: follows.then(|| Fates::new(&connection)),
-            connection,
+            outlet,
+            fates: follows.then(Fates::default),
             shedder: sheds.then(|| Shedder::new(ShedderConfig::default())),
             streams: BTreeMap::new(),
-            settled: Settled::At(now()),
+            settled: Settled::At(now),
             backlog: VecDeque::new(),
             backlog_bytes: 0,
         }
@@ -244,13 +237,23 @@ impl Subscriber {
         }
     }
 
-    /// Submits all waiting items, however long that takes.
-    pub(crate) async fn flush_all(&mut self, unreached: &mut Unreached) {
-        self.flush(unreached);
-        while !self.backlog.is_empty() {
-            room([&*self]).await;
-            self.flush(unreached);
+    /// The sections that were submitted and are now known to be missing, since the last call.
+    pub(crate) fn take_missing(&mut self) -> Vec<Missing> {
+        let Some(fates) = &mut self.fates else {
+            return Vec::new();
+        };
+        while let Some(outcome) = self.outlet.try_outcome() {
+            fates.on_outcome(&outcome);
         }
+        fates.take()
+    }
+
+    /// As [`take_missing`](Self::take_missing), with the sections whose fate will never be known:
+    /// the connection is over.
+    pub(crate) fn close_fates(&mut self) -> Vec<Missing> {
+        let mut missing = self.take_missing();
+        missing.extend(self.fates.take().into_iter().flat_map(Fates::close));
+        missing
     }
 
     /// Uses up numbers, so that the receiver can report the missing sections.
@@ -258,7 +261,7 @@ impl Subscriber {
         let numbers = self.streams.entry(stream).or_default();
         numbers.see(first);
         // A closed connection uses no numbers, and its end is reported elsewhere.
-        if let Ok(first_id) = self.connection.skip_run(stream, count, reason) {
+        if let Ok(first_id) = self.outlet.skip_run(stream, count, reason) {
             numbers.submit_run(first, first_id, count);
         }
     }
@@ -272,7 +275,7 @@ impl Subscriber {
         };
         if let (Some(frame), Some(shedder)) = (&unit.frame, &mut self.shedder) {
             // The simulator maps verdicts alike: no crate below both knows `Verdict` and `Reason`.
-            let reason = match shedder.offer_at(self.target.offer(), frame) {
+            let reason = match shedder.offer_at(self.outlet.offer(), frame) {
                 Verdict::Keep => None,
                 Verdict::Shed => Some(Reason::Shed),
                 Verdict::Dependent => Some(Reason::Dependency),
@@ -282,19 +285,20 @@ impl Subscriber {
                 return Err(Refusal::Shed(reason));
             }
         }
-        let section = unit.section(needs, self.connection.latency());
+        let section = unit.section(needs, self.outlet.latency());
         let due = section.deadline.unwrap_or(Duration::MAX);
-        let id = self
-            .connection
-            .try_send(section)
-            .map_err(|error| match error {
-                TrySendError::Full { .. } => Refusal::NoRoom,
-                // Its end is reported elsewhere.
-                TrySendError::Refused(SendError::Closed(_) | SendError::Finishing) => {
-                    Refusal::Unconnected
-                }
-                _ => Refusal::Unfit,
-            })?;
+        let id = match self.outlet.try_send(section) {
+            Ok(id) => id,
+            Err(TrySendError::Full { .. }) => return Err(Refusal::NoRoom),
+            // Its end is reported elsewhere.
+            Err(TrySendError::Refused(SendError::Closed(_) | SendError::Finishing)) => {
+                return Err(Refusal::Unconnected);
+            }
+            Err(_) => {
+                self.announce(unit.stream, unit.id, 1, Reason::Cancelled);
+                return Err(Refusal::Unfit);
+            }
+        };
         numbers.submit(unit.id, id);
         let settled = match unit.source_time.checked_add(due) {
             Some(moment) => Settled::At(moment),
@@ -308,23 +312,61 @@ impl Subscriber {
     }
 }
 
-/// Waits until a subscriber with a backlog has room for its next section, or can never get it. A
-/// call that is dropped before it is ready loses nothing.
-pub(crate) async fn room<'a>(subscribers: impl IntoIterator<Item = &'a Subscriber>) {
-    let mut rooms: Vec<_> = subscribers
-        .into_iter()
-        .filter_map(|subscriber| {
-            let next = subscriber.backlog.front()?;
-            Some(Box::pin(subscriber.connection.room(next.bytes())))
-        })
-        .collect();
-    if rooms.is_empty() {
-        return pending().await;
+impl Subscriber {
+    /// Submits all waiting items, however long that takes.
+    pub(crate) async fn flush_all(&mut self, unreached: &mut Unreached) {
+        self.flush(unreached);
+        while !self.backlog.is_empty() {
+            self.news().await;
+            self.flush(unreached);
+        }
     }
+
+    /// Waits until the next waiting item has room or can never get it, or until a section is known
+    /// to be missing. A call that is dropped before it is ready loses nothing.
+    ///
+    /// The connection keeps a bounded number of events, so somebody must wait for them here while
+    /// nothing is submitted.
+    pub(crate) async fn news(&mut self) {
+        let next = self.backlog.front().map(Waiting::bytes);
+        let Peer {
+            connection, events, ..
+        } = &mut self.outlet;
+        let fates = &mut self.fates;
+        let room = async {
+            match next {
+                Some(length) => connection.room(length).await,
+                None => pending().await,
+            }
+        };
+        let lost = async {
+            let (Some(events), Some(fates)) = (events, fates) else {
+                return pending().await;
+            };
+            while let Some(event) = events.next().await {
+                if let Event::Outcome(outcome) = event
+                    && fates.on_outcome(&outcome)
+                {
+                    return;
+                }
+            }
+            pending::<()>().await;
+        };
+        tokio::select! {
+            () = room => {}
+            () = lost => {}
+        }
+    }
+}
+
+/// Waits for [`news`](Subscriber::news) of any subscriber.
+pub(crate) async fn news(subscribers: &mut [Subscriber]) {
+    let all = subscribers.iter_mut();
+    let mut all: Vec<_> = all.map(|subscriber| Box::pin(subscriber.news())).collect();
     poll_fn(|context| {
-        match rooms
+        match all
             .iter_mut()
-            .any(|room| room.as_mut().poll(context).is_ready())
+            .any(|news| news.as_mut().poll(context).is_ready())
         {
             true => Poll::Ready(()),
             false => Poll::Pending,

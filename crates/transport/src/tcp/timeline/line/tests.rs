@@ -38,9 +38,9 @@ fn with_jumps(count: u64) -> Line {
 fn sections_reach_as_far_as_numbers_can_tell() {
     let mut line = line();
     let reach = MAX_REACH + 1;
-    let refused = Err(SectionError::TooFarAhead { reach });
-    assert_eq!(line.add(reach, ms(100)), refused);
-    let text = refused.unwrap_err().to_string();
+    let refused = SectionError::TooFarAhead { reach };
+    assert_eq!(line.add(reach, ms(100)), Err(refused));
+    let text = refused.to_string();
     assert!(text.contains("1073741825 bytes") && text.contains("at most 1073741824"));
     assert_eq!(line.add(MAX_REACH, ms(100)), Ok(()));
     assert_eq!(line.statistics.sections, 1);
@@ -85,7 +85,7 @@ fn data_without_deadlines_takes_no_memory() {
         line.add(10, Time::MAX).unwrap();
     }
     assert_eq!(line.heap_memory(), before);
-    assert_eq!(line.section_end(1), u64::MAX.min(10_011));
+    assert_eq!(line.section_end(1), 10_011);
     assert_eq!(line.lifetime(), Time::MAX);
 }
 
