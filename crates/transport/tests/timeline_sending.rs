@@ -1,10 +1,11 @@
 //! The order of sending, abandoned sections and byte counters, on cases worked out by hand.
 
-use comity_transport::timeline::outbox::{self, Fate};
+use comity_transport::timeline::outbox::{self, Fate, IntakeError};
 use comity_transport::timeline::{
-    Chunk, DropPolicy, Elided, Importance, Outbox, Outgoing, PathEstimate, Reliability, SectionId,
-    StreamId,
+    Chunk, DropPolicy, Elided, Importance, Outbox, Outgoing, PathEstimate, Reason, Reliability,
+    SectionId, StreamId,
 };
+use comity_transport::wire::limits::MAX_SECTION_COUNT;
 use comity_units::{Rate, Span, Time};
 
 const VIDEO: StreamId = StreamId(0);
@@ -296,6 +297,28 @@ fn a_section_leaves_twice_only_if_a_repair_would_be_late() {
     }
 }
 
+/// Two sections leave twice. One of them arrives before its copy leaves: the other's still does.
+#[test]
+fn a_copy_is_not_sent_only_if_its_own_section_has_arrived() {
+    let mut outbox = outbox();
+    outbox.submit(ms(0), section(1, 1, ms(1_000))).unwrap();
+    for _ in 0..2 {
+        outbox.submit(ms(150), section(800, 9, ms(200))).unwrap();
+    }
+    let mut first = |_| {
+        outbox
+            .next_chunk_with(ms(150), &LOSSY, |_, _, _| 1_000)
+            .unwrap()
+    };
+    let pieces = [0, 1].map(&mut first);
+    assert_eq!(pieces.map(|piece| piece.section.0), [1, 2]);
+    assert_eq!(outbox.backlog(), 1_601);
+    outbox.on_acked(&pieces[0]);
+    assert_eq!(outbox.backlog(), 801);
+    let copy = outbox.next_copy(ms(151), &LOSSY, |_, _, _| 1_000);
+    assert_eq!(copy.map(|copy| copy.section), Some(SectionId(2)));
+}
+
 /// The 200 bytes of the first piece are lost, and 1,000 bytes are under way.
 #[test]
 fn lost_bytes_wait_again_if_they_are_repaired() {
@@ -369,4 +392,45 @@ fn a_lost_section_makes_the_floor_news_once() {
     assert_eq!(outbox.floor_to_tell(), None);
     outbox.on_acked(&pieces[2]);
     assert_eq!(outbox.floor_to_tell(), Some((VIDEO, SectionId(4))));
+}
+
+/// A begun section, and lost bytes, need no credit.
+#[test]
+fn something_may_leave_without_credit_once_it_is_begun() {
+    let mut outbox = outbox();
+    assert!(!outbox.has_credit(u64::MAX));
+    outbox.submit(ms(0), section(1_500, 1, ms(100))).unwrap();
+    assert!(!outbox.has_credit(1_499) && outbox.has_credit(1_500));
+    let first = next(&mut outbox, ms(0)).unwrap();
+    assert!(outbox.has_credit(0), "its rest waits");
+    next(&mut outbox, ms(0)).unwrap();
+    assert!(!outbox.has_credit(u64::MAX));
+    outbox.on_lost(ms(10), &first);
+    assert!(outbox.has_credit(0), "a repair waits");
+}
+
+/// The peer learns the reasons of a run of 64 skipped numbers, and of a longer run the floor alone.
+#[test]
+fn short_runs_of_skipped_numbers_have_reasons() {
+    for (count, named) in [(64, 64), (65, 0)] {
+        let mut outbox = outbox();
+        outbox.skip_run(VIDEO, count, Reason::Shed).unwrap();
+        let mut notices = 0;
+        while outbox.notice_to_tell().is_some() {
+            outbox.on_notice_told();
+            notices += 1;
+        }
+        assert_eq!(notices, named);
+        assert_eq!(outbox.floor_to_tell(), Some((VIDEO, SectionId(count))));
+    }
+}
+
+#[test]
+fn a_new_stream_has_as_many_numbers_as_any() {
+    let mut outbox = outbox();
+    let other = StreamId(1);
+    let too_many = outbox.skip_run(other, MAX_SECTION_COUNT + 1, Reason::Shed);
+    assert_eq!(too_many, Err(IntakeError::UsedUp { stream: other }));
+    let all = outbox.skip_run(VIDEO, MAX_SECTION_COUNT, Reason::Shed);
+    assert_eq!(all, Ok(SectionId(0)));
 }

@@ -110,6 +110,13 @@ fn the_needed_rate_is_that_of_the_sections_that_wait() {
         .unwrap();
     // Two whole packets in 2 s.
     assert_eq!(needed(&outbox), Rate::from_bps(8_000));
+    // A reserve takes two thirds of the time at most.
+    let reserved = |millis| {
+        let reserve = Span::from_millis(millis);
+        outbox.needed_rate(ms(10), Span::from_millis(500), reserve, 1_000)
+    };
+    assert_eq!(reserved(500), Rate::from_bps(16_000));
+    assert_eq!(reserved(5_000), Rate::from_bps(32_000));
 }
 
 /// Drops for half a second are an overload, which is forgotten after two seconds without one.
