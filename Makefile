@@ -88,7 +88,7 @@ coverage: rust python ## run every test with counters, and print the share of th
 	scripts/need.sh cargo-llvm-cov cargo:cargo-llvm-cov@$(CARGO_LLVM_COV)
 	scripts/coverage.sh
 
-miri: rust ## run the unit tests of the pure crates in Miri, in a few minutes (CRATES='units frames' CASES=2)
+miri: rust ## run the unit tests of the pure crates in Miri: units and frames in minutes, all in more than half an hour (CRATES='units frames' CASES=2)
 	scripts/miri.sh || [ $$? -eq 77 ]
 
 loom: rust ## run the endpoint's sleep and wake-up under every interleaving of its threads

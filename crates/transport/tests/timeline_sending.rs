@@ -25,10 +25,10 @@ fn section(length: u32, importance: u8, deadline: Time) -> Outgoing<Elided> {
     }
 }
 
-fn needing(needs: u64, section: Outgoing<Elided>) -> Outgoing<Elided> {
+fn needing(needs: u64, length: u32, importance: u8, deadline: Time) -> Outgoing<Elided> {
     Outgoing {
         needs: Some(SectionId(needs)),
-        ..section
+        ..section(length, importance, deadline)
     }
 }
 
@@ -95,9 +95,7 @@ fn what_is_under_way_at_its_deadline_is_given_up_when_it_is_lost() {
         let mut outbox = outbox();
         outbox.submit(ms(0), section(2_000, 1, ms(100))).unwrap();
         let pieces = [0, 1].map(|_| next(&mut outbox, ms(0)).unwrap());
-        outbox
-            .submit(ms(0), needing(0, section(1_000, 1, ms(300))))
-            .unwrap();
+        outbox.submit(ms(0), needing(0, 1_000, 1, ms(300))).unwrap();
         outbox.expire(ms(100));
         assert_eq!(fates(&mut outbox), []);
         if is_lost {
@@ -151,7 +149,7 @@ fn what_needs_an_infeasible_section_takes_no_room_in_the_plan() {
         .submit(ms(0), section(200_000, 4, ms(1_000)))
         .unwrap();
     outbox
-        .submit(ms(0), needing(1, section(60_000, 3, ms(1_000))))
+        .submit(ms(0), needing(1, 60_000, 3, ms(1_000)))
         .unwrap();
     outbox.submit(ms(0), section(60_000, 2, ms(1_000))).unwrap();
     outbox.look_ahead(ms(0), &estimate);

@@ -259,7 +259,7 @@ impl Case {
         let (mut numbers, mut submitted) = (BTreeMap::new(), BTreeMap::new());
         let mut until = now;
         for action in &self.actions {
-            until = until + Span::from_millis(action.pause_ms);
+            until += Span::from_millis(action.pause_ms);
             pass(&world, &mut relay, &mut ending, until, output_at).await;
             let one_latency_ms = self.one_latency_ms;
             act(
@@ -273,7 +273,7 @@ impl Case {
         if let Some(transport) = lock(&world).hops[0].transport(End::Caller) {
             transport.finish();
         }
-        until = until + PATIENCE;
+        until += PATIENCE;
         while ending.is_none() {
             assert!(lock(&world).now < until, "the relay has not ended");
             let soon = lock(&world).now + Span::from_millis(100);
