@@ -62,6 +62,8 @@ pub(crate) struct Arguments {
 struct Flow {
     caller: SocketAddr,
     socket: UdpSocket,
+    /// Whether forged packets have answered its first packet.
+    is_forged: bool,
 }
 
 /// The packets that are worth something later.
@@ -163,7 +165,11 @@ impl Relay<'_> {
         let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
         socket.connect(self.arguments.to)?;
         socket.set_nonblocking(true)?;
-        self.flows.push(Flow { caller, socket });
+        self.flows.push(Flow {
+            caller,
+            socket,
+            is_forged: false,
+        });
         Ok(self.flows.len() - 1)
     }
 
@@ -176,12 +182,14 @@ impl Relay<'_> {
         let at = self.flow(caller)?;
         self.recorded.note(packet);
         if self.arguments.forge
+            && !self.flows[at].is_forged
             && let Ok(Packet::Initial(Initial {
                 source,
                 pattern: Pattern::CPace,
                 ..
             })) = header::decode(packet)
         {
+            self.flows[at].is_forged = true;
             for forged in forged(source, &mut self.random)? {
                 self.front.send_to(&forged, caller)?;
                 self.forged += 1;
