@@ -8,8 +8,8 @@ processes and mounts, which go with the last process:
   emulators are restarted with other links (other ports, loss, delay, order, MTU);
 * in the struck one, programs are killed (SIGKILL) and started again, and the receiver's disk is full, too.
 
-Both have one interface, which goes down, becomes narrow, has a full queue (ENOBUFS) and gets other addresses. The faults
-and their times are drawn from a seed. At the end:
+Both have one interface. It goes down, becomes narrow, has a full queue (ENOBUFS) and gets other
+addresses. The faults and their times are drawn from a seed. At the end:
 
 * each unit that a sender of the kept chain read was written by the receiver or is in its list of gaps, never both;
 * each unit of the struck chain was written, or is in a list, or was held by a process within the latency before that

@@ -8,6 +8,10 @@ pub use comity_transport::timeline::inbox::GapReason;
 pub use comity_transport::timeline::outbox::Fate;
 pub use comity_transport::timeline::{Importance, Outcome, Reason, SectionId, StreamId};
 
+use comity_units::Time;
+
+use crate::transport::{Delivery, Meta, Transport};
+
 /// Media with one deadline: a video frame, a layer of it, a block of audio.
 ///
 /// ```
@@ -166,6 +170,48 @@ impl Gap {
 }
 
 impl Item {
+    /// A delivery of a transport, with its times as instants.
+    ///
+    /// [`Connection::recv`](crate::Connection::recv) returns items. A host that drives a
+    /// [`Transport`] itself makes them from its deliveries. `instant` returns the instant at which
+    /// the local clock shows a time, or `None` for never and for times that no instant stands for;
+    /// source times of that kind become `origin`.
+    pub fn from_delivery(
+        delivery: Delivery<Bytes>,
+        transport: &Transport,
+        instant: impl Fn(Time) -> Option<Instant>,
+        origin: Instant,
+    ) -> Self {
+        let about = |meta: &Meta| About {
+            importance: meta.importance,
+            source_time: instant(transport.to_local(meta.source_time)).unwrap_or(origin),
+            deadline: instant(transport.to_local(meta.deadline)),
+            needs: meta.needs,
+            length: meta.length,
+        };
+        match delivery {
+            Delivery::Section(section) => Self::Section(Received {
+                stream: section.meta.stream,
+                id: section.meta.section,
+                about: about(&section.meta),
+                completed: instant(section.completed).unwrap_or(origin),
+                is_late: section.is_late,
+                payload: section.payload,
+            }),
+            Delivery::Gap(gap) => Self::Gap(Gap {
+                stream: gap.stream,
+                id: gap.section,
+                count: gap.count,
+                reason: gap.reason,
+                partial: gap.partial.map(|partial| Partial {
+                    about: about(&partial.meta),
+                    payload: partial.payload,
+                    missing: partial.missing,
+                }),
+            }),
+        }
+    }
+
     /// The stream.
     pub fn stream(&self) -> StreamId {
         match self {

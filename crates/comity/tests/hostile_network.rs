@@ -5,6 +5,7 @@ mod actions;
 mod totals;
 
 use crate::common;
+use crate::side::Side;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -53,23 +54,7 @@ struct Hostility {
     jitter: Span,
 }
 
-/// An end of the connection, and the direction of what it sends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Side {
-    Caller,
-    Listener,
-}
-
 impl Side {
-    const BOTH: [Self; 2] = [Self::Caller, Self::Listener];
-
-    const fn peer(self) -> Self {
-        match self {
-            Self::Caller => Self::Listener,
-            Self::Listener => Self::Caller,
-        }
-    }
-
     fn address(self) -> SocketAddr {
         let text = match self {
             Self::Caller => CALLER,

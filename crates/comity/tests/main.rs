@@ -11,6 +11,8 @@ mod moving;
 mod peer;
 #[path = "session/main.rs"]
 mod session;
+#[path = "common/side.rs"]
+mod side;
 mod trace;
 mod transport;
 mod uri;

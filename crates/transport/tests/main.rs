@@ -10,6 +10,7 @@ mod datagram_iftp;
 mod datagram_overhead;
 mod datagram_psp;
 mod datagram_reports;
+mod outbox_cases;
 mod pair;
 mod timeline;
 mod timeline_admission;

@@ -1,30 +1,13 @@
 //! The effects of a token bucket, head starts and duplicate transmissions on the order of sending,
 //! on cases worked out by hand.
 
-use comity_transport::timeline::outbox::{self, Fate};
+use comity_transport::timeline::outbox::Fate;
 use comity_transport::timeline::{
-    Chunk, Elided, Importance, Outbox, Outgoing, PathEstimate, SectionId, StreamId, Tokens,
+    Chunk, Elided, Outbox, Outgoing, PathEstimate, SectionId, StreamId, Tokens,
 };
 use comity_units::{Rate, Span, Time};
 
-const fn ms(millis: u64) -> Time {
-    Time::from_millis(millis)
-}
-
-fn section(length: u32, importance: u8, deadline: Time) -> Outgoing<Elided> {
-    Outgoing {
-        stream: StreamId(0),
-        importance: Importance(importance),
-        source_time: Time::ZERO,
-        deadline,
-        needs: None,
-        payload: Elided(length),
-    }
-}
-
-fn outbox() -> Outbox<Elided> {
-    Outbox::new(outbox::Config::default())
-}
+use crate::outbox_cases::{ms, outbox, section};
 
 fn next(
     outbox: &mut Outbox<Elided>,

@@ -3,32 +3,13 @@
 use comity_transport::timeline::inbox::{self, GapReason, Violation};
 use comity_transport::timeline::outbox::{self, Fate, IntakeError, SubmitError};
 use comity_transport::timeline::{
-    Chunk, ClockMap, Deliver, Delivery, Elided, Importance, Inbox, Meta, Outbox, Outgoing,
-    PathEstimate, Reason, Reliability, SectionId, StreamId,
+    Chunk, ClockMap, Deliver, Delivery, Elided, Importance, Inbox, Meta, Outbox, PathEstimate,
+    Reason, Reliability, SectionId, StreamId,
 };
 use comity_transport::wire::limits::MAX_SECTION_COUNT;
 use comity_units::{Rate, Span, Time};
 
-const VIDEO: StreamId = StreamId(0);
-
-const fn ms(millis: u64) -> Time {
-    Time::from_millis(millis)
-}
-
-fn section(length: u32, importance: u8, deadline: Time) -> Outgoing<Elided> {
-    Outgoing {
-        stream: VIDEO,
-        importance: Importance(importance),
-        source_time: Time::ZERO,
-        deadline,
-        needs: None,
-        payload: Elided(length),
-    }
-}
-
-fn outbox() -> Outbox<Elided> {
-    Outbox::new(outbox::Config::default())
-}
+use crate::outbox_cases::{VIDEO, fates, ms, outbox, section};
 
 fn next(outbox: &mut Outbox<Elided>, now: Time) -> Option<(u64, u32, u32, bool)> {
     let chunk = outbox.next_chunk(now, 1_000, &PathEstimate::UNKNOWN)?;
@@ -48,12 +29,6 @@ const fn chunk(section: u64, offset: u32, length: u32) -> Chunk {
         length,
         is_retransmission: false,
     }
-}
-
-fn fates(outbox: &mut Outbox<Elided>) -> Vec<(u64, Fate)> {
-    std::iter::from_fn(|| outbox.poll_outcome())
-        .map(|outcome| (outcome.section.0, outcome.fate))
-        .collect()
 }
 
 /// TLTCP, section 5.2: ten packets due at d1 and ten due at d2; five had left at d1. Sending

@@ -2,28 +2,13 @@
 
 use comity_transport::timeline::outbox::{self, Fate, IntakeError};
 use comity_transport::timeline::{
-    Chunk, DropPolicy, Elided, Importance, Outbox, Outgoing, PathEstimate, Reason, Reliability,
-    SectionId, StreamId,
+    Chunk, DropPolicy, Elided, Outbox, Outgoing, PathEstimate, Reason, Reliability, SectionId,
+    StreamId,
 };
 use comity_transport::wire::limits::MAX_SECTION_COUNT;
 use comity_units::{Rate, Span, Time};
 
-const VIDEO: StreamId = StreamId(0);
-
-const fn ms(millis: u64) -> Time {
-    Time::from_millis(millis)
-}
-
-fn section(length: u32, importance: u8, deadline: Time) -> Outgoing<Elided> {
-    Outgoing {
-        stream: VIDEO,
-        importance: Importance(importance),
-        source_time: Time::ZERO,
-        deadline,
-        needs: None,
-        payload: Elided(length),
-    }
-}
+use crate::outbox_cases::{VIDEO, fates, ms, outbox, section};
 
 fn needing(needs: u64, length: u32, importance: u8, deadline: Time) -> Outgoing<Elided> {
     Outgoing {
@@ -32,15 +17,26 @@ fn needing(needs: u64, length: u32, importance: u8, deadline: Time) -> Outgoing<
     }
 }
 
-fn outbox() -> Outbox<Elided> {
-    Outbox::new(outbox::Config::default())
-}
-
 fn reliable(reliability: Reliability) -> Outbox<Elided> {
     Outbox::new(outbox::Config {
         reliability,
         ..outbox::Config::default()
     })
+}
+
+/// An outbox without tolerance in which 100 kB are due within a second. A section before them has
+/// left.
+fn urgent_queue() -> Outbox<Elided> {
+    let mut outbox = Outbox::new(outbox::Config {
+        tolerance_percent: 0,
+        ..outbox::Config::default()
+    });
+    outbox.submit(ms(0), section(100, 5, ms(5_000))).unwrap();
+    next(&mut outbox, ms(0)).unwrap();
+    outbox
+        .submit(ms(0), section(100_000, 5, ms(1_000)))
+        .unwrap();
+    outbox
 }
 
 fn next(outbox: &mut Outbox<Elided>, now: Time) -> Option<Chunk> {
@@ -51,12 +47,6 @@ fn next(outbox: &mut Outbox<Elided>, now: Time) -> Option<Chunk> {
 fn leaves(outbox: &mut Outbox<Elided>, now: Time) -> Option<(u64, bool)> {
     let chunk = next(outbox, now)?;
     Some((chunk.section.0, chunk.is_retransmission))
-}
-
-fn fates(outbox: &mut Outbox<Elided>) -> Vec<(u64, Fate)> {
-    std::iter::from_fn(|| outbox.poll_outcome())
-        .map(|outcome| (outcome.section.0, outcome.fate))
-        .collect()
 }
 
 #[test]
@@ -181,15 +171,7 @@ fn the_queue_is_checked_again_when_the_path_has_changed() {
         ((808_000, 4_000), (790_000, 5_001), true),
     ];
     for (before, after, is_checked) in cases {
-        let mut outbox = Outbox::new(outbox::Config {
-            tolerance_percent: 0,
-            ..outbox::Config::default()
-        });
-        outbox.submit(ms(0), section(100, 5, ms(5_000))).unwrap();
-        next(&mut outbox, ms(0)).unwrap();
-        outbox
-            .submit(ms(0), section(100_000, 5, ms(1_000)))
-            .unwrap();
+        let mut outbox = urgent_queue();
         outbox.look_ahead(ms(0), &estimate(before.0, before.1));
         assert_eq!(fates(&mut outbox), [], "{before:?}");
         outbox.look_ahead(ms(1), &estimate(after.0, after.1));
@@ -209,15 +191,7 @@ fn the_queue_is_checked_again_when_a_section_would_be_late() {
         rate: Some(Rate::from_bps(820_000)),
         ..PathEstimate::UNKNOWN
     };
-    let mut outbox = Outbox::new(outbox::Config {
-        tolerance_percent: 0,
-        ..outbox::Config::default()
-    });
-    outbox.submit(ms(0), section(100, 5, ms(5_000))).unwrap();
-    next(&mut outbox, ms(0)).unwrap();
-    outbox
-        .submit(ms(0), section(100_000, 5, ms(1_000)))
-        .unwrap();
+    let mut outbox = urgent_queue();
     outbox.look_ahead(ms(0), &estimate);
     outbox.look_ahead(Time::from_micros(24_300), &estimate);
     assert_eq!(fates(&mut outbox), []);

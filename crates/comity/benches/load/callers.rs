@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use comity::{Connection, Endpoint, Section};
+use serde::{Deserialize, Serialize};
 use tokio::task::JoinSet;
 
 use super::Plan;
@@ -21,7 +22,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 const PAUSE: Duration = Duration::from_millis(200);
 
 /// What the callers know of their sections, summed over all connections.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Sums {
     pub(crate) submitted: u64,
     pub(crate) acknowledged: u64,
@@ -36,32 +37,6 @@ impl Sums {
     /// The sections whose fate the receivers have reported.
     fn reported(&self) -> u64 {
         self.peer_on_time + self.peer_late + self.peer_gaps
-    }
-
-    /// # Errors
-    ///
-    /// The line has other numbers.
-    pub(crate) fn read(line: &str) -> Result<Self, Failure> {
-        let numbers: Vec<u64> = line.split(' ').map(str::parse).collect::<Result<_, _>>()?;
-        let [
-            submitted,
-            acknowledged,
-            peer_on_time,
-            peer_late,
-            peer_gaps,
-            refused,
-        ] = numbers[..]
-        else {
-            return Err(format!("{line:?}: expected six numbers").into());
-        };
-        Ok(Self {
-            submitted,
-            acknowledged,
-            peer_on_time,
-            peer_late,
-            peer_gaps,
-            refused,
-        })
     }
 }
 
@@ -146,15 +121,8 @@ pub(crate) fn run(plan: Plan, address: SocketAddr) -> Result<(), Failure> {
         std::thread::sleep(PAUSE);
         sums = sum(&connections);
     }
-    println!(
-        "{} {} {} {} {} {}",
-        sums.submitted,
-        sums.acknowledged,
-        sums.peer_on_time,
-        sums.peer_late,
-        sums.peer_gaps,
-        refused.load(Ordering::Relaxed),
-    );
+    sums.refused = refused.load(Ordering::Relaxed);
+    println!("{}", serde_json::to_string(&sums)?);
     wait()?;
     Ok(())
 }

@@ -159,7 +159,7 @@ pub(crate) fn run(plan: Plan) -> Result<(), Failure> {
     let to = see(&endpoint, &callers, &counts);
     let streaming = resident_bytes();
     writeln!(callers.input, "stop")?;
-    let sums = Sums::read(&lines.next().ok_or("the callers ended")??)?;
+    let sums: Sums = serde_json::from_str(&lines.next().ok_or("the callers ended")??)?;
     report(plan, from, to);
     let delays = counts.delays();
     let delay = |share| delays.value_at_quantile(share) as f64 / 1e3;

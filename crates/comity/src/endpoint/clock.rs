@@ -54,6 +54,11 @@ impl Clock {
     pub(crate) fn instant_or_origin(self, time: Time) -> Instant {
         self.instant(time).unwrap_or(self.origin)
     }
+
+    /// The start of the clock.
+    pub(crate) const fn origin(self) -> Instant {
+        self.origin
+    }
 }
 
 #[cfg(test)]

@@ -3,8 +3,6 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use bytes::Bytes;
-use comity_transport::timeline;
 use comity_transport::wire::CloseCode;
 use comity_units::Time;
 
@@ -14,9 +12,9 @@ use super::events::{Advice, Event};
 use super::outgoing::Outgoing as OutgoingDatagrams;
 use crate::contain::contain;
 use crate::error::CloseReason;
-use crate::section::{About, Gap, Item, Partial, Received};
+use crate::section::Item;
 use crate::session::{Closed, ConnectionId, Event as SessionEvent, Session, lock};
-use crate::transport::{Delivery, Meta, Transport, TransportEvent};
+use crate::transport::TransportEvent;
 
 /// Items that wait for the application outside the transport.
 const MAX_ITEMS: usize = 256;
@@ -175,7 +173,8 @@ impl ConnectionDriver {
             if is_abandoned {
                 continue;
             }
-            let item = item(delivery, &transport, clock);
+            let instant = |time| clock.instant(time);
+            let item = Item::from_delivery(delivery, &transport, instant, clock.origin());
             inbound.bytes += item.size();
             inbound.items.push_back(item);
         }
@@ -303,39 +302,5 @@ impl ConnectionDriver {
             }
         }
         self.shared.end_inbound();
-    }
-}
-
-fn item(delivery: Delivery<Bytes>, transport: &Transport, clock: Clock) -> Item {
-    let local = |time: Time| transport.to_local(time);
-    let about = |meta: &Meta| About {
-        importance: meta.importance,
-        source_time: clock.instant_or_origin(local(meta.source_time)),
-        deadline: clock.instant(local(meta.deadline)),
-        needs: meta.needs,
-        length: meta.length,
-    };
-    match delivery {
-        Delivery::Section(section) => Item::Section(Received {
-            stream: section.meta.stream,
-            id: section.meta.section,
-            about: about(&section.meta),
-            completed: clock.instant_or_origin(section.completed),
-            is_late: section.is_late,
-            payload: section.payload,
-        }),
-        Delivery::Gap(gap) => Item::Gap(Gap {
-            stream: gap.stream,
-            id: gap.section,
-            count: gap.count,
-            reason: gap.reason,
-            partial: gap
-                .partial
-                .map(|partial: timeline::inbox::Partial<_>| Partial {
-                    about: about(&partial.meta),
-                    payload: partial.payload,
-                    missing: partial.missing,
-                }),
-        }),
     }
 }

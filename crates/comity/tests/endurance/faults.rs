@@ -2,7 +2,8 @@
 
 use comity_units::{Span, Time};
 
-use crate::world::{Side, World};
+use crate::side::Side;
+use crate::world::World;
 
 /// The path between the ends. All times are those of the world.
 #[derive(Clone, Copy, Debug)]

@@ -8,6 +8,8 @@
 
 mod counts;
 mod faults;
+#[path = "../common/side.rs"]
+mod side;
 mod world;
 
 use comity_testkit::memory::{Counting, held};

@@ -14,6 +14,7 @@ use comity::{CloseCode, Config, Importance, Seed, Span, StreamId, Time, Transpor
 
 use crate::counts::{Counts, Totals, payload};
 use crate::faults::{Faults, Link};
+use crate::side::Side;
 
 pub(crate) const START: Time = Time::from_secs(1_000);
 /// From a section's source time to its deadline.
@@ -25,23 +26,6 @@ const BEFORE_A_CALL: Span = Span::from_millis(250);
 const CALM: Span = Span::from_secs(60);
 /// The datagrams that wait for a suspended end, at most.
 const SYSTEM_BUFFER: usize = 2_000;
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Side {
-    Caller,
-    Listener,
-}
-
-impl Side {
-    const BOTH: [Self; 2] = [Self::Caller, Self::Listener];
-
-    const fn peer(self) -> Self {
-        match self {
-            Self::Caller => Self::Listener,
-            Self::Listener => Self::Caller,
-        }
-    }
-}
 
 /// The clock of an end: it began at another time, and runs at another speed.
 #[derive(Clone, Copy, Debug)]

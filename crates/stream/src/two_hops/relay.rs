@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use comity::transport::{Delivery, Outgoing, SubmitError};
 use comity::{
-    About, Gap, Item, Outcome, Partial, Rate, Reason, Received, Reliability, Section, SectionId,
-    SendError, Span, StreamError, StreamId, Time, TrySendError,
+    Item, Outcome, Rate, Reason, Reliability, Section, SectionId, SendError, Span, StreamError,
+    StreamId, Time, TrySendError,
 };
 
 use super::hop::{End, Hop};
@@ -96,49 +96,13 @@ impl World {
         self.now + self.clock
     }
 
-    fn instant(&self, time: Time) -> Instant {
-        self.origin + Duration::from_nanos(time.as_nanos())
-    }
-
     fn item(&mut self, delivery: Delivery<Bytes>) -> Item {
+        let origin = self.origin;
+        let instant =
+            |time: Time| (!time.is_never()).then(|| origin + Duration::from_nanos(time.as_nanos()));
         let end = self.hops[0].transport(End::Listener);
         let transport = end.expect("it stays until everything is delivered");
-        let to_local = |time: Time| transport.to_local(time);
-        let meta = match &delivery {
-            Delivery::Section(section) => Some(section.meta),
-            Delivery::Gap(gap) => gap.partial.as_ref().map(|partial| partial.meta),
-        };
-        let times = meta.map(|meta| (to_local(meta.source_time), to_local(meta.deadline)));
-        let about = meta
-            .zip(times)
-            .map(|(meta, (source_time, deadline))| About {
-                importance: meta.importance,
-                source_time: self.instant(source_time),
-                deadline: (!deadline.is_never()).then(|| self.instant(deadline)),
-                needs: meta.needs,
-                length: meta.length,
-            });
-        match delivery {
-            Delivery::Section(section) => Item::Section(Received {
-                stream: section.meta.stream,
-                id: section.meta.section,
-                about: about.expect("whole sections have it"),
-                completed: self.instant(section.completed),
-                is_late: section.is_late,
-                payload: section.payload,
-            }),
-            Delivery::Gap(gap) => Item::Gap(Gap {
-                stream: gap.stream,
-                id: gap.section,
-                count: gap.count,
-                reason: gap.reason,
-                partial: gap.partial.zip(about).map(|(partial, about)| Partial {
-                    about,
-                    payload: partial.payload,
-                    missing: partial.missing,
-                }),
-            }),
-        }
+        Item::from_delivery(delivery, transport, instant, origin)
     }
 }
 
