@@ -20,7 +20,7 @@ use super::{
     Randomness,
 };
 
-/// The time that a genuine answer may take after a refusal, which anybody on the path can forge.
+/// A refusal, which anybody on the path can forge, is believed if it comes again after this time.
 const DOUBT: Span = Span::from_secs(1);
 /// The number of Retries to answer at once; more wait for the timer.
 const PROMPT_RETRIES: u32 = 8;
@@ -167,7 +167,7 @@ struct Handshake {
     deadline: Time,
     /// When all begins anew, because the cookie and the tickets are too old by then.
     stale_at: Time,
-    /// What an unauthenticated packet says is wrong, and when to believe it.
+    /// What an unauthenticated packet says is wrong, and since when.
     doubt: Option<(CallError, Time)>,
 }
 
@@ -343,7 +343,7 @@ impl<C: Protocol> Caller<C> {
             }) if destination == self.own && versions.iter().all(|version| version != VERSION) => {
                 let theirs = versions.iter().max().unwrap_or(0);
                 let address = self.address;
-                handshake.doubt(now, CallError::Version { address, theirs });
+                self.doubt(now, CallError::Version { address, theirs });
             }
             Ok(Packet::Answer(Answer {
                 destination,
@@ -353,7 +353,7 @@ impl<C: Protocol> Caller<C> {
                 handshake.on_answer(now, ticket, message);
             }
             Ok(Packet::Answer(answer)) if answer.destination == self.own => {
-                handshake.doubt(now, not_accepted(&self.config.credentials, self.address));
+                self.doubt(now, not_accepted(&self.config.credentials, self.address));
             }
             Ok(Packet::Accept(accept)) if accept.destination == self.own => {
                 let genuine = handshake.answers.iter().find_map(|answer| {
@@ -371,7 +371,7 @@ impl<C: Protocol> Caller<C> {
                         self.on_accept(now, &agreed, &accepted, round_trip);
                     }
                     Verdict::Refused(Refused::Busy) => {
-                        handshake.doubt(now, CallError::Busy { address });
+                        self.doubt(now, CallError::Busy { address });
                     }
                     Verdict::Refused(Refused::Parameters) => {
                         self.fail(CallError::Parameters { address });
@@ -424,6 +424,14 @@ impl<C: Protocol> Caller<C> {
         self.state = State::Open(Box::new(session));
     }
 
+    fn doubt(&mut self, now: Time, error: CallError) {
+        if let State::Calling(handshake) = &mut self.state
+            && handshake.is_believed(now, error)
+        {
+            self.fail(error);
+        }
+    }
+
     fn fail(&mut self, error: CallError) {
         self.state = State::Failed;
         self.failed.push_back(error);
@@ -468,9 +476,8 @@ impl<C: Protocol> Caller<C> {
             State::Open(session) => session.next_timer(),
             State::Failed => Time::MAX,
             State::Calling(handshake) => {
-                let believed = handshake.doubt.map_or(Time::MAX, |(_, until)| until);
                 let first = handshake.next_send.min(handshake.stale_at);
-                first.min(handshake.deadline).min(believed)
+                first.min(handshake.deadline)
             }
         }
     }
@@ -484,15 +491,12 @@ impl<C: Protocol> Caller<C> {
                 if handshake.stale_at <= now {
                     handshake.begin_anew(now);
                 }
-                let late = handshake.deadline <= now;
-                match handshake.doubt {
-                    Some((error, until)) if until <= now || late => self.fail(error),
-                    None if late => {
-                        let address = self.address;
-                        let within = self.config.timeout;
-                        self.fail(CallError::NoAnswer { address, within });
-                    }
-                    _ => {}
+                if handshake.deadline <= now {
+                    let address = self.address;
+                    let within = self.config.timeout;
+                    let silence = CallError::NoAnswer { address, within };
+                    let error = handshake.doubt.map_or(silence, |(error, _)| error);
+                    self.fail(error);
                 }
             }
         }
@@ -625,16 +629,17 @@ impl Handshake {
         initial.encode(out).expect(FITS);
     }
 
-    /// Remembers the first reason that somebody gave. Being busy passes, so that is waited for to
-    /// the end.
-    fn doubt(&mut self, now: Time, error: CallError) {
-        let until = match error {
-            CallError::Busy { .. } => self.deadline,
-            _ => now + DOUBT,
-        };
+    /// Remembers why somebody refused the call, and whether that is to be believed: the same reason
+    /// came before the last [`DOUBT`]. Being busy passes, so that is waited for to the end.
+    fn is_believed(&mut self, now: Time, error: CallError) -> bool {
+        let is_busy = |error: &CallError| matches!(error, CallError::Busy { .. });
         match &self.doubt {
-            Some((CallError::Busy { .. }, _)) | None => self.doubt = Some((error, until)),
-            Some(_) => {}
+            Some((known, since)) if *known == error => !is_busy(&error) && *since + DOUBT <= now,
+            Some((known, _)) if is_busy(&error) && !is_busy(known) => false,
+            _ => {
+                self.doubt = Some((error, now));
+                false
+            }
         }
     }
 }
