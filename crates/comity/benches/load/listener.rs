@@ -194,13 +194,14 @@ fn report(plan: Plan, from: Seen, to: Seen) {
     );
     println!(
         "  processor, % of one: endpoint {:.0}, listener's process {:.0}, callers {:.0}, idle {:.0}; endpoint {:.1} us, \
-         listener {:.1} us per section; {:.2} datagrams per call",
+         listener {:.1} us per section, {:.2} datagrams sent; {:.2} datagrams per call",
         share(to.endpoint - from.endpoint),
         share(to.listener - from.listener),
         share(to.callers - from.callers),
         share(to.idle - from.idle),
         (to.endpoint - from.endpoint) * 1e6 / settled as f64,
         (to.listener - from.listener) * 1e6 / settled as f64,
+        datagrams as f64 / settled as f64,
         datagrams as f64 / batches.max(1) as f64,
     );
 }

@@ -8,7 +8,7 @@
 //!
 //! Each peer sends a section of 1,250 bytes every 100 ms (100 kb/s) with a deadline of 400 ms. A
 //! section is one packet, since packets and their acknowledgements cost more than bytes. The
-//! listener is a process of its own; another one has the callers, which share some sockets. With
+//! listener is a process of its own; another one has the callers, which share sockets. With
 //! `--simulated`, one listener and all callers run in virtual time, without sockets.
 #![allow(clippy::print_stdout, reason = "a bench that reports")]
 #![allow(clippy::disallowed_methods, reason = "it measures real time")]
@@ -67,7 +67,7 @@ impl Plan {
 fn main() -> Result<(), Failure> {
     let mut plan = Plan {
         peers: 0,
-        sockets: 16,
+        sockets: 1,
         bytes: 1_250,
         interval: Duration::from_millis(100),
         seconds: 10,

@@ -9,7 +9,7 @@ use comity_units::Time;
 use super::calls::Waiting;
 use super::connection_shared::SharedTransport;
 use super::routes::{self, Routes};
-use crate::session::{Caller, ConnectionId, IdChange, LaterIds, change_id};
+use crate::session::{Caller, ConnectionId, IdChange, IdMap, LaterIds, change_id};
 
 pub(super) struct Call {
     pub(super) caller: Caller<SharedTransport>,
@@ -25,7 +25,7 @@ pub(super) struct Call {
 #[derive(Default)]
 pub(super) struct Callers {
     /// Boxed: entries are large, and a map of them by value would waste memory and move them.
-    calls: BTreeMap<ConnectionId, Box<Call>>,
+    calls: IdMap<Box<Call>>,
     /// The calls by their later ids: at most three for each.
     later_ids: LaterIds,
     /// The open calls by the listener's address and its id of the connection.
@@ -222,7 +222,7 @@ impl Callers {
     }
 
     fn forget(&mut self, id: ConnectionId) -> Option<Box<Call>> {
-        let mut call = self.calls.remove(&id)?;
+        let mut call = self.calls.swap_remove(&id)?;
         if let Some(session) = call.caller.session_mut() {
             for later in session.later_ids() {
                 change_id(&mut self.later_ids, id, IdChange::Remove(later));

@@ -1,6 +1,5 @@
 //! The endpoint's thread.
 
-use std::collections::BTreeMap;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::num::NonZeroU64;
@@ -26,8 +25,8 @@ use super::socket::{Socket, is_end, is_unreachable};
 use crate::contain::contain;
 use crate::error::ConnectError;
 use crate::session::{
-    Addresses, Caller, CallerConfig, CallerEvent, Closed, ConnectionId, Datagram, Ecn, Listener,
-    ListenerEvent, Opener, Randomness, Session, lock,
+    Addresses, Caller, CallerConfig, CallerEvent, Closed, ConnectionId, Datagram, Ecn, IdMap,
+    Listener, ListenerEvent, Opener, Randomness, Session, lock,
 };
 use crate::statistics::EndpointStatistics;
 use crate::transport::Transport;
@@ -70,7 +69,7 @@ pub(super) struct Driver {
     callers: Callers,
     /// Opened with the first call whose local address may change.
     routes: Option<Routes>,
-    connections: BTreeMap<ConnectionId, ConnectionDriver>,
+    connections: IdMap<ConnectionDriver>,
     accepting: Accepting,
     handle: Weak<Handle>,
     randomness: Randomness,
@@ -102,7 +101,7 @@ impl Driver {
             listener,
             callers: Callers::default(),
             routes: None,
-            connections: BTreeMap::new(),
+            connections: IdMap::default(),
             accepting,
             handle,
             randomness,
@@ -352,7 +351,7 @@ impl Driver {
         }
         listener.settle(id);
         if listener.session(id).is_none()
-            && let Some(mut driver) = self.connections.remove(&id)
+            && let Some(mut driver) = self.connections.swap_remove(&id)
         {
             driver.forget(now);
         }
@@ -444,7 +443,7 @@ impl Driver {
             self.callers.make_ready(id);
         }
         if self.callers.settle(id)
-            && let Some(mut driver) = self.connections.remove(&id)
+            && let Some(mut driver) = self.connections.swap_remove(&id)
         {
             driver.forget(now);
         }

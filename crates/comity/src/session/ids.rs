@@ -21,11 +21,18 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use foldhash::fast::FixedState;
+use indexmap::IndexMap;
 use ring::hkdf;
 use zeroize::Zeroizing;
 
 use super::ConnectionId;
 use super::protection::fill;
+
+/// What belongs to the connections of this end, by their first identifiers. Packets come in any
+/// order, so each look-up in an ordered map would wait for memory a dozen times. This end draws the
+/// identifiers, so nobody can choose ones that collide.
+pub(crate) type IdMap<V> = IndexMap<ConnectionId, V, FixedState>;
 
 /// The identifiers that are remembered.
 const REMEMBERED: usize = 4;

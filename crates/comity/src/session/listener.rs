@@ -12,6 +12,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 
 use comity_transport::wire::header::{self, Accept, Answer, Confirm, Initial, Packet};
 use comity_transport::wire::limits::{MAX_PARAMETERS, RESET, VERSION};
@@ -24,7 +25,7 @@ use super::caller::MIN_RESEND;
 use super::cookie::{Cookies, SLOT};
 use super::exchange::Channel;
 use super::handshake::{self, Accepted, Refusal, Verdict, described};
-use super::ids::{IdChange, LaterIds, change_id};
+use super::ids::{IdChange, IdMap, LaterIds, change_id};
 use super::protection::{Cipher, KeyLimits, Protection, Role};
 use super::refusal::{NOT_ACCEPTED, Refused};
 use super::reset::Resets;
@@ -40,6 +41,9 @@ const MAX_REPLIES: usize = 256;
 /// Events that wait for somebody to ask; beyond, those of refused callers and moving peers are
 /// dropped.
 const MAX_EVENTS: usize = 4096;
+/// Connections of one caller that get a challenge when it calls and there is no room. This costs
+/// less than the key exchange of the call.
+const MAX_CHALLENGED: usize = 64;
 
 /// What a listener is made of.
 #[derive(Clone, Debug)]
@@ -158,7 +162,7 @@ pub struct ListenerStatistics {
 }
 
 /// What a caller that was restarted has in common with the one before.
-#[derive(PartialEq, Eq)]
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
 enum Identity {
     Key(PublicKey),
     Host(IpAddr, Vec<u8>),
@@ -171,7 +175,7 @@ struct Entry<C> {
     /// How long its ticket could open it again.
     ticket_until: Time,
     /// Who calls: its static key, or else its host and its transport parameters.
-    identity: Identity,
+    identity: Arc<Identity>,
     /// The time under which the connection stands among the timers.
     timer: Time,
     /// Whether the connection stands among those that may have something to send.
@@ -194,7 +198,9 @@ pub struct Listener<C> {
     forget_at: Time,
     /// Each in a place of its own: they are large, and a map of them would hold much that is empty
     /// and move them about.
-    sessions: BTreeMap<ConnectionId, Box<Entry<C>>>,
+    sessions: IdMap<Box<Entry<C>>>,
+    /// The connections by their callers.
+    by_caller: BTreeSet<(Arc<Identity>, ConnectionId)>,
     /// The connections by their later ids: at most three for each.
     later_ids: LaterIds,
     /// In order of age.
@@ -237,7 +243,8 @@ impl<C: Protocol> Listener<C> {
             config,
             opener,
             randomness,
-            sessions: BTreeMap::new(),
+            sessions: IdMap::default(),
+            by_caller: BTreeSet::new(),
             later_ids: LaterIds::new(),
             half_open: BTreeSet::new(),
             timers: BTreeSet::new(),
@@ -526,6 +533,7 @@ impl<C: Protocol> Listener<C> {
             Some(key) => Identity::Key(key),
             None => Identity::Host(addresses.peer.ip(), parameters.to_vec()),
         };
+        let identity = Arc::new(identity);
         if !self.has_room(now, &identity) {
             return Err(Refused::Busy);
         }
@@ -554,6 +562,7 @@ impl<C: Protocol> Listener<C> {
         while let Some(change) = session.poll_id_change() {
             change_id(&mut self.later_ids, ticket.own, change);
         }
+        self.by_caller.insert((identity.clone(), ticket.own));
         self.sessions.insert(
             ticket.own,
             Box::new(Entry {
@@ -568,26 +577,35 @@ impl<C: Protocol> Listener<C> {
         Ok(())
     }
 
-    /// Whether there is room for a caller. Where there is none, each connection of the same caller
-    /// gets a challenge, and makes room if it does not answer: the caller was restarted.
-    fn has_room(&mut self, now: Time, identity: &Identity) -> bool {
+    /// Whether there is room for a caller. Where there is none, connections of the same caller get
+    /// a challenge, and make room if they do not answer: the caller was restarted.
+    fn has_room(&mut self, now: Time, identity: &Arc<Identity>) -> bool {
         let most = self.config.max_connections.min(self.config.max_served);
-        if self.sessions.len() < most {
-            return true;
-        }
-        let open = self.sessions.values();
-        if open
-            .filter(|entry| entry.session.closed().is_none())
-            .count()
-            < most
+        // A connection that is over stands among the ready ones until it is settled.
+        let is_over = |id: &&ConnectionId| {
+            let entry = self.sessions.get(*id);
+            entry.is_some_and(|entry| entry.session.closed().is_some())
+        };
+        if self.sessions.len() < most
+            || self.sessions.len() - self.ready.iter().filter(is_over).count() < most
         {
             return true;
         }
-        let before = self
-            .sessions
-            .iter_mut()
-            .filter(|(_, entry)| entry.session.closed().is_none() && entry.identity == *identity);
-        for (&id, entry) in before {
+        let any = self.randomness.connection_id();
+        let from = |id| (identity.clone(), ConnectionId::new(id));
+        let (first, middle, last) = (from(0), from(any.get()), from(u64::MAX));
+        let before: Vec<_> = { self.by_caller.range(&middle..=&last) }
+            .chain(self.by_caller.range(&first..&middle))
+            .map(|&(_, id)| id)
+            .take(MAX_CHALLENGED)
+            .collect();
+        for id in before {
+            let Some(entry) = self.sessions.get_mut(&id) else {
+                continue;
+            };
+            if entry.session.closed().is_some() {
+                continue;
+            }
             let is_gone = entry.session.replace(now);
             make_ready(&mut self.ready, id, entry);
             if is_gone {
@@ -603,13 +621,14 @@ impl<C: Protocol> Listener<C> {
     }
 
     fn remove(&mut self, id: ConnectionId) {
-        let Some(mut entry) = self.sessions.remove(&id) else {
+        let Some(mut entry) = self.sessions.swap_remove(&id) else {
             return;
         };
         for later in entry.session.later_ids() {
             change_id(&mut self.later_ids, id, IdChange::Remove(later));
         }
         self.spent.insert(id, entry.ticket_until);
+        self.by_caller.remove(&(entry.identity.clone(), id));
         self.timers.remove(&(entry.timer, id));
         if let Some((_, until)) = entry.half_open {
             self.half_open.remove(&(until, id));

@@ -57,7 +57,7 @@ pub use credentials::{
     Allow, CallerCredentials, CredentialError, ListenerCredentials, Passphrase, PassphraseKey,
     PresharedKey, PublicKey, StaticKey,
 };
-pub(crate) use ids::{IdChange, LaterIds, change_id};
+pub(crate) use ids::{IdChange, IdMap, LaterIds, change_id};
 pub(crate) use listener::USUAL_CONNECTIONS;
 pub use listener::{
     Listener, ListenerConfig, ListenerConfigError, ListenerEvent, ListenerStatistics, RefusedCaller,

@@ -22,8 +22,9 @@ const LATENCY: Span = Span::from_millis(400);
 /// After a lost connection, or a failed call, the caller calls again.
 const BEFORE_A_CALL: Span = Span::from_millis(250);
 /// What everything takes to be settled, over a good path: a suspended end, a lost connection, a
-/// call, and the deadlines.
-const CALM: Span = Span::from_secs(60);
+/// call, and the deadlines. A young connection holds less than one that has learned its path, so it
+/// also takes what that takes.
+const CALM: Span = Span::from_secs(120);
 /// The datagrams that wait for a suspended end, at most.
 const SYSTEM_BUFFER: usize = 2_000;
 

@@ -8,7 +8,12 @@ use comity::session::{
 use comity_transport::wire::header::{self, Initial, Packet};
 use comity_units::Span;
 
-use super::network::{Path, World, caller_config, listener_config, passphrase, shared};
+use super::network::{
+    LISTENER, Path, World, address, caller_config, listener_config, passphrase, shared,
+};
+
+const DATA: u8 = 4;
+const CONFIRM: u8 = 6;
 
 /// One stranger in each /24.
 fn stranger(at: u32) -> SocketAddr {
@@ -117,4 +122,47 @@ fn guesses_that_are_made_at_once_are_few_too() {
     let honest = world.call("198.51.100.8:1", caller_config(credentials));
     world.run_for(Span::from_millis(120));
     assert!(world.callers[honest].1.session().is_some());
+}
+
+/// When a caller finds no room, connections of its host get a challenge: 64 each time, and none of
+/// another host.
+#[test]
+fn a_caller_without_room_challenges_so_many_connections() {
+    let mut config = listener_config(ListenerCredentials::Shared(shared(7)));
+    config.max_served = 110;
+    let mut world = World::new(1, Path::GOOD, config);
+    let call = |world: &mut World, host: &str, port: u16| {
+        let credentials = CallerCredentials::Shared(shared(7));
+        world.call(&format!("{host}:{port}"), caller_config(credentials))
+    };
+    for port in 1..=10 {
+        call(&mut world, "203.0.113.5", port);
+        world.run_for(Span::from_millis(125));
+    }
+    for port in 1..=100 {
+        call(&mut world, "198.51.100.7", port);
+        world.run_for(Span::from_millis(125));
+    }
+    world.run_for(Span::from_secs(1));
+    assert_eq!(world.listener.connections(), 110);
+    let (before, confirms) = (world.log.len(), world.sent(CONFIRM).len());
+    let late = call(&mut world, "198.51.100.7", 200);
+    world.run_for(Span::from_secs(1));
+    let challenged: Vec<_> = { world.log[before..].iter() }
+        .filter(|flight| flight.from == address(LISTENER) && flight.bytes[0] >> 4 == DATA)
+        .map(|flight| flight.to)
+        .collect();
+    let tries = world.sent(CONFIRM).len() - confirms;
+    assert!((2..=4).contains(&tries), "{tries}");
+    assert!(
+        (64..=64 * tries).contains(&challenged.len()),
+        "{}",
+        challenged.len()
+    );
+    let host = address("198.51.100.7:1").ip();
+    assert!(
+        challenged.iter().all(|to| to.ip() == host),
+        "{challenged:?}"
+    );
+    assert!(world.callers[late].1.session().is_none());
 }

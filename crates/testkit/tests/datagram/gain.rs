@@ -82,13 +82,13 @@ fn a_section_late_even_at_twice_the_peak_does_not_leave() {
     assert_eq!(leaves_within(40), None);
 }
 
-/// 20 kB at 3 Mb/s through 1.6 Mb/s show that the flow alone fills the queue. Then 9,000 bytes do
+/// 30 kB at 3 Mb/s through 1.6 Mb/s show that the flow alone fills the queue. Then 9,000 bytes do
 /// not leave within 13 ms, which would require twice the peak.
 #[test]
 fn a_flow_that_fills_the_queue_alone_stays_at_the_peak() {
     let narrow = Rate::from_kbps(1_600);
     for (before, bytes) in [
-        ((20_000, 140), 1_000..7_500),
+        ((30_000, 210), 1_000..7_500),
         ((1_000, 1_000), 9_000..9_001),
     ] {
         let mut pair = given(narrow, &[(1_000, 1_000), before, (9_000, 45)]);

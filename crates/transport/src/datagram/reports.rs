@@ -5,7 +5,7 @@ use alloc::boxed::Box;
 use comity_congestion::{Arrival, Meter, Report};
 use comity_units::Time;
 
-use super::intervals::{MEASURE_INTERVAL, REPORT_INTERVAL};
+use super::intervals::{MEASURE_INTERVAL, REPORT_ALONE, REPORT_WITH_ACK};
 
 /// The room that a packet keeps for what a meter reports: its type, kind and fields.
 const FEEDBACK_ROOM: usize = 18;
@@ -15,8 +15,8 @@ const FEEDBACK_ROOM: usize = 18;
 #[derive(Debug)]
 pub(super) struct Reports {
     meter: Option<Box<dyn Meter>>,
-    /// When the next receiver report may leave.
-    report_at: Time,
+    /// When a receiver report left last.
+    reported_at: Time,
     /// When this end measured a round trip last.
     measured_at: Time,
     /// Whether sections have come since.
@@ -27,7 +27,7 @@ impl Reports {
     pub(super) fn new(meter: Option<Box<dyn Meter>>, now: Time) -> Self {
         Self {
             meter,
-            report_at: now + REPORT_INTERVAL,
+            reported_at: now,
             measured_at: now,
             has_heard: false,
         }
@@ -79,17 +79,22 @@ impl Reports {
 
     // ---------------------------------------------------------------- receiver reports
 
-    /// When the next receiver report leaves, [`Time::MAX`] for never. They end when the peer has
-    /// been silent since `heard_at`, an interval before the last report.
-    pub(super) fn report_at(&self, heard_at: Time) -> Time {
-        match heard_at + REPORT_INTERVAL * 2 > self.report_at {
-            true => self.report_at,
+    /// When the next receiver report leaves, [`Time::MAX`] for never; it goes with an
+    /// acknowledgement if there is `news`. Reports end when the peer has been silent since
+    /// `heard_at`, an interval before the last one.
+    pub(super) fn report_at(&self, heard_at: Time, news: bool) -> Time {
+        let interval = match news {
+            true => REPORT_WITH_ACK,
+            false => REPORT_ALONE,
+        };
+        match heard_at + REPORT_ALONE > self.reported_at {
+            true => self.reported_at + interval,
             false => Time::MAX,
         }
     }
 
-    pub(super) fn on_report_sent(&mut self, now: Time) {
-        self.report_at = now + REPORT_INTERVAL;
+    pub(super) const fn on_report_sent(&mut self, now: Time) {
+        self.reported_at = now;
     }
 
     // ---------------------------------------------------------------- round trips
@@ -189,12 +194,15 @@ mod tests {
     #[test]
     fn receiver_reports_end_after_the_first_one_that_heard_nothing() {
         let mut reports = Reports::new(None, START);
-        let first = START + REPORT_INTERVAL;
-        assert_eq!(reports.report_at(START), first);
+        let first = START + REPORT_ALONE;
+        assert_eq!(reports.report_at(START, false), first);
         reports.on_report_sent(first);
-        assert_eq!(reports.report_at(START), Time::MAX);
-        let second = first + REPORT_INTERVAL;
-        assert_eq!(reports.report_at(START + Span::from_nanos(1)), second);
+        assert_eq!(reports.report_at(START, false), Time::MAX);
+        let second = first + REPORT_ALONE;
+        assert_eq!(
+            reports.report_at(START + Span::from_nanos(1), false),
+            second
+        );
     }
 
     #[test]

@@ -153,7 +153,10 @@ impl<P: Payload> Connection<P> {
         let counters = self.inbox.counters();
         let has_sections = counters.received > 0 || counters.gaps.sum() > 0;
         match has_sections {
-            true => self.reports.report_at(self.reception.last_at()),
+            true => {
+                let (heard_at, news) = (self.reception.last_at(), self.reception.has_news());
+                self.reports.report_at(heard_at, news)
+            }
             false => Time::MAX,
         }
     }
