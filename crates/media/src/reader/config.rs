@@ -13,8 +13,8 @@ pub struct ReaderConfig {
     pub slice: Span,
     /// The assumed rate of a stored source of an unknown format (4 Mb/s).
     pub assumed_rate: Rate,
-    /// The interval after which an unchanged table is retransmitted, for receivers that
-    /// lost it (1 s).
+    /// The interval after which an unchanged table is sent again (400 ms): a receiver that lost it,
+    /// or has just been connected, writes nothing before it.
     pub table_refresh: Span,
     /// The longest access unit, and the memory limit of each stream (16 MiB).
     pub longest_unit: Bytes,
@@ -26,7 +26,7 @@ impl Default for ReaderConfig {
             deadlines: DeadlineRule::Each,
             slice: Span::from_millis(20),
             assumed_rate: Rate::from_mbps(4),
-            table_refresh: Span::from_secs(1),
+            table_refresh: Span::from_millis(400),
             longest_unit: Bytes::new(16 << 20),
         }
     }
