@@ -13,8 +13,8 @@ pub struct ReaderConfig {
     pub slice: Span,
     /// The assumed rate of a stored source of an unknown format (4 Mb/s).
     pub assumed_rate: Rate,
-    /// The interval after which an unchanged table is sent again (400 ms): a receiver that lost it,
-    /// or has just been connected, writes nothing before it.
+    /// The interval after which an unchanged table is retransmitted (400 ms): a receiver that lost
+    /// it, or has just been connected, writes nothing before it.
     pub table_refresh: Span,
     /// The longest access unit, and the memory limit of each stream (16 MiB).
     pub longest_unit: Bytes,
