@@ -6,14 +6,11 @@ use std::time::Duration;
 use comity_stream::Monitor;
 use tokio::time::{MissedTickBehavior, interval};
 
-use super::advice::LatencyAdvice;
+use super::advice::{Drops, LatencyAdvice};
 use super::status::Reporter;
 
 /// The interval of the status line on a terminal, and of checks of the latency.
 const GLANCE: Duration = Duration::from_millis(500);
-
-/// The fewest dropped sections that cause a warning.
-const MIN_DROPS: u64 = 10;
 
 /// A running relay and its reporter.
 #[derive(Debug)]
@@ -29,7 +26,7 @@ impl Session {
     pub(crate) async fn watch<T>(&self, running: impl Future<Output = T>) -> T {
         let mut running = pin!(running);
         let mut advice = LatencyAdvice::default();
-        let mut has_warned = false;
+        let mut drops = Drops::default();
         let mut glance = interval(GLANCE);
         let mut tell = interval(self.every.unwrap_or(Duration::MAX / 4));
         for timer in [&mut glance, &mut tell] {
@@ -43,9 +40,7 @@ impl Session {
                 done = &mut running => break done,
                 _ = glance.tick() => {
                     self.advise(&mut advice);
-                    if !has_warned {
-                        has_warned = self.warn_of_drops();
-                    }
+                    self.warn_of_drops(&mut drops);
                     if self.reporter.is_terminal() {
                         self.reporter.status(&self.monitor.snapshot());
                     }
@@ -68,26 +63,21 @@ impl Session {
         }
     }
 
-    /// Warns if a twentieth of the sections was dropped. Returns whether it did.
-    fn warn_of_drops(&self) -> bool {
-        let Some(totals) = self.monitor.sink_totals() else {
-            return false;
+    /// Warns if the path carries less than the source produces.
+    fn warn_of_drops(&self, drops: &mut Drops) {
+        let totals = self.monitor.sink_totals();
+        let Some((dropped, submitted)) = totals.and_then(|totals| drops.judge(&totals)) else {
+            return;
         };
-        let dropped = totals.shed + totals.expired + totals.given_up;
-        if dropped < MIN_DROPS || 20 * dropped < totals.submitted {
-            return false;
-        }
         let connections = self.monitor.sink_connections().into_iter();
         let targets = connections.filter_map(|connection| connection.stats().path.target_mbps);
         let target = targets.reduce(f64::min).map_or_else(String::new, |target| {
             format!(" The target is {target:.2} Mb/s now: set the encoder to it.")
         });
         self.reporter.warn(&format!(
-            "the path carries less than the source produces: {dropped} of {} sections were dropped so far.{target} On a link \
-             that loses packets and has no other traffic, cc=fixed&maxbw=RATE in the URI sends at a fixed rate",
-            totals.submitted
+            "the path carries less than the source produces: {dropped} of {submitted} sections were dropped so far.{target} On a \
+             link that loses packets and has no other traffic, cc=fixed&maxbw=RATE in the URI sends at a fixed rate"
         ));
-        true
     }
 
     /// Warns of a latency that is too short for the path. Between two connections it is that of all
