@@ -175,12 +175,7 @@ impl Reporter {
     /// Prints the summary at the end.
     pub(crate) fn summary(&self, snapshot: &Snapshot) {
         let mut telling = self.telling();
-        let was_something = snapshot.passed != Passed::default()
-            || [&snapshot.input, &snapshot.output]
-                .iter()
-                .filter_map(|side| side.totals)
-                .any(|totals| totals.connections > 0);
-        if was_something && !telling.is_quiet && telling.json.is_none() {
+        if has_happened(snapshot) && !telling.is_quiet && telling.json.is_none() {
             let text = summary(snapshot);
             telling.line(text.trim_end());
         }
@@ -299,6 +294,16 @@ fn volume(side: &Side) -> u64 {
 }
 
 /// The summary of a session, in sentences.
+/// Whether sections passed or somebody called.
+fn has_happened(snapshot: &Snapshot) -> bool {
+    let was_called = |side: &&Side| {
+        let connections = side.totals.map_or(0, |totals| totals.connections);
+        connections > 0 || !side.refused.is_empty()
+    };
+    let sides = [&snapshot.input, &snapshot.output];
+    snapshot.passed != Passed::default() || sides.iter().any(was_called)
+}
+
 fn summary(snapshot: &Snapshot) -> String {
     let passed = &snapshot.passed;
     let mut text = format!(
@@ -451,6 +456,17 @@ mod tests {
         assert_eq!(fitting(text, 14), "12.0 s  late 0");
         assert_eq!(fitting(text, 13), "12.0 s");
         assert_eq!(fitting(text, 3), "");
+    }
+
+    #[test]
+    fn callers_that_were_rejected_are_in_the_summary_without_any_connection() {
+        let mut snapshot = Snapshot::default();
+        snapshot.input.totals = Some(Totals::default());
+        assert!(!has_happened(&snapshot));
+        snapshot.input.refused.insert("unproven", 2);
+        assert!(has_happened(&snapshot));
+        let text = summary(&snapshot);
+        assert!(text.contains("rejected callers: 2 unproven"), "{text}");
     }
 
     #[test]
