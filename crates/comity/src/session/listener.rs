@@ -10,7 +10,7 @@
 //!
 //! A caller that has not proved itself takes no memory, so no number of them pushes anybody out.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
@@ -30,6 +30,7 @@ use super::protection::{Cipher, KeyLimits, Protection, Role};
 use super::refusal::{NOT_ACCEPTED, Refused};
 use super::reset::Resets;
 use super::session::{Event, Names, Session};
+use super::spent::Spent;
 use super::ticket::{Ticket, Tickets};
 use super::{
     Addresses, ConnectionId, Datagram, Ecn, ListenerCredentials, Opener, Pattern, Protocol,
@@ -191,11 +192,7 @@ pub struct Listener<C> {
     tickets: Tickets,
     budget: Budget,
     resets: Resets,
-    /// The connections that are over while their tickets are still good. Only callers that have
-    /// proved themselves add to them, within the budget.
-    spent: BTreeMap<ConnectionId, Time>,
-    /// When those are looked through whose tickets are no longer good.
-    forget_at: Time,
+    spent: Spent,
     /// Each in a place of its own: they are large, and a map of them would hold much that is empty
     /// and move them about.
     sessions: IdMap<Box<Entry<C>>>,
@@ -238,8 +235,7 @@ impl<C: Protocol> Listener<C> {
             tickets: Tickets::new(now, &mut randomness),
             budget: Budget::new(now, &mut randomness),
             resets: Resets::new(&config.credentials),
-            spent: BTreeMap::new(),
-            forget_at: now + SLOT,
+            spent: Spent::new(now),
             config,
             opener,
             randomness,
@@ -479,11 +475,7 @@ impl<C: Protocol> Listener<C> {
             }
             return;
         }
-        if self.forget_at <= now {
-            self.spent.retain(|_, until| now < *until);
-            self.forget_at = now + SLOT;
-        }
-        if self.spent.contains_key(&ticket.own) {
+        if self.spent.contains(now, ticket.own) {
             self.statistics.unknown += 1;
             return;
         }

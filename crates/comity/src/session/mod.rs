@@ -42,6 +42,7 @@ mod secret;
     reason = "the module is about sessions, and this part is the session"
 )]
 mod session;
+mod spent;
 mod ticket;
 #[cfg(test)]
 mod vector;

@@ -90,12 +90,12 @@ impl Path {
     }
 
     /// The packet with the highest number so far came from `address` with an identifier of this
-    /// generation: those to there have it too.
+    /// generation: those to there have it too. After [`Self::on_genuine`], `address` is the
+    /// validated one or the one that is asked.
     pub(super) fn on_generation(&mut self, address: SocketAddr, generation: u64) {
         match &mut self.asked {
             Some(asked) if asked.address == address => asked.generation = generation,
-            _ if address == self.address => self.generation = generation,
-            _ => {}
+            _ => self.generation = generation,
         }
     }
 
@@ -115,18 +115,13 @@ impl Path {
         match &mut self.asked {
             Some(asked) if asked.address == from => asked.received += length as u64,
             _ if highest => {
-                let wait = if probe_timeout > MIN_WAIT {
-                    probe_timeout
-                } else {
-                    MIN_WAIT
-                };
                 self.asked = Some(Candidate {
                     address: from,
                     source: local,
                     generation: self.generation,
                     challenges: Vec::new(),
                     due: now,
-                    wait,
+                    wait: probe_timeout.max(MIN_WAIT),
                     received: length as u64,
                     sent: 0,
                 });
