@@ -208,6 +208,22 @@ mod tests {
         assert_eq!(b.key(&a.share, &transcript).unwrap()[..], key);
     }
 
+    /// Appendix "Definition and test vectors for string utility functions".
+    #[test]
+    fn lengths_stand_before_parts_seven_bits_in_a_byte() {
+        let prefix = |length: usize| {
+            let mut out = Vec::new();
+            append(&mut out, &vec![9; length]);
+            out.truncate(out.len() - length);
+            out
+        };
+        assert_eq!(prefix(0), [0]);
+        assert_eq!(prefix(127), [0x7f]);
+        assert_eq!(prefix(128), [0x80, 0x01]);
+        assert_eq!(prefix(300), [0xac, 0x02]);
+        assert_eq!(prefix(1 << 14), [0x80, 0x80, 0x01]);
+    }
+
     #[test]
     fn a_share_that_is_no_element_or_the_neutral_one_gives_no_key() {
         let end = Exchange::new(&[7; 32], b"channel", b"session", &[9; 32]);

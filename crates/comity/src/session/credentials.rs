@@ -509,6 +509,9 @@ mod tests {
             Passphrase::stretch(&long).unwrap_err(),
             CredentialError::PassphraseLong(257)
         );
+        for length in [10, 256] {
+            assert!(Passphrase::stretch(&"x".repeat(length)).is_ok(), "{length}");
+        }
         let key = Passphrase::stretch("correct horse battery").unwrap();
         // By OpenSSL's Argon2id.
         let expected = "e9431560db222fb95a9f3aa3f1d4525d8ece835a79cc0897b64fe17e5927dbc2";
@@ -528,6 +531,7 @@ mod tests {
             format!("{key:?}"),
             format!("StaticKey(public {BOB_PUBLIC})")
         );
+        assert_eq!(format!("{:?}", key.public()), BOB_PUBLIC);
         assert_eq!(
             format!("{:?}", PresharedKey::new([7; 32])),
             "PresharedKey(..)"

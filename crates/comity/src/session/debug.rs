@@ -109,5 +109,8 @@ fn debug_prints_no_secret() {
     assert_eq!(format!("{secrets:?}"), "Secrets(ChaCha20Poly1305, ..)");
     let protection = Protection::new(Some(secrets), Role::Caller, KeyLimits::default());
     let text = format!("{protection:?}");
-    assert!(text.len() < 200, "{text}");
+    assert_eq!(
+        text,
+        "Protection { cipher: Some(ChaCha20Poly1305), phase: 0, highest: None, .. }"
+    );
 }

@@ -227,6 +227,20 @@ mod tests {
     }
 
     #[test]
+    fn an_identifier_of_two_connections_stays_with_the_first_one() {
+        let (early, late) = (ConnectionId::new(1), ConnectionId::new(2));
+        let shared = ConnectionId::new(9);
+        let mut ids = LaterIds::new();
+        change_id(&mut ids, early, IdChange::Add(shared));
+        change_id(&mut ids, late, IdChange::Add(shared));
+        assert_eq!(ids.get(&shared), Some(&early));
+        change_id(&mut ids, late, IdChange::Remove(shared));
+        assert_eq!(ids.get(&shared), Some(&early));
+        change_id(&mut ids, early, IdChange::Remove(shared));
+        assert!(ids.is_empty());
+    }
+
+    #[test]
     fn without_protection_the_identifier_stays() {
         let mut receiving = Receiving::new(Ids::new(ConnectionId::new(1), None));
         assert_eq!(receiving.poll_change(), None);

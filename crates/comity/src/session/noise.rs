@@ -89,3 +89,38 @@ impl Dh for Contributory {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_ephemeral_secret_is_drawn_once_and_whole() {
+        let drawn = || Drawn(Some(Zeroizing::new([7; 32])));
+        let mut once = drawn();
+        let mut out = [0; 32];
+        assert!(once.try_fill_bytes(&mut out).is_ok());
+        assert_eq!(out, [7; 32]);
+        assert!(once.try_fill_bytes(&mut out).is_err());
+        assert!(drawn().try_fill_bytes(&mut [0; 31]).is_err());
+        assert!(drawn().try_fill_bytes(&mut [0; 33]).is_err());
+    }
+
+    #[test]
+    fn a_key_of_low_order_agrees_on_nothing() {
+        let primitives = Primitives {
+            ephemeral: Zeroizing::new([7; 32]),
+        };
+        let mut own = primitives.resolve_dh(&DHChoice::Curve25519).unwrap();
+        own.set(&[9; 32]);
+        let mut shared = [0; 32];
+        let mut one = [0; 32];
+        one[0] = 1;
+        for low in [[0; 32], one] {
+            assert!(own.dh(&low, &mut shared).is_err());
+        }
+        let public = own.pubkey().to_vec();
+        assert!(own.dh(&public, &mut shared).is_ok());
+        assert_ne!(shared, [0; 32]);
+    }
+}

@@ -91,7 +91,7 @@ impl Path {
 
     /// The packet with the highest number so far came from `address` with an identifier of this
     /// generation: those to there have it too. After [`Self::on_genuine`], `address` is the
-    /// validated one or the one that is asked.
+    /// validated one or the candidate.
     pub(super) fn on_generation(&mut self, address: SocketAddr, generation: u64) {
         match &mut self.asked {
             Some(asked) if asked.address == address => asked.generation = generation,
@@ -263,6 +263,19 @@ mod tests {
         assert_eq!(path.allowance(address(2)), Some(0));
         assert_eq!(path.allowance(address(1)), Some(u64::MAX));
         assert_eq!(path.allowance(address(3)), None);
+    }
+
+    #[test]
+    fn each_address_has_the_generation_of_the_packets_from_there() {
+        let mut path = Path::new(address(1).into());
+        path.on_generation(address(1), 3);
+        path.on_genuine(at(0), address(2).into(), 500, true, PROBE);
+        let generations = |path: &Path| [1, 2].map(|port| path.generation(address(port)));
+        assert_eq!(generations(&path), [3, 3]);
+        path.on_generation(address(2), 4);
+        assert_eq!(generations(&path), [3, 4]);
+        path.on_generation(address(1), 5);
+        assert_eq!(generations(&path), [5, 4]);
     }
 
     #[test]

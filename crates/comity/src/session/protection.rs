@@ -629,3 +629,70 @@ impl Keys {
         Ok(payload)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ends() -> (Protection, Protection) {
+        let end = |role| {
+            let salt = hkdf::Salt::new(hkdf::HKDF_SHA256, &[1; 32]);
+            let cipher = Cipher::ChaCha20Poly1305;
+            let secrets = Secrets::derive(cipher, &salt, &[2; 32], &[3; 32]);
+            Protection::new(Some(secrets), role, KeyLimits::default())
+        };
+        (end(Role::Caller), end(Role::Listener))
+    }
+
+    fn sealed(end: &mut Protection, number: u64) -> Vec<u8> {
+        let mut packet = [&[0; DATA_HEADER][..], b"deadline"].concat();
+        let (to, number) = (ConnectionId::new(1), PacketNumber::new(number));
+        end.seal(Time::ZERO, to, number, &mut packet, 0).unwrap();
+        packet
+    }
+
+    fn opened(end: &mut Protection, mut packet: Vec<u8>) -> Result<u64, OpenError> {
+        let opened = end.open(Time::ZERO, &mut packet);
+        opened.map(|(number, _)| number.get())
+    }
+
+    /// An end that breaks the rule runs through the phases without waiting for the other one.
+    fn advance(end: &mut Protection) {
+        let keys = end.keys.as_mut().unwrap();
+        keys.advance_sealing();
+        // It does not wait for a packet of the peer.
+        keys.opening.phase = keys.sealing.phase;
+    }
+
+    #[test]
+    fn a_second_key_update_before_the_first_is_answered_ends_the_connection() {
+        for answers in [true, false] {
+            let (mut hasty, mut honest) = ends();
+            assert_eq!(opened(&mut honest, sealed(&mut hasty, 0)), Ok(0));
+            sealed(&mut honest, 0);
+            advance(&mut hasty);
+            assert_eq!(opened(&mut honest, sealed(&mut hasty, 1)), Ok(1));
+            assert_eq!(honest.phase(), 1, "it follows");
+            if answers {
+                sealed(&mut honest, 1);
+            }
+            advance(&mut hasty);
+            let second = opened(&mut honest, sealed(&mut hasty, 2));
+            let expected = match answers {
+                true => Ok(2),
+                false => Err(OpenError::UpdateTooEarly),
+            };
+            assert_eq!(second, expected);
+        }
+    }
+
+    /// RFC 9001, section 6.6.
+    #[test]
+    fn ciphers_have_the_limits_of_quic() {
+        let (aes, chacha) = (Cipher::Aes128Gcm, Cipher::ChaCha20Poly1305);
+        assert_eq!(aes.confidentiality_limit(), 8_388_608);
+        assert_eq!(chacha.confidentiality_limit(), u64::MAX);
+        assert_eq!(aes.integrity_limit(), 4_503_599_627_370_496);
+        assert_eq!(chacha.integrity_limit(), 68_719_476_736);
+    }
+}

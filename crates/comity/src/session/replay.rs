@@ -139,11 +139,16 @@ mod tests {
         assert_eq!(window.check(number(1 << 40)), Err(Stale::TooOld));
     }
 
-    /// Every sequence of five of these numbers, against the rule itself: a number is too old if its
-    /// word is `WORDS` or more below that of the highest one, and repeated if it was accepted.
     #[test]
     fn every_short_sequence_agrees_with_the_rule() {
-        const WORDS: usize = 2;
+        agrees_on_every_short_sequence::<2>();
+        // A window of four words moves by some of them, and keeps the others.
+        agrees_on_every_short_sequence::<4>();
+    }
+
+    /// Every sequence of five of these numbers, against the rule itself: a number is too old if its
+    /// word is `WORDS` or more below that of the highest one, and repeated if it was accepted.
+    fn agrees_on_every_short_sequence<const WORDS: usize>() {
         const LENGTH: u32 = 5;
         const NUMBERS: [u64; 14] = [
             0,

@@ -77,3 +77,48 @@ impl Resets {
         token
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::{PassphraseKey, PresharedKey, StaticKey};
+    use super::*;
+    use crate::session::Allow;
+
+    #[test]
+    fn a_token_with_another_bit_is_another_one() {
+        let token = ResetToken::new([0xa7; RESET_TOKEN]);
+        assert!(token.is(&[0xa7; RESET_TOKEN]));
+        assert_eq!(token, token.clone());
+        for bit in 0..8 * RESET_TOKEN {
+            let mut other = [0xa7; RESET_TOKEN];
+            other[bit / 8] ^= 1 << (bit % 8);
+            assert!(!token.is(&other), "bit {bit}");
+            assert_ne!(token, ResetToken::new(other), "bit {bit}");
+            // Two equal differences do not cancel each other out.
+            other[(bit / 8 + 5) % RESET_TOKEN] ^= 1 << (bit % 8);
+            assert!(!token.is(&other), "bit {bit} twice");
+        }
+    }
+
+    #[test]
+    fn tokens_follow_from_the_credentials_and_the_connection() {
+        let all = [
+            ListenerCredentials::Insecure,
+            ListenerCredentials::Passphrase(PassphraseKey::new([1; 32])),
+            ListenerCredentials::Shared(PresharedKey::new([2; 32])),
+            ListenerCredentials::Static {
+                own: StaticKey::new([3; 32]),
+                allow: Allow::Anyone,
+            },
+        ];
+        let mut tokens = Vec::new();
+        for credentials in &all {
+            for id in [1, 2] {
+                let token = || Resets::new(credentials).token(ConnectionId::new(id));
+                assert_eq!(token(), token(), "after a restart");
+                assert!(!tokens.contains(&token()));
+                tokens.push(token());
+            }
+        }
+    }
+}

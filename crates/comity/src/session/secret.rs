@@ -41,3 +41,22 @@ impl fmt::Display for Secret {
         f.write_str("***")
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_secret_has_a_valid_length_and_shows_itself_only_when_asked() {
+        for length in [10, 256] {
+            let text = "p".repeat(length);
+            let secret = Secret::new(&text).unwrap();
+            assert_eq!(secret.expose(), text);
+            assert_eq!(format!("{secret} {secret:?}"), "*** Secret(..)");
+        }
+        let short = Secret::new(&"p".repeat(9));
+        assert_eq!(short, Err(CredentialError::PassphraseShort(9)));
+        let long = Secret::new(&"p".repeat(257));
+        assert_eq!(long, Err(CredentialError::PassphraseLong(257)));
+    }
+}

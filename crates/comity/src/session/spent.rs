@@ -63,5 +63,8 @@ mod tests {
         }
         // Ten a second, for two slots, and for a third until somebody looks.
         assert!((160..=240).contains(&most), "{most}");
+        // Whoever looks after a long time finds none.
+        assert!(!spent.contains(start + Span::from_secs(1_000), ConnectionId::new(1_999)));
+        assert!(spent.until.is_empty());
     }
 }

@@ -195,3 +195,96 @@ impl Ticket {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use comity_units::{Seed, Span};
+
+    use super::super::{SLOT, StaticKey};
+    use super::*;
+
+    fn address(port: u16) -> SocketAddr {
+        ([192, 0, 2, 1], port).into()
+    }
+
+    fn ticket(is_protected: bool, has_key: bool) -> Ticket {
+        Ticket {
+            caller: ConnectionId::new(1),
+            own: ConnectionId::new(2),
+            agreed: Agreed {
+                cipher: Cipher::ChaCha20Poly1305,
+                shared: is_protected.then(|| Shared {
+                    hash: [3; 32],
+                    to_listener: Zeroizing::new([4; 32]),
+                    to_caller: Zeroizing::new([5; 32]),
+                }),
+            },
+            peer_key: has_key.then(|| StaticKey::new([6; 32]).public()),
+            made_at: Time::from_millis(7_123),
+        }
+    }
+
+    #[test]
+    fn a_ticket_says_what_was_sealed_in_it() {
+        let mut randomness = Randomness::seeded(Seed::new(1));
+        let now = Time::from_secs(15);
+        let mut tickets = Tickets::new(now, &mut randomness);
+        for (is_protected, has_key) in [(false, false), (true, false), (true, true)] {
+            let before = ticket(is_protected, has_key);
+            let sealed = tickets.seal(now, address(1), &before, &mut randomness);
+            let after = tickets.open(now, address(1), &sealed).expect("genuine");
+            assert_eq!((after.caller, after.own), (before.caller, before.own));
+            assert_eq!(after.agreed.cipher, before.agreed.cipher);
+            let keys = |ticket: &Ticket| {
+                let shared = ticket.agreed.shared.as_ref()?;
+                Some((shared.hash, *shared.to_listener, *shared.to_caller))
+            };
+            assert_eq!(keys(&after), keys(&before));
+            assert_eq!(keys(&after).is_some(), is_protected);
+            assert_eq!(after.peer_key, before.peer_key);
+            assert_eq!(after.made_at, before.made_at);
+        }
+    }
+
+    #[test]
+    fn a_ticket_is_bound_to_its_address_and_good_in_two_slots() {
+        let mut randomness = Randomness::seeded(Seed::new(1));
+        let now = Time::from_secs(15);
+        let mut tickets = Tickets::new(now, &mut randomness);
+        let sealed = tickets.seal(now, address(1), &ticket(true, false), &mut randomness);
+        assert!(tickets.open(now, address(2), &sealed).is_none());
+        for at in 0..sealed.len() {
+            let mut forged = sealed.clone();
+            forged[at] ^= 1;
+            assert!(tickets.open(now, address(1), &forged).is_none(), "{at}");
+        }
+        // Made in the slot from 8 to 16 s, good until 24 s, also with the key of the next slot.
+        let last = Time::from_nanos(Time::from_secs(24).as_nanos() - 1);
+        for _ in 0..2 {
+            assert!(tickets.open(last, address(1), &sealed).is_some());
+            assert!(tickets.open(last + SLOT, address(1), &sealed).is_none());
+            tickets.seal(last, address(1), &ticket(true, false), &mut randomness);
+        }
+        // Its key is forgotten with the slot.
+        let later = last + SLOT;
+        tickets.seal(later, address(1), &ticket(true, false), &mut randomness);
+        assert!(tickets.open(now, address(1), &sealed).is_none());
+    }
+
+    /// Two contents under one key and nonce would show the difference of both, and the keys of
+    /// connections are in them.
+    #[test]
+    fn no_two_tickets_have_a_nonce() {
+        let mut randomness = Randomness::seeded(Seed::new(1));
+        let mut now = Time::from_secs(1);
+        let mut tickets = Tickets::new(now, &mut randomness);
+        let mut nonces = BTreeSet::new();
+        for _ in 0..300 {
+            let sealed = tickets.seal(now, address(1), &ticket(true, true), &mut randomness);
+            assert!(nonces.insert(sealed[..NONCE_LEN].to_vec()));
+            now += Span::from_millis(100);
+        }
+    }
+}

@@ -117,6 +117,9 @@ fn guesses_that_are_made_at_once_are_few_too() {
     let refused = world.listener.statistics().refused;
     // 16 tokens at first and 8 in a second, and two for each, or three.
     assert!((25..=50).contains(&refused), "{refused}");
+    // Each of the others waits, and its Confirms come to nothing.
+    let deferred = world.listener.statistics().deferred;
+    assert!(deferred > 300 - refused, "{deferred}");
     // Somebody elsewhere is not concerned.
     let credentials = CallerCredentials::Passphrase(passphrase(7));
     let honest = world.call("198.51.100.8:1", caller_config(credentials));

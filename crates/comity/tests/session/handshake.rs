@@ -131,6 +131,11 @@ fn static_keys_tell_each_end_who_the_other_is() {
         [ListenerEvent::Session(_, Event::Established { peer_key: Some(key), .. })]
             if key == caller.public()
     ));
+    let id = world.listener.ids().next().unwrap();
+    let at_listener = world.listener.session(id).unwrap().peer_key();
+    assert_eq!(at_listener, Some(caller.public()));
+    let at_caller = world.callers[0].1.session().unwrap().peer_key();
+    assert_eq!(at_caller, Some(listener.public()));
 }
 
 #[test]

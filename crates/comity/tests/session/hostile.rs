@@ -69,8 +69,10 @@ fn a_data_packet_is_taken_once_and_unchanged_or_not_at_all() {
     deliver(&mut world, CALLER, &genuine);
     assert_eq!(world.listener_core().received, [b"genuine"]);
     let stale = statistics(&world).stale_packets;
+    let duplicates = world.listener_core().duplicates;
     deliver(&mut world, CALLER, &genuine);
     assert_eq!(statistics(&world).stale_packets, stale + 1);
+    assert_eq!(world.listener_core().duplicates, duplicates + 1);
     assert_eq!(world.listener_core().received, [b"genuine"]);
 }
 
@@ -84,6 +86,8 @@ fn reordered_packets_are_taken_within_the_window_and_refused_behind_it() {
     deliver(&mut world, CALLER, &flights[4199].bytes);
     deliver(&mut world, CALLER, &flights[4199 - 4032].bytes);
     deliver(&mut world, CALLER, &flights[0].bytes);
+    // A number that is too old to tell is no duplicate.
+    assert_eq!(world.listener_core().duplicates, 0);
     let received = world.listener_core().received.clone();
     assert_eq!(received, [4199_u32.to_be_bytes(), 167_u32.to_be_bytes()]);
     for flight in flights.iter().rev() {
@@ -522,6 +526,10 @@ fn connections_are_bounded_and_the_next_caller_is_told() {
         address: address(LISTENER),
     };
     assert_eq!(world.failure(2), Some(busy));
+    let is_busy = |event: &&ListenerEvent| matches!(event, ListenerEvent::Refused { why, .. } if *why == RefusedCaller::Busy);
+    let seen = world.listener_events.iter().filter(is_busy).count() as u64;
+    assert!(seen > 1, "{seen}");
+    assert_eq!(world.listener.statistics().refused, seen);
 }
 
 #[test]
@@ -734,11 +742,15 @@ fn a_caller_that_was_restarted_replaces_its_silent_predecessor() {
     world.run_for(Span::from_millis(100));
     let other = world.call("203.0.113.5:1", caller_config(credentials()));
     let again = world.call("198.51.100.7:4001", caller_config(credentials()));
+    let called_at = world.now;
     while world.callers[again].1.session().is_none() {
         world.run_for(Span::from_millis(1));
         let silent_for = world.now.saturating_since(silent_since);
         assert!(silent_for < Span::from_secs(1), "{silent_for}");
     }
+    // Its first Confirm came after 100 ms, the second one 250 ms later: two probe timeouts are 300.
+    let called_for = world.now.saturating_since(called_at);
+    assert!(called_for > Span::from_millis(100 + 300), "{called_for}");
     assert!(world.listener_events.iter().any(|event| matches!(
         event,
         ListenerEvent::Session(_, Event::Closed(Closed::Replaced))

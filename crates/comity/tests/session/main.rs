@@ -1,7 +1,9 @@
 //! Sessions over a network in virtual time.
 
 mod bounds;
+mod calling;
 mod handshake;
 mod hostile;
 mod moving;
 mod network;
+mod serving;

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 
 use comity::session::{
-    CallerCredentials, Closed, ConnectionId, Event, ListenerCredentials, ListenerEvent,
+    CallerCredentials, CallerEvent, Closed, ConnectionId, Ecn, Event, ListenerCredentials,
+    ListenerEvent,
 };
 use comity_units::Span;
 
@@ -37,11 +38,13 @@ fn ids(log: &[Flight]) -> BTreeMap<SocketAddr, BTreeSet<(bool, ConnectionId)>> {
 }
 
 impl World {
-    /// Both ends send something, and get it. Before it hears of a move, the listener also sends to
-    /// the old address.
+    /// Both ends send something, and get it. Before it hears of a move, and before the new address
+    /// has answered, the listener also sends to the old one.
     fn exchange(&mut self) {
         self.caller_core(0).send(b"up");
         self.listener_core().send(b"before");
+        self.run_for(Span::from_millis(21));
+        self.listener_core().send(b"between");
         self.run_for(PROBE * 10);
         self.listener_core().send(b"down");
         self.run_for(PROBE);
@@ -76,8 +79,8 @@ fn no_id_is_seen_at_two_addresses() {
         assert_eq!(world.changes(), usize::from(number));
     }
     assert_eq!(world.listener_core().received.len(), 9);
-    // The first "before", and every "down".
-    assert_eq!(world.caller_core(0).received.len(), 10);
+    // The first "before" and "between", and every "down".
+    assert_eq!(world.caller_core(0).received.len(), 11);
     let ids = ids(&world.log);
     assert_eq!(ids.len(), 9);
     // One id in each direction for each address, and none at two of them.
@@ -142,6 +145,23 @@ fn a_caller_that_does_not_know_that_it_moves_keeps_its_ids() {
     assert_eq!(ids[&address(CALLER)], ids[&home(1)]);
 }
 
+/// A caller that moves behind a translator keeps its address, and no id of either direction.
+#[test]
+fn ids_change_though_the_address_stays() {
+    let mut world = connected(1, Path::GOOD);
+    let before = ids(&world.log);
+    assert!(world.caller_moves(address(CALLER)));
+    world.caller_core(0).send(b"up");
+    world.run_for(PROBE);
+    let moved = world.log.len();
+    world.exchange();
+    let after = ids(&world.log[moved..]);
+    assert_eq!(world.changes(), 0);
+    let (before, after) = (&before[&address(CALLER)], &after[&address(CALLER)]);
+    assert_eq!((before.len(), after.len()), (2, 2));
+    assert!(before.is_disjoint(after));
+}
+
 #[test]
 fn the_ids_change_once_until_the_listener_answers() {
     let mut world = connected(1, Path::GOOD);
@@ -202,6 +222,91 @@ fn a_copy_of_the_first_packet_moves_nothing_for_long() {
         .map(|flight| flight.bytes.len())
         .sum();
     assert!(sent <= 3 * came, "{sent} for {came}");
+}
+
+/// An address that has not answered gets at most three times what came from there: challenges of
+/// 1,200 bytes while they fit, and of at least 42.
+#[test]
+fn an_address_gets_three_times_its_bytes_to_the_last_one() {
+    for length in [36, 400, 401, 413, 414, 415, 800, 814, 1_200] {
+        let mut world = connected(1, Path::GOOD);
+        // Header, kind and tag around the message.
+        world.caller_core(0).send(&vec![7; length - 13 - 1 - 16]);
+        let mut copied = Vec::new();
+        let now = world.now;
+        let caller = &mut world.callers[0].1;
+        caller.poll_transmit(now, &mut copied).unwrap();
+        assert_eq!(copied.len(), length);
+        let stranger: SocketAddr = ([192, 0, 2, 66], 6).into();
+        world.inject(stranger, address(LISTENER), copied);
+        world.run_for(Span::from_secs(5));
+        let to_stranger = world.log.iter().filter(|flight| flight.to == stranger);
+        let sizes: Vec<_> = to_stranger.map(|flight| flight.bytes.len()).collect();
+        let mut left = 3 * length;
+        let mut expected = Vec::new();
+        for _ in 0..3 {
+            let size = left.min(1_200);
+            if size >= 42 {
+                expected.push(size);
+                left -= size;
+            }
+        }
+        assert_eq!(sizes, expected, "for {length} bytes");
+    }
+}
+
+/// When a connection is over, nothing links the ids that it had.
+#[test]
+fn a_reset_for_a_later_id_does_not_name_the_first_one() {
+    let mut world = connected(1, Path::GOOD);
+    let first = world.listener.ids().next().unwrap();
+    assert!(world.caller_moves(home(1)));
+    world.exchange();
+    let last = { world.log.iter() }
+        .rfind(|flight| is_data(flight) && flight.to == address(LISTENER))
+        .unwrap()
+        .clone();
+    assert_ne!(id(&last), first);
+    world.listener_core().closing = true;
+    world.drain();
+    world.inject(last.from, last.to, last.bytes.clone());
+    world.run_for(PROBE);
+    let resets = world.sent(8);
+    assert_eq!(resets.len(), 1);
+    assert_eq!(id(resets[0]), id(&last));
+}
+
+/// Whoever changes its address all the time fills no memory: 64 events wait, and the end.
+#[test]
+fn events_of_a_peer_that_moves_wait_up_to_a_bound() {
+    let mut world = connected(1, Path::GOOD);
+    let now = world.now;
+    let mut out = Vec::new();
+    let mut poll = |from: &mut dyn FnMut(&mut Vec<u8>) -> bool| {
+        out.clear();
+        from(&mut out).then(|| out.clone())
+    };
+    for number in 1..=100 {
+        world.listener_core().send(b"from elsewhere");
+        let (listener, caller) = (&mut world.listener, &mut world.callers[0].1);
+        let mut packet = poll(&mut |out| listener.poll_transmit(now, out).is_some()).unwrap();
+        caller.handle_datagram(now, home(number), Ecn::NotCapable, &mut packet);
+        let mut challenge = poll(&mut |out| caller.poll_transmit(now, out).is_some()).unwrap();
+        listener.handle_datagram(now, address(CALLER), Ecn::NotCapable, &mut challenge);
+        let mut response = poll(&mut |out| listener.poll_transmit(now, out).is_some()).unwrap();
+        caller.handle_datagram(now, home(number), Ecn::NotCapable, &mut response);
+        assert_eq!(caller.session().unwrap().address(), home(number));
+    }
+    world.caller_core(0).closing = true;
+    let caller = &mut world.callers[0].1;
+    assert_eq!(caller.poll_transmit(now, &mut out), None);
+    let events: Vec<_> = std::iter::from_fn(|| caller.poll_event()).collect();
+    assert_eq!(events.len(), 64 + 1);
+    let changed =
+        |event: &CallerEvent| matches!(event, CallerEvent::Session(Event::PathChanged { .. }));
+    assert!(events[..64].iter().all(changed));
+    let closed = CallerEvent::Session(Event::Closed(Closed::ByProtocol));
+    assert_eq!(events[64], closed);
 }
 
 /// A live listener takes the id of the handshake for ever, so that a copy of an old packet makes it

@@ -34,6 +34,7 @@ pub(crate) fn passphrase(byte: u8) -> PassphraseKey {
 pub(crate) struct Fake {
     next: u64,
     outgoing: VecDeque<Vec<u8>>,
+    /// Whether the question is due, which the timer says.
     asks: bool,
     ask_at: Option<Time>,
     heard: bool,
@@ -41,6 +42,9 @@ pub(crate) struct Fake {
     frames: VecDeque<PathFrame>,
     pub(crate) received: Vec<Vec<u8>>,
     pub(crate) numbers: BTreeSet<u64>,
+    pub(crate) duplicates: u32,
+    /// What the handshake measured.
+    pub(crate) round_trip: Option<Span>,
     pub(crate) paths: u32,
     pub(crate) closing: bool,
     pub(crate) peer_parameters: Vec<u8>,
@@ -64,14 +68,15 @@ impl Fake {
 }
 
 impl Protocol for Fake {
-    fn on_established(&mut self, now: Time, _: Option<Span>) {
-        self.asks = true;
+    fn on_established(&mut self, now: Time, round_trip: Option<Span>) {
         self.ask_at = Some(now);
+        self.round_trip = round_trip;
     }
 
     fn on_packet(&mut self, _now: Time, number: PacketNumber, _ecn: Ecn, payload: &[u8]) {
         assert!(self.numbers.insert(number.get()), "{number} came twice");
         self.heard = true;
+        self.ask_at = None;
         match payload {
             [1, ..] => self.answer = true,
             [kind @ (2 | 3), rest @ ..] => {
@@ -86,7 +91,9 @@ impl Protocol for Fake {
         }
     }
 
-    fn on_duplicate(&mut self) {}
+    fn on_duplicate(&mut self) {
+        self.duplicates += 1;
+    }
 
     fn poll_transmit(&mut self, now: Time, out: &mut Vec<u8>) -> Option<Transmit> {
         if let Some(message) = self.outgoing.pop_front() {
@@ -94,7 +101,7 @@ impl Protocol for Fake {
             out.extend(message);
             return self.transmit();
         }
-        if self.asks && !self.heard && self.ask_at.is_some_and(|at| at <= now) {
+        if core::mem::take(&mut self.asks) && !self.heard {
             self.ask_at = Some(now + PROBE);
             out.extend([1, 0, 0, 0]);
             return self.transmit();
@@ -141,13 +148,14 @@ impl Protocol for Fake {
     }
 
     fn next_timer(&self) -> Time {
-        match self.ask_at {
-            Some(at) if self.asks && !self.heard => at,
-            _ => Time::MAX,
-        }
+        self.ask_at.unwrap_or(Time::MAX)
     }
 
-    fn on_timer(&mut self, _now: Time) {}
+    fn on_timer(&mut self, now: Time) {
+        assert!(self.ask_at.is_some_and(|at| at <= now), "no timer is due");
+        self.ask_at = None;
+        self.asks = true;
+    }
 }
 
 /// The network's treatment of datagrams.
@@ -300,24 +308,28 @@ impl World {
 
     /// Lets all ends send what may leave now, and collects their events.
     pub(crate) fn drain(&mut self) {
-        let mut out = Vec::new();
+        // A host gathers datagrams in one buffer: each is appended to what is there.
+        let mut out = b"others".to_vec();
+        let before = out.len();
         while let Some(datagram) = self.listener.poll_transmit(self.now, &mut out) {
-            assert_eq!(out.len(), datagram.length);
-            self.inject(address(LISTENER), datagram.to, core::mem::take(&mut out));
+            assert_eq!(out.len(), before + datagram.length);
+            let bytes = out.split_off(before);
+            self.inject(address(LISTENER), datagram.to, bytes);
         }
         while let Some(event) = self.listener.poll_event() {
             self.listener_events.push(event);
         }
         for at in 0..self.callers.len() {
             while let Some(datagram) = self.callers[at].1.poll_transmit(self.now, &mut out) {
-                assert_eq!(out.len(), datagram.length);
-                let from = self.callers[at].0;
-                self.inject(from, datagram.to, core::mem::take(&mut out));
+                assert_eq!(out.len(), before + datagram.length);
+                let (from, bytes) = (self.callers[at].0, out.split_off(before));
+                self.inject(from, datagram.to, bytes);
             }
             while let Some(event) = self.callers[at].1.poll_event() {
                 self.caller_events.push((at, event));
             }
         }
+        assert_eq!(out, b"others");
     }
 
     /// Runs until `until`, or until no event is left.

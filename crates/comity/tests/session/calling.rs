@@ -1,0 +1,298 @@
+//! What a caller believes, and when it sends.
+
+use comity::session::{
+    CallError, Caller, CallerConfig, CallerCredentials, ConnectionId, Ecn, Listener,
+    ListenerConfig, ListenerConfigError, ListenerCredentials, MAX_PARAMETERS, Randomness,
+};
+use comity_transport::wire::header::Retry;
+use comity_units::{Seed, Span, Time};
+
+use super::network::{
+    CALLER, LISTENER, Path, World, address, caller_config, listener_config, opener, shared,
+};
+
+const INITIAL: u8 = 1;
+const CONFIRM: u8 = 6;
+const ACCEPT: u8 = 7;
+
+/// A caller whose listener receives nothing.
+fn unheard() -> World {
+    let mut world = World::with_shared_secret(1, Path::GOOD);
+    world.dead.insert(address(LISTENER));
+    world.drain();
+    world
+}
+
+/// Gives a caller a datagram, and lets it answer.
+fn tell(world: &mut World, caller: usize, from: &str, bytes: &[u8]) {
+    let now = world.now;
+    let caller = &mut world.callers[caller].1;
+    caller.handle_datagram(now, address(from), Ecn::NotCapable, &mut bytes.to_vec());
+    world.drain();
+}
+
+/// An Answer that refuses the call with this id.
+fn refusal(id: ConnectionId) -> Vec<u8> {
+    [&[0x30, 0, 0, 0, 2][..], &id.get().to_be_bytes(), &[0, 1]].concat()
+}
+
+fn version_negotiation(id: ConnectionId, versions: &[u32]) -> Vec<u8> {
+    let versions = versions.iter().flat_map(|version| version.to_be_bytes());
+    [0x50]
+        .into_iter()
+        .chain(id.get().to_be_bytes())
+        .chain(versions)
+        .collect()
+}
+
+fn retry(id: ConnectionId, cookie: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    let destination = id;
+    let retry = Retry {
+        destination,
+        cookie,
+    };
+    retry.encode(&mut out).expect("within the format");
+    out
+}
+
+#[test]
+fn only_the_called_address_is_heard_before_the_connection_is_open() {
+    let mut world = World::with_shared_secret(1, Path::GOOD);
+    world.run_for(Span::from_millis(119));
+    let accept = world.sent(ACCEPT)[0].bytes.clone();
+    tell(&mut world, 0, "192.0.2.1:5001", &accept);
+    assert!(world.callers[0].1.session().is_none());
+    tell(&mut world, 0, LISTENER, &accept);
+    assert!(world.callers[0].1.session().is_some());
+}
+
+#[test]
+fn a_refusal_of_another_call_or_of_the_own_version_is_not_believed() {
+    let own = unheard().callers[0].1.id();
+    let other = ConnectionId::new(own.get() ^ 1);
+    let to = address(LISTENER);
+    let version = CallError::Version {
+        address: to,
+        theirs: 9,
+    };
+    for (packet, expected) in [
+        (version_negotiation(own, &[9, 1]), Some(version)),
+        (version_negotiation(own, &[9, 2]), None),
+        (version_negotiation(other, &[9, 1]), None),
+        (refusal(own), Some(CallError::SharedKey { address: to })),
+        (refusal(other), None),
+    ] {
+        let mut world = unheard();
+        for _ in 0..3 {
+            tell(&mut world, 0, LISTENER, &packet);
+            world.run_for(Span::from_millis(600));
+        }
+        assert_eq!(world.failure(0), expected, "{packet:x?}");
+    }
+}
+
+/// Somebody who makes up one reason after another is believed as late as with one.
+#[test]
+fn the_same_reason_has_to_come_twice() {
+    let mut world = unheard();
+    let own = world.callers[0].1.id();
+    let reasons = [
+        version_negotiation(own, &[9]),
+        refusal(own),
+        version_negotiation(own, &[9]),
+        refusal(own),
+    ];
+    for packet in &reasons {
+        tell(&mut world, 0, LISTENER, packet);
+        assert_eq!(world.failure(0), None);
+        world.run_for(Span::from_millis(1_100));
+    }
+    assert_eq!(world.failure(0), None);
+    tell(&mut world, 0, LISTENER, &refusal(own));
+    let expected = CallError::SharedKey {
+        address: address(LISTENER),
+    };
+    assert_eq!(world.failure(0), Some(expected));
+}
+
+/// A refusal stays in mind while a genuine listener says that it has no room.
+#[test]
+fn a_refusal_is_believed_though_the_listener_is_busy_meanwhile() {
+    let mut config = listener_config(ListenerCredentials::Shared(shared(7)));
+    config.max_connections = 1;
+    let mut world = World::new(1, Path::GOOD, config);
+    let credentials = CallerCredentials::Shared(shared(7));
+    world.call("198.51.100.8:1", caller_config(credentials.clone()));
+    world.run_for(Span::from_secs(1));
+    let late = world.call(CALLER, caller_config(credentials));
+    let packet = refusal(world.callers[late].1.id());
+    tell(&mut world, late, LISTENER, &packet);
+    let accepts = world.sent(ACCEPT).len();
+    world.run_for(Span::from_millis(1_001));
+    assert!(world.sent(ACCEPT).len() > accepts, "it was busy meanwhile");
+    assert_eq!(world.failure(late), None);
+    tell(&mut world, late, LISTENER, &packet);
+    let expected = CallError::SharedKey {
+        address: address(LISTENER),
+    };
+    assert_eq!(world.failure(late), Some(expected));
+}
+
+/// Whoever sees an Initial can make up Retries: the caller answers eight of them at once.
+#[test]
+fn beyond_eight_retries_a_caller_waits_for_its_timer() {
+    let mut world = unheard();
+    let own = world.callers[0].1.id();
+    for made_up in 0..100 {
+        tell(&mut world, 0, LISTENER, &retry(own, &[made_up; 36]));
+        let expected = 1 + usize::from(made_up + 1).min(8);
+        assert_eq!(world.sent(INITIAL).len(), expected);
+    }
+    world.run_for(Span::from_millis(249));
+    assert_eq!(world.sent(INITIAL).len(), 9);
+    world.run_for(Span::from_millis(1));
+    assert_eq!(world.sent(INITIAL).len(), 10);
+    // It has the last cookie.
+    let last = &world.sent(INITIAL)[9].bytes;
+    assert!(last.windows(36).any(|window| window == [99; 36]));
+}
+
+/// A message is not retransmitted before its answer can be there.
+#[test]
+fn after_a_retry_a_caller_waits_for_longer_than_a_round_trip() {
+    for (delay_ms, waits_ms) in [(20, [250, 375]), (150, [375, 500]), (1_000, [1_000, 1_000])] {
+        let delay = Span::from_millis(delay_ms);
+        let mut world = World::with_shared_secret(
+            1,
+            Path {
+                delay,
+                ..Path::GOOD
+            },
+        );
+        world.run_for(delay * 2);
+        world.dead.insert(address(LISTENER));
+        for wait_ms in waits_ms {
+            let due = world.now + Span::from_millis(wait_ms);
+            assert_eq!(world.callers[0].1.next_timer(), due, "{delay_ms} ms");
+            world.run_until(due);
+        }
+    }
+}
+
+/// Both ends measure the round trip, unless a retransmitted message may have ended it (Karn's
+/// rule).
+#[test]
+fn the_handshake_measures_the_round_trip_if_that_is_certain() {
+    let measured = |delay_ms: u64, loses_accept: bool| {
+        let delay = Span::from_millis(delay_ms);
+        let path = Path {
+            delay,
+            ..Path::GOOD
+        };
+        let mut world = World::with_shared_secret(1, path);
+        if loses_accept {
+            world.run_for(Span::from_millis(delay_ms * 5 - 1));
+            world.dead.insert(address(CALLER));
+            world.run_for(Span::from_millis(2));
+            world.dead.clear();
+        }
+        world.run_for(Span::from_secs(5));
+        let confirms = world.sent(CONFIRM).len();
+        assert_eq!(confirms, 1 + usize::from(loses_accept));
+        (
+            world.caller_core(0).round_trip.map(Span::as_millis),
+            world.listener_core().round_trip.map(Span::as_millis),
+        )
+    };
+    assert_eq!(measured(20, false), (Some(40), Some(40)));
+    assert_eq!(measured(20, true), (None, Some(40)));
+    // The listener does not see whether a Confirm came a second time. None does within 250 ms.
+    assert_eq!(measured(124, false), (Some(248), Some(248)));
+    assert_eq!(measured(125, false), (Some(250), None));
+}
+
+#[test]
+fn parameters_of_the_greatest_length_reach_the_other_end_whole() {
+    let longest = |byte: u8| vec![byte; MAX_PARAMETERS];
+    let config = ListenerConfig {
+        parameters: longest(1),
+        ..listener_config(ListenerCredentials::Shared(shared(7)))
+    };
+    let mut world = World::new(1, Path::GOOD, config.clone());
+    let calling = CallerConfig {
+        parameters: longest(2),
+        ..caller_config(CallerCredentials::Shared(shared(7)))
+    };
+    world.call(CALLER, calling.clone());
+    world.run_for(Span::from_secs(1));
+    assert_eq!(world.caller_core(0).peer_parameters, longest(1));
+    assert_eq!(world.listener_core().peer_parameters, longest(2));
+
+    let longer = vec![0; MAX_PARAMETERS + 1];
+    let (now, random) = (world.now, || Randomness::seeded(Seed::new(1)));
+    let config = ListenerConfig {
+        parameters: longer.clone(),
+        ..config
+    };
+    let refused = Listener::new(now, config, opener(), random()).err();
+    let expected = ListenerConfigError::ParametersLong(longer.len());
+    assert_eq!(refused, Some(expected));
+    let config = CallerConfig {
+        parameters: longer.clone(),
+        ..calling
+    };
+    let refused = Caller::new(now, address(LISTENER), config, opener(), random()).err();
+    let expected = CallError::ParametersLong(longer.len());
+    assert_eq!(refused, Some(expected));
+}
+
+/// Without protection nothing but the id tells whose a packet is.
+#[test]
+fn data_with_another_id_is_not_taken() {
+    let config = listener_config(ListenerCredentials::Insecure);
+    let mut world = World::new(1, Path::GOOD, config);
+    world.call(CALLER, caller_config(CallerCredentials::Insecure));
+    world.run_for(Span::from_secs(1));
+    world.dead.insert(address(CALLER));
+    world.listener_core().send(b"down");
+    world.drain();
+    let genuine = world.log.last().expect("it was just sent").bytes.clone();
+    let mut other = genuine.clone();
+    other[8] ^= 1;
+    tell(&mut world, 0, LISTENER, &other);
+    assert_eq!(world.caller_core(0).received, [] as [&[u8]; 0]);
+    tell(&mut world, 0, LISTENER, &genuine);
+    assert_eq!(world.caller_core(0).received, [b"down"]);
+}
+
+#[test]
+fn a_caller_gives_up_at_its_time_limit_and_begins_nothing_anew() {
+    let mut world = World::new(
+        1,
+        Path::GOOD,
+        listener_config(ListenerCredentials::Shared(shared(7))),
+    );
+    world.dead.insert(address(LISTENER));
+    let config = CallerConfig {
+        timeout: Span::from_millis(700),
+        ..caller_config(CallerCredentials::Shared(shared(7)))
+    };
+    world.call(CALLER, config);
+    world.run_for(Span::from_millis(699));
+    assert_eq!(world.failure(0), None);
+    // 0, 250 and 625 ms; the next one would be later than the limit.
+    assert_eq!(world.sent(INITIAL).len(), 3);
+    assert_eq!(
+        world.callers[0].1.next_timer(),
+        world.now + Span::from_millis(1)
+    );
+    world.run_for(Span::from_millis(1));
+    let expected = CallError::NoAnswer {
+        address: address(LISTENER),
+        within: Span::from_millis(700),
+    };
+    assert_eq!(world.failure(0), Some(expected));
+    assert_eq!(world.callers[0].1.next_timer(), Time::MAX);
+    assert_eq!(world.sent(INITIAL).len(), 3);
+}
