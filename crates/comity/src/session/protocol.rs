@@ -144,3 +144,112 @@ impl<P: Protocol> Protocol for Arc<Mutex<P>> {
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Writes down what is called, and returns what nothing else does.
+    #[derive(Default)]
+    struct Calls(Mutex<Vec<&'static str>>);
+
+    const TRANSMIT: Transmit = Transmit {
+        number: PacketNumber::new(7),
+        ecn: Ecn::Capable0,
+        leave_by: Time::from_secs(8),
+    };
+
+    impl Calls {
+        fn note(&self, call: &'static str) {
+            lock(&self.0).push(call);
+        }
+    }
+
+    impl Protocol for Calls {
+        fn on_established(&mut self, _: Time, _: Option<Span>) {
+            self.note("on_established");
+        }
+
+        fn on_packet(&mut self, _: Time, _: PacketNumber, _: Ecn, _: &[u8]) {
+            self.note("on_packet");
+        }
+
+        fn on_duplicate(&mut self) {
+            self.note("on_duplicate");
+        }
+
+        fn poll_transmit(&mut self, _: Time, _: &mut Vec<u8>) -> Option<Transmit> {
+            Some(TRANSMIT)
+        }
+
+        fn write_path_frame(
+            &mut self,
+            _: Time,
+            _: PathFrame,
+            _: usize,
+            _: &mut Vec<u8>,
+        ) -> Option<Transmit> {
+            Some(TRANSMIT)
+        }
+
+        fn poll_path_frame(&mut self) -> Option<PathFrame> {
+            Some(PathFrame::Response([9; 8]))
+        }
+
+        fn on_path_changed(&mut self, _: Time) {
+            self.note("on_path_changed");
+        }
+
+        fn probe_timeout(&self) -> Span {
+            Span::from_millis(10)
+        }
+
+        fn is_closed(&self) -> bool {
+            !lock(&self.0).is_empty()
+        }
+
+        fn next_timer(&self) -> Time {
+            Time::from_secs(11)
+        }
+
+        fn on_timer(&mut self, _: Time) {
+            self.note("on_timer");
+        }
+
+        fn fail(&mut self, _: Time) {
+            self.note("fail");
+        }
+    }
+
+    #[test]
+    fn a_shared_transport_gets_every_call() {
+        let mut shared = Arc::new(Mutex::new(Calls::default()));
+        let (now, mut out) = (Time::ZERO, Vec::new());
+        assert!(!shared.is_closed());
+        shared.on_established(now, None);
+        shared.on_packet(now, PacketNumber::new(0), Ecn::NotCapable, &[]);
+        shared.on_duplicate();
+        shared.on_path_changed(now);
+        shared.on_timer(now);
+        shared.fail(now);
+        assert!(shared.is_closed());
+        assert_eq!(shared.poll_transmit(now, &mut out), Some(TRANSMIT));
+        let frame = PathFrame::Challenge([1; 8]);
+        let written = shared.write_path_frame(now, frame, 0, &mut out);
+        assert_eq!(written, Some(TRANSMIT));
+        let polled = shared.poll_path_frame();
+        assert!(matches!(polled, Some(PathFrame::Response([9, ..]))));
+        assert_eq!(shared.probe_timeout(), Span::from_millis(10));
+        assert_eq!(shared.next_timer(), Time::from_secs(11));
+        let calls = lock(&lock(&shared).0).clone();
+        let expected = [
+            "on_established",
+            "on_packet",
+            "on_duplicate",
+            "on_path_changed",
+            "on_timer",
+            "fail",
+        ];
+        assert_eq!(calls, expected);
+    }
+}

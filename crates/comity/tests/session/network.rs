@@ -47,6 +47,8 @@ pub(crate) struct Fake {
     pub(crate) round_trip: Option<Span>,
     pub(crate) paths: u32,
     pub(crate) closing: bool,
+    /// Has a defect: the next packet makes it panic.
+    pub(crate) panics: bool,
     pub(crate) peer_parameters: Vec<u8>,
     pub(crate) overhead: usize,
 }
@@ -96,6 +98,7 @@ impl Protocol for Fake {
     }
 
     fn poll_transmit(&mut self, now: Time, out: &mut Vec<u8>) -> Option<Transmit> {
+        assert!(!self.panics, "a defect");
         if let Some(message) = self.outgoing.pop_front() {
             out.push(4);
             out.extend(message);

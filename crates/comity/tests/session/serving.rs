@@ -1,6 +1,8 @@
 //! What a listener sends, counts and has room for.
 
-use comity::session::{CallerCredentials, Ecn, ListenerCredentials, Protocol};
+use comity::session::{
+    CallerCredentials, CallerEvent, Closed, Ecn, Event, ListenerCredentials, Protocol,
+};
 use comity_transport::wire::header::{self, Packet};
 use comity_units::{Span, Time};
 
@@ -180,6 +182,23 @@ fn connections_are_served_one_by_one_when_something_has_happened() {
     assert!(listener.is_busy());
     assert!(listener.poll_reply(&mut Vec::new()).is_some());
     assert!(!listener.is_busy());
+}
+
+#[test]
+fn a_core_that_panics_ends_its_connection_with_one_packet_more() {
+    let mut world = World::with_shared_secret(1, Path::GOOD);
+    world.run_for(Span::from_secs(1));
+    let before = world.log.len();
+    world.caller_core(0).panics = true;
+    world.drain();
+    let closed = CallerEvent::Session(Event::Closed(Closed::Internal));
+    assert_eq!(world.caller_events.last(), Some(&(0, closed)));
+    // It is genuine: a Data packet that the listener can open.
+    assert_eq!(world.log.len(), before + 1);
+    let packets = world.listener_core().numbers.len();
+    world.run_for(Span::from_secs(1));
+    assert_eq!(world.listener_core().numbers.len(), packets + 1);
+    assert_eq!(world.log.len(), before + 1);
 }
 
 #[test]
