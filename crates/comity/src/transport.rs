@@ -745,6 +745,10 @@ impl Protocol for Transport {
         self.connection.is_closed() && !self.is_stalled && !self.connection.has_deliveries()
     }
 
+    fn has_ended(&self) -> bool {
+        !self.connection.is_open()
+    }
+
     fn next_timer(&self) -> Time {
         let next = if self.is_stalled {
             self.connection.next_protocol_timer()
@@ -787,5 +791,9 @@ impl Protocol for Transport {
         self.is_finishing = false;
         self.planned.clear();
         drop(std::mem::replace(&mut self.connection, closed));
+    }
+
+    fn has_failed(&self) -> bool {
+        self.failed.is_some()
     }
 }

@@ -13,7 +13,7 @@ use super::outgoing::Outgoing as OutgoingDatagrams;
 use crate::contain::contain;
 use crate::error::CloseReason;
 use crate::section::Item;
-use crate::session::{Closed, ConnectionId, Event as SessionEvent, Session, lock};
+use crate::session::{Closed, ConnectionId, Event as SessionEvent, Protocol as _, Session, lock};
 use crate::transport::TransportEvent;
 
 /// Items that wait for the application outside the transport.
@@ -239,6 +239,8 @@ impl ConnectionDriver {
         let mut transport = lock(&self.shared.transport);
         while let Some(event) = transport.poll_event(now) {
             match event {
+                // The session says what the end of a broken transport means.
+                TransportEvent::Closed(_) if transport.has_failed() => {}
                 TransportEvent::Closed(reason) => {
                     self.end.get_or_insert(reason);
                 }

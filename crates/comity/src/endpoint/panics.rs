@@ -50,9 +50,15 @@ async fn soon<T>(what: impl Future<Output = T>) -> T {
         .expect("somebody waits for ever")
 }
 
+/// A busy machine takes seconds to print a backtrace, and the endpoint waits for it: no section may
+/// be late by then, and no end silent for too long.
 fn config() -> Config {
     let config = Config::builder().insecure().deliver(Deliver::Early);
-    config.build().unwrap()
+    let config = config.latency(Duration::from_secs(30));
+    config
+        .idle_timeout(Duration::from_secs(60))
+        .build()
+        .unwrap()
 }
 
 fn endpoint() -> Endpoint {

@@ -62,6 +62,11 @@ pub trait Protocol {
     /// Whether it sends and accepts nothing any more.
     fn is_closed(&self) -> bool;
 
+    /// Whether it knows why it ends, though it may have something to hand over before it is closed.
+    fn has_ended(&self) -> bool {
+        self.is_closed()
+    }
+
     /// When [`Protocol::on_timer`] is due; `Time::MAX` for never.
     fn next_timer(&self) -> Time;
 
@@ -69,8 +74,13 @@ pub trait Protocol {
     fn on_timer(&mut self, now: Time);
 
     /// A call panicked, so the state is broken. Its session makes no further call; a transport that
-    /// others hold too replaces its state here by that of a closed one.
+    /// others hold too replaces its state here by that of a closed one. Again it does nothing.
     fn fail(&mut self, _now: Time) {}
+
+    /// Whether it is closed because a call panicked.
+    fn has_failed(&self) -> bool {
+        false
+    }
 }
 
 /// The peer's transport parameters do not work with this end.
@@ -82,14 +92,23 @@ pub struct BadParameters;
 /// each payload, and the peer's parameters.
 pub type Opener<C> = Box<dyn FnMut(Time, Role, usize, &[u8]) -> Result<C, BadParameters> + Send>;
 
+/// Locks a transport. If a holder panicked, it is failed first: nobody uses a broken state.
+fn whole<P: Protocol>(shared: &Mutex<P>, now: Time) -> MutexGuard<'_, P> {
+    shared.lock().unwrap_or_else(|poisoned| {
+        let mut broken = poisoned.into_inner();
+        broken.fail(now);
+        broken
+    })
+}
+
 /// A transport that other threads share: each call locks it.
 impl<P: Protocol> Protocol for Arc<Mutex<P>> {
     fn on_established(&mut self, now: Time, round_trip: Option<Span>) {
-        lock(self).on_established(now, round_trip);
+        whole(self, now).on_established(now, round_trip);
     }
 
     fn on_packet(&mut self, now: Time, number: PacketNumber, ecn: Ecn, payload: &[u8]) {
-        lock(self).on_packet(now, number, ecn, payload);
+        whole(self, now).on_packet(now, number, ecn, payload);
     }
 
     fn on_duplicate(&mut self) {
@@ -97,7 +116,7 @@ impl<P: Protocol> Protocol for Arc<Mutex<P>> {
     }
 
     fn poll_transmit(&mut self, now: Time, out: &mut Vec<u8>) -> Option<Transmit> {
-        lock(self).poll_transmit(now, out)
+        whole(self, now).poll_transmit(now, out)
     }
 
     fn write_path_frame(
@@ -107,7 +126,7 @@ impl<P: Protocol> Protocol for Arc<Mutex<P>> {
         length: usize,
         out: &mut Vec<u8>,
     ) -> Option<Transmit> {
-        lock(self).write_path_frame(now, frame, length, out)
+        whole(self, now).write_path_frame(now, frame, length, out)
     }
 
     fn poll_path_frame(&mut self) -> Option<PathFrame> {
@@ -115,7 +134,7 @@ impl<P: Protocol> Protocol for Arc<Mutex<P>> {
     }
 
     fn on_path_changed(&mut self, now: Time) {
-        lock(self).on_path_changed(now);
+        whole(self, now).on_path_changed(now);
     }
 
     fn probe_timeout(&self) -> Span {
@@ -126,16 +145,24 @@ impl<P: Protocol> Protocol for Arc<Mutex<P>> {
         lock(self).is_closed()
     }
 
+    fn has_ended(&self) -> bool {
+        lock(self).has_ended()
+    }
+
     fn next_timer(&self) -> Time {
         lock(self).next_timer()
     }
 
     fn on_timer(&mut self, now: Time) {
-        lock(self).on_timer(now);
+        whole(self, now).on_timer(now);
     }
 
     fn fail(&mut self, now: Time) {
         lock(self).fail(now);
+    }
+
+    fn has_failed(&self) -> bool {
+        lock(self).has_failed()
     }
 }
 

@@ -332,11 +332,15 @@ impl<C: Protocol> Session<C> {
     #[cold]
     pub(crate) fn fail(&mut self, now: Time) {
         if self.closed.is_none() {
-            self.owes_close = self.confirmed;
-            self.end(Closed::Internal);
+            self.end_internally();
         }
         // What is broken may panic again.
         let _ = contain(|| self.protocol.fail(now));
+    }
+
+    fn end_internally(&mut self) {
+        self.owes_close = self.confirmed;
+        self.end(Closed::Internal);
     }
 
     /// The packet that says why nothing follows. It is sent once: if it is lost, the peer waits for
@@ -414,6 +418,11 @@ impl<C: Protocol> Session<C> {
 
     /// The peer says that it does not know the connection.
     pub(super) fn on_reset(&mut self, reset: &header::Reset) {
+        // The peer has said why it ends, and forgot the connection then: this end's last packets are
+        // answered by Resets.
+        if self.protocol.has_ended() {
+            return;
+        }
         let is_genuine = |token: &ResetToken| token.is(&reset.token);
         if reset.source == self.peer.first() && self.reset_token.as_ref().is_some_and(is_genuine) {
             self.end(Closed::Reset);
@@ -459,8 +468,11 @@ impl<C: Protocol> Session<C> {
     }
 
     fn notice_the_protocol(&mut self) {
-        if self.protocol.is_closed() {
-            self.end(Closed::ByProtocol);
+        match self.protocol.is_closed() {
+            // A thread of the application panicked.
+            true if self.protocol.has_failed() => self.end_internally(),
+            true => self.end(Closed::ByProtocol),
+            false => {}
         }
     }
 

@@ -687,6 +687,28 @@ fn a_caller_learns_within_a_round_trip_that_the_listener_was_restarted() {
 
 /// Nobody else can end a connection: not with the token of another one, nor with one that the
 /// listener gave away before the connection was there.
+/// The listener has closed the connection with a reason and forgotten it. The caller hands over what
+/// arrived, and a packet of it on the way brings a Reset.
+#[test]
+fn a_reset_behind_the_reason_of_the_peer_says_nothing_new() {
+    let config = listener_config(ListenerCredentials::Shared(shared(7)));
+    let mut world = World::new(1, Path::GOOD, config.clone());
+    world.call(CALLER, caller_config(CallerCredentials::Shared(shared(7))));
+    world.run_for(Span::from_secs(1));
+    restart(&mut world, config);
+    world.caller_core(0).has_ended = true;
+    world.caller_core(0).send(b"on the way");
+    world.run_for(Span::from_secs(1));
+    assert_eq!(world.listener.statistics().resets, 1);
+    assert!(!world.callers[0].1.is_over());
+    world.caller_core(0).closing = true;
+    world.drain();
+    assert_eq!(
+        world.caller_events.last(),
+        Some(&(0, CallerEvent::Session(Event::Closed(Closed::ByProtocol))))
+    );
+}
+
 #[test]
 fn a_reset_of_somebody_else_ends_nothing() {
     let mut world = open();

@@ -47,6 +47,8 @@ pub(crate) struct Fake {
     pub(crate) round_trip: Option<Span>,
     pub(crate) paths: u32,
     pub(crate) closing: bool,
+    /// Has said why it ends, and still has something to hand over.
+    pub(crate) has_ended: bool,
     /// Has a defect: the next packet makes it panic.
     pub(crate) panics: bool,
     pub(crate) peer_parameters: Vec<u8>,
@@ -148,6 +150,10 @@ impl Protocol for Fake {
 
     fn is_closed(&self) -> bool {
         self.closing
+    }
+
+    fn has_ended(&self) -> bool {
+        self.closing || self.has_ended
     }
 
     fn next_timer(&self) -> Time {
