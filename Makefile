@@ -15,7 +15,7 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: rust ## send video with deadlines beside TCP-like flows, for 20 s, and write target/demo.html about it
-	cargo run --quiet --release --package comity-cli -- demo --report target/demo.html
+	cargo run --quiet --profile demo --package comity-cli -- demo --report target/demo.html
 
 demo-sim: rust ## simulate 30 TCP flows through one bottleneck and print what they got
 	cargo run --quiet --release --package comity-cli -- sim run experiments/demo/dumbbell.toml

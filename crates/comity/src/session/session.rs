@@ -418,8 +418,8 @@ impl<C: Protocol> Session<C> {
 
     /// The peer says that it does not know the connection.
     pub(super) fn on_reset(&mut self, reset: &header::Reset) {
-        // The peer has said why it ends, and forgot the connection then: this end's last packets are
-        // answered by Resets.
+        // The peer has said why it ends, and forgot the connection then: Resets answer what this
+        // end had sent before it knew.
         if self.protocol.has_ended() {
             return;
         }

@@ -687,8 +687,8 @@ fn a_caller_learns_within_a_round_trip_that_the_listener_was_restarted() {
 
 /// Nobody else can end a connection: not with the token of another one, nor with one that the
 /// listener gave away before the connection was there.
-/// The listener has closed the connection with a reason and forgotten it. The caller hands over what
-/// arrived, and a packet of it on the way brings a Reset.
+/// The listener has closed the connection with a reason and forgotten it. The caller hands over
+/// what arrived, and a packet of it on the way brings a Reset.
 #[test]
 fn a_reset_behind_the_reason_of_the_peer_says_nothing_new() {
     let config = listener_config(ListenerCredentials::Shared(shared(7)));
