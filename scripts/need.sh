@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes sure that a command is there, or says why it cannot be.
+# Makes sure that a command is there, or says why it cannot be. An absolute path is a file, such as a header.
 #
 #   need.sh COMMAND apt:PACKAGE           from Debian's packages
 #   need.sh COMMAND cargo:CRATE@VERSION   built from its published source
@@ -11,7 +11,13 @@ if [ $# -ne 2 ]; then
 fi
 command=$1 origin=$2
 
-if command -v "$command" >/dev/null; then
+is_there() {
+    case $command in
+    /*) [ -e "$command" ] ;;
+    *) command -v "$command" >/dev/null ;;
+    esac
+}
+if is_there; then
     exit 0
 fi
 give_up() {
@@ -49,4 +55,4 @@ cargo:*)
     ;;
 esac
 
-command -v "$command" >/dev/null || give_up "installing '$origin' did not put it on the PATH"
+is_there || give_up "installing '$origin' did not put it on the PATH"

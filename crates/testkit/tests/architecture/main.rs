@@ -76,13 +76,16 @@ const PLAN: &[(&str, Imports)] = &[
         ]),
     ),
     (
+        "comity-kernel",
+        Imports::Only(&["comity-units", "comity-congestion"]),
+    ),
+    (
         "comity-stream",
         Imports::Only(&["comity-frames", "comity-media", "comity"]),
     ),
     ("comity-capi", Imports::Leaf),
     ("comity-cli", Imports::Leaf),
     ("comity-harness", Imports::Leaf),
-    ("comity-kernel", Imports::Leaf),
     ("comity-python", Imports::Leaf),
     (TESTKIT, Imports::Leaf),
     ("comity-purity", Imports::Leaf),

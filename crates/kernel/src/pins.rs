@@ -1,0 +1,192 @@
+//! The files that keep Libra in the kernel, and their removal.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rustix::mount::{MountFlags, mount};
+
+use crate::error::Error;
+use crate::parameters::Parameters;
+
+/// The kernel's file system of BPF objects.
+const BPFFS: &str = "/sys/fs/bpf";
+/// The files of Libra. Each keeps one object of the kernel alive.
+pub const FOLDER: &str = "/sys/fs/bpf/comity/libra";
+/// The file that keeps Libra registered. It appears last, so a folder without it is a leftover.
+pub(crate) const LINK: &str = "link";
+/// The prefix of files that keep a cgroup's program attached, before the encoded path.
+pub(crate) const CGROUP: &str = "cgroup-";
+/// The type of file systems of BPF objects (`statfs`).
+const BPFFS_MAGIC: u64 = 0xcafe_4a11;
+
+/// The controllers that sockets can choose.
+const CONTROLLERS: &str = "/proc/sys/net/ipv4/tcp_available_congestion_control";
+/// How often to look whether the kernel has unregistered Libra, and how many times.
+const LOOK_INTERVAL: Duration = Duration::from_millis(1);
+const MAX_LOOKS: u32 = 5_000;
+
+/// A loaded Libra.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Loaded {
+    /// The parameters of every flow.
+    pub parameters: Parameters,
+    /// The cgroups whose new connections use Libra.
+    pub cgroups: Vec<PathBuf>,
+}
+
+/// The path of one of the files.
+pub(crate) fn path(name: &str) -> PathBuf {
+    Path::new(FOLDER).join(name)
+}
+
+/// What is loaded; `None` if Libra is not.
+///
+/// # Errors
+/// If the files cannot be read.
+pub fn loaded() -> Result<Option<Loaded>, Error> {
+    if !path(LINK).exists() {
+        return Ok(None);
+    }
+    let file = path("parameters");
+    let text = fs::read_to_string(&file).map_err(Error::file("read", &file))?;
+    let mut cgroups: Vec<PathBuf> = names()?
+        .iter()
+        .filter_map(|name| name.strip_prefix(CGROUP).map(decoded))
+        .collect();
+    cgroups.sort();
+    Ok(Some(Loaded {
+        parameters: Parameters::from_line(text.trim_end())?,
+        cgroups,
+    }))
+}
+
+/// Removes Libra from the kernel. Flows that use it keep it until they end.
+///
+/// # Errors
+/// If it is not loaded, or a file cannot be removed.
+pub fn unload() -> Result<(), Error> {
+    if !path(LINK).exists() {
+        // What a killed command left.
+        remove()?;
+        return Err(Error::NotLoaded);
+    }
+    remove()
+}
+
+/// Removes all files, the link first: nothing may choose Libra while its parts disappear. The kernel
+/// unregisters Libra a little later; this waits for it, because until then it refuses another one.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the kernel works on the real clock"
+)]
+pub(crate) fn remove() -> Result<(), Error> {
+    remove_files()?;
+    for _ in 0..MAX_LOOKS {
+        if !is_registered()? {
+            return Ok(());
+        }
+        std::thread::sleep(LOOK_INTERVAL);
+    }
+    Err(Error::Registered)
+}
+
+/// Whether the kernel has a controller called `libra`, from whomever.
+fn is_registered() -> Result<bool, Error> {
+    let names = fs::read_to_string(CONTROLLERS).map_err(Error::file("read", CONTROLLERS))?;
+    Ok(names.split_whitespace().any(|name| name == "libra"))
+}
+
+fn remove_files() -> Result<(), Error> {
+    let mut names = names()?;
+    names.sort_by_key(|name| name != LINK);
+    for name in names {
+        let file = path(&name);
+        fs::remove_file(&file).map_err(Error::file("remove", &file))?;
+    }
+    for folder in [
+        Path::new(FOLDER),
+        Path::new(FOLDER).parent().unwrap_or(Path::new(FOLDER)),
+    ] {
+        match fs::remove_dir(folder) {
+            Ok(()) => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            // The folder of another controller is in use.
+            Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => {}
+            Err(error) => return Err(Error::file("remove", folder)(error)),
+        }
+    }
+    Ok(())
+}
+
+/// Mounts the file system if nobody has, and makes the folder.
+#[cfg_attr(
+    not(has_program),
+    expect(dead_code, reason = "only the loader makes files")
+)]
+pub(crate) fn prepare() -> Result<(), Error> {
+    let found = rustix::fs::statfs(BPFFS);
+    if found.is_ok_and(|found| found.f_type as u64 != BPFFS_MAGIC) {
+        mount("bpf", BPFFS, "bpf", MountFlags::empty(), None)
+            .map_err(|reason| Error::file("mount", BPFFS)(reason.into()))?;
+    }
+    fs::create_dir_all(FOLDER).map_err(Error::file("create", FOLDER))
+}
+
+fn names() -> Result<Vec<String>, Error> {
+    let entries = match fs::read_dir(FOLDER) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(Error::file("read", FOLDER)(error)),
+    };
+    let name = |entry: io::Result<fs::DirEntry>| {
+        let entry = entry.map_err(Error::file("read", FOLDER))?;
+        Ok(entry.file_name().to_string_lossy().into_owned())
+    };
+    entries.map(name).collect()
+}
+
+/// The path of a cgroup as a name of a file: the kernel allows neither `/` nor `.` in it.
+#[cfg_attr(
+    not(has_program),
+    cfg_attr(not(test), expect(dead_code, reason = "only the loader makes files"))
+)]
+pub(crate) fn encoded(path: &Path) -> String {
+    let mut name = String::new();
+    for byte in path.as_os_str().as_encoded_bytes() {
+        if byte.is_ascii_alphanumeric() || *byte == b'_' {
+            name.push(char::from(*byte));
+        } else {
+            name.push_str(&format!("-{byte:02x}"));
+        }
+    }
+    name
+}
+
+fn decoded(name: &str) -> PathBuf {
+    let mut bytes = Vec::new();
+    let mut rest = name;
+    while let Some((plain, after)) = rest.split_once('-') {
+        bytes.extend_from_slice(plain.as_bytes());
+        let (digits, after) = after.split_at_checked(2).unwrap_or((after, ""));
+        bytes.extend(u8::from_str_radix(digits, 16).ok());
+        rest = after;
+    }
+    bytes.extend_from_slice(rest.as_bytes());
+    PathBuf::from(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_survives_being_the_name_of_a_file() {
+        for path in ["/sys/fs/cgroup/video.slice/a-b_c", "/", "/ä ö"] {
+            let name = encoded(Path::new(path));
+            assert!(!name.contains(['/', '.']), "{name}");
+            assert_eq!(decoded(&name), Path::new(path));
+        }
+    }
+}

@@ -1,0 +1,32 @@
+#!/usr/bin/env bash
+# Tests TCP Libra in the running kernel, where it is root with BTF: loads the BPF program, sends with it, and removes it.
+# A Libra that is loaded already is unloaded.
+#
+#   SKIP_REASON   a file to write to why it was not tested
+#
+# Ends with 77 where the kernel cannot have it.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+skip() {
+    echo "kernel.sh: TCP Libra was not tested in the kernel: $1"
+    if [ -n "${SKIP_REASON-}" ]; then
+        echo "$1" >"$SKIP_REASON"
+    fi
+    exit 77
+}
+[ "$(id -u)" -eq 0 ] || skip "BPF needs root"
+[ -e /sys/kernel/btf/vmlinux ] || skip "the kernel has no BTF (CONFIG_DEBUG_INFO_BTF)"
+scripts/need.sh clang apt:clang
+scripts/need.sh make apt:make
+scripts/need.sh pkg-config apt:pkg-config
+scripts/need.sh ip apt:iproute2
+scripts/need.sh /usr/include/libelf.h apt:libelf-dev
+scripts/need.sh /usr/include/zlib.h apt:zlib1g-dev
+
+# What skips is a failure here.
+export COMITY_NEED_KERNEL=1
+cargo clippy --package comity-kernel --features bpf --all-targets -- -D warnings
+cargo test --package comity-kernel --features bpf
+cargo test --package comity-cli --features kernel --test command kernel
+echo "kernel.sh: TCP Libra ran in Linux $(uname -r)"
