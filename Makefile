@@ -9,7 +9,7 @@ ROUNDS ?= 5
 SEED ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-sim claims picture test lint docs bench race media worlds compare deadline attack coverage miri loom load endurance fuzz fuzz-short
+.PHONY: help demo demo-sim claims picture test kernel lint docs bench race media worlds compare deadline attack coverage miri loom load endurance fuzz fuzz-short
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -35,6 +35,9 @@ test: rust python ## run every test of the workspace and of the scripts beside i
 	python3 -m doctest benches/race/race.py benches/media/media.py benches/media/contend.py benches/deadline/deadline.py benches/worlds/*.py benches/endurance/*.py benches/wrap.py scripts/vocabulary.py scripts/coverage.py
 	cd benches/compare && python3 -m doctest *.py
 	cd benches/attack && python3 -m doctest *.py
+
+kernel: rust ## test TCP Libra in the running kernel, as root, where the kernel has BTF
+	scripts/kernel.sh || [ $$? -eq 77 ]
 
 lint: format clippy docs purity language dependencies advisories ## check format, lints, docs, purity, words, licences and dependencies
 

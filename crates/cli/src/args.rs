@@ -3,6 +3,7 @@
 mod claims;
 mod demo;
 mod emulate;
+mod kernel;
 mod lab;
 #[cfg(test)]
 mod page;
@@ -18,6 +19,7 @@ use clap_complete::Shell;
 pub(crate) use claims::Claims;
 pub(crate) use demo::Demo;
 pub(crate) use emulate::Emulate;
+pub(crate) use kernel::{Kernel, KernelList, KernelLoad, KernelStatus};
 pub(crate) use lab::{Lab, LabEndpoint, LabRun};
 pub(crate) use sim::{List, Printing, Reading, Run, Schema, Sim, Trace};
 pub(crate) use stream::{Common, Reconnect, Recv, Relay, Send, Sending};
@@ -39,6 +41,7 @@ pub(crate) use values::{Out, Outage};
   comity sim run experiments/demo/dumbbell.toml
   comity sim list experiments
   comity lab run experiments/lab/contended.toml
+  comity kernel load libra
   comity list
   comity sim schema > scenario.md
   comity claims packet_spacing
@@ -72,6 +75,9 @@ pub(crate) enum Command {
     /// Run scenarios on real packets, beside the TCP of the Linux kernel and other programs
     #[command(subcommand, arg_required_else_help = true)]
     Lab(Lab),
+    /// Add TCP Libra to the congestion controllers of the Linux kernel, and watch its flows
+    #[command(subcommand, arg_required_else_help = true)]
+    Kernel(Kernel),
     /// Run the experiments of the papers and report which claims hold
     Claims(Claims),
     /// Emulate a network between real programs, as a UDP proxy that needs no privileges

@@ -6,6 +6,7 @@ mod core_dumps;
 mod demo;
 mod doctor;
 mod emulate;
+mod kernel;
 mod keygen;
 mod lab;
 mod list;
@@ -33,6 +34,7 @@ pub(crate) fn dispatch(cli: Cli) -> ExitCode {
         Command::Sim(Sim::Schema(args)) => sim::schema::schema(&args),
         Command::Sim(Sim::Trace(args)) => sim::trace::trace(&args),
         Command::Lab(args) => lab::lab(args),
+        Command::Kernel(args) => kernel::kernel(args),
         Command::Claims(args) => claims::claims(&args),
         Command::Emulate(args) => emulate::emulate(&args),
         Command::Keygen(args) => keygen::keygen(&args),

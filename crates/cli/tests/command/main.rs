@@ -3,6 +3,7 @@
 mod claims;
 mod emulate;
 mod guides;
+mod kernel;
 
 mod pages;
 mod runs;
