@@ -75,8 +75,9 @@ pub fn unload() -> Result<(), Error> {
     remove()
 }
 
-/// Removes all files, the link first: nothing may choose Libra while its parts disappear. The kernel
-/// unregisters Libra a little later; this waits for it, because until then it refuses another one.
+/// Removes all files, the link first: nothing may choose Libra while its parts disappear.
+///
+/// The kernel unregisters Libra a little later, and refuses another one until then, so this waits.
 #[expect(
     clippy::disallowed_methods,
     reason = "the kernel works on the real clock"
