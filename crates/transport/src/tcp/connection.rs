@@ -2,10 +2,12 @@
 
 mod getters;
 mod meter;
+mod network;
 mod output;
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
+use core::ops::Range;
 
 use comity_congestion::{Controller, Meter};
 use comity_units::{SeqNo, Span, Time};
@@ -252,25 +254,32 @@ impl Connection {
     // ---------------------------------------------------------------- input
 
     /// A segment of this connection arrived.
-    pub fn on_segment(&mut self, now: Time, segment: &Segment) {
+    ///
+    /// Returns the range of its payload that the connection accepted, as offsets in the peer's
+    /// stream, where payload begins at 1. A host that carries bytes stores exactly this range. It
+    /// is empty if the segment was not acceptable, or held only old data.
+    pub fn on_segment(&mut self, now: Time, segment: &Segment) -> Range<u64> {
         self.sender.begin_event();
-        if self.state == State::Established && self.on_expected(now, segment) {
-            return;
+        if self.state == State::Established
+            && let Some(accepted) = self.on_expected(now, segment)
+        {
+            return accepted;
         }
         match self.state {
             State::Closed => self.refuse(segment),
             State::Listen => self.on_first_syn(now, segment),
             State::SynSent => self.on_segment_in_syn_sent(now, segment),
-            _ => self.on_synchronized(now, segment),
+            _ => return self.on_synchronized(now, segment),
         }
+        NOTHING
     }
 
     /// Header prediction (Jacobson 1990): the short path for the two segments of an undisturbed
     /// transfer, in-order data that acknowledges nothing new, and an acknowledgement of new data.
-    /// Returns `false` for every other segment, without an effect. The full path gives the same
+    /// Returns `None` for every other segment, without an effect. The full path gives the same
     /// result.
     #[inline]
-    fn on_expected(&mut self, now: Time, segment: &Segment) -> bool {
+    fn on_expected(&mut self, now: Time, segment: &Segment) -> Option<Range<u64>> {
         let only_ack = segment.flags.bits() & !Flags::PSH.bits() == Flags::ACK.bits();
         if !only_ack
             || self.config.metered
@@ -280,7 +289,7 @@ impl Connection {
             || segment.sequence != self.receiver.expected()
             || !segment.options.sack.is_empty()
         {
-            return false;
+            return None;
         }
         let acked = segment
             .acknowledgement
@@ -288,20 +297,20 @@ impl Connection {
         let window = u64::from(segment.window) << self.peer_scale;
         if segment.payload > 0 {
             if acked != 0 || window != self.sender.stream.peer_window || self.receiver.has_gap() {
-                return false;
+                return None;
             }
             let start = self.receiver.next;
-            self.take_payload(now, start, segment);
+            let accepted = self.take_payload(now, start, segment);
             self.consume_fin(now);
-            return true;
+            return Some(accepted);
         }
         if acked <= 0 || self.sender.stream.fin {
-            return false;
+            return None;
         }
         let stream = &self.sender.stream;
         let wire = stream.wire(stream.una) + u64::from(acked.unsigned_abs());
         if wire > stream.wire(stream.max) {
-            return false;
+            return None;
         }
         let ack = Acknowledgement {
             offset: stream.offset(wire),
@@ -315,7 +324,7 @@ impl Connection {
             is_pure: true,
         };
         self.sender.on_acknowledgement(now, &ack, &self.config);
-        true
+        Some(NOTHING)
     }
 
     /// Whether a segment of a time-lined connection may carry news about its stream.
@@ -474,14 +483,16 @@ impl Connection {
             .map(|timestamps| timestamps.value)
     }
 
-    fn on_synchronized(&mut self, now: Time, segment: &Segment) {
-        let Some(start) = self.receiver.offset(segment.sequence) else {
-            return;
-        };
+    fn on_synchronized(&mut self, now: Time, segment: &Segment) -> Range<u64> {
         let flags = segment.flags;
+        let Some(start) = self.receiver.offset(segment.sequence) else {
+            // Before the peer's first number: not acceptable, as below.
+            self.receiver.ack_now |= !flags.contains(Flags::RST);
+            return NOTHING;
+        };
         if flags.intersects(Flags::RST | Flags::SYN) {
             self.on_reset_or_syn(now, start, segment);
-            return;
+            return NOTHING;
         }
         if let Some(update) = &segment.options.seq_update
             && self.config.timeline.is_some()
@@ -500,19 +511,19 @@ impl Connection {
         if is_beyond
             || self.config.timestamps && !self.admit_timestamps(now, start, is_old, segment)
         {
-            return;
+            return NOTHING;
         }
         if is_fin && self.state == State::TimeWait {
             // The acknowledgement of the FIN was lost: TIME-WAIT restarts.
             self.state = self.enter_time_wait(now);
         }
         if !flags.contains(Flags::ACK) {
-            return;
+            return NOTHING;
         }
         if self.state == State::SynReceived {
             if segment.acknowledgement != self.config.initial_sequence + 1 {
                 self.refuse(segment);
-                return;
+                return NOTHING;
             }
             self.acknowledge_syn(now, segment);
         }
@@ -521,7 +532,7 @@ impl Connection {
             // RFC 5961, section 5.2: an acknowledgement of unsent or ancient data is not the
             // peer's.
             self.receiver.ack_now = true;
-            return;
+            return NOTHING;
         }
         if self.config.metered {
             self.exchange_measurements(now, start, segment);
@@ -530,23 +541,28 @@ impl Connection {
             self.receiver
                 .on_marks(segment.flags, segment.ecn, &self.config);
         }
-        if segment.payload > 0 {
-            self.take_payload(now, start, segment);
-        }
+        let accepted = match segment.payload {
+            0 => NOTHING,
+            _ => self.take_payload(now, start, segment),
+        };
         if is_fin {
             self.receiver.on_fin(start + u64::from(segment.payload));
         }
         self.consume_fin(now);
+        accepted
     }
 
-    /// Processes the payload of a segment that begins at the offset `start`.
-    fn take_payload(&mut self, now: Time, start: u64, segment: &Segment) {
+    /// Processes the payload of a segment that begins at the offset `start`. Returns the accepted
+    /// part.
+    fn take_payload(&mut self, now: Time, start: u64, segment: &Segment) -> Range<u64> {
         let length = segment.payload;
-        self.receiver
+        let accepted = self
+            .receiver
             .on_data(now, start, u64::from(length), &self.config);
         if segment.flags.contains(Flags::PSH) {
             self.receiver.on_pushed(length, &self.config);
         }
+        accepted
     }
 
     /// Follows the peer's jump (TLTCP, section 5.3), if the segment can be the peer's and is not
@@ -754,6 +770,9 @@ impl Connection {
             .min(self.meter_wakeup())
     }
 }
+
+/// The accepted range of a segment without acceptable payload.
+const NOTHING: Range<u64> = 0..0;
 
 /// Whether a SYN requests ECN, or a SYN-ACK agrees to it (RFC 3168, section 6.1.1).
 fn agrees_on_marks(flags: Flags) -> bool {

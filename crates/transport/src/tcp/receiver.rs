@@ -1,6 +1,7 @@
 //! The receiving half of a connection: order, window, acknowledgements.
 
 use alloc::boxed::Box;
+use core::ops::Range;
 
 use comity_units::{SeqNo, Time};
 
@@ -154,8 +155,14 @@ impl Receiver {
         field
     }
 
-    /// Processes payload `[start, start + length)`.
-    pub(super) fn on_data(&mut self, now: Time, start: u64, length: u64, config: &Config) {
+    /// Processes payload `[start, start + length)`. Returns the part that it accepted.
+    pub(super) fn on_data(
+        &mut self,
+        now: Time,
+        start: u64,
+        length: u64,
+        config: &Config,
+    ) -> Range<u64> {
         // Nothing follows a FIN.
         let end = (start + length).min(self.edge).min(self.fin);
         self.note_arrival(now, config);
@@ -167,15 +174,17 @@ impl Receiver {
             // Old, or beyond the window or the end of the stream: an acknowledgement reports the
             // expected number (RFC 9293, 3.10.7.4).
             self.ack_now = true;
-            return;
+            return 0..0;
         }
         if start > self.next {
             self.ack_now = true;
-            if self.has_room(end - start, config) {
-                self.disorder.get_or_insert_default().insert(start, end);
+            if !self.has_room(end - start, config) {
+                return 0..0;
             }
-            return;
+            self.disorder.get_or_insert_default().insert(start, end);
+            return start..end;
         }
+        let accepted = self.next..end;
         if self.disorder.is_some() {
             // RFC 5681, section 4.2: a segment that fills a gap is acknowledged at once.
             self.ack_now = true;
@@ -183,6 +192,7 @@ impl Receiver {
             self.hold_or_answer(now, config);
         }
         self.advance_to(end);
+        accepted
     }
 
     /// Moves the expected number to `end`, and over the out-of-order data behind it. Everything

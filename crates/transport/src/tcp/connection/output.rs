@@ -122,7 +122,7 @@ impl Connection {
     /// A segment that begins at the offset `start`. Every segment acknowledges the data that
     /// arrived.
     #[inline(always)]
-    fn segment(&mut self, now: Time, start: u64, payload: u32, flags: Flags) -> Segment {
+    pub(super) fn segment(&mut self, now: Time, start: u64, payload: u32, flags: Flags) -> Segment {
         let sequence = self.config.initial_sequence + self.sender.stream.wire(start) as u32;
         let window = self
             .receiver

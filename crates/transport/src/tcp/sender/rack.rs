@@ -431,13 +431,13 @@ impl Transfer {
         if core::mem::take(&mut flight.is_forced)
             && let Some((start, end)) = flight.next_lost().or_else(|| flight.first())
         {
-            return Some(stream.segment_at(start, end, config));
+            return Some(stream.recorded_segment(start, end, config));
         }
         let pipe = flight.pipe(stream.in_flight());
         if let Some((start, end)) = flight.next_lost() {
             let window = flight.window(self.control.window());
             let fits = pipe + (end - start) <= window;
-            return fits.then(|| stream.segment_at(start, end, config));
+            return fits.then(|| stream.recorded_segment(start, end, config));
         }
         let spare = stream.in_flight().saturating_sub(pipe);
         let window = flight.window(self.control.window()).saturating_add(spare);
@@ -459,7 +459,7 @@ impl Transfer {
         }
         let (start, end) = flight.last()?;
         flight.probe.end = Some((end, true));
-        Some(stream.segment_at(start, end, config))
+        Some(stream.recorded_segment(start, end, config))
     }
 
     /// Updates the state for a segment that leaves.

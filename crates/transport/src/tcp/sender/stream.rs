@@ -221,6 +221,18 @@ impl Stream {
         Outgoing { start, length, fin }
     }
 
+    /// A segment that was sent before, again: whole, although segments may be smaller by now. The
+    /// record of a segment in flight has no parts.
+    #[inline]
+    pub(super) fn recorded_segment(&self, start: u64, end: u64, config: &Config) -> Outgoing {
+        if self.line.is_some() {
+            return self.segment_of_section(start, end, config);
+        }
+        let length = self.end.min(end).saturating_sub(start) as u32;
+        let fin = self.fin && start + u64::from(length) == self.end && end > self.end;
+        Outgoing { start, length, fin }
+    }
+
     /// Handles a duplicate acknowledgement as a sign of life. The peer answers probes (RFC 9293,
     /// section 3.8.6.1) or has nothing to acknowledge, so the connection stays alive.
     pub(super) fn take_sign_of_life(&mut self, ack: &Acknowledgement<'_>) {
