@@ -80,6 +80,10 @@ const PLAN: &[(&str, Imports)] = &[
         Imports::Only(&["comity-units", "comity-congestion"]),
     ),
     (
+        "comity-tcp-host",
+        Imports::Only(&["comity-units", "comity-congestion", "comity-transport"]),
+    ),
+    (
         "comity-stream",
         Imports::Only(&["comity-frames", "comity-media", "comity"]),
     ),

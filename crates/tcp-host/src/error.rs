@@ -1,0 +1,71 @@
+//! Why connections fail and calls are refused.
+
+use std::net::{IpAddr, SocketAddr};
+
+/// Why a connection ended before both sides had closed it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum End {
+    /// This side aborted it.
+    #[error("connection aborted by this side")]
+    Aborted,
+    /// The peer refused the handshake.
+    #[error("connection refused")]
+    Refused,
+    /// The peer reset it.
+    #[error("connection reset by peer")]
+    Reset,
+    /// The peer did not respond.
+    #[error("connection timed out")]
+    TimedOut,
+    /// The network could not reach the peer.
+    #[error("peer unreachable")]
+    Unreachable,
+}
+
+/// Why a read or a write did nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum StreamError {
+    /// The connection ended.
+    #[error(transparent)]
+    Ended(#[from] End),
+    /// The writing side is shut down.
+    #[error("the stream is shut down for writing")]
+    ShutDown,
+    /// No connection has this identifier.
+    #[error("no such connection")]
+    Unknown,
+    /// Nothing to read, or no room to write.
+    #[error("the operation would block")]
+    WouldBlock,
+}
+
+/// Why a connection cannot begin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ConnectError {
+    /// The local address is not the host's.
+    #[error("{0} is not an address of this host")]
+    NotLocal(IpAddr),
+    /// The host has no address of the peer's family.
+    #[error("this host has no address to reach {0}")]
+    NoAddress(SocketAddr),
+    /// The peer's address or port names no single host.
+    #[error("cannot connect to {0}: expected a unicast address and a port")]
+    NoPeer(SocketAddr),
+    /// All ports to this peer, or all connections, are in use.
+    #[error("no free port or connection for {0}")]
+    Exhausted(SocketAddr),
+}
+
+/// Why a host cannot listen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ListenError {
+    /// The address is not the host's.
+    #[error("{0} is not an address of this host")]
+    NotLocal(IpAddr),
+    /// Another listener has the address.
+    #[error("{0} is in use")]
+    InUse(SocketAddr),
+    /// The port is zero.
+    #[error("port 0, expected 1 to 65535")]
+    NoPort,
+}

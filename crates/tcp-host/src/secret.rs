@@ -1,0 +1,120 @@
+//! Numbers that nobody outside can predict: initial sequence numbers and ephemeral ports.
+
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+
+use comity_units::{SeqNo, Time};
+use ring::hmac;
+
+use crate::tuple::Tuple;
+
+/// The first ephemeral port (RFC 6335, section 6).
+const EPHEMERAL: u16 = 49_152;
+
+/// The secret key of a host.
+pub(crate) struct Secret(hmac::Key);
+
+/// The use of a number, which separates it from all others.
+enum Purpose {
+    Sequence,
+    Port,
+}
+
+impl Secret {
+    pub(crate) fn new(key: [u8; 32]) -> Self {
+        Self(hmac::Key::new(hmac::HMAC_SHA256, &key))
+    }
+
+    /// The first sequence number of a connection (RFC 6528, section 3):
+    ///
+    /// ```text
+    /// ISN = M + F(local, remote, secret)
+    /// ```
+    ///
+    /// `M` counts periods of 4 microseconds.
+    pub(crate) fn initial_sequence(&self, now: Time, tuple: &Tuple) -> SeqNo {
+        let clock = (now.as_nanos() / 4_000) as u32;
+        let hash = self.hash(&Purpose::Sequence, &[tuple.local, tuple.remote]);
+        SeqNo::new(clock.wrapping_add(hash))
+    }
+
+    /// Ephemeral ports for connections from `local` to `remote`, each once, from a hidden starting
+    /// point and then in order (RFC 6056, section 3.3.3). `counter` is the number of ports used so
+    /// far.
+    pub(crate) fn ports(
+        &self,
+        local: IpAddr,
+        remote: SocketAddr,
+        counter: u32,
+    ) -> impl Iterator<Item = u16> {
+        let count = u32::from(u16::MAX - EPHEMERAL) + 1;
+        let hash = self.hash(&Purpose::Port, &[SocketAddr::new(local, 0), remote]);
+        let start = hash.wrapping_add(counter);
+        // Less than 2^16: the remainder is below the number of ports.
+        (0..count).map(move |step| EPHEMERAL + (start.wrapping_add(step) % count) as u16)
+    }
+
+    fn hash(&self, purpose: &Purpose, addresses: &[SocketAddr]) -> u32 {
+        let mut context = hmac::Context::with_key(&self.0);
+        context.update(match purpose {
+            Purpose::Sequence => b"sequence",
+            Purpose::Port => b"port",
+        });
+        for address in addresses {
+            match address.ip() {
+                IpAddr::V4(ip) => context.update(&ip.to_ipv6_mapped().octets()),
+                IpAddr::V6(ip) => context.update(&ip.octets()),
+            }
+            context.update(&address.port().to_be_bytes());
+        }
+        let tag = context.sign();
+        tag.as_ref()
+            .first_chunk()
+            .map_or(0, |bytes| u32::from_be_bytes(*bytes))
+    }
+}
+
+/// Without the key.
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Secret").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    fn tuple(port: u16) -> Tuple {
+        Tuple {
+            local: SocketAddr::from(([10, 0, 0, 1], port)),
+            remote: SocketAddr::from(([10, 0, 0, 2], 80)),
+        }
+    }
+
+    #[test]
+    fn sequence_numbers_rise_with_time_and_differ_with_secret_and_addresses() {
+        let (secret, other) = (Secret::new([1; 32]), Secret::new([2; 32]));
+        let at = |secret: &Secret, micros, port| {
+            secret.initial_sequence(Time::from_micros(micros), &tuple(port))
+        };
+        let first = at(&secret, 0, 50_000);
+        assert_eq!(at(&secret, 4_000, 50_000), first + 1_000);
+        assert_ne!(at(&secret, 0, 50_001), first);
+        assert_ne!(at(&other, 0, 50_000), first);
+    }
+
+    #[test]
+    fn every_ephemeral_port_comes_once_and_successive_connections_differ() {
+        let secret = Secret::new([1; 32]);
+        let Tuple { local, remote } = tuple(0);
+        let ports: Vec<u16> = secret.ports(local.ip(), remote, 7).collect();
+        let distinct: BTreeSet<u16> = ports.iter().copied().collect();
+        assert_eq!((ports.len(), distinct.len()), (16_384, 16_384));
+        assert_eq!(distinct.first(), Some(&49_152));
+        let next = secret.ports(local.ip(), remote, 8).next();
+        assert_eq!(next, ports.get(1).copied());
+    }
+}

@@ -1,0 +1,57 @@
+//! What a host counts.
+
+/// Counters of a host since its creation. Every packet that arrived is in exactly one of
+/// `accepted`, `icmp` and the counters that begin with `dropped_`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Statistics {
+    /// Packets that arrived.
+    pub received: u64,
+    /// Segments that a connection or a listener processed.
+    pub accepted: u64,
+    /// Errors of the network about segments in flight.
+    pub icmp: u64,
+    /// Not an IP packet, truncated, or with a wrong header checksum.
+    pub dropped_malformed_ip: u64,
+    /// Fragments of IP packets; the host does not reassemble them.
+    pub dropped_fragments: u64,
+    /// Packets to another address, or from an impossible one.
+    pub dropped_address: u64,
+    /// Packets of other protocols, and ICMP messages about nothing that the host sent.
+    pub dropped_protocol: u64,
+    /// Segments with a wrong checksum.
+    pub dropped_checksum: u64,
+    /// Segments with an invalid header or invalid options.
+    pub dropped_malformed_tcp: u64,
+    /// Segments of no known connection.
+    pub dropped_unknown: u64,
+    /// Connection requests without room in the backlog, or at the limit of connections.
+    pub dropped_backlog: u64,
+    /// TCP options of unknown kinds, which were skipped.
+    pub skipped_options: u64,
+    /// Packets that left.
+    pub sent: u64,
+    /// Resets that left, those of connections included.
+    pub resets: u64,
+    /// Acknowledgements that a limit of rates suppressed (RFC 5961, section 7).
+    pub suppressed_acks: u64,
+    /// Packets that were cut because the path carries no larger ones.
+    pub cut: u64,
+    /// Connections that a peer opened.
+    pub opened_by_peer: u64,
+    /// Connections that the host opened.
+    pub opened: u64,
+}
+
+impl Statistics {
+    /// The packets that were dropped.
+    pub const fn dropped(&self) -> u64 {
+        self.dropped_malformed_ip
+            + self.dropped_fragments
+            + self.dropped_address
+            + self.dropped_protocol
+            + self.dropped_checksum
+            + self.dropped_malformed_tcp
+            + self.dropped_unknown
+            + self.dropped_backlog
+    }
+}

@@ -1,0 +1,10 @@
+//! The identity of a connection.
+
+use std::net::SocketAddr;
+
+/// The two ends of a connection, from the host's point of view.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Tuple {
+    pub(crate) local: SocketAddr,
+    pub(crate) remote: SocketAddr,
+}

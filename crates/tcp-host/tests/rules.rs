@@ -1,0 +1,371 @@
+//! The rules for single segments, listeners and timers.
+
+use std::net::SocketAddr;
+
+use comity_tcp_host::{
+    Config, ConnectError, ConnectionId, End, Event, Host, KeepAlive, ListenError,
+};
+use comity_units::Span;
+
+use crate::world::{App, BACKLOG, PORT, World, config, forge, read, v4};
+
+/// The packets that `from` sent since `index`.
+fn sent(world: &World, from: usize, index: usize) -> Vec<(etherparse::TcpHeader, Vec<u8>)> {
+    let own = world.records[index..]
+        .iter()
+        .filter(|(_, sender, _)| *sender == from);
+    own.map(|(_, _, packet)| read(packet)).collect()
+}
+
+/// An idle connection from host 0 to host 1, as each end names it.
+fn idle(world: &mut World) -> (ConnectionId, ConnectionId) {
+    let quiet = || App {
+        shuts_down: false,
+        ..App::sending(b"")
+    };
+    let id = world.open(0, true, quiet(), quiet());
+    world.run_for(Span::from_secs(1));
+    (id, *world.apps[1].last_key_value().unwrap().0)
+}
+
+#[test]
+fn a_segment_of_no_connection_gets_the_reset_of_the_rfc() {
+    let mut world = World::new();
+    let (from, to) = (SocketAddr::new(v4(1), 9_999), SocketAddr::new(v4(0), 7));
+    world.inject(
+        0,
+        &forge(from, to, |tcp| tcp.sequence_number = 500, b"four"),
+    );
+    world.inject(
+        0,
+        &forge(
+            from,
+            to,
+            |tcp| (tcp.sequence_number, tcp.ack, tcp.acknowledgment_number) = (500, true, 77),
+            b"four",
+        ),
+    );
+    world.inject(
+        0,
+        &forge(from, to, |tcp| (tcp.rst, tcp.ack) = (true, true), b""),
+    );
+    world.run(world.now);
+    let answers = sent(&world, 0, 0);
+    assert_eq!(answers.len(), 2, "a reset is not answered");
+    let (first, second) = (&answers[0].0, &answers[1].0);
+    assert!(first.rst && first.ack && second.rst && !second.ack);
+    assert_eq!(
+        (first.sequence_number, first.acknowledgment_number),
+        (0, 504)
+    );
+    assert_eq!(second.sequence_number, 77);
+    assert_eq!((first.source_port, first.destination_port), (7, 9_999));
+}
+
+#[test]
+fn resets_of_unknown_connections_are_limited() {
+    let mut world = World::new();
+    let to = SocketAddr::new(v4(0), 7);
+    for port in 1..5_000 {
+        let from = SocketAddr::new(v4(1), port);
+        world.inject(0, &forge(from, to, |tcp| tcp.ack = true, b""));
+    }
+    world.run(world.now);
+    assert_eq!(sent(&world, 0, 0).len(), 1_000);
+    assert_eq!(world.hosts[0].statistics().dropped_unknown, 4_999);
+}
+
+#[test]
+fn a_closed_port_refuses_a_connection() {
+    let mut world = World::new();
+    let now = world.now;
+    let closed = SocketAddr::new(v4(1), 81);
+    let id = world.hosts[0].connect(now, closed, None).unwrap();
+    world.run_for(Span::from_secs(1));
+    assert_eq!(world.hosts[0].end(id), Some(End::Refused));
+    assert_eq!(world.events[0], [Event::Ended(id)]);
+    world.hosts[0].release(world.now, id);
+    assert_eq!(world.hosts[0].connections(), 0);
+}
+
+#[test]
+fn a_peer_that_does_not_answer_times_out() {
+    let mut world = World::new();
+    let now = world.now;
+    let nobody = SocketAddr::from(([10, 0, 0, 77], PORT));
+    world.path_mtu = 0;
+    world.is_black_hole = true;
+    let id = world.hosts[0].connect(now, nobody, None).unwrap();
+    world.run_for(Span::from_secs(59));
+    assert_eq!(world.hosts[0].end(id), None);
+    let attempts = world.records.len();
+    assert!((5..8).contains(&attempts), "{attempts} SYNs in a minute");
+    world.run_for(Span::from_secs(2));
+    assert_eq!(world.hosts[0].end(id), Some(End::TimedOut));
+}
+
+#[test]
+fn only_the_exact_number_resets_a_connection() {
+    let mut world = World::new();
+    let (id, other) = idle(&mut world);
+    let (local, remote) = world.hosts[0].addresses(id).unwrap();
+    // Its last segment was its SYN.
+    let next = sent(&world, 1, 0).last().unwrap().0.sequence_number + 1;
+    let reset = |offset: u32| {
+        let sequence = next.wrapping_add(offset);
+        forge(
+            remote,
+            local,
+            |tcp| (tcp.sequence_number, tcp.rst) = (sequence, true),
+            b"",
+        )
+    };
+    let index = world.records.len();
+    for (offset, answers) in [(1, 1), (1_000_000, 1), (2_000_000, 0), (u32::MAX, 0)] {
+        let index = world.records.len();
+        world.inject(0, &reset(offset));
+        world.run(world.now);
+        assert_eq!(sent(&world, 0, index).len(), answers, "{offset}");
+        assert_eq!(world.hosts[0].end(id), None);
+    }
+    // A forged SYN is challenged too (RFC 5961, section 4).
+    world.inject(0, &forge(remote, local, |tcp| tcp.syn = true, b""));
+    world.run_for(Span::from_secs(1));
+    assert_eq!(sent(&world, 0, index).len(), 3);
+    assert_eq!(sent(&world, 1, index).len(), 0, "the true peer is content");
+    world.inject(0, &reset(0));
+    assert_eq!(world.hosts[0].end(id), Some(End::Reset));
+    assert_eq!(world.hosts[1].end(other), None);
+}
+
+#[test]
+fn challenges_are_limited() {
+    let mut world = World::new();
+    let (id, _) = idle(&mut world);
+    let (local, remote) = world.hosts[0].addresses(id).unwrap();
+    let index = world.records.len();
+    for sequence in 0..500 {
+        let syn = forge(
+            remote,
+            local,
+            |tcp| (tcp.syn, tcp.sequence_number) = (true, sequence),
+            b"",
+        );
+        world.inject(0, &syn);
+        world.run(world.now);
+    }
+    assert_eq!(sent(&world, 0, index).len(), 32);
+    assert_eq!(world.hosts[0].statistics().suppressed_acks, 468);
+    assert_eq!(world.hosts[0].end(id), None);
+}
+
+#[test]
+fn a_flood_of_requests_fills_the_backlog_and_no_more() {
+    let mut world = World::new();
+    let listener = SocketAddr::new(v4(0), PORT);
+    for number in 0..10_000_u32 {
+        let from = SocketAddr::from(([172, 16, (number >> 8) as u8, number as u8], 1_000));
+        world.inject(0, &forge(from, listener, |tcp| tcp.syn = true, b""));
+    }
+    assert_eq!(world.hosts[0].connections(), BACKLOG);
+    let dropped = world.hosts[0].statistics().dropped_backlog;
+    assert_eq!(dropped, 10_000 - BACKLOG as u64);
+    // Nobody completes them: they make room.
+    world.path_mtu = 0;
+    world.is_black_hole = true;
+    world.run_for(Span::from_secs(31));
+    assert_eq!(world.hosts[0].connections(), 0);
+    world.path_mtu = usize::MAX;
+    let id = world.open(1, true, App::sending(b"hello"), App::sending(b""));
+    world.run_for(Span::from_secs(1));
+    assert_eq!(world.hosts[1].acknowledged(id), Ok(()));
+}
+
+#[test]
+fn idle_connections_live_for_ever_without_probes_and_end_with_them() {
+    let keep_alive = KeepAlive {
+        idle: Span::from_secs(60),
+        interval: Span::from_secs(10),
+        probes: 3,
+    };
+    let probing = Config {
+        keep_alive: Some(keep_alive),
+        ..config(0)
+    };
+    let mut world = World::with([probing, config(1)]);
+    let (id, other) = idle(&mut world);
+    let index = world.records.len();
+    world.run_for(Span::from_secs(3_600));
+    let probes = sent(&world, 0, index).len();
+    assert!((58..=60).contains(&probes), "{probes}, each answered");
+    assert_eq!(sent(&world, 1, index).len(), probes);
+    assert_eq!(world.hosts[0].end(id), None);
+    world.path_mtu = 0;
+    world.is_black_hole = true;
+    world.run_for(Span::from_secs(200));
+    assert_eq!(world.hosts[0].end(id), Some(End::TimedOut));
+    world.run_for(Span::from_secs(86_400));
+    assert_eq!(world.hosts[1].end(other), None, "it has no probes");
+}
+
+#[test]
+fn a_new_connection_replaces_an_old_one_in_time_wait() {
+    let mut world = World::new();
+    let (id, other) = idle(&mut world);
+    let (local, remote) = world.hosts[0].addresses(id).unwrap();
+    for (host, id) in [(1, other), (0, id)] {
+        let now = world.now;
+        world.hosts[host].release(now, id);
+        world.run_for(Span::from_millis(100));
+    }
+    world.apps = Default::default();
+    assert_eq!(world.hosts[0].connections(), 0);
+    assert_eq!(world.hosts[1].connections(), 1, "it closed first and waits");
+    // An old duplicate of the first SYN is no request.
+    let (_, _, first_syn) = world.records[0].clone();
+    world.inject(1, &first_syn);
+    assert_eq!(world.hosts[1].statistics().opened_by_peer, 1);
+    let quiet = || App {
+        shuts_down: false,
+        ..App::sending(b"second")
+    };
+    world.expected[1].insert(local, quiet());
+    let now = world.now;
+    let again = world.hosts[0].connect(now, remote, Some(local)).unwrap();
+    world.apps[0].insert(again, quiet());
+    world.run_for(Span::from_secs(1));
+    assert_eq!(world.hosts[1].statistics().opened_by_peer, 2);
+    assert_eq!(world.apps[0][&again].received, b"second");
+    let app = world.apps[1].last_key_value().unwrap().1;
+    assert_eq!(app.received, b"second");
+}
+
+#[test]
+fn connections_in_time_wait_make_room_at_the_limit() {
+    let narrow = Config {
+        max_connections: 3,
+        ..config(1)
+    };
+    let mut world = World::with([config(0), narrow]);
+    for round in 0..10 {
+        let (id, other) = idle(&mut world);
+        for (host, id) in [(1, other), (0, id)] {
+            let now = world.now;
+            world.hosts[host].release(now, id);
+            world.run_for(Span::from_millis(100));
+        }
+        world.apps = Default::default();
+        assert_eq!(world.hosts[1].connections(), 3.min(round + 1));
+    }
+}
+
+#[test]
+fn unread_data_makes_the_release_a_reset() {
+    let mut world = World::new();
+    let deaf = App {
+        read: 0,
+        shuts_down: false,
+        ..App::sending(b"")
+    };
+    let id = world.open(0, true, App::sending(b"nobody reads this"), deaf);
+    world.run_for(Span::from_secs(1));
+    let other = *world.apps[1].first_key_value().unwrap().0;
+    world.hosts[1].release(world.now, other);
+    world.apps[1].clear();
+    assert_eq!(world.hosts[1].connections(), 0);
+    world.run_for(Span::from_secs(1));
+    assert_eq!(world.hosts[0].end(id), Some(End::Reset));
+}
+
+#[test]
+fn data_for_a_released_connection_is_answered_with_a_reset() {
+    let mut world = World::new();
+    let (id, other) = idle(&mut world);
+    world.hosts[1].release(world.now, other);
+    world.apps[1].clear();
+    world.run_for(Span::from_secs(1));
+    assert!(world.apps[0][&id].has_finished);
+    world.hosts[0].write(id, b"too late").unwrap();
+    world.run_for(Span::from_secs(1));
+    assert_eq!(world.hosts[0].end(id), Some(End::Reset));
+    assert_eq!(world.hosts[1].connections(), 0);
+}
+
+#[test]
+fn an_orphan_does_not_wait_for_ever() {
+    let mut world = World::new();
+    let (_, other) = idle(&mut world);
+    world.hosts[1].release(world.now, other);
+    world.apps[1].clear();
+    world.run_for(Span::from_secs(59));
+    assert_eq!(world.hosts[1].connections(), 1, "in FIN-WAIT-2");
+    world.run_for(Span::from_secs(2));
+    assert_eq!(world.hosts[1].connections(), 0);
+}
+
+#[test]
+fn wrong_addresses_are_refused_with_the_address() {
+    let mut host = Host::new(config(0), [0; 32]).unwrap();
+    let now = comity_units::Time::ZERO;
+    let at = |text: &str| text.parse::<SocketAddr>().unwrap();
+    for peer in [
+        "10.0.0.1:80",
+        "224.0.0.1:80",
+        "0.0.0.0:80",
+        "10.0.0.2:0",
+        "[::]:1",
+    ] {
+        let refused = host.connect(now, at(peer), None);
+        assert_eq!(refused, Err(ConnectError::NoPeer(at(peer))));
+    }
+    let foreign = at("10.0.0.9:80");
+    let not_local = ConnectError::NotLocal(foreign.ip());
+    assert_eq!(
+        host.connect(now, at("10.0.0.2:80"), Some(foreign)),
+        Err(not_local)
+    );
+    assert_eq!(
+        host.listen(foreign, 1),
+        Err(ListenError::NotLocal(foreign.ip()))
+    );
+    assert_eq!(host.listen(at("10.0.0.1:0"), 1), Err(ListenError::NoPort));
+    host.listen(at("10.0.0.1:80"), 1).unwrap();
+    assert_eq!(
+        host.listen(at("10.0.0.1:80"), 1),
+        Err(ListenError::InUse(at("10.0.0.1:80")))
+    );
+    let only_v4 = Config::new([v4(0)]);
+    let mut host = Host::new(only_v4, [0; 32]).unwrap();
+    let peer = at("[2001:db8::2]:80");
+    assert_eq!(
+        host.connect(now, peer, None),
+        Err(ConnectError::NoAddress(peer))
+    );
+}
+
+#[test]
+fn a_listener_that_closes_resets_what_nobody_accepted() {
+    let mut world = World::new();
+    let quiet = App {
+        shuts_down: false,
+        ..App::sending(b"")
+    };
+    let now = world.now;
+    let port = SocketAddr::new(v4(1), 4_000);
+    let listener = world.hosts[1].listen(port, 4).unwrap();
+    let id = world.hosts[0].connect(now, port, None).unwrap();
+    world.apps[0].insert(id, quiet);
+    world.run_for(Span::from_millis(35));
+    assert_eq!(world.hosts[0].end(id), None);
+    // The world accepts at once: another handshake is under way.
+    let second = world.hosts[0].connect(world.now, port, None).unwrap();
+    world.run_for(Span::from_millis(15));
+    world.hosts[1].unlisten(world.now, listener);
+    world.run_for(Span::from_secs(1));
+    assert_eq!(world.hosts[0].end(id), None, "it was accepted");
+    assert!(matches!(
+        world.hosts[0].end(second),
+        Some(End::Refused | End::Reset)
+    ));
+    world.hosts[1].listen(port, 4).unwrap();
+}
