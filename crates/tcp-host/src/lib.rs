@@ -6,6 +6,8 @@
 //! connections, listeners with a bounded backlog, resets, errors of the network (ICMP), path MTU
 //! discovery, keep-alive and TIME-WAIT.
 //!
+//! [`net`] runs a host on the real clock over a TUN device, with the interface of [`tokio::net`].
+//!
 //! Source: RFC 9293; RFC 5961 for forged segments, RFC 6528 for sequence numbers, RFC 6056 for
 //! ports, RFC 1191 and RFC 8201 for the path MTU, RFC 5927 for forged ICMP errors, RFC 6191 for new
 //! connections in TIME-WAIT.
@@ -13,7 +15,7 @@
 //! Differs from RFC 9293 as [`comity_transport::tcp::Connection`] does, and in: 1. fragments of IP
 //! packets are dropped, since all hosts discover the path MTU; 2. an error of the network ends a
 //! connection only during its handshake (RFC 5461).
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 mod budget;
 mod buffer;
@@ -22,6 +24,7 @@ mod error;
 mod host;
 mod icmp;
 mod id;
+pub mod net;
 mod packet;
 mod secret;
 mod socket;

@@ -1,6 +1,7 @@
-//! The host, in virtual time against a second one.
+//! The host, in virtual time against a second one, and on the real clock against the kernel.
 
 mod hostile;
+mod kernel;
 mod pair;
 mod path;
 mod rules;

@@ -1,8 +1,8 @@
 //! When the receiving half acknowledges, and the windows and blocks that it reports.
 
 use comity_testkit::tcp::{PLAIN, Script, fixed, opener};
-use comity_transport::tcp::{Config, DelayedAck};
-use comity_units::{Bytes, SeqNo, Span};
+use comity_transport::tcp::{Config, DelayedAck, Flags, Segment};
+use comity_units::{Bytes, SeqNo, Span, Time};
 
 fn established(config: Config) -> Script {
     let mut script = Script::new(opener(config, fixed(10_000)));
@@ -169,4 +169,75 @@ fn segments_beyond_the_window_are_dropped_and_acknowledged() {
     script.send(60, ". 1+200 ack 1 win 10000");
     script.expect(60, ". 1+0 ack 301 win 0");
     assert_eq!(script.connection().delivered(), 300);
+}
+
+#[test]
+fn the_accepted_part_of_a_payload_is_reported() {
+    let mut script = established(Config {
+        receive_buffer: Bytes::new(1_000),
+        ..PLAIN
+    });
+    let cases = [
+        (101, 100, 101..201, 1, "out of order"),
+        (1, 100, 1..101, 201, "in order"),
+        (1, 200, 0..0, 201, "old"),
+        (151, 100, 201..251, 251, "partly old"),
+        (901, 200, 901..1_001, 251, "partly beyond the window"),
+        (1_001, 100, 0..0, 251, "beyond the window"),
+        (251, 650, 251..901, 1_001, "up to data that arrived"),
+    ];
+    for (at_ms, (start, payload, expected, ack, case)) in (20..).zip(cases) {
+        script.call(at_ms, |connection| {
+            let segment = Segment {
+                sequence: SeqNo::new(start),
+                acknowledgement: connection.config().initial_sequence + 1,
+                payload,
+                window: 10_000,
+                flags: Flags::ACK,
+                ..Segment::default()
+            };
+            let accepted = connection.on_segment(Time::from_millis(at_ms), &segment);
+            assert_eq!(accepted, expected, "{case}");
+        });
+        script.expect(at_ms, &format!(". 1+0 ack {ack}"));
+    }
+    assert_eq!(script.connection().delivered(), 1_000);
+}
+
+#[test]
+fn a_keep_alive_probe_is_numbered_before_the_first_unacknowledged_byte() {
+    let mut script = established(PLAIN);
+    script.send(20, ". 1+100 ack 1 win 10000");
+    script.expect(20, ". 1+0 ack 101");
+    script.call(30, |connection| {
+        let initial = connection.config().initial_sequence;
+        let probe = connection.keep_alive(Time::from_millis(30)).unwrap();
+        assert_eq!((probe.sequence, probe.payload), (initial, 0));
+        assert_eq!(probe.acknowledgement, SeqNo::new(101));
+        assert_eq!(probe.flags, Flags::ACK);
+    });
+    script.call(40, |connection| {
+        connection.on_segment(
+            Time::from_millis(40),
+            &Segment {
+                sequence: SeqNo::new(101),
+                flags: Flags::RST,
+                ..Segment::default()
+            },
+        );
+        assert_eq!(connection.keep_alive(Time::from_millis(40)), None, "reset");
+    });
+}
+
+#[test]
+fn a_smaller_segment_size_holds_for_later_data() {
+    let mut script = established(PLAIN);
+    script.call(20, |connection| {
+        connection.limit_mss(60);
+        connection.limit_mss(80);
+        connection.write(150);
+    });
+    script.expect(20, ". 1+60 ack 1");
+    script.expect(20, ". 61+60 ack 1");
+    script.expect(20, "P. 121+30 ack 1");
 }

@@ -1,0 +1,11 @@
+//! A host on the real clock: connections with the interface of [`tokio::net`], over a [`Device`].
+
+mod device;
+mod listener;
+mod stack;
+mod stream;
+
+pub use device::{Device, Tun};
+pub use listener::TcpListener;
+pub use stack::{Stack, StartError};
+pub use stream::TcpStream;

@@ -1,0 +1,315 @@
+//! The task that drives a host, and what it shares with applications.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Waker;
+use std::time::Duration;
+
+use comity_units::{Span, Time};
+use ring::rand::{SecureRandom, SystemRandom};
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+use tokio::sync::Notify;
+use tokio::task::AbortHandle;
+use tokio::time::Instant;
+
+use super::device::Device;
+use crate::config::{Config, ConfigError};
+use crate::error::{ConnectError, End};
+use crate::host::{Event, Host};
+use crate::id::{ConnectionId, ListenerId};
+use crate::statistics::Statistics;
+
+/// The most packets to read from the device in a row, before others have their turn.
+const BURST: usize = 64;
+/// The largest IP packet.
+const LARGEST: usize = 65_535;
+/// The longest sleep of the driver.
+const LONGEST_SLEEP: Duration = Duration::from_secs(3_600);
+
+/// A TCP host that runs as a task of the current runtime. It stops when the last of its handles,
+/// streams and listeners is dropped.
+#[derive(Clone, Debug)]
+pub struct Stack(Arc<Driven>);
+
+/// What ends the driver when nobody needs it any more.
+#[derive(Debug)]
+struct Driven {
+    shared: Arc<Shared>,
+    driver: AbortHandle,
+}
+
+impl Drop for Driven {
+    fn drop(&mut self) {
+        self.driver.abort();
+    }
+}
+
+/// What the driver and the applications share.
+pub(super) struct Shared {
+    state: Mutex<State>,
+    device: Box<dyn Device>,
+    /// Readable while the device has packets.
+    readiness: AsyncFd<OwnedFd>,
+    /// The driver sleeps for too long.
+    wake: Notify,
+    started_at: Instant,
+}
+
+pub(super) struct State {
+    pub(super) host: Host,
+    /// The tasks that wait for a connection.
+    pub(super) waiting: BTreeMap<ConnectionId, Waiting>,
+    /// Notified when a listener has a connection.
+    pub(super) acceptable: BTreeMap<ListenerId, Arc<Notify>>,
+    /// When the driver wakes up.
+    wakes_at: Time,
+    /// The packet being sent.
+    packet: Vec<u8>,
+    /// Packets that the device did not take.
+    unsent: u64,
+    /// Why the driver ended.
+    failure: Option<io::ErrorKind>,
+}
+
+/// The tasks that wait for a connection.
+#[derive(Debug, Default)]
+pub(super) struct Waiting {
+    pub(super) reader: Option<Waker>,
+    pub(super) writer: Option<Waker>,
+}
+
+impl Waiting {
+    fn wake(&mut self, reader: bool, writer: bool) {
+        let reader = self.reader.take_if(|_| reader);
+        let writer = self.writer.take_if(|_| writer);
+        reader.into_iter().chain(writer).for_each(Waker::wake);
+    }
+}
+
+/// Why a host cannot start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// A setting is invalid.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The system refused something.
+    #[error("cannot {purpose}: {reason}")]
+    System {
+        /// The purpose that failed.
+        purpose: &'static str,
+        /// The system's reason.
+        reason: io::Error,
+    },
+}
+
+impl Stack {
+    /// Starts a host on a device. It has to be called within a runtime of tokio with its I/O and
+    /// time drivers.
+    ///
+    /// # Errors
+    /// [`StartError`], if the settings are invalid or the device cannot be watched.
+    pub fn start(device: impl Device, config: Config) -> Result<Self, StartError> {
+        let mut key = [0; 32];
+        SystemRandom::new()
+            .fill(&mut key)
+            .map_err(|_| StartError::System {
+                purpose: "draw a random key",
+                reason: io::ErrorKind::Other.into(),
+            })?;
+        let host = Host::new(config, key)?;
+        let readiness = watch(&device).map_err(|reason| StartError::System {
+            purpose: "wait for the device",
+            reason,
+        })?;
+        let shared = Arc::new(Shared {
+            state: Mutex::new(State {
+                host,
+                waiting: BTreeMap::new(),
+                acceptable: BTreeMap::new(),
+                wakes_at: Time::MAX,
+                packet: Vec::with_capacity(2_048),
+                unsent: 0,
+                failure: None,
+            }),
+            device: Box::new(device),
+            readiness,
+            wake: Notify::new(),
+            started_at: Instant::now(),
+        });
+        let driver = tokio::spawn(drive(Arc::clone(&shared))).abort_handle();
+        Ok(Self(Arc::new(Driven { shared, driver })))
+    }
+
+    pub(super) fn shared(&self) -> &Shared {
+        &self.0.shared
+    }
+
+    /// The counters of the host.
+    pub fn statistics(&self) -> Statistics {
+        *self.shared().state().host.statistics()
+    }
+
+    /// The number of connections, those in TIME-WAIT included.
+    pub fn connections(&self) -> usize {
+        self.shared().state().host.connections()
+    }
+}
+
+impl State {
+    /// Fails if the driver has ended.
+    pub(super) fn check(&self) -> io::Result<()> {
+        self.failure.map_or(Ok(()), |kind| Err(kind.into()))
+    }
+
+    fn fail(&mut self, reason: &io::Error) {
+        self.failure = Some(reason.kind());
+        for waiting in self.waiting.values_mut() {
+            waiting.wake(true, true);
+        }
+        for acceptable in self.acceptable.values() {
+            acceptable.notify_waiters();
+        }
+    }
+}
+
+impl Shared {
+    pub(super) fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The present moment on the host's clock.
+    pub(super) fn now(&self) -> Time {
+        Time::ZERO + Span::from(self.started_at.elapsed())
+    }
+
+    /// Sends what is ready, and wakes the tasks that wait for it.
+    pub(super) fn flush(&self, state: &mut State) {
+        let now = self.now();
+        while state.host.poll_transmit(now, &mut state.packet) {
+            if self.device.send(&state.packet).is_err() {
+                // As if the network had lost it.
+                state.unsent += 1;
+            }
+        }
+        while let Some(event) = state.host.poll_event() {
+            let (id, reader, writer) = match event {
+                Event::Acceptable(listener) => {
+                    if let Some(acceptable) = state.acceptable.get(&listener) {
+                        acceptable.notify_waiters();
+                    }
+                    continue;
+                }
+                Event::Readable(id) => (id, true, false),
+                Event::Connected(id) | Event::Writable(id) => (id, false, true),
+                Event::Ended(id) => (id, true, true),
+            };
+            if let Some(waiting) = state.waiting.get_mut(&id) {
+                waiting.wake(reader, writer);
+            }
+        }
+        if state.host.next_timer() < state.wakes_at {
+            self.wake.notify_one();
+        }
+    }
+
+    /// Handles the packets that arrived, a limited number of them.
+    fn receive(&self, buffer: &mut [u8]) -> io::Result<()> {
+        let mut state = self.state();
+        for _ in 0..BURST {
+            let length = self.device.receive(buffer)?;
+            let packet = buffer.get(..length).unwrap_or_default();
+            state.host.handle_packet(self.now(), packet);
+            self.flush(&mut state);
+        }
+        Ok(())
+    }
+}
+
+/// Waits for a device by a descriptor of its own.
+fn watch(device: &impl Device) -> io::Result<AsyncFd<OwnedFd>> {
+    let descriptor = device.as_fd().try_clone_to_owned()?;
+    // SAFETY: an owned descriptor is open, and stays the same, until it is dropped with the
+    // `AsyncFd`.
+    #[expect(
+        unsafe_code,
+        reason = "the runtime has no safe way to wait for a device"
+    )]
+    let watched = unsafe { AsyncFd::register_with_interest(descriptor, Interest::READABLE) };
+    Ok(watched?)
+}
+
+/// Carries packets and time to the host, until it is aborted or the device fails.
+async fn drive(shared: Arc<Shared>) {
+    let mut buffer = vec![0; LARGEST];
+    loop {
+        let sleep = {
+            let mut state = shared.state();
+            let now = shared.now();
+            if state.host.next_timer() <= now {
+                state.host.on_timer(now);
+                shared.flush(&mut state);
+            }
+            state.wakes_at = state.host.next_timer();
+            let left = state.wakes_at.saturating_since(now);
+            Duration::from(left).min(LONGEST_SLEEP)
+        };
+        tokio::select! {
+            biased;
+            ready = shared.readiness.readable() => {
+                let received = ready.and_then(|mut ready| {
+                    match shared.receive(&mut buffer) {
+                        Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                            ready.clear_ready();
+                            Ok(())
+                        }
+                        received => received,
+                    }
+                });
+                match received {
+                    Ok(()) => {}
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                    Err(error) => return shared.state().fail(&error),
+                }
+                // Applications of the same thread act on what arrived.
+                tokio::task::yield_now().await;
+            }
+            () = shared.wake.notified() => {}
+            () = tokio::time::sleep(sleep) => {}
+        }
+    }
+}
+
+impl std::fmt::Debug for Shared {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Shared").finish_non_exhaustive()
+    }
+}
+
+impl From<End> for io::Error {
+    fn from(end: End) -> Self {
+        let kind = match end {
+            End::Aborted => io::ErrorKind::ConnectionAborted,
+            End::Refused => io::ErrorKind::ConnectionRefused,
+            End::Reset => io::ErrorKind::ConnectionReset,
+            End::TimedOut => io::ErrorKind::TimedOut,
+            End::Unreachable => io::ErrorKind::HostUnreachable,
+        };
+        Self::new(kind, end)
+    }
+}
+
+impl From<ConnectError> for io::Error {
+    fn from(error: ConnectError) -> Self {
+        let kind = match error {
+            ConnectError::NotLocal(_) | ConnectError::Exhausted(_) => {
+                io::ErrorKind::AddrNotAvailable
+            }
+            ConnectError::NoAddress(_) => io::ErrorKind::NetworkUnreachable,
+            ConnectError::NoPeer(_) => io::ErrorKind::InvalidInput,
+        };
+        Self::new(kind, error)
+    }
+}

@@ -1,0 +1,186 @@
+//! A connection, as an application has it.
+
+use std::future::poll_fn;
+use std::io;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::task::{Context, Poll, Waker};
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use super::stack::{Stack, State, Waiting};
+use crate::error::StreamError;
+use crate::id::ConnectionId;
+
+/// A connection of a host, as [`tokio::net::TcpStream`] is one of the kernel.
+///
+/// Dropping it closes it: what was written still arrives. If data was not read, the connection is
+/// reset.
+#[derive(Debug)]
+pub struct TcpStream {
+    stack: Stack,
+    id: ConnectionId,
+}
+
+impl TcpStream {
+    pub(super) const fn new(stack: Stack, id: ConnectionId) -> Self {
+        Self { stack, id }
+    }
+
+    /// Opens a connection from a host.
+    ///
+    /// # Errors
+    /// If it cannot begin, or the peer refuses it, is unreachable or does not respond.
+    pub async fn connect(stack: &Stack, remote: SocketAddr) -> io::Result<Self> {
+        let shared = stack.shared();
+        let id = {
+            let mut state = shared.state();
+            state.check()?;
+            let id = state.host.connect(shared.now(), remote, None)?;
+            state.waiting.insert(id, Waiting::default());
+            shared.flush(&mut state);
+            id
+        };
+        let stream = Self::new(stack.clone(), id);
+        stream.connected().await?;
+        Ok(stream)
+    }
+
+    /// The local and the remote address.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::NotConnected`] if the connection is unknown to its host.
+    pub fn addresses(&self) -> io::Result<(SocketAddr, SocketAddr)> {
+        let state = self.stack.shared().state();
+        let addresses = state.host.addresses(self.id);
+        addresses.ok_or_else(|| io::ErrorKind::NotConnected.into())
+    }
+
+    /// Resets the connection. What was written may not arrive.
+    pub fn abort(&self) {
+        let shared = self.stack.shared();
+        let mut state = shared.state();
+        state.host.abort(shared.now(), self.id);
+        shared.flush(&mut state);
+    }
+
+    /// Waits until the peer has acknowledged everything that was written, and the end of the
+    /// stream if it is shut down.
+    ///
+    /// # Errors
+    /// If the connection ends before.
+    pub async fn acknowledged(&self) -> io::Result<()> {
+        poll_fn(|context| {
+            self.attempt(
+                context,
+                |waiting| &mut waiting.writer,
+                |state| state.host.acknowledged(self.id),
+            )
+        })
+        .await
+    }
+
+    /// Waits until the handshake is complete.
+    async fn connected(&self) -> io::Result<()> {
+        poll_fn(|context| {
+            let mut state = self.stack.shared().state();
+            state.check()?;
+            if let Some(end) = state.host.end(self.id) {
+                return Poll::Ready(Err(end.into()));
+            }
+            if state.host.is_connected(self.id) {
+                return Poll::Ready(Ok(()));
+            }
+            let waiting = state.waiting.entry(self.id).or_default();
+            waiting.writer = Some(context.waker().clone());
+            Poll::Pending
+        })
+        .await
+    }
+
+    /// Does `work`; if it would block, the task of `context` waits in the place that `slot` selects.
+    fn attempt<T>(
+        &self,
+        context: &Context<'_>,
+        slot: fn(&mut Waiting) -> &mut Option<Waker>,
+        work: impl FnOnce(&mut State) -> Result<T, StreamError>,
+    ) -> Poll<io::Result<T>> {
+        let shared = self.stack.shared();
+        let mut state = shared.state();
+        state.check()?;
+        let result = work(&mut state);
+        match result {
+            Ok(value) => {
+                shared.flush(&mut state);
+                Poll::Ready(Ok(value))
+            }
+            Err(StreamError::WouldBlock) => {
+                let waiting = state.waiting.entry(self.id).or_default();
+                *slot(waiting) = Some(context.waker().clone());
+                Poll::Pending
+            }
+            Err(StreamError::Ended(end)) => Poll::Ready(Err(end.into())),
+            Err(error @ StreamError::ShutDown) => {
+                Poll::Ready(Err(io::Error::new(io::ErrorKind::BrokenPipe, error)))
+            }
+            Err(error @ StreamError::Unknown) => {
+                Poll::Ready(Err(io::Error::new(io::ErrorKind::NotConnected, error)))
+            }
+        }
+    }
+}
+
+impl AsyncRead for TcpStream {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let (id, place) = (self.id, buffer.initialize_unfilled());
+        let read = self.attempt(
+            context,
+            |waiting| &mut waiting.reader,
+            |state| state.host.read(id, place),
+        );
+        read.map_ok(|length| buffer.advance(length))
+    }
+}
+
+impl AsyncWrite for TcpStream {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let id = self.id;
+        self.attempt(
+            context,
+            |waiting| &mut waiting.writer,
+            |state| state.host.write(id, bytes),
+        )
+    }
+
+    /// Does nothing: data leaves as soon as the windows allow.
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    /// Ends the writing side. The FIN leaves after the data.
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let shared = self.stack.shared();
+        let mut state = shared.state();
+        state.host.shutdown(shared.now(), self.id);
+        shared.flush(&mut state);
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl Drop for TcpStream {
+    fn drop(&mut self) {
+        let shared = self.stack.shared();
+        let mut state = shared.state();
+        state.waiting.remove(&self.id);
+        state.host.release(shared.now(), self.id);
+        shared.flush(&mut state);
+    }
+}
