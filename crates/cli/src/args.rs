@@ -9,6 +9,7 @@ mod lab;
 mod page;
 mod sim;
 mod stream;
+mod tcp;
 mod values;
 
 use std::path::PathBuf;
@@ -23,6 +24,7 @@ pub(crate) use kernel::{Kernel, KernelList, KernelLoad, KernelStatus};
 pub(crate) use lab::{Lab, LabEndpoint, LabRun};
 pub(crate) use sim::{List, Printing, Reading, Run, Schema, Sim, Trace};
 pub(crate) use stream::{Common, Reconnect, Recv, Relay, Send, Sending};
+pub(crate) use tcp::{Tcp, TcpHost, TcpProxy, TcpSend, TcpServe};
 use values::named_file;
 pub(crate) use values::{Out, Outage};
 
@@ -46,6 +48,7 @@ pub(crate) use values::{Out, Outage};
   comity sim schema > scenario.md
   comity claims packet_spacing
   comity emulate --listen :9000 --to host:9001 --rate 8Mbps --delay 20ms
+  comity tcp serve clip.ts --port 8000 --address 10.77.0.2 --kernel 10.77.0.1/24
   comity keygen ~/.config/comity/key
   comity doctor
   comity completions bash > /etc/bash_completion.d/comity"
@@ -83,6 +86,9 @@ pub(crate) enum Command {
     /// Emulate a network between real programs, as a UDP proxy that needs no privileges
     #[command(arg_required_else_help = true)]
     Emulate(Box<Emulate>),
+    /// Speak TCP with Comity's own state machine, from an address behind a TUN device
+    #[command(subcommand, arg_required_else_help = true)]
+    Tcp(Tcp),
     /// Make a secret key, or print the public key of one
     Keygen(Keygen),
     /// List controllers, systems and applications, with sources, parameters and defaults

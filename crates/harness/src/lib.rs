@@ -15,6 +15,7 @@ pub mod scenario;
 pub mod segment;
 pub mod session;
 pub mod source;
+pub mod tcp_host;
 pub mod uri;
 pub mod wire;
 
@@ -79,6 +80,11 @@ pub const TARGETS: &[Target] = &[
     Target {
         name: "session_listener",
         check: listener::check,
+        longest: 2_048,
+    },
+    Target {
+        name: "tcp_host",
+        check: tcp_host::check,
         longest: 2_048,
     },
     Target {

@@ -105,6 +105,7 @@ targets! {
     segment_codec: 20_000,
     session: 3_000,
     session_listener: 3_000,
+    tcp_host: 2_000,
     uri: 20_000,
     wire: 50_000,
 }

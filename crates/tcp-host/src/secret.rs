@@ -1,4 +1,4 @@
-//! Numbers that nobody outside can predict: initial sequence numbers and ephemeral ports.
+//! Numbers that nobody outside can predict: of sequences, timestamps and ports.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -18,6 +18,7 @@ pub(crate) struct Secret(hmac::Key);
 enum Purpose {
     Sequence,
     Port,
+    Timestamp,
 }
 
 impl Secret {
@@ -36,6 +37,12 @@ impl Secret {
         let clock = (now.as_nanos() / 4_000) as u32;
         let hash = self.hash(&Purpose::Sequence, &[tuple.local, tuple.remote]);
         SeqNo::new(clock.wrapping_add(hash))
+    }
+
+    /// What a connection adds to its timestamps, so that they tell nobody how long the host runs
+    /// (RFC 7323, section 7.1). Connections between the same ends have the same offset.
+    pub(crate) fn timestamp_offset(&self, tuple: &Tuple) -> u32 {
+        self.hash(&Purpose::Timestamp, &[tuple.local, tuple.remote])
     }
 
     /// Ephemeral ports for connections from `local` to `remote`, each once, from a hidden starting
@@ -59,6 +66,7 @@ impl Secret {
         context.update(match purpose {
             Purpose::Sequence => b"sequence",
             Purpose::Port => b"port",
+            Purpose::Timestamp => b"timestamp",
         });
         for address in addresses {
             match address.ip() {

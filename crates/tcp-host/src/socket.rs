@@ -48,6 +48,8 @@ pub(crate) struct Socket {
     mtu: u32,
     /// The same for the path.
     path_mtu: u32,
+    /// Added to the state machine's timestamps on the wire.
+    timestamp_offset: u32,
     /// The handshake is complete.
     pub(crate) is_connected: bool,
     /// The peer's FIN arrived, and all data before it.
@@ -95,6 +97,7 @@ pub(crate) struct Beginning {
     pub(crate) tuple: Tuple,
     pub(crate) owner: Owner,
     pub(crate) initial_sequence: SeqNo,
+    pub(crate) timestamp_offset: u32,
     pub(crate) path_mtu: u32,
     pub(crate) deadline: Time,
 }
@@ -111,6 +114,7 @@ impl Socket {
             tuple,
             owner,
             initial_sequence,
+            timestamp_offset,
             path_mtu,
             deadline,
         } = *beginning;
@@ -135,6 +139,7 @@ impl Socket {
             owner,
             mtu: config.mtu,
             path_mtu,
+            timestamp_offset,
             is_connected: false,
             has_finished: false,
             is_waiting: false,
@@ -178,11 +183,16 @@ impl Socket {
     pub(crate) fn on_segment(&mut self, now: Time, segment: &Segment, payload: &[u8]) {
         (self.heard_at, self.probes) = (now, 0);
         let before = self.tcp.state();
-        let accepted = if segment.flags.contains(Flags::SYN) {
-            self.tcp.on_segment(now, &self.peer_syn(segment))
-        } else {
-            self.tcp.on_segment(now, segment)
-        };
+        let mut received = *segment;
+        if segment.flags.contains(Flags::SYN) {
+            received.options.mss = Some(self.peer_mss(&segment.options));
+        }
+        if let Some(timestamps) = &mut received.options.timestamps
+            && segment.flags.contains(Flags::ACK)
+        {
+            timestamps.echo = timestamps.echo.wrapping_sub(self.timestamp_offset);
+        }
+        let accepted = self.tcp.on_segment(now, &received);
         if matches!(before, State::Listen | State::SynSent) && self.tcp.is_synchronized() {
             self.peer_initial = segment.sequence;
         }
@@ -197,25 +207,17 @@ impl Socket {
         }
     }
 
-    /// The peer's SYN with the maximum segment size in the state machine's terms. The machine
-    /// counts payload alone; the option counts payload and options (RFC 9293, section 3.7.1).
-    fn peer_syn(&self, segment: &Segment) -> Segment {
+    /// The maximum segment size of the peer's SYN in the state machine's terms. The machine counts
+    /// payload alone; the option counts payload and options (RFC 9293, section 3.7.1).
+    fn peer_mss(&self, options: &Options) -> u16 {
         let default = if self.tuple.remote.is_ipv4() {
             DEFAULT_MSS_V4
         } else {
             DEFAULT_MSS_V6
         };
-        let options = &segment.options;
         let has_timestamps = self.tcp.config().timestamps && options.timestamps.is_some();
         let used = if has_timestamps { TIMESTAMPS } else { 0 };
-        let mss = options.mss.unwrap_or(default).max(MIN_PEER_MSS) - used as u16;
-        Segment {
-            options: Options {
-                mss: Some(mss),
-                ..*options
-            },
-            ..*segment
-        }
+        options.mss.unwrap_or(default).max(MIN_PEER_MSS) - used as u16
     }
 
     /// Whether a SYN opens a connection in place of this one, which is in TIME-WAIT: it is newer
@@ -316,11 +318,15 @@ impl Socket {
         Some(Ok(self.as_sent(segment)))
     }
 
-    /// Records a segment that leaves, and gives a SYN the segment size of the interface.
+    /// Records a segment that leaves, and puts it in the terms of the wire: the segment size of the
+    /// interface on a SYN, and the offset of timestamps.
     pub(crate) fn as_sent(&mut self, mut segment: Segment) -> Segment {
         if segment.flags.contains(Flags::SYN) {
             let mss = self.mtu - ip_header(self.tuple.remote.ip()) - TCP_HEADER;
             segment.options.mss = Some(u16::try_from(mss).unwrap_or(u16::MAX));
+        }
+        if let Some(timestamps) = &mut segment.options.timestamps {
+            timestamps.value = timestamps.value.wrapping_add(self.timestamp_offset);
         }
         if segment.flags.contains(Flags::ACK) {
             self.acknowledged = Some(segment.acknowledgement);

@@ -149,7 +149,17 @@ async fn exchange(stream: impl AsyncRead + AsyncWrite, data: &[u8]) -> std::io::
     Ok(received)
 }
 
-/// A connection between the host and the kernel, and who opened it.
+/// Every reset answered a segment of no connection, such as the second acknowledgement of a FIN
+/// that was retransmitted in vain.
+fn assert_no_connection_was_reset(stack: &Stack) {
+    let statistics = stack.statistics();
+    assert!(
+        statistics.resets <= statistics.dropped_unknown,
+        "{statistics:?}"
+    );
+}
+
+/// The two ends of a connection between the host and the kernel.
 struct Joined {
     ours: TcpStream,
     theirs: tokio::net::TcpStream,

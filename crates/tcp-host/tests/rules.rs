@@ -6,6 +6,7 @@ use comity_tcp_host::{
     Config, ConnectError, ConnectionId, End, Event, Host, KeepAlive, ListenError,
 };
 use comity_units::Span;
+use etherparse::TcpOptionElement;
 
 use crate::world::{App, BACKLOG, PORT, World, config, forge, read, v4};
 
@@ -341,6 +342,36 @@ fn wrong_addresses_are_refused_with_the_address() {
         host.connect(now, peer, None),
         Err(ConnectError::NoAddress(peer))
     );
+}
+
+#[test]
+fn timestamps_measure_round_trips_without_telling_the_hosts_clock() {
+    let mut world = World::new();
+    let value = |world: &World, index: usize| {
+        let (header, _) = read(&world.records[index].2);
+        let values = header.options_iterator().filter_map(|option| match option {
+            Ok(TcpOptionElement::Timestamp(value, _)) => Some(value),
+            _ => None,
+        });
+        values.last().unwrap()
+    };
+    let (id, _) = idle(&mut world);
+    let now = world.now;
+    let index = world.records.len();
+    for port in 1_000..1_010 {
+        let peer = SocketAddr::new(v4(1), port);
+        world.hosts[0].connect(now, peer, None).unwrap();
+    }
+    world.run(now);
+    let mut values: Vec<u32> = (index..index + 10).map(|at| value(&world, at)).collect();
+    values.sort_unstable();
+    values.dedup();
+    assert_eq!(values.len(), 10, "at one instant");
+    let spread = values.last().unwrap() - values.first().unwrap();
+    assert!(spread > 1 << 24, "{spread}");
+    let connection = world.hosts[0].connection(id).unwrap();
+    let measured = connection.rtt().unwrap().latest();
+    assert_eq!(measured, Some(Span::from_millis(20)));
 }
 
 #[test]

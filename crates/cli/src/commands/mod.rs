@@ -14,6 +14,7 @@ mod mtu;
 mod progress;
 mod sim;
 pub(crate) mod stream;
+mod tcp;
 
 use std::process::ExitCode;
 
@@ -37,6 +38,7 @@ pub(crate) fn dispatch(cli: Cli) -> ExitCode {
         Command::Kernel(args) => kernel::kernel(args),
         Command::Claims(args) => claims::claims(&args),
         Command::Emulate(args) => emulate::emulate(&args),
+        Command::Tcp(args) => tcp::tcp(args),
         Command::Keygen(args) => keygen::keygen(&args),
         Command::List(args) => list::list(&args),
         Command::Doctor(args) => doctor::doctor(&args),

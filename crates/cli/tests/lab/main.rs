@@ -6,6 +6,7 @@
 
 mod cleaning;
 mod refusals;
+mod tcp;
 mod worlds;
 
 use std::collections::BTreeMap;

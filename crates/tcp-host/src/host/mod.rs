@@ -226,6 +226,7 @@ impl Host {
             owner,
             // In place of a connection in TIME-WAIT, the numbers continue above its own.
             initial_sequence: after.map_or(initial, |after| after.latest(initial)),
+            timestamp_offset: self.secret.timestamp_offset(&tuple),
             path_mtu,
             deadline: now + timeout,
         };

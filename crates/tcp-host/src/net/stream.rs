@@ -98,7 +98,8 @@ impl TcpStream {
         .await
     }
 
-    /// Does `work`; if it would block, the task of `context` waits in the place that `slot` selects.
+    /// Does `work`. If it would block, the task of `context` waits in the place that `slot`
+    /// selects.
     fn attempt<T>(
         &self,
         context: &Context<'_>,

@@ -43,7 +43,7 @@ use metrics::Bound;
 use output::{Output, Room};
 use session::Session;
 use status::{Channel, Reporter};
-use stop::Stop;
+pub(crate) use stop::Stop;
 use uri::{Uri, without_secrets};
 
 /// The most callers that receive the stream with `--all`.

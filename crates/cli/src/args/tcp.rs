@@ -1,0 +1,169 @@
+//! The options of `comity tcp`.
+
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+use super::values::own_address;
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Tcp {
+    /// Send a file over a TCP connection
+    Send(TcpSend),
+    /// Serve a file to every TCP connection
+    Serve(TcpServe),
+    /// Forward connections of local programs over TCP connections of Comity
+    Proxy(TcpProxy),
+}
+
+/// The host: a TUN device and its addresses.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Host")]
+pub(crate) struct TcpHost {
+    /// The TUN device; created if it does not exist
+    #[arg(long, value_name = "NAME", default_value = "comity0")]
+    pub(crate) tun: String,
+
+    /// An address of the host behind the device; may be repeated
+    #[arg(long = "address", value_name = "IP", required = true)]
+    pub(crate) addresses: Vec<IpAddr>,
+
+    /// Give the kernel this address on the device and bring the device up; may be repeated.
+    /// Without it, the device has to be configured already
+    #[arg(long = "kernel", value_name = "IP/PREFIX", value_parser = network)]
+    pub(crate) kernel: Vec<String>,
+
+    /// The largest IP packet in bytes
+    #[arg(long, value_name = "BYTES", default_value_t = 1_500)]
+    pub(crate) mtu: u16,
+
+    /// The congestion controller; `comity list` names them
+    #[arg(long, value_name = "NAME", default_value = "cubic")]
+    pub(crate) cc: String,
+}
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Comity's own TCP sends the file, from an address behind a TUN device. The command ends once the peer has
+acknowledged everything. It needs CAP_NET_ADMIN to create and configure the device, and drops all
+capabilities before it sends; a device made for you by
+`ip tuntap add dev comity0 mode tun user $USER` needs none.
+
+Exit codes:
+  0    the peer acknowledged everything
+  1    the device or the file failed
+  2    the command line is wrong
+  3    no connection was made, or it was lost
+  6    the file cannot be opened
+  130  interrupted; the connection was reset
+
+Examples:
+  nc -l 10.77.0.1 9000 > copy &
+  sudo comity tcp send clip.ts 10.77.0.1:9000 --address 10.77.0.2 --kernel 10.77.0.1/24"
+)]
+pub(crate) struct TcpSend {
+    /// The file, or - for the standard input
+    pub(crate) file: PathBuf,
+
+    /// The peer's address and port
+    #[arg(value_name = "IP:PORT")]
+    pub(crate) peer: SocketAddr,
+
+    #[command(flatten)]
+    pub(crate) host: TcpHost,
+
+    /// Print one JSON document
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Every connection receives the whole file and is then closed. The command serves until it is
+interrupted, or until --count connections are over. It needs CAP_NET_ADMIN to create and configure
+the device, and drops all capabilities before it serves.
+
+Exit codes:
+  0    it was interrupted, or --count connections are over
+  1    the device failed
+  2    the command line is wrong
+  3    the last of --count connections was lost
+  5    the port is in use
+  6    the file cannot be opened
+
+Examples:
+  sudo comity tcp serve clip.ts --port 8000 --address 10.77.0.2 --kernel 10.77.0.1/24 &
+  nc 10.77.0.2 8000 > copy"
+)]
+pub(crate) struct TcpServe {
+    /// The file
+    pub(crate) file: PathBuf,
+
+    /// The port, at every address of the host
+    #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) port: u16,
+
+    /// End after this many connections
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) count: Option<u64>,
+
+    #[command(flatten)]
+    pub(crate) host: TcpHost,
+
+    /// Print one JSON document for each connection, one per line
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "A program that connects to the listening address, over the kernel's TCP, talks to the peer over
+Comity's. The command forwards both directions and half closes, until it is interrupted, or until
+--count connections are over. It needs CAP_NET_ADMIN to create and configure the device, and drops
+all capabilities before it listens.
+
+Exit codes:
+  0    it was interrupted, or --count connections are over
+  1    the device failed
+  2    the command line is wrong
+  3    the last of --count connections failed
+  5    the listening address is in use, or does not belong to this host
+
+Examples:
+  sudo comity tcp proxy :8080 10.77.0.1:80 --address 10.77.0.2 --kernel 10.77.0.1/24 &
+  curl http://127.0.0.1:8080/"
+)]
+pub(crate) struct TcpProxy {
+    /// The address to listen at, over the kernel's TCP, such as 127.0.0.1:8080 or :8080
+    #[arg(value_name = "IP:PORT", value_parser = own_address)]
+    pub(crate) listen: SocketAddr,
+
+    /// The peer's address and port
+    #[arg(value_name = "PEER:PORT")]
+    pub(crate) peer: SocketAddr,
+
+    /// End after this many connections
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) count: Option<u64>,
+
+    #[command(flatten)]
+    pub(crate) host: TcpHost,
+
+    /// Print one JSON document for each connection, one per line
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Reads an address with the length of its network's prefix.
+fn network(text: &str) -> Result<String, String> {
+    let parsed = text.split_once('/').and_then(|(address, length)| {
+        let address: IpAddr = address.parse().ok()?;
+        let length: u8 = length.parse().ok()?;
+        let longest = if address.is_ipv4() { 32 } else { 128 };
+        (length <= longest).then(|| format!("{address}/{length}"))
+    });
+    parsed.ok_or_else(|| {
+        "expected an address and a prefix length, such as 10.77.0.1/24 or fd77::1/64".to_owned()
+    })
+}

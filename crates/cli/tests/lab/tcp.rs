@@ -1,0 +1,171 @@
+//! `comity tcp` beside the kernel's TCP, in a network namespace that ends with the test.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::process::{Child, Command, Stdio};
+
+use nix::sched::{CloneFlags, unshare};
+use serde_json::Value;
+
+use super::{Bench, can_run};
+
+/// The host behind the device, and the kernel's address on it.
+const HOST: [&str; 4] = ["--address", "10.77.0.2", "--kernel", "10.77.0.1/24"];
+
+/// Runs `work` on a thread in a namespace of its own. Programs that it starts are in there too.
+fn in_namespace(work: impl FnOnce(&Bench) + Send) {
+    if !can_run() {
+        return;
+    }
+    let bench = Bench::new("");
+    std::thread::scope(|scope| {
+        let thread = scope.spawn(|| {
+            unshare(CloneFlags::CLONE_NEWNET).unwrap();
+            let up = Command::new("ip")
+                .args(["link", "set", "lo", "up"])
+                .status();
+            assert!(up.unwrap().success());
+            work(&bench);
+        });
+        if let Err(panic) = thread.join() {
+            std::panic::resume_unwind(panic);
+        }
+    });
+}
+
+/// Starts the command; returns once it says `word`.
+fn start(bench: &Bench, args: &[&str], word: &str) -> Child {
+    let mut child = bench
+        .comity(args)
+        .args(HOST)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    let line = lines.next().expect("it says something").unwrap();
+    assert!(line.contains(word), "{line}");
+    child
+}
+
+/// The JSON documents of a command that succeeded.
+fn documents(child: Child) -> Vec<Value> {
+    let output = child.wait_with_output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success(), "{}: {text}", output.status);
+    let parse = |line| serde_json::from_str(line).unwrap();
+    text.lines().map(parse).collect()
+}
+
+fn content() -> Vec<u8> {
+    (0..3_000_000_u32).map(|at| ((at * 7) >> 3) as u8).collect()
+}
+
+#[test]
+fn a_file_is_served_to_every_kernel_connection() {
+    in_namespace(|bench| {
+        std::fs::write(bench.path("file"), content()).unwrap();
+        let args = [
+            "tcp", "serve", "file", "--port", "8000", "--count", "2", "--json",
+        ];
+        let child = start(bench, &args, "serving at 10.77.0.2:8000");
+        for _ in 0..2 {
+            let mut stream = TcpStream::connect("10.77.0.2:8000").unwrap();
+            let mut copy = Vec::new();
+            stream.read_to_end(&mut copy).unwrap();
+            assert!(copy == content(), "{} bytes", copy.len());
+        }
+        for document in documents(child) {
+            assert_eq!(document["sent_bytes"], 3_000_000);
+            assert_eq!(document["error"], Value::Null);
+        }
+    });
+}
+
+#[test]
+fn a_file_is_sent_to_a_kernel_listener() {
+    in_namespace(|bench| {
+        std::fs::write(bench.path("file"), content()).unwrap();
+        let listener = TcpListener::bind("0.0.0.0:9000").unwrap();
+        let child = bench
+            .comity(&["tcp", "send", "file", "10.77.0.1:9000", "--json"])
+            .args(HOST)
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let (mut stream, peer) = listener.accept().unwrap();
+        assert_eq!(peer.ip().to_string(), "10.77.0.2");
+        let mut copy = Vec::new();
+        stream.read_to_end(&mut copy).unwrap();
+        assert!(copy == content(), "{} bytes", copy.len());
+        drop(stream);
+        let documents = documents(child);
+        assert_eq!(documents.len(), 1);
+        assert_eq!(documents[0]["sent_bytes"], 3_000_000);
+    });
+}
+
+#[test]
+fn a_proxy_forwards_both_directions_and_half_closes() {
+    in_namespace(|bench| {
+        let listener = TcpListener::bind("0.0.0.0:7000").unwrap();
+        let child = start(
+            bench,
+            &[
+                "tcp",
+                "proxy",
+                ":8080",
+                "10.77.0.1:7000",
+                "--count",
+                "1",
+                "--json",
+            ],
+            "forwarding",
+        );
+        let mut inside = TcpStream::connect("127.0.0.1:8080").unwrap();
+        let (mut outside, peer) = listener.accept().unwrap();
+        assert_eq!(peer.ip().to_string(), "10.77.0.2");
+        inside.write_all(b"question").unwrap();
+        inside.shutdown(Shutdown::Write).unwrap();
+        let mut text = String::new();
+        outside.read_to_string(&mut text).unwrap();
+        outside.write_all(b" and answer").unwrap();
+        drop(outside);
+        inside.read_to_string(&mut text).unwrap();
+        assert_eq!(text, "question and answer");
+        let documents = documents(child);
+        assert_eq!(
+            (&documents[0]["sent_bytes"], &documents[0]["received_bytes"]),
+            (&8.into(), &11.into())
+        );
+    });
+}
+
+#[test]
+fn failures_have_their_exit_codes() {
+    in_namespace(|bench| {
+        std::fs::write(bench.path("file"), "short").unwrap();
+        let cases: [(&[&str], i32, &str); 5] = [
+            (&["send", "file", "10.77.0.1:9"], 3, "connection refused"),
+            (&["send", "absent", "10.77.0.1:9"], 6, "cannot open absent"),
+            (
+                &["send", "file", "10.77.0.1:9", "--cc", "cubik"],
+                2,
+                "cubic",
+            ),
+            (&["send", "file", "10.77.0.1:9", "--mtu", "100"], 2, "576"),
+            (&["proxy", "192.0.2.1:80", "10.77.0.1:9"], 5, "192.0.2.1:80"),
+        ];
+        for (args, code, words) in cases {
+            let output = bench
+                .comity(&["tcp"])
+                .args(args)
+                .args(HOST)
+                .output()
+                .unwrap();
+            let text = super::said(&output);
+            assert_eq!(output.status.code(), Some(code), "{args:?}: {text}");
+            assert!(text.contains(words), "{args:?}: {text}");
+        }
+    });
+}
