@@ -1,11 +1,11 @@
 //! Bytes arrive exactly, whatever the path does.
 
-use comity_tcp_host::{End, Event, StreamError};
+use comity_tcp_host::{Config, End, Event, StreamError};
 use comity_units::{Span, Time};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-use crate::world::{App, Fate, World, bytes};
+use crate::world::{App, Fate, World, bytes, config};
 
 #[test]
 fn a_connection_opens_carries_bytes_in_both_directions_and_closes() {
@@ -173,7 +173,13 @@ proptest! {
         forward in vec(fate(), 0..400),
         reverse in vec(fate(), 0..400),
     ) {
-        let mut world = World::new();
+        // However many SYNs in a row are lost.
+        let patient = |host| Config {
+            connect_timeout: Span::from_secs(3_600),
+            handshake_timeout: Span::from_secs(3_600),
+            ..config(host)
+        };
+        let mut world = World::with([patient(0), patient(1)]);
         world.fates = [forward, reverse];
         let mut opened = Vec::new();
         for (number, plan) in plans.iter().enumerate() {
