@@ -34,6 +34,8 @@ fn tcp(flow: &FlowSpec) -> &TcpSpec {
 fn every_file_reads_and_has_its_runs() {
     for (path, runs) in [
         ("experiments/aqm/queues.toml", 5 * 5),
+        ("experiments/kernel/fair.toml", 3),
+        ("experiments/kernel/one.toml", 4),
         ("experiments/deadline/contended.toml", 2 * 8 * 5),
         ("experiments/deadline/contended_sections.toml", 2 * 6 * 5),
         ("experiments/deadline/lossy.toml", 6 * 3 * 5),
