@@ -17,12 +17,9 @@ skip() {
 }
 [ "$(id -u)" -eq 0 ] || skip "BPF needs root"
 [ -e /sys/kernel/btf/vmlinux ] || skip "the kernel has no BTF (CONFIG_DEBUG_INFO_BTF)"
-scripts/need.sh clang apt:clang
-scripts/need.sh make apt:make
-scripts/need.sh pkg-config apt:pkg-config
-scripts/need.sh ip apt:iproute2
-scripts/need.sh /usr/include/libelf.h apt:libelf-dev
-scripts/need.sh /usr/include/zlib.h apt:zlib1g-dev
+for need in clang=clang make=make pkg-config=pkg-config ip=iproute2 /usr/include/libelf.h=libelf-dev /usr/include/zlib.h=zlib1g-dev; do
+    scripts/need.sh "${need%%=*}" "apt:${need##*=}" || skip "there is no ${need%%=*}"
+done
 
 # What skips is a failure here.
 export COMITY_NEED_KERNEL=1
