@@ -180,8 +180,8 @@ fn tool(command: &mut Command) -> Option<Child> {
     }
 }
 
-/// The sections of the clip: 250 pictures, 470 frames of sound and 30 tables.
-const SECTIONS: u64 = 750;
+/// The sections of the clip: 250 pictures, 470 frames of sound and 66 tables.
+const SECTIONS: u64 = 786;
 
 struct Folder(TempDir);
 

@@ -154,7 +154,7 @@ pub(super) fn where_nothing_arrived_is_no_success() {
     assert_eq!(totals["sectionsSubmitted"], SECTIONS);
     assert_eq!(totals["sectionsAcknowledged"], 0);
     assert!(
-        said.contains("nothing arrived: none of 750 sections"),
+        said.contains("nothing arrived: none of 786 sections"),
         "{said}"
     );
     receiver.end(0);
