@@ -134,6 +134,7 @@ fn some(number: u64) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use comity_congestion::table::{self, Value};
 
     #[test]
     fn the_bytes_have_the_layout_of_the_header() {
@@ -154,6 +155,25 @@ mod tests {
             [short(24), short(28), short(32), short(36)],
             [500_000, 250_000, 196_608, 1]
         );
+    }
+
+    #[test]
+    fn the_defaults_are_those_of_the_simulators_libra() {
+        let row = table::find("libra").expect("a known controller");
+        let default = |name| {
+            let mut found = row.parameters.iter();
+            let found = found.find(|parameter| parameter.name == name);
+            found.expect("a known parameter").default.clone()
+        };
+        let own = Parameters::default();
+        let seconds = |span: Span| Value::Number(span.as_secs_f64());
+        assert_eq!(default("a"), seconds(own.a));
+        assert_eq!(default("b"), seconds(own.b));
+        assert_eq!(default("x"), Value::Number(own.x));
+        assert_eq!(default("y"), Value::Number(own.y));
+        let estimated = Value::Rate(own.capacity.unwrap_or(Rate::ZERO));
+        assert_eq!(default("capacity"), estimated);
+        assert_eq!(default("memory"), Value::Span(own.memory.expect("a time")));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
+use comity_kernel::Parameters;
 use comity_units::{Rate, Span};
 
 use super::values::quantity;
@@ -56,19 +57,19 @@ pub(crate) struct KernelLoad {
     pub(crate) controller: KernelController,
 
     /// A: round trips well below it get equal rates
-    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = quantity::<Span>)]
+    #[arg(long, value_name = "TIME", default_value_t = Parameters::default().a, value_parser = quantity::<Span>)]
     pub(crate) a: Span,
 
     /// B: a loss reduces the window by B / (2 (RTT + A)) of it
-    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = quantity::<Span>)]
+    #[arg(long, value_name = "TIME", default_value_t = Parameters::default().b, value_parser = quantity::<Span>)]
     pub(crate) b: Span,
 
     /// X: the growth of the window, in segments per second for each Mb/s of capacity
-    #[arg(long, value_name = "NUMBER", default_value_t = 2.0)]
+    #[arg(long, value_name = "NUMBER", default_value_t = Parameters::default().x)]
     pub(crate) x: f64,
 
     /// Y: a full queue divides the growth by e^Y
-    #[arg(long, value_name = "NUMBER", default_value_t = 2.0)]
+    #[arg(long, value_name = "NUMBER", default_value_t = Parameters::default().y)]
     pub(crate) y: f64,
 
     /// C: the capacity of the bottleneck, such as 100Mbps [default: estimated from packet pairs]
@@ -77,7 +78,7 @@ pub(crate) struct KernelLoad {
 
     /// The extremes of the round trip and the pairs expire after one to two of these times; 0s for
     /// never
-    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = quantity::<Span>)]
+    #[arg(long, value_name = "TIME", default_value_t = Parameters::default().memory.unwrap_or(Span::ZERO), value_parser = quantity::<Span>)]
     pub(crate) memory: Span,
 
     /// Do not pace: packets leave as the window opens
