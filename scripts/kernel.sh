@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Tests TCP Libra in the running kernel, where it is root with BTF: loads the BPF program, sends with it, and removes it.
-# A Libra that is loaded already is unloaded.
+# Tests TCP Libra in the running kernel, where it is root with BTF: loads the BPF program, sends
+# with it, and removes it. A Libra that is loaded already is unloaded.
 #
 #   SKIP_REASON   a file to write to why it was not tested
 #

@@ -3,9 +3,10 @@
 
     sudo benches/kernel/alone.py libra cubic reno --seconds 10 --rounds 5
 
-Two network namespaces are joined by a veth pair; a token bucket of 1 Gb/s shapes the sender's side, with a queue of 1 MB
-and no delay beside. The controllers take turns, so that other work on the machine meets all of them. Prints the goodput
-of each, as median over the rounds, and over that of CUBIC. Needs iperf3. The namespaces are removed at the end.
+A veth pair joins two network namespaces. A token bucket of 1 Gb/s shapes the sender's side, with a
+queue of 1 MB and no delay. The controllers take turns, so that other work on the machine meets all
+of them. Prints the median goodput of each, and its ratio to that of CUBIC. Needs iperf3. The
+namespaces are removed at the end.
 """
 
 import argparse

@@ -498,7 +498,7 @@ impl common::World for World {
         let mut has_failed = false;
         while let Some(event) = self.caller.poll_event() {
             match event {
-                // Nothing proves who refuses a call, so a mangled first packet can end it.
+                // Nothing proves who refuses a call, so mangled packets can end it.
                 CallerEvent::Failed(_) => has_failed = true,
                 CallerEvent::Session(Event::Closed(closed)) => {
                     // The listener forgets a closed connection, and answers late packets so. It

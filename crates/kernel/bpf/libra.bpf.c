@@ -253,7 +253,7 @@ int libra_status(struct bpf_iter__bpf_sk_storage_map *ctx)
 	BPF_SEQ_PRINTF(out, " cwnd=%u ssthresh=%u mss=%u srtt_us=%u rtt_us=%u", tp->snd_cwnd,
 		       tp->snd_ssthresh, tp->mss_cache, tp->srtt_us >> 3, flow->rtt_us);
 	BPF_SEQ_PRINTF(out, " rtt_min_us=%u rtt_max_us=%u beta_q16=%u alpha_milli=%llu",
-		       range.least_us, range.most_us, flow->beta_q16, alpha_milli);
+		       range.min_us, range.max_us, flow->beta_q16, alpha_milli);
 	BPF_SEQ_PRINTF(out, " capacity_kbps=%llu capacity_is_exact=%u pacing_bytes_per_s=%llu\n",
 		       capacity.kbps, capacity.is_exact,
 		       (u64)tp->inet_conn.icsk_inet.sk.sk_pacing_rate);

@@ -42,8 +42,8 @@ struct libra_parameters {
 
 struct libra_extremes {
 	/* 0 where no round trip was measured. */
-	u32 least_us;
-	u32 most_us;
+	u32 min_us;
+	u32 max_us;
 };
 
 /* The pairs with the smallest sum of round trips. */
@@ -156,8 +156,8 @@ INLINE struct libra_extremes libra_range(const struct libra_flow *flow)
 {
 	struct libra_extremes now = flow->current.rtt, before = flow->before.rtt;
 	struct libra_extremes both = {
-		.least_us = lesser_known(now.least_us, before.least_us),
-		.most_us = now.most_us > before.most_us ? now.most_us : before.most_us,
+		.min_us = lesser_known(now.min_us, before.min_us),
+		.max_us = now.max_us > before.max_us ? now.max_us : before.max_us,
 	};
 	return both;
 }
@@ -167,9 +167,9 @@ INLINE u32 libra_beta_q16(const struct libra_flow *flow)
 {
 	struct libra_extremes range = libra_range(flow);
 
-	if (!range.least_us || range.most_us <= range.least_us || flow->rtt_us <= range.least_us)
+	if (!range.min_us || range.max_us <= range.min_us || flow->rtt_us <= range.min_us)
 		return 0;
-	return ((u64)(flow->rtt_us - range.least_us) << 16) / (range.most_us - range.least_us);
+	return ((u64)(flow->rtt_us - range.min_us) << 16) / (range.max_us - range.min_us);
 }
 
 /* Takes a round trip. */
@@ -181,9 +181,9 @@ INLINE void libra_on_rtt(struct libra_flow *flow, const struct libra_parameters 
 
 	libra_turn(flow, of, now_us);
 	flow->rtt_us = rtt;
-	seen->least_us = lesser_known(seen->least_us, rtt);
-	if (rtt > seen->most_us)
-		seen->most_us = rtt;
+	seen->min_us = lesser_known(seen->min_us, rtt);
+	if (rtt > seen->max_us)
+		seen->max_us = rtt;
 	flow->beta_q16 = libra_beta_q16(flow);
 }
 

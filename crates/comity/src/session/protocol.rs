@@ -92,7 +92,8 @@ pub struct BadParameters;
 /// each payload, and the peer's parameters.
 pub type Opener<C> = Box<dyn FnMut(Time, Role, usize, &[u8]) -> Result<C, BadParameters> + Send>;
 
-/// Locks a transport. If a holder panicked, it is failed first: nobody uses a broken state.
+/// Locks a transport. If a holder panicked, it is failed first: a broken state sends and takes
+/// nothing.
 fn whole<P: Protocol>(shared: &Mutex<P>, now: Time) -> MutexGuard<'_, P> {
     shared.lock().unwrap_or_else(|poisoned| {
         let mut broken = poisoned.into_inner();

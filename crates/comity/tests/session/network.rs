@@ -317,7 +317,7 @@ impl World {
 
     /// Lets all ends send what may leave now, and collects their events.
     pub(crate) fn drain(&mut self) {
-        // A host gathers datagrams in one buffer: each is appended to what is there.
+        // A host collects datagrams in one buffer: each is appended.
         let mut out = b"others".to_vec();
         let before = out.len();
         while let Some(datagram) = self.listener.poll_transmit(self.now, &mut out) {
