@@ -157,7 +157,8 @@ pub(crate) fn write(
     let start = out.len();
     let sum = Checksum::new().then(payload[0]).then(payload[1]);
     out.resize(start + header, 0);
-    out.extend(payload.into_iter().flatten());
+    out.extend_from_slice(payload[0]);
+    out.extend_from_slice(payload[1]);
     let ports = Ports {
         source: tuple.local.port(),
         destination: tuple.remote.port(),

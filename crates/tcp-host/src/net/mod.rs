@@ -4,6 +4,7 @@ mod device;
 mod listener;
 mod stack;
 mod stream;
+mod train;
 
 pub use device::{Device, Tun};
 pub use listener::TcpListener;

@@ -24,8 +24,6 @@ use crate::statistics::Statistics;
 
 /// The most packets to read from the device in a row, before others have their turn.
 const BURST: usize = 64;
-/// The largest IP packet.
-const LARGEST: usize = 65_535;
 /// The longest sleep of the driver.
 const LONGEST_SLEEP: Duration = Duration::from_secs(3_600);
 
@@ -50,7 +48,6 @@ impl Drop for Driven {
 /// What the driver and the applications share.
 pub(super) struct Shared {
     state: Mutex<State>,
-    device: Box<dyn Device>,
     /// Readable while the device has packets.
     readiness: AsyncFd<OwnedFd>,
     /// The driver sleeps for too long.
@@ -59,6 +56,7 @@ pub(super) struct Shared {
 }
 
 pub(super) struct State {
+    device: Box<dyn Device>,
     pub(super) host: Host,
     /// The tasks that wait for a connection.
     pub(super) waiting: BTreeMap<ConnectionId, Waiting>,
@@ -68,8 +66,6 @@ pub(super) struct State {
     wakes_at: Time,
     /// The packet being sent.
     packet: Vec<u8>,
-    /// Packets that the device did not take.
-    unsent: u64,
     /// Why the driver ended.
     failure: Option<io::ErrorKind>,
 }
@@ -126,15 +122,14 @@ impl Stack {
         })?;
         let shared = Arc::new(Shared {
             state: Mutex::new(State {
+                device: Box::new(device),
                 host,
                 waiting: BTreeMap::new(),
                 acceptable: BTreeMap::new(),
                 wakes_at: Time::MAX,
                 packet: Vec::with_capacity(2_048),
-                unsent: 0,
                 failure: None,
             }),
-            device: Box::new(device),
             readiness,
             wake: Notify::new(),
             started_at: Instant::now(),
@@ -189,11 +184,10 @@ impl Shared {
     pub(super) fn flush(&self, state: &mut State) {
         let now = self.now();
         while state.host.poll_transmit(now, &mut state.packet) {
-            if self.device.send(&state.packet).is_err() {
-                // As if the network had lost it.
-                state.unsent += 1;
-            }
+            // After an error it is as if the network had lost the packet.
+            let _ = state.device.send(&state.packet);
         }
+        let _ = state.device.flush();
         while let Some(event) = state.host.poll_event() {
             let (id, reader, writer) = match event {
                 Event::Acceptable(listener) => {
@@ -216,15 +210,16 @@ impl Shared {
     }
 
     /// Handles the packets that arrived, a limited number of them.
-    fn receive(&self, buffer: &mut [u8]) -> io::Result<()> {
+    fn receive(&self) -> io::Result<()> {
         let mut state = self.state();
-        for _ in 0..BURST {
-            let length = self.device.receive(buffer)?;
-            let packet = buffer.get(..length).unwrap_or_default();
-            state.host.handle_packet(self.now(), packet);
-            self.flush(&mut state);
-        }
-        Ok(())
+        let State { device, host, .. } = &mut *state;
+        let received = (0..BURST).try_for_each(|_| {
+            host.handle_packet(self.now(), device.receive()?);
+            Ok(())
+        });
+        // What they allow leaves together.
+        self.flush(&mut state);
+        received
     }
 }
 
@@ -243,7 +238,6 @@ fn watch(device: &impl Device) -> io::Result<AsyncFd<OwnedFd>> {
 
 /// Carries packets and time to the host, until it is aborted or the device fails.
 async fn drive(shared: Arc<Shared>) {
-    let mut buffer = vec![0; LARGEST];
     loop {
         let sleep = {
             let mut state = shared.state();
@@ -260,7 +254,7 @@ async fn drive(shared: Arc<Shared>) {
             biased;
             ready = shared.readiness.readable() => {
                 let received = ready.and_then(|mut ready| {
-                    match shared.receive(&mut buffer) {
+                    match shared.receive() {
                         Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                             ready.clear_ready();
                             Ok(())

@@ -2,7 +2,6 @@
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::sync::{Mutex, PoisonError};
 
 use comity_tcp_host::net::{Device, Tun};
 
@@ -18,26 +17,12 @@ pub(super) struct Disturbance {
 pub(super) struct Lossy {
     tun: Tun,
     disturbance: Disturbance,
-    state: Mutex<State>,
-}
-
-#[derive(Debug)]
-struct State {
     random: u64,
     /// A packet to the kernel that the next one overtakes.
     held: Option<Vec<u8>>,
-    /// Packets from the kernel that arrive next.
+    /// Packets from the kernel that arrive next, the last one first.
     arriving: Vec<Vec<u8>>,
-}
-
-impl State {
-    /// A number below 1,000 (xorshift64).
-    fn draw(&mut self) -> u64 {
-        self.random ^= self.random << 13;
-        self.random ^= self.random >> 7;
-        self.random ^= self.random << 17;
-        self.random % 1_000
-    }
+    current: Vec<u8>,
 }
 
 enum Fate {
@@ -71,16 +56,22 @@ impl Disturbance {
 
 impl Lossy {
     pub(super) fn new(tun: Tun, disturbance: Disturbance, seed: u64) -> Self {
-        let state = State {
-            random: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1,
-            held: None,
-            arriving: Vec::new(),
-        };
         Self {
             tun,
             disturbance,
-            state: Mutex::new(state),
+            random: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1,
+            held: None,
+            arriving: Vec::new(),
+            current: Vec::new(),
         }
+    }
+
+    /// A number below 1,000 (xorshift64).
+    fn draw(&mut self) -> u64 {
+        self.random ^= self.random << 13;
+        self.random ^= self.random >> 7;
+        self.random ^= self.random << 17;
+        self.random % 1_000
     }
 }
 
@@ -98,43 +89,40 @@ fn damage(packet: &[u8], drawn: u64) -> Vec<u8> {
 }
 
 impl Device for Lossy {
-    fn receive(&self, buffer: &mut [u8]) -> io::Result<usize> {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+    fn receive(&mut self) -> io::Result<&[u8]> {
         loop {
-            if let Some(packet) = state.arriving.pop() {
-                buffer[..packet.len()].copy_from_slice(&packet);
-                return Ok(packet.len());
+            if let Some(packet) = self.arriving.pop() {
+                self.current = packet;
+                break;
             }
-            let length = self.tun.receive(buffer)?;
-            let drawn = state.draw();
+            self.current = self.tun.receive()?.to_vec();
+            let drawn = self.draw();
             match self.disturbance.fate(drawn) {
-                Fate::Arrives => return Ok(length),
+                Fate::Arrives => break,
                 Fate::Lost => {}
                 Fate::Repeated => {
-                    state.arriving.push(buffer[..length].to_vec());
-                    return Ok(length);
+                    self.arriving.push(self.current.clone());
+                    break;
                 }
                 Fate::Overtaken => {
-                    let late = buffer[..length].to_vec();
-                    let next = self.tun.receive(buffer);
-                    state.arriving.push(late);
-                    if let Ok(length) = next {
-                        return Ok(length);
-                    }
+                    let late = std::mem::take(&mut self.current);
+                    let next = self.tun.receive().map(<[u8]>::to_vec);
+                    self.arriving.push(late);
+                    self.arriving.extend(next);
                 }
                 Fate::Damaged => {
-                    let damaged = damage(&buffer[..length], state.draw());
-                    buffer[..length].copy_from_slice(&damaged);
-                    return Ok(length);
+                    let drawn = self.draw();
+                    self.current = damage(&self.current, drawn);
+                    break;
                 }
             }
         }
+        Ok(&self.current)
     }
 
-    fn send(&self, packet: &[u8]) -> io::Result<()> {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let drawn = state.draw();
-        let held = state.held.take();
+    fn send(&mut self, packet: &[u8]) -> io::Result<()> {
+        let drawn = self.draw();
+        let held = self.held.take();
         match self.disturbance.fate(drawn) {
             Fate::Arrives => self.tun.send(packet)?,
             Fate::Lost => {}
@@ -142,13 +130,20 @@ impl Device for Lossy {
                 self.tun.send(packet)?;
                 self.tun.send(packet)?;
             }
-            Fate::Overtaken => state.held = Some(packet.to_vec()),
+            Fate::Overtaken => self.held = Some(packet.to_vec()),
             Fate::Damaged => {
-                let damaged = damage(packet, state.draw());
-                // The kernel refuses what is not IP.
+                let damaged = damage(packet, self.draw());
+                // The kernel refuses what is not IP, alone. In a train it would compute the
+                // checksum anew.
+                let _ = self.tun.flush();
                 let _ = self.tun.send(&damaged);
+                let _ = self.tun.flush();
             }
         }
         held.map_or(Ok(()), |held| self.tun.send(&held))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.tun.flush()
     }
 }
