@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use comity_tcp_host::net::{TcpListener, TcpStream};
 use serde_json::json;
-use tokio::io::{AsyncRead, AsyncWriteExt as _, copy_bidirectional};
+use tokio::io::{AsyncRead, AsyncWriteExt as _, BufReader, copy_bidirectional_with_sizes};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
@@ -22,7 +22,7 @@ use crate::args;
 
 /// How many connections may wait at a listener.
 const BACKLOG: usize = 128;
-/// How much of a file is read at a time.
+/// How many bytes are read at a time.
 const CHUNK: usize = 256 << 10;
 
 pub(crate) fn tcp(args: args::Tcp) -> Result<(), Failure> {
@@ -107,11 +107,13 @@ fn proxy(args: &args::TcpProxy) -> Result<(), Failure> {
             async move {
                 let mut outcome = Outcome::begin(peer);
                 outcome.result = match TcpStream::connect(&stack, peer).await {
-                    Ok(mut outside) => copy_bidirectional(&mut inside, &mut outside).await.map(
-                        |(sent, received)| {
-                            (outcome.sent, outcome.received) = (sent, received);
-                        },
-                    ),
+                    Ok(mut outside) => {
+                        copy_bidirectional_with_sizes(&mut inside, &mut outside, CHUNK, CHUNK)
+                            .await
+                            .map(|(sent, received)| {
+                                (outcome.sent, outcome.received) = (sent, received);
+                            })
+                    }
                     Err(error) => Err(error),
                 };
                 outcome
@@ -199,7 +201,8 @@ async fn send_all(
     stream: &mut TcpStream,
     sent: &mut u64,
 ) -> io::Result<()> {
-    *sent = tokio::io::copy(source, stream).await?;
+    let mut source = BufReader::with_capacity(CHUNK, source);
+    *sent = tokio::io::copy_buf(&mut source, stream).await?;
     finish(stream).await
 }
 

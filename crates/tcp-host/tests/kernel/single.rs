@@ -8,7 +8,7 @@ use comity_tcp_host::net::{TcpListener, TcpStream};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use super::{
-    Joined, assert_no_connection_was_reset, beside_kernel, config, exchange, host, join, kernel,
+    Joined, assert_no_connection_was_reset, beside_kernel, config, exchange, host, ip, join, kernel,
 };
 use crate::world::bytes;
 
@@ -37,6 +37,27 @@ fn megabytes_arrive_in_both_directions_whoever_opens() {
                 0
             );
             assert_eq!((statistics.opened, statistics.opened_by_peer), (2, 2));
+        },
+    );
+}
+
+/// The kernel gives the device packets of more segments than it has room for at first.
+#[test]
+fn small_segments_arrive_in_large_packets() {
+    beside_kernel(
+        config(),
+        &[],
+        |tun| tun,
+        async |stack| {
+            ip("route replace 10.77.0.0/24 dev comity0 mtu lock 300\n");
+            let data = bytes(5, 3_000_000);
+            let Joined { ours, theirs } = join(&stack, true, true, 5_006).await;
+            let (at_kernel, at_host) = tokio::join!(exchange(theirs, &data), exchange(ours, b"ok"));
+            assert!(at_host.unwrap() == data);
+            assert_eq!(at_kernel.unwrap(), b"ok");
+            let received = stack.statistics().received;
+            assert!(received > 3_000_000 / 260, "{received} packets");
+            assert_no_connection_was_reset(&stack);
         },
     );
 }
