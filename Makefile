@@ -36,7 +36,7 @@ test: rust python ## run every test of the workspace and of the scripts beside i
 	cd benches/compare && python3 -m doctest *.py
 	cd benches/attack && python3 -m doctest *.py
 
-kernel: rust ## test TCP Libra in the running kernel, as root, where the kernel has BTF
+kernel: rust ## test TCP Libra and TCP-Real in the running kernel, as root, where the kernel has BTF
 	scripts/kernel.sh || [ $$? -eq 77 ]
 
 lint: format clippy docs purity language dependencies advisories ## check format, lints, docs, purity, words, licences and dependencies

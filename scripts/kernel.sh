@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Tests TCP Libra in the running kernel, where it is root with BTF: loads the BPF program, sends
-# with it, and removes it. A Libra that is loaded already is unloaded.
+# Tests TCP Libra and TCP-Real in the running kernel, where it is root with BTF: loads the BPF
+# programs, sends with them, and removes them. A controller that is loaded already is unloaded.
 #
 #   SKIP_REASON   a file to write to why it was not tested
 #
@@ -9,7 +9,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 skip() {
-    echo "kernel.sh: TCP Libra was not tested in the kernel: $1"
+    echo "kernel.sh: nothing was tested in the kernel: $1"
     if [ -n "${SKIP_REASON-}" ]; then
         echo "$1" >"$SKIP_REASON"
     fi
@@ -26,4 +26,4 @@ export COMITY_NEED_KERNEL=1
 cargo clippy --package comity-kernel --features bpf --all-targets -- -D warnings
 cargo test --package comity-kernel --features bpf
 cargo test --package comity-cli --features kernel --test command kernel
-echo "kernel.sh: TCP Libra ran in Linux $(uname -r)"
+echo "kernel.sh: TCP Libra and TCP-Real ran in Linux $(uname -r)"

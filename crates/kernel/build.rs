@@ -1,8 +1,11 @@
-//! Compiles the BPF program. CO-RE fits the object to any kernel, so servers need no compiler.
+//! Compiles the BPF programs. CO-RE fits the objects to any kernel, so servers need no compiler.
 
 use std::env;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+
+/// The programs: `bpf/<name>.bpf.c`.
+const PROGRAMS: [&str; 2] = ["libra", "real"];
 
 fn main() {
     println!("cargo::rustc-check-cfg=cfg(has_program)");
@@ -21,20 +24,23 @@ fn main() {
     let folder = |name: &str| PathBuf::from(env::var_os(name).expect("Cargo sets it"));
     // The headers of BPF programs, from the crate that builds libbpf.
     let headers = folder("DEP_BPF_INCLUDE");
-    let object = folder("OUT_DIR").join("libra.bpf.o");
-    let status = Command::new(&clang)
-        .args([
-            "-O2", "-g", "-target", "bpf", "-mcpu=v3", "-Wall", "-Werror", "-I",
-        ])
-        .arg(&headers)
-        .arg("-c")
-        .arg(Path::new("bpf").join("libra.bpf.c"))
-        .arg("-o")
-        .arg(&object)
-        .status();
-    assert!(
-        status.is_ok_and(|status| status.success()),
-        "clang does not compile bpf/libra.bpf.c; its messages are above"
-    );
+    for program in PROGRAMS {
+        let source = Path::new("bpf").join(format!("{program}.bpf.c"));
+        let status = Command::new(&clang)
+            .args([
+                "-O2", "-g", "-target", "bpf", "-mcpu=v3", "-Wall", "-Werror", "-I",
+            ])
+            .arg(&headers)
+            .arg("-c")
+            .arg(&source)
+            .arg("-o")
+            .arg(folder("OUT_DIR").join(format!("{program}.bpf.o")))
+            .status();
+        assert!(
+            status.is_ok_and(|status| status.success()),
+            "clang does not compile {}; its messages are above",
+            source.display()
+        );
+    }
     println!("cargo::rustc-cfg=has_program");
 }

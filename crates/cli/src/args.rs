@@ -20,7 +20,10 @@ use clap_complete::Shell;
 pub(crate) use claims::Claims;
 pub(crate) use demo::Demo;
 pub(crate) use emulate::Emulate;
-pub(crate) use kernel::{Kernel, KernelList, KernelLoad, KernelStatus};
+pub(crate) use kernel::{
+    Kernel, KernelFractions, KernelList, KernelLoad, KernelOpening, KernelStatus, LoadLibra,
+    LoadReal,
+};
 pub(crate) use lab::{Lab, LabEndpoint, LabRun};
 pub(crate) use sim::{List, Printing, Reading, Run, Schema, Sim, Trace};
 pub(crate) use stream::{Common, Reconnect, Recv, Relay, Send, Sending};
@@ -78,7 +81,7 @@ pub(crate) enum Command {
     /// Run scenarios on real packets, beside the TCP of the Linux kernel and other programs
     #[command(subcommand, arg_required_else_help = true)]
     Lab(Lab),
-    /// Add TCP Libra to the congestion controllers of the Linux kernel, and watch its flows
+    /// Add TCP Libra or TCP-Real to the congestion controllers of the Linux kernel, and watch flows
     #[command(subcommand, arg_required_else_help = true)]
     Kernel(Kernel),
     /// Run the experiments of the papers and report which claims hold

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The parts of the kernel's types that Libra uses. The loader corrects every offset with the BTF of
+ * The parts of the kernel's types that the programs use. The loader corrects every offset with the BTF of
  * the running kernel (CO-RE), so these definitions need neither order nor padding.
  */
 #ifndef COMITY_KERNEL_H
@@ -23,10 +23,19 @@ enum {
 	BPF_F_NO_PREALLOC = 1,
 	BPF_SK_STORAGE_GET_F_CREATE = 1,
 	BPF_SOCK_OPS_TCP_CONNECT_CB = 3,
+	BPF_SOCK_OPS_ACTIVE_ESTABLISHED_CB = 4,
 	BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB = 5,
+	BPF_SOCK_OPS_PARSE_HDR_OPT_CB = 13,
+	BPF_SOCK_OPS_HDR_OPT_LEN_CB = 14,
+	BPF_SOCK_OPS_WRITE_HDR_OPT_CB = 15,
+	BPF_SOCK_OPS_PARSE_UNKNOWN_HDR_OPT_CB_FLAG = 32,
+	BPF_SOCK_OPS_WRITE_HDR_OPT_CB_FLAG = 64,
+	BPF_WRITE_HDR_TCP_CURRENT_MSS = 1,
 	AF_INET = 2,
 	IPPROTO_TCP = 6,
 	TCP_CONGESTION = 13,
+	TCP_BPF_SOCK_OPS_CB_FLAGS = 1008,
+	TCP_CA_LOSS = 4,
 	SK_PACING_NONE = 0,
 	SK_PACING_NEEDED = 1,
 };
@@ -87,11 +96,44 @@ struct tcp_sock {
 	u32 prior_cwnd;
 	u32 max_packets_out;
 	u32 packets_out;
+	u32 snd_una;
+	u32 snd_nxt;
+	u32 snd_wnd;
+	u32 max_window;
+	u32 write_seq;
+	u32 sacked_out;
+	u32 data_segs_out;
+	u8 bpf_sock_ops_cb_flags;
 	u32 srtt_us;
 	u32 rate_delivered;
 	u32 rate_interval_us;
 	u64 tcp_mstamp;
 	u8 is_cwnd_limited : 1;
+} PRESERVED;
+
+struct tcphdr {
+	__be16 source;
+	__be16 dest;
+	__be32 seq;
+	__be32 ack_seq;
+	u8 offset;
+	u8 flags;
+};
+
+struct sk_buff {
+	/* The kernel's `sk_buff_data_t`, an offset on machines of 64 bits. */
+	u32 end;
+	unsigned char *head;
+	char cb[48];
+} PRESERVED;
+
+struct skb_shared_info {
+	u16 gso_segs;
+} PRESERVED;
+
+/* What TCP keeps in `cb`. */
+struct tcp_skb_cb {
+	u16 tcp_gso_segs;
 } PRESERVED;
 
 struct ack_sample {
@@ -110,6 +152,8 @@ struct tcp_congestion_ops {
 	void (*pkts_acked)(struct sock *sk, const struct ack_sample *sample);
 	u32 (*min_tso_segs)(struct sock *sk);
 	u32 (*undo_cwnd)(struct sock *sk);
+	void (*set_state)(struct sock *sk, u8 state);
+	void (*cong_control)(struct sock *sk);
 	char name[16];
 	void (*init)(struct sock *sk);
 	void (*release)(struct sock *sk);
@@ -130,9 +174,54 @@ struct bpf_iter__bpf_map_elem {
 	void *value;
 } PRESERVED;
 
-/* Not the kernel's type: the first word of the view that the verifier gives to programs. */
+/* The view of a socket that the verifier gives to programs: the kernel's layout, as in its UAPI. */
 struct bpf_sock_ops {
 	__u32 op;
+	__u32 args[4];
+	__u32 family;
+	__u32 remote_ip4;
+	__u32 local_ip4;
+	__u32 remote_ip6[4];
+	__u32 local_ip6[4];
+	__u32 remote_port;
+	__u32 local_port;
+	__u32 is_fullsock;
+	__u32 snd_cwnd;
+	__u32 srtt_us;
+	__u32 bpf_sock_ops_cb_flags;
+	__u32 state;
+	__u32 rtt_min;
+	__u32 snd_ssthresh;
+	__u32 rcv_nxt;
+	__u32 snd_nxt;
+	__u32 snd_una;
+	__u32 mss_cache;
+	__u32 ecn_flags;
+	__u32 rate_delivered;
+	__u32 rate_interval_us;
+	__u32 packets_out;
+	__u32 retrans_out;
+	__u32 total_retrans;
+	__u32 segs_in;
+	__u32 data_segs_in;
+	__u32 segs_out;
+	__u32 data_segs_out;
+	__u32 lost_out;
+	__u32 sacked_out;
+	__u32 sk_txhash;
+	__u64 bytes_received;
+	__u64 bytes_acked;
+	__u64 sk;
+	__u64 skb_data;
+	__u64 skb_data_end;
+	__u32 skb_len;
+	__u32 skb_tcp_flags;
+	__u64 skb_hwtstamp;
 };
+
+/* What stands behind that view. */
+struct bpf_sock_ops_kern {
+	struct sk_buff *skb;
+} PRESERVED;
 
 #endif

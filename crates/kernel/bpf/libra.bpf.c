@@ -5,11 +5,8 @@
  * The kernel keeps window and threshold, recovers from losses and reduces the window to the
  * threshold (PRR). This program computes the growth, the threshold and the pacing.
  */
-#include "kernel.h"
 #include "libra.h"
-#include <bpf/bpf_helpers.h>
-#include <bpf/bpf_tracing.h>
-#include <bpf/bpf_core_read.h>
+#include "socket.h"
 
 char _license[] SEC("license") = "GPL";
 
@@ -30,11 +27,6 @@ struct {
 /* The kernel's own Reno, for a flow that got no memory for its state. */
 extern u32 tcp_reno_ssthresh(struct sock *sk) __ksym;
 extern void tcp_reno_cong_avoid(struct sock *sk, u32 ack, u32 acked) __ksym;
-
-INLINE struct tcp_sock *tcp_of(struct sock *sk)
-{
-	return (struct tcp_sock *)sk;
-}
 
 INLINE struct libra_flow *flow_of(struct sock *sk)
 {
@@ -219,7 +211,7 @@ struct tcp_congestion_ops libra = {
 
 /*
  * One line for each flow of Libra on this machine, in any network namespace, to whoever reads the
- * pinned link: src/flow.rs reads these names and values.
+ * pinned link: src/libra/flow.rs reads these names and values.
  */
 SEC("iter/bpf_sk_storage_map")
 int libra_status(struct bpf_iter__bpf_sk_storage_map *ctx)
@@ -228,7 +220,6 @@ int libra_status(struct bpf_iter__bpf_sk_storage_map *ctx)
 	struct libra_flow *flow = ctx->value;
 	struct sock *sk = ctx->sk;
 	struct tcp_sock *tp;
-	struct sock_common *ends;
 	struct libra_parameters *of = parameters_of_all();
 	struct libra_capacity capacity;
 	struct libra_extremes range;
@@ -239,19 +230,11 @@ int libra_status(struct bpf_iter__bpf_sk_storage_map *ctx)
 	tp = bpf_skc_to_tcp_sock(sk);
 	if (!tp)
 		return 0;
-	ends = &tp->inet_conn.icsk_inet.sk.__sk_common;
 	capacity = libra_capacity(flow, of);
 	range = libra_range(flow);
 	alpha_milli = mul_shift(flow->alpha_q16, 1000, 16);
-	if (ends->skc_family == AF_INET)
-		BPF_SEQ_PRINTF(out, "local=%pI4 remote=%pI4", &ends->skc_rcv_saddr, &ends->skc_daddr);
-	else
-		BPF_SEQ_PRINTF(out, "local=%pI6c remote=%pI6c", &ends->skc_v6_rcv_saddr,
-			       &ends->skc_v6_daddr);
-	BPF_SEQ_PRINTF(out, " local_port=%u remote_port=%u namespace=%u", ends->skc_num,
-		       __builtin_bswap16(ends->skc_dport), ends->skc_net.net->ns.inum);
-	BPF_SEQ_PRINTF(out, " cwnd=%u ssthresh=%u mss=%u srtt_us=%u rtt_us=%u", tp->snd_cwnd,
-		       tp->snd_ssthresh, tp->mss_cache, tp->srtt_us >> 3, flow->rtt_us);
+	print_socket(out, tp);
+	BPF_SEQ_PRINTF(out, " rtt_us=%u", flow->rtt_us);
 	BPF_SEQ_PRINTF(out, " rtt_min_us=%u rtt_max_us=%u beta_q16=%u alpha_milli=%llu",
 		       range.min_us, range.max_us, flow->beta_q16, alpha_milli);
 	BPF_SEQ_PRINTF(out, " capacity_kbps=%llu capacity_is_exact=%u pacing_bytes_per_s=%llu\n",
@@ -260,7 +243,7 @@ int libra_status(struct bpf_iter__bpf_sk_storage_map *ctx)
 	return 0;
 }
 
-/* The parameters in the same form; src/parameters.rs reads them. */
+/* The parameters in the same form; src/libra/parameters.rs reads them. */
 SEC("iter/bpf_map_elem")
 int libra_parameters(struct bpf_iter__bpf_map_elem *ctx)
 {
@@ -282,8 +265,5 @@ int libra_cgroup(struct bpf_sock_ops *ops)
 {
 	char name[] = "libra";
 
-	if (ops->op == BPF_SOCK_OPS_TCP_CONNECT_CB ||
-	    ops->op == BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB)
-		bpf_setsockopt(ops, IPPROTO_TCP, TCP_CONGESTION, name, sizeof(name));
-	return 1;
+	return choose(ops, name, sizeof(name));
 }

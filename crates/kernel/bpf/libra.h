@@ -3,29 +3,25 @@
  * The arithmetic of TCP Libra in fixed point: the window law of figure 2, equations 1 and 2, the
  * memory of the extremes, and the capacity from packet pairs.
  *
- * BPF has neither floating point nor 128-bit products. A suffix _qN is a number times 2^N.
- * tests/arithmetic.rs compiles this file for user space and compares it with the simulator's Libra.
+ * A suffix _qN is a number times 2^N.
+ * tests/arithmetic compiles this file for user space and compares it with the simulator's Libra.
  *
  * Source: Marfia, Palazzi, Pau, Gerla, Sanadidi and Roccetti, Mobimedia 2007, sections 3 and 4.
  */
 #ifndef COMITY_LIBRA_H
 #define COMITY_LIBRA_H
 
-#include "types.h"
+#include "fixed.h"
 
-#define INLINE static inline __attribute__((always_inline))
-#define MAX_U64 0xffffffffffffffffULL
 #define SECOND_US 1000000ULL
 /* Longer round trips count as this one, which keeps every product below 2^64. */
 #define MAX_RTT_US (120 * SECOND_US)
-/* The growth of TCP: one segment in a round trip. */
-#define ONE_Q32 (1ULL << 32)
 /* An ACK of more packets follows lost ACKs; it does not show how many are acknowledged at once. */
 #define MAX_COVERED 8
 /* After this many pairs the mean dispersion is exponentially weighted. */
 #define MAX_AVERAGED 64
 
-/* The parameters, as the loader writes them (src/parameters.rs has the same layout). */
+/* The parameters, as the loader writes them (src/libra/parameters.rs has the same layout). */
 struct libra_parameters {
 	/* X in segments per second for each Mb/s. */
 	u64 x_q16;
@@ -93,19 +89,6 @@ struct libra_capacity {
 	/* Whether it is configured or measured by pairs; otherwise it is a lower bound. */
 	u32 is_exact;
 };
-
-/* a · b / 2^shift, at most MAX_U64; 0 < shift < 64. */
-INLINE u64 mul_shift(u64 a, u64 b, u32 shift)
-{
-	u64 a1 = a >> 32, a0 = a & 0xffffffff, b1 = b >> 32, b0 = b & 0xffffffff;
-	u64 low = a0 * b0, middle = a1 * b0 + (low >> 32), other = a0 * b1 + (middle & 0xffffffff);
-	u64 high = a1 * b1 + (middle >> 32) + (other >> 32);
-
-	low = (other << 32) | (low & 0xffffffff);
-	if (high >> shift)
-		return MAX_U64;
-	return (high << (64 - shift)) | (low >> shift);
-}
 
 /* e^−x in Q32 for x < 2^11, by 2^−x·log2(e) and eight terms of the series of e^−z, z < ln 2. */
 INLINE u64 exp_minus_q32(u64 x_q16)

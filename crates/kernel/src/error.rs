@@ -1,26 +1,33 @@
-//! Reasons for which the kernel has no Libra.
+//! Reasons for which the kernel does not have a controller.
 
 use std::io;
 use std::path::PathBuf;
 
-/// Why Libra cannot be loaded, read or removed.
+use crate::controller::Controller;
+
+/// Why a controller cannot be loaded, read or removed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The host lacks something.
-    #[error("the kernel cannot run Libra here: {}", .0.join("; "))]
-    Missing(Vec<String>),
-    /// Libra is loaded already.
-    #[error("libra is loaded already; `comity kernel unload libra` removes it")]
-    Loaded,
-    /// Libra is not loaded.
-    #[error("libra is not loaded; `comity kernel load libra` loads it")]
-    NotLoaded,
+    #[error("the kernel cannot run {controller} here: {}", missing.join("; "))]
+    Missing {
+        /// The controller.
+        controller: Controller,
+        /// What is missing, each with advice.
+        missing: Vec<String>,
+    },
+    /// The controller is loaded already.
+    #[error("{0} is loaded already; `comity kernel unload {0}` removes it")]
+    Loaded(Controller),
+    /// The controller is not loaded.
+    #[error("{0} is not loaded; `comity kernel load {0}` loads it")]
+    NotLoaded(Controller),
     /// A parameter is out of range.
     #[error("{0}")]
     Parameters(String),
     /// Somebody else's controller has the name.
-    #[error("the kernel has a controller called libra that `comity kernel load` did not register")]
-    Registered,
+    #[error("the kernel has a controller called {0} that `comity kernel load` did not register")]
+    Registered(Controller),
     /// The kernel or libbpf refused.
     #[error("the kernel refused to {purpose}: {reason}")]
     Kernel {
@@ -41,7 +48,7 @@ pub enum Error {
     },
     /// The kernel's program has another form than this one reads.
     #[error(
-        "libra was loaded by another version of comity ({0}); unload it with that version, or load it again"
+        "the controller was loaded by another version of comity ({0}); unload it with that version, or load it again"
     )]
     Form(String),
 }

@@ -1,9 +1,10 @@
-//! TCP Libra as a congestion control of the Linux kernel: a BPF `struct_ops` program and its
-//! loader.
+//! TCP Libra and TCP-Real as congestion controls of the Linux kernel: BPF `struct_ops` programs and
+//! their loader.
 //!
-//! [`load`] registers the controller `libra` with the kernel. It stays until [`unload`]: everything
-//! that keeps it alive is a file in [`FOLDER`], and a [`load`] that is killed leaves nothing that
-//! the next one does not remove. Sockets choose it as any other controller:
+//! [`load`] registers a controller with the kernel, `libra` or `real`. It stays until [`unload`]:
+//! everything that keeps it alive is a file in [`Controller::folder`], and a [`load`] that is
+//! killed leaves nothing that the next one does not remove. Sockets choose it as any other
+//! controller:
 //!
 //! | for | how |
 //! |---|---|
@@ -11,36 +12,48 @@
 //! | a cgroup | [`Settings::cgroups`] |
 //! | a destination | `ip route change 192.0.2.0/24 via 198.51.100.1 congctl libra` |
 //!
-//! [`flows`] lists every flow of Libra on the machine, in any network namespace.
+//! [`libra::flows`] and [`real::flows`] list every flow on the machine, in any network namespace.
 //!
-//! The program is `bpf/libra.bpf.c`, and its arithmetic is `bpf/libra.h`, both GPL-2.0-only. The
-//! feature `bpf` compiles them with clang and needs the headers of libelf and zlib. Without it the
-//! crate builds everywhere, and [`missing`] says so.
+//! TCP-Real has a second half at the receiver. Its program watches the options of every connection
+//! of the machine (the root of the cgroups), so each machine with `real` loaded is a peer for the
+//! others.
+//!
+//! A controller's program is `bpf/<name>.bpf.c`, and its arithmetic is `bpf/<name>.h`, all
+//! GPL-2.0-only. The feature `bpf` compiles them with clang and needs the headers of libelf and
+//! zlib. Without it the crate builds everywhere, and [`missing`] says so.
 
+mod controller;
 mod error;
-mod flow;
+pub mod libra;
 mod line;
 #[cfg(has_program)]
 mod loader;
-mod parameters;
 mod pins;
+pub mod real;
 mod requirements;
+mod settings;
+mod socket;
 
+pub use controller::Controller;
 pub use error::Error;
-pub use flow::{Flow, flows};
-pub use parameters::{Parameters, Settings};
-pub use pins::{FOLDER, Loaded, loaded, unload};
+pub use pins::{loaded, unload};
 pub use requirements::missing;
+pub use settings::{Parameters, Settings};
+pub use socket::Socket;
 
-/// Registers Libra with the kernel.
+/// Registers a controller with the kernel.
 ///
 /// # Errors
-/// If the host lacks something ([`missing`]), Libra is loaded already, a cgroup does not exist, or
-/// the kernel refuses the program.
+/// If the host lacks something ([`missing`]), the controller is loaded already, a cgroup does not
+/// exist, or the kernel refuses the program.
 pub fn load(settings: &Settings) -> Result<(), Error> {
-    let missing = missing();
+    let controller = settings.parameters.controller();
+    let missing = missing(controller);
     if !missing.is_empty() {
-        return Err(Error::Missing(missing));
+        return Err(Error::Missing {
+            controller,
+            missing,
+        });
     }
     load_program(settings)
 }
@@ -50,6 +63,10 @@ use loader::load as load_program;
 
 /// Of a build without the program, [`missing`] has said so.
 #[cfg(not(has_program))]
-fn load_program(_: &Settings) -> Result<(), Error> {
-    Err(Error::Missing(missing()))
+fn load_program(settings: &Settings) -> Result<(), Error> {
+    let controller = settings.parameters.controller();
+    Err(Error::Missing {
+        controller,
+        missing: missing(controller),
+    })
 }

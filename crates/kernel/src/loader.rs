@@ -1,80 +1,100 @@
-//! Loads the program with libbpf, and pins what keeps it alive.
+//! Loads a program with libbpf, and pins what keeps it alive.
 
 use std::fs::File;
 use std::os::fd::{AsFd as _, AsRawFd as _};
+use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 use libbpf_rs::{Link, MapCore as _, MapFlags, Object, ObjectBuilder, PrintLevel, set_print};
 
+use crate::controller::Controller;
 use crate::error::Error;
-use crate::parameters::Settings;
 use crate::pins;
+use crate::requirements::cgroup_root;
+use crate::settings::Settings;
 
-/// The program, as `build.rs` compiled it.
-static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/libra.bpf.o"));
+/// The programs, as `build.rs` compiled them.
+static LIBRA: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/libra.bpf.o"));
+static REAL: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/real.bpf.o"));
 /// What libbpf and the verifier said of a program that the kernel refused.
 static SAID: Mutex<String> = Mutex::new(String::new());
 /// The last lines of it that an error shows.
 const SHOWN_LINES: usize = 12;
 
 pub(crate) fn load(settings: &Settings) -> Result<(), Error> {
+    let controller = settings.parameters.controller();
     let parameters = settings.parameters.to_bytes().map_err(Error::Parameters)?;
-    if pins::path(pins::LINK).exists() {
-        return Err(Error::Loaded);
+    if pins::path(controller, pins::LINK).exists() {
+        return Err(Error::Loaded(controller));
     }
     // What a killed command left.
-    pins::remove()?;
-    pins::prepare()?;
-    let done = register(settings, &parameters);
+    pins::remove(controller)?;
+    pins::prepare(controller)?;
+    let done = register(controller, settings, &parameters);
     if done.is_err() {
-        pins::remove()?;
+        pins::remove(controller)?;
     }
     done
 }
 
-fn register(settings: &Settings, parameters: &[u8; 40]) -> Result<(), Error> {
+fn register(controller: Controller, settings: &Settings, parameters: &[u8]) -> Result<(), Error> {
     set_print(Some((PrintLevel::Warn, keep)));
-    let refused = |purpose: &str| {
-        let purpose = purpose.to_owned();
-        move |reason: libbpf_rs::Error| Error::Kernel {
-            purpose,
-            reason: with_what_was_said(&reason),
-        }
+    let bytes = match controller {
+        Controller::Libra => LIBRA,
+        Controller::Real => REAL,
     };
     let mut object = ObjectBuilder::default()
-        .open_memory(OBJECT)
+        .open_memory(bytes)
         .and_then(libbpf_rs::OpenObject::load)
         .map_err(refused("load the program"))?;
     map(&object, "parameters")?
         .update(&0_u32.to_ne_bytes(), parameters, MapFlags::ANY)
         .map_err(refused("take the parameters"))?;
-    for (program, of, name) in [
-        ("libra_parameters", "parameters", "parameters"),
-        ("libra_status", "flows", "flows"),
-    ] {
-        let program = program_of(&object, program)?;
+    for (program, of) in [("parameters", "parameters"), ("status", "flows")] {
+        let program = program_of(&object, &format!("{controller}_{program}"))?;
         let link = program.attach_iter(map(&object, of)?.as_fd());
-        pin(link.map_err(refused("list the flows"))?, name)?;
+        pin(controller, link.map_err(refused("list the flows"))?, of)?;
+    }
+    if controller == Controller::Real
+        && let Some(root) = cgroup_root()
+    {
+        // Every connection may be one of a peer.
+        let link = attach(&object, "real_options", &root)?;
+        pin(controller, link, "options")?;
     }
     for cgroup in &settings.cgroups {
-        let folder = File::open(cgroup).map_err(Error::file("open the cgroup", cgroup))?;
-        let link = program_of(&object, "libra_cgroup")?.attach_cgroup(folder.as_raw_fd());
-        let purpose = format!("watch the connections of {}", cgroup.display());
-        let link = link.map_err(refused(&purpose))?;
-        pin(link, &format!("{}{}", pins::CGROUP, pins::encoded(cgroup)))?;
+        let link = attach(&object, &format!("{controller}_cgroup"), cgroup)?;
+        let name = format!("{}{}", pins::CGROUP, pins::encoded(cgroup));
+        pin(controller, link, &name)?;
     }
-    let operations = object.maps_mut().find(|map| map.name() == "libra");
-    let mut operations = operations.ok_or_else(|| absent("libra"))?;
-    let link = operations.attach_struct_ops();
-    pin(
-        link.map_err(refused("register the controller libra"))?,
-        pins::LINK,
-    )
+    let name = controller.name();
+    let operations = object.maps_mut().find(|map| map.name() == name);
+    let link = operations
+        .ok_or_else(|| absent(name))?
+        .attach_struct_ops()
+        .map_err(refused(&format!("register the controller {controller}")))?;
+    pin(controller, link, pins::LINK)
+}
+
+fn refused(purpose: &str) -> impl FnOnce(libbpf_rs::Error) -> Error {
+    let purpose = purpose.to_owned();
+    move |reason| Error::Kernel {
+        purpose,
+        reason: with_what_was_said(&reason),
+    }
+}
+
+/// Attaches a program to the connections of a cgroup.
+fn attach(object: &Object, program: &str, cgroup: &Path) -> Result<Link, Error> {
+    let folder = File::open(cgroup).map_err(Error::file("open the cgroup", cgroup))?;
+    let link = program_of(object, program)?.attach_cgroup(folder.as_raw_fd());
+    let purpose = format!("watch the connections of {}", cgroup.display());
+    link.map_err(refused(&purpose))
 }
 
 /// Keeps the link alive beyond this process.
-fn pin(mut link: Link, name: &str) -> Result<(), Error> {
-    let file = pins::path(name);
+fn pin(controller: Controller, mut link: Link, name: &str) -> Result<(), Error> {
+    let file = pins::path(controller, name);
     link.pin(&file).map_err(|reason| Error::Kernel {
         purpose: format!("keep {}", file.display()),
         reason: reason.to_string(),

@@ -1,4 +1,4 @@
-//! The files that keep Libra in the kernel, and their removal.
+//! The files that keep a controller in the kernel, and their removal.
 
 use std::fs;
 use std::io;
@@ -7,14 +7,14 @@ use std::time::Duration;
 
 use rustix::mount::{MountFlags, mount};
 
+use crate::controller::Controller;
 use crate::error::Error;
-use crate::parameters::Parameters;
+use crate::settings::{Parameters, Settings};
 
 /// The kernel's file system of BPF objects.
 const BPFFS: &str = "/sys/fs/bpf";
-/// The files of Libra. Each keeps one object of the kernel alive.
-pub const FOLDER: &str = "/sys/fs/bpf/comity/libra";
-/// The file that keeps Libra registered. It appears last, so a folder without it is a leftover.
+/// The file that keeps the controller registered. It appears last, so a folder without it is a
+/// leftover.
 pub(crate) const LINK: &str = "link";
 /// The prefix of files that keep a cgroup's program attached, before the encoded path.
 pub(crate) const CGROUP: &str = "cgroup-";
@@ -23,93 +23,93 @@ const BPFFS_MAGIC: u64 = 0xcafe_4a11;
 
 /// The controllers that sockets can choose.
 const CONTROLLERS: &str = "/proc/sys/net/ipv4/tcp_available_congestion_control";
-/// How often to look whether the kernel has unregistered Libra, and how many times.
+/// How often to look whether the kernel has unregistered a controller, and how many times.
 const LOOK_INTERVAL: Duration = Duration::from_millis(1);
 const MAX_LOOKS: u32 = 5_000;
 
-/// A loaded Libra.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Loaded {
-    /// The parameters of every flow.
-    pub parameters: Parameters,
-    /// The cgroups whose new connections use Libra.
-    pub cgroups: Vec<PathBuf>,
-}
-
 /// The path of one of the files.
-pub(crate) fn path(name: &str) -> PathBuf {
-    Path::new(FOLDER).join(name)
+pub(crate) fn path(controller: Controller, name: &str) -> PathBuf {
+    controller.folder().join(name)
 }
 
-/// What is loaded; `None` if Libra is not.
+/// What is loaded; `None` if the controller is not.
 ///
 /// # Errors
 /// If the files cannot be read.
-pub fn loaded() -> Result<Option<Loaded>, Error> {
-    if !path(LINK).exists() {
+pub fn loaded(controller: Controller) -> Result<Option<Settings>, Error> {
+    if !path(controller, LINK).exists() {
         return Ok(None);
     }
-    let file = path("parameters");
+    let file = path(controller, "parameters");
     let text = fs::read_to_string(&file).map_err(Error::file("read", &file))?;
-    let mut cgroups: Vec<PathBuf> = names()?
+    let mut cgroups: Vec<PathBuf> = names(controller)?
         .iter()
         .filter_map(|name| name.strip_prefix(CGROUP).map(decoded))
         .collect();
     cgroups.sort();
-    Ok(Some(Loaded {
-        parameters: Parameters::from_line(text.trim_end())?,
+    Ok(Some(Settings {
+        parameters: Parameters::from_line(controller, text.trim_end())?,
         cgroups,
     }))
 }
 
-/// Removes Libra from the kernel. Flows that use it keep it until they end.
+/// The lines of the flows of a loaded controller.
+pub(crate) fn flows(controller: Controller) -> Result<String, Error> {
+    let file = path(controller, "flows");
+    if loaded(controller)?.is_none() {
+        return Err(Error::NotLoaded(controller));
+    }
+    fs::read_to_string(&file).map_err(Error::file("read", &file))
+}
+
+/// Removes a controller from the kernel. Flows that use it keep it until they end.
 ///
 /// # Errors
 /// If it is not loaded, or a file cannot be removed.
-pub fn unload() -> Result<(), Error> {
-    if !path(LINK).exists() {
+pub fn unload(controller: Controller) -> Result<(), Error> {
+    if !path(controller, LINK).exists() {
         // What a killed command left.
-        remove()?;
-        return Err(Error::NotLoaded);
+        remove(controller)?;
+        return Err(Error::NotLoaded(controller));
     }
-    remove()
+    remove(controller)
 }
 
-/// Removes all files, the link first: nothing may choose Libra while its parts disappear.
+/// Removes all files, the link first: nothing may choose the controller while its parts disappear.
 ///
-/// The kernel unregisters Libra a little later, and refuses another one until then, so this waits.
+/// The kernel unregisters it a little later, and refuses another one until then, so this waits.
 #[expect(
     clippy::disallowed_methods,
     reason = "the kernel works on the real clock"
 )]
-pub(crate) fn remove() -> Result<(), Error> {
-    remove_files()?;
+pub(crate) fn remove(controller: Controller) -> Result<(), Error> {
+    remove_files(controller)?;
     for _ in 0..MAX_LOOKS {
-        if !is_registered()? {
+        if !is_registered(controller)? {
             return Ok(());
         }
         std::thread::sleep(LOOK_INTERVAL);
     }
-    Err(Error::Registered)
+    Err(Error::Registered(controller))
 }
 
-/// Whether the kernel has a controller called `libra`, from whomever.
-fn is_registered() -> Result<bool, Error> {
+/// Whether the kernel has a controller of that name, from whomever.
+fn is_registered(controller: Controller) -> Result<bool, Error> {
     let names = fs::read_to_string(CONTROLLERS).map_err(Error::file("read", CONTROLLERS))?;
-    Ok(names.split_whitespace().any(|name| name == "libra"))
+    Ok(names
+        .split_whitespace()
+        .any(|name| name == controller.name()))
 }
 
-fn remove_files() -> Result<(), Error> {
-    let mut names = names()?;
+fn remove_files(controller: Controller) -> Result<(), Error> {
+    let mut names = names(controller)?;
     names.sort_by_key(|name| name != LINK);
     for name in names {
-        let file = path(&name);
+        let file = path(controller, &name);
         fs::remove_file(&file).map_err(Error::file("remove", &file))?;
     }
-    for folder in [
-        Path::new(FOLDER),
-        Path::new(FOLDER).parent().unwrap_or(Path::new(FOLDER)),
-    ] {
+    let own = controller.folder();
+    for folder in own.ancestors().take(2) {
         match fs::remove_dir(folder) {
             Ok(()) => {}
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
@@ -126,23 +126,25 @@ fn remove_files() -> Result<(), Error> {
     not(has_program),
     expect(dead_code, reason = "only the loader makes files")
 )]
-pub(crate) fn prepare() -> Result<(), Error> {
+pub(crate) fn prepare(controller: Controller) -> Result<(), Error> {
     let found = rustix::fs::statfs(BPFFS);
     if found.is_ok_and(|found| found.f_type as u64 != BPFFS_MAGIC) {
         mount("bpf", BPFFS, "bpf", MountFlags::empty(), None)
             .map_err(|reason| Error::file("mount", BPFFS)(reason.into()))?;
     }
-    fs::create_dir_all(FOLDER).map_err(Error::file("create", FOLDER))
+    let folder = controller.folder();
+    fs::create_dir_all(&folder).map_err(Error::file("create", &folder))
 }
 
-fn names() -> Result<Vec<String>, Error> {
-    let entries = match fs::read_dir(FOLDER) {
+fn names(controller: Controller) -> Result<Vec<String>, Error> {
+    let folder = controller.folder();
+    let entries = match fs::read_dir(&folder) {
         Ok(entries) => entries,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(error) => return Err(Error::file("read", FOLDER)(error)),
+        Err(error) => return Err(Error::file("read", &folder)(error)),
     };
     let name = |entry: io::Result<fs::DirEntry>| {
-        let entry = entry.map_err(Error::file("read", FOLDER))?;
+        let entry = entry.map_err(Error::file("read", &folder))?;
         Ok(entry.file_name().to_string_lossy().into_owned())
     };
     entries.map(name).collect()

@@ -1,12 +1,17 @@
-//! The requirements of Libra on its host.
+//! The requirements of a controller on its host.
 
-use std::path::Path;
+use std::fs;
+use std::path::{Path, PathBuf};
 
-/// The types of the running kernel, which the loader corrects the program with.
+use crate::controller::Controller;
+
+/// The types of the running kernel, which the loader corrects the programs with.
 const BTF: &str = "/sys/kernel/btf/vmlinux";
+/// The first kernel whose congestion controls may ask for the options of their sockets.
+const FIRST_OF_REAL: (u32, u32) = (6, 12);
 
-/// The missing requirements, each with advice; empty if Libra can be loaded.
-pub fn missing() -> Vec<String> {
+/// The missing requirements, each with advice; empty if the controller can be loaded.
+pub fn missing(controller: Controller) -> Vec<String> {
     let mut missing = Vec::new();
     if cfg!(not(feature = "bpf")) {
         missing.push(
@@ -26,5 +31,49 @@ pub fn missing() -> Vec<String> {
             "{BTF} is missing: run a kernel that was built with CONFIG_DEBUG_INFO_BTF"
         ));
     }
+    if controller == Controller::Real {
+        let release = rustix::system::uname();
+        let release = release.release().to_string_lossy();
+        if version(&release).is_none_or(|found| found < FIRST_OF_REAL) {
+            let (major, minor) = FIRST_OF_REAL;
+            missing.push(format!(
+                "the kernel is {release}: run Linux {major}.{minor} or later"
+            ));
+        }
+        if cgroup_root().is_none() {
+            missing.push(
+                "no cgroup file system of version 2 is mounted: mount -t cgroup2 none /sys/fs/cgroup"
+                    .into(),
+            );
+        }
+    }
     missing
+}
+
+/// The first two numbers of a kernel's release.
+fn version(release: &str) -> Option<(u32, u32)> {
+    let mut numbers = release.split(|at: char| !at.is_ascii_digit());
+    Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
+}
+
+/// Where the cgroups of version 2 are mounted.
+pub(crate) fn cgroup_root() -> Option<PathBuf> {
+    let mounts = fs::read_to_string("/proc/mounts").ok()?;
+    let mut mounts = mounts
+        .lines()
+        .map(|line| line.split(' ').collect::<Vec<_>>());
+    let found = mounts.find(|words| words.get(2) == Some(&"cgroup2"))?;
+    found.get(1).map(PathBuf::from)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_release_gives_its_version() {
+        assert_eq!(version("6.18.44-fc-v657"), Some((6, 18)));
+        assert_eq!(version("6.1.0-13-amd64"), Some((6, 1)));
+        assert_eq!(version("linux"), None);
+    }
 }

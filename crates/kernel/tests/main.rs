@@ -1,4 +1,5 @@
-//! The arithmetic of the program against the simulator's Libra, and the program in the kernel.
+//! The arithmetic of the programs against the simulator's controllers, and the programs in the
+//! kernel.
 
 mod arithmetic;
 mod loading;

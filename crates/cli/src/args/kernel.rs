@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
-use comity_kernel::Parameters;
+use comity_kernel::{Controller, libra, real};
 use comity_units::{Rate, Span};
 
 use super::values::quantity;
@@ -11,6 +11,7 @@ use super::values::quantity;
 #[derive(Debug, Subcommand)]
 pub(crate) enum Kernel {
     /// Register a congestion controller with the kernel; it stays until it is unloaded
+    #[command(subcommand)]
     Load(KernelLoad),
     /// List the loaded controllers with their parameters
     List(KernelList),
@@ -32,6 +33,29 @@ pub(crate) enum Kernel {
 pub(crate) enum KernelController {
     /// TCP Libra: equal rates at any round trip
     Libra,
+    /// TCP-Real: the receiver sets the window, and random losses do not reduce it
+    Real,
+}
+
+impl From<KernelController> for Controller {
+    fn from(controller: KernelController) -> Self {
+        match controller {
+            KernelController::Libra => Self::Libra,
+            KernelController::Real => Self::Real,
+        }
+    }
+}
+
+#[derive(Debug, Subcommand)]
+#[command(
+    subcommand_value_name = "CONTROLLER",
+    subcommand_help_heading = "Controllers"
+)]
+pub(crate) enum KernelLoad {
+    /// TCP Libra: equal rates at any round trip
+    Libra(LoadLibra),
+    /// TCP-Real: the receiver sets the window, and random losses do not reduce it
+    Real(LoadReal),
 }
 
 #[derive(Debug, Args)]
@@ -52,24 +76,21 @@ Examples:
   sudo comity kernel load libra
   sudo comity kernel load libra --capacity 100Mbps --cgroup /sys/fs/cgroup/video.slice"
 )]
-pub(crate) struct KernelLoad {
-    /// The controller
-    pub(crate) controller: KernelController,
-
+pub(crate) struct LoadLibra {
     /// A: round trips well below it get equal rates
-    #[arg(long, value_name = "TIME", default_value_t = Parameters::default().a, value_parser = quantity::<Span>)]
+    #[arg(long, value_name = "TIME", default_value_t = libra::Parameters::default().a, value_parser = quantity::<Span>)]
     pub(crate) a: Span,
 
     /// B: a loss reduces the window by B / (2 (RTT + A)) of it
-    #[arg(long, value_name = "TIME", default_value_t = Parameters::default().b, value_parser = quantity::<Span>)]
+    #[arg(long, value_name = "TIME", default_value_t = libra::Parameters::default().b, value_parser = quantity::<Span>)]
     pub(crate) b: Span,
 
     /// X: the growth of the window, in segments per second for each Mb/s of capacity
-    #[arg(long, value_name = "NUMBER", default_value_t = Parameters::default().x)]
+    #[arg(long, value_name = "NUMBER", default_value_t = libra::Parameters::default().x)]
     pub(crate) x: f64,
 
     /// Y: a full queue divides the growth by e^Y
-    #[arg(long, value_name = "NUMBER", default_value_t = Parameters::default().y)]
+    #[arg(long, value_name = "NUMBER", default_value_t = libra::Parameters::default().y)]
     pub(crate) y: f64,
 
     /// C: the capacity of the bottleneck, such as 100Mbps [default: estimated from packet pairs]
@@ -78,7 +99,7 @@ pub(crate) struct KernelLoad {
 
     /// The extremes of the round trip and the pairs expire after one to two of these times; 0s for
     /// never
-    #[arg(long, value_name = "TIME", default_value_t = Parameters::default().memory.unwrap_or(Span::ZERO), value_parser = quantity::<Span>)]
+    #[arg(long, value_name = "TIME", default_value_t = libra::Parameters::default().memory.unwrap_or(Span::ZERO), value_parser = quantity::<Span>)]
     pub(crate) memory: Span,
 
     /// Do not pace: packets leave as the window opens
@@ -88,6 +109,83 @@ pub(crate) struct KernelLoad {
     /// Use the controller for new connections of this cgroup (version 2); may be repeated
     #[arg(long = "cgroup", value_name = "DIR")]
     pub(crate) cgroups: Vec<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Load it at both ends: the receiver measures waves for every connection of the machine, and the sender
+uses them where TCP-Real is chosen (setsockopt, --cgroup, a route's congctl, sysctl). A flow whose peer
+reports no level goes on with Reno. The kernel must be Linux 6.12 or later with BTF, the command needs root.
+
+Exit codes:
+  0    done
+  1    parts are missing, it is loaded already, or the kernel refused it
+  2    the command line is wrong
+
+Examples:
+  sudo comity kernel load real
+  sudo comity kernel load real --max-level 48 --cgroup /sys/fs/cgroup/video.slice"
+)]
+pub(crate) struct LoadReal {
+    /// The highest level; a level is two segments of window
+    #[arg(long, value_name = "LEVELS", default_value_t = real::Parameters::default().max_level)]
+    pub(crate) max_level: u32,
+
+    /// The first threshold as a share of the highest level
+    #[arg(long, value_name = "SHARE", default_value_t = real::Parameters::default().threshold_share)]
+    pub(crate) threshold_share: f64,
+
+    /// How a connection finds its first level
+    #[arg(long, value_enum, default_value_t = KernelOpening::SlowStart)]
+    pub(crate) opening: KernelOpening,
+
+    /// How the receiver rounds fractions of a level
+    #[arg(long, value_enum, default_value_t = KernelFractions::Kept)]
+    pub(crate) fractions: KernelFractions,
+
+    /// Do not compare a wave with one that the wave-decision timer ended
+    #[arg(long)]
+    pub(crate) no_compare_with_timeouts: bool,
+
+    /// Start figure 1 from the level of the measured wave, not from the last decision
+    #[arg(long)]
+    pub(crate) level_of_wave: bool,
+
+    /// A wave keeps the length of the window at its beginning
+    #[arg(long)]
+    pub(crate) fixed_waves: bool,
+
+    /// Every timeout reduces the window, not only one without a duplicate acknowledgement
+    #[arg(long)]
+    pub(crate) always_reduce: bool,
+
+    /// Use the controller for new connections of this cgroup (version 2); may be repeated
+    #[arg(long = "cgroup", value_name = "DIR")]
+    pub(crate) cgroups: Vec<PathBuf>,
+}
+
+/// How a connection finds its first level.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum KernelOpening {
+    /// The level doubles with every wave up to the first threshold
+    SlowStart,
+    /// Only figure 1; the first wave keeps its level
+    Figure,
+    /// Only figure 1; the first wave gives the highest level
+    Jump,
+}
+
+/// How fractions of a level are rounded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum KernelFractions {
+    /// Only the report is rounded
+    Kept,
+    /// The nearest level
+    Nearest,
+    /// The next higher level
+    Up,
+    /// The next lower level
+    Down,
 }
 
 #[derive(Debug, Args)]
@@ -102,12 +200,21 @@ pub(crate) struct KernelList {
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = "Columns:
+#[command(after_help = "Columns for libra:
   cwnd       the congestion window, in segments
   rtt        the last round trip, with its extremes within the memory, in ms
   beta       the used share of the buffer, from 0 to 1 (equation 2)
   alpha      the growth of the window, in segments per second (equation 1)
   capacity   C in Mb/s; with > it is a lower bound: delivery rates without a packet pair
+
+Columns for real:
+  cwnd       the congestion window, in segments
+  sends      the level of the window, or reno after a fallback; - if another controller sends
+  wave       the number of the wave that is being sent
+  measures   the level for the peer; - before its first wave
+  threshold  the level above which figure 1 has its other weights
+  rate       segments per second in the last wave
+  malformed  segments whose options were ignored
 
 Exit codes:
   0    done

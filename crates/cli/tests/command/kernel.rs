@@ -1,78 +1,103 @@
-//! `comity kernel`, where the kernel can have it; elsewhere it says what is missing.
+//! `comity kernel`, where the kernel can have its controllers; elsewhere it says what is missing.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
 
 use super::{comity, ends, out, said};
 
-const FOLDER: &str = "/sys/fs/bpf/comity/libra";
-
-fn is_loaded() -> bool {
-    out(&ends(0, &["kernel", "list", "--json"])).contains("\"libra\"")
+/// A controller: an option, what `list` prints then, and an option out of range with its refusal.
+struct Case {
+    name: &'static str,
+    option: [&'static str; 2],
+    list: &'static str,
+    bad: [&'static str; 2],
+    refusal: &'static str,
 }
 
-/// One test, because the kernel has one Libra.
+const CASES: [Case; 2] = [
+    Case {
+        name: "libra",
+        option: ["--capacity", "50Mbps"],
+        list: "libra\n  a 1s, b 1s, x 2, y 2\n  capacity 50Mbps, memory 60s, pairs paced\n",
+        bad: ["--y", "101"],
+        refusal: "y is 101, expected 0 to 100",
+    },
+    Case {
+        name: "real",
+        option: ["--max-level", "12"],
+        list: "real\n  max_level 12, threshold_share 0.5, opening slow_start, fractions kept\n  \
+               compare_with_timeouts true, level_of_wave false, fixed_waves false, \
+               timeout_reduction without_duplicates\n",
+        bad: ["--max-level", "0"],
+        refusal: "max_level is 0, expected 1 to 10000",
+    },
+];
+
+fn is_loaded(name: &str) -> bool {
+    out(&ends(0, &["kernel", "list", "--json"])).contains(&format!("\"{name}\""))
+}
+
+/// One test, because the kernel has one of each.
 #[test]
 fn it_loads_lists_shows_and_unloads_also_after_a_kill() {
     let wrong = ends(2, &["kernel", "load", "libra", "--y", "fast"]);
     assert!(said(&wrong).contains("fast"), "{}", said(&wrong));
-    let _ = comity(&["kernel", "unload", "libra"]);
-    assert!(!is_loaded());
+    for Case { name, .. } in CASES {
+        let _ = comity(&["kernel", "unload", name]);
+        assert!(!is_loaded(name));
+    }
     ends(1, &["kernel", "status"]);
+    for case in CASES {
+        check(&case);
+    }
+}
 
-    let loaded = comity(&[
-        "kernel",
-        "load",
-        "libra",
-        "--capacity",
-        "50Mbps",
-        "--x",
-        "1.5",
-    ]);
+fn check(case: &Case) {
+    let name = case.name;
+    let folder = Path::new("/sys/fs/bpf/comity").join(name);
+    let loaded = comity(&[&["kernel", "load", name][..], &case.option].concat());
     if !loaded.status.success() {
         let reason = said(&loaded);
-        assert!(
-            reason.contains("the kernel cannot run Libra here: "),
-            "{reason}"
-        );
+        let expected = format!("the kernel cannot run {name} here: ");
+        assert!(reason.contains(&expected), "{reason}");
         assert!(std::env::var_os("COMITY_NEED_KERNEL").is_none(), "{reason}");
         return;
     }
-    let list = out(&ends(0, &["kernel", "list"]));
-    assert_eq!(
-        list,
-        "libra\n  a 1s, b 1s, x 1.5, y 2\n  capacity 50Mbps, memory 60s, pairs paced\n"
-    );
-    assert_eq!(out(&ends(0, &["kernel", "status"])), "libra has no flows\n");
-    let again = said(&ends(1, &["kernel", "load", "libra"]));
+    let none = format!("{name} has no flows\n");
+    assert_eq!(out(&ends(0, &["kernel", "list"])), case.list);
+    assert_eq!(out(&ends(0, &["kernel", "status"])), none);
+    let again = said(&ends(1, &["kernel", "load", name]));
     assert!(again.contains("loaded already"), "{again}");
-    let bad = said(&ends(2, &["kernel", "load", "libra", "--y", "101"]));
-    assert!(bad.contains("y is 101, expected 0 to 100"), "{bad}");
-    ends(0, &["kernel", "unload", "libra"]);
-    ends(1, &["kernel", "unload", "libra"]);
-    assert!(!Path::new(FOLDER).exists());
+    let bad = said(&ends(
+        2,
+        &[&["kernel", "load", name][..], &case.bad].concat(),
+    ));
+    assert!(bad.contains(case.refusal), "{bad}");
+    ends(0, &["kernel", "unload", name]);
+    ends(1, &["kernel", "unload", name]);
+    assert!(!folder.exists());
 
     // Killed at every stage of its work: the next start always has a whole one.
     for stage in 0..12 {
         let mut child = Command::new(env!("CARGO_BIN_EXE_comity"))
-            .args(["kernel", "load", "libra"])
+            .args(["kernel", "load", name])
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
         // Each round takes the command a little further.
         for _ in 0..stage * 400 {
-            if Path::new(FOLDER).join("flows").exists() {
+            if folder.join("flows").exists() {
                 break;
             }
         }
         child.kill().unwrap();
         child.wait().unwrap();
-        if !is_loaded() {
-            ends(0, &["kernel", "load", "libra"]);
+        if !is_loaded(name) {
+            ends(0, &["kernel", "load", name]);
         }
-        assert_eq!(out(&ends(0, &["kernel", "status"])), "libra has no flows\n");
-        ends(0, &["kernel", "unload", "libra"]);
-        assert!(!Path::new(FOLDER).exists());
+        assert_eq!(out(&ends(0, &["kernel", "status"])), none);
+        ends(0, &["kernel", "unload", name]);
+        assert!(!folder.exists());
     }
 }

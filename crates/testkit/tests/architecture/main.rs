@@ -77,7 +77,7 @@ const PLAN: &[(&str, Imports)] = &[
     ),
     (
         "comity-kernel",
-        Imports::Only(&["comity-units", "comity-congestion"]),
+        Imports::Only(&["comity-units", "comity-congestion", "comity-transport"]),
     ),
     (
         "comity-tcp-host",

@@ -1,7 +1,5 @@
 //! The parameters of Libra, as the kernel keeps them.
 
-use std::path::PathBuf;
-
 use comity_units::{Rate, Span};
 
 use crate::error::Error;
@@ -9,15 +7,6 @@ use crate::line::Line;
 
 /// One, in the fixed point of X and Y.
 const ONE_Q16: f64 = 65_536.0;
-
-/// What [`load`](crate::load) registers.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Settings {
-    /// The parameters of every flow.
-    pub parameters: Parameters,
-    /// Folders of cgroups (version 2) whose new connections use Libra.
-    pub cgroups: Vec<PathBuf>,
-}
 
 /// The parameters of every flow; A, B, X and Y are those of figure 2 and equation 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -107,8 +96,7 @@ impl Parameters {
     }
 
     /// Reads the line that the program `libra_parameters` writes.
-    pub(crate) fn from_line(line: &str) -> Result<Self, Error> {
-        let line = Line::new(line);
+    pub(crate) fn from_line(line: &Line<'_>) -> Result<Self, Error> {
         let fixed = |name| Ok::<_, Error>(line.number(name)? as f64 / ONE_Q16);
         let span = |name| Ok::<_, Error>(Span::from_micros(line.number(name)?));
         Ok(Self {
@@ -186,7 +174,7 @@ mod tests {
             pairs: false,
             ..Parameters::default()
         };
-        assert_eq!(Parameters::from_line(line).unwrap(), expected);
+        assert_eq!(Parameters::from_line(&Line::new(line)).unwrap(), expected);
     }
 
     #[test]

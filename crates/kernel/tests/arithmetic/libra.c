@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Runs the arithmetic of the BPF program in user space: events on the standard input, the state
- * behind each on the standard output. tests/arithmetic.rs writes and reads it.
+ * Runs the arithmetic of TCP Libra in user space: events on the standard input, the state behind
+ * each on the standard output. libra.rs writes and reads it.
  */
 #include <stdio.h>
 

@@ -1,31 +1,18 @@
 //! The live state of the flows, as the kernel prints it.
 
-use std::fs;
-use std::net::SocketAddr;
+use comity_units::{Rate, Span};
 
-use comity_units::{Bytes, Rate, Span};
-
+use crate::controller::Controller;
 use crate::error::Error;
 use crate::line::Line;
 use crate::pins;
+use crate::socket::Socket;
 
 /// A flow of Libra.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Flow {
-    /// This end.
-    pub local: SocketAddr,
-    /// The other end.
-    pub remote: SocketAddr,
-    /// The inode of the network namespace, as in `ls -i /run/netns`.
-    pub namespace: u64,
-    /// The congestion window in segments.
-    pub window: u64,
-    /// The slow-start threshold in segments; `None` before the first loss.
-    pub ssthresh: Option<u64>,
-    /// The payload of a full segment.
-    pub mss: Bytes,
-    /// The smoothed round trip.
-    pub srtt: Span,
+    /// The ends and the window.
+    pub socket: Socket,
     /// The last round trip; `None` before the first.
     pub rtt: Option<Span>,
     /// The extremes of the round trip within the memory.
@@ -47,11 +34,7 @@ pub struct Flow {
 /// # Errors
 /// If Libra is not loaded, or the kernel's answer cannot be read.
 pub fn flows() -> Result<Vec<Flow>, Error> {
-    let file = pins::path("flows");
-    if pins::loaded()?.is_none() {
-        return Err(Error::NotLoaded);
-    }
-    let text = fs::read_to_string(&file).map_err(Error::file("read", &file))?;
+    let text = pins::flows(Controller::Libra)?;
     text.lines().map(Flow::from_line).collect()
 }
 
@@ -61,16 +44,9 @@ impl Flow {
         let line = Line::new(line);
         let micros = |name| Ok::<_, Error>(Span::from_micros(line.number(name)?));
         let known = line.number("rtt_us")? > 0;
-        let ssthresh = line.number("ssthresh")?;
         let capacity = line.number("capacity_kbps")?;
         Ok(Self {
-            local: SocketAddr::new(line.address("local")?, line.port("local_port")?),
-            remote: SocketAddr::new(line.address("remote")?, line.port("remote_port")?),
-            namespace: line.number("namespace")?,
-            window: line.number("cwnd")?,
-            ssthresh: (ssthresh < NO_THRESHOLD).then_some(ssthresh),
-            mss: Bytes::new(line.number("mss")?),
-            srtt: micros("srtt_us")?,
+            socket: Socket::from_line(&line)?,
             rtt: known.then_some(micros("rtt_us")?),
             rtt_range: known.then_some([micros("rtt_min_us")?, micros("rtt_max_us")?]),
             beta: line.number("beta_q16")? as f64 / 65_536.0,
@@ -81,9 +57,6 @@ impl Flow {
         })
     }
 }
-
-/// From this value on the kernel has no threshold yet.
-const NO_THRESHOLD: u64 = 0x7fff_ffff;
 
 #[cfg(test)]
 mod tests {
@@ -97,9 +70,7 @@ pacing_bytes_per_s=1250000";
     #[test]
     fn a_line_gives_the_flow() {
         let flow = Flow::from_line(LINE).unwrap();
-        assert_eq!(flow.local, "198.18.0.1:40000".parse().unwrap());
-        assert_eq!(flow.remote, "198.18.0.2:5000".parse().unwrap());
-        assert_eq!((flow.window, flow.ssthresh), (84, None));
+        assert_eq!(flow.socket.window, 84);
         assert_eq!(flow.rtt_range, Some([30, 32].map(Span::from_millis)));
         assert_eq!((flow.beta, flow.alpha), (0.25, 121.306));
         assert_eq!(flow.capacity, Some(Rate::from_mbps(100)));
@@ -110,14 +81,12 @@ pacing_bytes_per_s=1250000";
     fn what_is_not_known_yet_is_none() {
         let line = LINE
             .replace("rtt_us=30500", "rtt_us=0")
-            .replace("capacity_kbps=100000", "capacity_kbps=0")
-            .replace("ssthresh=2147483647", "ssthresh=20");
+            .replace("capacity_kbps=100000", "capacity_kbps=0");
         let flow = Flow::from_line(&line).unwrap();
         assert_eq!(
             (flow.rtt, flow.rtt_range, flow.capacity),
             (None, None, None)
         );
-        assert_eq!(flow.ssthresh, Some(20));
     }
 
     #[test]

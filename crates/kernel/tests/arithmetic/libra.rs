@@ -1,18 +1,17 @@
-//! The fixed-point arithmetic of `bpf/libra.h`, compiled for user space, against the simulator's
-//! Libra in floating point.
+//! `bpf/libra.h` against the simulator's Libra.
 
 use std::fmt::Write as _;
-use std::io::Write as _;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::path::PathBuf;
 use std::sync::LazyLock;
 
 use comity_congestion::controllers::Increase;
 use comity_congestion::controllers::libra::{Libra, LibraConfig};
 use comity_congestion::{Ack, Controller, Event, Loss, LossCause};
-use comity_kernel::Parameters;
+use comity_kernel::libra::Parameters;
 use comity_units::{Bytes, Rate, Seed, Span, Time};
 use proptest::prelude::*;
+
+use super::compiled;
 
 const MSS: Bytes = Bytes::new(1_000);
 /// The size of a packet on the wire.
@@ -21,30 +20,7 @@ const WIRE: u64 = 1_250;
 const TOLERANCE: f64 = 1e-3;
 const ONE_Q32: f64 = 4_294_967_296.0;
 
-/// The program of tests/arithmetic.c. Rust needs a C compiler to link, so there is one.
-static PROGRAM: LazyLock<PathBuf> = LazyLock::new(|| {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let program =
-        Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("arithmetic-{}", std::process::id()));
-    let status = Command::new("cc")
-        .args([
-            "-O1",
-            "-Wall",
-            "-Wextra",
-            "-Werror",
-            "-fsanitize=undefined",
-            "-fno-sanitize-recover=all",
-            "-I",
-        ])
-        .arg(root.join("bpf"))
-        .arg(root.join("tests/arithmetic.c"))
-        .arg("-o")
-        .arg(&program)
-        .status()
-        .expect("a C compiler");
-    assert!(status.success(), "tests/arithmetic.c does not compile");
-    program
-});
+static PROGRAM: LazyLock<PathBuf> = LazyLock::new(|| compiled("libra"));
 
 /// The state after an event.
 #[derive(Clone, Copy, Debug)]
@@ -58,27 +34,14 @@ struct State {
 
 fn answers(parameters: &Parameters, window: f64, events: &str) -> Vec<String> {
     let bytes = parameters.to_bytes().unwrap();
-    let mut input = String::new();
-    for long in bytes[..24].chunks_exact(8) {
-        write!(input, "{} ", u64::from_ne_bytes(long.try_into().unwrap())).unwrap();
-    }
-    for short in bytes[24..].chunks_exact(4) {
-        write!(input, "{} ", u32::from_ne_bytes(short.try_into().unwrap())).unwrap();
-    }
-    writeln!(input, "{}\n{events}", (window * ONE_Q32) as u64).unwrap();
-    let mut child = Command::new(&*PROGRAM)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    // The answers are shorter than a pipe only for short scripts: written beside the reading.
-    let mut stdin = child.stdin.take().unwrap();
-    let writing = std::thread::spawn(move || stdin.write_all(input.as_bytes()));
-    let output = child.wait_with_output().unwrap();
-    writing.join().unwrap().unwrap();
-    assert!(output.status.success(), "{:?}", output.status);
-    let text = String::from_utf8(output.stdout).unwrap();
-    text.lines().map(Into::into).collect()
+    let longs = bytes[..24].chunks_exact(8);
+    let shorts = bytes[24..].chunks_exact(4);
+    let mut numbers: Vec<u64> = longs
+        .map(|long| u64::from_ne_bytes(long.try_into().unwrap()))
+        .chain(shorts.map(|short| u32::from_ne_bytes(short.try_into().unwrap()).into()))
+        .collect();
+    numbers.push((window * ONE_Q32) as u64);
+    super::answers(&PROGRAM, &numbers, events)
 }
 
 fn states(parameters: &Parameters, window: f64, events: &str) -> Vec<State> {

@@ -1,0 +1,37 @@
+//! The controllers, and where their files are.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+/// A controller that Comity has for the kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Controller {
+    /// TCP Libra.
+    Libra,
+    /// TCP-Real.
+    Real,
+}
+
+impl Controller {
+    /// Every controller.
+    pub const ALL: [Self; 2] = [Self::Libra, Self::Real];
+
+    /// The name that sockets choose it by.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Libra => "libra",
+            Self::Real => "real",
+        }
+    }
+
+    /// The folder of the files that keep it in the kernel. Each keeps one object alive.
+    pub fn folder(self) -> PathBuf {
+        Path::new("/sys/fs/bpf/comity").join(self.name())
+    }
+}
+
+impl fmt::Display for Controller {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.name())
+    }
+}

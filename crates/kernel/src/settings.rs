@@ -1,0 +1,57 @@
+//! What the loader registers: a controller with its parameters.
+
+use std::path::PathBuf;
+
+use crate::controller::Controller;
+use crate::error::Error;
+use crate::line::Line;
+use crate::{libra, real};
+
+/// The parameters of every flow of a controller.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Parameters {
+    /// Those of TCP Libra.
+    Libra(libra::Parameters),
+    /// Those of TCP-Real.
+    Real(real::Parameters),
+}
+
+impl Parameters {
+    /// The controller that they belong to.
+    pub const fn controller(&self) -> Controller {
+        match self {
+            Self::Libra(_) => Controller::Libra,
+            Self::Real(_) => Controller::Real,
+        }
+    }
+
+    /// The bytes of the controller's structure in `bpf/`.
+    #[cfg_attr(
+        not(has_program),
+        expect(dead_code, reason = "only the loader writes them")
+    )]
+    pub(crate) fn to_bytes(self) -> Result<Vec<u8>, String> {
+        match self {
+            Self::Libra(parameters) => parameters.to_bytes().map(Into::into),
+            Self::Real(parameters) => parameters.to_bytes().map(Into::into),
+        }
+    }
+
+    /// Reads the line that the controller's program writes.
+    pub(crate) fn from_line(controller: Controller, line: &str) -> Result<Self, Error> {
+        let line = Line::new(line);
+        Ok(match controller {
+            Controller::Libra => Self::Libra(libra::Parameters::from_line(&line)?),
+            Controller::Real => Self::Real(real::Parameters::from_line(&line)?),
+        })
+    }
+}
+
+/// What [`load`](crate::load) registers.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Settings {
+    /// The controller, and the parameters of every flow.
+    pub parameters: Parameters,
+    /// Folders of cgroups (version 2) whose new connections use the controller.
+    pub cgroups: Vec<PathBuf>,
+}
