@@ -6,7 +6,8 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use comity_tcp_host::{Config, ConnectionId, Event, Host, ListenerId};
+use comity_tcp_host::{Config, ConnectionId, Event, Framing, Host, ListenerId, Piece, Section};
+use comity_transport::tcp::timeline::TimelineConfig;
 use comity_units::{Span, Time};
 use etherparse::{PacketBuilder, SlicedPacket, TcpHeader};
 
@@ -55,6 +56,13 @@ impl World {
         config.tcp.timestamps = bits & 4 == 0;
         config.tcp.window_scaling = bits & 8 == 0;
         config.tcp.ecn = bits & 16 != 0;
+        config.tcp.timeline = (bits & 32 != 0).then_some(TimelineConfig {
+            blind_spot: bits & 128 == 0,
+            ..TimelineConfig::PAPER
+        });
+        if bits & 64 != 0 {
+            config.framing = Framing::Header;
+        }
         config.max_connections = MAX_CONNECTIONS;
         config.send_buffer = 20_000;
         let mtu = config.mtu as usize;
@@ -118,6 +126,9 @@ impl World {
             (header.syn, header.ack) = (!sent.ack, true);
             header.acknowledgment_number = sent.sequence_number.wrapping_add(1);
         }
+        if source.u8() < 100 {
+            return self.arrive_with(&seq_update(source, &header), source, header, length.into());
+        }
         self.arrive(source, header, usize::from(length));
     }
 
@@ -128,9 +139,19 @@ impl World {
         self.arrive(source, header, 0);
     }
 
-    fn arrive(&mut self, source: &mut Source<'_>, mut header: TcpHeader, length: usize) {
+    fn arrive(&mut self, source: &mut Source<'_>, header: TcpHeader, length: usize) {
         let options = source.counted();
         let options = &options[..options.len().min(40)];
+        self.arrive_with(options, source, header, length);
+    }
+
+    fn arrive_with(
+        &mut self,
+        options: &[u8],
+        source: &mut Source<'_>,
+        mut header: TcpHeader,
+        length: usize,
+    ) {
         if header.set_options_raw(options).is_err() {
             return;
         }
@@ -151,15 +172,44 @@ impl World {
         let Some(&id) = self.connections.get(choice % self.connections.len().max(1)) else {
             return;
         };
-        match source.u8() % 8 {
+        match source.u8() % 12 {
             0..=2 => drop(self.host.write(id, &vec![9; usize::from(source.u16())])),
-            3..=4 => drop(self.host.read(id, &mut vec![0; usize::from(source.u16())])),
+            3 => drop(self.host.read(id, &mut vec![0; usize::from(source.u16())])),
+            4 => self.receive(id, usize::from(source.u16())),
+            8..=11 => self.send(id, source),
             5 => self.host.shutdown(self.now, id),
             6 => self.host.abort(self.now, id),
             _ => {
                 self.host.release(self.now, id);
                 self.connections.retain(|kept| *kept != id);
             }
+        }
+    }
+
+    /// Submits two sections.
+    fn send(&mut self, id: ConnectionId, source: &mut Source<'_>) {
+        let bytes = vec![5; usize::from(source.u16())];
+        let mut section = || Section {
+            bytes: &bytes,
+            deadline: self.now + Span::from_millis(u64::from(source.u16() % 2_000)),
+        };
+        let sections = [section(), section()];
+        let _ = self.host.send(self.now, id, &sections);
+        let counters = self.host.section_statistics(id).unwrap_or_default();
+        let settled = counters.on_time + counters.late + counters.cut + counters.left_out;
+        assert_eq!(settled + counters.open, counters.submitted, "{counters:?}");
+    }
+
+    /// Reads pieces: they follow each other, and the data fits into the buffer.
+    fn receive(&mut self, id: ConnectionId, length: usize) {
+        let mut pieces = [Piece::default(); 4];
+        let count = self.host.receive(id, &mut vec![0; length], &mut pieces);
+        let mut read = pieces.iter().take(count.unwrap_or(0));
+        let Some(first) = read.next() else { return };
+        let mut end = first.offset + first.length;
+        for piece in read {
+            assert_eq!(piece.offset, end);
+            end += piece.length;
         }
     }
 
@@ -208,6 +258,22 @@ impl World {
         assert_eq!(statistics.received, counted, "{statistics:?}");
         assert!(self.host.connections() <= MAX_CONNECTIONS);
     }
+}
+
+/// The option of a time-lined stream near the number of a segment.
+fn seq_update(source: &mut Source<'_>, header: &TcpHeader) -> Vec<u8> {
+    let number = header.sequence_number;
+    let expected = number.wrapping_add_signed(near(source));
+    let mut option = vec![253, 8, 0x54, 0x4c];
+    option.extend(expected.to_be_bytes());
+    if source.u8() < 128 {
+        option[1] = 16;
+        let end = number.wrapping_add_signed(near(source));
+        let length = 1 + source.number() as u32;
+        option.extend(end.wrapping_sub(length).to_be_bytes());
+        option.extend(end.to_be_bytes());
+    }
+    option
 }
 
 /// A small distance, most often none.

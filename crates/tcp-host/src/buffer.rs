@@ -2,6 +2,8 @@
 
 use std::collections::VecDeque;
 
+use crate::ahead::Ahead;
+
 /// The offset of the first byte of a stream; offset 0 is the SYN.
 const FIRST: u64 = 1;
 /// The memory that an empty buffer keeps.
@@ -38,6 +40,16 @@ impl SendBuffer {
         self.start
     }
 
+    /// The maximum number of bytes.
+    pub(crate) const fn limit(&self) -> usize {
+        self.limit
+    }
+
+    /// The offset after the last byte.
+    pub(crate) fn end(&self) -> u64 {
+        self.start + self.bytes.len() as u64
+    }
+
     /// How many more bytes fit.
     pub(crate) fn room(&self) -> usize {
         self.limit.saturating_sub(self.bytes.len())
@@ -50,8 +62,13 @@ impl SendBuffer {
         length
     }
 
+    /// Appends bytes for which room was reserved.
+    pub(crate) fn append(&mut self, bytes: &[u8]) {
+        self.bytes.extend(bytes);
+    }
+
     /// Drops the bytes below the offset `end`; returns whether there were any.
-    pub(crate) fn acknowledge(&mut self, end: u64) -> bool {
+    pub(crate) fn drop_below(&mut self, end: u64) -> bool {
         let count = self
             .bytes
             .len()
@@ -87,11 +104,15 @@ impl SendBuffer {
 ///
 /// It holds what the state machine accepted, at its place in the stream, so the peer's window
 /// limits its size. The state machine knows how many bytes at the front are in order.
+///
+/// A time-lined stream may have gaps of up to 2^30 bytes, which take no memory.
 #[derive(Debug)]
 pub(crate) struct ReceiveBuffer {
     bytes: VecDeque<u8>,
     /// The offset of the first byte in the stream.
     start: u64,
+    /// Present for a time-lined stream: `bytes` is then in order, without the gaps.
+    ahead: Option<Ahead>,
 }
 
 impl ReceiveBuffer {
@@ -99,11 +120,27 @@ impl ReceiveBuffer {
         Self {
             bytes: VecDeque::new(),
             start: FIRST,
+            ahead: None,
+        }
+    }
+
+    /// Prepares an empty buffer for a stream with gaps.
+    pub(crate) fn allow_gaps(&mut self) {
+        self.ahead = Some(Ahead::new(self.start));
+    }
+
+    /// Everything below the offset `next` arrived or is a gap.
+    pub(crate) fn advance(&mut self, next: u64) {
+        if let Some(ahead) = &mut self.ahead {
+            ahead.advance(next, &mut self.bytes);
         }
     }
 
     /// Stores accepted bytes at the offset `start`, which is not below the bytes in order.
     pub(crate) fn insert(&mut self, start: u64, source: &[u8]) {
+        if let Some(ahead) = &mut self.ahead {
+            return ahead.insert(start, source);
+        }
         let Some(at) = start.checked_sub(self.start) else {
             debug_assert!(false, "bytes at {start}, which were read before");
             return;
@@ -146,6 +183,7 @@ impl ReceiveBuffer {
     /// Frees the memory.
     pub(crate) fn clear(&mut self) {
         self.bytes = VecDeque::new();
+        self.ahead = None;
     }
 }
 
@@ -159,8 +197,8 @@ mod tests {
         assert_eq!(buffer.push(b"abcdefgh"), 8);
         assert_eq!(buffer.push(b"ijkl"), 2, "ten fit");
         assert_eq!(buffer.slice(1, 3), Some([&b"abc"[..], &[]]));
-        assert!(buffer.acknowledge(4));
-        assert!(!buffer.acknowledge(4), "acknowledged before");
+        assert!(buffer.drop_below(4));
+        assert!(!buffer.drop_below(4), "acknowledged before");
         assert_eq!((buffer.start(), buffer.room()), (4, 3));
         assert_eq!(buffer.push(b"mno"), 3);
         let joined = |offset, length| buffer.slice(offset, length).map(|pieces| pieces.concat());

@@ -7,6 +7,8 @@ use comity_congestion::{Controller, Meter};
 use comity_transport::tcp;
 use comity_units::{Bytes, Span};
 
+use crate::section::Framing;
+
 /// The smallest MTU that a host accepts: every IPv4 host takes packets of this size (RFC 791).
 pub const MIN_MTU: u32 = 576;
 /// The smallest MTU of a host with an IPv6 address (RFC 8200, section 5).
@@ -20,7 +22,14 @@ pub struct Config {
     /// The largest IP packet of its interface, in bytes.
     pub mtu: u32,
     /// The settings of every connection. The host sets `mss`, `initial_sequence` and `metered`.
+    /// With `timeline`, every connection offers to be time-lined, and is if its peer offers it as
+    /// well.
     pub tcp: tcp::Config,
+    /// How sections are marked in the stream.
+    pub framing: Framing,
+    /// The Unix time of [`Time::ZERO`](comity_units::Time::ZERO) in microseconds, for the headers
+    /// of sections.
+    pub epoch_us: u64,
     /// The congestion controller, by its name in [`comity_congestion::table`].
     pub controller: String,
     /// The controller's parameters.
@@ -66,6 +75,8 @@ impl Config {
                 give_up_after: std::num::NonZeroU32::new(15),
                 ..tcp::Config::MODERN
             },
+            framing: Framing::None,
+            epoch_us: 0,
             controller: "cubic".into(),
             parameters: Parameters::new(),
             send_buffer: 1 << 20,
@@ -108,7 +119,7 @@ impl Config {
                 mtu: self.mtu,
             });
         }
-        if !self.tcp.handshake || self.tcp.timeline.is_some() {
+        if !self.tcp.handshake {
             return Err(ConfigError::Simulated);
         }
         let row = table::find(&self.controller).map_err(ConfigError::Controller)?;
@@ -182,6 +193,6 @@ pub enum ConfigError {
     #[error("controller: {0}")]
     Parameter(ParameterError),
     /// The settings are for the simulator alone.
-    #[error("tcp: real networks need `handshake` and no `timeline`")]
+    #[error("tcp: real networks need `handshake`")]
     Simulated,
 }

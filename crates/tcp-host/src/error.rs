@@ -25,12 +25,29 @@ pub enum End {
 /// Why a read or a write did nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StreamError {
+    /// A section has no bytes.
+    #[error("section: 0 bytes, expected at least 1")]
+    Empty,
     /// The connection ended.
     #[error(transparent)]
     Ended(#[from] End),
+    /// The next piece is a gap, which only [`Host::receive`](crate::Host::receive) reports.
+    #[error("the peer left out the next bytes of its stream")]
+    Gap,
+    /// The stream has sections, so that bytes alone have no place in it.
+    #[error("the stream consists of sections")]
+    InSections,
     /// The writing side is shut down.
     #[error("the stream is shut down for writing")]
     ShutDown,
+    /// A section is larger than the send buffer.
+    #[error("section: {bytes} bytes, expected at most the send buffer's {limit}")]
+    TooLarge {
+        /// The length of the section.
+        bytes: usize,
+        /// The limit.
+        limit: usize,
+    },
     /// No connection has this identifier.
     #[error("no such connection")]
     Unknown,

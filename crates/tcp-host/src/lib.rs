@@ -17,16 +17,22 @@
 //! connection only during its handshake (RFC 5461).
 #![deny(unsafe_code)]
 
+mod ahead;
 mod budget;
 mod buffer;
 mod config;
 mod error;
+pub mod framing;
 mod host;
 mod icmp;
 mod id;
+mod ledger;
 pub mod net;
 mod packet;
+mod queue;
 mod secret;
+mod section;
+mod sections;
 mod socket;
 mod statistics;
 mod tuple;
@@ -35,4 +41,5 @@ pub use config::{Config, ConfigError, KeepAlive, MIN_MTU, MIN_MTU_V6};
 pub use error::{ConnectError, End, ListenError, StreamError};
 pub use host::{Event, Host};
 pub use id::{ConnectionId, ListenerId};
+pub use section::{Delivery, Framing, Piece, PieceKind, Section, SectionStatistics};
 pub use statistics::Statistics;

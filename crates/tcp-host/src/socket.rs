@@ -1,5 +1,7 @@
 //! One connection of a host: the state machine, its bytes, and what the host knows about it.
 
+mod sections;
+
 use std::sync::Arc;
 
 use comity_transport::tcp::{self, Connection, Flags, Options, Segment, State};
@@ -11,12 +13,15 @@ use crate::config::{Config, Control, KeepAlive};
 use crate::error::End;
 use crate::id::ListenerId;
 use crate::packet::ip_header;
+use crate::sections::Sections;
 use crate::tuple::Tuple;
 
 /// The TCP header without options.
 const TCP_HEADER: u32 = tcp::codec::MIN_HEADER as u32;
 /// The timestamps option with its padding.
 const TIMESTAMPS: u32 = 12;
+/// The largest `seq_update` option of a time-lined stream.
+const SEQ_UPDATE: u32 = 16;
 /// The smallest segments that a peer can request, options included. With less, a peer could make
 /// the host send a packet for every byte.
 const MIN_PEER_MSS: u16 = 88;
@@ -43,6 +48,7 @@ pub(crate) struct Socket {
     pub(crate) tcp: Connection,
     pub(crate) send: SendBuffer,
     pub(crate) receive: ReceiveBuffer,
+    pub(crate) sections: Sections,
     pub(crate) owner: Owner,
     /// The largest IP packet that the interface carries.
     mtu: u32,
@@ -74,7 +80,7 @@ pub(crate) struct Socket {
     pub(crate) scheduled: Time,
     /// When the host ends it: the handshake, or the wait for a FIN, takes too long.
     pub(crate) deadline: Time,
-    /// The readable bytes when the application last heard of them.
+    /// The bytes and gaps in order when the application last heard of them.
     pub(crate) announced: u64,
     /// The peer's first sequence number.
     peer_initial: SeqNo,
@@ -104,8 +110,13 @@ pub(crate) struct Beginning {
 
 /// The payload of a full segment in packets of `mtu` bytes.
 pub(crate) fn mss(mtu: u32, tuple: &Tuple, tcp: &tcp::Config) -> u32 {
-    let options = if tcp.timestamps { TIMESTAMPS } else { 0 };
-    mtu.saturating_sub(ip_header(tuple.remote.ip()) + TCP_HEADER + options)
+    let headers = ip_header(tuple.remote.ip()) + TCP_HEADER;
+    mtu.saturating_sub(headers + option_space(tcp.timestamps, tcp.timeline.is_some()))
+}
+
+/// The options that stand beside data most of the time.
+const fn option_space(timestamps: bool, timeline: bool) -> u32 {
+    (if timestamps { TIMESTAMPS } else { 0 }) + (if timeline { SEQ_UPDATE } else { 0 })
 }
 
 impl Socket {
@@ -136,6 +147,7 @@ impl Socket {
             },
             send: SendBuffer::new(config.send_buffer),
             receive: ReceiveBuffer::new(),
+            sections: Sections::new(config),
             owner,
             mtu: config.mtu,
             path_mtu,
@@ -169,6 +181,11 @@ impl Socket {
         self.end.is_some() || self.is_replaced || self.tcp.state() == State::Closed
     }
 
+    /// The bytes in order since the beginning, gaps included.
+    pub(crate) fn progress(&self) -> u64 {
+        self.tcp.delivered() + self.tcp.gap_statistics().bytes
+    }
+
     /// Why the peer did not respond.
     pub(crate) const fn silence(&self) -> End {
         if self.is_unreachable {
@@ -195,6 +212,9 @@ impl Socket {
         let accepted = self.tcp.on_segment(now, &received);
         if matches!(before, State::Listen | State::SynSent) && self.tcp.is_synchronized() {
             self.peer_initial = segment.sequence;
+            if self.tcp.config().timeline.is_some() {
+                self.receive.allow_gaps();
+            }
         }
         self.is_challenged = accepted.is_empty();
         if !accepted.is_empty() {
@@ -205,6 +225,7 @@ impl Socket {
             let bytes = payload.get(from..from + length).unwrap_or_default();
             self.receive.insert(accepted.start, bytes);
         }
+        self.receive.advance(self.tcp.expected());
     }
 
     /// The maximum segment size of the peer's SYN in the state machine's terms. The machine counts
@@ -215,8 +236,10 @@ impl Socket {
         } else {
             DEFAULT_MSS_V6
         };
-        let has_timestamps = self.tcp.config().timestamps && options.timestamps.is_some();
-        let used = if has_timestamps { TIMESTAMPS } else { 0 };
+        let own = self.tcp.config();
+        let has_timestamps = own.timestamps && options.timestamps.is_some();
+        let has_timeline = own.timeline.is_some() && options.seq_update.is_some();
+        let used = option_space(has_timestamps, has_timeline);
         options.mss.unwrap_or(default).max(MIN_PEER_MSS) - used as u16
     }
 
@@ -242,8 +265,7 @@ impl Socket {
     /// Whether an error about a segment with this number can be true: the segment is in flight (RFC
     /// 5927, section 4.1).
     pub(crate) fn is_in_flight(&self, sequence: SeqNo) -> bool {
-        // Both include the SYN and the FIN. A window is smaller than 2^32.
-        let first = self.next_sequence.back(self.tcp.in_flight() as u32);
+        let first = self.tcp.oldest_in_flight();
         !sequence.precedes(first) && sequence.precedes(self.next_sequence)
     }
 
@@ -255,6 +277,7 @@ impl Socket {
             return Time::MAX;
         }
         let timer = self.tcp.next_timer().min(self.deadline);
+        let timer = timer.min(self.sections.next_timer());
         self.keep_alive_at().map_or(timer, |at| timer.min(at))
     }
 
@@ -304,6 +327,7 @@ impl Socket {
     /// The next segment to send; `Err` if it would only repeat the last acknowledgement, more often
     /// than allowed.
     pub(crate) fn poll_transmit(&mut self, now: Time) -> Option<Result<Segment, Suppressed>> {
+        self.number_sections(now);
         let segment = self.tcp.poll_transmit(now)?;
         let is_pure = segment.payload == 0 && segment.flags == Flags::ACK;
         let is_repeated = self.acknowledged == Some(segment.acknowledgement);

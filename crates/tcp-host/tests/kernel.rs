@@ -5,6 +5,7 @@
 
 mod lossy;
 mod many;
+mod sections;
 mod single;
 
 use std::fs::OpenOptions;

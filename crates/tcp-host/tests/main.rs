@@ -5,4 +5,5 @@ mod kernel;
 mod pair;
 mod path;
 mod rules;
+mod sections;
 mod world;

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 
-use comity_tcp_host::{Config, ConnectionId, Event, Host, ListenerId, StreamError};
+use comity_tcp_host::{
+    Config, ConnectionId, Event, Host, ListenerId, Piece, PieceKind, Section, StreamError,
+};
 use comity_units::{Span, Time};
 use etherparse::{
     Icmpv4Type, Icmpv6Type, NetSlice, PacketBuilder, SlicedPacket, TcpHeader, TransportSlice,
@@ -55,6 +57,11 @@ pub(crate) struct App {
     /// Reset the connection after this many bytes arrived.
     pub(crate) aborts_at: Option<usize>,
     pub(crate) received: Vec<u8>,
+    /// Sections to submit, with their deadlines, and the number of accepted ones.
+    pub(crate) sections: Vec<(Vec<u8>, Time)>,
+    pub(crate) submitted: usize,
+    /// The pieces of a stream that is read in pieces.
+    pub(crate) pieces: Option<Vec<Piece>>,
     pub(crate) has_finished: bool,
     pub(crate) error: Option<StreamError>,
 }
@@ -226,14 +233,46 @@ impl World {
                 Err(error) => app.error = Some(error),
             }
         }
-        if app.shuts_down && !app.has_shut_down && app.written == app.to_send.len() {
+        while let Some((bytes, deadline)) = app.sections.get(app.submitted)
+            && app.error.is_none()
+        {
+            let deadline = *deadline;
+            match host.send(now, id, &[Section { bytes, deadline }]) {
+                Ok(count) => {
+                    app.submitted += count;
+                    acted = true;
+                }
+                Err(StreamError::WouldBlock) => break,
+                Err(error) => app.error = Some(error),
+            }
+        }
+        let is_all_submitted =
+            app.written == app.to_send.len() && app.submitted == app.sections.len();
+        if app.shuts_down && !app.has_shut_down && is_all_submitted {
             host.shutdown(now, id);
             app.has_shut_down = true;
             acted = true;
         }
         let mut buffer = vec![0; app.read];
         while !app.has_finished && app.read > 0 {
-            match host.read(id, &mut buffer) {
+            let read = match &mut app.pieces {
+                None => host.read(id, &mut buffer),
+                Some(pieces) => {
+                    let mut next = [Piece::default(); 3];
+                    let count = host.receive(id, &mut buffer, &mut next);
+                    let next = &next[..count.unwrap_or(0)];
+                    pieces.extend(next);
+                    let data = next.iter().filter(|piece| piece.kind == PieceKind::Data);
+                    let length = data.map(|piece| piece.length as usize).sum();
+                    app.received.extend(&buffer[..length]);
+                    if count.is_ok_and(|count| count > 0) {
+                        acted = true;
+                        continue;
+                    }
+                    count
+                }
+            };
+            match read {
                 Ok(0) => {
                     app.has_finished = true;
                     acted = true;

@@ -2,13 +2,13 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use comity_transport::tcp::State;
+use comity_transport::tcp::{self, State};
 use comity_units::Time;
 
 use super::{Event, Host, Listener};
 use crate::error::{ConnectError, End, ListenError, StreamError};
 use crate::id::{ConnectionId, ListenerId};
-use crate::socket::Owner;
+use crate::socket::{Owner, Socket};
 use crate::tuple::Tuple;
 
 impl Host {
@@ -55,6 +55,9 @@ impl Host {
         let connection = self.listeners.get_mut(&id)?.accept()?;
         let socket = self.sockets.get_mut(&connection)?;
         socket.owner = Owner::Application;
+        if socket.is_fallback() {
+            self.events.push_back(Event::Plain(connection));
+        }
         if socket.announced > 0 || socket.has_finished {
             self.events.push_back(Event::Readable(connection));
         }
@@ -126,13 +129,17 @@ impl Host {
     ///
     /// # Errors
     /// [`StreamError::WouldBlock`] if the buffer is full; [`Event::Writable`] follows.
+    /// [`StreamError::InSections`] after [`Host::send`].
     pub fn write(&mut self, id: ConnectionId, bytes: &[u8]) -> Result<usize, StreamError> {
         let socket = self.sockets.get_mut(&id).ok_or(StreamError::Unknown)?;
         if let Some(end) = socket.end {
             return Err(end.into());
         }
-        if socket.is_over() || is_shut(socket.tcp.state()) {
+        if is_shut(socket) {
             return Err(StreamError::ShutDown);
+        }
+        if socket.sections.is_in_use() {
+            return Err(StreamError::InSections);
         }
         let length = socket.send.push(bytes);
         if length == 0 && !bytes.is_empty() {
@@ -150,28 +157,25 @@ impl Host {
     ///
     /// # Errors
     /// [`StreamError::WouldBlock`] if nothing arrived; [`Event::Readable`] follows.
+    /// [`StreamError::Gap`] before a gap.
     pub fn read(&mut self, id: ConnectionId, buffer: &mut [u8]) -> Result<usize, StreamError> {
         let socket = self.sockets.get_mut(&id).ok_or(StreamError::Unknown)?;
         if buffer.is_empty() {
             return Ok(0);
         }
-        let length = socket.tcp.read(buffer.len() as u64) as usize;
-        socket.announced = socket.tcp.readable();
-        if length > 0 {
-            socket
-                .receive
-                .read(buffer.get_mut(..length).unwrap_or_default());
-            socket.on_call();
-            self.mark_ready(id);
-            return Ok(length);
+        if socket.tcp.is_at_gap() {
+            return Err(StreamError::Gap);
         }
-        if socket.has_finished {
-            return Ok(0);
-        }
-        match socket.end {
-            Some(end) => Err(end.into()),
-            None => Err(StreamError::WouldBlock),
-        }
+        let length = match socket.tcp.read_piece(buffer.len() as u64) {
+            Some(tcp::timeline::Piece::Data { length, .. }) => length as usize,
+            _ => return nothing_to_read(socket),
+        };
+        socket
+            .receive
+            .read(buffer.get_mut(..length).unwrap_or_default());
+        socket.on_call();
+        self.mark_ready(id);
+        Ok(length)
     }
 
     /// Returns `Ok` if the peer acknowledged everything that was written, and the FIN if the
@@ -181,7 +185,7 @@ impl Host {
     /// [`StreamError::WouldBlock`] if it has not yet; [`Event::Writable`] follows.
     pub fn acknowledged(&mut self, id: ConnectionId) -> Result<(), StreamError> {
         let socket = self.sockets.get_mut(&id).ok_or(StreamError::Unknown)?;
-        if socket.tcp.is_all_acknowledged() {
+        if socket.is_all_acknowledged() {
             return Ok(());
         }
         if let Some(end) = socket.end {
@@ -191,11 +195,11 @@ impl Host {
         Err(StreamError::WouldBlock)
     }
 
-    /// Ends the writing side; a FIN follows the data. The peer may still send.
+    /// Ends the writing side; a FIN follows the data and the sections. The peer may still send.
     pub fn shutdown(&mut self, now: Time, id: ConnectionId) {
         if let Some(socket) = self.sockets.get_mut(&id) {
             socket.on_call();
-            socket.tcp.close();
+            socket.shutdown();
             self.mark_ready(id);
             self.settle(now, id);
         }
@@ -239,9 +243,19 @@ impl Host {
 }
 
 /// Whether the writing side is shut down.
-const fn is_shut(state: State) -> bool {
-    matches!(
-        state,
+pub(super) fn is_shut(socket: &Socket) -> bool {
+    let has_fin = matches!(
+        socket.tcp.state(),
         State::FinWait1 | State::FinWait2 | State::Closing | State::LastAck | State::TimeWait
-    )
+    );
+    has_fin || socket.sections.is_closing || socket.is_over()
+}
+
+/// The result of a read that finds nothing.
+pub(super) fn nothing_to_read(socket: &Socket) -> Result<usize, StreamError> {
+    match socket.end {
+        _ if socket.has_finished => Ok(0),
+        Some(end) => Err(end.into()),
+        None => Err(StreamError::WouldBlock),
+    }
 }

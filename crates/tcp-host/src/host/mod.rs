@@ -5,6 +5,7 @@ mod input;
 mod listener;
 mod output;
 mod paths;
+mod sections;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::SocketAddr;
@@ -31,7 +32,11 @@ pub enum Event {
     Acceptable(ListenerId),
     /// The connection is established.
     Connected(ConnectionId),
-    /// More data can be read, or the peer's stream ended.
+    /// The host offered to be time-lined, and the peer of this connection does not understand it:
+    /// [`Delivery::Plain`](crate::Delivery::Plain). It follows [`Event::Connected`], or
+    /// [`Host::accept`].
+    Plain(ConnectionId),
+    /// More data or gaps can be read, or the peer's stream ended.
     Readable(ConnectionId),
     /// A write that found no room may find some, or everything written is acknowledged.
     Writable(ConnectionId),
@@ -270,11 +275,20 @@ impl Host {
                     }
                     self.events.push_back(Event::Acceptable(listener));
                 }
-                Owner::Application => self.events.push_back(Event::Connected(id)),
+                Owner::Application => {
+                    self.events.push_back(Event::Connected(id));
+                    if socket.is_fallback() {
+                        self.events.push_back(Event::Plain(id));
+                    }
+                    if std::mem::take(&mut socket.wants_room) {
+                        self.events.push_back(Event::Writable(id));
+                    }
+                }
                 Owner::Nobody => {}
             }
         }
-        if socket.send.acknowledge(socket.tcp.acknowledged() + 1) {
+        let has_left_out = socket.settle_sections(now);
+        if socket.send.drop_below(socket.tcp.lowest_needed()) || has_left_out {
             if socket.wants_room {
                 socket.wants_room = false;
                 self.events.push_back(Event::Writable(id));
@@ -283,13 +297,13 @@ impl Host {
                 socket.deadline = now + self.config.orphan_timeout;
             }
         }
-        if socket.wants_acknowledgement && socket.tcp.is_all_acknowledged() {
+        if socket.wants_acknowledgement && socket.is_all_acknowledged() {
             socket.wants_acknowledgement = false;
             self.events.push_back(Event::Writable(id));
         }
-        let readable = socket.tcp.readable();
+        let (progress, readable) = (socket.progress(), socket.tcp.readable());
         let has_finished = socket.has_finished || is_finished(socket.tcp.state());
-        if (readable > socket.announced || has_finished != socket.has_finished)
+        if (progress > socket.announced || has_finished != socket.has_finished)
             && socket.owner == Owner::Application
         {
             self.events.push_back(Event::Readable(id));
@@ -299,7 +313,7 @@ impl Host {
             socket.is_waiting = true;
             socket.deadline = Time::MAX;
         }
-        (socket.announced, socket.has_finished) = (readable, has_finished);
+        (socket.announced, socket.has_finished) = (progress, has_finished);
         if socket.owner == Owner::Nobody && readable > 0 && !socket.is_over() {
             // Nobody will read it, and the peer must not believe that it arrived (RFC 2525, section
             // 2.17).
@@ -308,6 +322,10 @@ impl Host {
         }
         if enters_wait {
             self.enter_time_wait(id);
+        }
+        if has_left_out {
+            // A FIN may be due.
+            self.mark_ready(id);
         }
         self.review_end(id);
         self.reschedule(id);

@@ -2,6 +2,7 @@
 
 mod device;
 mod listener;
+mod sections;
 mod stack;
 mod stream;
 mod train;

@@ -5,7 +5,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use comity_units::{Span, Time};
 use ring::rand::{SecureRandom, SystemRandom};
@@ -17,7 +17,7 @@ use tokio::time::Instant;
 
 use super::device::Device;
 use crate::config::{Config, ConfigError};
-use crate::error::{ConnectError, End};
+use crate::error::{ConnectError, End, StreamError};
 use crate::host::{Event, Host};
 use crate::id::{ConnectionId, ListenerId};
 use crate::statistics::Statistics;
@@ -102,12 +102,12 @@ pub enum StartError {
 }
 
 impl Stack {
-    /// Starts a host on a device. It has to be called within a runtime of tokio with its I/O and
-    /// time drivers.
+    /// Starts a host on a device, with `epoch_us` by the system's clock. It has to be called within
+    /// a runtime of tokio with its I/O and time drivers.
     ///
     /// # Errors
     /// [`StartError`], if the settings are invalid or the device cannot be watched.
-    pub fn start(device: impl Device, config: Config) -> Result<Self, StartError> {
+    pub fn start(device: impl Device, mut config: Config) -> Result<Self, StartError> {
         let mut key = [0; 32];
         SystemRandom::new()
             .fill(&mut key)
@@ -115,6 +115,8 @@ impl Stack {
                 purpose: "draw a random key",
                 reason: io::ErrorKind::Other.into(),
             })?;
+        config.epoch_us = unix_time_us();
+        let started_at = Instant::now();
         let host = Host::new(config, key)?;
         let readiness = watch(&device).map_err(|reason| StartError::System {
             purpose: "wait for the device",
@@ -132,7 +134,7 @@ impl Stack {
             }),
             readiness,
             wake: Notify::new(),
-            started_at: Instant::now(),
+            started_at,
         });
         let driver = tokio::spawn(drive(Arc::clone(&shared))).abort_handle();
         Ok(Self(Arc::new(Driven { shared, driver })))
@@ -140,6 +142,11 @@ impl Stack {
 
     pub(super) fn shared(&self) -> &Shared {
         &self.0.shared
+    }
+
+    /// The present moment on the host's clock, which began with the host: deadlines refer to it.
+    pub fn now(&self) -> Time {
+        self.shared().now()
     }
 
     /// The counters of the host.
@@ -196,6 +203,7 @@ impl Shared {
                     }
                     continue;
                 }
+                Event::Plain(_) => continue,
                 Event::Readable(id) => (id, true, false),
                 Event::Connected(id) | Event::Writable(id) => (id, false, true),
                 Event::Ended(id) => (id, true, true),
@@ -221,6 +229,16 @@ impl Shared {
         self.flush(&mut state);
         received
     }
+}
+
+/// Unix time in microseconds.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the peer of a section knows no other clock"
+)]
+fn unix_time_us() -> u64 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    since.map_or(0, |since| since.as_micros() as u64)
 }
 
 /// Waits for a device by a descriptor of its own.
@@ -292,6 +310,22 @@ impl From<End> for io::Error {
             End::Unreachable => io::ErrorKind::HostUnreachable,
         };
         Self::new(kind, end)
+    }
+}
+
+impl From<StreamError> for io::Error {
+    fn from(error: StreamError) -> Self {
+        let kind = match error {
+            StreamError::Ended(end) => return end.into(),
+            StreamError::ShutDown => io::ErrorKind::BrokenPipe,
+            StreamError::Unknown => io::ErrorKind::NotConnected,
+            StreamError::WouldBlock => io::ErrorKind::WouldBlock,
+            StreamError::Gap => io::ErrorKind::InvalidData,
+            StreamError::Empty | StreamError::InSections | StreamError::TooLarge { .. } => {
+                io::ErrorKind::InvalidInput
+            }
+        };
+        Self::new(kind, error)
     }
 }
 

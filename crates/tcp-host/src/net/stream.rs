@@ -18,8 +18,8 @@ use crate::id::ConnectionId;
 /// reset.
 #[derive(Debug)]
 pub struct TcpStream {
-    stack: Stack,
-    id: ConnectionId,
+    pub(super) stack: Stack,
+    pub(super) id: ConnectionId,
 }
 
 impl TcpStream {
@@ -100,7 +100,7 @@ impl TcpStream {
 
     /// Does `work`. If it would block, the task of `context` waits in the place that `slot`
     /// selects.
-    fn attempt<T>(
+    pub(super) fn attempt<T>(
         &self,
         context: &Context<'_>,
         slot: fn(&mut Waiting) -> &mut Option<Waker>,
@@ -120,13 +120,7 @@ impl TcpStream {
                 *slot(waiting) = Some(context.waker().clone());
                 Poll::Pending
             }
-            Err(StreamError::Ended(end)) => Poll::Ready(Err(end.into())),
-            Err(error @ StreamError::ShutDown) => {
-                Poll::Ready(Err(io::Error::new(io::ErrorKind::BrokenPipe, error)))
-            }
-            Err(error @ StreamError::Unknown) => {
-                Poll::Ready(Err(io::Error::new(io::ErrorKind::NotConnected, error)))
-            }
+            Err(error) => Poll::Ready(Err(error.into())),
         }
     }
 }

@@ -89,7 +89,8 @@ struct Refusal {
 impl Connection {
     fn new(state: State, mut config: Arc<Config>, controller: Option<Box<dyn Controller>>) -> Self {
         let mut recovery = config.recovery.with_sack(config.sack);
-        if config.timeline.is_some() {
+        // With a handshake, the peer has yet to agree.
+        if config.timeline.is_some() && !config.handshake {
             recovery = recovery.for_timeline();
         }
         if recovery != config.recovery {
@@ -240,17 +241,6 @@ impl Connection {
         self.receiver.read_piece(limit, &self.config)
     }
 
-    /// Unread payload that arrived in order. Gaps do not count: see [`Connection::has_piece`].
-    pub fn readable(&self) -> u64 {
-        self.receiver.unread
-    }
-
-    /// Whether [`Connection::read_piece`] would return a piece: payload in order, or a gap. A
-    /// segment without payload can announce a gap.
-    pub fn has_piece(&self) -> bool {
-        self.receiver.has_piece()
-    }
-
     // ---------------------------------------------------------------- input
 
     /// A segment of this connection arrived.
@@ -373,8 +363,12 @@ impl Connection {
     fn take_syn(&mut self, now: Time, segment: &Segment) {
         let options = &segment.options;
         let sack = self.config.sack && options.sack_permitted;
+        let timeline = self
+            .config
+            .timeline
+            .filter(|_| options.seq_update.is_some());
         let mut recovery = self.config.recovery.with_sack(sack);
-        if self.config.timeline.is_some() {
+        if timeline.is_some() {
             recovery = recovery.for_timeline();
         }
         self.receiver.begin(segment.sequence);
@@ -389,10 +383,7 @@ impl Connection {
             ecn: self.config.ecn && agrees_on_marks(segment.flags),
             timestamps: self.config.timestamps && options.timestamps.is_some(),
             window_scaling: self.config.window_scaling && options.window_scale.is_some(),
-            timeline: self
-                .config
-                .timeline
-                .filter(|_| options.seq_update.is_some()),
+            timeline,
             ..*self.config
         };
         if agreed.timeline.is_none() {

@@ -326,11 +326,13 @@ impl Receiver {
 
     /// Whether a piece is ready to read: data, or a gap.
     pub(super) fn has_piece(&self) -> bool {
-        self.unread > 0
-            || self
-                .gaps
-                .as_ref()
-                .is_some_and(|gaps| gaps.has_next(self.next))
+        self.unread > 0 || self.is_at_gap()
+    }
+
+    /// Whether the next piece is a gap.
+    pub(super) fn is_at_gap(&self) -> bool {
+        let gaps = self.gaps.as_ref();
+        gaps.is_some_and(|gaps| gaps.has_next(self.next))
     }
 
     /// Reads the next piece of the stream.

@@ -1,6 +1,7 @@
 //! The state of a connection, for its host.
 
 use comity_congestion::{Controller, RttEstimator};
+use comity_units::{SeqNo, Span};
 
 use super::super::config::Config;
 use super::super::sender::SenderStatistics;
@@ -48,12 +49,72 @@ impl Connection {
             .saturating_sub(1)
     }
 
+    /// The offset of the lowest byte that may still be sent: everything below is acknowledged, or
+    /// obsolete. Payload begins at 1. On a time-lined stream the offset counts discarded bytes, as
+    /// sequence numbers do.
+    pub fn lowest_needed(&self) -> u64 {
+        let stream = &self.sender.stream;
+        stream.wire(stream.lowest_current().min(stream.end))
+    }
+
+    /// The offset after the highest byte sent, counted as [`Connection::lowest_needed`] counts.
+    pub fn sent_to(&self) -> u64 {
+        self.wire_after(self.sender.stream.max)
+    }
+
+    /// The offset after the last byte that is acknowledged, counted in the same way. Data that the
+    /// peer passed over counts once data behind it is acknowledged.
+    pub fn acknowledged_to(&self) -> u64 {
+        self.wire_after(self.sender.stream.una)
+    }
+
+    /// The offset after the byte before `place`: in front of a jump.
+    fn wire_after(&self, place: u64) -> u64 {
+        let stream = &self.sender.stream;
+        let last = place.min(stream.end).saturating_sub(1);
+        stream.wire(last) + 1
+    }
+
+    /// How much earlier than their deadlines sections expire: nothing, or half of the smoothed
+    /// round-trip time with [`DeadlineClock::Receiver`](crate::tcp::timeline::DeadlineClock).
+    pub fn deadline_margin(&self) -> Span {
+        let line = self.sender.stream.line.as_ref();
+        line.map_or(Span::ZERO, |line| line.margin())
+    }
+
+    /// The sequence number of the oldest byte in flight, or of the next byte to send if none is.
+    pub fn oldest_in_flight(&self) -> SeqNo {
+        self.sender.stream.una_number(&self.config)
+    }
+
+    /// The offset in the peer's stream below which everything arrived or was abandoned. The SYN and
+    /// the FIN count.
+    pub const fn expected(&self) -> u64 {
+        self.receiver.next
+    }
+
     /// Payload bytes submitted but not yet sent for the first time.
     pub fn unsent(&self) -> u64 {
         self.sender
             .stream
             .end
             .saturating_sub(self.sender.stream.max.max(1))
+    }
+
+    /// Unread payload that arrived in order. Gaps do not count: see [`Connection::has_piece`].
+    pub fn readable(&self) -> u64 {
+        self.receiver.unread
+    }
+
+    /// Whether [`Connection::read_piece`] would return a piece: payload in order, or a gap. A
+    /// segment without payload can announce a gap.
+    pub fn has_piece(&self) -> bool {
+        self.receiver.has_piece()
+    }
+
+    /// Whether [`Connection::read_piece`] would return a gap.
+    pub fn is_at_gap(&self) -> bool {
+        self.receiver.is_at_gap()
     }
 
     /// Payload bytes delivered in order since the beginning.

@@ -150,7 +150,7 @@ impl Stream {
 
     /// The offset at which sending restarts when everything outstanding is marked lost.
     #[inline]
-    pub(super) fn lowest_current(&self) -> u64 {
+    pub(in crate::tcp) fn lowest_current(&self) -> u64 {
         match &self.line {
             None => self.una,
             Some(line) => line.lowest_current(self.una),

@@ -281,6 +281,11 @@ impl Line {
         }
     }
 
+    /// How much earlier than its deadline a section expires.
+    pub(in crate::tcp) const fn margin(&self) -> Span {
+        self.margin
+    }
+
     /// When the lifetime timer expires: the deadline of the oldest data that is not obsolete.
     #[inline]
     pub(in crate::tcp) const fn lifetime(&self) -> Time {
