@@ -45,7 +45,7 @@ fn config() -> Config {
 }
 
 /// Why the tests cannot run, if they cannot.
-fn missing() -> Option<String> {
+pub(crate) fn missing() -> Option<String> {
     if !nix::unistd::geteuid().is_root() {
         return Some("network namespaces need root".into());
     }
@@ -61,8 +61,17 @@ fn missing() -> Option<String> {
         .then(|| "`ip` is missing: install iproute2".into())
 }
 
+/// Says that this test is skipped, or fails if it must not be.
+pub(crate) fn is_skipped(reason: &str) {
+    let is_needed = std::env::var_os("COMITY_NEED_LAB").is_some();
+    assert!(!is_needed, "COMITY_NEED_LAB is set, and: {reason}");
+    let test = std::thread::current().name().map(ToOwned::to_owned);
+    let line = format!("{}: skipped, {reason}\n", test.unwrap_or_default());
+    std::io::stderr().write_all(line.as_bytes()).unwrap();
+}
+
 /// Runs commands of `ip` in the namespace of this thread, one per line.
-fn ip(commands: &str) {
+pub(crate) fn ip(commands: &str) {
     let mut child = Command::new("ip")
         .args(["-batch", "-"])
         .stdin(Stdio::piped())
@@ -93,12 +102,7 @@ fn beside_kernel<D, F>(
     F: Future<Output = ()>,
 {
     if let Some(reason) = missing() {
-        let is_needed = std::env::var_os("COMITY_NEED_LAB").is_some();
-        assert!(!is_needed, "COMITY_NEED_LAB is set, and: {reason}");
-        let test = std::thread::current().name().map(ToOwned::to_owned);
-        let line = format!("{}: skipped, {reason}\n", test.unwrap_or_default());
-        std::io::stderr().write_all(line.as_bytes()).unwrap();
-        return;
+        return is_skipped(&reason);
     }
     std::thread::scope(|scope| {
         // The namespace ends with the thread, its sockets and its device.

@@ -5,5 +5,6 @@ mod kernel;
 mod pair;
 mod path;
 mod rules;
+mod script;
 mod sections;
 mod world;
