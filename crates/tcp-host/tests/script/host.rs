@@ -157,6 +157,10 @@ fn name(error: StreamError) -> String {
         StreamError::ShutDown => "EPIPE",
         StreamError::Unknown => "EBADF",
         StreamError::WouldBlock => "EAGAIN",
+        StreamError::Empty
+        | StreamError::Gap
+        | StreamError::InSections
+        | StreamError::TooLarge { .. } => "EINVAL",
     };
     name.into()
 }

@@ -8,12 +8,12 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use comity_tcp_host::net::{Device as _, Tun};
 use comity_units::{Span, Time};
 use etherparse::PacketBuilder;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sched::{CloneFlags, unshare};
 use socket2::{Domain, SockAddr, Socket, TcpKeepalive, Type};
+use tun_rs::{DeviceBuilder, SyncDevice};
 
 use super::language::{Call, Family, Script, SocketOption, Target};
 use super::stack::Stack;
@@ -24,7 +24,8 @@ use crate::kernel::ip;
 const DEVICE: &str = "tun0";
 
 pub(super) struct Kernel {
-    tun: Tun,
+    /// Plain, so that every segment is a packet.
+    tun: SyncDevice,
     family: Family,
     began: Instant,
     /// Closed files are `None`.
@@ -62,7 +63,12 @@ impl Kernel {
     pub(super) fn new(script: &Script, family: Family, folder: &Path) -> Self {
         unshare(CloneFlags::CLONE_NEWNET).unwrap();
         ip("link set lo up\n");
-        let tun = Tun::open(DEVICE, mtu(family)).unwrap();
+        let tun = DeviceBuilder::new()
+            .name(DEVICE)
+            .mtu(mtu(family))
+            .build_sync()
+            .unwrap();
+        tun.set_nonblocking(true).unwrap();
         let (prefix, network, flag) = match family {
             Family::V4 => (24, "192.0.2.0/24", ""),
             Family::V6 => (64, "2001:db8::/32", "nodad"),
@@ -100,7 +106,7 @@ impl Kernel {
             self.inject(&request);
             let mut files = [PollFd::new(self.tun.as_fd(), PollFlags::POLLIN)];
             let _ = poll(&mut files, 10_u8);
-            while let Ok(length) = self.tun.receive(&mut buffer) {
+            while let Ok(length) = self.tun.recv(&mut buffer) {
                 if buffer[..length].ends_with(PING) {
                     return;
                 }
@@ -114,7 +120,7 @@ impl Kernel {
         let mut buffer = vec![0; 1 << 16];
         loop {
             let mut is_dry = true;
-            while let Ok(length) = self.tun.receive(&mut buffer) {
+            while let Ok(length) = self.tun.recv(&mut buffer) {
                 is_dry = false;
                 let packet = &buffer[..length];
                 if Wire::is_tcp(packet) {
