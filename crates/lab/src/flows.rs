@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 
 use comity_sim::host::{FlowPlan, Source};
-use comity_sim::network::{FlowSpec, Network, TransportSpec};
+use comity_sim::network::{FlowSpec, Network, Stack, TransportSpec};
 use comity_sim::report::{FlowReport, FlowSeries};
 use comity_units::{Seed, Span};
 
@@ -19,7 +19,9 @@ use crate::report::flow_traffic;
 use crate::router::{Interval, Outcome, Traffic};
 use crate::sections;
 use crate::settings::{EndpointCall, Settings};
-use crate::tcp::{Ends, Load, TcpFlow};
+use crate::stack;
+use crate::tcp;
+use crate::tcp_flow::{Ends, Load, TcpFlow};
 use crate::udp::UdpFlow;
 
 /// The port of the first flow; each further flow has the next port.
@@ -106,6 +108,7 @@ impl Start<'_> {
             address: IpAddr::V4(destination.addresses.v4),
             // There are fewer flows than ports.
             port: FIRST_PORT + number as u16,
+            source_address: IpAddr::V4(source.addresses.v4),
         };
         let (clock, interval) = (self.clock, self.interval);
         let scheduled = || {
@@ -117,12 +120,15 @@ impl Start<'_> {
             )?)
         };
         Ok(match &flow.transport {
-            TransportSpec::Tcp(tcp) => {
+            TransportSpec::Tcp(spec) => {
                 let load = Load::of(flow, scheduled)?;
-                let controller = &tcp.controller;
-                Running::Tcp(TcpFlow::start(
-                    ends, controller, load, plan, clock, interval,
-                )?)
+                let flow = match spec.stack {
+                    Stack::Kernel => {
+                        tcp::start(ends, &spec.controller, load, plan, clock, interval)
+                    }
+                    Stack::Comity => stack::start(ends, (flow, spec), load, plan, clock, interval),
+                };
+                Running::Tcp(flow?)
             }
             TransportSpec::Datagram(_) => {
                 Running::Udp(UdpFlow::start(ends, scheduled()?, plan, clock, interval)?)
@@ -267,10 +273,14 @@ impl Ending<'_> {
         let (mut remark, mut doubt) = (None, None);
         match (running, &flow.transport) {
             (Running::Tcp(tcp), TransportSpec::Tcp(spec)) => {
-                report.kind = format!("{}/kernel", spec.controller);
+                let stack = match spec.stack {
+                    Stack::Kernel => "kernel",
+                    Stack::Comity => "comity",
+                };
+                report.kind = format!("{}/{stack}", spec.controller);
                 report.timeouts = at_source.timeouts;
                 report.fast_retransmits = at_source.recoveries;
-                (series, doubt) = tcp.finish(&mut report, interval);
+                (series, doubt) = tcp.finish(&mut report);
             }
             (Running::Udp(udp), _) => {
                 report.kind = "datagram".into();

@@ -45,10 +45,18 @@ pub(crate) struct HostConfig {
     /// The name of the namespace.
     pub(crate) name: String,
     pub(crate) addresses: Addresses,
+    pub(crate) kernel: KernelSettings,
+}
+
+/// The part of the kernel in a host.
+#[derive(Clone, Debug)]
+pub(crate) struct KernelSettings {
     /// The largest IP packet of its device.
     pub(crate) mtu: u16,
-    /// Settings of the kernel below `/proc/sys/net`, with their values.
+    /// Settings below `/proc/sys/net`, with their values.
     pub(crate) settings: Vec<(&'static str, String)>,
+    /// Whether the addresses are another's, behind a second device, and the kernel only routes.
+    pub(crate) routes_only: bool,
 }
 
 impl Host {
@@ -62,25 +70,30 @@ impl Host {
             let purpose = || format!("cannot make the device of {}", namespace.name());
             let device = DeviceBuilder::new()
                 .name(DEVICE)
-                .mtu(config.mtu)
+                .mtu(config.kernel.mtu)
                 .tx_queue_len(DEVICE_QUEUE)
                 .build_sync()
                 .map_err(Error::system(purpose()))?;
             device
                 .set_nonblocking(true)
                 .map_err(Error::system(purpose()))?;
-            for (key, value) in &config.settings {
+            for (key, value) in &config.kernel.settings {
                 std::fs::write(format!("/proc/sys/net/{key}"), value)
                     .map_err(Error::system(format!("cannot set net/{key} to {value}")))?;
             }
             Ok(device)
         })?;
         let Addresses { v4, v6 } = config.addresses;
-        namespace.configure(&format!(
-            "address add {v4}/15 dev {DEVICE}\n\
-             address add {v6}/48 dev {DEVICE} nodad\n\
-             link set {DEVICE} up\n"
-        ))?;
+        let commands = if config.kernel.routes_only {
+            format!("link set {DEVICE} up\nroute add 198.18.0.0/15 dev {DEVICE}\n")
+        } else {
+            format!(
+                "address add {v4}/15 dev {DEVICE}\n\
+                 address add {v6}/48 dev {DEVICE} nodad\n\
+                 link set {DEVICE} up\n"
+            )
+        };
+        namespace.configure(&commands)?;
         let host = Self {
             namespace,
             addresses: config.addresses,

@@ -36,7 +36,9 @@ mod router;
 mod run;
 mod sections;
 mod settings;
+mod stack;
 mod tcp;
+mod tcp_flow;
 mod tcp_info;
 mod udp;
 

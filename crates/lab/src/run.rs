@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use comity_sim::host::{FlowPlan, Source, link_stream, plans};
-use comity_sim::network::{FlowSpec, Network, NetworkError, TransportSpec};
+use comity_sim::network::{FlowSpec, Network, NetworkError, Stack, TransportSpec};
 use comity_sim::report::{Cost, Lateness, RunReport, Series, World};
 use comity_transport::wire::limits::{SEALING, UDP_IPV4};
 use comity_units::{Seed, Span, Time};
@@ -17,13 +17,15 @@ use crate::clock::{Clock, RunClock};
 use crate::endpoint;
 use crate::error::Error;
 use crate::flows::{Ending, Running, Start};
-use crate::host::{Addresses, Counters, Host, HostConfig};
+use crate::host::{Addresses, Counters, Host, HostConfig, KernelSettings};
 use crate::namespace::Session;
 use crate::report::{drops, link_report};
 use crate::requirements::missing;
 use crate::router::{Interval, LaneOf, Outcome, Port, Router};
 use crate::settings::Settings;
-use crate::tcp::{KernelSettings, Load, kernel_settings};
+use crate::stack;
+use crate::tcp::kernel_settings;
+use crate::tcp_flow::Load;
 
 /// The time that the flows have to get ready before the run starts.
 const LEAD: Span = Span::from_millis(500);
@@ -128,8 +130,7 @@ fn make_hosts(
             let config = HostConfig {
                 name: format!("{}.{}", flow.name, role.name()),
                 addresses: Addresses::of(number, side),
-                mtu: kernel.mtu,
-                settings: kernel.settings.clone(),
+                kernel: kernel.clone(),
             };
             let peer = Addresses::of(number, 1 - side);
             let (host, device) = Host::create(session, &config)?;
@@ -328,7 +329,12 @@ fn captured(
 
 fn host_settings(flow: &FlowSpec) -> Result<KernelSettings, Error> {
     let packet = match &flow.transport {
-        TransportSpec::Tcp(tcp) => return kernel_settings(flow, tcp),
+        TransportSpec::Tcp(tcp) => {
+            return match tcp.stack {
+                Stack::Kernel => kernel_settings(flow, tcp),
+                Stack::Comity => stack::kernel_settings(flow, tcp),
+            };
+        }
         TransportSpec::Datagram(datagram) => datagram.wire.get(),
         TransportSpec::Sections(sections) => {
             endpoint::check(flow, sections)?;
@@ -340,6 +346,7 @@ fn host_settings(flow: &FlowSpec) -> Result<KernelSettings, Error> {
         // Larger packets of the scenario must not be fragmented.
         mtu: u16::try_from(packet).unwrap_or(u16::MAX).max(USUAL_MTU),
         settings: vec![("ipv4/tcp_no_metrics_save", "1".into())],
+        routes_only: false,
     })
 }
 

@@ -1,14 +1,10 @@
 //! Flows of kernel TCP: a socket at each end, and the kernel's information on it.
 
 use std::io::{Read as _, Write as _};
-use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::JoinHandle;
-use std::time::Duration;
+use std::net::{SocketAddr, TcpListener, TcpStream};
 
-use comity_sim::host::{FlowPlan, Source};
-use comity_sim::network::{FlowSpec, Headers, Reader, TcpSpec, Workload};
-use comity_sim::report::{FlowReport, FlowSeries};
+use comity_sim::host::FlowPlan;
+use comity_sim::network::{FlowSpec, Headers, Reader, TcpSpec};
 use comity_sim::scenario::linux_parameters;
 use comity_transport::tcp::Config;
 use comity_units::{Bytes, Span, Time};
@@ -17,17 +13,12 @@ use socket2::{Domain, Socket, Type};
 
 use crate::clock::RunClock;
 use crate::error::Error;
-use crate::namespace::Namespace;
+use crate::host::KernelSettings;
 use crate::requirements::controllers;
 use crate::router::Interval;
-use crate::tcp_info::{self, TcpInfo};
+use crate::tcp_flow::{CHUNK, Ends, Load, PATIENCE, Recorder, SAMPLING, TcpFlow};
+use crate::tcp_info;
 
-/// The time that a read or write may block before the thread checks whether the run is over.
-const PATIENCE: Duration = Duration::from_millis(100);
-/// The interval between queries of a sender's state in the kernel.
-const SAMPLING: Span = Span::from_millis(10);
-/// The bytes to write or read at a time.
-const CHUNK: usize = 64 << 10;
 /// Headers of IPv4 and TCP without options.
 const HEADERS: u32 = 40;
 /// The bytes of time stamps in each segment, with their padding.
@@ -37,13 +28,6 @@ const TIMESTAMPS: u32 = 12;
 const KERNEL_INITIAL_SEGMENTS: u64 = 10;
 /// The kernel's own bound on the buffer of a sender, in bytes.
 const MIN_SEND_BUFFER: u64 = 4 << 20;
-
-/// Settings of the kernel for the hosts of a flow, and the MTU of their devices.
-#[derive(Clone, Debug)]
-pub(crate) struct KernelSettings {
-    pub(crate) mtu: u16,
-    pub(crate) settings: Vec<(&'static str, String)>,
-}
 
 /// The kernel's settings for a TCP flow of the scenario.
 ///
@@ -67,10 +51,7 @@ pub(crate) fn kernel_settings(flow: &FlowSpec, tcp: &TcpSpec) -> Result<KernelSe
             "the kernel does not let `{key}` be set; expected preset = \"modern\" without that key"
         )));
     }
-    let options = if tcp.config.timestamps { TIMESTAMPS } else { 0 };
-    let mtu = u16::try_from(tcp.config.mss + HEADERS + options).map_err(|_| {
-        refuse("its segments are larger than IP packets; choose smaller ones".into())
-    })?;
+    let mtu = mtu(flow, tcp)?;
     let flag = |on: bool| String::from(if on { "1" } else { "0" });
     let mut settings = vec![
         // Nothing learnt from an earlier connection may matter.
@@ -97,7 +78,23 @@ pub(crate) fn kernel_settings(flow: &FlowSpec, tcp: &TcpSpec) -> Result<KernelSe
     // The sender's buffer must never limit the window.
     let sent = most.max(MIN_SEND_BUFFER);
     settings.push(("ipv4/tcp_wmem", format!("4096 16384 {sent}")));
-    Ok(KernelSettings { mtu, settings })
+    Ok(KernelSettings {
+        mtu,
+        settings,
+        routes_only: false,
+    })
+}
+
+/// The size of IP packets with full segments.
+///
+/// # Errors
+/// If it is too large for IP.
+pub(crate) fn mtu(flow: &FlowSpec, tcp: &TcpSpec) -> Result<u16, Error> {
+    let options = if tcp.config.timestamps { TIMESTAMPS } else { 0 };
+    u16::try_from(tcp.config.mss + HEADERS + options).map_err(|_| Error::Flow {
+        flow: flow.name.clone(),
+        reason: "its segments are larger than IP packets; choose smaller ones".into(),
+    })
 }
 
 /// The first key of a TCP flow that the kernel does not support.
@@ -146,164 +143,44 @@ fn beyond_kernel(flow: &FlowSpec, tcp: &TcpSpec) -> Option<&'static str> {
         .find_map(|(key, is_set)| is_set.then_some(key))
 }
 
-/// The records of the sampler and the receiver.
-#[derive(Debug, Default)]
-struct Notes {
-    delivered: u64,
-    delivered_measured: u64,
-    delivered_bins: Vec<u64>,
-    window_bins: Vec<u64>,
-    ssthresh_bins: Vec<u64>,
-    srtt_bins: Vec<u64>,
-    last: TcpInfo,
-    window_sum: f64,
-    rtt_sum: f64,
-    samples: u32,
-    finished: Option<Time>,
-    failure: Option<String>,
-}
-
-/// A running flow of kernel TCP.
-#[derive(Debug)]
-pub(crate) struct TcpFlow {
-    notes: Arc<Mutex<Notes>>,
-    threads: Vec<JoinHandle<()>>,
-}
-
-/// The hosts of a flow.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Ends<'a> {
-    pub(crate) source: &'a Namespace,
-    pub(crate) destination: &'a Namespace,
-    pub(crate) address: IpAddr,
-    pub(crate) port: u16,
-}
-
-/// The load of a flow.
-#[derive(Debug)]
-pub(crate) enum Load {
-    Greedy,
-    File(u64),
-    Scheduled(Box<Source>),
-}
-
-impl Load {
-    /// The load of a workload.
-    ///
-    /// # Errors
-    /// If the built-in sender does not support the workload.
-    pub(crate) fn of(
-        flow: &FlowSpec,
-        scheduled: impl FnOnce() -> Result<Source, Error>,
-    ) -> Result<Self, Error> {
-        match flow.workload {
-            Workload::Greedy => Ok(Self::Greedy),
-            Workload::File(bytes) => Ok(Self::File(bytes.get())),
-            Workload::TokenBucket { .. } => Err(Error::Flow {
-                flow: flow.name.clone(),
-                reason: "kernel TCP has no workload token_bucket; expected greedy, file, cbr, on_off or poisson"
-                    .into(),
-            }),
-            _ => Ok(Self::Scheduled(Box::new(scheduled()?))),
-        }
-    }
-}
-
-impl TcpFlow {
-    /// Starts both ends of a flow on threads of their own. The destination listens when this
-    /// returns.
-    pub(crate) fn start(
-        ends: Ends<'_>,
-        controller: &str,
-        load: Load,
-        plan: &FlowPlan,
-        clock: &RunClock,
-        interval: Interval,
-    ) -> Result<Self, Error> {
-        let address = SocketAddr::new(ends.address, ends.port);
-        let listener = ends.destination.within(|| {
-            TcpListener::bind(address).map_err(Error::system(format!("cannot listen on {address}")))
-        })?;
-        let socket = ends.source.within(|| {
-            let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)
-                .map_err(Error::system("cannot open a TCP socket"))?;
-            socket
-                .set_tcp_congestion(controller.as_bytes())
-                .map_err(Error::system(format!(
-                    "cannot use the controller {controller:?}"
-                )))?;
-            Ok(socket)
-        })?;
-        let notes = Arc::new(Mutex::new(Notes::default()));
-        let receiver = {
-            let (notes, clock) = (notes.clone(), clock.clone());
-            std::thread::spawn(move || {
-                let end = receive(&listener, &clock, interval, &notes);
-                fail(&notes, end);
-            })
-        };
-        let sender = {
-            let (notes, clock, plan) = (notes.clone(), clock.clone(), plan.clone());
-            std::thread::spawn(move || {
-                let end = send(socket, address, load, &plan, &clock, interval, &notes);
-                fail(&notes, end);
-            })
-        };
-        Ok(Self {
-            notes,
-            threads: vec![receiver, sender],
+/// Starts both ends of a flow on threads of their own. The destination listens when this returns.
+pub(crate) fn start(
+    ends: Ends<'_>,
+    controller: &str,
+    load: Load,
+    plan: &FlowPlan,
+    clock: &RunClock,
+    interval: Interval,
+) -> Result<TcpFlow, Error> {
+    let address = SocketAddr::new(ends.address, ends.port);
+    let listener = ends.destination.within(|| {
+        TcpListener::bind(address).map_err(Error::system(format!("cannot listen on {address}")))
+    })?;
+    let socket = ends.source.within(|| {
+        let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)
+            .map_err(Error::system("cannot open a TCP socket"))?;
+        socket
+            .set_tcp_congestion(controller.as_bytes())
+            .map_err(Error::system(format!(
+                "cannot use the controller {controller:?}"
+            )))?;
+        Ok(socket)
+    })?;
+    let recorder = Recorder::new(interval);
+    let receiver = {
+        let (recorder, clock) = (recorder.clone(), clock.clone());
+        std::thread::spawn(move || {
+            recorder.ended(receive(&listener, &clock, interval, &recorder));
         })
-    }
-
-    /// Waits for both ends.
-    pub(crate) fn join(self) {
-        for thread in self.threads {
-            // The thread reported its panic already.
-            let _ = thread.join();
-        }
-    }
-
-    /// Waits for both ends and returns their results. The router counts the packets.
-    pub(crate) fn finish(
-        self,
-        report: &mut FlowReport,
-        interval: Interval,
-    ) -> (FlowSeries, Option<String>) {
-        let shared = self.notes.clone();
-        self.join();
-        let notes = shared.lock().unwrap_or_else(PoisonError::into_inner);
-        let measured = interval.end.saturating_since(interval.warmup).as_secs_f64();
-        report.delivered_bytes = notes.delivered_measured;
-        report.delivered_bytes_total = notes.delivered;
-        report.goodput_bps = notes.delivered_measured as f64 * 8.0 / measured;
-        report.finished = notes.finished;
-        report.retransmitted_packets = notes.last.retransmitted.into();
-        let seconds = |us: u32| (us > 0).then(|| f64::from(us) / 1e6);
-        report.srtt_s = seconds(notes.last.srtt_us);
-        report.min_rtt_s = seconds(notes.last.min_rtt_us);
-        report.cwnd_bytes = Some(notes.last.cwnd_bytes);
-        report.ssthresh_bytes = notes.last.ssthresh_bytes;
-        if notes.samples > 0 {
-            let samples = f64::from(notes.samples);
-            report.mean_cwnd_bytes = Some(notes.window_sum / samples);
-            report.mean_rtt_s = Some(notes.rtt_sum / samples);
-        }
-        let series = FlowSeries {
-            delivered_bytes: notes.delivered_bins.clone(),
-            cwnd_bytes: notes.window_bins.clone(),
-            ssthresh_bytes: notes.ssthresh_bins.clone(),
-            srtt_ns: notes.srtt_bins.clone(),
-            ..FlowSeries::default()
-        };
-        (series, notes.failure.clone())
-    }
-}
-
-fn fail(notes: &Mutex<Notes>, end: std::io::Result<()>) {
-    if let Err(error) = end {
-        let mut notes = notes.lock().unwrap_or_else(PoisonError::into_inner);
-        notes.failure.get_or_insert_with(|| error.to_string());
-    }
+    };
+    let sender = {
+        let (recorder, clock, plan) = (recorder.clone(), clock.clone(), plan.clone());
+        std::thread::spawn(move || {
+            let end = send(socket, address, load, &plan, &clock, interval, &recorder);
+            recorder.ended(end);
+        })
+    };
+    Ok(TcpFlow::new(recorder, vec![receiver, sender]))
 }
 
 fn is_passing(error: &std::io::Error) -> bool {
@@ -311,23 +188,11 @@ fn is_passing(error: &std::io::Error) -> bool {
     matches!(error.kind(), WouldBlock | TimedOut | Interrupted)
 }
 
-/// Adds to the bin that a moment lies in.
-fn add(bins: &mut Vec<u64>, bin: Option<Span>, at: Time, amount: u64) {
-    let Some(bin) = bin else { return };
-    let at = (at.as_nanos() / bin.as_nanos().max(1)) as usize;
-    if bins.len() <= at {
-        bins.resize(at + 1, 0);
-    }
-    if let Some(bin) = bins.get_mut(at) {
-        *bin += amount;
-    }
-}
-
 fn receive(
     listener: &TcpListener,
     clock: &RunClock,
     interval: Interval,
-    notes: &Mutex<Notes>,
+    recorder: &Recorder,
 ) -> std::io::Result<()> {
     listener.set_nonblocking(true)?;
     let mut stream = loop {
@@ -355,12 +220,7 @@ fn receive(
         if now > interval.end {
             break;
         }
-        let mut notes = notes.lock().unwrap_or_else(PoisonError::into_inner);
-        notes.delivered += length;
-        if now >= interval.warmup {
-            notes.delivered_measured += length;
-        }
-        add(&mut notes.delivered_bins, interval.bin, now, length);
+        recorder.delivered(now, length);
     }
     Ok(())
 }
@@ -373,7 +233,7 @@ fn send(
     plan: &FlowPlan,
     clock: &RunClock,
     interval: Interval,
-    notes: &Arc<Mutex<Notes>>,
+    recorder: &Recorder,
 ) -> std::io::Result<()> {
     clock.wait_until(plan.started_at);
     if !connect(&socket, address, clock, interval)? {
@@ -383,13 +243,12 @@ fn send(
     stream.set_nodelay(true)?;
     stream.set_write_timeout(Some(PATIENCE))?;
     let sampler = {
-        let (stream, notes, clock) = (stream.try_clone()?, notes.clone(), clock.clone());
-        std::thread::spawn(move || sample(&stream, &clock, interval, &notes))
+        let (stream, recorder, clock) = (stream.try_clone()?, recorder.clone(), clock.clone());
+        std::thread::spawn(move || sample(&stream, &clock, interval, &recorder))
     };
     let end = write(&mut stream, load, plan.stopped_at, clock);
     if let Ok(Some(finished)) = &end {
-        let mut notes = notes.lock().unwrap_or_else(PoisonError::into_inner);
-        notes.finished = Some(*finished);
+        recorder.finished(*finished);
     }
     // The sampler holds the socket open until the end of the run.
     let _ = sampler.join();
@@ -489,7 +348,7 @@ fn write(
 }
 
 /// Samples the sender's state in the kernel until the end of the run.
-fn sample(stream: &TcpStream, clock: &RunClock, interval: Interval, notes: &Mutex<Notes>) {
+fn sample(stream: &TcpStream, clock: &RunClock, interval: Interval, recorder: &Recorder) {
     let mut next = clock.now();
     while next < interval.end {
         clock.wait_until(next);
@@ -500,35 +359,7 @@ fn sample(stream: &TcpStream, clock: &RunClock, interval: Interval, notes: &Mute
         let Some(info) = tcp_info::read(stream) else {
             return;
         };
-        let mut notes = notes.lock().unwrap_or_else(PoisonError::into_inner);
-        notes.last = info;
-        if now >= interval.warmup {
-            notes.samples += 1;
-            notes.window_sum += info.cwnd_bytes as f64;
-            notes.rtt_sum += f64::from(info.srtt_us) / 1e6;
-        }
-        if let Some(bin) = interval.bin {
-            let at = (now.as_nanos() / bin.as_nanos().max(1)) as usize;
-            let mut put = |pick: fn(&mut Notes) -> &mut Vec<u64>, value: u64| {
-                let bins = pick(&mut notes);
-                // A bin without a sample has the value of the one before it.
-                let last = bins.last().copied().unwrap_or(0);
-                bins.resize(bins.len().max(at + 1), last);
-                if let Some(bin) = bins.get_mut(at) {
-                    *bin = value;
-                }
-            };
-            put(|notes| &mut notes.window_bins, info.cwnd_bytes);
-            put(
-                |notes| &mut notes.ssthresh_bins,
-                info.ssthresh_bytes.unwrap_or(u64::MAX),
-            );
-            put(
-                |notes| &mut notes.srtt_bins,
-                u64::from(info.srtt_us) * 1_000,
-            );
-        }
-        drop(notes);
+        recorder.sampled(now, info);
         next = (next + SAMPLING).max(now);
     }
 }

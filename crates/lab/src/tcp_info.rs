@@ -25,7 +25,7 @@ struct Raw {
     min_rtt_us: u32,
 }
 
-/// The state of a sender.
+/// The state of a sender of TCP.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct TcpInfo {
     pub(crate) cwnd_bytes: u64,
@@ -33,7 +33,10 @@ pub(crate) struct TcpInfo {
     pub(crate) ssthresh_bytes: Option<u64>,
     pub(crate) srtt_us: u32,
     pub(crate) min_rtt_us: u32,
-    pub(crate) retransmitted: u32,
+    pub(crate) retransmitted: u64,
+    /// Expiries of the retransmission timer and fast retransmits, where they are known for the
+    /// connection.
+    pub(crate) recoveries: Option<(u64, u64)>,
 }
 
 /// Above this value the kernel has no threshold yet.
@@ -72,6 +75,7 @@ pub(crate) fn read(socket: &impl AsRawFd) -> Option<TcpInfo> {
         } else {
             raw.min_rtt_us
         },
-        retransmitted,
+        retransmitted: retransmitted.into(),
+        recoveries: None,
     })
 }

@@ -10,7 +10,7 @@ use comity_transport::wire::limits::UDP_IPV4;
 use crate::clock::RunClock;
 use crate::error::Error;
 use crate::router::Interval;
-use crate::tcp::Ends;
+use crate::tcp_flow::Ends;
 
 /// The time that a read may block before the thread checks whether the run is over.
 const PATIENCE: Duration = Duration::from_millis(100);

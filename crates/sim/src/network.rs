@@ -115,6 +115,18 @@ pub struct TcpSpec {
     pub headers: Headers,
     /// The sections of the workload, if [`tcp::Config::timeline`] is set.
     pub timeline: Option<TimelineSpec>,
+    /// Whose TCP runs in the lab.
+    pub stack: Stack,
+}
+
+/// Whose TCP runs a flow in the lab. In the simulator it is always Comity's.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Stack {
+    /// The kernel's.
+    #[default]
+    Kernel,
+    /// Comity's, the state machine of the simulator, behind a TUN device.
+    Comity,
 }
 
 impl TcpSpec {

@@ -73,6 +73,7 @@ fn tcp(row: &Row, parameters: Parameters) -> TransportSpec {
         initial_ssthresh: None,
         headers: Headers::Real,
         timeline: None,
+        stack: comity_sim::network::Stack::Kernel,
     })
 }
 

@@ -131,6 +131,7 @@ fn tcp(controller: &str, recovery: RecoveryConfig) -> TransportSpec {
         initial_ssthresh: None,
         headers: Headers::Real,
         timeline: None,
+        stack: comity_sim::network::Stack::Kernel,
     })
 }
 

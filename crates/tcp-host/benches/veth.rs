@@ -7,9 +7,9 @@
 //!
 //! Two network namespaces are joined by a veth pair. In the first one, the kernel's TCP or Comity's
 //! has one end of a connection; the peer in the second is always the kernel's. Comity's packets
-//! pass the TUN device and the forwarding of the first namespace on their way. CPU time is what the
-//! whole machine spent, both ends and the network between them included, so nothing else should
-//! run. The ways take turns, and medians are printed.
+//! pass the TUN device and the forwarding of the first namespace on their way. The whole machine's
+//! CPU time counts, both ends and the network between them included, so nothing else should run.
+//! The ways take turns, and medians are printed.
 #![allow(clippy::print_stdout, reason = "a bench that reports")]
 #![allow(clippy::disallowed_methods, reason = "it measures real time")]
 

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use comity_congestion::table::{self, ParameterError, Parameters, Row, Setup, UnknownController};
 use comity_congestion::{Controller, Meter};
 use comity_transport::tcp;
-use comity_units::{Bytes, Span};
+use comity_units::{Bytes, Seed, Span};
 
 use crate::section::Framing;
 
@@ -126,13 +126,14 @@ impl Config {
         if !row.drives_tcp() {
             return Err(ConfigError::NotForTcp { name: row.name });
         }
-        self.control(row, self.mtu)?;
+        self.control(row, self.mtu, Seed::new(0))?;
         Ok(row)
     }
 
     /// A controller for segments of `mss` bytes, and the receiver's half if it has one.
-    pub(crate) fn control(&self, row: &Row, mss: u32) -> Result<Control, ConfigError> {
+    pub(crate) fn control(&self, row: &Row, mss: u32, seed: Seed) -> Result<Control, ConfigError> {
         let setup = Setup {
+            seed,
             // The length of a wave follows the window, so the window needs a maximum.
             max_window: if row.has_meter() {
                 self.tcp.receive_buffer

@@ -42,4 +42,4 @@ pub use error::{ConnectError, End, ListenError, StreamError};
 pub use host::{Event, Host};
 pub use id::{ConnectionId, ListenerId};
 pub use section::{Delivery, Framing, Piece, PieceKind, Section, SectionStatistics};
-pub use statistics::Statistics;
+pub use statistics::{Info, Statistics};

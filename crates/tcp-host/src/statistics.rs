@@ -1,4 +1,49 @@
-//! What a host counts.
+//! What a host counts, and the state of a connection.
+
+use comity_transport::tcp::{Connection, SenderStatistics};
+use comity_units::Span;
+
+/// The state of a connection, as `TCP_INFO` of Linux has it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Info {
+    /// The congestion window in bytes.
+    pub congestion_window: u64,
+    /// The slow-start threshold in bytes, if the controller has one.
+    pub ssthresh: Option<u64>,
+    /// The smoothed round-trip time, after the first sample.
+    pub smoothed_rtt: Option<Span>,
+    /// The smallest round-trip time so far.
+    pub min_rtt: Option<Span>,
+    /// Outstanding bytes.
+    pub in_flight: u64,
+    /// Bytes that the peer acknowledged.
+    pub acknowledged: u64,
+    /// Bytes that arrived in order.
+    pub delivered: u64,
+    /// Counters of the sending half.
+    pub sender: SenderStatistics,
+}
+
+impl Info {
+    pub(crate) fn of(connection: &Connection) -> Self {
+        let rtt = connection.rtt();
+        let decision = connection
+            .controller()
+            .map(|controller| controller.decision());
+        Self {
+            congestion_window: connection.congestion_window(),
+            ssthresh: decision
+                .and_then(|decision| decision.ssthresh)
+                .map(|bytes| bytes.get()),
+            smoothed_rtt: rtt.and_then(|rtt| rtt.smoothed(&connection.config().rtt)),
+            min_rtt: rtt.and_then(|rtt| rtt.min()),
+            in_flight: connection.in_flight(),
+            acknowledged: connection.acknowledged(),
+            delivered: connection.delivered(),
+            sender: connection.statistics(),
+        }
+    }
+}
 
 /// Counters of a host since its creation. Every packet that arrived is in exactly one of
 /// `accepted`, `icmp` and the counters that begin with `dropped_`.

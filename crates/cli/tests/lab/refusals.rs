@@ -33,8 +33,8 @@ fn what_the_lab_cannot_do_is_said_before_the_first_run() {
     let bench = Bench::new(SMALL);
     let cases: &[(&[&str], &[&str])] = &[
         (
-            &["--set", "flow.tcp.controller=real"],
-            &["flow \"tcp-0\"", "\"real\"", "expected one of", "cubic"],
+            &["--set", "flow.tcp.controller=steady"],
+            &["flow \"tcp-0\"", "\"steady\"", "expected one of", "cubic"],
         ),
         (
             &["--set", "flow.tcp.timeline={ deadline = '1s' }"],
@@ -47,6 +47,15 @@ fn what_the_lab_cannot_do_is_said_before_the_first_run() {
         (
             &["--set", "flow.tcp.initial_window=2"],
             &["flow \"tcp-0\"", "`initial_window`", "expected"],
+        ),
+        (
+            &[
+                "--set",
+                "flow.tcp.stack=comity",
+                "--set",
+                "flow.tcp.handshake=false",
+            ],
+            &["flow \"tcp-0\"", "Comity's TCP", "`handshake`", "expected"],
         ),
         (
             &[

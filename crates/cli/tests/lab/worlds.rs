@@ -79,6 +79,69 @@ controller = "cubic"
     assert!((0.020..0.024).contains(&least), "{least}");
 }
 
+/// The state machine of the simulator does on real packets what it does there, with a controller
+/// that the kernel does not have. Its peer is another host of the same kind.
+#[test]
+fn comitys_tcp_behaves_on_real_packets_as_in_the_simulator() {
+    if !can_run() {
+        return;
+    }
+    let bench = Bench::new(
+        r#"
+[scenario]
+name = "stack"
+duration = "8s"
+warmup = "1s"
+seeds = [1]
+
+[topology]
+kind = "dumbbell"
+bottleneck = { rate = "8Mbps", delay = "20ms", queue = 60, losses = [{ model = "bernoulli", probability = 0.003 }], reverse = { queue = 1000 } }
+
+[[flow]]
+group = "greedy"
+controller = "real"
+stack = "comity"
+
+[[flow]]
+group = "file"
+controller = "reno"
+stack = "comity"
+workload = { kind = "file", size = "300kB" }
+"#,
+    );
+    let played = bench.run(&[]);
+    bench.simulate();
+    let flow = |world, name| bench.row(world, "flows", ("flow", name));
+    let (file, greedy) = (flow("lab.csv", "file-0"), flow("lab.csv", "greedy-0"));
+    assert_eq!(file.text("kind"), "reno/comity");
+    assert_eq!(greedy.text("kind"), "real/comity");
+    assert_eq!(file.number("delivered_total_bytes"), 300_000.0);
+    let took = (file.number("finished_ns") - file.number("started_ns")) / 1e9;
+    assert!((0.3..7.0).contains(&took), "{took} s");
+    if !played.is_trusted {
+        return;
+    }
+    let simulated = flow("sim.csv", "greedy-0");
+    for (column, tolerance) in [
+        ("goodput_bps", 0.2),
+        ("mean_cwnd_bytes", 0.25),
+        ("srtt_s", 0.5),
+    ] {
+        let ratio = greedy.number(column) / simulated.number(column);
+        assert!(
+            (1.0 - tolerance..=1.0 + tolerance).contains(&ratio),
+            "{column}: {} in the lab, {} in the simulator",
+            greedy.text(column),
+            simulated.text(column)
+        );
+    }
+    assert!(
+        greedy.number("fast_retransmits") >= 1.0,
+        "the link loses packets"
+    );
+}
+
 /// The numbers that datagrams of the lab carry, of those in a capture.
 fn numbers(path: &Path) -> Vec<u64> {
     let mut reader = PcapNgReader::new(File::open(path).unwrap()).unwrap();

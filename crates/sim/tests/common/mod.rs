@@ -126,6 +126,7 @@ pub fn ns2_tcp(config: Config, recovery: RecoveryConfig, wire: u32, window: u64)
             per_sack_block: 8,
         },
         timeline: None,
+        stack: comity_sim::network::Stack::Kernel,
     })
 }
 
@@ -259,6 +260,7 @@ pub fn crowd(flows: usize, millis: u64) -> Network {
             initial_ssthresh: None,
             headers: Headers::Real,
             timeline: None,
+            stack: comity_sim::network::Stack::Kernel,
         };
         let start = Start {
             at: Time::ZERO,

@@ -53,6 +53,7 @@ fn tcp() -> impl Strategy<Value = TransportSpec> {
                     initial_window: Bytes::new(2 * u64::from(mss)),
                     initial_ssthresh: None,
                     timeline: None,
+                    stack: comity_sim::network::Stack::Kernel,
                     headers: if real_headers {
                         Headers::Real
                     } else {

@@ -12,7 +12,7 @@ use std::net::SocketAddr;
 
 use comity_congestion::table::Row;
 use comity_transport::tcp::{Connection, State};
-use comity_units::{SeqNo, Time};
+use comity_units::{Seed, SeqNo, Time};
 
 use self::listener::Listener;
 use self::paths::Paths;
@@ -220,8 +220,10 @@ impl Host {
         }
         let path_mtu = self.paths.mtu(now, tuple.remote.ip(), self.config.mtu);
         let mss = mss(path_mtu, &tuple, &self.config.tcp);
-        let Control { controller, meter } = self.config.control(self.row, mss).ok()?;
         let initial = self.secret.initial_sequence(now, &tuple);
+        // Controllers that draw random numbers draw others in each connection.
+        let seed = Seed::new(initial.get().into());
+        let Control { controller, meter } = self.config.control(self.row, mss, seed).ok()?;
         let timeout = match owner {
             Owner::Listener(_) => self.config.handshake_timeout,
             _ => self.config.connect_timeout,

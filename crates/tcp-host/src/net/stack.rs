@@ -9,13 +9,14 @@ use std::time::{Duration, SystemTime};
 
 use comity_units::{Span, Time};
 use ring::rand::{SecureRandom, SystemRandom};
-use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
+use super::alarm::Alarm;
 use super::device::Device;
+use super::watch;
 use crate::config::{Config, ConfigError};
 use crate::error::{ConnectError, End, StreamError};
 use crate::host::{Event, Host};
@@ -24,8 +25,6 @@ use crate::statistics::Statistics;
 
 /// The most packets to read from the device in a row, before others have their turn.
 const BURST: usize = 64;
-/// The longest sleep of the driver.
-const LONGEST_SLEEP: Duration = Duration::from_secs(3_600);
 
 /// A TCP host that runs as a task of the current runtime. It stops when the last of its handles,
 /// streams and listeners is dropped.
@@ -118,10 +117,13 @@ impl Stack {
         config.epoch_us = unix_time_us();
         let started_at = Instant::now();
         let host = Host::new(config, key)?;
-        let readiness = watch(&device).map_err(|reason| StartError::System {
-            purpose: "wait for the device",
-            reason,
-        })?;
+        let descriptor = device.as_fd().try_clone_to_owned();
+        let readiness = descriptor
+            .and_then(watch)
+            .map_err(|reason| StartError::System {
+                purpose: "wait for the device",
+                reason,
+            })?;
         let shared = Arc::new(Shared {
             state: Mutex::new(State {
                 device: Box::new(device),
@@ -136,7 +138,11 @@ impl Stack {
             wake: Notify::new(),
             started_at,
         });
-        let driver = tokio::spawn(drive(Arc::clone(&shared))).abort_handle();
+        let alarm = Alarm::new().map_err(|reason| StartError::System {
+            purpose: "make a timer",
+            reason,
+        })?;
+        let driver = tokio::spawn(drive(Arc::clone(&shared), alarm)).abort_handle();
         Ok(Self(Arc::new(Driven { shared, driver })))
     }
 
@@ -231,33 +237,11 @@ impl Shared {
     }
 }
 
-/// Unix time in microseconds.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the peer of a section knows no other clock"
-)]
-fn unix_time_us() -> u64 {
-    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-    since.map_or(0, |since| since.as_micros() as u64)
-}
-
-/// Waits for a device by a descriptor of its own.
-fn watch(device: &impl Device) -> io::Result<AsyncFd<OwnedFd>> {
-    let descriptor = device.as_fd().try_clone_to_owned()?;
-    // SAFETY: an owned descriptor is open, and stays the same, until it is dropped with the
-    // `AsyncFd`.
-    #[expect(
-        unsafe_code,
-        reason = "the runtime has no safe way to wait for a device"
-    )]
-    let watched = unsafe { AsyncFd::register_with_interest(descriptor, Interest::READABLE) };
-    Ok(watched?)
-}
-
+use std::time::{Duration, SystemTime};
 /// Carries packets and time to the host, until it is aborted or the device fails.
-async fn drive(shared: Arc<Shared>) {
+async fn drive(shared: Arc<Shared>, mut alarm: Alarm) {
     loop {
-        let sleep = {
+        {
             let mut state = shared.state();
             let now = shared.now();
             if state.host.next_timer() <= now {
@@ -265,9 +249,8 @@ async fn drive(shared: Arc<Shared>) {
                 shared.flush(&mut state);
             }
             state.wakes_at = state.host.next_timer();
-            let left = state.wakes_at.saturating_since(now);
-            Duration::from(left).min(LONGEST_SLEEP)
-        };
+            alarm.set(now, state.wakes_at);
+        }
         tokio::select! {
             biased;
             ready = shared.readiness.readable() => {
@@ -289,7 +272,7 @@ async fn drive(shared: Arc<Shared>) {
                 tokio::task::yield_now().await;
             }
             () = shared.wake.notified() => {}
-            () = tokio::time::sleep(sleep) => {}
+            () = alarm.rings() => {}
         }
     }
 }

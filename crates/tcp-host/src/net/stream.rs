@@ -11,6 +11,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use super::stack::{Stack, State, Waiting};
 use crate::error::StreamError;
 use crate::id::ConnectionId;
+use crate::statistics::Info;
 
 /// A connection of a host, as [`tokio::net::TcpStream`] is one of the kernel.
 ///
@@ -54,6 +55,17 @@ impl TcpStream {
         let state = self.stack.shared().state();
         let addresses = state.host.addresses(self.id);
         addresses.ok_or_else(|| io::ErrorKind::NotConnected.into())
+    }
+
+    /// The state of the connection.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::NotConnected`] if the connection is unknown to its host.
+    pub fn info(&self) -> io::Result<Info> {
+        let state = self.stack.shared().state();
+        let connection = state.host.connection(self.id);
+        let info = connection.map(Info::of);
+        info.ok_or_else(|| io::ErrorKind::NotConnected.into())
     }
 
     /// Resets the connection. What was written may not arrive.

@@ -532,6 +532,7 @@ fn tcp_spec(table: &TcpTable, cx: &mut Context<'_>) -> Option<TcpSpec> {
             deadline: timeline.deadline,
             feedback: timeline.feedback,
         }),
+        stack: table.stack,
     };
     with_parameters(spec, table, &rest, cx)
 }

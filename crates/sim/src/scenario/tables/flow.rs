@@ -4,6 +4,8 @@ use comity_congestion::recovery::{PipeRule, RecoveryConfig};
 use comity_transport::tcp::timeline::DeadlineClock;
 use comity_units::{Bytes, Rate, Span};
 
+use crate::network::Stack;
+
 use super::super::kinds::{
     Amount, Choice, Count, Either, Extent, ExtentKind, Flag, Name, NameTemplate, PACKET,
     POSITIVE_BYTES, POSITIVE_SPAN, RATE, Real, SPAN, TICK, Template, Text, Word,
@@ -293,6 +295,14 @@ table! {
         /// Sections with deadlines: time-lined TCP (TLTCP). The workload must be greedy, periodic
         /// (one section each time), `video` or `frames` (one section for each frame).
         timeline: Option<TimelineTable> = Optional(Nested::<TimelineTable>::KIND, "none: plain TCP");
+        /// Whose TCP runs the flow in the lab. In the simulator it is always Comity's.
+        stack: Stack = Default(
+            Choice(&[
+                ("kernel", Stack::Kernel, "the Linux kernel's"),
+                ("comity", Stack::Comity, "Comity's, on real packets"),
+            ]),
+            "\"kernel\"",
+        );
         /// How the receiving application reads the data.
         reader: Option<ReaderTable> = Optional(
             Nested::<ReaderTable>::KIND,
