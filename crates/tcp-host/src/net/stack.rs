@@ -5,7 +5,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use comity_units::{Span, Time};
 use ring::rand::{SecureRandom, SystemRandom};
@@ -237,7 +237,16 @@ impl Shared {
     }
 }
 
-use std::time::{Duration, SystemTime};
+/// Unix time in microseconds.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the peer of a section knows no other clock"
+)]
+fn unix_time_us() -> u64 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    since.map_or(0, |since| since.as_micros() as u64)
+}
+
 /// Carries packets and time to the host, until it is aborted or the device fails.
 async fn drive(shared: Arc<Shared>, mut alarm: Alarm) {
     loop {
