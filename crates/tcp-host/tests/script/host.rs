@@ -108,6 +108,8 @@ fn set(config: &mut Config, key: &str, value: &str) -> Result<(), String> {
         "tcp_dsack" => config.tcp.duplicate_sack = is_on,
         "tcp_timestamps" => config.tcp.timestamps = is_on,
         "tcp_window_scaling" => config.tcp.window_scaling = is_on,
+        // The host never lets a reset end TIME-WAIT (RFC 1337).
+        "tcp_rfc1337" if is_on => {}
         "tcp_ecn" => config.tcp.ecn = value == "1",
         _ => return Err(format!("{key}: no setting of the host")),
     }

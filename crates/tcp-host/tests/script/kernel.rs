@@ -254,8 +254,7 @@ impl Stack for Kernel {
         Ok(bytes)
     }
 
-    /// Generous: the machine may be busy. Timers of the kernel tick every 4 ms, and longer ones less
-    /// often.
+    /// Generous: the machine may be busy, and the kernel's timers are coarse, long ones more so.
     fn tolerance(&self, delay: Span) -> Span {
         Span::from_millis(30) + delay / 4
     }
