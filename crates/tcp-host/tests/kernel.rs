@@ -3,6 +3,7 @@
 //! Without root, `/dev/net/tun` or `ip` the tests say what is missing and pass; with
 //! `COMITY_NEED_LAB=1` they fail.
 
+mod aborts;
 mod lossy;
 mod many;
 mod sections;
