@@ -254,7 +254,7 @@ INLINE void on_arrival(struct bpf_sock_ops *ops)
 		real_on_report(&flow->sender, of, found.level);
 	if (found.has_wave && ops->skb_len > (u32)(header->offset >> 4) * 4) {
 		real_on_arrival(&flow->meter, of, bpf_ktime_get_ns(), found.wave, merged(ops));
-		if (flow->meter.level_q32)
+		if (flow->meter.now.level_q32)
 			bpf_sock_ops_cb_flags_set(ops, ops->bpf_sock_ops_cb_flags |
 							       BPF_SOCK_OPS_WRITE_HDR_OPT_CB_FLAG);
 	}
@@ -270,14 +270,14 @@ INLINE void reserve(struct bpf_sock_ops *ops)
 	if (!sk || (ops->skb_tcp_flags & SYN))
 		return;
 	flow = bpf_sk_storage_get(&flows, sk, 0, 0);
-	if (!flow || (!flow->is_sender && !flow->meter.level_q32)) {
+	if (!flow || (!flow->is_sender && !flow->meter.now.level_q32)) {
 		bpf_sock_ops_cb_flags_set(ops, ops->bpf_sock_ops_cb_flags &
 						       ~BPF_SOCK_OPS_WRITE_HDR_OPT_CB_FLAG);
 		return;
 	}
 	if (flow->is_sender && has_data)
 		bpf_reserve_hdr_opt(ops, REAL_WAVE_BYTES, 0);
-	if (flow->meter.level_q32)
+	if (flow->meter.now.level_q32)
 		bpf_reserve_hdr_opt(ops, REAL_LEVEL_BYTES, 0);
 }
 
@@ -400,9 +400,9 @@ int real_status(struct bpf_iter__bpf_sk_storage_map *ctx)
 		       flow->is_sender, flow->is_fallback, flow->sender.is_reported,
 		       flow->sender.level, flow->sender.wave);
 	BPF_SEQ_PRINTF(out, " meter_level_q32=%llu meter_threshold_q32=%llu meter_wave=%u",
-		       flow->meter.level_q32, flow->meter.threshold_q32, flow->meter.number);
+		       flow->meter.now.level_q32, flow->meter.now.threshold_q32, flow->meter.number);
 	BPF_SEQ_PRINTF(out, " rate_segments=%u rate_ns=%llu malformed=%u\n",
-		       flow->meter.previous_segments, flow->meter.previous_ns, flow->malformed);
+		       flow->meter.now.rate_segments, flow->meter.now.rate_ns, flow->malformed);
 	return 0;
 }
 

@@ -72,17 +72,25 @@ struct real_options {
 	u8 is_malformed;
 };
 
-/* The receiver's half. */
-struct real_meter {
-	/* The last decision; 0 before the first measured wave. */
+/* What a measured wave changes. */
+struct real_decision {
+	/* The level; 0 before the first measured wave. */
 	u64 level_q32;
 	u64 threshold_q32;
 	/* The last rate: segments in a time; no segments before the first. */
-	u64 previous_ns;
-	u32 previous_segments;
+	u64 rate_ns;
+	u32 rate_segments;
+	u32 is_opening;
+};
+
+/* The receiver's half. */
+struct real_meter {
+	struct real_decision now;
+	/* The decision before the last wave, which ends again if its last packet goes on. */
+	struct real_decision before;
 	/* The wave that is being collected, or the last one. */
-	u32 segments;
 	u64 first_ns;
+	u32 segments;
 	/* How many segments arrived together with its first one: they took no time. */
 	u32 together;
 	u16 number;
@@ -91,7 +99,8 @@ struct real_meter {
 	u8 has_begun;
 	u8 has_wave;
 	u8 is_measured;
-	u8 is_opening;
+	/* Whether the wave ended with its last position, not with the timer or with another wave. */
+	u8 is_whole;
 };
 
 /* The sender's half. */
@@ -163,8 +172,12 @@ static long real_read_option(u64 index, void *context)
 		reading->at++;
 		return 0;
 	}
-	if (!option[0] || length < 2 || at + length > REAL_MAX_OPTION_BYTES)
+	if (!option[0])
 		return 1;
+	if (length < 2 || at + length > REAL_MAX_OPTION_BYTES) {
+		reading->found.is_malformed |= option[0] == REAL_KIND;
+		return 1;
+	}
 	if (option[0] == REAL_KIND)
 		real_take_option(&reading->found, option, length);
 	reading->at += length;
@@ -194,8 +207,8 @@ INLINE u64 real_factor_q20(u64 ratio_q20, int is_above_threshold)
 /* The rate of a wave over that of the wave before, at most 2^16, which gives every level. */
 INLINE u64 real_ratio_q20(const struct real_meter *meter, u64 segments, u64 took_ns)
 {
-	u64 above = segments * meter->previous_ns;
-	u64 below = meter->previous_segments * took_ns;
+	u64 above = segments * meter->now.rate_ns;
+	u64 below = meter->now.rate_segments * took_ns;
 	u64 whole, rest;
 
 	if (!below)
@@ -231,8 +244,9 @@ INLINE u64 real_rounded_q32(const struct real_parameters *of, u64 level_q32)
 INLINE void real_measure(struct real_meter *meter, const struct real_parameters *of, u64 now_ns,
 			 int is_expired)
 {
+	struct real_decision *now = &meter->now;
 	u64 of_wave_q32 = (u64)meter->segments << 31;
-	u64 level_q32 = meter->level_q32 && !of->level_of_wave ? meter->level_q32 : of_wave_q32;
+	u64 level_q32 = now->level_q32 && !of->level_of_wave ? now->level_q32 : of_wave_q32;
 	u64 took_ns = now_ns - meter->first_ns;
 	u32 counted = meter->segments > meter->together ? meter->segments - meter->together : 0;
 	int has_rate = took_ns && counted;
@@ -240,58 +254,65 @@ INLINE void real_measure(struct real_meter *meter, const struct real_parameters 
 
 	if (took_ns > REAL_MAX_WAVE_NS)
 		took_ns = REAL_MAX_WAVE_NS;
+	meter->before = *now;
 	meter->is_measured = 1;
 	if (is_expired) {
-		meter->threshold_q32 = level_q32 / 2;
-		meter->is_opening = 0;
+		now->threshold_q32 = level_q32 / 2;
+		now->is_opening = 0;
 	}
-	if (meter->is_opening) {
+	if (now->is_opening) {
 		next_q32 = 2 * of_wave_q32;
-		if (next_q32 > meter->threshold_q32)
-			next_q32 = meter->threshold_q32;
+		if (next_q32 > now->threshold_q32)
+			next_q32 = now->threshold_q32;
 		if (next_q32 < level_q32)
 			next_q32 = level_q32;
-		meter->is_opening = next_q32 < meter->threshold_q32;
-	} else if (has_rate && meter->previous_segments) {
+		now->is_opening = next_q32 < now->threshold_q32;
+	} else if (has_rate && now->rate_segments) {
 		u64 ratio_q20 = real_ratio_q20(meter, counted, took_ns);
 
 		next_q32 = mul_shift(level_q32,
-				     real_factor_q20(ratio_q20, level_q32 > meter->threshold_q32), 20);
-	} else if (!meter->previous_segments && of->opening == REAL_OPENING_JUMP) {
+				     real_factor_q20(ratio_q20, level_q32 > now->threshold_q32), 20);
+	} else if (!now->rate_segments && of->opening == REAL_OPENING_JUMP) {
 		next_q32 = (u64)of->max_level << 32;
 	}
-	meter->level_q32 = real_rounded_q32(of, next_q32);
+	now->level_q32 = real_rounded_q32(of, next_q32);
 	if (has_rate && (!is_expired || of->compare_with_timeouts)) {
-		meter->previous_segments = counted;
-		meter->previous_ns = took_ns;
+		now->rate_segments = counted;
+		now->rate_ns = took_ns;
 	}
 }
 
 /* Whether the wave-decision timer has expired: twice the expected time of the wave has passed. */
-INLINE int real_is_expired(const struct real_meter *meter, u64 now_ns)
+INLINE int real_is_expired(const struct real_meter *meter, const struct real_decision *decision,
+			   u64 now_ns)
 {
-	if (!meter->previous_segments)
+	if (!decision->rate_segments)
 		return 0;
 	return now_ns - meter->first_ns >
-	       2 * (u64)meter->segments * meter->previous_ns / meter->previous_segments;
+	       2 * (u64)meter->segments * decision->rate_ns / decision->rate_segments;
 }
 
 /*
- * Takes the arrival of `count` segments with one option. The kernel merges segments with equal
- * options (GRO), and a sender with segmentation offload (GSO) gives the segments of a packet the
- * option of the last of them. So `count` segments arrive at one time, the last at `position`.
+ * Takes the arrival of `count` segments with one option: the kernel merges segments with equal
+ * options (GRO).
+ *
+ * A sender with segmentation offload (GSO) gives all segments of a packet the position of its last.
+ * Merged again, they arrive at one time. Otherwise several segments have the last position of a
+ * wave, and each ends the wave again.
  */
 INLINE void real_on_arrival(struct real_meter *meter, const struct real_parameters *of, u64 now_ns,
 			    struct real_wave wave, u32 count)
 {
-	int is_first, is_last;
+	int is_first, has_last = wave.position == wave.segments;
 	short ahead;
 
 	if (!meter->has_begun ||
 	    (meter->has_wave && (short)(wave.number - meter->newest) > REAL_MAX_SKIPPED)) {
 		const struct real_meter fresh = {
-			.threshold_q32 = real_first_threshold_q32(of),
-			.is_opening = of->opening == REAL_OPENING_SLOW_START,
+			.now = {
+				.threshold_q32 = real_first_threshold_q32(of),
+				.is_opening = of->opening == REAL_OPENING_SLOW_START,
+			},
 			.has_begun = 1,
 		};
 		*meter = fresh;
@@ -301,27 +322,34 @@ INLINE void real_on_arrival(struct real_meter *meter, const struct real_paramete
 	if (is_first)
 		meter->newest = wave.number;
 	if (meter->has_wave && !meter->is_measured) {
-		int is_expired = real_is_expired(meter, now_ns);
+		int is_expired = real_is_expired(meter, &meter->now, now_ns);
+		int is_last = !ahead && has_last;
 
-		is_last = !ahead && wave.position == wave.segments;
 		if (is_last || (!ahead && wave.segments > meter->segments))
 			meter->segments = wave.segments;
-		if (is_expired || is_last || (ahead > 1 && meter->previous_segments))
+		if (is_expired || is_last || (ahead > 1 && meter->now.rate_segments))
 			real_measure(meter, of, now_ns, is_expired);
+		meter->is_whole = is_last && !is_expired;
+	} else if (meter->has_wave && meter->is_whole && !ahead && has_last && wave.segments > 1 &&
+		   !real_is_expired(meter, &meter->before, now_ns)) {
+		meter->now = meter->before;
+		real_measure(meter, of, now_ns, 0);
 	}
 	/*
 	 * Without a rate the timer never expires, so a wave whose last segment is lost would block
 	 * the meter.
 	 */
-	if (is_first && (!meter->has_wave || meter->is_measured || !meter->previous_segments)) {
+	if (is_first && (!meter->has_wave || meter->is_measured || !meter->now.rate_segments)) {
 		meter->has_wave = 1;
 		meter->number = wave.number;
 		meter->segments = wave.segments;
 		meter->together = count - 1;
 		meter->first_ns = now_ns;
 		/* A single segment has no duration. */
-		meter->is_measured = wave.position >= wave.segments;
-		if (meter->is_measured && count > 1)
+		meter->is_measured = has_last;
+		meter->is_whole = has_last;
+		meter->before = meter->now;
+		if (has_last && count > 1)
 			real_measure(meter, of, now_ns, 0);
 	}
 }
@@ -329,7 +357,7 @@ INLINE void real_on_arrival(struct real_meter *meter, const struct real_paramete
 /* The level to report; 0 before the first measured wave. */
 INLINE u16 real_report(const struct real_meter *meter)
 {
-	return (meter->level_q32 + ONE_Q32 / 2) >> 32;
+	return (meter->now.level_q32 + ONE_Q32 / 2) >> 32;
 }
 
 /* The window of the sender, in segments. */

@@ -31,7 +31,7 @@ int main(void)
 			wave.segments = segments;
 			wave.position = position;
 			real_on_arrival(&meter, &of, now, wave, count);
-			printf("%llu %llu %u\n", meter.level_q32, meter.threshold_q32,
+			printf("%llu %llu %u\n", meter.now.level_q32, meter.now.threshold_q32,
 			       real_report(&meter));
 			break;
 		/* A departure: the window, the segments of the packet, and whether nothing follows. */

@@ -139,18 +139,23 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         prop_oneof![8 => 1_000_u64..1_000_000, 1 => 1_000_000_u64..2_000_000_000],
     );
     prop::collection::vec(wave, 1..40).prop_map(|waves| {
-        let (mut now, mut number, mut steps) = (1_000_000_000, 65_500_u16, Vec::new());
+        let (mut now, mut number) = (1_000_000_000, 65_500_u16);
+        let (mut steps, mut late) = (Vec::new(), None);
         for (skipped, segments, lost, gap) in waves {
-            let before = (number, steps.last().map_or(1, |Step(_, _, of, _)| *of));
             number = number.wrapping_add(skipped);
             for position in 1..=segments {
                 // Each gap differs, so that no two rates are equal.
                 now += gap + u64::from(position) * 37;
-                if position == 2 && lost % 5 == 0 {
-                    steps.push(Step(now, before.0, before.1, before.1));
-                }
-                if lost >> (position % 64) & 0b11 != 0b11 {
-                    steps.push(Step(now, number, segments, position));
+                let step = Step(now, number, segments, position);
+                if position == segments && lost % 5 == 0 {
+                    // Arrives in the next wave.
+                    late = Some(step);
+                } else if lost >> (position % 64) & 0b11 != 0b11 {
+                    steps.push(step);
+                    if let Some(Step(_, wave, of, last)) = late.take() {
+                        now += 17;
+                        steps.push(Step(now, wave, of, last));
+                    }
                 }
             }
         }
@@ -368,6 +373,17 @@ fn merged_segments_take_no_time_of_their_own() {
         (found.last().unwrap().0 - expected).abs() < 1e-3,
         "{found:?}"
     );
+    // The same where nothing merged them: the last packet ends the wave with its last segment.
+    let mut events = script(&wave(0, 1, 24, 1_000_000));
+    for segment in 0..24_u64 {
+        let (now, position) = (100_000_000 + segment * 1_000_000, (segment / 6 + 1) * 6);
+        writeln!(events, "a {now} 2 24 {position} 1").unwrap();
+    }
+    let found = levels(&parameters, &events);
+    assert!((found.last().unwrap().0 - 12.0).abs() < 1e-3, "{found:?}");
+    // A copy of it that comes much later does not.
+    events += "a 900000000 2 24 24 1\n";
+    assert_eq!(found.last(), levels(&parameters, &events).last());
     // A whole wave at one time has no rate, and still ends.
     let found = levels(&Parameters::default(), "a 1000 1 10 10 10\n");
     assert_eq!(found, [(10.0, 12.0, 10)]);

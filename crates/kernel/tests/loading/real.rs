@@ -5,13 +5,15 @@ use std::io::{Read as _, Write as _};
 use comity_kernel::real::{Flow, Parameters, flows};
 use comity_kernel::{Controller, Error, load, unload};
 use comity_transport::tcp::codec;
+use nix::sys::socket::setsockopt;
+use nix::sys::socket::sockopt::RcvBufForce;
 use socket2::{Domain, Protocol, Socket, Type};
 
 use super::{Pair, choose, in_a_namespace, kernel, settings};
 
 const REAL: Controller = Controller::Real;
 /// Frames with IPv4 packets, as they arrive, and the length of their header.
-const ETHERNET_IPV4: i32 = 0x0800;
+const ETHERNET_IPV4: u16 = 0x0800;
 const ETHERNET_HEADER: usize = 14;
 
 fn load_real() {
@@ -142,12 +144,18 @@ struct Seen {
     payload: usize,
 }
 
-/// What a packet socket saw of a transfer, read with the codec of Comity's own TCP.
-fn capture() -> Vec<Seen> {
-    let protocol = Protocol::from(i32::from((ETHERNET_IPV4 as u16).to_be()));
+/// A socket that keeps every packet of a transfer of some megabytes.
+fn packets() -> Socket {
+    let protocol = Protocol::from(i32::from(ETHERNET_IPV4.to_be()));
     let socket = Socket::new(Domain::PACKET, Type::RAW, Some(protocol)).unwrap();
     socket.set_nonblocking(true).unwrap();
-    socket.set_recv_buffer_size(64 << 20).unwrap();
+    setsockopt(&socket, RcvBufForce, &(256 << 20)).unwrap();
+    socket
+}
+
+/// What a packet socket saw of a transfer, read with the codec of Comity's own TCP.
+fn capture() -> Vec<Seen> {
+    let socket = packets();
     Pair::new(choose(REAL)).send(8 << 20);
     let mut seen = Vec::new();
     let mut frame = vec![0; 1 << 17];
@@ -188,6 +196,69 @@ fn the_options_on_the_wire_are_those_of_the_codec() {
             .any(|seen| seen.payload == 0 && seen.level.is_some()),
         "an acknowledgement with a level"
     );
+    unload(REAL).unwrap();
+    kernel.assert_nothing_is_left();
+}
+
+/// The one's complement of the one's complement sum of 16-bit words (RFC 1071).
+fn checksum(bytes: &[u8]) -> u16 {
+    let words = bytes.chunks(2).map(|pair| {
+        let low = pair.get(1).copied().unwrap_or(0);
+        u32::from(u16::from_be_bytes([pair[0], low]))
+    });
+    let sum: u32 = words.sum();
+    let folded = (sum & 0xffff) + (sum >> 16);
+    !((folded & 0xffff) + (folded >> 16)) as u16
+}
+
+/// The state of the receiver after acknowledgements whose options are malformed.
+fn disturbed() -> Flow {
+    let capture = packets();
+    let mut pair = Pair::new(choose(REAL));
+    let port = pair.receiver.local_addr().unwrap().port();
+    let from = pair.sender.local_addr().unwrap();
+    pair.send(1 << 20);
+    // The numbers of the last packet to the receiver; its acknowledgement moved nothing.
+    let mut last = None;
+    let mut frame = vec![0; 1 << 17];
+    while let Ok(length) = (&capture).read(&mut frame) {
+        let decoded = codec::decode_unverified(&frame[ETHERNET_HEADER + 20..length]).unwrap();
+        if frame[ETHERNET_HEADER + 22..ETHERNET_HEADER + 24] == port.to_be_bytes() {
+            let header = &frame[ETHERNET_HEADER + 20..][..12];
+            last = Some((header.to_vec(), decoded.payload.len() as u32));
+        }
+    }
+    let (mut header, payload) = last.expect("a packet to the receiver");
+    let number = u32::from_be_bytes(header[4..8].try_into().unwrap()).wrapping_add(payload);
+    header[4..8].copy_from_slice(&number.to_be_bytes());
+    let raw = Socket::new(Domain::IPV4, Type::RAW, Some(Protocol::TCP)).unwrap();
+    for options in [
+        // Level 0; position 3 of 2; another length; the same twice.
+        &[254, 4, 0, 0][..],
+        &[254, 8, 0, 1, 0, 2, 0, 3],
+        &[254, 6, 0, 1, 0, 1, 1, 1],
+        &[254, 4, 0, 1, 254, 4, 0, 1],
+    ] {
+        let offset = (5 + options.len() as u8 / 4) << 4;
+        let segment = [&header[..], &[offset, 0x10, 1, 0, 0, 0, 0, 0], options].concat();
+        let pseudo = [127, 0, 0, 1, 127, 0, 0, 1, 0, 6, 0, segment.len() as u8];
+        let sum = checksum(&[&pseudo[..], &segment].concat());
+        let mut segment = segment;
+        segment[16..18].copy_from_slice(&sum.to_be_bytes());
+        raw.send_to(&segment, &from.into()).unwrap();
+    }
+    // Loopback has delivered them: what the connection carries afterwards arrives behind them.
+    pair.send(1 << 20);
+    peer_of(&pair).expect("the receiver is listed")
+}
+
+#[test]
+fn malformed_options_are_ignored_and_counted() {
+    let Some(kernel) = kernel(REAL) else { return };
+    load_real();
+    let flow = in_a_namespace(Vec::new(), disturbed);
+    assert_eq!(flow.malformed, 4);
+    assert!(flow.meter.is_some(), "{flow:?}");
     unload(REAL).unwrap();
     kernel.assert_nothing_is_left();
 }
