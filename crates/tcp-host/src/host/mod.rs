@@ -359,6 +359,10 @@ impl Host {
                 socket.tcp.was_reset().then_some(End::Reset)
             };
         }
+        // What arrives now belongs to no connection.
+        if self.by_tuple.get(&socket.tuple) == Some(&id) {
+            self.by_tuple.remove(&socket.tuple);
+        }
         // Its last segments still leave: they cannot be polled without the connection.
         if socket.is_ready && socket.end.is_none() {
             return;
@@ -369,9 +373,6 @@ impl Host {
             socket.is_detached = true;
             socket.send.clear();
             self.events.push_back(Event::Ended(id));
-            if self.by_tuple.get(&socket.tuple) == Some(&id) {
-                self.by_tuple.remove(&socket.tuple);
-            }
         }
     }
 
