@@ -105,6 +105,8 @@ pub(crate) struct Beginning {
     pub(crate) initial_sequence: SeqNo,
     pub(crate) timestamp_offset: u32,
     pub(crate) path_mtu: u32,
+    /// The payload of a full segment.
+    pub(crate) mss: u32,
     pub(crate) deadline: Time,
 }
 
@@ -127,10 +129,11 @@ impl Socket {
             initial_sequence,
             timestamp_offset,
             path_mtu,
+            mss,
             deadline,
         } = *beginning;
         let settings = Arc::new(tcp::Config {
-            mss: mss(path_mtu, &tuple, &config.tcp),
+            mss,
             initial_sequence,
             metered: control.meter.is_some(),
             ..config.tcp

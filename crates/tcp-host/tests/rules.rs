@@ -293,6 +293,29 @@ fn data_for_a_released_connection_is_answered_with_a_reset() {
 }
 
 #[test]
+fn a_segment_behind_the_last_acknowledgement_is_one_of_no_connection() {
+    let mut world = World::new();
+    let (id, other) = idle(&mut world);
+    world.hosts[0].release(world.now, id);
+    world.apps[0].clear();
+    world.run_for(Span::from_millis(50));
+    world.hosts[1].release(world.now, other);
+    world.apps[1].clear();
+    world.run_for(Span::from_millis(5));
+    (world.path_mtu, world.is_black_hole) = (0, true);
+    world.run_for(Span::from_millis(6));
+    let (_, from, last) = world.records.last().unwrap().clone();
+    assert_eq!(from, 0, "the acknowledgement of the FIN");
+    // Both arrive before the host can send.
+    world.inject(1, &last);
+    world.inject(1, &last);
+    world.run_for(Span::ZERO);
+    let statistics = world.hosts[1].statistics();
+    assert_eq!((statistics.dropped_unknown, statistics.resets), (1, 1));
+    assert_eq!(world.hosts[1].connections(), 0);
+}
+
+#[test]
 fn an_orphan_does_not_wait_for_ever() {
     let mut world = World::new();
     let (_, other) = idle(&mut world);

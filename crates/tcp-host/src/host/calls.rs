@@ -95,7 +95,7 @@ impl Host {
         let tuple = self
             .free_tuple(local, remote)
             .ok_or(ConnectError::Exhausted(remote))?;
-        let id = self.begin(now, tuple, Owner::Application, None);
+        let id = self.begin(now, tuple, Owner::Application, None, None);
         let id = id.ok_or(ConnectError::Exhausted(remote))?;
         self.statistics.opened += 1;
         self.mark_ready(id);

@@ -75,6 +75,10 @@ impl Host {
         {
             return self.replace(now, id, listener, segment);
         }
+        if socket.is_over() {
+            // It waits only until its last segments have left.
+            return self.on_stranger(now, tuple, segment);
+        }
         self.statistics.accepted += 1;
         socket.on_segment(now, segment, payload);
         self.mark_ready(id);
@@ -126,7 +130,10 @@ impl Host {
             .is_some_and(|listener| listener.has_room());
         // The peer tries again; a reset would be final.
         let id = match has_room {
-            true => self.begin(now, tuple, Owner::Listener(listener), after),
+            true => {
+                let request = Some(&segment.options);
+                self.begin(now, tuple, Owner::Listener(listener), after, request)
+            }
             false => None,
         };
         let (Some(id), Some(listener)) = (id, self.listeners.get_mut(&listener)) else {

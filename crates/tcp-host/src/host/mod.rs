@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::SocketAddr;
 
 use comity_congestion::table::Row;
-use comity_transport::tcp::{Connection, State};
+use comity_transport::tcp::{self, Connection, Options, State};
 use comity_units::{Seed, SeqNo, Time};
 
 use self::listener::Listener;
@@ -214,12 +214,13 @@ impl Host {
         tuple: Tuple,
         owner: Owner,
         after: Option<SeqNo>,
+        request: Option<&Options>,
     ) -> Option<ConnectionId> {
         if self.sockets.len() >= self.config.max_connections && !self.end_oldest_time_wait() {
             return None;
         }
         let path_mtu = self.paths.mtu(now, tuple.remote.ip(), self.config.mtu);
-        let mss = mss(path_mtu, &tuple, &self.config.tcp);
+        let mss = mss(path_mtu, &tuple, &self.agreed(request));
         let initial = self.secret.initial_sequence(now, &tuple);
         // Controllers that draw random numbers draw others in each connection.
         let seed = Seed::new(initial.get().into());
@@ -235,6 +236,7 @@ impl Host {
             initial_sequence: after.map_or(initial, |after| after.latest(initial)),
             timestamp_offset: self.secret.timestamp_offset(&tuple),
             path_mtu,
+            mss,
             deadline: now + timeout,
         };
         let control = Control { controller, meter };
@@ -244,6 +246,20 @@ impl Host {
         self.sockets.insert(id, socket);
         self.by_tuple.insert(tuple, id);
         Some(id)
+    }
+
+    /// The settings of a connection as far as a peer's request agrees to them. Without a request,
+    /// its answer is not known yet.
+    fn agreed(&self, request: Option<&Options>) -> tcp::Config {
+        let own = self.config.tcp;
+        match request {
+            None => own,
+            Some(options) => tcp::Config {
+                timestamps: own.timestamps && options.timestamps.is_some(),
+                timeline: own.timeline.filter(|_| options.seq_update.is_some()),
+                ..own
+            },
+        }
     }
 
     /// Ends the connection that is in TIME-WAIT for the longest time; `false` if there is none
