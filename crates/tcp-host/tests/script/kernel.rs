@@ -31,7 +31,7 @@ pub(super) struct Kernel {
     /// Closed files are `None`.
     files: Vec<Option<Socket>>,
     sent: VecDeque<(Time, Vec<u8>)>,
-    /// How much later than asked for this thread woke up at worst.
+    /// How late this thread woke up at worst.
     pub(super) lateness: Span,
 }
 
