@@ -6,6 +6,9 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use comity_tcp_host::net::{Stack, TcpListener, TcpStream};
+use comity_tcp_host::{Config, KeepAlive};
+use comity_units::Span;
+use socket2::{SockRef, TcpKeepalive};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::task::JoinSet;
 
@@ -137,6 +140,28 @@ async fn open<S: Abort>(
     }
 }
 
+/// How both ends find out that a reset was lost: who waits for data would wait for ever.
+const PROBES: KeepAlive = KeepAlive {
+    idle: Span::from_secs(2),
+    interval: Span::from_secs(1),
+    probes: 8,
+};
+
+fn probe(stream: &tokio::net::TcpStream) {
+    let probes = TcpKeepalive::new()
+        .with_time(PROBES.idle.into())
+        .with_interval(PROBES.interval.into())
+        .with_retries(PROBES.probes);
+    SockRef::from(stream).set_tcp_keepalive(&probes).unwrap();
+}
+
+fn probing() -> Config {
+    Config {
+        keep_alive: Some(PROBES),
+        ..config()
+    }
+}
+
 /// Sockets of the kernel in this namespace that are no listeners.
 fn kernel_connections() -> usize {
     const LISTEN: &str = "0A";
@@ -172,6 +197,7 @@ async fn run(stack: &Stack, count: u64, at_once: usize, seed: u64) -> Vec<String
         servers.spawn(async move {
             let mut serving = JoinSet::new();
             while let Ok((stream, _)) = listener.accept().await {
+                probe(&stream);
                 let told = theirs.clone();
                 serving.spawn(async move { told.send(accept(stream).await) });
             }
@@ -224,7 +250,7 @@ const CHAOTIC: Disturbance = Disturbance {
 fn aborted_connections_end_at_both_ends_and_leave_nothing() {
     for (seed, disturbance) in [(1, CLEAN), (2, CHAOTIC)] {
         let wrap = |tun| Lossy::new(tun, disturbance, seed);
-        beside_kernel(config(), &[], wrap, async move |stack| {
+        beside_kernel(probing(), &[], wrap, async move |stack| {
             let failures = run(&stack, 300, 50, seed * 1_000).await;
             assert_eq!(failures, [""; 0], "{disturbance:?}");
             assert!(stack.statistics().resets > 0);
@@ -243,7 +269,7 @@ fn ten_thousand_aborted_connections_leave_nothing() {
     for seed in 1..=10 {
         let disturbance = if seed % 2 == 0 { CHAOTIC } else { CLEAN };
         let wrap = |tun| Lossy::new(tun, disturbance, seed);
-        beside_kernel(config(), &[], wrap, async move |stack| {
+        beside_kernel(probing(), &[], wrap, async move |stack| {
             let failures = run(&stack, 1_000, 100, seed * 10_000).await;
             assert_eq!(failures, [""; 0], "{seed} {disturbance:?}");
         });
