@@ -329,6 +329,23 @@ fn figure_1_by_hand() {
     }
 }
 
+/// Waves of a quarter of an hour, the longest that count in full.
+#[test]
+fn a_very_slow_path_does_not_overflow() {
+    let mut steps = wave(0, 1, 48, 20_000_000_000);
+    steps.extend(wave(2_000_000_000_000, 2, 48, 23_000_000_000));
+    let parameters = Parameters {
+        opening: Opening::Figure,
+        ..Parameters::default()
+    };
+    let expected = oracle(&parameters, &steps).last().unwrap().0;
+    let found = levels(&parameters, &script(&steps)).last().unwrap().0;
+    assert!(
+        (found - expected).abs() < TOLERANCE * expected,
+        "{found} is not {expected}"
+    );
+}
+
 #[test]
 fn fractions_are_rounded_as_the_simulator_rounds_them() {
     let mut steps = wave(0, 1, 20, 1_000_000);
@@ -373,6 +390,16 @@ fn merged_segments_take_no_time_of_their_own() {
         (found.last().unwrap().0 - expected).abs() < 1e-3,
         "{found:?}"
     );
+    // Another such wave keeps the level.
+    for packet in 1..=4_u64 {
+        let (now, position) = (200_000_000 + packet * 6_000_000, packet * 6);
+        writeln!(events, "a {now} 3 24 {position} 6").unwrap();
+    }
+    let found = levels(&parameters, &events);
+    assert!(
+        (found.last().unwrap().0 - expected).abs() < 1e-3,
+        "{found:?}"
+    );
     // The same where nothing merged them: the last packet ends the wave with its last segment.
     let mut events = script(&wave(0, 1, 24, 1_000_000));
     for segment in 0..24_u64 {
@@ -384,6 +411,9 @@ fn merged_segments_take_no_time_of_their_own() {
     // A copy of it that comes much later does not.
     events += "a 900000000 2 24 24 1\n";
     assert_eq!(found.last(), levels(&parameters, &events).last());
+    // Nor does a copy of a wave of one segment, which has no duration.
+    let found = levels(&parameters, "a 1000 1 1 1 1\na 2000 1 1 1 1\n");
+    assert_eq!(found.last().unwrap().0, 0.0);
     // A whole wave at one time has no rate, and still ends.
     let found = levels(&Parameters::default(), "a 1000 1 10 10 10\n");
     assert_eq!(found, [(10.0, 12.0, 10)]);
