@@ -19,11 +19,6 @@ use crate::router::Interval;
 use crate::tcp_flow::{CHUNK, Ends, Load, PATIENCE, Recorder, SAMPLING, TcpFlow};
 use crate::tcp_info;
 
-/// Headers of IPv4 and TCP without options.
-const HEADERS: u32 = 40;
-/// The bytes of time stamps in each segment, with their padding.
-const TIMESTAMPS: u32 = 12;
-
 /// The kernel's first window (RFC 6928).
 const KERNEL_INITIAL_SEGMENTS: u64 = 10;
 /// The kernel's own bound on the buffer of a sender, in bytes.
@@ -90,8 +85,7 @@ pub(crate) fn kernel_settings(flow: &FlowSpec, tcp: &TcpSpec) -> Result<KernelSe
 /// # Errors
 /// If it is too large for IP.
 pub(crate) fn mtu(flow: &FlowSpec, tcp: &TcpSpec) -> Result<u16, Error> {
-    let options = if tcp.config.timestamps { TIMESTAMPS } else { 0 };
-    u16::try_from(tcp.config.mss + HEADERS + options).map_err(|_| Error::Flow {
+    u16::try_from(tcp.config.mss + tcp.data_headers()).map_err(|_| Error::Flow {
         flow: flow.name.clone(),
         reason: "its segments are larger than IP packets; choose smaller ones".into(),
     })

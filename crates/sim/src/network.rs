@@ -131,7 +131,7 @@ pub enum Stack {
 
 impl TcpSpec {
     /// The headers of its segments with data, if the peer accepts all options.
-    pub(crate) fn data_headers(&self) -> u32 {
+    pub fn data_headers(&self) -> u32 {
         let metered = find(&self.controller).is_ok_and(|row| row.has_meter());
         let timelined = self.config.timeline.is_some();
         self.headers

@@ -22,6 +22,8 @@ const TCP_HEADER: u32 = tcp::codec::MIN_HEADER as u32;
 const TIMESTAMPS: u32 = 12;
 /// The largest `seq_update` option of a time-lined stream.
 const SEQ_UPDATE: u32 = 16;
+/// The wave option of TCP-Real.
+const WAVE: u32 = 8;
 /// The smallest segments that a peer can request, options included. With less, a peer could make
 /// the host send a packet for every byte.
 const MIN_PEER_MSS: u16 = 88;
@@ -113,12 +115,14 @@ pub(crate) struct Beginning {
 /// The payload of a full segment in packets of `mtu` bytes.
 pub(crate) fn mss(mtu: u32, tuple: &Tuple, tcp: &tcp::Config) -> u32 {
     let headers = ip_header(tuple.remote.ip()) + TCP_HEADER;
-    mtu.saturating_sub(headers + option_space(tcp.timestamps, tcp.timeline.is_some()))
+    mtu.saturating_sub(headers + option_space(tcp.timestamps, tcp.timeline.is_some(), tcp.metered))
 }
 
 /// The options that stand beside data most of the time.
-const fn option_space(timestamps: bool, timeline: bool) -> u32 {
-    (if timestamps { TIMESTAMPS } else { 0 }) + (if timeline { SEQ_UPDATE } else { 0 })
+const fn option_space(timestamps: bool, timeline: bool, metered: bool) -> u32 {
+    (if timestamps { TIMESTAMPS } else { 0 })
+        + (if timeline { SEQ_UPDATE } else { 0 })
+        + (if metered { WAVE } else { 0 })
 }
 
 impl Socket {
@@ -242,7 +246,7 @@ impl Socket {
         let own = self.tcp.config();
         let has_timestamps = own.timestamps && options.timestamps.is_some();
         let has_timeline = own.timeline.is_some() && options.seq_update.is_some();
-        let used = option_space(has_timestamps, has_timeline);
+        let used = option_space(has_timestamps, has_timeline, own.metered);
         options.mss.unwrap_or(default).max(MIN_PEER_MSS) - used as u16
     }
 

@@ -45,6 +45,27 @@ fn full_packets_have_the_size_of_the_interface() {
     }
 }
 
+/// The wave option of TCP-Real counts as part of the packet: no segment leaves in two.
+#[test]
+fn the_options_of_a_controller_have_their_room() {
+    for controller in ["cubic", "real"] {
+        let with = |host: usize| Config {
+            controller: controller.into(),
+            ..config(host)
+        };
+        let mut world = World::with([with(0), with(1)]);
+        let data = bytes(1, 200_000);
+        world.open(0, true, App::sending(&data), App::sending(b""));
+        world.run_for(Span::from_secs(5));
+        assert_eq!(world.apps[1].first_key_value().unwrap().1.received, data);
+        assert_eq!(largest(&world, 0, 0), 1_500, "{controller}");
+        let sent = world.records.iter().filter(|(_, sender, _)| *sender == 0);
+        // 139 full segments, the handshake and the end.
+        let packets = sent.count();
+        assert!((139..150).contains(&packets), "{controller}: {packets}");
+    }
+}
+
 #[test]
 fn a_host_sends_no_larger_segments_than_the_peer_accepts() {
     let small = Config {

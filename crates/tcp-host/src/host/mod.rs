@@ -251,7 +251,10 @@ impl Host {
     /// The settings of a connection as far as a peer's request agrees to them. Without a request,
     /// its answer is not known yet.
     fn agreed(&self, request: Option<&Options>) -> tcp::Config {
-        let own = self.config.tcp;
+        let own = tcp::Config {
+            metered: self.row.has_meter(),
+            ..self.config.tcp
+        };
         match request {
             None => own,
             Some(options) => tcp::Config {
