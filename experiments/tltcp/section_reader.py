@@ -90,6 +90,7 @@ def main():
     parser.add_argument("port", type=int)
     parser.add_argument("--listen", action="store_true", help="wait for the connection instead of making it")
     parser.add_argument("--save", type=argparse.FileType("wb"), help="write complete sections to this file")
+    parser.add_argument("--skip", type=int, default=0, help="leave out the first bytes of each section in that file")
     args = parser.parse_args()
     if args.listen:
         listener = socket.create_server((args.address, args.port))
@@ -110,7 +111,7 @@ def main():
             if section.is_complete:
                 totals["late" if is_late else "on_time"] += 1
                 if args.save:
-                    args.save.write(section.content)
+                    args.save.write(section.content[args.skip :])
             line = {
                 "number": section.number,
                 "length": section.length,

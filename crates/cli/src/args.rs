@@ -27,7 +27,9 @@ pub(crate) use kernel::{
 pub(crate) use lab::{Lab, LabEndpoint, LabRun};
 pub(crate) use sim::{List, Printing, Reading, Run, Schema, Sim, Trace};
 pub(crate) use stream::{Common, Reconnect, Recv, Relay, Send, Sending};
-pub(crate) use tcp::{Tcp, TcpHost, TcpProxy, TcpSend, TcpServe};
+pub(crate) use tcp::{
+    Pictures, Tcp, TcpHost, TcpProxy, TcpSend, TcpServe, TcpVideoReceive, TcpVideoSend,
+};
 use values::named_file;
 pub(crate) use values::{Out, Outage};
 

@@ -33,10 +33,12 @@ extern crate std;
 mod decodability;
 mod frame;
 mod group;
+mod selection;
 mod shedder;
 pub mod stamp;
 
 pub use decodability::Decodability;
 pub use frame::{Frame, FrameType, Importance};
 pub use group::{Arrival, DeadlineRule, Group, Place};
+pub use selection::{Schedule, Selection};
 pub use shedder::{Count, ShedCounters, Shedder, ShedderConfig, Verdict};

@@ -81,6 +81,8 @@ pub struct SectionStatistics {
     pub left_out: u64,
     /// Sections that are waiting or in flight.
     pub open: u64,
+    /// Bytes that wait to be sent for the first time, headers included as far as they exist.
+    pub unsent_bytes: u64,
     /// Bytes that were never sent.
     pub left_out_bytes: u64,
     /// Bytes that were first sent after their deadline. Zero to a time-lined peer.

@@ -3,9 +3,10 @@
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
+use comity_units::Span;
 
-use super::values::own_address;
+use super::values::{own_address, quantity};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Tcp {
@@ -15,6 +16,10 @@ pub(crate) enum Tcp {
     Serve(TcpServe),
     /// Forward connections of local programs over TCP connections of Comity
     Proxy(TcpProxy),
+    /// Send MPEG-1 video by the deadlines of its pictures (time-lined TCP)
+    Stream(TcpVideoSend),
+    /// Receive the video of `comity tcp stream`, and write what can be decoded
+    Receive(TcpVideoReceive),
 }
 
 /// The host: a TUN device and its addresses.
@@ -153,6 +158,128 @@ pub(crate) struct TcpProxy {
     /// Print one JSON document for each connection, one per line
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// Which pictures of a video are sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Pictures {
+    /// By the receiver's reports: all, I and P, or I alone
+    Auto,
+    /// All pictures
+    All,
+    /// I and P pictures
+    Ip,
+    /// I pictures
+    I,
+}
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "The pictures of an elementary stream of MPEG-1 (or MPEG-2) video are sent in real time, each as one
+section with a deadline (TLTCP, section 4): an I picture and the P pictures up to the next one are due
+when the I picture is shown, --latency after the start; a B picture is due with the earlier of the
+pictures that it needs. Between two ends of Comity, obsolete pictures are passed over. To any other
+TCP, which the command announces, pictures wait without sequence numbers, those that expire are left
+out, and those that have a number arrive, perhaps late. With --pictures auto, the player's reports
+decide whether all pictures, I and P, or I alone are sent; without reports, the sender's own counters.
+
+Exit codes:
+  0    every picture was acknowledged, passed over or left out
+  1    the device failed, or the file is no such video
+  2    the command line is wrong
+  3    no connection was made, or it was lost
+  6    the file cannot be opened
+  130  interrupted; the connection was reset
+
+Examples:
+  ffmpeg -f lavfi -i testsrc2=duration=30 -c:v mpeg1video -b:v 2M film.m1v
+  sudo comity tcp stream film.m1v 10.77.0.2:9000 --tun comity1 --address 10.78.0.2 --kernel 10.78.0.1/24
+  nc -l 10.77.0.1 9000 | ffplay - &
+  sudo comity tcp stream film.m1v 10.77.0.1:9000 --raw --address 10.77.0.2 --kernel 10.77.0.1/24"
+)]
+pub(crate) struct TcpVideoSend {
+    /// The elementary stream
+    pub(crate) file: PathBuf,
+
+    /// The player's address and port
+    #[arg(value_name = "IP:PORT")]
+    pub(crate) peer: SocketAddr,
+
+    /// The time from the submission of a group of pictures to its deadline
+    #[arg(long, value_name = "TIME", default_value = "2s", value_parser = quantity::<Span>)]
+    pub(crate) latency: Span,
+
+    /// The pictures to send
+    #[arg(long, value_name = "WHICH", default_value = "auto")]
+    pub(crate) pictures: Pictures,
+
+    /// Send bare pictures, for receivers that know no sections
+    #[arg(long)]
+    pub(crate) raw: bool,
+
+    /// Do not offer time-lined TCP
+    #[arg(long)]
+    pub(crate) plain: bool,
+
+    #[command(flatten)]
+    pub(crate) host: TcpHost,
+
+    /// Print one JSON document
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "The command waits for one connection of `comity tcp stream`, and ends with it. It writes the
+pictures that arrived by their deadlines together with all that they depend on, as an elementary
+stream for ffmpeg, and reports to the sender which sections were in time. Deadlines are
+compared by the system's clock, which has to agree with the sender's.
+
+Exit codes:
+  0    the stream ended
+  1    the device failed, writing failed, or the stream is none of `comity tcp stream`
+  2    the command line is wrong
+  3    the connection was lost before the end of the stream
+  5    the port is in use
+  6    the output exists, or cannot be opened
+  130  interrupted; what was written is kept
+
+Examples:
+  sudo comity tcp receive copy.m1v --port 9000 --address 10.77.0.2 --kernel 10.77.0.1/24
+  sudo comity tcp receive - --port 9000 --address 10.77.0.2 --kernel 10.77.0.1/24 | ffplay -"
+)]
+pub(crate) struct TcpVideoReceive {
+    /// The file to write, or - for the standard output
+    pub(crate) output: PathBuf,
+
+    /// The port, at the first address of the host
+    #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) port: u16,
+
+    /// How often to report to the sender
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = interval)]
+    pub(crate) report: Span,
+
+    /// Replace the output if it exists
+    #[arg(long)]
+    pub(crate) overwrite: bool,
+
+    #[command(flatten)]
+    pub(crate) host: TcpHost,
+
+    /// Print one JSON document
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Reads a time between reports.
+fn interval(text: &str) -> Result<Span, String> {
+    let interval = quantity(text)?;
+    match interval < Span::from_millis(10) {
+        true => Err("expected at least 10ms".to_owned()),
+        false => Ok(interval),
+    }
 }
 
 /// Reads an address with the length of its network's prefix.

@@ -1,6 +1,7 @@
 //! `comity tcp`: Comity's TCP on real packets.
 
 mod device;
+mod video;
 
 use std::fs::File;
 use std::future::Future;
@@ -30,6 +31,8 @@ pub(crate) fn tcp(args: args::Tcp) -> Result<(), Failure> {
         args::Tcp::Send(args) => send(&args),
         args::Tcp::Serve(args) => serve(&args),
         args::Tcp::Proxy(args) => proxy(&args),
+        args::Tcp::Stream(args) => video::stream(&args),
+        args::Tcp::Receive(args) => video::receive(&args),
     }
 }
 

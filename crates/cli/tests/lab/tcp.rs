@@ -145,7 +145,23 @@ fn a_proxy_forwards_both_directions_and_half_closes() {
 fn failures_have_their_exit_codes() {
     in_namespace(|bench| {
         std::fs::write(bench.path("file"), "short").unwrap();
-        let cases: [(&[&str], i32, &str); 5] = [
+        let cases: [(&[&str], i32, &str); 9] = [
+            (
+                &["stream", "file", "10.77.0.1:9"],
+                1,
+                "expected an elementary stream",
+            ),
+            (
+                &["stream", "absent", "10.77.0.1:9"],
+                6,
+                "cannot open absent",
+            ),
+            (
+                &["receive", "file", "--port", "9"],
+                6,
+                "--overwrite replaces it",
+            ),
+            (&["receive", "-", "--port", "9", "--json"], 2, "cannot both"),
             (&["send", "file", "10.77.0.1:9"], 3, "connection refused"),
             (&["send", "absent", "10.77.0.1:9"], 6, "cannot open absent"),
             (
@@ -167,5 +183,139 @@ fn failures_have_their_exit_codes() {
             assert_eq!(output.status.code(), Some(code), "{args:?}: {text}");
             assert!(text.contains(words), "{args:?}: {text}");
         }
+    });
+}
+
+/// Makes 6 s of MPEG-1 video at 1.5 Mb/s: groups of 15 pictures with two B pictures between the
+/// others. `None` without ffmpeg.
+fn film(bench: &Bench) -> Option<u64> {
+    let make = Command::new("ffmpeg")
+        .args("-v error -f lavfi -i testsrc2=size=352x240:rate=25 -t 6".split(' '))
+        .args("-c:v mpeg1video -g 15 -bf 2 -b:v 1500k -maxrate 1500k -bufsize 1000k".split(' '))
+        .args(["-f", "mpeg1video"])
+        .arg(bench.path("film.m1v"))
+        .status();
+    if make.is_err() {
+        let is_needed = std::env::var_os("COMITY_NEED_FFMPEG").is_some();
+        assert!(
+            !is_needed,
+            "COMITY_NEED_FFMPEG is set, and ffmpeg is missing"
+        );
+        super::tell("skipped, ffmpeg is missing");
+        return None;
+    }
+    assert!(make.unwrap().success());
+    Some(decoded(bench, "film.m1v"))
+}
+
+/// How many pictures ffmpeg decodes from a file, in which it may find no error.
+fn decoded(bench: &Bench, file: &str) -> u64 {
+    let output = Command::new("ffmpeg")
+        .args(["-v", "error", "-xerror", "-err_detect", "explode", "-i"])
+        .arg(bench.path(file))
+        .args("-fps_mode passthrough -f framemd5 -".split(' '))
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{file}: {}", super::said(&output));
+    let text = String::from_utf8(output.stdout).unwrap();
+    text.lines().filter(|line| !line.starts_with('#')).count() as u64
+}
+
+fn sum(counts: &Value) -> u64 {
+    let counts = counts.as_object().unwrap().values();
+    counts.map(|count| count.as_u64().unwrap()).sum()
+}
+
+#[test]
+fn video_that_came_in_time_is_decoded() {
+    in_namespace(|bench| {
+        let Some(pictures) = film(bench) else { return };
+        std::fs::write("/proc/sys/net/ipv4/ip_forward", "1").unwrap();
+        for (rate, copy) in [("100mbit", "whole.m1v"), ("800kbit", "part.m1v")] {
+            let player = start(
+                bench,
+                &["tcp", "receive", copy, "--port", "9000", "--json"],
+                "waiting at 10.77.0.2:9000",
+            );
+            let shape =
+                format!("qdisc add dev comity0 root tbf rate {rate} burst 6kb latency 150ms");
+            let shaped = Command::new("tc").args(shape.split(' ')).status();
+            assert!(shaped.unwrap().success());
+            let sender = bench
+                .comity(&["tcp", "stream", "film.m1v", "10.77.0.2:9000", "--json"])
+                .args(["--latency", "1s", "--tun", "comity1"])
+                .args(["--address", "10.78.0.2", "--kernel", "10.78.0.1/24"])
+                .stdout(Stdio::piped())
+                .spawn()
+                .unwrap();
+            let sent = documents(sender).pop().unwrap();
+            let kept = documents(player).pop().unwrap();
+            assert_eq!(
+                (&sent["delivery"], &kept["delivery"]),
+                (&"timelined".into(), &"timelined".into())
+            );
+            assert_eq!(sent["has_feedback"], true);
+            let submitted = sum(&sent["submitted"]);
+            assert_eq!(submitted + sum(&sent["not_submitted"]), pictures);
+            let settled = &kept["sections"];
+            // The player does not know of absent sections at the end.
+            assert!(sum(settled) <= submitted, "{sent} {kept}");
+            let written = sum(&kept["written"]);
+            assert_eq!(
+                settled["on_time"],
+                written + kept["undecodable"].as_u64().unwrap()
+            );
+            assert_eq!(decoded(bench, copy), written, "{kept}");
+            if copy == "whole.m1v" {
+                assert_eq!(written, pictures, "{sent} {kept}");
+                let read = |name| std::fs::read(bench.path(name)).unwrap();
+                assert!(read(copy) == read("film.m1v"));
+            } else {
+                assert!(
+                    written < pictures && kept["written"]["i"].as_u64() > Some(3),
+                    "{kept}"
+                );
+                assert!(sum(&sent["not_submitted"]) > 0, "{sent}");
+            }
+        }
+    });
+}
+
+#[test]
+fn a_plain_receiver_gets_a_video_of_whole_pictures() {
+    in_namespace(|bench| {
+        let Some(pictures) = film(bench) else { return };
+        let listener = TcpListener::bind("0.0.0.0:9000").unwrap();
+        let child = bench
+            .comity(&[
+                "tcp",
+                "stream",
+                "film.m1v",
+                "10.77.0.1:9000",
+                "--raw",
+                "--json",
+            ])
+            .args(HOST)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let (mut stream, _) = listener.accept().unwrap();
+        let mut copy = Vec::new();
+        stream.read_to_end(&mut copy).unwrap();
+        drop(stream);
+        std::fs::write(bench.path("copy.m1v"), copy).unwrap();
+        let output = child.wait_with_output().unwrap();
+        assert!(output.status.success());
+        assert!(
+            super::said(&output).contains("not time-lined"),
+            "the fallback is announced"
+        );
+        let sent: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(sent["delivery"], "plain");
+        let sections = &sent["sections"];
+        let arrived = sections["on_time"].as_u64().unwrap() + sections["late"].as_u64().unwrap();
+        assert_eq!(decoded(bench, "copy.m1v"), arrived, "{sent}");
+        assert_eq!(arrived, pictures, "{sent}");
     });
 }

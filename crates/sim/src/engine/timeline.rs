@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use comity_frames::FrameType;
+use comity_frames::{FrameType, Schedule, Selection};
 use comity_transport::tcp::Connection;
 use comity_transport::tcp::timeline::Piece;
 use comity_units::{Span, Time};
@@ -30,7 +30,7 @@ pub(super) struct TimelineFlow {
     /// The end of the last section that the reader has passed.
     settled_to: u64,
     deadlines: GroupDeadlines,
-    selection: Option<Selection>,
+    feedback: Option<Feedback>,
     has_stopped: bool,
     pub(super) counts: TimelineReport,
 }
@@ -89,70 +89,15 @@ impl GroupDeadlines {
     }
 }
 
-/// The frames that the source submits (section 4).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Mode {
-    Intra,
-    IntraAndPredicted,
-    All,
-}
-
-impl Mode {
-    const fn takes(self, kind: FrameType) -> bool {
-        match kind {
-            FrameType::Bidirectional { .. } => matches!(self, Self::All),
-            FrameType::Predicted { .. } => !matches!(self, Self::Intra),
-            _ => true,
-        }
-    }
-
-    const fn less(self) -> Self {
-        match self {
-            Self::All => Self::IntraAndPredicted,
-            _ => Self::Intra,
-        }
-    }
-
-    const fn more(self) -> Self {
-        match self {
-            Self::Intra => Self::IntraAndPredicted,
-            _ => Self::All,
-        }
-    }
-}
-
-/// The choice of frames by the reader's reports of the frames it had in time.
+/// The reports of the reader, and the choice of frames that they lead to.
 ///
-/// The reader reports once an interval. If the share in time is below [`TOO_FEW`], the source drops
-/// one type of frame. After [`CALM`] reports in a row without a missed frame it adds the type
-/// again. A report is no packet: it reaches the source after the delay of the reverse path and
-/// meets no queue.
-///
-/// Only frames of the present choice judge it, and only those submitted when no frame of an earlier
-/// choice was unsent. Earlier frames settle up to a lifetime and a round trip later, and the first
-/// frames of a choice wait behind them. If either counted, the source would drop a second type of
-/// frame although dropping the first one was enough.
-///
-/// # Source
-/// Mukherjee and Brecht, "Time-lined TCP for the TCP-friendly Delivery of Streaming Media", ICNP
-/// 2000, section 4.
-///
-/// Differs from the paper in: 1. the rule: the paper names the three choices, says that feedback of
-/// the playback application may lead to them, and leaves the rest to the application. 2. frames
-/// come back when there is room; the paper only speaks of decreasing bandwidth. 3. feedback takes
-/// no bandwidth and is never lost. 4. a frame in time counts even if frames that it needs are
-/// missing.
+/// The reader reports once an interval. A report is no packet: it reaches the source after the
+/// delay of the reverse path and meets no queue.
 #[derive(Debug)]
-struct Selection {
+struct Feedback {
     interval: Span,
     reverse_delay: Span,
-    mode: Mode,
-    /// How often the mode was changed.
-    choice: u32,
-    /// The bytes submitted before the last change.
-    changed_at: u64,
-    /// Consecutive reports without a missed frame.
-    calm: u32,
+    selection: Selection,
     next_report: Time,
     /// The content of the next report. It covers the newest choice with a settled frame.
     current: Shares,
@@ -168,18 +113,12 @@ struct Shares {
     missed: u64,
 }
 
-const TOO_FEW: f64 = 0.95;
-const CALM: u32 = 5;
-
-impl Selection {
+impl Feedback {
     fn new(interval: Span, reverse_delay: Span, start: Time) -> Self {
         Self {
             interval,
             reverse_delay,
-            mode: Mode::All,
-            choice: 0,
-            changed_at: 0,
-            calm: 0,
+            selection: Selection::default(),
             next_report: start + interval,
             current: Shares::default(),
             reports: VecDeque::new(),
@@ -200,16 +139,6 @@ impl Selection {
         }
     }
 
-    /// The choice that the next frame judges, if `unsent` of the `given` bytes are unsent: the
-    /// present one, unless bytes of an earlier choice are among them.
-    const fn judged(&self, given: u64, unsent: u64) -> Option<u32> {
-        if self.changed_at + unsent > given {
-            None
-        } else {
-            Some(self.choice)
-        }
-    }
-
     /// Records that the reader has passed a frame of this choice.
     fn on_settled(&mut self, now: Time, choice: u32, is_in_time: bool) {
         self.report(now);
@@ -225,40 +154,20 @@ impl Selection {
 
     /// The frames that the source submits at `now`, by the reports that have reached it; it has
     /// submitted `given` bytes.
-    fn mode(&mut self, now: Time, given: u64) -> Mode {
+    fn schedule(&mut self, now: Time, given: u64) -> Schedule {
         self.report(now);
-        let before = self.choice;
         while let Some(&(at, shares)) = self.reports.front()
             && at <= now
         {
             self.reports.pop_front();
-            if shares.choice == self.choice {
-                self.on_report(shares.in_time, shares.missed);
+            if shares.choice == self.selection.choice() {
+                let Shares {
+                    in_time, missed, ..
+                } = shares;
+                self.selection.on_report(in_time, missed, given);
             }
         }
-        if self.choice != before {
-            self.changed_at = given;
-        }
-        self.mode
-    }
-
-    /// Handles a report about frames of the present choice.
-    fn on_report(&mut self, in_time: u64, missed: u64) {
-        let settled = in_time + missed;
-        let before = self.mode;
-        if missed > 0 {
-            self.calm = 0;
-            if (in_time as f64) < TOO_FEW * settled as f64 {
-                self.mode = self.mode.less();
-            }
-        } else if settled > 0 {
-            self.calm += 1;
-            if self.calm >= CALM {
-                self.mode = self.mode.more();
-                self.calm = 0;
-            }
-        }
-        self.choice += u32::from(self.mode != before);
+        self.selection.schedule()
     }
 }
 
@@ -270,9 +179,9 @@ impl TimelineFlow {
         start: Time,
         reverse_delay: Span,
     ) -> Self {
-        let selection = spec
+        let feedback = spec
             .feedback
-            .map(|interval| Selection::new(interval, reverse_delay, start));
+            .map(|interval| Feedback::new(interval, reverse_delay, start));
         Self {
             producer,
             life: spec.deadline,
@@ -281,7 +190,7 @@ impl TimelineFlow {
             given: 0,
             settled_to: 0,
             deadlines: GroupDeadlines::new(),
-            selection,
+            feedback,
             has_stopped: false,
             counts: TimelineReport::default(),
         }
@@ -324,15 +233,15 @@ impl TimelineFlow {
 
     /// Submits all sections with a source time up to `now`. Returns the next source time.
     pub(super) fn produce(&mut self, now: Time, connection: &mut Connection) -> Time {
-        let mode = match &mut self.selection {
-            Some(selection) => selection.mode(now, self.given),
-            None => Mode::All,
+        let schedule = match &mut self.feedback {
+            Some(feedback) => feedback.schedule(now, self.given),
+            None => Schedule::All,
         };
         while self.producer.peek() <= now
             && let Some((bytes, kind)) = self.producer.next()
         {
             let deadline = self.deadlines.next(kind, now + self.life);
-            if mode.takes(kind) {
+            if schedule.takes(kind) {
                 self.give(connection, bytes, deadline, kind);
             } else {
                 self.counts.left_out += 1;
@@ -352,9 +261,9 @@ impl TimelineFlow {
         let is_taken = connection.write_section(u64::from(bytes), deadline).is_ok();
         if is_taken {
             let choice = self
-                .selection
+                .feedback
                 .as_ref()
-                .and_then(|selection| selection.judged(self.given, unsent));
+                .and_then(|feedback| feedback.selection.judged(self.given, unsent));
             self.given += u64::from(bytes);
             self.counts.given += 1;
             self.open.push_back(Given {
@@ -408,10 +317,10 @@ impl TimelineFlow {
             _ => &mut counts.other_in_time,
         };
         *of_kind += u64::from(is_in_time);
-        if let Some(selection) = &mut self.selection
+        if let Some(feedback) = &mut self.feedback
             && let Some(choice) = section.choice
         {
-            selection.on_settled(now, choice, is_in_time);
+            feedback.on_settled(now, choice, is_in_time);
         }
     }
 
@@ -537,43 +446,24 @@ mod tests {
     }
 
     #[test]
-    fn b_frames_are_left_out_first_then_p_frames_and_never_i_frames() {
-        let taken = |mode: Mode| [I, P, B].map(|kind| mode.takes(kind));
-        let [all, no_b, only_i] = [
-            [true, true, true],
-            [true, true, false],
-            [true, false, false],
-        ];
-        let mut mode = Mode::All;
-        for expected in [all, no_b, only_i, only_i] {
-            assert_eq!(taken(mode), expected);
-            mode = mode.less();
-        }
-        for expected in [only_i, no_b, all, all] {
-            assert_eq!(taken(mode), expected);
-            mode = mode.more();
-        }
-    }
-
-    #[test]
     fn an_interval_with_a_frame_missed_is_no_calm_one() {
         let interval = Span::from_secs(1);
         let reverse_delay = Span::from_millis(300);
-        let mut selection = Selection::new(interval, reverse_delay, Time::ZERO);
+        let mut feedback = Feedback::new(interval, reverse_delay, Time::ZERO);
         let mut second = |in_time: u64, missed: u64| {
-            let end = selection.next_report;
+            let end = feedback.next_report;
             for number in 0..in_time + missed {
                 let before = end.saturating_sub(Span::from_millis(1));
-                let choice = selection.choice;
-                selection.on_settled(before, choice, number < in_time);
+                let choice = feedback.selection.choice();
+                feedback.on_settled(before, choice, number < in_time);
             }
             // The report is in flight until then.
             let under_way = (end + reverse_delay).saturating_sub(Span::from_nanos(1));
-            let before = selection.mode(under_way, 0);
-            (before, selection.mode(end + reverse_delay, 0))
+            let before = feedback.schedule(under_way, 0);
+            (before, feedback.schedule(end + reverse_delay, 0))
         };
-        assert_eq!(second(94, 6), (Mode::All, Mode::IntraAndPredicted));
-        let less = (Mode::IntraAndPredicted, Mode::IntraAndPredicted);
+        assert_eq!(second(94, 6), (Schedule::All, Schedule::IntraAndPredicted));
+        let less = (Schedule::IntraAndPredicted, Schedule::IntraAndPredicted);
         for _ in 0..4 {
             assert_eq!(second(100, 0), less);
         }
@@ -582,7 +472,7 @@ mod tests {
         for _ in 0..4 {
             assert_eq!(second(100, 0), less);
         }
-        assert_eq!(second(100, 0), (Mode::IntraAndPredicted, Mode::All));
+        assert_eq!(second(100, 0), (Schedule::IntraAndPredicted, Schedule::All));
     }
 
     /// Frames of the previous choice settle late. A report of them alone changes nothing; a report
@@ -590,22 +480,25 @@ mod tests {
     #[test]
     fn a_choice_is_judged_by_its_own_frames() {
         let interval = Span::from_secs(1);
-        let mut selection = Selection::new(interval, Span::ZERO, Time::ZERO);
+        let mut feedback = Feedback::new(interval, Span::ZERO, Time::ZERO);
         let mut second = |of_choice: &[(u32, u64, u64)]| {
-            let end = selection.next_report;
+            let end = feedback.next_report;
             for &(choice, in_time, missed) in of_choice {
                 for number in 0..in_time + missed {
                     let before = end.saturating_sub(Span::from_millis(1));
-                    selection.on_settled(before, choice, number < in_time);
+                    feedback.on_settled(before, choice, number < in_time);
                 }
             }
-            selection.mode(end, 0)
+            feedback.schedule(end, 0)
         };
-        assert_eq!(second(&[(0, 50, 10)]), Mode::IntraAndPredicted);
-        assert_eq!(second(&[(0, 0, 40)]), Mode::IntraAndPredicted);
-        assert_eq!(second(&[(0, 0, 20), (1, 30, 0)]), Mode::IntraAndPredicted);
-        assert_eq!(second(&[]), Mode::IntraAndPredicted);
-        assert_eq!(second(&[(1, 20, 10)]), Mode::Intra);
+        assert_eq!(second(&[(0, 50, 10)]), Schedule::IntraAndPredicted);
+        assert_eq!(second(&[(0, 0, 40)]), Schedule::IntraAndPredicted);
+        assert_eq!(
+            second(&[(0, 0, 20), (1, 30, 0)]),
+            Schedule::IntraAndPredicted
+        );
+        assert_eq!(second(&[]), Schedule::IntraAndPredicted);
+        assert_eq!(second(&[(1, 20, 10)]), Schedule::Intra);
     }
 
     /// At the report of the misses the source has submitted 9,000 bytes; 5,000 of them are unsent.
@@ -614,17 +507,17 @@ mod tests {
     #[test]
     fn frames_behind_those_of_an_earlier_choice_do_not_judge_it() {
         let interval = Span::from_secs(1);
-        let mut selection = Selection::new(interval, Span::ZERO, Time::ZERO);
+        let mut feedback = Feedback::new(interval, Span::ZERO, Time::ZERO);
         let at = Time::from_secs;
-        let judged = |selection: &Selection, frames: [(u64, u64); 4]| {
-            frames.map(|(given, unsent)| selection.judged(given, unsent))
+        let judged = |feedback: &Feedback, frames: [(u64, u64); 4]| {
+            frames.map(|(given, unsent)| feedback.selection.judged(given, unsent))
         };
         let first = [(0, 0), (3_000, 2_000), (6_000, 6_000), (9_000, 5_000)];
-        assert_eq!(judged(&selection, first), [Some(0); 4]);
+        assert_eq!(judged(&feedback, first), [Some(0); 4]);
         for is_in_time in [true, false, false] {
-            selection.on_settled(at(0), 0, is_in_time);
+            feedback.on_settled(at(0), 0, is_in_time);
         }
-        assert_eq!(selection.mode(at(1), 9_000), Mode::IntraAndPredicted);
+        assert_eq!(feedback.schedule(at(1), 9_000), Schedule::IntraAndPredicted);
         // The last frame waits behind 2,000 bytes of this choice and none of another.
         let second = [
             (9_000, 5_000),
@@ -632,18 +525,21 @@ mod tests {
             (11_000, 2_001),
             (11_000, 2_000),
         ];
-        assert_eq!(judged(&selection, second), [None, None, None, Some(1)]);
+        assert_eq!(judged(&feedback, second), [None, None, None, Some(1)]);
         // Both are late, and the reader has no frame that judges the new choice.
-        for (second, mode) in [(2, Mode::IntraAndPredicted), (3, Mode::IntraAndPredicted)] {
-            assert_eq!(selection.mode(at(second), 12_000), mode);
+        for (second, schedule) in [
+            (2, Schedule::IntraAndPredicted),
+            (3, Schedule::IntraAndPredicted),
+        ] {
+            assert_eq!(feedback.schedule(at(second), 12_000), schedule);
         }
         // A late frame that waited behind no earlier choice judges its own: the third choice begins
         // at 13,000 bytes.
-        selection.on_settled(at(3), 1, false);
-        assert_eq!(selection.mode(at(4), 13_000), Mode::Intra);
+        feedback.on_settled(at(3), 1, false);
+        assert_eq!(feedback.schedule(at(4), 13_000), Schedule::Intra);
         let third = [(13_000, 0), (13_000, 1), (14_000, 1_000), (14_000, 1_001)];
         let [own, behind] = [Some(2), None];
-        assert_eq!(judged(&selection, third), [own, behind, own, behind]);
+        assert_eq!(judged(&feedback, third), [own, behind, own, behind]);
     }
 
     #[test]

@@ -43,12 +43,17 @@ impl Socket {
     }
 
     pub(crate) fn section_statistics(&self) -> SectionStatistics {
+        let unsent_bytes = self.tcp.unsent();
         match &self.sections.content {
             Content::Bytes => SectionStatistics::default(),
-            Content::Plain(queue) => queue.statistics(),
+            Content::Plain(queue) => SectionStatistics {
+                unsent_bytes: unsent_bytes + queue.held() as u64,
+                ..queue.statistics()
+            },
             Content::Timelined(ledger) => {
                 let timeline = self.tcp.timeline_statistics();
                 SectionStatistics {
+                    unsent_bytes,
                     left_out_bytes: timeline.map_or(0, |timeline| timeline.discarded_bytes),
                     ..ledger.statistics()
                 }

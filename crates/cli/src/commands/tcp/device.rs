@@ -3,8 +3,9 @@
 use std::io::Write as _;
 use std::process::{Command, Stdio};
 
-use comity_tcp_host::Config;
 use comity_tcp_host::net::{Stack, StartError, Tun};
+use comity_tcp_host::{Config, Framing};
+use comity_transport::tcp::timeline::{DeadlineClock, TimelineConfig};
 use rustix::thread::{CapabilitySet, CapabilitySets, set_capabilities};
 
 use crate::args;
@@ -49,6 +50,16 @@ pub(super) fn prepare(host: &args::TcpHost) -> Result<Prepared, Failure> {
 }
 
 impl Prepared {
+    /// With sections, and an offer to be time-lined or none. Deadlines are those of the receiver.
+    pub(super) fn in_sections(mut self, framing: Framing, is_timelined: bool) -> Self {
+        self.config.framing = framing;
+        self.config.tcp.timeline = is_timelined.then_some(TimelineConfig {
+            blind_spot: false,
+            clock: DeadlineClock::Receiver,
+        });
+        self
+    }
+
     /// Starts the host, within a runtime.
     pub(super) fn start(self) -> Result<Stack, Failure> {
         Stack::start(self.tun, self.config).map_err(|error| match error {
