@@ -63,6 +63,10 @@ const PLAN: &[(&str, Imports)] = &[
         ]),
     ),
     (
+        "comity-tcp-host",
+        Imports::Only(&["comity-units", "comity-congestion", "comity-transport"]),
+    ),
+    (
         "comity-lab",
         Imports::Only(&[
             "comity-units",
@@ -72,15 +76,12 @@ const PLAN: &[(&str, Imports)] = &[
             "comity-transport",
             "comity-emulator",
             "comity-sim",
+            "comity-tcp-host",
             "comity",
         ]),
     ),
     (
         "comity-kernel",
-        Imports::Only(&["comity-units", "comity-congestion", "comity-transport"]),
-    ),
-    (
-        "comity-tcp-host",
         Imports::Only(&["comity-units", "comity-congestion", "comity-transport"]),
     ),
     (
