@@ -7,8 +7,15 @@ use crate::controller::Controller;
 
 /// The types of the running kernel, which the loader corrects the programs with.
 const BTF: &str = "/sys/kernel/btf/vmlinux";
-/// The first kernel whose congestion controls may ask for the options of their sockets.
-const FIRST_OF_REAL: (u32, u32) = (6, 12);
+
+/// The first kernel that can run a controller. Links of congestion controls came with 6.4; since
+/// 6.12 they may ask for the options of their sockets.
+const fn first_kernel(controller: Controller) -> (u32, u32) {
+    match controller {
+        Controller::Libra => (6, 4),
+        Controller::Real => (6, 12),
+    }
+}
 
 /// The missing requirements, each with advice; empty if the controller can be loaded.
 pub fn missing(controller: Controller) -> Vec<String> {
@@ -31,21 +38,19 @@ pub fn missing(controller: Controller) -> Vec<String> {
             "{BTF} is missing: run a kernel that was built with CONFIG_DEBUG_INFO_BTF"
         ));
     }
-    if controller == Controller::Real {
-        let release = rustix::system::uname();
-        let release = release.release().to_string_lossy();
-        if version(&release).is_none_or(|found| found < FIRST_OF_REAL) {
-            let (major, minor) = FIRST_OF_REAL;
-            missing.push(format!(
-                "the kernel is {release}: run Linux {major}.{minor} or later"
-            ));
-        }
-        if cgroup_root().is_none() {
-            missing.push(
-                "no cgroup file system of version 2 is mounted: mount -t cgroup2 none /sys/fs/cgroup"
-                    .into(),
-            );
-        }
+    let release = rustix::system::uname();
+    let release = release.release().to_string_lossy();
+    let (major, minor) = first_kernel(controller);
+    if version(&release).is_none_or(|found| found < (major, minor)) {
+        missing.push(format!(
+            "the kernel is {release}: run Linux {major}.{minor} or later"
+        ));
+    }
+    if controller == Controller::Real && cgroup_root().is_none() {
+        missing.push(
+            "no cgroup file system of version 2 is mounted: mount -t cgroup2 none /sys/fs/cgroup"
+                .into(),
+        );
     }
     missing
 }

@@ -25,7 +25,8 @@ pub(super) struct Facts {
     pub(super) queueing: Option<Queueing>,
     /// How large packets to elsewhere may be; `None` also without a default route.
     pub(super) mtu: Option<Mtu>,
-    pub(super) bpf: Option<Bpf>,
+    /// The controllers that Comity has for the kernel, and what each of them lacks here.
+    pub(super) kernel_controllers: Vec<(&'static str, Vec<String>)>,
     /// The ports to check.
     pub(super) ports: Vec<Port>,
 }
@@ -63,15 +64,6 @@ pub(super) struct Queueing {
     pub(super) default: String,
     /// The interface of the default route.
     pub(super) interface: Option<String>,
-}
-
-/// What the kernel's TCP needs to take controllers from outside.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Bpf {
-    /// Whether the kernel describes its own types.
-    pub(super) types: bool,
-    /// Whether this process may load programs.
-    pub(super) capable: bool,
 }
 
 /// A UDP port.

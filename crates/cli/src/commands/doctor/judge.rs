@@ -5,7 +5,7 @@ use comity_units::{Bytes, Rate, Span};
 
 use crate::commands::mtu::Mtu;
 
-use super::facts::{Bpf, Clock, Facts, Loopback, Port, Queueing};
+use super::facts::{Clock, Facts, Loopback, Port, Queueing};
 
 /// How well something is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -36,7 +36,7 @@ pub(super) struct Finding {
     /// What was found.
     pub(super) found: String,
     pub(super) verdict: Verdict,
-    /// The command that mends it.
+    /// The command that mends it, or advice.
     pub(super) remedy: Option<String>,
 }
 
@@ -81,8 +81,9 @@ pub(super) fn judge(facts: &Facts) -> Vec<Finding> {
         congestion_controls(facts.congestion_controls.as_deref()),
         queueing(facts.queueing.as_ref()),
         mtu(facts.mtu),
-        bpf(facts.bpf, facts.kernel.as_deref()),
     ]);
+    let controllers = facts.kernel_controllers.iter();
+    findings.extend(controllers.map(|(name, missing)| kernel_controller(name, missing)));
     findings.extend(facts.ports.iter().map(port));
     findings
 }
@@ -351,29 +352,12 @@ fn mtu(mtu: Option<Mtu>) -> Finding {
     Finding::new(CHECK, found, verdict).mend(remedy)
 }
 
-fn bpf(bpf: Option<Bpf>, release: Option<&str>) -> Finding {
-    const CHECK: &str = "kernel TCP controllers (BPF)";
-    let Some(bpf) = bpf else {
-        return Finding::unknown(CHECK);
-    };
-    let is_old = release
-        .and_then(version)
-        .is_some_and(|version| version < (5, 6));
-    let better = Verdict::CouldBeBetter;
-    match bpf {
-        _ if is_old => Finding::new(CHECK, "the kernel is older than 5.6", better).mend(
-            "sudo apt-get update && sudo apt-get install linux-image-$(dpkg --print-architecture)",
-        ),
-        Bpf { types: false, .. } => {
-            Finding::new(CHECK, "the kernel does not describe its types", better)
-                .mend("grep CONFIG_DEBUG_INFO_BTF= /boot/config-$(uname -r)")
-        }
-        Bpf { capable: false, .. } => {
-            Finding::new(CHECK, "possible, but not for this user", better)
-                .mend("sudo setcap cap_bpf,cap_perfmon,cap_net_admin+ep \"$(command -v comity)\"")
-        }
-        Bpf { .. } => Finding::new(CHECK, "possible", Verdict::Good),
+fn kernel_controller(name: &str, missing: &[String]) -> Finding {
+    let check = format!("controller {name} in the kernel");
+    if missing.is_empty() {
+        return Finding::new(&check, "can be loaded", Verdict::Good);
     }
+    Finding::new(&check, "cannot be loaded", Verdict::CouldBeBetter).mend(missing.join("\n    "))
 }
 
 fn port(port: &Port) -> Finding {

@@ -11,7 +11,7 @@ use rustix::event::{Timespec, poll};
 
 use crate::commands::mtu::Mtu;
 
-use super::facts::{Bpf, Clock, Facts, Loopback, Port, Queueing};
+use super::facts::{Clock, Facts, Loopback, Port, Queueing};
 
 pub(super) fn probe(ports: &[u16]) -> Facts {
     Facts {
@@ -30,12 +30,10 @@ pub(super) fn probe(ports: &[u16]) -> Facts {
                 .and_then(|table| default_interface(&table)),
         }),
         mtu: Mtu::of_default_route(),
-        bpf: fs::read_to_string("/proc/self/status")
-            .ok()
-            .map(|status| Bpf {
-                types: fs::metadata("/sys/kernel/btf/vmlinux").is_ok(),
-                capable: may_load_programs(&status),
-            }),
+        kernel_controllers: comity_kernel::Controller::ALL
+            .into_iter()
+            .map(|controller| (controller.name(), comity_kernel::missing(controller)))
+            .collect(),
         ports: ports.iter().map(|&number| port(number)).collect(),
     }
 }
@@ -176,20 +174,6 @@ fn default_interface(table: &str) -> Option<String> {
     })
 }
 
-/// Whether `/proc/self/status` grants CAP_BPF and CAP_NET_ADMIN, or CAP_SYS_ADMIN for both.
-fn may_load_programs(status: &str) -> bool {
-    const NET_ADMIN: u64 = 1 << 12;
-    const SYS_ADMIN: u64 = 1 << 21;
-    const BPF: u64 = 1 << 39;
-    let effective = status
-        .lines()
-        .find_map(|line| line.strip_prefix("CapEff:"))
-        .and_then(|digits| u64::from_str_radix(digits.trim(), 16).ok())
-        .unwrap_or(0);
-    let has = |wanted| effective & wanted == wanted;
-    has(NET_ADMIN) && (has(BPF) || has(SYS_ADMIN))
-}
-
 fn port(number: u16) -> Port {
     let loopback = [
         IpAddr::V4(Ipv4Addr::LOCALHOST),
@@ -250,15 +234,5 @@ mod tests {
                      eth0\t00000000\t010000C0\t0003\n";
         assert_eq!(default_interface(table).as_deref(), Some("eth0"));
         assert_eq!(default_interface("Iface\tDestination\n"), None);
-    }
-
-    #[test]
-    fn capabilities_are_those_of_their_numbers() {
-        let status = |bits: u64| format!("Name:\tx\nCapEff:\t{bits:016x}\nCapBnd:\tffff\n");
-        assert!(may_load_programs(&status(1 << 39 | 1 << 12)));
-        assert!(may_load_programs(&status(1 << 21 | 1 << 12)));
-        assert!(!may_load_programs(&status(1 << 39)));
-        assert!(!may_load_programs(&status(!(1 << 12))));
-        assert!(!may_load_programs("CapEff:\tnonsense\n"));
     }
 }

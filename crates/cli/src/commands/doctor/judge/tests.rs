@@ -28,10 +28,7 @@ fn healthy() -> Facts {
             interface: Some("eth0".into()),
         }),
         mtu: Some(Mtu::of_ipv4(1_500)),
-        bpf: Some(Bpf {
-            types: true,
-            capable: true,
-        }),
+        kernel_controllers: vec![("libra", vec![])],
         ports: vec![Port {
             number: 9_000,
             reached: Ok(vec![([127, 0, 0, 1].into(), true)]),
@@ -219,9 +216,14 @@ fn the_rest_of_the_system() {
         found.remedy.as_deref(),
         Some("sudo sysctl -w net.core.default_qdisc=fq && sudo tc qdisc replace dev eth0 root fq")
     );
-    let bpf = |types, capable| only(|facts| facts.bpf = Some(Bpf { types, capable })).found;
-    assert_eq!(bpf(false, true), "the kernel does not describe its types");
-    assert_eq!(bpf(true, false), "possible, but not for this user");
+    let lacks = ["no types: another kernel", "no root: sudo"].map(String::from);
+    let found = only(|facts| facts.kernel_controllers = vec![("libra", lacks.into())]);
+    assert_eq!(found.check, "controller libra in the kernel");
+    assert_eq!(found.found, "cannot be loaded");
+    assert_eq!(
+        found.remedy.as_deref(),
+        Some("no types: another kernel\n    no root: sudo")
+    );
 }
 
 #[test]
