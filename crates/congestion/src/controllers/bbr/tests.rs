@@ -219,6 +219,7 @@ fn startup_ends_when_the_bandwidth_stands_and_drain_when_a_product_is_in_flight(
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "too long for an interpreter")]
 fn the_cycle_has_eight_gains_each_for_a_round_trip_and_begins_anywhere_but_in_the_second() {
     let mut starts = Vec::new();
     for seed in 0..40 {
@@ -263,6 +264,7 @@ fn the_cycle_has_eight_gains_each_for_a_round_trip_and_begins_anywhere_but_in_th
 
 /// A steady flow has 2 · 100 segments, 6 for three bursts of two; ProbeRTT leaves 4 for 200 ms.
 #[test]
+#[cfg_attr(miri, ignore = "too long for an interpreter")]
 fn every_ten_seconds_four_segments_are_left_for_a_while() {
     let mut path = linux();
     path.shake_hands();

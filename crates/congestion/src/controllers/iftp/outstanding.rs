@@ -110,6 +110,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "too long for an interpreter")]
     fn the_record_of_what_is_never_acknowledged_is_bounded() {
         let mut packets = Outstanding::default();
         for number in 0..=MAX_PACKETS as u64 {
