@@ -110,6 +110,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "too long for an interpreter")]
     fn each_place_is_in_its_interval_and_all_are_uniform_in_the_long_run() {
         let groups = 100_000;
         let mut tenths = [0_u32; 10];
