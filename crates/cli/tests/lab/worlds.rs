@@ -100,7 +100,8 @@ bottleneck = { rate = "8Mbps", delay = "20ms", queue = 60, losses = [{ model = "
 
 [[flow]]
 group = "greedy"
-controller = "real"
+controller = "libra"
+parameters = { capacity = "8Mbps" }
 stack = "comity"
 
 [[flow]]
@@ -115,7 +116,7 @@ workload = { kind = "file", size = "300kB" }
     let flow = |world, name| bench.row(world, "flows", ("flow", name));
     let (file, greedy) = (flow("lab.csv", "file-0"), flow("lab.csv", "greedy-0"));
     assert_eq!(file.text("kind"), "reno/comity");
-    assert_eq!(greedy.text("kind"), "real/comity");
+    assert_eq!(greedy.text("kind"), "libra/comity");
     assert_eq!(file.number("delivered_total_bytes"), 300_000.0);
     let took = (file.number("finished_ns") - file.number("started_ns")) / 1e9;
     assert!((0.3..7.0).contains(&took), "{took} s");
