@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Fixed point without floating point and without 128-bit products, neither of which BPF has. */
+/* Fixed-point arithmetic. BPF has no floating point and no 128-bit products. */
 #ifndef COMITY_FIXED_H
 #define COMITY_FIXED_H
 

@@ -6,10 +6,10 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 
 use comity_sim::host::FlowPlan;
-use comity_sim::network::{FlowSpec, Headers, Reader, TcpSpec};
+use comity_sim::network::{FlowSpec, TcpSpec};
 use comity_tcp_host::Config;
 use comity_tcp_host::net::{Stack, TcpListener, TcpStream, Tun};
-use comity_units::{Bytes, Span, Time};
+use comity_units::{Span, Time};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use crate::clock::RunClock;
@@ -17,14 +17,12 @@ use crate::error::Error;
 use crate::host::KernelSettings;
 use crate::namespace::Namespace;
 use crate::router::Interval;
-use crate::tcp::mtu;
+use crate::tcp::{beyond_both, mtu};
 use crate::tcp_flow::{CHUNK, Ends, Load, PATIENCE, Recorder, SAMPLING, TcpFlow};
 use crate::tcp_info::TcpInfo;
 
 /// The device of the host.
 const DEVICE: &str = "comity0";
-/// The host's initial window.
-const INITIAL_SEGMENTS: u64 = 10;
 /// The least send buffer; it must never limit the window.
 const MIN_SEND_BUFFER: usize = 4 << 20;
 
@@ -37,32 +35,21 @@ pub(crate) fn kernel_settings(flow: &FlowSpec, tcp: &TcpSpec) -> Result<KernelSe
         flow: flow.name.clone(),
         reason,
     };
-    let unset = [
-        ("timeline", tcp.config.timeline.is_some()),
-        ("reader", flow.reader != Reader::Immediate),
-        ("headers", tcp.headers != Headers::Real),
-        (
-            "initial_window",
-            tcp.initial_window != Bytes::new(u64::from(tcp.config.mss) * INITIAL_SEGMENTS),
-        ),
-        (
-            "ssthresh",
-            tcp.initial_ssthresh
-                .is_some_and(|ssthresh| ssthresh != Bytes::MAX),
-        ),
-        ("handshake", !tcp.config.handshake),
-    ];
-    if let Some((key, _)) = unset.iter().find(|(_, is_set)| *is_set) {
+    let mut keys = beyond_both(flow, tcp)
+        .into_iter()
+        .chain([("handshake", !tcp.config.handshake)]);
+    if let Some((key, _)) = keys.find(|(_, is_set)| *is_set) {
         return Err(refuse(format!(
             "Comity's TCP does not let `{key}` be set; expected preset = \"modern\" without that key"
         )));
     }
     // Any address will do for the check.
     let address = IpAddr::from([198, 18, 0, 1]);
-    let config = config(tcp, mtu(flow, tcp)?, address);
+    let mtu = mtu(flow, tcp)?;
+    let config = config(tcp, mtu, address);
     config.check().map_err(|error| refuse(error.to_string()))?;
     Ok(KernelSettings {
-        mtu: mtu(flow, tcp)?,
+        mtu,
         settings: vec![("ipv4/ip_forward", "1".into())],
         routes_only: true,
     })

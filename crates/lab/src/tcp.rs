@@ -19,8 +19,8 @@ use crate::router::Interval;
 use crate::tcp_flow::{CHUNK, Ends, Load, PATIENCE, Recorder, SAMPLING, TcpFlow};
 use crate::tcp_info;
 
-/// The kernel's first window (RFC 6928).
-const KERNEL_INITIAL_SEGMENTS: u64 = 10;
+/// The first window of the kernel and of Comity's TCP (RFC 6928).
+const INITIAL_SEGMENTS: u64 = 10;
 /// The kernel's own bound on the buffer of a sender, in bytes.
 const MIN_SEND_BUFFER: u64 = 4 << 20;
 
@@ -91,26 +91,30 @@ pub(crate) fn mtu(flow: &FlowSpec, tcp: &TcpSpec) -> Result<u16, Error> {
     })
 }
 
-/// The first key of a TCP flow that the kernel does not support.
-fn beyond_kernel(flow: &FlowSpec, tcp: &TcpSpec) -> Option<&'static str> {
-    let (config, modern) = (&tcp.config, Config::MODERN);
-    let keys = [
-        (
-            "parameters",
-            tcp.parameters != linux_parameters(&tcp.controller),
-        ),
-        ("timeline", config.timeline.is_some()),
+/// The keys that neither TCP of the lab lets be set, and whether the flow sets them.
+pub(crate) fn beyond_both(flow: &FlowSpec, tcp: &TcpSpec) -> [(&'static str, bool); 5] {
+    let window = Bytes::new(u64::from(tcp.config.mss) * INITIAL_SEGMENTS);
+    [
+        ("timeline", tcp.config.timeline.is_some()),
         ("reader", flow.reader != Reader::Immediate),
         ("headers", tcp.headers != Headers::Real),
-        (
-            "initial_window",
-            tcp.initial_window != Bytes::new(u64::from(config.mss) * KERNEL_INITIAL_SEGMENTS),
-        ),
+        ("initial_window", tcp.initial_window != window),
         (
             "ssthresh",
             tcp.initial_ssthresh
                 .is_some_and(|ssthresh| ssthresh != Bytes::MAX),
         ),
+    ]
+}
+
+/// The first key of a TCP flow that the kernel does not support.
+fn beyond_kernel(flow: &FlowSpec, tcp: &TcpSpec) -> Option<&'static str> {
+    let (config, modern) = (&tcp.config, Config::MODERN);
+    let keys = [(
+        "parameters",
+        tcp.parameters != linux_parameters(&tcp.controller),
+    )];
+    let others = [
         ("recovery", config.recovery != modern.recovery),
         ("delayed_ack", config.delayed_ack != modern.delayed_ack),
         (
@@ -134,6 +138,8 @@ fn beyond_kernel(flow: &FlowSpec, tcp: &TcpSpec) -> Option<&'static str> {
         ),
     ];
     keys.into_iter()
+        .chain(beyond_both(flow, tcp))
+        .chain(others)
         .find_map(|(key, is_set)| is_set.then_some(key))
 }
 
