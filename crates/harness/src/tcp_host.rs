@@ -269,7 +269,7 @@ fn seq_update(source: &mut Source<'_>, header: &TcpHeader) -> Vec<u8> {
     if source.u8() < 128 {
         option[1] = 16;
         let end = number.wrapping_add_signed(near(source));
-        let length = 1 + source.number() as u32;
+        let length = (source.number() as u32).max(1);
         option.extend(end.wrapping_sub(length).to_be_bytes());
         option.extend(end.to_be_bytes());
     }
