@@ -269,6 +269,25 @@ fn a_section_leaves_twice_only_if_a_repair_would_be_late() {
     }
 }
 
+/// A section is due at 200 ms and lost at 100 ms: its repair leaves twice, unless it is the least
+/// important, which may not borrow.
+#[test]
+fn a_repair_of_the_least_important_leaves_once() {
+    for (importance, other, times) in [(1, 9, 1), (9, 1, 2)] {
+        let mut outbox = outbox();
+        outbox.submit(ms(0), section(1, other, ms(1_000))).unwrap();
+        outbox
+            .submit(ms(0), section(800, importance, ms(200)))
+            .unwrap();
+        let first = next(&mut outbox, ms(0)).unwrap();
+        assert_eq!(first.length, 800);
+        outbox.on_lost(ms(100), &first);
+        let chunks = std::iter::from_fn(|| outbox.next_chunk(ms(150), 1_000, &LOSSY));
+        let repairs = chunks.filter(|chunk| chunk.length == 800).count();
+        assert_eq!(repairs, times, "importance {importance}");
+    }
+}
+
 /// Two sections leave twice. One of them arrives before its copy leaves: the other's still does.
 #[test]
 fn a_copy_is_not_sent_only_if_its_own_section_has_arrived() {
