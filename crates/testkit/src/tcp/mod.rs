@@ -28,6 +28,7 @@ pub const PLAIN: Config = Config {
     timestamp_tick: Span::from_micros(1),
     sack: false,
     duplicate_sack: false,
+    max_sack_blocks: 3,
     ecn: false,
     restart_after_idle: false,
     delayed_ack: None,

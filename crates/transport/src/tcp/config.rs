@@ -29,6 +29,9 @@ pub struct Config {
     pub sack: bool,
     /// Whether to report duplicate segments, if selective acknowledgements are in use (RFC 2883).
     pub duplicate_sack: bool,
+    /// The maximum number of SACK blocks in a segment. The space of the options may limit it
+    /// further: beside timestamps three fit (RFC 2018, section 3).
+    pub max_sack_blocks: u8,
     /// Whether to use explicit congestion notification (RFC 3168). Both ends must set it.
     pub ecn: bool,
     /// Whether to reduce the window when sending resumes after an idle time longer than the
@@ -104,6 +107,7 @@ impl Config {
         }),
         segmentation_offload: true,
         duplicate_sack: true,
+        max_sack_blocks: 4,
         ecn: false,
         restart_after_idle: true,
         limited_transmit: true,
@@ -128,6 +132,7 @@ impl Config {
         timestamps: false,
         sack: false,
         duplicate_sack: false,
+        max_sack_blocks: 3,
         restart_after_idle: false,
         delayed_ack: None,
         segmentation_offload: false,

@@ -485,6 +485,7 @@ fn tcp_spec(table: &TcpTable, cx: &mut Context<'_>) -> Option<TcpSpec> {
         timestamp_tick: table.timestamp_tick.unwrap_or(base.timestamp_tick),
         sack,
         duplicate_sack: table.duplicate_sack.unwrap_or(base.duplicate_sack),
+        max_sack_blocks: base.max_sack_blocks,
         ecn: table.ecn.unwrap_or(base.ecn),
         restart_after_idle: table.restart_after_idle.unwrap_or(base.restart_after_idle),
         delayed_ack: delayed_ack(table, &base),

@@ -3,7 +3,7 @@
 use comity_units::{SeqNo, Time};
 
 use super::super::codec::sack_room;
-use super::super::segment::{Flags, Options, SackBlocks, Segment, Timestamps};
+use super::super::segment::{Flags, Options, Segment, Timestamps};
 use super::super::sender::Outgoing;
 use super::super::state::State;
 use super::super::timeline::SeqUpdate;
@@ -173,16 +173,8 @@ impl Connection {
             echo: self.timestamp_recent,
         });
         if self.config.sack && self.receiver.has_blocks() {
-            // Timestamps leave room for three blocks (RFC 2018, section 3); ns-2 sends three as
-            // well. The options of a meter leave room for fewer.
-            let room = if self.config.metered {
-                sack_room(options)
-            } else {
-                SackBlocks::CAPACITY
-            };
-            options.sack = self
-                .receiver
-                .sack_blocks(room.min(SackBlocks::CAPACITY - 1));
+            let room = sack_room(options).min(self.config.max_sack_blocks.into());
+            options.sack = self.receiver.sack_blocks(room);
         }
     }
 

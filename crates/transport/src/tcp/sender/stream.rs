@@ -330,6 +330,10 @@ impl Outgoing {
     }
 
     /// The offset after the payload, without a FIN: a FIN needs no room in a window.
+    ///
+    /// A closed window refuses a FIN, and its retransmissions are the probes. So an end that only
+    /// receives needs no persist timer. A FIN may be late by one doubled timeout once the window
+    /// opens.
     pub(super) fn end_of_data(&self) -> u64 {
         self.start + u64::from(self.length)
     }
