@@ -17,6 +17,21 @@ struct {
 	__type(value, struct libra_parameters);
 } parameters SEC(".maps");
 
+/* An address behind the length of a prefix; IPv4 has ::ffff:0:0/96. */
+struct libra_destination {
+	u32 length;
+	u32 address[4];
+};
+
+/* C of destinations in kb/s; src/libra/destination.rs has the same layout. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LPM_TRIE);
+	__uint(max_entries, 1024);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, struct libra_destination);
+	__type(value, u64);
+} destinations SEC(".maps");
+
 struct {
 	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
@@ -38,6 +53,26 @@ INLINE struct libra_parameters *parameters_of_all(void)
 	u32 first = 0;
 
 	return bpf_map_lookup_elem(&parameters, &first);
+}
+
+/* C as it is configured for the peer of a socket; 0 to estimate it. */
+INLINE u64 configured_kbps(const struct sock *sk, const struct libra_parameters *of)
+{
+	const struct sock_common *ends = &sk->__sk_common;
+	struct libra_destination to = { .length = 128 };
+	u64 *kbps;
+
+	if (ends->skc_family == AF_INET) {
+		to.address[2] = __builtin_bswap32(0xffff);
+		to.address[3] = ends->skc_daddr;
+	} else {
+		to.address[0] = ends->skc_v6_daddr.in6_u.u6_addr32[0];
+		to.address[1] = ends->skc_v6_daddr.in6_u.u6_addr32[1];
+		to.address[2] = ends->skc_v6_daddr.in6_u.u6_addr32[2];
+		to.address[3] = ends->skc_v6_daddr.in6_u.u6_addr32[3];
+	}
+	kbps = bpf_map_lookup_elem(&destinations, &to);
+	return kbps ? *kbps : of->capacity_kbps;
 }
 
 /* The size of a full packet on the wire. */
@@ -74,6 +109,8 @@ void BPF_PROG(libra_init, struct sock *sk)
 
 	if (!flow || !of)
 		return;
+	/* The kernel calls this once the peer is known. */
+	flow->configured_kbps = configured_kbps(sk, of);
 	flow->covered_q8 = 1 << 8;
 	flow->place_q16 = 1 << 15;
 	if (of->pairs && sk->sk_pacing_status == SK_PACING_NONE)
@@ -193,7 +230,7 @@ u32 BPF_PROG(libra_min_tso_segs, struct sock *sk)
 		rate = libra_pacing(flow, mean, bpf_get_prandom_u32());
 		sk->sk_pacing_rate = rate < sk->sk_max_pacing_rate ? rate : sk->sk_max_pacing_rate;
 	}
-	return libra_group(flow, of, tp->snd_cwnd);
+	return libra_group(flow, tp->snd_cwnd);
 }
 
 SEC(".struct_ops.link")
@@ -230,7 +267,7 @@ int libra_status(struct bpf_iter__bpf_sk_storage_map *ctx)
 	tp = bpf_skc_to_tcp_sock(sk);
 	if (!tp)
 		return 0;
-	capacity = libra_capacity(flow, of);
+	capacity = libra_capacity(flow);
 	range = libra_range(flow);
 	alpha_milli = mul_shift(flow->alpha_q16, 1000, 16);
 	print_socket(out, tp);

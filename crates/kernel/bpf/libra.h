@@ -25,7 +25,7 @@
 struct libra_parameters {
 	/* X in segments per second for each Mb/s. */
 	u64 x_q16;
-	/* C; 0 to estimate it. */
+	/* C for destinations without their own; 0 to estimate it. */
 	u64 capacity_kbps;
 	/* Round trips and pairs expire after one to two of these times; 0 for never. */
 	u64 memory_us;
@@ -65,6 +65,8 @@ struct libra_flow {
 	struct libra_seen current;
 	struct libra_seen before;
 	u64 began_us;
+	/* C of the destination; 0 to estimate it. */
+	u64 configured_kbps;
 	/* The last ACK with a round trip, and the departure of the packet that it acknowledges. */
 	u64 acked_us;
 	u64 sent_us;
@@ -237,11 +239,10 @@ INLINE void libra_on_delivered(struct libra_flow *flow, u32 packets, u32 wire, u
  * C: configured; or that of the pairs; or the highest delivery rate, which is a lower bound. The
  * delivery rate also corrects pairs that other traffic made too long.
  */
-INLINE struct libra_capacity libra_capacity(const struct libra_flow *flow,
-					    const struct libra_parameters *of)
+INLINE struct libra_capacity libra_capacity(const struct libra_flow *flow)
 {
 	const struct libra_seen *now = &flow->current, *before = &flow->before;
-	struct libra_capacity capacity = { .kbps = of->capacity_kbps, .is_exact = 1 };
+	struct libra_capacity capacity = { .kbps = flow->configured_kbps, .is_exact = 1 };
 	u64 delivered = now->delivered_kbps > before->delivered_kbps ? now->delivered_kbps :
 								       before->delivered_kbps;
 	u64 packet_ns = now->best.packet_ns;
@@ -271,7 +272,7 @@ INLINE struct libra_capacity libra_capacity(const struct libra_flow *flow,
  */
 INLINE u64 libra_growth_q32(struct libra_flow *flow, const struct libra_parameters *of)
 {
-	struct libra_capacity capacity = libra_capacity(flow, of);
+	struct libra_capacity capacity = libra_capacity(flow);
 	u64 rtt_us = flow->rtt_us, whole_us = rtt_us + of->a_us;
 	u64 damping_q32 = exp_minus_q32(((u64)of->y_q16 * flow->beta_q16) >> 16);
 	u64 slope_q16 = of->x_q16 * capacity.kbps / 1000;
@@ -317,9 +318,9 @@ INLINE u64 libra_reduced_q32(const struct libra_flow *flow, const struct libra_p
 }
 
 /* The packets of a group: a pair, or one more than an ACK covers while pairs give the capacity. */
-INLINE u32 libra_group(const struct libra_flow *flow, const struct libra_parameters *of, u32 window)
+INLINE u32 libra_group(const struct libra_flow *flow, u32 window)
 {
-	u32 wanted = of->capacity_kbps ? 2 : 1 + ((flow->covered_q8 + 128) >> 8);
+	u32 wanted = flow->configured_kbps ? 2 : 1 + ((flow->covered_q8 + 128) >> 8);
 
 	if (wanted > window / 2)
 		wanted = window / 2;

@@ -5,7 +5,9 @@ use std::os::fd::{AsFd as _, AsRawFd as _};
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
-use libbpf_rs::{Link, MapCore as _, MapFlags, Object, ObjectBuilder, PrintLevel, set_print};
+use libbpf_rs::{
+    Link, MapCore as _, MapFlags, MapHandle, Object, ObjectBuilder, PrintLevel, set_print,
+};
 
 use crate::controller::Controller;
 use crate::error::Error;
@@ -24,6 +26,7 @@ const SHOWN_LINES: usize = 12;
 pub(crate) fn load(settings: &Settings) -> Result<(), Error> {
     let controller = settings.parameters.controller();
     let parameters = settings.parameters.to_bytes().map_err(Error::Parameters)?;
+    settings.check_destinations().map_err(Error::Parameters)?;
     if pins::path(controller, pins::LINK).exists() {
         return Err(Error::Loaded(controller));
     }
@@ -55,6 +58,9 @@ fn register(controller: Controller, settings: &Settings, parameters: &[u8]) -> R
         let link = program.attach_iter(map(&object, of)?.as_fd());
         pin(controller, link.map_err(refused("list the flows"))?, of)?;
     }
+    if !settings.destinations.is_empty() {
+        add_destinations(controller, settings, &map(&object, "destinations")?)?;
+    }
     if controller == Controller::Real
         && let Some(root) = cgroup_root()
     {
@@ -82,6 +88,27 @@ fn refused(purpose: &str) -> impl FnOnce(libbpf_rs::Error) -> Error {
         purpose,
         reason: with_what_was_said(&reason),
     }
+}
+
+/// Fills the map of capacities. The kernel lists no such map, so the names of files do.
+fn add_destinations(
+    controller: Controller,
+    settings: &Settings,
+    map: &libbpf_rs::Map<'_>,
+) -> Result<(), Error> {
+    let mut handle = MapHandle::try_from(map).map_err(refused("share the map of capacities"))?;
+    for destination in &settings.destinations {
+        let value = destination.value().map_err(Error::Parameters)?;
+        let purpose = format!("take the capacity {destination}");
+        map.update(&destination.key(), &value, MapFlags::NO_EXIST)
+            .map_err(refused(&purpose))?;
+        let text = destination.to_string();
+        let name = format!("{}{}", pins::DESTINATION, pins::encoded(Path::new(&text)));
+        handle
+            .pin(pins::path(controller, &name))
+            .map_err(refused(&purpose))?;
+    }
+    Ok(())
 }
 
 /// Attaches a program to the connections of a cgroup.

@@ -18,6 +18,8 @@ const BPFFS: &str = "/sys/fs/bpf";
 pub(crate) const LINK: &str = "link";
 /// The prefix of files that keep a cgroup's program attached, before the encoded path.
 pub(crate) const CGROUP: &str = "cgroup-";
+/// The prefix of files that hold the capacity of a destination, before its encoded text.
+pub(crate) const DESTINATION: &str = "capacity-";
 /// The type of file systems of BPF objects (`statfs`).
 const BPFFS_MAGIC: u64 = 0xcafe_4a11;
 
@@ -42,14 +44,23 @@ pub fn loaded(controller: Controller) -> Result<Option<Settings>, Error> {
     }
     let file = path(controller, "parameters");
     let text = fs::read_to_string(&file).map_err(Error::file("read", &file))?;
-    let mut cgroups: Vec<PathBuf> = names(controller)?
+    let names = names(controller)?;
+    let of = |prefix| {
+        let mut of: Vec<PathBuf> = names
+            .iter()
+            .filter_map(|name| name.strip_prefix(prefix).map(decoded))
+            .collect();
+        of.sort();
+        of
+    };
+    let destinations = of(DESTINATION)
         .iter()
-        .filter_map(|name| name.strip_prefix(CGROUP).map(decoded))
-        .collect();
-    cgroups.sort();
+        .map(|text| text.to_string_lossy().parse().map_err(Error::Form))
+        .collect::<Result<_, _>>()?;
     Ok(Some(Settings {
         parameters: Parameters::from_line(controller, text.trim_end())?,
-        cgroups,
+        cgroups: of(CGROUP),
+        destinations,
     }))
 }
 

@@ -54,4 +54,46 @@ pub struct Settings {
     pub parameters: Parameters,
     /// Folders of cgroups (version 2) whose new connections use the controller.
     pub cgroups: Vec<PathBuf>,
+    /// Capacities of destinations, for Libra alone.
+    pub destinations: Vec<libra::Destination>,
+}
+
+/// The most capacities of destinations: what the program's map holds.
+const MAX_DESTINATIONS: usize = 1_024;
+
+impl Settings {
+    /// Checks the capacities of destinations.
+    ///
+    /// # Errors
+    /// If the controller has none, a prefix is named twice, or one is out of range.
+    #[cfg_attr(
+        not(has_program),
+        expect(dead_code, reason = "only the loader writes them")
+    )]
+    pub(crate) fn check_destinations(&self) -> Result<(), String> {
+        let count = self.destinations.len();
+        if count > 0 && self.parameters.controller() != Controller::Libra {
+            let controller = self.parameters.controller();
+            return Err(format!("{controller} has no capacity of destinations"));
+        }
+        if count > MAX_DESTINATIONS {
+            return Err(format!(
+                "capacities of {count} destinations, expected at most {MAX_DESTINATIONS}"
+            ));
+        }
+        for (at, destination) in self.destinations.iter().enumerate() {
+            destination.value()?;
+            let before = self.destinations.iter().take(at);
+            if before
+                .into_iter()
+                .any(|other| other.prefix == destination.prefix)
+            {
+                return Err(format!(
+                    "{} has two capacities, expected one",
+                    destination.prefix
+                ));
+            }
+        }
+        Ok(())
+    }
 }

@@ -74,7 +74,8 @@ Exit codes:
 
 Examples:
   sudo comity kernel load libra
-  sudo comity kernel load libra --capacity 100Mbps --cgroup /sys/fs/cgroup/video.slice"
+  sudo comity kernel load libra --capacity 100Mbps --cgroup /sys/fs/cgroup/video.slice
+  sudo comity kernel load libra --capacity-to 10.0.0.0/8=50Mbps --capacity-to 2001:db8::/32=1Gbps"
 )]
 pub(crate) struct LoadLibra {
     /// A: round trips well below it get equal rates
@@ -96,6 +97,11 @@ pub(crate) struct LoadLibra {
     /// C: the capacity of the bottleneck, such as 100Mbps [default: estimated from packet pairs]
     #[arg(long, value_name = "RATE", value_parser = quantity::<Rate>)]
     pub(crate) capacity: Option<Rate>,
+
+    /// C for the destinations of a prefix, such as 10.0.0.0/8=50Mbps; the longest prefix of a
+    /// destination counts, and --capacity holds for the others. May be repeated
+    #[arg(long = "capacity-to", value_name = "PREFIX=RATE")]
+    pub(crate) destinations: Vec<libra::Destination>,
 
     /// The extremes of the round trip and the pairs expire after one to two of these times; 0s for
     /// never

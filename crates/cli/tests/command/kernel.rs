@@ -5,10 +5,10 @@ use std::process::{Command, Stdio};
 
 use super::{comity, ends, out, said};
 
-/// A controller: an option, what `list` prints then, and an option out of range with its refusal.
+/// A controller: options, what `list` prints then, and an option out of range with its refusal.
 struct Case {
     name: &'static str,
-    option: [&'static str; 2],
+    options: &'static [&'static str],
     list: &'static str,
     bad: [&'static str; 2],
     refusal: &'static str,
@@ -17,14 +17,15 @@ struct Case {
 const CASES: [Case; 2] = [
     Case {
         name: "libra",
-        option: ["--capacity", "50Mbps"],
-        list: "libra\n  a 1s, b 1s, x 2, y 2\n  capacity 50Mbps, memory 60s, pairs paced\n",
+        options: &["--capacity", "50Mbps", "--capacity-to", "10.1.2.3/8=20Mbps"],
+        list: "libra\n  a 1s, b 1s, x 2, y 2\n  capacity 50Mbps, memory 60s, pairs paced\n  \
+               capacity 20Mbps to 10.0.0.0/8\n",
         bad: ["--y", "101"],
         refusal: "y is 101, expected 0 to 100",
     },
     Case {
         name: "real",
-        option: ["--max-level", "12"],
+        options: &["--max-level", "12"],
         list: "real\n  max_level 12, threshold_share 0.5, opening slow_start, fractions kept\n  \
                compare_with_timeouts true, level_of_wave false, fixed_waves false, \
                timeout_reduction without_duplicates\n",
@@ -55,7 +56,7 @@ fn it_loads_lists_shows_and_unloads_also_after_a_kill() {
 fn check(case: &Case) {
     let name = case.name;
     let folder = Path::new("/sys/fs/bpf/comity").join(name);
-    let loaded = comity(&[&["kernel", "load", name][..], &case.option].concat());
+    let loaded = comity(&[&["kernel", "load", name][..], case.options].concat());
     if !loaded.status.success() {
         let reason = said(&loaded);
         let expected = format!("the kernel cannot run {name} here: ");

@@ -19,7 +19,8 @@ pub struct Parameters {
     pub x: f64,
     /// Y: a full queue divides the growth by e^Y.
     pub y: f64,
-    /// C; `None` for an estimate from pairs and delivery samples.
+    /// C for destinations without their own; `None` for an estimate from pairs and delivery
+    /// samples.
     pub capacity: Option<Rate>,
     /// After one to two of these times, round trips and pairs expire; `None` for never.
     pub memory: Option<Span>,
@@ -61,13 +62,7 @@ impl Parameters {
                 Err(format!("{name} is {value}, expected 0 to {most}"))
             }
         };
-        let kbps = match self.capacity {
-            None => 0,
-            Some(rate) if (1_000..=MAX_CAPACITY_BPS).contains(&rate.as_bps()) => {
-                rate.as_bps() / 1_000
-            }
-            Some(rate) => return Err(format!("capacity is {rate}, expected 1kbps to 10000Gbps")),
-        };
+        let kbps = self.capacity.map_or(Ok(0), kbps)?;
         let a = micros("a", self.a)?;
         if a < 1_000 {
             return Err(format!("a is {}, expected 1ms to 1000s", self.a));
@@ -108,6 +103,19 @@ impl Parameters {
             memory: some(line.number("memory_us")?).map(Span::from_micros),
             pairs: line.number("pairs")? == 1,
         })
+    }
+}
+
+/// A capacity as the programs have it.
+///
+/// # Errors
+/// If it is out of range.
+pub(super) fn kbps(capacity: Rate) -> Result<u64, String> {
+    match capacity.as_bps() {
+        bps @ 1_000..=MAX_CAPACITY_BPS => Ok(bps / 1_000),
+        _ => Err(format!(
+            "capacity is {capacity}, expected 1kbps to 10000Gbps"
+        )),
     }
 }
 

@@ -19,6 +19,7 @@ int main(void)
 	if (scanf("%llu %llu %llu %u %u %u %u %llu", &of.x_q16, &of.capacity_kbps, &of.memory_us,
 		  &of.a_us, &of.b_us, &of.y_q16, &of.pairs, &window_q32) != 8)
 		return 1;
+	flow.configured_kbps = of.capacity_kbps;
 	flow.covered_q8 = 1 << 8;
 	flow.place_q16 = 1 << 15;
 	while (scanf(" %c", &event) == 1) {
@@ -56,9 +57,9 @@ int main(void)
 		default:
 			return 1;
 		}
-		capacity = libra_capacity(&flow, &of);
+		capacity = libra_capacity(&flow);
 		printf("%llu %llu %u %u %u\n", window_q32, capacity.kbps, capacity.is_exact,
-		       flow.beta_q16, libra_group(&flow, &of, window_q32 >> 32));
+		       flow.beta_q16, libra_group(&flow, window_q32 >> 32));
 	}
 	return 0;
 }

@@ -8,7 +8,7 @@ mod real;
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::{Read as _, Write as _};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -129,6 +129,7 @@ fn settings(parameters: Parameters) -> Settings {
     Settings {
         parameters,
         cgroups: Vec::new(),
+        destinations: Vec::new(),
     }
 }
 
@@ -140,10 +141,15 @@ struct Pair {
 
 impl Pair {
     fn new(choose: impl FnOnce(&socket2::Socket)) -> Self {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-        let socket = socket2::Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
-        choose(&socket);
+        Self::at(Ipv4Addr::LOCALHOST.into(), choose)
+    }
+
+    fn at(address: IpAddr, choose: impl FnOnce(&socket2::Socket)) -> Self {
+        let listener = TcpListener::bind((address, 0)).unwrap();
         let address = listener.local_addr().unwrap();
+        let domain = Domain::for_address(address);
+        let socket = socket2::Socket::new(domain, Type::STREAM, None).unwrap();
+        choose(&socket);
         socket.connect(&address.into()).unwrap();
         Self {
             sender: socket.into(),

@@ -22,6 +22,7 @@ pub(super) fn settings(args: args::LoadLibra) -> Settings {
     Settings {
         parameters: comity_kernel::Parameters::Libra(parameters),
         cgroups: args.cgroups,
+        destinations: args.destinations,
     }
 }
 

@@ -4,6 +4,7 @@ mod libra;
 mod real;
 mod socket;
 
+use comity_kernel::libra::Destination;
 use comity_kernel::{Controller, Error, Parameters, Settings};
 use serde_json::{Map, Value, json};
 
@@ -70,6 +71,9 @@ fn settings_text(settings: &Settings) -> String {
         Parameters::Libra(parameters) => libra::parameters_text(parameters),
         Parameters::Real(parameters) => real::parameters_text(parameters),
     };
+    for Destination { prefix, capacity } in &settings.destinations {
+        text.push_str(&format!("  capacity {capacity} to {prefix}\n"));
+    }
     for cgroup in &settings.cgroups {
         text.push_str(&format!("  cgroup {}\n", cgroup.display()));
     }
@@ -87,6 +91,15 @@ fn settings_document(settings: &Settings) -> Value {
         .map(|cgroup| cgroup.display().to_string())
         .collect();
     document.insert("cgroups".into(), json!(cgroups));
+    if settings.parameters.controller() == Controller::Libra {
+        let destinations = settings.destinations.iter().map(|destination| {
+            json!({
+                "prefix": destination.prefix.to_string(),
+                "capacity_bps": destination.capacity.as_bps(),
+            })
+        });
+        document.insert("destinations".into(), destinations.collect());
+    }
     labelled(settings.parameters.controller(), document)
 }
 
@@ -137,10 +150,15 @@ mod tests {
         let settings = Settings {
             parameters: Parameters::Libra(comity_kernel::libra::Parameters::default()),
             cgroups: vec!["/sys/fs/cgroup/video".into()],
+            destinations: vec!["10.0.0.0/8=50Mbps".parse().unwrap()],
         };
         let document = settings_document(&settings);
         assert_eq!(document["controller"], "libra");
         assert_eq!(document["cgroups"][0], "/sys/fs/cgroup/video");
-        assert!(settings_text(&settings).ends_with("  cgroup /sys/fs/cgroup/video\n"));
+        assert_eq!(document["destinations"][0]["capacity_bps"], 50_000_000);
+        assert!(
+            settings_text(&settings)
+                .ends_with("  capacity 50Mbps to 10.0.0.0/8\n  cgroup /sys/fs/cgroup/video\n")
+        );
     }
 }

@@ -31,6 +31,7 @@ pub(super) fn settings(args: LoadReal) -> Settings {
     Settings {
         parameters: comity_kernel::Parameters::Real(parameters),
         cgroups: args.cgroups,
+        destinations: Vec::new(),
     }
 }
 
