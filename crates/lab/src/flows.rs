@@ -4,7 +4,7 @@ use std::fs::File;
 use std::net::IpAddr;
 use std::path::PathBuf;
 
-use comity_sim::host::{FlowPlan, Source};
+use comity_sim::host::{self, FlowPlan, Source};
 use comity_sim::network::{FlowSpec, Network, Stack, TransportSpec};
 use comity_sim::report::{FlowReport, FlowSeries};
 use comity_units::{Seed, Span};
@@ -22,6 +22,7 @@ use crate::settings::{EndpointCall, Settings};
 use crate::stack;
 use crate::tcp;
 use crate::tcp_flow::{Ends, Load, TcpFlow};
+use crate::timeline::Timeline;
 use crate::udp::UdpFlow;
 
 /// The port of the first flow; each further flow has the next port.
@@ -121,7 +122,11 @@ impl Start<'_> {
         };
         Ok(match &flow.transport {
             TransportSpec::Tcp(spec) => {
-                let load = Load::of(flow, scheduled)?;
+                let timeline = host::timeline(self.network, number, self.seed, plan)?;
+                let load = match timeline {
+                    Some(flow) => Load::Sections(Timeline::new(flow)),
+                    None => Load::of(flow, scheduled)?,
+                };
                 let flow = match spec.stack {
                     Stack::Kernel => {
                         tcp::start(ends, &spec.controller, load, plan, clock, interval)

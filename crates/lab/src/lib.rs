@@ -40,6 +40,7 @@ mod stack;
 mod tcp;
 mod tcp_flow;
 mod tcp_info;
+mod timeline;
 mod udp;
 
 pub use child::Role;

@@ -7,8 +7,9 @@ use std::net::{IpAddr, SocketAddr};
 
 use comity_sim::host::FlowPlan;
 use comity_sim::network::{FlowSpec, TcpSpec};
-use comity_tcp_host::Config;
 use comity_tcp_host::net::{Stack, TcpListener, TcpStream, Tun};
+use comity_tcp_host::{Config, Piece, PieceKind};
+use comity_transport::tcp::timeline::{self, GapStatistics};
 use comity_units::{Span, Time};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
@@ -20,11 +21,17 @@ use crate::router::Interval;
 use crate::tcp::{beyond_both, mtu};
 use crate::tcp_flow::{CHUNK, Ends, Load, PATIENCE, Recorder, SAMPLING, TcpFlow};
 use crate::tcp_info::TcpInfo;
+use crate::timeline::{Submitter, Timeline};
 
+/// The pieces of a time-lined stream to read at a time.
+const PIECES: usize = 64;
 /// The device of the host.
 const DEVICE: &str = "comity0";
 /// The least send buffer; it must never limit the window.
 const MIN_SEND_BUFFER: usize = 4 << 20;
+/// The least send buffer for sections, which wait there as in the simulator. A whole one of the
+/// largest size fits, and a minute of video without any room on the path.
+const MIN_SECTION_BUFFER: usize = 64 << 20;
 
 /// The kernel's settings for a flow, and whether Comity's TCP can run it.
 ///
@@ -57,12 +64,16 @@ pub(crate) fn kernel_settings(flow: &FlowSpec, tcp: &TcpSpec) -> Result<KernelSe
 
 fn config(tcp: &TcpSpec, mtu: u16, address: IpAddr) -> Config {
     let buffer = usize::try_from(tcp.config.receive_buffer.get()).unwrap_or(usize::MAX);
+    let least = match tcp.timeline {
+        Some(_) => MIN_SECTION_BUFFER,
+        None => MIN_SEND_BUFFER,
+    };
     Config {
         mtu: mtu.into(),
         tcp: tcp.config,
         controller: tcp.controller.clone(),
         parameters: tcp.parameters.clone(),
-        send_buffer: buffer.saturating_mul(2).max(MIN_SEND_BUFFER),
+        send_buffer: buffer.saturating_mul(2).max(least),
         ..Config::new([address])
     }
 }
@@ -127,11 +138,17 @@ pub(crate) fn start(
     let destination = Prepared::new(ends.destination, specs, ends.address)?;
     let source = Prepared::new(ends.source, specs, ends.source_address)?;
     let recorder = Recorder::new(interval);
+    let timeline = match &load {
+        Load::Sections(timeline) => Some(timeline.clone()),
+        _ => None,
+    };
     let end = End {
         address,
         clock: clock.clone(),
         interval,
         recorder: recorder.clone(),
+        drops_expired: specs.1.config.timeline.is_some(),
+        timeline,
     };
     let receiver = {
         let end = end.clone();
@@ -152,6 +169,10 @@ struct End {
     clock: RunClock,
     interval: Interval,
     recorder: Recorder,
+    /// The sections, if the flow has a time-line.
+    timeline: Option<Timeline>,
+    /// Whether the sender drops expired sections.
+    drops_expired: bool,
 }
 
 impl End {
@@ -177,10 +198,59 @@ impl End {
         };
         let (mut stream, _) = accepted?;
         let mut buffer = vec![0; CHUNK];
+        if let Some(timeline) = &self.timeline {
+            let read = self.read_sections(&stream, timeline, &mut buffer).await;
+            let missing = stream
+                .info()
+                .map_or_else(|_| GapStatistics::default(), |info| info.gaps);
+            self.recorder.sections(timeline.missed(missing));
+            return read;
+        }
         while let Some(length) = self.before(end, stream.read(&mut buffer)).await {
             match length? {
                 0 => break,
                 length => self.recorder.delivered(self.clock.now(), length as u64),
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads data and gaps until the end of the run or of the stream.
+    async fn read_sections(
+        &self,
+        stream: &TcpStream,
+        timeline: &Timeline,
+        buffer: &mut [u8],
+    ) -> io::Result<()> {
+        let mut pieces = [Piece::default(); PIECES];
+        while let Some(count) = self
+            .before(
+                self.interval.end,
+                stream.receive_pieces(buffer, &mut pieces),
+            )
+            .await
+        {
+            let now = self.clock.now();
+            let count = count?;
+            if count == 0 {
+                break;
+            }
+            for &Piece {
+                kind,
+                offset,
+                length,
+            } in pieces.iter().take(count)
+            {
+                timeline.read(
+                    now,
+                    match kind {
+                        PieceKind::Data => timeline::Piece::Data { offset, length },
+                        PieceKind::Gap => timeline::Piece::Gap { offset, length },
+                    },
+                );
+                if kind == PieceKind::Data {
+                    self.recorder.delivered(now, length);
+                }
             }
         }
         Ok(())
@@ -202,10 +272,14 @@ impl End {
             next_sample: self.clock.now(),
             end: self,
         };
-        sender.write(load).await?;
+        sender.write(stack, load).await?;
         // The connection stays open until the end of the run.
         sender.until = end;
         while sender.sample_until(end).await {}
+        if let Some(timeline) = &sender.end.timeline {
+            let sent = sender.stream.info()?.timeline.unwrap_or_default();
+            sender.end.recorder.sections(timeline.sent(sent));
+        }
         Ok(())
     }
 }
@@ -275,7 +349,7 @@ impl Sender {
     }
 
     /// Writes the load until the flow stops.
-    async fn write(&mut self, load: Load) -> io::Result<()> {
+    async fn write(&mut self, stack: &Stack, load: Load) -> io::Result<()> {
         match load {
             Load::Greedy => while self.put(CHUNK as u64).await? {},
             Load::File(bytes) => {
@@ -294,6 +368,18 @@ impl Sender {
                     if self.end.clock.now() >= self.until {
                         return Ok(());
                     }
+                }
+            }
+            Load::Sections(timeline) => {
+                while self.end.clock.now() < self.until {
+                    let mut submitter = Submitter {
+                        stack,
+                        stream: &self.stream,
+                        clock: &self.end.clock,
+                        drops_expired: self.end.drops_expired,
+                    };
+                    let next = timeline.submit(self.end.clock.now(), &mut submitter);
+                    while self.sample_until(next).await {}
                 }
             }
             Load::Scheduled(mut source) => {

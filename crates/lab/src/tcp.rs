@@ -92,10 +92,9 @@ pub(crate) fn mtu(flow: &FlowSpec, tcp: &TcpSpec) -> Result<u16, Error> {
 }
 
 /// The keys that neither TCP of the lab lets be set, and whether the flow sets them.
-pub(crate) fn beyond_both(flow: &FlowSpec, tcp: &TcpSpec) -> [(&'static str, bool); 5] {
+pub(crate) fn beyond_both(flow: &FlowSpec, tcp: &TcpSpec) -> [(&'static str, bool); 4] {
     let window = Bytes::new(u64::from(tcp.config.mss) * INITIAL_SEGMENTS);
     [
-        ("timeline", tcp.config.timeline.is_some()),
         ("reader", flow.reader != Reader::Immediate),
         ("headers", tcp.headers != Headers::Real),
         ("initial_window", tcp.initial_window != window),
@@ -110,10 +109,13 @@ pub(crate) fn beyond_both(flow: &FlowSpec, tcp: &TcpSpec) -> [(&'static str, boo
 /// The first key of a TCP flow that the kernel does not support.
 fn beyond_kernel(flow: &FlowSpec, tcp: &TcpSpec) -> Option<&'static str> {
     let (config, modern) = (&tcp.config, Config::MODERN);
-    let keys = [(
-        "parameters",
-        tcp.parameters != linux_parameters(&tcp.controller),
-    )];
+    let keys = [
+        (
+            "parameters",
+            tcp.parameters != linux_parameters(&tcp.controller),
+        ),
+        ("timeline", tcp.timeline.is_some()),
+    ];
     let others = [
         ("recovery", config.recovery != modern.recovery),
         ("delayed_ack", config.delayed_ack != modern.delayed_ack),
@@ -330,6 +332,8 @@ fn write(
                 }
             }
         }
+        // Refused by `kernel_settings`.
+        Load::Sections(_) => {}
         Load::Scheduled(mut source) => loop {
             let next = source.peek();
             if next >= until {

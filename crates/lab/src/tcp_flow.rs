@@ -7,13 +7,14 @@ use std::time::Duration;
 
 use comity_sim::host::Source;
 use comity_sim::network::{FlowSpec, Workload};
-use comity_sim::report::{FlowReport, FlowSeries};
+use comity_sim::report::{FlowReport, FlowSeries, TimelineReport};
 use comity_units::{Span, Time};
 
 use crate::error::Error;
 use crate::namespace::Namespace;
 use crate::router::Interval;
 use crate::tcp_info::TcpInfo;
+use crate::timeline::Timeline;
 
 /// The time that a read or write may block before the thread checks whether the run is over.
 pub(crate) const PATIENCE: Duration = Duration::from_millis(100);
@@ -36,6 +37,7 @@ struct Records {
     rtt_sum: f64,
     samples: u32,
     finished: Option<Time>,
+    sections: Option<TimelineReport>,
     failure: Option<String>,
 }
 
@@ -103,6 +105,11 @@ impl Recorder {
         self.records().finished = Some(now);
     }
 
+    /// The fates of the sections so far.
+    pub(crate) fn sections(&self, report: TimelineReport) {
+        self.records().sections = Some(report);
+    }
+
     /// An end is over; the first error of a flow counts.
     pub(crate) fn ended(&self, end: std::io::Result<()>) {
         if let Err(error) = end {
@@ -146,6 +153,8 @@ pub(crate) enum Load {
     Greedy,
     File(u64),
     Scheduled(Box<Source>),
+    /// Sections with deadlines.
+    Sections(Timeline),
 }
 
 impl Load {
@@ -195,6 +204,7 @@ impl TcpFlow {
         report.delivered_bytes_total = records.delivered;
         report.goodput_bps = records.delivered_measured as f64 * 8.0 / measured;
         report.finished = records.finished;
+        report.timeline = records.sections;
         report.retransmitted_packets = records.last.retransmitted;
         if let Some((timeouts, fast_retransmits)) = records.last.recoveries {
             report.timeouts = timeouts;

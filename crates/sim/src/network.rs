@@ -113,7 +113,8 @@ pub struct TcpSpec {
     pub initial_ssthresh: Option<Bytes>,
     /// The size of headers on the wire.
     pub headers: Headers,
-    /// The sections of the workload, if [`tcp::Config::timeline`] is set.
+    /// The sections of the workload, if it has any. Expired ones are sent unless
+    /// [`tcp::Config::timeline`] is set.
     pub timeline: Option<TimelineSpec>,
     /// Whose TCP runs in the lab.
     pub stack: Stack,

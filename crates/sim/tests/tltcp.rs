@@ -241,6 +241,10 @@ fn frames() -> Arc<[Frame]> {
 }
 
 fn video(kbps: u64, feedback: Option<Span>) -> TimelineReport {
+    timeline(&run_video(kbps, feedback, true))
+}
+
+fn run_video(kbps: u64, feedback: Option<Span>, drops_expired: bool) -> RunReport {
     let mut network = beside_tcp(
         25,
         TimelineSpec {
@@ -254,7 +258,28 @@ fn video(kbps: u64, feedback: Option<Span>) -> TimelineReport {
     for link in &mut network.links[..1] {
         link.config.rate = comity_link::RateProfile::Constant(Rate::from_kbps(kbps));
     }
-    timeline(&run(&network, Seed::new(1), &RunOptions::default()).unwrap())
+    if !drops_expired && let TransportSpec::Tcp(tcp) = &mut network.flows[0].transport {
+        tcp.config.timeline = None;
+    }
+    run(&network, Seed::new(1), &RunOptions::default()).unwrap()
+}
+
+#[test]
+fn plain_tcp_sends_every_frame_and_is_judged_by_the_same_deadlines() {
+    let plain = run_video(550, None, false);
+    assert!(!plain.flows[0].kind.contains("timeline"));
+    let (sent, dropping) = (timeline(&plain), video(550, None));
+    assert_eq!((sent.broken, sent.jumps, sent.discarded_bytes), (0, 0, 0));
+    // The last frames are still in the queue when the run ends.
+    assert!(
+        (450..=500).contains(&(sent.in_time + sent.late)),
+        "{sent:?}"
+    );
+    assert!(sent.in_time < dropping.in_time, "{sent:?} {dropping:?}");
+    // Each frame is later than the one before, until none is in time any more.
+    assert!(sent.late > 100, "{sent:?}");
+    let enough = timeline(&run_video(1_500, None, false));
+    assert_eq!((enough.in_time, enough.given), (500, 500));
 }
 
 #[test]

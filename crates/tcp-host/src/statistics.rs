@@ -1,5 +1,6 @@
 //! What a host counts, and the state of a connection.
 
+use comity_transport::tcp::timeline::{GapStatistics, TimelineStatistics};
 use comity_transport::tcp::{Connection, SenderStatistics};
 use comity_units::Span;
 
@@ -22,6 +23,10 @@ pub struct Info {
     pub delivered: u64,
     /// Counters of the sending half.
     pub sender: SenderStatistics,
+    /// Counters of a time-lined stream at its sender; `None` if the peers did not agree on one.
+    pub timeline: Option<TimelineStatistics>,
+    /// Counters of a time-lined stream at its receiver.
+    pub gaps: GapStatistics,
 }
 
 impl Info {
@@ -41,6 +46,8 @@ impl Info {
             acknowledged: connection.acknowledged(),
             delivered: connection.delivered(),
             sender: connection.statistics(),
+            timeline: connection.timeline_statistics(),
+            gaps: connection.gap_statistics(),
         }
     }
 }

@@ -79,6 +79,65 @@ controller = "cubic"
     assert!((0.020..0.024).contains(&least), "{least}");
 }
 
+/// Time-lined TCP on real packets drops what has expired, as in the simulator; plain TCP sends it
+/// late.
+#[test]
+fn sections_with_deadlines_fare_on_real_packets_as_in_the_simulator() {
+    if !can_run() {
+        return;
+    }
+    let bench = Bench::new(
+        r#"
+[scenario]
+name = "timeline"
+duration = "12s"
+seeds = [1]
+
+[topology]
+kind = "dumbbell"
+bottleneck = { rate = "1Mbps", delay = "20ms", queue = 30, reverse = { queue = 1000 } }
+
+[[flow]]
+group = "video"
+controller = "reno"
+stack = "comity"
+workload = { kind = "cbr", interval = "40ms" }
+timeline = { section = "6kB", deadline = "500ms", relative_to = "receiver" }
+
+[[sweep]]
+name = "time_lined"
+parameter = "flow.video.timeline.drop_expired"
+values = [true, false]
+"#,
+    );
+    let played = bench.run(&[]);
+    bench.simulate();
+    let flows = |world| {
+        let row = |is: &str| bench.row(world, "flows", ("axis.time_lined", is));
+        [row("true"), row("false")]
+    };
+    let [timelined, plain] = flows("lab.csv");
+    assert_eq!(timelined.text("kind"), "reno/comity");
+    assert!(timelined.number("timeline_jumps") > 0.0);
+    assert!(timelined.number("timeline_broken") > 0.0);
+    assert_eq!(plain.number("timeline_jumps"), 0.0);
+    assert_eq!(plain.number("timeline_broken"), 0.0);
+    // 1.2 Mb/s do not fit: without jumps the sections are later and later.
+    assert!(plain.number("timeline_late") > plain.number("timeline_in_time"));
+    if !played.is_trusted {
+        return;
+    }
+    for (real, simulated) in [timelined, plain].iter().zip(flows("sim.csv")) {
+        for column in ["timeline_sections", "timeline_in_time", "timeline_late"] {
+            let (real, simulated) = (real.number(column), simulated.number(column));
+            assert!(
+                (real - simulated).abs() <= 30.0,
+                "{column}: {real} in the lab, {simulated} in the simulator"
+            );
+        }
+    }
+}
+
 /// The state machine of the simulator does on real packets what it does there, with a controller
 /// that the kernel does not have. Its peer is another host of the same kind.
 #[test]

@@ -446,8 +446,12 @@ impl TcpFlow {
             }
         }
         if let TcpWorkload::Timeline(timeline) = &self.workload {
-            report.timeline = Some(timeline.report(connection, &self.sink.connection));
-            report.kind.push_str("/timeline");
+            let sent = connection.timeline_statistics().unwrap_or_default();
+            let missing = self.sink.connection.gap_statistics();
+            report.timeline = Some(timeline.report(sent, missing));
+            if config.timeline.is_some() {
+                report.kind.push_str("/timeline");
+            }
         }
         if let ReaderState::Playback(playback) = &self.reader {
             report.reads = playback.reads;

@@ -5,7 +5,7 @@
 //! video has the same size in both worlds.
 
 use comity_link::Random;
-use comity_units::{Bytes, Rate, Seed, Time};
+use comity_units::{Bytes, Rate, Seed, Span, Time};
 
 use super::build::section_producer;
 use super::flow::start_time;
@@ -15,6 +15,7 @@ use super::route::Router;
 use super::shares::Shares;
 pub use super::shares::payload_of;
 pub use super::streams::{flow_stream, link_stream};
+pub use super::timeline::{SectionSender, TimelineFlow};
 use crate::network::{Network, NetworkError, TransportSpec};
 
 /// Where a flow goes and when it runs.
@@ -84,6 +85,44 @@ fn watch(network: &Network) -> Watch {
 /// The mean rate of a link over measured time; `None` without a rate.
 pub fn link_rate(network: &Network, link: &comity_link::LinkConfig) -> Option<Rate> {
     watch(network).mean_rate(link)
+}
+
+/// The delay of links at the start of a run, one behind the other.
+pub(super) fn initial_delay(network: &Network, links: impl Iterator<Item = usize>) -> Span {
+    links
+        .map(|link| network.links[link].config.delay.at_start())
+        .fold(Span::ZERO, |sum, delay| sum + delay)
+}
+
+/// The sections of a TCP flow with a time-line; `None` without one.
+///
+/// # Errors
+/// [`NetworkError`] for a workload without sections.
+pub fn timeline(
+    network: &Network,
+    flow: usize,
+    seed: Seed,
+    plan: &FlowPlan,
+) -> Result<Option<TimelineFlow>, NetworkError> {
+    let spec = &network.flows[flow];
+    let TransportSpec::Tcp(tcp) = &spec.transport else {
+        return Ok(None);
+    };
+    let Some(timeline) = &tcp.timeline else {
+        return Ok(None);
+    };
+    let random = Random::new(flow_stream(seed, &spec.name).derive("workload"));
+    let reverse_delay = initial_delay(network, plan.reverse.iter().copied());
+    section_producer(spec, timeline.section, plan.started_at, random)
+        .map(|producer| {
+            Some(TimelineFlow::new(
+                producer,
+                timeline,
+                plan.started_at,
+                reverse_delay,
+            ))
+        })
+        .map_err(|error| error.of(spec))
 }
 
 /// The sections that a flow submits, and their times.

@@ -422,7 +422,11 @@ impl<O: Observer> Engine<'_, O> {
         match &mut tcp.reader {
             ReaderState::Immediate => {
                 if let TcpWorkload::Timeline(timeline) = &mut tcp.workload {
-                    timeline.read(now, &mut tcp.sink.connection);
+                    while tcp.sink.connection.has_piece()
+                        && let Some(piece) = tcp.sink.connection.read_piece(u64::MAX)
+                    {
+                        timeline.read(now, piece);
+                    }
                 } else {
                     tcp.sink.connection.read(u64::MAX);
                 }

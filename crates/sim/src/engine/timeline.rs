@@ -4,12 +4,31 @@ use std::collections::VecDeque;
 
 use comity_frames::{FrameType, Schedule, Selection};
 use comity_transport::tcp::Connection;
-use comity_transport::tcp::timeline::Piece;
+use comity_transport::tcp::timeline::{GapStatistics, Piece, TimelineStatistics};
 use comity_units::{Span, Time};
 
 use super::producer::Producer;
 use crate::network::TimelineSpec;
 use crate::report::TimelineReport;
+
+/// The sending end of a connection, as a source of sections has it.
+pub trait SectionSender {
+    /// Bytes submitted but not yet sent for the first time.
+    fn unsent(&self) -> u64;
+
+    /// Submits a section. Returns whether the connection accepted it.
+    fn submit(&mut self, bytes: u32, deadline: Time) -> bool;
+}
+
+impl SectionSender for Connection {
+    fn unsent(&self) -> u64 {
+        Self::unsent(self)
+    }
+
+    fn submit(&mut self, bytes: u32, deadline: Time) -> bool {
+        self.write_section(u64::from(bytes), deadline).is_ok()
+    }
+}
 
 /// The source and the reader of a time-lined flow.
 ///
@@ -19,7 +38,7 @@ use crate::report::TimelineReport;
 /// source expires one lifetime after its source time; frames have the deadlines of
 /// [`GroupDeadlines`].
 #[derive(Debug)]
-pub(super) struct TimelineFlow {
+pub struct TimelineFlow {
     producer: Producer,
     life: Span,
     start: Time,
@@ -32,7 +51,7 @@ pub(super) struct TimelineFlow {
     deadlines: GroupDeadlines,
     feedback: Option<Feedback>,
     has_stopped: bool,
-    pub(super) counts: TimelineReport,
+    counts: TimelineReport,
 }
 
 /// A submitted section.
@@ -173,7 +192,7 @@ impl Feedback {
 
 impl TimelineFlow {
     /// Creates a source that begins at `start`; reports of its reader take `reverse_delay`.
-    pub(super) fn new(
+    pub(in crate::engine) fn new(
         producer: Producer,
         spec: &TimelineSpec,
         start: Time,
@@ -197,23 +216,24 @@ impl TimelineFlow {
     }
 
     /// Whether only packets and timers make it act.
-    pub(super) const fn is_greedy(&self) -> bool {
+    pub const fn is_greedy(&self) -> bool {
         matches!(self.producer, Producer::Greedy(_))
     }
 
     /// The source time of the next section; [`Time::MAX`] if there is none or if the source is
     /// greedy.
-    pub(super) fn next_emission(&self) -> Time {
+    pub fn next_emission(&self) -> Time {
         self.producer.peek()
     }
 
-    pub(super) fn stop(&mut self) {
+    /// The source submits nothing more.
+    pub const fn stop(&mut self) {
         self.has_stopped = true;
     }
 
     /// Submits sections until a greedy source has a whole one ready. Returns whether it submitted
     /// any.
-    pub(super) fn fill(&mut self, now: Time, connection: &mut Connection) -> bool {
+    pub fn fill(&mut self, now: Time, connection: &mut impl SectionSender) -> bool {
         let Producer::Greedy(bytes) = self.producer else {
             return false;
         };
@@ -232,7 +252,7 @@ impl TimelineFlow {
     }
 
     /// Submits all sections with a source time up to `now`. Returns the next source time.
-    pub(super) fn produce(&mut self, now: Time, connection: &mut Connection) -> Time {
+    pub fn produce(&mut self, now: Time, connection: &mut impl SectionSender) -> Time {
         let schedule = match &mut self.feedback {
             Some(feedback) => feedback.schedule(now, self.given),
             None => Schedule::All,
@@ -252,13 +272,13 @@ impl TimelineFlow {
 
     fn give(
         &mut self,
-        connection: &mut Connection,
+        connection: &mut impl SectionSender,
         bytes: u32,
         deadline: Time,
         kind: FrameType,
     ) -> bool {
         let unsent = connection.unsent();
-        let is_taken = connection.write_section(u64::from(bytes), deadline).is_ok();
+        let is_taken = connection.submit(bytes, deadline);
         if is_taken {
             let choice = self
                 .feedback
@@ -279,26 +299,22 @@ impl TimelineFlow {
         is_taken
     }
 
-    /// Lets the reader take all available data.
-    pub(super) fn read(&mut self, now: Time, sink: &mut Connection) {
-        while sink.has_piece()
-            && let Some(piece) = sink.read_piece(u64::MAX)
-        {
-            let (Piece::Data { offset, length } | Piece::Gap { offset, length }) = piece;
-            let is_gap = matches!(piece, Piece::Gap { .. });
-            let end = offset + length;
-            while let Some(section) = self.open.front_mut() {
-                // An empty section has no gap, and a piece that ends with a section does not touch
-                // the next one.
-                section.has_gap |= is_gap && offset.max(self.settled_to) < end.min(section.end);
-                if section.end > end {
-                    break;
-                }
-                let section = *section;
-                self.open.pop_front();
-                self.settled_to = section.end;
-                self.settle(now, section);
+    /// The reader takes a piece of the stream.
+    pub fn read(&mut self, now: Time, piece: Piece) {
+        let (Piece::Data { offset, length } | Piece::Gap { offset, length }) = piece;
+        let is_gap = matches!(piece, Piece::Gap { .. });
+        let end = offset + length;
+        while let Some(section) = self.open.front_mut() {
+            // An empty section has no gap, and a piece that ends with a section does not touch the
+            // next one.
+            section.has_gap |= is_gap && offset.max(self.settled_to) < end.min(section.end);
+            if section.end > end {
+                break;
             }
+            let section = *section;
+            self.open.pop_front();
+            self.settled_to = section.end;
+            self.settle(now, section);
         }
     }
 
@@ -325,9 +341,7 @@ impl TimelineFlow {
     }
 
     /// The fates of the sections, and the counters of the two ends.
-    pub(super) fn report(&self, source: &Connection, sink: &Connection) -> TimelineReport {
-        let sent = source.timeline_statistics().unwrap_or_default();
-        let missing = sink.gap_statistics();
+    pub fn report(&self, sent: TimelineStatistics, missing: GapStatistics) -> TimelineReport {
         TimelineReport {
             expired: sent.expired,
             jumps: sent.jumps,
@@ -573,7 +587,9 @@ mod tests {
         let segments: Vec<Segment> = std::iter::from_fn(|| source.poll_transmit(over)).collect();
         for segment in &segments {
             sink.on_segment(over, segment);
-            flow.read(over, &mut sink);
+            while let Some(piece) = sink.read_piece(u64::MAX) {
+                flow.read(over, piece);
+            }
         }
         let counts = flow.counts;
         assert_eq!((counts.given, counts.in_time, counts.broken), (4, 3, 1));

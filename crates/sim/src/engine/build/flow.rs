@@ -5,13 +5,14 @@ use std::sync::Arc;
 use comity_congestion::table::{self, Setup};
 use comity_link::Random;
 use comity_transport::tcp::{Config, Connection};
-use comity_units::{Bytes, Seed, Span, Time};
+use comity_units::{Bytes, Seed, Time};
 
 use super::sections::section_ends;
 use super::workload::{datagram_source, section_producer, tcp_workload};
 use crate::engine::arrivals::Arrivals;
 use crate::engine::fingerprint::Fingerprint;
 use crate::engine::flow::{Agent, DatagramFlow, Flow, FlowCounts, TcpFlow, start_time};
+use crate::engine::host::initial_delay;
 use crate::engine::path::Path;
 use crate::engine::paths::Paths;
 use crate::engine::sections::SectionFlow;
@@ -55,10 +56,8 @@ pub(super) fn build_flow(
     let agent = match &spec.transport {
         TransportSpec::Tcp(tcp) => {
             let random = stream("workload");
-            let delays = paths.links(backward).iter();
-            let reverse_delay = delays
-                .map(|&link| network.links[link as usize].config.delay.at_start())
-                .fold(Span::ZERO, |sum, delay| sum + delay);
+            let links = paths.links(backward).iter();
+            let reverse_delay = initial_delay(network, links.map(|&link| link as usize));
             let path = (first_link, reverse_delay);
             let workload = tcp_workload(spec, tcp, path, started_at, random)?;
             let (source, sink) = tcp_ends(tcp, spec.reader, seed, shared)?;

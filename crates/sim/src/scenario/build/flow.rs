@@ -424,7 +424,7 @@ impl Packets {
         let timestamps = table.timestamps.unwrap_or(rest.config.timestamps);
         let controller = table.controller.as_deref().unwrap_or(rest.controller);
         let metered = find(controller).is_ok_and(|row| row.has_meter());
-        let weight = headers.of_data(timestamps, metered, table.timeline.is_some());
+        let weight = headers.of_data(timestamps, metered, drops_expired(table));
         let payload = match (table.packet, table.mss) {
             (Some(_), Some(_)) => {
                 cx.report_at(
@@ -507,10 +507,14 @@ fn tcp_spec(table: &TcpTable, cx: &mut Context<'_>) -> Option<TcpSpec> {
             .or(base.give_up_after),
         metered: base.metered,
         time_wait: table.time_wait.unwrap_or(base.time_wait),
-        timeline: table.timeline.as_ref().map(|timeline| TimelineConfig {
-            blind_spot: timeline.blind_spot,
-            clock: timeline.relative_to,
-        }),
+        timeline: table
+            .timeline
+            .as_ref()
+            .filter(|timeline| timeline.drop_expired)
+            .map(|timeline| TimelineConfig {
+                blind_spot: timeline.blind_spot,
+                clock: timeline.relative_to,
+            }),
     };
     let mss = Bytes::new(packets.mss.into());
     let spec = TcpSpec {
@@ -572,11 +576,19 @@ fn blamed(error: &comity_congestion::table::ParameterError, written: &At) -> &'s
     if written.has(key) { key } else { "controller" }
 }
 
+/// Whether the flow is time-lined TCP.
+fn drops_expired(table: &TcpTable) -> bool {
+    table
+        .timeline
+        .as_ref()
+        .is_some_and(|timeline| timeline.drop_expired)
+}
+
 fn recovery(table: &TcpTable, rest: &PresetRest, cx: &mut Context<'_>) -> RecoveryConfig {
     let mut config = table
         .recovery
         .map_or(rest.config.recovery, |name| name.config(rest.is_ns2));
-    if table.timeline.is_some() {
+    if drops_expired(table) {
         config = config.for_timeline();
     }
     match &mut config.kind {
@@ -631,7 +643,7 @@ fn recovery(table: &TcpTable, rest: &PresetRest, cx: &mut Context<'_>) -> Recove
         ("undo", table.undo.is_some(), is_rack, Unfit::KeyOfRack),
         (
             "recovery",
-            table.timeline.is_some() && table.recovery == Some(RecoveryName::Rack),
+            drops_expired(table) && table.recovery == Some(RecoveryName::Rack),
             false,
             Unfit::RackWithTimeline,
         ),

@@ -324,6 +324,9 @@ table! {
         );
         /// The lifetime of a section.
         deadline: Span = Required(POSITIVE_SPAN);
+        /// Whether the sender drops expired data. If not, the flow is plain TCP, and its sections
+        /// are counted by the same deadlines.
+        drop_expired: bool = Default(Flag, "true");
         /// Whether losses of obsolete data remain undetected after the receiver has skipped them,
         /// as in the paper.
         blind_spot: bool = Default(Flag, "true");
