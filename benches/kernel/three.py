@@ -20,6 +20,9 @@ KEPT = ROOT / "target/three"
 PAGE = ROOT / "docs/results/three-worlds.md"
 WORLDS = {"simulator": None, "Comity's TCP": "comity", "Linux": "kernel"}
 CONTROLLERS = ["libra", "cubic", "reno"]
+FRIENDLY = "experiments/kernel/friendly.toml"
+# No jitter of the ACKs.
+EVEN = "topology.bottleneck.reverse={ queue = 1000 }"
 
 
 class Runs:
@@ -61,8 +64,9 @@ def read(path):
         return list(csv.DictReader(file))
 
 
-def mean(rows, column):
-    return statistics.mean(float(row[column]) for row in rows)
+def of_two(rows, group):
+    """The goodput of both flows of a group in Mb/s."""
+    return statistics.mean(float(row["goodput_bps"]) for row in rows if row["group"] == group) * 2 / 1e6
 
 
 def jain(rates):
@@ -143,10 +147,11 @@ def fair(runs):
 
 
 def friendly(runs):
-    """What two Reno flows keep beside two others."""
+    """What two Reno flows keep beside two others, with and without jitter of the ACKs."""
     lines = [
-        "| beside | world | runs | first two, Mb/s | of what they have beside Reno | second two, Mb/s |",
-        "|---|---|---:|---:|---:|---:|",
+        "| beside | world | runs | first two, Mb/s | of what they have beside Reno | second two, Mb/s "
+        "| without jitter: first two, Mb/s | of what they have beside Reno | second two, Mb/s |",
+        "|---|---|---:|---:|---:|---:|---:|---:|---:|",
     ]
     base = {}
     for controller in ["reno", "libra", "cubic"]:
@@ -154,26 +159,50 @@ def friendly(runs):
             settings = [f"sweep.controller.values=['{controller}']"]
             extra = [] if world == "Linux" else capacity(controller, "40Mbps", "second")
             seeds = "1-20" if world == "simulator" else runs.seeds
-            # Only the second two are Comity's: the first are the kernel's in the lab.
-            rows = runs.flows("experiments/kernel/friendly.toml", world, seeds, [*settings, *extra], "second")
-            first = mean([row for row in rows if row["group"] == "first"], "goodput_bps") * 2 / 1e6
-            second = mean([row for row in rows if row["group"] == "second"], "goodput_bps") * 2 / 1e6
-            base.setdefault(world, first)
-            count = len({row["run"] for row in rows})
-            lines.append(
-                f"| {controller} | {world} | {count} | {first:.1f} | {first / base[world]:.2f} | {second:.1f} |"
-            )
+            line = f"| {controller} | {world} |"
+            for jitter in [[], [EVEN]]:
+                # Only the second two are Comity's: the first are the kernel's in the lab.
+                all_settings = [*settings, *extra, *jitter]
+                rows = runs.flows(FRIENDLY, world, seeds, all_settings, "second")
+                first, second = (of_two(rows, group) for group in ["first", "second"])
+                beside_reno = base.setdefault((world, *jitter), first)
+                count = "" if jitter else f" {len({row['run'] for row in rows})} |"
+                line += f"{count} {first:.1f} | {first / beside_reno:.2f} | {second:.1f} |"
+            lines.append(line)
     return lines
+
+
+def phase(runs):
+    """The same for Reno in the simulator, where the second two have a little more delay."""
+    lines = [
+        "| more delay, µs | first two, Mb/s | second two, Mb/s | with jitter: first two, Mb/s | second two, Mb/s |",
+        "|---:|---:|---:|---:|---:|",
+    ]
+    for delay in [0, 20, 50, 100, 150, 200]:
+        line = f"| {delay} |"
+        for jitter in [[EVEN], []]:
+            access = f'flow.second.access={{ rate = "1Gbps", delay = "{2500 + delay}us", queue = 1000 }}'
+            settings = ["sweep.controller.values=['reno']", access, *jitter]
+            rows = runs.flows(FRIENDLY, "simulator", "1-20", settings, "second")
+            line += f" {of_two(rows, 'first'):.1f} | {of_two(rows, 'second'):.1f} |"
+        lines.append(line)
+    return lines
+
+
+# The tables of the page, and the capacity that the kernel's Libra has for them.
+TABLES = {"one": (one, "20Mbps"), "fair": (fair, "20Mbps"), "friendly": (friendly, "40Mbps"), "phase": (phase, "40Mbps")}
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--comity", default=str(ROOT / "target/release/comity"))
     parser.add_argument("--seeds", default="1-3", help="the seeds of the lab's runs")
+    parser.add_argument("--only", choices=TABLES, nargs="+", default=TABLES, help="the tables to make")
     arguments = parser.parse_args()
     runs = Runs(arguments.comity, arguments.seeds)
     tables = {}
-    for name, capacity_of, table in [("one", "20Mbps", one), ("fair", "20Mbps", fair), ("friendly", "40Mbps", friendly)]:
+    for name in arguments.only:
+        table, capacity_of = TABLES[name]
         subprocess.run([arguments.comity, "kernel", "load", "libra", "--capacity", capacity_of], check=True)
         try:
             tables[name] = "\n".join(table(runs))
