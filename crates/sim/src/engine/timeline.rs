@@ -35,8 +35,8 @@ impl SectionSender for Connection {
 /// A greedy source always has a section ready behind the one being sent. Section k, from 0, expires
 /// k + 1 lifetimes after the start; the next section follows one that was sent early at once. The
 /// source leaves out sections that expire before there is room for them. A section of another
-/// source expires one lifetime after its source time; frames have the deadlines of
-/// [`GroupDeadlines`].
+/// source expires one lifetime after its source time; frames have the deadlines of their groups
+/// (TLTCP, section 4).
 #[derive(Debug)]
 pub struct TimelineFlow {
     producer: Producer,
