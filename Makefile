@@ -33,6 +33,7 @@ test: rust python ## run every test of the workspace and of the scripts beside i
 		echo "no root, /dev/net/tun or ip: the tests of the lab skip; with COMITY_NEED_LAB=1 they fail"
 	PROPTEST_RNG_SEED=$(SEED) cargo test --workspace --no-fail-fast
 	python3 -m doctest benches/race/race.py benches/media/media.py benches/media/contend.py benches/deadline/deadline.py benches/worlds/*.py benches/kernel/*.py benches/endurance/*.py benches/wrap.py scripts/vocabulary.py scripts/coverage.py experiments/tltcp/section_reader.py
+	scripts/python.sh
 	cd benches/compare && python3 -m doctest *.py
 	cd benches/attack && python3 -m doctest *.py
 

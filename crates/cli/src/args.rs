@@ -7,6 +7,7 @@ mod kernel;
 mod lab;
 #[cfg(test)]
 mod page;
+mod plot;
 mod sim;
 mod stream;
 mod tcp;
@@ -25,6 +26,7 @@ pub(crate) use kernel::{
     LoadReal,
 };
 pub(crate) use lab::{Lab, LabEndpoint, LabRun};
+pub(crate) use plot::Plot;
 pub(crate) use sim::{List, Printing, Reading, Run, Schema, Sim, Trace};
 pub(crate) use stream::{Common, Reconnect, Recv, Relay, Send, Sending};
 pub(crate) use tcp::{
@@ -51,6 +53,7 @@ pub(crate) use values::{Out, Outage};
   comity kernel load libra
   comity list
   comity sim schema > scenario.md
+  comity plot results/demo --kind throughput --out throughput.png
   comity claims packet_spacing
   comity emulate --listen :9000 --to host:9001 --rate 8Mbps --delay 20ms
   comity tcp serve clip.ts --port 8000 --address 10.77.0.2 --kernel 10.77.0.1/24
@@ -86,6 +89,8 @@ pub(crate) enum Command {
     /// Add TCP Libra or TCP-Real to the congestion controllers of the Linux kernel, and watch flows
     #[command(subcommand, arg_required_else_help = true)]
     Kernel(Kernel),
+    /// Draw a picture of stored results
+    Plot(Plot),
     /// Run the experiments of the papers and report which claims hold
     Claims(Claims),
     /// Emulate a network between real programs, as a UDP proxy that needs no privileges

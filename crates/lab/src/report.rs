@@ -102,6 +102,7 @@ pub(crate) fn link_report(
     report.name = link.map(|link| link.name.clone()).unwrap_or_default();
     report.mean_queue_packets = queue_ns as f64 / watched.as_nanos().max(1) as f64;
     report.queueing_delay = wait.summary();
+    report.queueing_delay_distribution = wait;
     report.utilisation = link
         .and_then(|link| link_rate(network, &link.config))
         .and_then(|rate| utilisation(Bytes::new(report.carried_bytes), rate, watched).ok());
@@ -192,4 +193,5 @@ pub(crate) fn flow_traffic(
     };
     report.in_flight_at_end = gone(forward, drops[0]) + gone(reverse, drops[1]);
     report.delay = forward.delay.summary();
+    report.delay_distribution = forward.delay.clone();
 }

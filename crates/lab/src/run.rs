@@ -293,6 +293,7 @@ pub fn run(
             links: link_series,
             convergence: settings.run.convergence,
         }),
+        packets: None,
     };
     Ok((report, complaints))
 }

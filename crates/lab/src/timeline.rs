@@ -54,7 +54,7 @@ impl Timeline {
 
     /// The reader took a piece of the stream.
     pub(crate) fn read(&self, now: Time, piece: Piece) {
-        self.shared().flow.read(now, piece);
+        self.shared().flow.read(now, piece, |_| {});
     }
 
     /// Keeps the sender's counters, and returns the fates of the sections so far.

@@ -69,6 +69,7 @@ fn sweep() -> ResultSet {
             links: Vec::new(),
             cost: Cost::default(),
             series: None,
+            packets: None,
         },
     };
     ResultSet {

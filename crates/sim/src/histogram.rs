@@ -9,8 +9,6 @@
 
 use comity_units::Span;
 
-use crate::report::Summary;
-
 /// Bins to the octave, as a power of two. A value and the middle of its bin differ by at most
 /// `2^-(BITS + 1)` of the value: 0.78 %.
 const BITS: u32 = 6;
@@ -212,9 +210,28 @@ impl Distribution {
     /// only queueing delays above zero use it. Adds nothing if there are `total` values already.
     #[must_use]
     pub fn summary_with_zeros(&self, total: u64) -> Summary {
-        let mut all = self.clone();
-        all.record_repeatedly(Span::ZERO, total.saturating_sub(self.count()));
-        all.summary()
+        self.clone().with_zeros(total).summary()
+    }
+
+    /// The bins that hold values, from the smallest.
+    pub fn bins(&self) -> impl Iterator<Item = Bin> {
+        let first = if self.is_empty() { 0 } else { self.first() };
+        (first..).zip(&self.bins).filter_map(|(at, &count)| {
+            let (from, width) = edge(at);
+            (count > 0).then(|| Bin {
+                from: Span::from_nanos(from),
+                to: Span::from_nanos(from.saturating_add(width)),
+                count: count.into(),
+            })
+        })
+    }
+
+    /// The same distribution with as many zeros as make `total` values; see
+    /// [`Self::summary_with_zeros`].
+    #[must_use]
+    pub fn with_zeros(mut self, total: u64) -> Self {
+        self.record_repeatedly(Span::ZERO, total.saturating_sub(self.count()));
+        self
     }
 
     /// The bytes of heap in use.
@@ -272,6 +289,38 @@ impl Distribution {
     }
 }
 
+/// A distribution in a few numbers. All are seconds; an empty distribution has `count` 0 and zeros.
+#[derive(Clone, Copy, Debug, PartialEq, Default)]
+pub struct Summary {
+    /// How many values.
+    pub count: u64,
+    /// The mean.
+    pub mean: f64,
+    /// The standard deviation.
+    pub stddev: f64,
+    /// The minimum.
+    pub min: f64,
+    /// The maximum.
+    pub max: f64,
+    /// The median, within the histogram's resolution (about 1 %).
+    pub median: f64,
+    /// The 95th percentile, likewise.
+    pub p95: f64,
+    /// The 99th percentile, likewise.
+    pub p99: f64,
+}
+
+/// A bin of a [`Distribution`]: `from <= value < to`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bin {
+    /// Its least value.
+    pub from: Span,
+    /// The least value of the next bin.
+    pub to: Span,
+    /// The values in it.
+    pub count: u64,
+}
+
 impl Default for Distribution {
     fn default() -> Self {
         Self::new()
@@ -301,12 +350,16 @@ const fn bin(value: u64) -> usize {
     ((shift as usize) << BITS) + (value >> shift) as usize
 }
 
+/// The least value of a bin and its width, in nanoseconds.
+const fn edge(bin: usize) -> (u64, u64) {
+    let shift = (bin >> BITS).saturating_sub(1);
+    (((bin - (shift << BITS)) as u64) << shift, 1 << shift)
+}
+
 /// The middle of a bin, in nanoseconds: the mean of the whole values in it.
 fn middle(bin: usize) -> f64 {
-    let shift = (bin >> BITS).saturating_sub(1);
-    let width = (1_u128 << shift) as f64;
-    let low = (bin - (shift << BITS)) as f64 * width;
-    low + (width - 1.0) / 2.0
+    let (low, width) = edge(bin);
+    low as f64 + (width as f64 - 1.0) / 2.0
 }
 
 fn seconds(nanos: u64) -> f64 {

@@ -34,6 +34,23 @@ struct Entry {
     fate: Option<Fate>,
 }
 
+impl Entry {
+    fn deadline(&self, latency: Option<Span>) -> Time {
+        latency.map_or(Time::MAX, |latency| self.source_time + latency)
+    }
+}
+
+/// A section whose fate is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Settled {
+    /// The type of its frame.
+    pub frame_type: FrameType,
+    /// Its size in bytes.
+    pub bytes: u64,
+    /// Its deadline; [`Time::MAX`] without one.
+    pub deadline: Time,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fate {
     OnTime,
@@ -108,20 +125,17 @@ impl Ledger {
         self.judge();
     }
 
-    /// Records that a section was complete at `completed`.
-    pub fn on_section(&mut self, section: SectionId, completed: Time) {
+    /// Records that a section was complete at `completed`. Returns it, the first time.
+    pub fn on_section(&mut self, section: SectionId, completed: Time) -> Option<Settled> {
         let latency = self.latency;
         let fate = |entry: &Entry| {
-            let deadline = latency.map_or(Time::MAX, |latency| entry.source_time + latency);
-            if completed <= deadline {
+            if completed <= entry.deadline(latency) {
                 Fate::OnTime
             } else {
                 Fate::Late
             }
         };
-        let Some((entry, fate)) = self.settle(section, fate) else {
-            return;
-        };
+        let (entry, fate) = self.settle(section, fate)?;
         if entry.is_measured {
             self.age
                 .record(completed.saturating_since(entry.source_time));
@@ -136,13 +150,12 @@ impl Ledger {
             }
         }
         self.judge();
+        Some(self.settled(&entry))
     }
 
-    /// Records a gap: bytes of the section never arrive.
-    pub fn on_gap(&mut self, section: SectionId, reason: GapReason) {
-        let Some((entry, _)) = self.settle(section, |_| Fate::Gap) else {
-            return;
-        };
+    /// Records a gap: bytes of the section never arrive. Returns the section, the first time.
+    pub fn on_gap(&mut self, section: SectionId, reason: GapReason) -> Option<Settled> {
+        let (entry, _) = self.settle(section, |_| Fate::Gap)?;
         if entry.is_measured {
             let gaps = &mut self.counts.gaps;
             *match reason {
@@ -156,6 +169,15 @@ impl Ledger {
             } += 1;
         }
         self.judge();
+        Some(self.settled(&entry))
+    }
+
+    fn settled(&self, entry: &Entry) -> Settled {
+        Settled {
+            frame_type: entry.frame_type,
+            bytes: entry.bytes,
+            deadline: entry.deadline(self.latency),
+        }
     }
 
     /// Sets the fate of a section that has none yet.

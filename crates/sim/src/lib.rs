@@ -10,6 +10,8 @@ pub mod histogram;
 pub mod ledger;
 pub mod metrics;
 pub mod network;
+pub mod packet_recorder;
+pub mod packets;
 pub mod report;
 pub mod results;
 pub mod scenario;
@@ -23,5 +25,5 @@ pub use scenario::claims;
 pub use engine::host;
 pub use engine::{
     Body, Fate, FlowEvent, FlowEventKind, LinkEvent, NullObserver, Observer, Packet, RunOptions,
-    SectionPacket, SenderState, run, run_observed,
+    SectionEvent, SectionPacket, SenderState, run, run_observed,
 };

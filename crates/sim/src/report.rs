@@ -2,7 +2,10 @@
 
 use comity_units::{Seed, Span, Time};
 
+use crate::histogram::Distribution;
+pub use crate::histogram::Summary;
 use crate::metrics::{Convergence, convergence_time};
+use crate::packets::PacketLog;
 
 /// The result of one run.
 #[derive(Clone, Debug, PartialEq)]
@@ -27,6 +30,8 @@ pub struct RunReport {
     pub cost: Cost,
     /// Values over time, if the scenario has `bins`.
     pub series: Option<Series>,
+    /// Every packet at every link, if requested.
+    pub packets: Option<PacketLog>,
 }
 
 impl RunReport {
@@ -199,6 +204,8 @@ pub struct FlowReport {
     pub acks: u64,
     /// One-way delay of data packets, measured; its standard deviation is the jitter of the papers.
     pub delay: Summary,
+    /// The distribution behind `delay`.
+    pub delay_distribution: Distribution,
     /// The time between arrivals at the destination, measured, for datagrams and flows of sections.
     pub arrival_spacing: Summary,
     /// The smoothed round-trip time at the end, in seconds.
@@ -460,27 +467,8 @@ pub struct LinkReport {
     pub mean_queue_packets: f64,
     /// The queueing delay before transmission, measured.
     pub queueing_delay: Summary,
-}
-
-/// A distribution in a few numbers. All are seconds; an empty distribution has `count` 0 and zeros.
-#[derive(Clone, Copy, Debug, PartialEq, Default)]
-pub struct Summary {
-    /// How many values.
-    pub count: u64,
-    /// The mean.
-    pub mean: f64,
-    /// The standard deviation.
-    pub stddev: f64,
-    /// The minimum.
-    pub min: f64,
-    /// The maximum.
-    pub max: f64,
-    /// The median, within the histogram's resolution (about 1 %).
-    pub median: f64,
-    /// The 95th percentile, likewise.
-    pub p95: f64,
-    /// The 99th percentile, likewise.
-    pub p99: f64,
+    /// The distribution behind `queueing_delay`.
+    pub queueing_delay_distribution: Distribution,
 }
 
 /// Values over time in bins of equal length from the start of the run.
@@ -543,6 +531,7 @@ mod tests {
             links: Vec::new(),
             cost: Cost::default(),
             series: None,
+            packets: None,
         }
     }
 

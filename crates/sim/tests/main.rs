@@ -6,6 +6,7 @@ mod aqm;
 mod bbr;
 mod claims;
 mod closed_forms;
+mod columnar;
 mod common;
 mod directions;
 mod fairness_against_ns2;

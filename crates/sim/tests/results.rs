@@ -104,6 +104,7 @@ fn two_runs() -> ResultSet {
             memory_bytes: 4_096,
         },
         series: Some(series),
+        packets: None,
     };
     let mut bare = report.clone();
     bare.fingerprint = 1;
@@ -516,7 +517,7 @@ fn the_same_results_give_the_same_bytes() {
             })
             .collect()
     };
-    for (format, files) in [(Format::Parquet, 7), (Format::Csv, 8), (Format::Json, 1)] {
+    for (format, files) in [(Format::Parquet, 9), (Format::Csv, 10), (Format::Json, 1)] {
         let (one, other) = (tree("one", format), tree("other", format));
         assert_eq!(one.len(), files, "{format:?}");
         assert_eq!(one, other, "{format:?}");

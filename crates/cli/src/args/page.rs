@@ -1,7 +1,7 @@
 //! The page `docs/reference/exit-codes.md`, from the help of every command. To write it anew:
 //!
 //! ```text
-//! COMITY_UPDATE=1 cargo test -p comity-cli --bin comity args::page
+//! COMITY_UPDATE=1 cargo test -p comity-cli --lib args::page
 //! ```
 
 use std::fmt::Write as _;
@@ -58,7 +58,7 @@ fn the_page_is_up_to_date() {
     let mut page = String::from(
         "# Exit codes\n\n\
          Generated from the help of the commands;\n\
-         `COMITY_UPDATE=1 cargo test -p comity-cli --bin comity args::page` writes it anew.\n\n\
+         `COMITY_UPDATE=1 cargo test -p comity-cli --lib args::page` writes it anew.\n\n\
          Every command ends with 0 if it succeeded, 1 if it failed and 2 if the command line is wrong.\n\
          Commands that are not listed use no other code.\n",
     );

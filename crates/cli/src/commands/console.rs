@@ -2,7 +2,6 @@
 
 use std::fmt::Display;
 use std::io::{self, IsTerminal, Write};
-use std::process::ExitCode;
 
 /// Why a command ends with another code than 0. What went wrong has been said by then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,9 +24,9 @@ pub(crate) enum Failure {
     Unopened,
 }
 
-impl From<Failure> for ExitCode {
+impl From<Failure> for u8 {
     fn from(failure: Failure) -> Self {
-        Self::from(match failure {
+        match failure {
             Failure::Failed => 1,
             Failure::Usage => 2,
             Failure::Overloaded | Failure::Unconnected => 3,
@@ -36,7 +35,7 @@ impl From<Failure> for ExitCode {
             Failure::Unopened => 6,
             // 128 and the number of SIGINT, as shells have it.
             Failure::Interrupted => 130,
-        })
+        }
     }
 }
 

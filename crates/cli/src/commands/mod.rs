@@ -11,20 +11,21 @@ mod keygen;
 mod lab;
 mod list;
 mod mtu;
+mod plot;
 mod progress;
 mod sim;
 pub(crate) mod stream;
 mod tcp;
-
-use std::process::ExitCode;
 
 use clap::CommandFactory;
 
 pub(crate) use console::{Failure, complain, has_colours, print, say};
 
 use crate::args::{Cli, Command, Sim};
+use crate::picture::Plotter;
 
-pub(crate) fn dispatch(cli: Cli) -> ExitCode {
+/// Does what a command line says, and returns the exit code.
+pub(crate) fn dispatch(cli: Cli, plotter: Option<Plotter<'_>>) -> u8 {
     let done = match cli.command {
         Command::Demo(args) => demo::demo(&args),
         Command::Send(args) => stream::send(&args),
@@ -36,6 +37,7 @@ pub(crate) fn dispatch(cli: Cli) -> ExitCode {
         Command::Sim(Sim::Trace(args)) => sim::trace::trace(&args),
         Command::Lab(args) => lab::lab(args),
         Command::Kernel(args) => kernel::kernel(args),
+        Command::Plot(args) => return plot::plot(args, plotter),
         Command::Claims(args) => claims::claims(&args),
         Command::Emulate(args) => emulate::emulate(&args),
         Command::Tcp(args) => tcp::tcp(args),
@@ -51,8 +53,5 @@ pub(crate) fn dispatch(cli: Cli) -> ExitCode {
             .and_then(|()| clap_mangen::generate_to(Cli::command(), &dir))
             .map_err(|error| complain(&format!("cannot write to {}: {error}", dir.display()))),
     };
-    match done {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => failure.into(),
-    }
+    done.map_or_else(Into::into, |()| 0)
 }

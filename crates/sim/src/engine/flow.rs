@@ -386,6 +386,7 @@ impl Flow {
             tokens_used_bytes: counts.tokens_used,
             ..FlowReport::default()
         };
+        report.delay_distribution = std::mem::take(&mut self.counts.delay);
         match (&mut self.agent, &spec.transport) {
             (Agent::Tcp(tcp), TransportSpec::Tcp(settings)) => {
                 tcp.complete(&mut report, settings, watch);

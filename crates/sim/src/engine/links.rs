@@ -353,6 +353,10 @@ impl LinkState {
         let counts = &self.counts;
         let seconds = watched.as_secs_f64();
         let per_second = |amount: f64| if seconds > 0.0 { amount / seconds } else { 0.0 };
+        let queueing_delay = counts
+            .queueing_delay
+            .clone()
+            .with_zeros(counts.offered - counts.refused - counts.before_warmup - counts.held);
         LinkReport {
             name: name.to_owned(),
             offered_packets: counts.offered,
@@ -371,9 +375,8 @@ impl LinkState {
                 metrics::utilisation(Bytes::new(counts.carried_bytes), rate, watched).ok()
             }),
             mean_queue_packets: per_second(counts.queue_integral as f64 / 1e9),
-            queueing_delay: counts.queueing_delay.summary_with_zeros(
-                counts.offered - counts.refused - counts.before_warmup - counts.held,
-            ),
+            queueing_delay: queueing_delay.summary(),
+            queueing_delay_distribution: queueing_delay,
         }
     }
 }

@@ -50,7 +50,9 @@ use comity_transport::tcp::Segment;
 use comity_units::{Seed, Time};
 
 pub(crate) use check::{flow as check_flow, times as check_times, ways as check_ways};
-pub use observe::{Fate, FlowEvent, FlowEventKind, LinkEvent, NullObserver, Observer, SenderState};
+pub use observe::{
+    Fate, FlowEvent, FlowEventKind, LinkEvent, NullObserver, Observer, SectionEvent, SenderState,
+};
 pub use packet::{Body, Packet, SectionPacket};
 
 use crate::network::{Network, NetworkError};
@@ -138,7 +140,7 @@ impl<O: Observer> Engine<'_, O> {
         loop {
             let event = self.queue.begin();
             let (now, source) = (event.time(), event.source());
-            if now > self.watch.end || now.is_never() {
+            if now > self.watch.end || now.is_never() || self.observer.is_stopped() {
                 return;
             }
             self.events += 1;
@@ -425,7 +427,11 @@ impl<O: Observer> Engine<'_, O> {
                     while tcp.sink.connection.has_piece()
                         && let Some(piece) = tcp.sink.connection.read_piece(u64::MAX)
                     {
-                        timeline.read(now, piece);
+                        timeline.read(now, piece, |section| {
+                            if O::ACTIVE {
+                                self.observer.on_section(index, section);
+                            }
+                        });
                     }
                 } else {
                     tcp.sink.connection.read(u64::MAX);
@@ -676,6 +682,7 @@ impl<O: Observer> Engine<'_, O> {
                 memory_bytes: memory as u64,
             },
             series: None,
+            packets: None,
         }
     }
 

@@ -1,5 +1,8 @@
 //! Observers of a run.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use comity_frames::FrameType;
 use comity_link::DropCause;
 use comity_units::Time;
 
@@ -15,11 +18,78 @@ pub trait Observer {
     /// Whether the observer receives events at all.
     const ACTIVE: bool = true;
 
+    /// Whether the run ends now, before its time. The engine asks before every event; the report
+    /// of such a run is of no use.
+    fn is_stopped(&self) -> bool {
+        false
+    }
+
     /// A packet was offered to a link.
     fn on_link(&mut self, _link: u32, _event: &LinkEvent<'_>) {}
 
     /// An endpoint sent or received a packet, or its timer expired.
     fn on_flow(&mut self, _flow: u32, _event: &FlowEvent<'_>) {}
+
+    /// The receiver of a flow of sections, or of time-lined TCP, has a section or a gap.
+    fn on_section(&mut self, _flow: u32, _event: &SectionEvent) {}
+}
+
+/// Both observe.
+impl<A: Observer, B: Observer> Observer for (A, B) {
+    const ACTIVE: bool = A::ACTIVE || B::ACTIVE;
+
+    fn is_stopped(&self) -> bool {
+        self.0.is_stopped() || self.1.is_stopped()
+    }
+
+    fn on_link(&mut self, link: u32, event: &LinkEvent<'_>) {
+        self.0.on_link(link, event);
+        self.1.on_link(link, event);
+    }
+
+    fn on_flow(&mut self, flow: u32, event: &FlowEvent<'_>) {
+        self.0.on_flow(flow, event);
+        self.1.on_flow(flow, event);
+    }
+
+    fn on_section(&mut self, flow: u32, event: &SectionEvent) {
+        self.0.on_section(flow, event);
+        self.1.on_section(flow, event);
+    }
+}
+
+/// It observes, if it is there.
+impl<A: Observer> Observer for Option<A> {
+    fn is_stopped(&self) -> bool {
+        self.as_ref().is_some_and(Observer::is_stopped)
+    }
+
+    fn on_link(&mut self, link: u32, event: &LinkEvent<'_>) {
+        if let Some(observer) = self {
+            observer.on_link(link, event);
+        }
+    }
+
+    fn on_flow(&mut self, flow: u32, event: &FlowEvent<'_>) {
+        if let Some(observer) = self {
+            observer.on_flow(flow, event);
+        }
+    }
+
+    fn on_section(&mut self, flow: u32, event: &SectionEvent) {
+        if let Some(observer) = self {
+            observer.on_section(flow, event);
+        }
+    }
+}
+
+/// Ends the run when the flag is set, and observes nothing.
+impl Observer for &AtomicBool {
+    const ACTIVE: bool = false;
+
+    fn is_stopped(&self) -> bool {
+        self.load(Ordering::Relaxed)
+    }
 }
 
 /// Observes nothing.
@@ -60,6 +130,21 @@ pub enum Fate {
     },
     /// The link dropped it.
     Dropped(DropCause),
+}
+
+/// The fate of a section.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SectionEvent {
+    /// When the receiver knew it.
+    pub now: Time,
+    /// The type of its frame.
+    pub frame_type: FrameType,
+    /// Its size in bytes.
+    pub bytes: u64,
+    /// Its deadline; [`Time::MAX`] without one.
+    pub deadline: Time,
+    /// When it was complete; `None` if bytes of it never arrive.
+    pub completed: Option<Time>,
 }
 
 /// Something happened at an endpoint of a flow.

@@ -7,6 +7,7 @@ use comity_transport::tcp::Connection;
 use comity_transport::tcp::timeline::{GapStatistics, Piece, TimelineStatistics};
 use comity_units::{Span, Time};
 
+use super::observe::SectionEvent;
 use super::producer::Producer;
 use crate::network::TimelineSpec;
 use crate::report::TimelineReport;
@@ -58,6 +59,7 @@ pub struct TimelineFlow {
 #[derive(Clone, Copy, Debug)]
 struct Given {
     end: u64,
+    bytes: u64,
     deadline: Time,
     kind: FrameType,
     /// The choice of frames that its fate judges, if any.
@@ -288,6 +290,7 @@ impl TimelineFlow {
             self.counts.given += 1;
             self.open.push_back(Given {
                 end: self.given,
+                bytes: bytes.into(),
                 deadline,
                 kind,
                 choice,
@@ -299,8 +302,8 @@ impl TimelineFlow {
         is_taken
     }
 
-    /// The reader takes a piece of the stream.
-    pub fn read(&mut self, now: Time, piece: Piece) {
+    /// The reader takes a piece of the stream. `on_settled` gets the sections that it ends.
+    pub fn read(&mut self, now: Time, piece: Piece, mut on_settled: impl FnMut(&SectionEvent)) {
         let (Piece::Data { offset, length } | Piece::Gap { offset, length }) = piece;
         let is_gap = matches!(piece, Piece::Gap { .. });
         let end = offset + length;
@@ -314,11 +317,11 @@ impl TimelineFlow {
             let section = *section;
             self.open.pop_front();
             self.settled_to = section.end;
-            self.settle(now, section);
+            on_settled(&self.settle(now, section));
         }
     }
 
-    fn settle(&mut self, now: Time, section: Given) {
+    fn settle(&mut self, now: Time, section: Given) -> SectionEvent {
         let is_in_time = !section.has_gap && now <= section.deadline;
         let counts = &mut self.counts;
         match (section.has_gap, is_in_time) {
@@ -337,6 +340,13 @@ impl TimelineFlow {
             && let Some(choice) = section.choice
         {
             feedback.on_settled(now, choice, is_in_time);
+        }
+        SectionEvent {
+            now,
+            frame_type: section.kind,
+            bytes: section.bytes,
+            deadline: section.deadline,
+            completed: (!section.has_gap).then_some(now),
         }
     }
 
@@ -588,7 +598,7 @@ mod tests {
         for segment in &segments {
             sink.on_segment(over, segment);
             while let Some(piece) = sink.read_piece(u64::MAX) {
-                flow.read(over, piece);
+                flow.read(over, piece, |_| {});
             }
         }
         let counts = flow.counts;

@@ -113,7 +113,7 @@ pub fn compare(
         };
         comparison.matched += 1;
         let (ours, theirs) = (sheets(run)?, sheets(other)?);
-        for table in super::tables::NAMES {
+        for (table, _) in super::TABLES {
             let find = |sheets: &[Sheet]| sheets.iter().position(|sheet| sheet.table == table);
             let side = |sheets: &[Sheet]| find(sheets).map(|at| sheets[at].clone());
             let empty = || Sheet {

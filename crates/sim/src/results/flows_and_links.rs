@@ -2,11 +2,14 @@
 
 use std::borrow::Cow;
 
+use comity_frames::FrameType;
 use comity_units::{Seed, Span, Time};
 
 use super::column::{AXIS, Columns, Table, Values, Visitor};
 use super::error::WriteError;
 use super::set::{AxisValue, CompletedRun};
+use crate::histogram::{self, Distribution};
+use crate::packets::{PacketRecord, SectionRecord};
 use crate::report::{
     FlowReport, FlowSeries, LinkReport, LinkSeries, RunReport, SectionsReport, TimelineReport,
 };
@@ -49,12 +52,22 @@ pub(super) struct Row<'a, T> {
 
 /// One bin of one flow or link.
 pub(super) struct Bin<'a, T> {
-    run: u64,
+    run: &'a NumberedRun<'a>,
     index: u64,
     name: &'a str,
     of: &'a T,
     start: Span,
     at: usize,
+}
+
+/// One bin of the distribution of a flow or link.
+pub(super) struct HistogramBin<'a> {
+    run: &'a NumberedRun<'a>,
+    index: u64,
+    name: &'a str,
+    bin: histogram::Bin,
+    /// The share of all values up to the end of this bin.
+    cumulative_share: f64,
 }
 
 impl<T> Bin<'_, T> {
@@ -109,6 +122,18 @@ impl<'a> Things<'a> {
         if self.has_series() {
             visitor.visit(self.flow_series())?;
             visitor.visit(self.link_series())?;
+        }
+        visitor.visit(self.delay_histogram())?;
+        visitor.visit(self.queueing_delay_histogram())?;
+        let mut logs = self
+            .runs
+            .iter()
+            .filter_map(|run| run.report.packets.as_ref());
+        if logs.clone().next().is_some() {
+            visitor.visit(self.packets())?;
+        }
+        if logs.any(|log| !log.sections.is_empty()) {
+            visitor.visit(self.sections())?;
         }
         Ok(())
     }
@@ -211,7 +236,8 @@ impl<'a> Things<'a> {
     }
 
     fn flow_series(&self) -> Table<'_, Bin<'_, FlowSeries>> {
-        let columns = bin_columns("flow")
+        let columns = self
+            .bin_columns("flow")
             .maybe_unsigned("delivered_bytes", |bin: &Bin<'_, FlowSeries>| {
                 bin.value(&bin.of.delivered_bytes)
             })
@@ -240,7 +266,7 @@ impl<'a> Things<'a> {
             let report = run.report;
             report.series.iter().flat_map(move |series| {
                 let names = report.flows.iter().map(|flow| flow.name.as_str());
-                bins(run.number, series.bin, &series.flows, names, length)
+                bins(run, series.bin, &series.flows, names, length)
             })
         });
         Table {
@@ -251,7 +277,8 @@ impl<'a> Things<'a> {
     }
 
     fn link_series(&self) -> Table<'_, Bin<'_, LinkSeries>> {
-        let columns = bin_columns("link")
+        let columns = self
+            .bin_columns("link")
             .maybe_unsigned("carried_bytes", |bin: &Bin<'_, LinkSeries>| {
                 bin.value(&bin.of.carried_bytes)
             })
@@ -272,7 +299,7 @@ impl<'a> Things<'a> {
             let report = run.report;
             report.series.iter().flat_map(move |series| {
                 let names = report.links.iter().map(|link| link.name.as_str());
-                bins(run.number, series.bin, &series.links, names, length)
+                bins(run, series.bin, &series.links, names, length)
             })
         });
         Table {
@@ -288,11 +315,143 @@ impl<'a> Things<'a> {
         name: &'static str,
         read: impl Fn(&Row<'s, T>) -> &'s str + 's,
     ) -> Columns<'s, Row<'s, T>> {
-        let first = Columns::new().unsigned("run", |row: &Row<'s, T>| row.run.number);
-        self.with_axes(first, |row| row.run)
-            .unsigned("seed", |row| row.run.seed.get())
+        self.of_run(|row: &Row<'s, T>| row.run)
             .unsigned("index", |row| row.index)
             .text(name, move |row| Cow::Borrowed(read(row)))
+    }
+
+    /// The first columns of a bin; `name` is the column of its flow or link.
+    fn bin_columns<'s, T: 's>(&'s self, name: &'static str) -> Columns<'s, Bin<'s, T>> {
+        self.of_run(|bin: &Bin<'s, T>| bin.run)
+            .unsigned("index", |bin| bin.index)
+            .text(name, |bin| bin.name.into())
+            .unsigned("bin_start_ns", |bin| bin.start.as_nanos())
+    }
+
+    fn delay_histogram(&self) -> Table<'_, HistogramBin<'_>> {
+        let rows = self.runs.iter().flat_map(|run| {
+            (0..).zip(&run.report.flows).flat_map(move |(index, flow)| {
+                histogram_bins(run, index, &flow.name, &flow.delay_distribution)
+            })
+        });
+        Table {
+            name: "delay_histogram",
+            columns: self.histogram_columns("flow"),
+            rows: Box::new(rows),
+        }
+    }
+
+    fn queueing_delay_histogram(&self) -> Table<'_, HistogramBin<'_>> {
+        let rows = self.runs.iter().flat_map(|run| {
+            (0..).zip(&run.report.links).flat_map(move |(index, link)| {
+                histogram_bins(run, index, &link.name, &link.queueing_delay_distribution)
+            })
+        });
+        Table {
+            name: "queueing_delay_histogram",
+            columns: self.histogram_columns("link"),
+            rows: Box::new(rows),
+        }
+    }
+
+    fn histogram_columns<'s>(&'s self, name: &'static str) -> Columns<'s, HistogramBin<'s>> {
+        self.of_run(|row: &HistogramBin<'s>| row.run)
+            .unsigned("index", |row| row.index)
+            .text(name, |row| row.name.into())
+            .number("from_s", |row| row.bin.from.as_secs_f64())
+            .number("to_s", |row| row.bin.to.as_secs_f64())
+            .unsigned("count", |row| row.bin.count)
+            .number("cumulative_share", |row| row.cumulative_share)
+    }
+
+    fn packets(&self) -> Table<'_, Row<'_, PacketRecord>> {
+        let columns = self
+            .of_run(|row: &Row<'_, PacketRecord>| row.run)
+            .unsigned("index", |row| row.index)
+            .text("link", |row| link_name(row).into())
+            .text("flow", |row| flow_name(row).into())
+            .text("direction", |row| {
+                let is_return = row.of.is_return;
+                if is_return { "reverse" } else { "forward" }.into()
+            })
+            .unsigned("offered_ns", |row| row.of.offered.as_nanos())
+            .maybe_unsigned("departure_ns", |row| row.of.departure.map(Time::as_nanos))
+            .maybe_unsigned("arrival_ns", |row| row.of.arrival.map(Time::as_nanos))
+            .text("fate", |row| row.of.fate.into())
+            .unsigned("wire_bytes", |row| row.of.wire_bytes.into())
+            .unsigned("sequence", |row| row.of.sequence)
+            .maybe_unsigned("payload_bytes", |row| row.of.payload_bytes.map(Into::into))
+            .maybe_unsigned("acknowledgement", |row| row.of.acknowledgement)
+            .maybe(
+                "is_retransmission".into(),
+                Values::Boolean(Box::new(|row: &Row<'_, PacketRecord>| {
+                    row.of.is_retransmission
+                })),
+            );
+        let rows = self.runs.iter().flat_map(|run| {
+            let log = run.report.packets.iter();
+            let records = log.flat_map(|log| &log.records);
+            (0..)
+                .zip(records)
+                .map(move |(index, of)| Row { run, index, of })
+        });
+        Table {
+            name: "packets",
+            columns,
+            rows: Box::new(rows),
+        }
+    }
+
+    fn sections(&self) -> Table<'_, Row<'_, SectionRecord>> {
+        let columns = self
+            .of_run(|row: &Row<'_, SectionRecord>| row.run)
+            .unsigned("index", |row| row.index)
+            .text("flow", |row| {
+                let flows = &row.run.report.flows;
+                let flow = flows.get(row.of.flow as usize);
+                flow.map_or("", |flow| &flow.name).into()
+            })
+            .text("frame", |row| frame_name(row.of.frame_type).into())
+            .unsigned("section_bytes", |row| row.of.bytes)
+            .text("outcome", |row| outcome(row.of).into())
+            .unsigned("settled_ns", |row| row.of.settled.as_nanos())
+            .maybe_unsigned("deadline_ns", |row| {
+                let deadline = row.of.deadline;
+                (!deadline.is_never()).then(|| deadline.as_nanos())
+            })
+            .maybe_unsigned("completed_ns", |row| row.of.completed.map(Time::as_nanos))
+            .maybe_number("slack_s", |row| {
+                let SectionRecord {
+                    deadline,
+                    completed,
+                    ..
+                } = *row.of;
+                let completed = completed.filter(|_| !deadline.is_never())?;
+                let left = deadline.saturating_since(completed).as_secs_f64();
+                Some(left - completed.saturating_since(deadline).as_secs_f64())
+            });
+        let rows = self.runs.iter().flat_map(|run| {
+            let log = run.report.packets.iter();
+            let records = log.flat_map(|log| &log.sections);
+            (0..)
+                .zip(records)
+                .map(move |(index, of)| Row { run, index, of })
+        });
+        Table {
+            name: "sections",
+            columns,
+            rows: Box::new(rows),
+        }
+    }
+
+    /// The columns that every table begins with.
+    pub(super) fn of_run<'s, R: 's>(
+        &'s self,
+        run: fn(&R) -> &'s NumberedRun<'s>,
+    ) -> Columns<'s, R> {
+        let first = Columns::new().unsigned("run", move |row: &R| run(row).number);
+        self.with_axes(first, run)
+            .unsigned("seed", move |row| run(row).seed.get())
     }
 
     /// Adds a column for each axis.
@@ -459,18 +618,62 @@ fn is_limited(bytes: &u64) -> bool {
     *bytes < u64::MAX
 }
 
-/// The first columns of a bin; `name` is the column of its flow or link.
-fn bin_columns<'a, T: 'a>(name: &'static str) -> Columns<'a, Bin<'a, T>> {
-    Columns::new()
-        .unsigned("run", |bin: &Bin<'a, T>| bin.run)
-        .unsigned("index", |bin| bin.index)
-        .text(name, |bin| bin.name.into())
-        .unsigned("bin_start_ns", |bin| bin.start.as_nanos())
+const fn frame_name(frame: FrameType) -> &'static str {
+    match frame {
+        FrameType::Key => "key",
+        FrameType::Intra => "intra",
+        FrameType::Predicted { .. } => "predicted",
+        FrameType::Bidirectional { .. } => "bidirectional",
+        _ => "other",
+    }
+}
+
+fn outcome(section: &SectionRecord) -> &'static str {
+    match section.completed {
+        None => "gap",
+        Some(completed) if completed <= section.deadline => "on_time",
+        Some(_) => "late",
+    }
+}
+
+fn link_name<'a>(row: &Row<'a, PacketRecord>) -> &'a str {
+    let links = &row.run.report.links;
+    links
+        .get(row.of.link as usize)
+        .map_or("", |link| &link.name)
+}
+
+fn flow_name<'a>(row: &Row<'a, PacketRecord>) -> &'a str {
+    let flows = &row.run.report.flows;
+    flows
+        .get(row.of.flow as usize)
+        .map_or("", |flow| &flow.name)
+}
+
+/// The bins of one distribution.
+fn histogram_bins<'a>(
+    run: &'a NumberedRun<'a>,
+    index: u64,
+    name: &'a str,
+    of: &'a Distribution,
+) -> impl Iterator<Item = HistogramBin<'a>> {
+    let total = of.count();
+    let mut seen = 0;
+    of.bins().map(move |bin| {
+        seen += bin.count;
+        HistogramBin {
+            run,
+            index,
+            name,
+            bin,
+            cumulative_share: seen as f64 / total as f64,
+        }
+    })
 }
 
 /// The bins of each of several things, thing by thing.
 fn bins<'a, T: 'a>(
-    run: u64,
+    run: &'a NumberedRun<'a>,
     bin: Span,
     things: &'a [T],
     names: impl Iterator<Item = &'a str> + 'a,

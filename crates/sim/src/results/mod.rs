@@ -13,13 +13,16 @@
 //! | `flow_series` | a flow in a bin | [`FlowSeries`](crate::report::FlowSeries), if the scenario has `bins` |
 //! | `flow_variation` | a flow at a time scale | the coefficient of variation of its goodput over 1, 2, 5, 10, ... bins, likewise |
 //! | `link_series` | a link in a bin | [`LinkSeries`](crate::report::LinkSeries), likewise |
+//! | `delay_histogram` | a flow in a bin of delays | the distribution of its one-way delay |
+//! | `queueing_delay_histogram` | a link in a bin of delays | the distribution of its queueing delay |
+//! | `packets` | a packet at a link | [`PacketRecord`](crate::packets::PacketRecord), if requested |
 //!
-//! In every table `run` is the number of the run in the set. All tables but those of bins repeat
-//! the axes and the seed of the run, so each can be read alone. An axis `p` is the column `axis.p`.
-//! A column's name ends in its unit: `_bps` bits per second, `_bytes`, `_ns` nanoseconds, `_s`
-//! seconds, `_packets`. Names without a unit are counts, ratios, names and indices. A value that
-//! does not exist, such as the mean of no delays, is null (an empty field in CSV), never zero. The
-//! fingerprint and the hash of the scenario are 16 hexadecimal digits.
+//! In every table `run` is the number of the run in the set. All tables repeat the axes and the
+//! seed of the run, so each can be read alone. [`table`] gives one of them in memory. An axis `p`
+//! is the column `axis.p`. A column's name ends in its unit: `_bps` bits per second, `_bytes`,
+//! `_ns` nanoseconds, `_s` seconds, `_packets`. Names without a unit are counts, ratios, names and
+//! indices. A value that does not exist, such as the mean of no delays, is null (an empty field in
+//! CSV), never zero. The fingerprint and the hash of the scenario are 16 hexadecimal digits.
 //!
 //! Files carry the version of the layout ([`SCHEMA_VERSION`]), of this crate and of the engine
 //! ([`ENGINE_VERSION`]), the scenario's text and hash (XXH64 with seed 0), the command, and the
@@ -28,10 +31,12 @@
 //! the same bytes.
 
 mod column;
+mod columnar;
 mod compare;
 mod error;
 mod flows_and_links;
 mod json;
+mod meaning;
 mod parquet;
 mod pick;
 mod place;
@@ -42,8 +47,10 @@ mod variation;
 
 use std::path::Path;
 
+pub use columnar::{ColumnarColumn, ColumnarTable, ColumnarValues, table};
 pub use compare::{Comparison, Difference, RunKey, compare};
 pub use error::WriteError;
+pub use meaning::{TABLES, meaning, meanings};
 pub use set::{AxisValue, CompletedRun, ENGINE_VERSION, ResultSet, SCHEMA_VERSION, ScenarioInfo};
 
 pub(crate) use pick::{Picked, columns, pick};
@@ -125,6 +132,7 @@ mod tests {
             links: Vec::new(),
             cost: Cost::default(),
             series: None,
+            packets: None,
         };
         ResultSet {
             scenario: ScenarioInfo {

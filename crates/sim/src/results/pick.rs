@@ -33,6 +33,7 @@ pub(crate) fn columns(table: &str) -> &'static [String] {
             links: Vec::new(),
             cost: Cost::default(),
             series: Some(series),
+            packets: None,
         };
         let mut names = Names(BTreeMap::new());
         each_of_things(&report, &mut names);

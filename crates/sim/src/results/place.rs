@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process;
 
 use super::error::{WriteError, parent};
-use super::tables;
+use super::meaning::TABLES;
 
 /// The file beside the tables that says where they come from.
 pub(super) const METADATA: &str = "metadata.json";
@@ -137,7 +137,7 @@ fn is_result(name: &OsStr) -> bool {
         return false;
     };
     match name.split_once('.') {
-        Some((table, "csv" | "parquet")) => tables::NAMES.contains(&table),
+        Some((table, "csv" | "parquet")) => TABLES.iter().any(|(name, _)| *name == table),
         _ => name == METADATA,
     }
 }

@@ -4,22 +4,11 @@ use comity_units::Span;
 
 use super::column::{Columns, Table, Values, Visitor};
 use super::error::WriteError;
-use super::flows_and_links::{Row, Things};
+use super::flows_and_links::{NumberedRun, Row, Things};
 use super::set::{CompletedRun, ENGINE_VERSION, ScenarioInfo, hash};
 use super::variation::{Variation, variations};
 use crate::metrics;
 use crate::report::{FlowReport, RunReport};
-
-/// The names of all tables, in their order.
-pub(super) const NAMES: [&str; 7] = [
-    "runs",
-    "groups",
-    "flows",
-    "links",
-    "flow_series",
-    "link_series",
-    "flow_variation",
-];
 
 /// The runs with what is computed over the flows of each.
 pub(super) struct Tables<'a> {
@@ -214,9 +203,10 @@ impl<'a> Tables<'a> {
         }
     }
 
-    fn flow_variation(&self) -> Table<'_, (u64, &str, Variation)> {
-        let columns = Columns::new()
-            .unsigned("run", |row: &(u64, &str, Variation)| row.0)
+    fn flow_variation(&self) -> Table<'_, (&NumberedRun<'_>, &str, Variation)> {
+        let columns = self
+            .things
+            .of_run(|row: &(&NumberedRun<'_>, &str, Variation)| row.0)
             .unsigned("index", |row| row.2.flow as u64)
             .text("flow", |row| row.1.into())
             .unsigned("scale_ns", |row| row.2.scale.as_nanos())
@@ -229,7 +219,7 @@ impl<'a> Tables<'a> {
                     .flows
                     .get(variation.flow)
                     .map_or("", |flow| &flow.name);
-                (run.number, name, variation)
+                (run, name, variation)
             })
         });
         Table {

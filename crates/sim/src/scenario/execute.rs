@@ -8,6 +8,7 @@ use std::sync::mpsc;
 use super::{Run, RunSettings, Scenario};
 use crate::engine::RunOptions;
 use crate::network::{Network, NetworkError};
+use crate::packet_recorder::PacketRecorder;
 use crate::report::{RunReport, Series};
 use crate::series::Recorder;
 
@@ -21,6 +22,19 @@ pub struct Execution<'c> {
     pub longest_first: bool,
     /// When this becomes true, no further run is begun.
     pub cancel: Option<&'c AtomicBool>,
+}
+
+impl Execution<'_> {
+    /// How so many runs are usually executed. Among many the last ones matter little, and reports
+    /// that are done before their turn would pile up.
+    pub const fn of(runs: usize) -> Self {
+        const FEW: usize = 1_000;
+        Self {
+            jobs: None,
+            longest_first: runs <= FEW,
+            cancel: None,
+        }
+    }
 }
 
 impl Default for Execution<'_> {
@@ -65,16 +79,73 @@ pub fn simulate(
     run: &Run,
     settings: &RunSettings,
 ) -> Result<RunReport, NetworkError> {
+    observed(network, run, settings, false, &AtomicBool::new(false))
+}
+
+/// Why a run has no report.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Stopped {
+    /// The engine refused the network.
+    Refused(NetworkError),
+    /// The flag was set.
+    Requested,
+}
+
+impl std::fmt::Display for Stopped {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Refused(error) => error.fmt(f),
+            Self::Requested => f.write_str("the run was stopped"),
+        }
+    }
+}
+
+impl std::error::Error for Stopped {}
+
+/// As [`simulate()`], and also with every packet if `packets` is true. The run ends early when
+/// `stop` becomes true.
+///
+/// # Errors
+/// [`Stopped`] says why the run has no report.
+pub fn simulate_stoppable(
+    network: &Network,
+    run: &Run,
+    settings: &RunSettings,
+    packets: bool,
+    stop: &AtomicBool,
+) -> Result<RunReport, Stopped> {
+    let report = observed(network, run, settings, packets, stop).map_err(Stopped::Refused)?;
+    if stop.load(Ordering::Relaxed) {
+        return Err(Stopped::Requested);
+    }
+    Ok(report)
+}
+
+fn observed(
+    network: &Network,
+    run: &Run,
+    settings: &RunSettings,
+    packets: bool,
+    mut stop: &AtomicBool,
+) -> Result<RunReport, NetworkError> {
     let options = RunOptions::default();
-    let Some(bin) = settings.bins else {
-        return crate::run(network, run.seed, &options);
+    let mut bins = settings.bins.map(|bin| Recorder::new(network, bin));
+    let mut log = packets.then(|| PacketRecorder::new(network));
+    let report = if bins.is_none() && log.is_none() {
+        // Without observers the engine need not show them anything.
+        crate::run_observed(network, run.seed, &options, &mut stop)
+    } else {
+        let mut observer = (stop, (bins, log));
+        let report = crate::run_observed(network, run.seed, &options, &mut observer);
+        (bins, log) = observer.1;
+        report
     };
-    let mut recorder = Recorder::new(network, bin);
-    let mut report = crate::run_observed(network, run.seed, &options, &mut recorder)?;
-    report.series = Some(Series {
+    let mut report = report?;
+    report.series = bins.map(|bins| Series {
         convergence: settings.convergence,
-        ..recorder.finish()
+        ..bins.finish()
     });
+    report.packets = log.map(PacketRecorder::finish);
     Ok(report)
 }
 

@@ -69,14 +69,17 @@ use rayon::prelude::*;
 
 pub use build::{Limits, linux_parameters};
 pub use duplex::{Setting, read_duplex};
-pub use execute::{Execution, Interrupted, Outcome, execute, simulate};
+pub use execute::{
+    Execution, Interrupted, Outcome, Stopped, execute, simulate, simulate_stoppable,
+};
 pub use problem::{Problem, ProblemKind, Problems, RangeFault, Unfit};
 pub use schema::{Files, Folder, NoFiles};
 pub use settings::RunSettings;
 pub use source::{MAX_TEXT, Place, Source, Sources};
 
 use crate::network::Network;
-use crate::results::AxisValue;
+use crate::report::RunReport;
+use crate::results::{AxisValue, CompletedRun, ResultSet, ScenarioInfo};
 use build::Library;
 use document::{Entry, Node, Value};
 use schema::{Context, Kind, Nested, Shape, Table, read_text};
@@ -251,6 +254,36 @@ impl Scenario {
         transports
             .flatten()
             .any(|transport| transport.text() == Some("command"))
+    }
+
+    /// Why the simulator cannot run it, if only the lab can.
+    pub fn needs_lab(&self) -> Option<&'static str> {
+        self.is_for_lab().then_some(
+            "has flows with transport = \"command\", and the simulator runs no programs; \
+             expected `comity lab run`, or other transports",
+        )
+    }
+
+    /// A run of this scenario with its report.
+    pub fn completed(&self, run: &Run, report: RunReport) -> CompletedRun {
+        let axes = self.axes().into_iter().map(str::to_owned);
+        CompletedRun {
+            axes: axes.zip(run.values.iter().cloned()).collect(),
+            seed: run.seed,
+            report,
+        }
+    }
+
+    /// The runs of this scenario that `command` has run.
+    pub fn results(&self, command: String, runs: Vec<CompletedRun>) -> ResultSet {
+        ResultSet {
+            scenario: ScenarioInfo {
+                name: self.name.clone(),
+                text: self.text().to_owned(),
+            },
+            command,
+            runs,
+        }
     }
 
     /// The seeds that every point is run with.

@@ -403,6 +403,18 @@ impl Problem {
         }
     }
 
+    /// The problem in one sentence.
+    pub fn message(&self) -> String {
+        self.headline()
+    }
+
+    /// What was expected, or what to do, in one line; empty where nothing is known.
+    pub fn expected(&self) -> String {
+        let label = Some(self.label()).filter(|label| !label.is_empty());
+        let lines: Vec<String> = label.into_iter().chain(self.notes()).collect();
+        lines.join("; ")
+    }
+
     /// The problem in one sentence, which begins with the keys that lead to it.
     fn headline(&self) -> String {
         let path = &self.path;

@@ -74,6 +74,11 @@ impl Sources {
         self.list.get(place.source())
     }
 
+    /// What is written at `place`.
+    pub fn text(&self, place: Place) -> Option<&str> {
+        self.source(place)?.text.get(place.range())
+    }
+
     /// The line and the column of a place, both from 1, the column in characters.
     pub fn line_and_column(&self, place: Place) -> Option<(usize, usize)> {
         let text = &self.source(place)?.text;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use comity_sim::report::RunReport;
-use comity_sim::results::{self, CompletedRun, ResultSet, ScenarioInfo};
+use comity_sim::results::{self, CompletedRun};
 use comity_sim::scenario::{Execution, Interrupted, Run, Scenario, execute, simulate};
 
 use super::super::progress::{OnInterrupt, Teller, follow};
@@ -16,20 +16,12 @@ use super::summary::Summary;
 use crate::args;
 use crate::clock::now;
 
-/// Up to how many runs the longest go first. Among many the last ones matter little, and reports
-/// that are done before their turn would pile up.
-const FEW: usize = 1_000;
-
 const INTERRUPTED: &str = "interrupted: no results were stored";
 
 pub(crate) fn run(args: &args::Run) -> Result<(), Failure> {
     let scenario = Arc::new(load(&args.reading, args.printing.seeds())?);
-    if scenario.is_for_lab() {
-        complain(&format!(
-            "{} has flows with transport = \"command\", and the simulator runs no programs; \
-             expected `comity lab run`, or other transports",
-            args.reading.file.display()
-        ));
+    if let Some(reason) = scenario.needs_lab() {
+        complain(&format!("{} {reason}", args.reading.file.display()));
         return Err(Failure::Usage);
     }
     let simulation = simulation(&scenario, args.jobs);
@@ -63,7 +55,6 @@ pub(crate) fn run_all(
     let mut completed = Vec::new();
     let mut failed = 0;
     let mut is_trusted = true;
-    let axes: Vec<String> = scenario.axes().iter().map(|axis| (*axis).into()).collect();
     let end = follow(
         (scenario.run_count(), printing.quiet),
         on_interrupt,
@@ -87,7 +78,7 @@ pub(crate) fn run_all(
                     is_trusted &= lateness.is_none_or(|lateness| lateness.is_trusted);
                     summary.add(&run, &measured.report, measured.backbone);
                     if printing.out.is_some() {
-                        completed.push(complete(&axes, &run, measured.report));
+                        completed.push(scenario.completed(&run, measured.report));
                     }
                 }
                 Err(reason) => {
@@ -148,8 +139,8 @@ fn simulation(
         let runs = scenario.runs();
         let execution = Execution {
             jobs,
-            longest_first: runs.len() <= FEW,
             cancel: Some(cancel),
+            ..Execution::of(runs.len())
         };
         execute(
             &scenario,
@@ -178,47 +169,7 @@ fn has_something(path: &Path) -> bool {
     }
 }
 
-fn complete(axes: &[String], run: &Run, report: RunReport) -> CompletedRun {
-    CompletedRun {
-        axes: axes
-            .iter()
-            .cloned()
-            .zip(run.values.iter().cloned())
-            .collect(),
-        seed: run.seed,
-        report,
-    }
-}
-
 fn store(scenario: &Scenario, runs: Vec<CompletedRun>, out: &args::Out) -> Result<(), Failure> {
-    let set = ResultSet {
-        scenario: ScenarioInfo {
-            name: scenario.name().into(),
-            text: scenario.text().into(),
-        },
-        command: command(),
-        runs,
-    };
+    let set = scenario.results(crate::words::command(), runs);
     results::write(&set, out.format, &out.path).map_err(|error| complain(&error))
-}
-
-/// The command as a shell would take it.
-fn command() -> String {
-    let words: Vec<String> = std::env::args_os()
-        .enumerate()
-        .map(|(index, word)| {
-            let word = word.to_string_lossy();
-            if index == 0 {
-                // Where the program lies on this machine is nobody's business.
-                return "comity".into();
-            }
-            let is_plain = |c: char| c.is_alphanumeric() || "-_./=,:+@%".contains(c);
-            if !word.is_empty() && word.chars().all(is_plain) {
-                word.into_owned()
-            } else {
-                format!("'{}'", word.replace('\'', r"'\''"))
-            }
-        })
-        .collect();
-    words.join(" ")
 }

@@ -7,8 +7,9 @@ use comity_units::Time;
 use super::super::Engine;
 use super::super::event::{Class, Event};
 use super::super::flow::Agent;
-use super::super::observe::{FlowEventKind, Observer};
+use super::super::observe::{FlowEventKind, Observer, SectionEvent};
 use super::super::packet::{Body, Header, SectionPacket, Slot};
+use crate::ledger::Settled;
 
 impl<O: Observer> Engine<'_, O> {
     /// Starts a flow of sections.
@@ -137,7 +138,7 @@ impl<O: Observer> Engine<'_, O> {
                 Delivery::Section(received) => {
                     let (section, bytes) = (received.meta.section, u64::from(received.meta.length));
                     let completed = received.completed;
-                    sections.ledger.on_section(section, completed);
+                    let settled = sections.ledger.on_section(section, completed);
                     flow.hash.add(completed.as_nanos(), section.0 as u32);
                     flow.counts.delivered_total += bytes;
                     if now >= self.watch.warmup {
@@ -146,12 +147,18 @@ impl<O: Observer> Engine<'_, O> {
                     if O::ACTIVE {
                         let delivered = FlowEventKind::Delivered(bytes);
                         self.show_flow(index, now, at_destination, delivered);
+                        self.show_settled(index, now, settled, Some(completed));
                     }
                 }
                 Delivery::Gap(gap) => {
+                    let mut missing = Vec::new();
                     for section in gap.sections() {
                         flow.hash.add(!now.as_nanos(), section.0 as u32);
-                        sections.ledger.on_gap(section, gap.reason);
+                        let settled = sections.ledger.on_gap(section, gap.reason);
+                        missing.extend(settled.filter(|_| O::ACTIVE));
+                    }
+                    for settled in missing {
+                        self.show_settled(index, now, Some(settled), None);
                     }
                 }
             }
@@ -169,6 +176,28 @@ impl<O: Observer> Engine<'_, O> {
                 }
                 _ => {}
             }
+        }
+    }
+
+    /// Shows the fate of a section.
+    fn show_settled(
+        &mut self,
+        index: u32,
+        now: Time,
+        settled: Option<Settled>,
+        completed: Option<Time>,
+    ) {
+        if O::ACTIVE
+            && let Some(settled) = settled
+        {
+            let event = SectionEvent {
+                now,
+                frame_type: settled.frame_type,
+                bytes: settled.bytes,
+                deadline: settled.deadline,
+                completed,
+            };
+            self.observer.on_section(index, &event);
         }
     }
 

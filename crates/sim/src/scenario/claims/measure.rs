@@ -407,6 +407,7 @@ mod tests {
                 ..LinkReport::default()
             }],
             cost: Cost::default(),
+            packets: None,
             series: Some(Series {
                 bin: Span::from_secs(1),
                 flows: vec![series([1, 2, 3, 4]), series([5, 5, 5, 5]), series([0; 4])],

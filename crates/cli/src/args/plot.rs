@@ -1,0 +1,60 @@
+//! The options of `comity plot`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::values::named_file;
+
+#[derive(Debug, Args)]
+#[command(
+    arg_required_else_help = true,
+    after_help = "Pictures are drawn in Python. The command of the Python package draws them; the program that
+cargo builds says how to install it. docs/guide/python.md shows every kind.
+
+Kinds:
+  cwnd           congestion window and slow-start threshold over time
+  throughput     throughput of each flow over time
+  queue          longest queue of each link over time
+  delay          distribution function of the one-way delay
+  sequence       packets, drops and retransmissions of a flow over time
+  shares         throughput of each group, with confidence intervals
+  jain           Jain's fairness index over time scales
+  slack          time left until the deadline of each frame
+  heatmap        a number of each group over two axes of the sweep
+
+Exit codes:
+  0    the picture is drawn
+  1    the results lack what the kind needs, or the picture cannot be written
+  2    the command line is wrong
+
+Examples:
+  comity sim run experiments/demo/dumbbell.toml --out results/demo --set scenario.bins=100ms
+  comity plot results/demo --kind throughput --out throughput.png
+  comity plot results/demo --kind delay --dark --out delay.svg"
+)]
+pub(crate) struct Plot {
+    /// Results that `comity sim run --out` or `Results.write` stored
+    #[arg(value_name = "RESULT")]
+    pub(crate) results: PathBuf,
+
+    /// What to draw
+    #[arg(long)]
+    pub(crate) kind: String,
+
+    /// The picture: NAME.png, NAME.svg or NAME.pdf
+    #[arg(long, short, value_name = "FILE", value_parser = named_file())]
+    pub(crate) out: PathBuf,
+
+    /// Draw on a dark background
+    #[arg(long)]
+    pub(crate) dark: bool,
+
+    /// The number of the run to draw, for kinds that draw one run [default: 0]
+    #[arg(long, value_name = "K")]
+    pub(crate) run: Option<u64>,
+
+    /// Draw only this flow, group or link; may be repeated
+    #[arg(long, value_name = "NAME")]
+    pub(crate) only: Vec<String>,
+}

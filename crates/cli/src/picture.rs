@@ -1,0 +1,24 @@
+//! What `comity plot` hands to whoever draws.
+
+use std::path::PathBuf;
+
+/// What `comity plot` is to draw.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Picture {
+    /// The stored results.
+    pub results: PathBuf,
+    /// The kind of picture.
+    pub kind: String,
+    /// The file to write; its ending is the format.
+    pub out: PathBuf,
+    /// Whether the background is dark.
+    pub dark: bool,
+    /// The run to draw, where a kind draws one.
+    pub run: Option<u64>,
+    /// The flows, groups or links to draw; empty for all.
+    pub only: Vec<String>,
+}
+
+/// Draws a picture and returns the exit code. Pictures are drawn in Python, so only the command of
+/// the Python package has one.
+pub type Plotter<'p> = &'p dyn Fn(&Picture) -> u8;

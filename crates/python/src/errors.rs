@@ -1,0 +1,64 @@
+//! Errors as exceptions of `comity.errors`.
+
+use comity_sim::results::WriteError;
+use comity_sim::scenario::Problems;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+mod classes {
+    use pyo3::import_exception;
+
+    import_exception!(comity.errors, ResultsError);
+    import_exception!(comity.errors, RunError);
+    import_exception!(comity.errors, ScenarioError);
+}
+
+/// A scenario that cannot be read, with all its problems.
+pub(crate) fn scenario(py: Python<'_>, problems: &Problems) -> PyErr {
+    let sources = problems.sources();
+    let list: PyResult<Vec<Py<PyAny>>> = (|| {
+        let class = py.import("comity.errors")?.getattr("Problem")?;
+        problems
+            .iter()
+            .map(|problem| {
+                let source = problem.place.and_then(|place| sources.source(place));
+                let position = problem
+                    .place
+                    .and_then(|place| sources.line_and_column(place));
+                let fields = PyDict::new(py);
+                fields.set_item("message", problem.message())?;
+                fields.set_item("expected", problem.expected())?;
+                fields.set_item("key", &problem.path)?;
+                fields.set_item("value", problem.place.and_then(|place| sources.text(place)))?;
+                fields.set_item("file", source.map(|source| &source.name))?;
+                fields.set_item("line", position.map(|(line, _)| line))?;
+                fields.set_item("column", position.map(|(_, column)| column))?;
+                fields.set_item("point", &problem.point)?;
+                Ok(class.call((), Some(&fields))?.unbind())
+            })
+            .collect()
+    })();
+    match list {
+        Ok(list) => classes::ScenarioError::new_err((problems.to_string(), list)),
+        Err(error) => error,
+    }
+}
+
+/// A scenario that can be read, but not run with these arguments.
+pub(crate) fn unfit(message: String) -> PyErr {
+    classes::ScenarioError::new_err((message,))
+}
+
+/// Runs that failed: number, seed and reason of each. The results of the other runs go along.
+pub(crate) fn runs(
+    message: String,
+    failures: Vec<(usize, u64, String)>,
+    results: Py<PyAny>,
+) -> PyErr {
+    classes::RunError::new_err((message, failures, results))
+}
+
+/// Results that cannot be made or stored.
+pub(crate) fn results(error: &WriteError) -> PyErr {
+    classes::ResultsError::new_err((error.to_string(),))
+}

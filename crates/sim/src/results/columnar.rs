@@ -1,0 +1,162 @@
+//! Tables in memory, column by column, for readers that share memory.
+
+use std::convert::Infallible;
+
+use super::column::{Cell, Column, Table, Values as Readers, Visitor};
+use super::error::WriteError;
+use super::meaning::meaning;
+use super::set::ResultSet;
+use super::tables::Tables;
+
+/// A table in memory.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ColumnarTable {
+    /// Its name.
+    pub name: &'static str,
+    /// How many rows it has.
+    pub rows: usize,
+    /// The columns that hold a value in some row, and those that never lack one.
+    pub columns: Vec<ColumnarColumn>,
+}
+
+/// One column of a table in memory.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ColumnarColumn {
+    /// Its name.
+    pub name: String,
+    /// The unit of its values.
+    pub unit: &'static str,
+    /// What it means.
+    pub meaning: String,
+    /// Its values; rows without one hold zero, false or an empty text.
+    pub values: ColumnarValues,
+    /// Which rows have a value; `None` if all have one.
+    pub validity: Option<Vec<bool>>,
+}
+
+/// The values of a column.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ColumnarValues {
+    /// Yes or no.
+    Boolean(Vec<bool>),
+    /// Whole numbers. Counts are signed, so that differences do not wrap; a value beyond the range
+    /// becomes the largest.
+    Integer(Vec<i64>),
+    /// Numbers.
+    Number(Vec<f64>),
+    /// Texts, one behind the other.
+    Text {
+        /// Where each text begins in `bytes`, and behind them all the length.
+        offsets: Vec<i64>,
+        /// All texts, in UTF-8.
+        bytes: Vec<u8>,
+    },
+}
+
+/// One table of these results; `None` if they do not have it.
+///
+/// # Errors
+/// [`WriteError::RepeatedAxis`] when a run has two values for one axis.
+pub fn table(set: &ResultSet, name: &str) -> Result<Option<ColumnarTable>, WriteError> {
+    let tables = Tables::new(set.runs.iter().enumerate(), &set.scenario)?;
+    let mut gatherer = Gatherer { name, table: None };
+    match tables.each(&mut gatherer) {
+        Ok(()) => Ok(gatherer.table),
+        Err(never) => match never {},
+    }
+}
+
+/// Gathers the table of one name.
+struct Gatherer<'n> {
+    name: &'n str,
+    table: Option<ColumnarTable>,
+}
+
+impl Visitor for Gatherer<'_> {
+    type Error = Infallible;
+
+    fn visit<R>(&mut self, table: Table<'_, R>) -> Result<(), Infallible> {
+        if table.name != self.name {
+            return Ok(());
+        }
+        let mut builders: Vec<Builder> = table.columns.0.iter().map(Builder::new).collect();
+        let mut rows = 0;
+        for row in table.rows {
+            rows += 1;
+            for (builder, column) in builders.iter_mut().zip(&table.columns.0) {
+                builder.push(column.cell(&row));
+            }
+        }
+        let columns = builders.into_iter().zip(&table.columns.0);
+        let columns = columns.filter_map(|(builder, column)| {
+            let is_filled = builder.has_value || !column.is_optional;
+            is_filled.then(|| ColumnarColumn {
+                name: column.name.to_string(),
+                unit: column.unit(),
+                meaning: meaning(table.name, &column.name).unwrap_or_default(),
+                values: builder.values,
+                validity: builder.lacks_value.then_some(builder.validity),
+            })
+        });
+        self.table = Some(ColumnarTable {
+            name: table.name,
+            rows,
+            columns: columns.collect(),
+        });
+        Ok(())
+    }
+}
+
+/// A column that grows row by row.
+struct Builder {
+    values: ColumnarValues,
+    validity: Vec<bool>,
+    has_value: bool,
+    lacks_value: bool,
+}
+
+impl Builder {
+    fn new<R>(column: &Column<'_, R>) -> Self {
+        Self {
+            values: match column.values {
+                Readers::Boolean(_) => ColumnarValues::Boolean(Vec::new()),
+                Readers::Integer(_) | Readers::Unsigned(_) => ColumnarValues::Integer(Vec::new()),
+                Readers::Number(_) => ColumnarValues::Number(Vec::new()),
+                Readers::Text(_) => ColumnarValues::Text {
+                    offsets: vec![0],
+                    bytes: Vec::new(),
+                },
+            },
+            validity: Vec::new(),
+            has_value: false,
+            lacks_value: false,
+        }
+    }
+
+    fn push(&mut self, cell: Cell<'_>) {
+        let is_value = cell != Cell::Missing;
+        self.has_value |= is_value;
+        self.lacks_value |= !is_value;
+        self.validity.push(is_value);
+        match (&mut self.values, cell) {
+            (ColumnarValues::Boolean(values), cell) => {
+                values.push(matches!(cell, Cell::Boolean(true)));
+            }
+            (ColumnarValues::Integer(values), cell) => values.push(match cell {
+                Cell::Integer(value) => value,
+                Cell::Unsigned(value) => i64::try_from(value).unwrap_or(i64::MAX),
+                _ => 0,
+            }),
+            (ColumnarValues::Number(values), cell) => values.push(match cell {
+                Cell::Number(value) => value,
+                _ => 0.0,
+            }),
+            (ColumnarValues::Text { offsets, bytes }, cell) => {
+                if let Cell::Text(text) = cell {
+                    bytes.extend_from_slice(text.as_bytes());
+                }
+                offsets.push(bytes.len() as i64);
+            }
+        }
+    }
+}

@@ -1,0 +1,249 @@
+"""Results as tables."""
+
+from __future__ import annotations
+
+import json
+import os
+import typing
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from . import _comity
+from .errors import ResultsError
+
+if typing.TYPE_CHECKING:
+    import pandas
+    import polars
+    import pyarrow
+
+
+class Table:
+    """A table that other libraries share without a copy, over the Arrow PyCapsule interface.
+
+    `polars.DataFrame(table)`, `pyarrow.table(table)`, DuckDB and others take it as it is. A column
+    is there if some row has a value in it. Counts are signed. `units` and `meanings` describe the
+    columns, and so does the metadata of the Arrow fields.
+    """
+
+    def __init__(self, name: str, source: typing.Any, columns: list[tuple[str, str, str]]) -> None:
+        self._source = source
+        #: The name of the table.
+        self.name = name
+        #: The unit of each column.
+        self.units: Mapping[str, str] = {column: unit for column, unit, _ in columns}
+        #: What each column means.
+        self.meanings: Mapping[str, str] = {column: meaning for column, _, meaning in columns}
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of the columns."""
+        return list(self.units)
+
+    def __len__(self) -> int:
+        return len(self._source)
+
+    def __arrow_c_schema__(self) -> object:
+        """The schema, for libraries that ask for it alone."""
+        return self._source.__arrow_c_schema__()
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """The rows, for libraries that take Arrow streams."""
+        return self._source.__arrow_c_stream__(requested_schema)
+
+    def polars(self) -> polars.DataFrame:
+        """The table as a Polars data frame. Numbers are shared; Polars copies texts."""
+        import polars
+
+        return polars.DataFrame(self)
+
+    def arrow(self) -> pyarrow.Table:
+        """The table as a PyArrow table, shared."""
+        import pyarrow
+
+        return pyarrow.table(self)
+
+    def pandas(self) -> pandas.DataFrame:
+        """The table as a pandas data frame with columns of Arrow types, shared."""
+        import pandas
+
+        return self.arrow().to_pandas(types_mapper=pandas.ArrowDtype)
+
+    def __repr__(self) -> str:
+        columns = ", ".join(self.columns[:8]) + (", ..." if len(self.columns) > 8 else "")
+        return f"<comity.Table {self.name}: {len(self)} rows; {columns}>"
+
+
+class Results:
+    """The results of all runs of a scenario, as tables.
+
+    Tables are made when they are first read. A table that the runs do not have, such as
+    `flow_series` without `bins`, raises `AttributeError` and says what is missing.
+    """
+
+    #: One row for each run.
+    runs: Table
+    #: One row for each group of flows in a run.
+    groups: Table
+    #: One row for each flow of a run.
+    flows: Table
+    #: One row for each link of a run.
+    links: Table
+    #: One row for each flow and bin, if the scenario sets `bins`.
+    flow_series: Table
+    #: One row for each link and bin, likewise.
+    link_series: Table
+    #: One row for each flow and time scale, likewise.
+    flow_variation: Table
+    #: One row for each flow and bin of its one-way delays.
+    delay_histogram: Table
+    #: One row for each link and bin of its queueing delays.
+    queueing_delay_histogram: Table
+    #: One row for each packet at each link, if `packets` was requested.
+    packets: Table
+
+    def __init__(self, native: _comity.Results) -> None:
+        self._native = native
+        self._rows: dict[str, str] = dict(_comity.Results.tables())
+
+    @property
+    def name(self) -> str:
+        """The name of the scenario."""
+        return self._native.name
+
+    @property
+    def text(self) -> str:
+        """The text of the scenario, without overrides."""
+        return self._native.text
+
+    def _load(self, name: str) -> Table | None:
+        table = self._native.table(name)
+        return None if table is None else Table(name, table, table.columns())
+
+    def __getattr__(self, name: str) -> Table:
+        if name.startswith("_") or name not in self._rows:
+            raise AttributeError(f"results have no table `{name}`; expected {_any(self._rows)}")
+        table = self._load(name)
+        if table is None:
+            raise AttributeError(f"these results have no table `{name}`: {self._rows[name]}")
+        # Found as an attribute from now on.
+        self.__dict__[name] = table
+        return table
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and name in self._rows and hasattr(self, name)
+
+    def __iter__(self) -> Iterator[Table]:
+        """All tables that the runs have."""
+        return (getattr(self, name) for name in self._rows if name in self)
+
+    def __len__(self) -> int:
+        """How many runs there are."""
+        return len(self._native)
+
+    def write(self, path: str | os.PathLike[str]) -> None:
+        """Stores all tables as `comity sim run --out` does: NAME, NAME.csv or NAME.json.
+
+        Replaces earlier results at the path, and nothing else.
+
+        Raises:
+            ResultsError: They cannot be stored; nothing is left behind.
+        """
+        ending = Path(path).suffix.lower().lstrip(".")
+        self._native.write(os.fspath(path), ending if ending in ("csv", "json") else "parquet")
+
+    def __repr__(self) -> str:
+        return f"<comity.Results {self.name}: {len(self)} runs>"
+
+
+class StoredResults(Results):
+    """Results that were stored as Parquet or CSV."""
+
+    def __init__(self, path: Path, ending: str, metadata: Mapping[str, typing.Any]) -> None:
+        self._rows = dict(_comity.Results.tables())
+        self._path = path
+        self._ending = ending
+        self._metadata = metadata
+
+    @property
+    def name(self) -> str:
+        """The name of the scenario."""
+        return str(self._metadata["scenario_name"])
+
+    @property
+    def text(self) -> str:
+        """The text of the scenario, without overrides."""
+        return str(self._metadata["scenario_text"])
+
+    def _load(self, name: str) -> Table | None:
+        file = self._path / f"{name}.{self._ending}"
+        if not file.exists():
+            return None
+        if self._ending == "csv":
+            from pyarrow import csv
+
+            table = csv.read_csv(file)
+            units = self._metadata["units"][name]
+        else:
+            from pyarrow import parquet
+
+            table = parquet.read_table(file)
+            units = json.loads(table.schema.metadata[b"comity.units"])
+        table = _signed_and_filled(table)
+        meanings = _comity.Results.meaning
+        columns = [(it, units.get(it, "1"), meanings(name, it) or "") for it in table.column_names]
+        return Table(name, table, columns)
+
+    def __len__(self) -> int:
+        return len(self.runs)
+
+    def write(self, path: str | os.PathLike[str]) -> None:
+        raise ResultsError(f"these results are stored already, at {self._path}")
+
+
+def read(path: str | os.PathLike[str]) -> Results:
+    """Reads results that `comity sim run --out NAME` or `Results.write` stored: a folder of
+    Parquet or CSV files. Needs PyArrow.
+
+    Raises:
+        ResultsError: There are none at the path.
+    """
+    folder = Path(path)
+    if (folder / "runs.parquet").exists():
+        from pyarrow import parquet
+
+        stored = parquet.read_schema(folder / "runs.parquet").metadata or {}
+        prefix = b"comity."
+        metadata = {
+            key[len(prefix) :].decode(): value.decode()
+            for key, value in stored.items()
+            if key.startswith(prefix)
+        }
+        return StoredResults(folder, "parquet", metadata)
+    if (folder / "runs.csv").exists():
+        metadata = json.loads((folder / "metadata.json").read_text(encoding="utf-8"))
+        return StoredResults(folder, "csv", metadata)
+    raise ResultsError(
+        f"{folder} holds no results; expected a folder with runs.parquet or runs.csv, "
+        "as `comity sim run --out` stores"
+    )
+
+
+def _signed_and_filled(table: pyarrow.Table) -> pyarrow.Table:
+    """The columns with a value in some row, with signed numbers, as a run returns them."""
+    import pyarrow
+
+    filled = [
+        name
+        for name, column in zip(table.column_names, table.columns)
+        if len(column) == 0 or column.null_count < len(column)
+    ]
+    table = table.select(filled)
+    signed = [
+        field.with_type(pyarrow.int64()) if field.type == pyarrow.uint64() else field
+        for field in table.schema
+    ]
+    return table.cast(pyarrow.schema(signed, metadata=table.schema.metadata))
+
+
+def _any(names: typing.Iterable[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)

@@ -1,0 +1,88 @@
+"""Runs of scenarios."""
+
+from __future__ import annotations
+
+import os
+import typing
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+
+from . import _comity, _toml
+from ._results import Results
+from .errors import ScenarioError
+
+Scenario = typing.Union[str, "os.PathLike[str]", Mapping[str, typing.Any]]
+
+
+def run(
+    scenario: Scenario,
+    *,
+    seeds: int | Iterable[int] | None = None,
+    set: Mapping[str, typing.Any] | None = None,
+    threads: int | None = None,
+    packets: bool = False,
+    progress: bool | Callable[[int, int], None] = False,
+) -> Results:
+    """Runs every point of a scenario with every seed, and returns the results.
+
+    The same scenario and seeds give the same results as `comity sim run`, whatever the number of
+    threads. The GIL is free meanwhile, and an interrupt ends the runs under way.
+
+    Args:
+        scenario: The path of a file, the text of one (with a line break), or a dict of the same
+            shape. Paths in a text or dict start at the working directory.
+        seeds: Seeds that replace those of the scenario: one, or several.
+        set: Values that replace those of the scenario, such as `{"flow.tcp.rwnd": 20}`.
+        threads: How many runs to run at a time; by default one for each processor.
+        packets: Whether to record every packet at every link, 120 bytes each, in the table
+            `packets`.
+        progress: `True` to print how many runs are done, or a function of this number and of the
+            number of all runs, which is called about ten times a second.
+
+    Raises:
+        ScenarioError: The scenario or an argument is wrong.
+        RunError: Some runs failed; it has the results of the others.
+        KeyboardInterrupt: The interrupt key was pressed.
+    """
+    overrides = [f"{key}={_toml.value(value, key)}" for key, value in (set or {}).items()]
+    name, text, folder = _source(scenario)
+    report = _print if progress is True else progress or None
+    numbers = None if seeds is None else _seeds(seeds)
+    if threads is not None and (not isinstance(threads, int) or threads < 1):
+        raise ScenarioError(f"threads is {threads!r}; expected a number from 1")
+    command = f"comity.run({str(name)!r})"
+    native = _comity.run(
+        name, text, folder, overrides, numbers, threads, packets, command, report
+    )
+    if progress is True:
+        print(f"\r{len(native)} runs", flush=True)
+    return Results(native)
+
+
+def _source(scenario: Scenario) -> tuple[Path, str | None, Path]:
+    """The name, the text unless a file has it, and the folder of a scenario."""
+    here = Path()
+    if isinstance(scenario, Mapping):
+        return Path("<dict>"), _toml.document(scenario), here
+    if isinstance(scenario, str) and "\n" in scenario:
+        return Path("<text>"), scenario, here
+    if isinstance(scenario, (str, os.PathLike)):
+        path = Path(scenario)
+        return path, None, path.parent
+    raise ScenarioError(
+        f"the scenario is {type(scenario).__name__}; expected a path, a text or a dict"
+    )
+
+
+def _seeds(seeds: int | Iterable[int]) -> list[int]:
+    numbers = [seeds] if isinstance(seeds, int) else list(seeds)
+    for seed in numbers:
+        if not hasattr(seed, "__index__") or not 0 <= seed < 2**63:
+            raise ScenarioError(f"the seed {seed!r} is not one; expected 0 to {2**63 - 1}")
+    if not numbers:
+        raise ScenarioError("there are no seeds; expected at least one")
+    return [int(seed) for seed in numbers]
+
+
+def _print(done: int, runs: int) -> None:
+    print(f"\r{done} of {runs} runs", end="", flush=True)

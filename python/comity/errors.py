@@ -1,0 +1,89 @@
+"""The exceptions of Comity.
+
+    Error
+    +-- ScenarioError   a scenario, an override or an argument is wrong; also a ValueError
+    +-- RunError        runs failed; also a RuntimeError
+    +-- ResultsError    results cannot be stored or read; also an OSError
+    +-- PlotError       results lack what a picture needs; also a ValueError
+"""
+
+from __future__ import annotations
+
+import typing
+from dataclasses import dataclass
+
+if typing.TYPE_CHECKING:
+    from ._results import Results
+
+
+class Error(Exception):
+    """The base of all exceptions of Comity."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One problem of a scenario, as the command line reports it."""
+
+    #: The problem in one sentence.
+    message: str
+    #: What was expected, or what to do; empty where nothing is known.
+    expected: str
+    #: The keys that lead to it, such as `flow.tcp.rwnd`.
+    key: str
+    #: What is written there.
+    value: str | None
+    #: The file, or `--set KEY` for an override.
+    file: str | None
+    #: The line, from 1.
+    line: int | None
+    #: The column, from 1, in characters.
+    column: int | None
+    #: The first point of the sweep with this problem, if not all have it.
+    point: str | None
+
+
+class ScenarioError(Error, ValueError):
+    """A scenario or an argument is wrong. The message is that of the command line."""
+
+    def __init__(self, message: str, problems: typing.Sequence[Problem] = ()) -> None:
+        super().__init__(message)
+        #: All problems, in the order of the text; empty where the arguments are wrong.
+        self.problems: tuple[Problem, ...] = tuple(problems)
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A run that failed."""
+
+    #: The number of the run.
+    run: int
+    #: Its seed.
+    seed: int
+    #: Why.
+    reason: str
+
+
+class RunError(Error, RuntimeError):
+    """Some runs failed. The other runs are done, and `results` has them."""
+
+    def __init__(
+        self,
+        message: str,
+        failures: typing.Iterable[tuple[int, int, str]] = (),
+        results: typing.Any = None,
+    ) -> None:
+        from ._results import Results
+
+        self.failures: tuple[Failure, ...] = tuple(Failure(*failure) for failure in failures)
+        reasons = [f"run {it.run} (seed {it.seed}): {it.reason}" for it in self.failures]
+        super().__init__("\n".join([message, *reasons]))
+        #: The results of the runs that did not fail.
+        self.results: Results | None = None if results is None else Results(results)
+
+
+class ResultsError(Error, OSError):
+    """Results cannot be stored or read."""
+
+
+class PlotError(Error, ValueError):
+    """Results lack what a picture needs."""

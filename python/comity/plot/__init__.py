@@ -1,0 +1,53 @@
+"""Pictures of results: one style, one colour and marker for each protocol.
+
+Every function takes results, from `comity.run` or `comity.read`, and returns a Matplotlib figure
+that a notebook shows by itself; `figure.savefig("name.svg")` stores it. `dark=True` suits dark
+pages. `run` is the run to draw; `only` names the flows, groups or links to draw.
+
+| function | draws | needs |
+|---|---|---|
+| `cwnd` | congestion window and slow-start threshold over time | `bins` |
+| `throughput` | goodput of each flow over time | `bins` |
+| `queue` | longest queue of each link over time, and drops | `bins` |
+| `delay` | distribution function of the one-way delay | |
+| `sequence` | packets of a TCP flow over time, drops and retransmissions | `packets=True` |
+| `shares` | throughput per flow of each group, with 95 % confidence intervals | several seeds |
+| `jain` | Jain's fairness index over time scales | `bins` |
+| `slack` | time left until the deadline of each frame | `packets=True` |
+| `heatmap` | a number of each group over two axes of the sweep | two axes |
+"""
+
+from ._fairness import heatmap, jain, shares
+from ._packets import sequence, slack
+from ._style import Picture, Style, protocol, style
+from ._time import cwnd, delay, queue, throughput
+
+#: The kinds of pictures by name, as `comity plot --kind` takes them.
+KINDS = {
+    "cwnd": cwnd,
+    "throughput": throughput,
+    "queue": queue,
+    "delay": delay,
+    "sequence": sequence,
+    "shares": shares,
+    "jain": jain,
+    "slack": slack,
+    "heatmap": heatmap,
+}
+
+__all__ = [
+    "KINDS",
+    "Picture",
+    "Style",
+    "cwnd",
+    "delay",
+    "heatmap",
+    "jain",
+    "protocol",
+    "queue",
+    "sequence",
+    "shares",
+    "slack",
+    "style",
+    "throughput",
+]

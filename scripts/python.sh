@@ -1,0 +1,27 @@
+#!/usr/bin/env bash
+# Tests the Python package with the extension module that `cargo test --workspace` built. What the tests need goes into
+# a virtual environment below target/.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+target=${CARGO_TARGET_DIR:-target}
+module=$target/debug/deps/libcomity_python.so
+[ -e "$module" ] || cargo test --package comity-python --no-run
+package=$target/python
+needed=python/tests/requirements.txt
+venv=$target/python-venv
+if ! cmp -s "$needed" "$venv/requirements.txt"; then
+    rm -rf "$venv"
+    # Debian keeps this part of Python in a package of its own.
+    scripts/need.sh "$(python3 -c 'import sysconfig; print(sysconfig.get_path("stdlib"))')/ensurepip/__init__.py" \
+        apt:python3-venv
+    python3 -m venv "$venv"
+    "$venv/bin/pip" install --quiet --disable-pip-version-check --requirement "$needed"
+    cp "$needed" "$venv/"
+fi
+rm -rf "$package"
+mkdir -p "$package"
+cp -r python/comity "$package/"
+cp "$module" "$package/comity/_comity.abi3.so"
+export PYTHONPATH=$PWD/$package
+MPLBACKEND=agg "$venv/bin/python" -m pytest --quiet -p no:cacheprovider python/tests
+"$venv/bin/python" -m doctest "$package"/comity/_toml.py
