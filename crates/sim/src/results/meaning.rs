@@ -28,7 +28,7 @@ pub const TABLES: [(&str, &str); 11] = [
     ),
     (
         "sections",
-        "One row for each section that arrived or never will, if packets were requested and a flow has sections.",
+        "One row for each section that arrived or never will, if packets were requested.",
     ),
     (
         "flow_variation",
