@@ -24,4 +24,6 @@ cp -r python/comity "$package/"
 cp "$module" "$package/comity/_comity.abi3.so"
 export PYTHONPATH=$PWD/$package
 MPLBACKEND=agg "$venv/bin/python" -m pytest --quiet -p no:cacheprovider python/tests
-"$venv/bin/python" -m doctest "$package"/comity/_toml.py
+MPLBACKEND=agg "$venv/bin/python" -c 'import doctest, comity._toml, comity.plot._style
+for module in comity._toml, comity.plot._style:
+    assert doctest.testmod(module).failed == 0, module'
