@@ -1,0 +1,38 @@
+"""Figure 8: what half of the flows, TCP, get when the other half is Libra instead of TCP."""
+
+from comity.reproduction import claim
+
+
+@claim(
+    "libra-fig8-friendliness",
+    says="what TCP flows deliver does not change much when the other half of the flows is Libra instead of TCP",
+    source="section 6, figure 8",
+    scenario="fig08_friendliness.toml",
+    quick={"seeds": 5, "set": {"scenario.duration": "300s"}},
+)
+def figure_8(runs, check):
+    def beside(group):
+        total = runs.measure(lambda run: run.flows(group).throughput_bps.sum())
+        return total.at(controller="libra") / total.at(controller="reno")
+
+    kept = beside("first")
+    check(
+        "the TCP flows beside Libra, over beside TCP",
+        kept.at(buffer=83),
+        at_least=0.85,
+        reading="buffer of 83 packets",
+    )
+    check(
+        "the TCP flows beside Libra, over beside TCP",
+        kept.at(buffer=1500),
+        at_least=0.85,
+        reading="buffer of 1500 packets",
+        expected="fails",
+        reason="the law grows with the round trip, and full queues of 1500 packets make it 0.66 and 0.56 s: Libra's "
+        "long and medium flow grow by 14 and 9 segments in one (5.1 and 1.6 with 83 packets) where TCP grows by one, "
+        "and a loss takes about 30 instead of 42 to 45 %. With growth and loss as at 83 the ratio is 0.89 instead of "
+        "0.79 (ten seeds: 0.92 instead of 0.83)",
+    )
+    check.show("of them the long one", beside("first+long"))
+    check.show("the medium one", beside("first+medium"))
+    check.show("the short ones", beside("first+short"))

@@ -1,0 +1,29 @@
+"""What the five papers say in numbers, looked for here: claims, their checks, and a verdict on each."""
+
+from .claims import Checks, Claim, Expected, Form, Outcome, Verdict, claim, tested
+from .statistics import friendliness, jain, max_min_ratio, variation, worst
+from .study import Run, Scenario, Study
+from .values import Interval, Values, spearman, table
+
+__all__ = [
+    "Checks",
+    "Claim",
+    "Expected",
+    "Form",
+    "Interval",
+    "Outcome",
+    "Run",
+    "Scenario",
+    "Study",
+    "Values",
+    "Verdict",
+    "claim",
+    "friendliness",
+    "jain",
+    "max_min_ratio",
+    "spearman",
+    "table",
+    "tested",
+    "variation",
+    "worst",
+]

@@ -1,0 +1,333 @@
+"""Claims of the papers, their checks and what came out of them."""
+
+from __future__ import annotations
+
+import enum
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from .study import Scenario, Study
+from .values import Interval, Values, meet
+
+__all__ = ["Bound", "Check", "Checks", "Claim", "Expected", "Form", "Outcome", "Row", "Verdict", "claim", "tested"]
+
+
+class Form(str, enum.Enum):
+    """How much is run: `quick` has fewer seeds and points and shorter runs; `full` is as long as the paper."""
+
+    QUICK = "quick"
+    FULL = "full"
+
+
+class Expected(str, enum.Enum):
+    """What is known to come out. `chance`: what is compared is the same but for chance; it counts for nothing."""
+
+    HOLDS = "holds"
+    FAILS = "fails"
+    CHANCE = "chance"
+
+
+class Outcome(str, enum.Enum):
+    """What came out for one check."""
+
+    HOLDS = "holds"
+    FAILS = "fails"
+    SHOWN = "shown"
+    SKIPPED = "skipped"
+
+
+class Verdict(str, enum.Enum):
+    """What came out for a claim."""
+
+    HOLDS = "holds"
+    HOLDS_FOR_READINGS = "holds for these readings"
+    HOLDS_IN_PART = "holds in part"
+    FAILS = "does not hold"
+    CANNOT = "cannot hold"
+    NOT_JUDGED = "not judged"
+
+
+@dataclass(frozen=True)
+class Bound:
+    """Something to compare with, and how: `<`, `<=`, `=`, `>=`, `>`, `<<`, `>>`, `<~` or `>~`."""
+
+    relation: str
+    value: float
+
+
+@dataclass
+class Row:
+    """One point of a check. `sure`: other seeds would not have said otherwise."""
+
+    at: dict[str, Any]
+    paper: float | None
+    value: float | None
+    interval: Interval | None
+    bounds: list[Bound] = field(default_factory=list)
+    holds: bool | None = None
+    sure: bool = True
+
+
+@dataclass
+class Check:
+    """One statement of a claim, judged at every point that it has."""
+
+    says: str
+    outcome: Outcome
+    expected: Expected
+    reason: str | None
+    reading: str | None
+    rows: list[Row]
+
+    @property
+    def is_as_expected(self) -> bool:
+        """Whether it came out as it was known to."""
+        surprising = {Outcome.HOLDS: Expected.FAILS, Outcome.FAILS: Expected.HOLDS}
+        return surprising.get(self.outcome) is not self.expected
+
+
+#: What a check compares with, by the name of the argument: the sign, and how far inside the bound a value is.
+_RELATIONS: dict[str, tuple[str, Callable[[Values, Values], Values]]] = {
+    "above": (">", lambda value, bound: value - bound),
+    "at_least": (">=", lambda value, bound: value - bound),
+    "below": ("<", lambda value, bound: bound - value),
+    "at_most": ("<=", lambda value, bound: bound - value),
+    "equal": ("=", lambda value, bound: 0.0 - abs(value - bound)),
+    "wholly_above": (">>", lambda value, bound: value - bound),
+    "wholly_below": ("<<", lambda value, bound: bound - value),
+}
+
+
+class Checks:
+    """Collects the checks of a claim, in one form."""
+
+    def __init__(self, form: Form) -> None:
+        self.form = form
+        self.list: list[Check] = []
+
+    def __call__(
+        self,
+        says: str,
+        value: Values | float,
+        *,
+        within: tuple[float, Values | float] | None = None,
+        falls_over: str | None = None,
+        rises_over: str | None = None,
+        paper: Values | float | None = None,
+        form: str | None = None,
+        expected: str = "holds",
+        reason: str | None = None,
+        reading: str | None = None,
+        **bounds: Values | float,
+    ) -> None:
+        """States something that has to hold at every point of `value`.
+
+        `above`, `at_least`, `below`, `at_most` and `equal` compare with a number or with other values.
+        `wholly_above` and `wholly_below` ask that the 95 % intervals do not meet. `within=(0.1, x)` asks for a
+        distance of at most 10 % of x. `falls_over="axis"` asks that from one value of the axis to the next there
+        is no rise beyond the intervals; `rises_over` likewise. `paper` is what the paper has. With `form` the
+        check is judged in that form alone. `expected="fails"` says that the failure is known, with its `reason`.
+        `reading` names the reading of the paper that the check is about.
+        """
+        if within is not None:
+            share, of = within
+            near, far = (of * (1 - share), of * (1 + share))
+            bounds |= {"at_least": near, "at_most": far}
+        unknown = set(bounds) - set(_RELATIONS)
+        if unknown:
+            raise TypeError(f"{unknown.pop()!r} is no relation: expected one of {', '.join(_RELATIONS)}")
+        over = falls_over or rises_over
+        if bool(bounds) == bool(over):
+            raise TypeError(f"{says!r}: expected either bounds or an axis over which it falls or rises")
+        rows: list[Row] = []
+        outcome = Outcome.SKIPPED
+        if form is None or Form(form) is self.form:
+            subject = _values(value)
+            for bound in bounds.values():
+                # The points at which the value and all its bounds have numbers.
+                subject = meet(subject, bound)[0]
+            rows = [_row(subject, at, paper) for at in range(len(subject))]
+            if over:
+                _follow(rows, subject, over, bool(rises_over))
+            else:
+                _compare(rows, subject, bounds)
+            if not rows:
+                raise ValueError(f"{says!r} has no point")
+            outcome = Outcome.HOLDS if all(row.holds for row in rows) else Outcome.FAILS
+        self.list.append(Check(says, outcome, Expected(expected), reason, reading, rows))
+
+    def show(
+        self,
+        says: str,
+        value: Values | float,
+        *,
+        paper: Values | float | None = None,
+        form: str | None = None,
+        reason: str | None = None,
+        reading: str | None = None,
+    ) -> None:
+        """Shows a value without judging it."""
+        rows: list[Row] = []
+        outcome = Outcome.SKIPPED
+        if form is None or Form(form) is self.form:
+            values = _values(value)
+            rows = [_row(values, at, paper) for at in range(len(values))]
+            outcome = Outcome.SHOWN
+        self.list.append(Check(says, outcome, Expected.HOLDS, reason, reading, rows))
+
+
+@dataclass
+class Claim:
+    """Something that a paper says in numbers, and the function that looks for it here."""
+
+    id: str
+    says: str
+    source: str
+    scenarios: dict[str, Scenario]
+    judge: Callable[[Any, Checks], None] | None
+    #: Functions of the project's tests that hold what no number of a run can show.
+    tests: tuple[str, ...] = ()
+    #: Why nothing could make it hold, where that is so.
+    cannot: str | None = None
+    draw: Callable[[Any], Any] | None = None
+
+    def picture(self, draw: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        """Says that this function draws the figure of the claim from its runs."""
+        self.draw = draw
+        return draw
+
+    def checks(self, runs: Study | Mapping[str, Study], form: Form) -> list[Check]:
+        """Judges the claim by its runs."""
+        checks = Checks(form)
+        if self.judge is not None:
+            self.judge(runs, checks)
+        return checks.list
+
+
+def claim(
+    id: str,
+    *,
+    says: str,
+    source: str,
+    scenario: str | Scenario | Mapping[str, Scenario],
+    quick: Mapping[str, Any] | None = None,
+    cannot: str | None = None,
+) -> Callable[[Callable[[Any, Checks], None]], Claim]:
+    """Makes a claim of the function that judges it.
+
+    The function gets the runs, a :class:`Study` or one for each name of `scenario`, and the :class:`Checks` that
+    it calls. `quick` is what is different in the quick form: `seeds`, `set` and `only` of a :class:`Scenario`.
+    """
+    if isinstance(scenario, str):
+        scenario = Scenario(scenario, quick=quick or {})
+    elif quick is not None:
+        raise TypeError(f"{id}: `quick` stands in the Scenario")
+    scenarios = {"": scenario} if isinstance(scenario, Scenario) else dict(scenario)
+    return lambda judge: Claim(id, says, source, scenarios, judge, cannot=cannot)
+
+
+def tested(id: str, *, says: str, source: str, tests: Sequence[str]) -> Claim:
+    """A claim that no number of a run can show: tests of the project hold it, as `"file: function"`."""
+    return Claim(id, says, source, {}, None, tests=tuple(tests))
+
+
+def verdict(claim: Claim, checks: list[Check]) -> Verdict:
+    """What the checks say of the claim. Those that chance decides count for nothing."""
+    judged = [
+        check
+        for check in checks
+        if check.outcome in (Outcome.HOLDS, Outcome.FAILS) and check.expected is not Expected.CHANCE
+    ]
+    holding = [check for check in judged if check.outcome is Outcome.HOLDS]
+    if not judged:
+        return Verdict.HOLDS if claim.tests and not checks else Verdict.NOT_JUDGED
+    if len(holding) == len(judged):
+        open_ends = [
+            check
+            for check in checks
+            if check.outcome is Outcome.SKIPPED
+            or (check.outcome is Outcome.SHOWN and any(row.paper is not None for row in check.rows))
+        ]
+        return Verdict.HOLDS_IN_PART if open_ends else Verdict.HOLDS
+    if readings_that_hold(checks):
+        return Verdict.HOLDS_FOR_READINGS
+    if claim.cannot:
+        return Verdict.CANNOT
+    return Verdict.HOLDS_IN_PART if holding else Verdict.FAILS
+
+
+def readings_that_hold(checks: list[Check]) -> list[str]:
+    """The readings of the paper of which every check that is judged holds, and so do those about all readings."""
+    judged = [check for check in checks if check.expected is not Expected.CHANCE]
+    outcomes: dict[str | None, set[Outcome]] = {}
+    for check in judged:
+        outcomes.setdefault(check.reading, set()).add(check.outcome)
+    if Outcome.FAILS in outcomes.pop(None, set()):
+        return []
+    return [reading for reading, found in outcomes.items() if Outcome.HOLDS in found and Outcome.FAILS not in found]
+
+
+def _values(value: Values | float) -> Values:
+    return meet(value, 0.0)[0]
+
+
+def _row(values: Values, at: int, paper: Values | float | None) -> Row:
+    point = {axis: values.points[axis].iloc[at] for axis in values.axes}
+    if isinstance(paper, Values):
+        here = paper.at(**{axis: point[axis] for axis in paper.axes if axis in point})
+        paper = float(here.value[0]) if len(here) == 1 else None
+    number = float(values.value[at])
+    exists = math.isfinite(number)
+    return Row(
+        at={axis: value for axis, value in point.items() if values.points[axis].nunique() > 1},
+        paper=paper,
+        value=number if exists else None,
+        interval=values.interval(at) if exists else None,
+    )
+
+
+def _compare(rows: list[Row], subject: Values, bounds: Mapping[str, Values | float]) -> None:
+    """Judges each point by its bounds."""
+    for row in rows:
+        row.holds = row.value is not None
+    for name, bound in bounds.items():
+        sign, margin_of = _RELATIONS[name]
+        values, limits = meet(subject, bound)
+        margins = margin_of(values, limits)
+        for at, row in enumerate(rows):
+            limit, margin = float(limits.value[at]), float(margins.value[at])
+            row.bounds.append(Bound(sign, limit))
+            if sign in ("<<", ">>"):
+                ours, theirs = row.interval, limits.interval(at)
+                apart = ours is not None and theirs is not None
+                apart = apart and (ours.low > theirs.high if sign == ">>" else ours.high < theirs.low)
+                row.holds = row.holds and apart
+            else:
+                # No number is inside no bound.
+                row.holds = row.holds and (margin > 0 if sign in ("<", ">") else margin >= 0)
+            around = margins.interval(at)
+            row.sure = row.sure and around is not None and (
+                around.low > 0 or around.high < 0 or around.low == around.high
+            )
+
+
+def _follow(rows: list[Row], subject: Values, axis: str, rises: bool) -> None:
+    """Judges each point by the one before it on an axis, the others being equal."""
+    others = subject.points.drop(columns=axis)
+    latest: dict[tuple[Any, ...], Row] = {}
+    for row, place in zip(rows, others.itertuples(index=False, name=None)):
+        before, latest[place] = latest.get(place), row
+        if before is None or before.value is None or row.value is None:
+            row.holds = row.sure = row.value is not None and before is None
+            continue
+        step = row.value - before.value if rises else before.value - row.value
+        if row.interval and before.interval:
+            high, low = (row.interval, before.interval) if rises else (before.interval, row.interval)
+            beyond = high.high < low.low
+        else:
+            beyond = step < 0
+        row.holds = not beyond
+        row.sure = beyond or step >= 0
+        row.bounds = [Bound(">~" if rises else "<~", before.value)]

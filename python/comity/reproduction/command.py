@@ -1,0 +1,203 @@
+"""`python -m comity.reproduction`: runs the claims and prints what comes out."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import fnmatch
+import json
+import runpy
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import Progress
+from rich.table import Table
+
+from .claims import Check, Claim, Expected, Form, Outcome, Verdict, readings_that_hold, verdict
+from .runner import Runner
+
+DESCRIPTION = "Runs the experiments of the five papers, and says of each claim whether it holds here."
+EXAMPLES = """\
+examples:
+  python -m comity.reproduction                    all claims, in the quick form
+  python -m comity.reproduction 'libra-*' psp-fig7-single
+  python -m comity.reproduction --list             what there is, without running anything
+  python -m comity.reproduction --full --json      as long and as often as the papers, for programs
+
+exit codes:
+  0    every check came out as it was known to
+  1    a check that was known to hold fails, or one that was known to fail holds
+  2    the command line or a scenario is wrong
+  130  interrupted
+"""
+
+
+def found_in(folder: Path) -> list[tuple[str, Claim]]:
+    """The claims of all figures below a folder, each with the name of its system."""
+    files = sorted(file for file in folder.glob("*/*.py") if not file.name.startswith("_"))
+    return [(file.parent.name, found) for file in files for found in claims_of(file)]
+
+
+def claims_of(file: Path) -> Iterator[Claim]:
+    """The claims that a file of figures has."""
+    if "comity.reproduction" not in file.read_text(encoding="utf-8"):
+        return
+    for found in runpy.run_path(str(file)).values():
+        if isinstance(found, Claim):
+            yield dataclasses.replace(
+                found,
+                scenarios={
+                    name: dataclasses.replace(scenario, path=str(file.parent / scenario.path))
+                    for name, scenario in found.scenarios.items()
+                },
+            )
+
+
+def chosen(claims: list[tuple[str, Claim]], patterns: list[str]) -> list[tuple[str, Claim]]:
+    """The claims with these ids or of these systems; without patterns, all."""
+    for pattern in patterns:
+        if not any(_matches(system, claim, pattern) for system, claim in claims):
+            names = ", ".join(sorted({system for system, _ in claims} | {claim.id for _, claim in claims}))
+            raise SystemExit(f"error: no claim and no system is called {pattern!r}: expected one of {names}")
+    if not patterns:
+        return claims
+    return [(system, claim) for system, claim in claims if any(_matches(system, claim, p) for p in patterns)]
+
+
+def _matches(system: str, claim: Claim, pattern: str) -> bool:
+    return fnmatch.fnmatchcase(claim.id, pattern) or fnmatch.fnmatchcase(system, pattern)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Runs the command and gives its exit code."""
+    parser = argparse.ArgumentParser(
+        prog="python -m comity.reproduction",
+        description=DESCRIPTION,
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("claims", nargs="*", metavar="CLAIM", help="ids or systems; * stands for anything")
+    parser.add_argument("--full", action="store_true", help="all seeds, all points and runs of full length")
+    parser.add_argument("--list", action="store_true", help="list the claims and run nothing")
+    parser.add_argument("--json", action="store_true", help="print one JSON document")
+    parser.add_argument("--jobs", type=int, metavar="N", help="how many runs to run in parallel (one per processor)")
+    parser.add_argument("--experiments", type=Path, default=Path("experiments"), help="the folder of the figures")
+    options = parser.parse_args(arguments)
+    form = Form.FULL if options.full else Form.QUICK
+    if not options.experiments.is_dir():
+        parser.error(f"--experiments {options.experiments}: expected a folder of figures, such as experiments/")
+    try:
+        claims = chosen(found_in(options.experiments), options.claims)
+        if options.list:
+            for system, claim in claims:
+                print(f"{claim.id:28} {system:15} {claim.says}")
+            return 0
+        return _run(claims, form, options)
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return 130
+
+
+def _run(claims: list[tuple[str, Claim]], form: Form, options: argparse.Namespace) -> int:
+    console = Console()
+    runner = Runner(form, options.jobs)
+    results: list[tuple[str, Claim, list[Check]]] = []
+    with Progress(console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as progress:
+        task = progress.add_task("claims", total=len(claims))
+        for system, claim in claims:
+            progress.update(task, description=claim.id)
+            checks = claim.checks(runner.runs(claim), form)
+            results.append((system, claim, checks))
+            if not options.json:
+                print_claim(console, claim, checks)
+            progress.advance(task)
+    if options.json:
+        print(json.dumps(document(results, form), indent=1))
+    else:
+        console.print(summary(results))
+    surprises = [check for _, _, checks in results for check in checks if not check.is_as_expected]
+    return 1 if surprises else 0
+
+
+def print_claim(console: Console, claim: Claim, checks: list[Check]) -> None:
+    """Prints the checks of a claim, a line for each point."""
+    found = verdict(claim, checks)
+    readings = f": {', '.join(readings_that_hold(checks))}" if found is Verdict.HOLDS_FOR_READINGS else ""
+    console.print(f"[bold]{claim.id}[/bold]: {found.value}{readings}", highlight=False)
+    console.print(f"  {claim.says} ({claim.source})", highlight=False)
+    for test in claim.tests:
+        console.print(f"  held by the test {test}", highlight=False)
+    if not checks:
+        return
+    table = Table("check", "at", "paper", "here", "±95%", "wanted", "", box=None, pad_edge=False)
+    for check in checks:
+        for number, row in enumerate(check.rows):
+            says = check.says if number == 0 else ""
+            at = " ".join(f"{axis}={value}" for axis, value in row.at.items())
+            wanted = " ".join(f"{bound.relation} {bound.value:.4g}" for bound in row.bounds)
+            table.add_row(says, at, _number(row.paper), _number(row.value), _width(row), wanted, _outcome(check, row))
+        if check.reason and (check.outcome is not Outcome.HOLDS):
+            table.add_row(f"  [dim]{check.reason}[/dim]")
+        if check.outcome is Outcome.SKIPPED:
+            table.add_row(check.says, "", "", "", "", "", "not in this form")
+    console.print(table)
+    console.print()
+
+
+def _number(number: float | None) -> str:
+    return "-" if number is None else f"{number:.4g}"
+
+
+def _width(row) -> str:
+    if row.interval is None:
+        return "-"
+    if row.interval.method == "bootstrap":
+        return f"{row.interval.low:.3g} to {row.interval.high:.3g}"
+    return f"{(row.interval.high - row.interval.low) / 2:.2g}"
+
+
+def _outcome(check: Check, row) -> str:
+    if row.holds is None:
+        return ""
+    word = "holds" if row.holds else "fails"
+    known = ", as known" if check.expected is Expected.FAILS and not row.holds else ""
+    return f"{word}{'' if row.sure else '?'}{', chance' if check.expected is Expected.CHANCE else known}"
+
+
+def summary(results: list[tuple[str, Claim, list[Check]]]) -> str:
+    """How many claims have each verdict, and which checks are a surprise."""
+    counts: dict[str, int] = {}
+    for _, claim, checks in results:
+        found = verdict(claim, checks).value
+        counts[found] = counts.get(found, 0) + 1
+    lines = [f"{len(results)} claims: " + ", ".join(f"{count} {word}" for word, count in counts.items())]
+    for _, claim, checks in results:
+        lines += [
+            f"surprise: {claim.id}: {check.says}: {check.outcome.value}, known to be: {check.expected.value}"
+            for check in checks
+            if not check.is_as_expected
+        ]
+    return "\n".join(lines)
+
+
+def document(results: list[tuple[str, Claim, list[Check]]], form: Form) -> dict:
+    """What `--json` prints."""
+    return {
+        "format": "comity-reproduction/1",
+        "form": form.value,
+        "claims": [
+            {
+                "id": claim.id,
+                "system": system,
+                "says": claim.says,
+                "source": claim.source,
+                "tests": list(claim.tests),
+                "verdict": verdict(claim, checks).value,
+                "readings": readings_that_hold(checks),
+                "checks": [dataclasses.asdict(check) for check in checks],
+            }
+            for system, claim, checks in results
+        ],
+    }

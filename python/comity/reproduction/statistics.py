@@ -1,0 +1,36 @@
+"""Numbers that are made of one run: those that the papers plot."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["friendliness", "jain", "max_min_ratio", "variation", "worst"]
+
+
+def jain(values: npt.ArrayLike) -> float:
+    """Jain's fairness index: ``(Σ x)² / (n Σ x²)``, 1 when all are equal. R. Jain, DEC TR-301 (1984)."""
+    x = np.asarray(values, dtype=float)
+    return float(x.sum() ** 2 / (len(x) * (x**2).sum()))
+
+
+def friendliness(ours: npt.ArrayLike, others: npt.ArrayLike) -> float:
+    """F of TLTCP, section 6.2: the mean of ours over the mean of the others."""
+    return float(np.mean(ours) / np.mean(others))
+
+
+def worst(values: npt.ArrayLike) -> float:
+    """F_worst of TLTCP, section 6.2: the mean of the upper half over the mean of the lower."""
+    x = np.sort(np.asarray(values, dtype=float))
+    half = len(x) // 2
+    return float(x[len(x) - half :].mean() / x[:half].mean())
+
+
+def max_min_ratio(values: npt.ArrayLike) -> float:
+    """S of TLTCP, section 6.2: the largest over the least."""
+    return float(np.max(values) / np.min(values))
+
+
+def variation(values: npt.ArrayLike) -> float:
+    """The coefficient of variation: the standard deviation over n, over the mean."""
+    return float(np.std(values) / np.mean(values))

@@ -1,0 +1,106 @@
+"""The runs of a scenario, and numbers taken from each of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from .values import Values, replicated
+
+__all__ = ["Run", "Scenario", "Study"]
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """A scenario file, and what of it is run.
+
+    `path` begins in the folder of the file that names it. `set` replaces values, as `--set` of the command does.
+    `only` chooses values of axes of the sweep. `seeds` is how many of the file's seeds are run, from the first.
+    `quick` has what is different in the quick form: further `set` and `only`, and its own `seeds`.
+    """
+
+    path: str
+    set: Mapping[str, Any] = field(default_factory=dict)
+    only: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    seeds: int | None = None
+    quick: Mapping[str, Any] = field(default_factory=dict)
+
+    def in_quick_form(self) -> Scenario:
+        """The scenario of the quick form."""
+        return Scenario(
+            self.path,
+            set={**self.set, **self.quick.get("set", {})},
+            only={**self.only, **self.quick.get("only", {})},
+            seeds=self.quick.get("seeds", self.seeds),
+        )
+
+
+class Run:
+    """The tables of one run: its flows, its links and their values over time."""
+
+    def __init__(self, tables: Mapping[str, pd.DataFrame]) -> None:
+        self._tables = tables
+
+    def flows(self, *names: str) -> pd.DataFrame:
+        """The flows with these names and those of these groups and of parts of them; without names, all.
+
+        `"net"` has the flows of the groups `net` and `net+long`.
+        """
+        flows = self._tables["flows"]
+        chosen = flows["flow"].isin(names)
+        for name in names:
+            chosen |= (flows["group"] == name) | flows["group"].str.startswith(f"{name}+")
+        return _chosen(flows, chosen, names, [*flows["group"], *flows["flow"]])
+
+    def links(self, *names: str) -> pd.DataFrame:
+        """The links with these names; without names, all."""
+        links = self._tables["links"]
+        return _chosen(links, links["link"].isin(names), names, links["link"])
+
+    def bins(self, *names: str, column: str, start_s: float = 0.0, end_s: float = np.inf) -> np.ndarray:
+        """A column of flows over time: a row for each flow, a column for each bin that begins in `[start_s, end_s)`."""
+        series = self._tables.get("flow_series")
+        if series is None:
+            raise ValueError("there is nothing over time: expected `bins` in the scenario")
+        series = series[series["flow"].isin(self.flows(*names)["flow"])]
+        starts = series["bin_start_ns"] / 1e9
+        inside = series[(starts >= start_s - 1e-9) & (starts < end_s - 1e-9)]
+        return inside.pivot(index="index", columns="bin_start_ns", values=column).to_numpy(dtype=float)
+
+
+class Study:
+    """All runs of a :class:`Scenario`."""
+
+    def __init__(self, tables: Mapping[str, pd.DataFrame], axes: Sequence[str], seeds: Sequence[int]) -> None:
+        runs = tables["runs"]
+        self.axes = list(axes)
+        self.seeds = list(seeds)
+        self._points = runs[["run", "seed", *(f"axis.{axis}" for axis in axes)]]
+        self._points = self._points.rename(columns=lambda name: name.removeprefix("axis."))
+        self._points = self._points.assign(point=runs.groupby("seed").cumcount())
+        split = {name: dict(list(table.groupby("run"))) for name, table in tables.items() if name != "runs"}
+        self._runs = [
+            Run({name: parts[run] for name, parts in split.items() if run in parts}) for run in runs["run"]
+        ]
+
+    def measure(self, number: Callable[[Run], float]) -> Values:
+        """One number from every run, at every point of the sweep, with its replicates over the seeds.
+
+        A run whose number does not exist, such as the mean of nothing, leaves no number at its point.
+        """
+        with np.errstate(divide="ignore", invalid="ignore"):
+            numbers = np.array([float(number(run)) for run in self._runs])
+        numbers[~np.isfinite(numbers)] = np.nan
+        table = self._points.assign(number=numbers)
+        return replicated(table, self.axes, "number", self.seeds)
+
+
+def _chosen(table: pd.DataFrame, chosen: pd.Series, names: Sequence[str], have: Iterable[str]) -> pd.DataFrame:
+    if names and not chosen.any():
+        raise ValueError(f"nothing is called {' or '.join(names)}: expected one of {', '.join(sorted(set(have)))}")
+    return table[chosen] if names else table
