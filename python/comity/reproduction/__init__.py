@@ -1,7 +1,7 @@
 """What the five papers say in numbers, looked for here: claims, their checks, and a verdict on each."""
 
-from .claims import Checks, Claim, Expected, Form, Outcome, Verdict, claim, tested
-from .statistics import friendliness, jain, max_min_ratio, variation, worst
+from .claims import Checks, Claim, Expected, Form, Outcome, Verdict, claim, held_by_tests
+from .statistics import best, friendliness, jain, max_min_ratio, variation, worst
 from .study import Run, Scenario, Study
 from .values import Interval, Values, spearman, table
 
@@ -17,13 +17,14 @@ __all__ = [
     "Study",
     "Values",
     "Verdict",
+    "best",
     "claim",
     "friendliness",
     "jain",
     "max_min_ratio",
     "spearman",
     "table",
-    "tested",
+    "held_by_tests",
     "variation",
     "worst",
 ]

@@ -11,7 +11,7 @@ from typing import Any
 from .study import Scenario, Study
 from .values import Interval, Values, meet
 
-__all__ = ["Bound", "Check", "Checks", "Claim", "Expected", "Form", "Outcome", "Row", "Verdict", "claim", "tested"]
+__all__ = ["Bound", "Check", "Checks", "Claim", "Expected", "Form", "Outcome", "Row", "Verdict", "claim", "held_by_tests"]
 
 
 class Form(str, enum.Enum):
@@ -117,8 +117,8 @@ class Checks:
         rises_over: str | None = None,
         paper: Values | float | None = None,
         form: str | None = None,
-        expected: str = "holds",
-        reason: str | None = None,
+        fails: str | None = None,
+        chance: str | None = None,
         reading: str | None = None,
         **bounds: Values | float,
     ) -> None:
@@ -128,9 +128,12 @@ class Checks:
         `wholly_above` and `wholly_below` ask that the 95 % intervals do not meet. `within=(0.1, x)` asks for a
         distance of at most 10 % of x. `falls_over="axis"` asks that from one value of the axis to the next there
         is no rise beyond the intervals; `rises_over` likewise. `paper` is what the paper has. With `form` the
-        check is judged in that form alone. `expected="fails"` says that the failure is known, with its `reason`.
-        `reading` names the reading of the paper that the check is about.
+        check is judged in that form alone. `fails` says that the failure is known, and why; `chance` says that
+        chance decides, and why: such a check counts for nothing. `reading` names the reading of the paper that
+        the check is about; see :func:`readings_that_hold`.
         """
+        if fails and chance:
+            raise TypeError(f"{says!r}: expected `fails` or `chance`, not both")
         if within is not None:
             share, of = within
             near, far = (of * (1 - share), of * (1 + share))
@@ -156,7 +159,8 @@ class Checks:
             if not rows:
                 raise ValueError(f"{says!r} has no point")
             outcome = Outcome.HOLDS if all(row.holds for row in rows) else Outcome.FAILS
-        self.list.append(Check(says, outcome, Expected(expected), reason, reading, rows))
+        expected = Expected.FAILS if fails else Expected.CHANCE if chance else Expected.HOLDS
+        self.list.append(Check(says, outcome, expected, fails or chance, reading, rows))
 
     def show(
         self,
@@ -165,17 +169,17 @@ class Checks:
         *,
         paper: Values | float | None = None,
         form: str | None = None,
-        reason: str | None = None,
+        note: str | None = None,
         reading: str | None = None,
     ) -> None:
-        """Shows a value without judging it."""
+        """Shows a value without judging it. `note` says why it is far from the paper's."""
         rows: list[Row] = []
         outcome = Outcome.SKIPPED
         if form is None or Form(form) is self.form:
             values = _values(value)
             rows = [_row(values, at, paper) for at in range(len(values))]
             outcome = Outcome.SHOWN
-        self.list.append(Check(says, outcome, Expected.HOLDS, reason, reading, rows))
+        self.list.append(Check(says, outcome, Expected.HOLDS, note, reading, rows))
 
 
 @dataclass
@@ -213,22 +217,25 @@ def claim(
     source: str,
     scenario: str | Scenario | Mapping[str, Scenario],
     quick: Mapping[str, Any] | None = None,
+    tests: Sequence[str] = (),
     cannot: str | None = None,
 ) -> Callable[[Callable[[Any, Checks], None]], Claim]:
     """Makes a claim of the function that judges it.
 
     The function gets the runs, a :class:`Study` or one for each name of `scenario`, and the :class:`Checks` that
     it calls. `quick` is what is different in the quick form: `seeds`, `set` and `only` of a :class:`Scenario`.
+    `tests` are functions of the project's tests, `"file: function"`, that hold what no number of a run can show.
+    `cannot` says why nothing could make the claim hold.
     """
     if isinstance(scenario, str):
         scenario = Scenario(scenario, quick=quick or {})
     elif quick is not None:
         raise TypeError(f"{id}: `quick` stands in the Scenario")
     scenarios = {"": scenario} if isinstance(scenario, Scenario) else dict(scenario)
-    return lambda judge: Claim(id, says, source, scenarios, judge, cannot=cannot)
+    return lambda judge: Claim(id, says, source, scenarios, judge, tests=tuple(tests), cannot=cannot)
 
 
-def tested(id: str, *, says: str, source: str, tests: Sequence[str]) -> Claim:
+def held_by_tests(id: str, *, says: str, source: str, tests: Sequence[str]) -> Claim:
     """A claim that no number of a run can show: tests of the project hold it, as `"file: function"`."""
     return Claim(id, says, source, {}, None, tests=tuple(tests))
 
@@ -259,14 +266,25 @@ def verdict(claim: Claim, checks: list[Check]) -> Verdict:
 
 
 def readings_that_hold(checks: list[Check]) -> list[str]:
-    """The readings of the paper of which every check that is judged holds, and so do those about all readings."""
-    judged = [check for check in checks if check.expected is not Expected.CHANCE]
+    """The readings of the paper for which the claim holds.
+
+    Each check of such a reading holds, and chance decides none; and so do the checks about all readings. A reading
+    that begins with a subject, as in `"TCP: Reno"`, is about that alone: then each subject needs one that holds.
+    """
     outcomes: dict[str | None, set[Outcome]] = {}
-    for check in judged:
-        outcomes.setdefault(check.reading, set()).add(check.outcome)
+    for check in checks:
+        by_chance = check.expected is Expected.CHANCE and check.outcome is not Outcome.SKIPPED
+        if not (by_chance and check.reading is None):
+            outcomes.setdefault(check.reading, set()).add(Outcome.FAILS if by_chance else check.outcome)
     if Outcome.FAILS in outcomes.pop(None, set()):
         return []
-    return [reading for reading, found in outcomes.items() if Outcome.HOLDS in found and Outcome.FAILS not in found]
+    holding = [reading for reading, found in outcomes.items() if Outcome.HOLDS in found and Outcome.FAILS not in found]
+    judged = [reading for reading, found in outcomes.items() if found & {Outcome.HOLDS, Outcome.FAILS}]
+    return holding if {_subject(reading) for reading in holding} == {_subject(reading) for reading in judged} else []
+
+
+def _subject(reading: str) -> str:
+    return reading.partition(": ")[0] if ": " in reading else ""
 
 
 def _values(value: Values | float) -> Values:
@@ -281,11 +299,16 @@ def _row(values: Values, at: int, paper: Values | float | None) -> Row:
     number = float(values.value[at])
     exists = math.isfinite(number)
     return Row(
-        at={axis: value for axis, value in point.items() if values.points[axis].nunique() > 1},
+        at={axis: _plain(value) for axis, value in point.items() if values.points[axis].nunique() > 1},
         paper=paper,
         value=number if exists else None,
         interval=values.interval(at) if exists else None,
     )
+
+
+def _plain(value: Any) -> Any:
+    """A value of an axis as Python has it."""
+    return value.item() if hasattr(value, "item") else value
 
 
 def _compare(rows: list[Row], subject: Values, bounds: Mapping[str, Values | float]) -> None:
@@ -303,14 +326,12 @@ def _compare(rows: list[Row], subject: Values, bounds: Mapping[str, Values | flo
                 ours, theirs = row.interval, limits.interval(at)
                 apart = ours is not None and theirs is not None
                 apart = apart and (ours.low > theirs.high if sign == ">>" else ours.high < theirs.low)
-                row.holds = row.holds and apart
+                row.holds = bool(row.holds and apart)
             else:
                 # No number is inside no bound.
                 row.holds = row.holds and (margin > 0 if sign in ("<", ">") else margin >= 0)
             around = margins.interval(at)
-            row.sure = row.sure and around is not None and (
-                around.low > 0 or around.high < 0 or around.low == around.high
-            )
+            row.sure = row.sure and around is not None and (around.low > 0 or around.high < 0 or around.low == around.high)
 
 
 def _follow(rows: list[Row], subject: Values, axis: str, rises: bool) -> None:

@@ -6,17 +6,16 @@ import argparse
 import dataclasses
 import fnmatch
 import json
-import runpy
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 from rich.console import Console
 from rich.progress import Progress
-from rich.table import Table
 
-from .claims import Check, Claim, Expected, Form, Outcome, Verdict, readings_that_hold, verdict
+from .claims import Claim, Form, readings_that_hold, verdict
+from .figures import found_in
 from .runner import Runner
+from .text import Result, print_claim, summary
 
 DESCRIPTION = "Runs the experiments of the five papers, and says of each claim whether it holds here."
 EXAMPLES = """\
@@ -32,27 +31,6 @@ exit codes:
   2    the command line or a scenario is wrong
   130  interrupted
 """
-
-
-def found_in(folder: Path) -> list[tuple[str, Claim]]:
-    """The claims of all figures below a folder, each with the name of its system."""
-    files = sorted(file for file in folder.glob("*/*.py") if not file.name.startswith("_"))
-    return [(file.parent.name, found) for file in files for found in claims_of(file)]
-
-
-def claims_of(file: Path) -> Iterator[Claim]:
-    """The claims that a file of figures has."""
-    if "comity.reproduction" not in file.read_text(encoding="utf-8"):
-        return
-    for found in runpy.run_path(str(file)).values():
-        if isinstance(found, Claim):
-            yield dataclasses.replace(
-                found,
-                scenarios={
-                    name: dataclasses.replace(scenario, path=str(file.parent / scenario.path))
-                    for name, scenario in found.scenarios.items()
-                },
-            )
 
 
 def chosen(claims: list[tuple[str, Claim]], patterns: list[str]) -> list[tuple[str, Claim]]:
@@ -103,7 +81,7 @@ def main(arguments: list[str] | None = None) -> int:
 def _run(claims: list[tuple[str, Claim]], form: Form, options: argparse.Namespace) -> int:
     console = Console()
     runner = Runner(form, options.jobs)
-    results: list[tuple[str, Claim, list[Check]]] = []
+    results: list[Result] = []
     with Progress(console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as progress:
         task = progress.add_task("claims", total=len(claims))
         for system, claim in claims:
@@ -121,68 +99,7 @@ def _run(claims: list[tuple[str, Claim]], form: Form, options: argparse.Namespac
     return 1 if surprises else 0
 
 
-def print_claim(console: Console, claim: Claim, checks: list[Check]) -> None:
-    """Prints the checks of a claim, a line for each point."""
-    found = verdict(claim, checks)
-    readings = f": {', '.join(readings_that_hold(checks))}" if found is Verdict.HOLDS_FOR_READINGS else ""
-    console.print(f"[bold]{claim.id}[/bold]: {found.value}{readings}", highlight=False)
-    console.print(f"  {claim.says} ({claim.source})", highlight=False)
-    for test in claim.tests:
-        console.print(f"  held by the test {test}", highlight=False)
-    if not checks:
-        return
-    table = Table("check", "at", "paper", "here", "±95%", "wanted", "", box=None, pad_edge=False)
-    for check in checks:
-        for number, row in enumerate(check.rows):
-            says = check.says if number == 0 else ""
-            at = " ".join(f"{axis}={value}" for axis, value in row.at.items())
-            wanted = " ".join(f"{bound.relation} {bound.value:.4g}" for bound in row.bounds)
-            table.add_row(says, at, _number(row.paper), _number(row.value), _width(row), wanted, _outcome(check, row))
-        if check.reason and (check.outcome is not Outcome.HOLDS):
-            table.add_row(f"  [dim]{check.reason}[/dim]")
-        if check.outcome is Outcome.SKIPPED:
-            table.add_row(check.says, "", "", "", "", "", "not in this form")
-    console.print(table)
-    console.print()
-
-
-def _number(number: float | None) -> str:
-    return "-" if number is None else f"{number:.4g}"
-
-
-def _width(row) -> str:
-    if row.interval is None:
-        return "-"
-    if row.interval.method == "bootstrap":
-        return f"{row.interval.low:.3g} to {row.interval.high:.3g}"
-    return f"{(row.interval.high - row.interval.low) / 2:.2g}"
-
-
-def _outcome(check: Check, row) -> str:
-    if row.holds is None:
-        return ""
-    word = "holds" if row.holds else "fails"
-    known = ", as known" if check.expected is Expected.FAILS and not row.holds else ""
-    return f"{word}{'' if row.sure else '?'}{', chance' if check.expected is Expected.CHANCE else known}"
-
-
-def summary(results: list[tuple[str, Claim, list[Check]]]) -> str:
-    """How many claims have each verdict, and which checks are a surprise."""
-    counts: dict[str, int] = {}
-    for _, claim, checks in results:
-        found = verdict(claim, checks).value
-        counts[found] = counts.get(found, 0) + 1
-    lines = [f"{len(results)} claims: " + ", ".join(f"{count} {word}" for word, count in counts.items())]
-    for _, claim, checks in results:
-        lines += [
-            f"surprise: {claim.id}: {check.says}: {check.outcome.value}, known to be: {check.expected.value}"
-            for check in checks
-            if not check.is_as_expected
-        ]
-    return "\n".join(lines)
-
-
-def document(results: list[tuple[str, Claim, list[Check]]], form: Form) -> dict:
+def document(results: list[Result], form: Form) -> dict:
     """What `--json` prints."""
     return {
         "format": "comity-reproduction/1",

@@ -64,7 +64,10 @@ def _executed(scenario, jobs):  # TODO replaced by comity.run
                 if isinstance(v, dict): return "{" + ", ".join(f"{k} = {toml(x)}" for k, x in v.items()) + "}"
                 return json.dumps(v)
             sets += ["--set", f"sweep.{name}.values=[{', '.join(toml(s['values'][i]) for i in keep)}]"]
-    with tempfile.TemporaryDirectory() as d:
-        subprocess.run(["/tmp/w/comity-repro", "sim", "run", scenario.path, *sets, *args, "-q", "-o", d + "/o"], check=True)
-        tables = {f.stem: pd.read_parquet(f) for f in pathlib.Path(d, "o").glob("*.parquet")}
+    import hashlib
+    command = ["/tmp/w/comity-repro", "sim", "run", scenario.path, *sets, *args, "-q"]
+    d = "/tmp/w/repro-cache/" + hashlib.sha256(json.dumps(command).encode()).hexdigest()[:20]
+    if not pathlib.Path(d).exists():
+        subprocess.run([*command, "-o", d], check=True)
+    tables = {f.stem: pd.read_parquet(f) for f in pathlib.Path(d).glob("*.parquet")}
     return tables, [c[5:] for c in tables["runs"].columns if c.startswith("axis.")]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["friendliness", "jain", "max_min_ratio", "variation", "worst"]
+__all__ = ["best", "friendliness", "jain", "max_min_ratio", "variation", "worst"]
 
 
 def jain(values: npt.ArrayLike) -> float:
@@ -24,6 +24,13 @@ def worst(values: npt.ArrayLike) -> float:
     x = np.sort(np.asarray(values, dtype=float))
     half = len(x) // 2
     return float(x[len(x) - half :].mean() / x[:half].mean())
+
+
+def best(values: npt.ArrayLike) -> float:
+    """F_best of TLTCP, section 6.2: flows by rank, the larger mean of odd and even ranks over the smaller."""
+    x = np.sort(np.asarray(values, dtype=float))
+    means = x[::2].mean(), x[1::2].mean()
+    return float(max(means) / min(means))
 
 
 def max_min_ratio(values: npt.ArrayLike) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -41,26 +41,34 @@ class Scenario:
 
 
 class Run:
-    """The tables of one run: its flows, its links and their values over time."""
+    """The tables of one run: its flows, its links and their values over time.
 
-    def __init__(self, tables: Mapping[str, pd.DataFrame]) -> None:
+    `names` are those that flows, groups and links have in any run of the study.
+    """
+
+    def __init__(self, tables: Mapping[str, pd.DataFrame], names: Collection[str]) -> None:
         self._tables = tables
+        self._names = names
 
     def flows(self, *names: str) -> pd.DataFrame:
         """The flows with these names and those of these groups and of parts of them; without names, all.
 
-        `"net"` has the flows of the groups `net` and `net+long`.
+        `"net"` has the flows of the groups `net` and `net+long`. A group that has flows in other runs only has none.
         """
         flows = self._tables["flows"]
+        self._check(names)
+        if not names:
+            return flows
         chosen = flows["flow"].isin(names)
         for name in names:
             chosen |= (flows["group"] == name) | flows["group"].str.startswith(f"{name}+")
-        return _chosen(flows, chosen, names, [*flows["group"], *flows["flow"]])
+        return flows[chosen]
 
     def links(self, *names: str) -> pd.DataFrame:
         """The links with these names; without names, all."""
         links = self._tables["links"]
-        return _chosen(links, links["link"].isin(names), names, links["link"])
+        self._check(names)
+        return links[links["link"].isin(names)] if names else links
 
     def bins(self, *names: str, column: str, start_s: float = 0.0, end_s: float = np.inf) -> np.ndarray:
         """A column of flows over time: a row for each flow, a column for each bin that begins in `[start_s, end_s)`."""
@@ -71,6 +79,12 @@ class Run:
         starts = series["bin_start_ns"] / 1e9
         inside = series[(starts >= start_s - 1e-9) & (starts < end_s - 1e-9)]
         return inside.pivot(index="index", columns="bin_start_ns", values=column).to_numpy(dtype=float)
+
+
+    def _check(self, names: Sequence[str]) -> None:
+        for name in names:
+            if name not in self._names:
+                raise ValueError(f"nothing is called {name!r}: expected one of {', '.join(sorted(self._names))}")
 
 
 class Study:
@@ -84,8 +98,11 @@ class Study:
         self._points = self._points.rename(columns=lambda name: name.removeprefix("axis."))
         self._points = self._points.assign(point=runs.groupby("seed").cumcount())
         split = {name: dict(list(table.groupby("run"))) for name, table in tables.items() if name != "runs"}
+        groups = tables["flows"]["group"].unique()
+        names = {whole for group in groups for whole in _wholes(group)}
+        names |= {*tables["flows"]["flow"].unique(), *tables["links"]["link"].unique()}
         self._runs = [
-            Run({name: parts[run] for name, parts in split.items() if run in parts}) for run in runs["run"]
+            Run({name: parts[run] for name, parts in split.items() if run in parts}, names) for run in runs["run"]
         ]
 
     def measure(self, number: Callable[[Run], float]) -> Values:
@@ -100,7 +117,8 @@ class Study:
         return replicated(table, self.axes, "number", self.seeds)
 
 
-def _chosen(table: pd.DataFrame, chosen: pd.Series, names: Sequence[str], have: Iterable[str]) -> pd.DataFrame:
-    if names and not chosen.any():
-        raise ValueError(f"nothing is called {' or '.join(names)}: expected one of {', '.join(sorted(set(have)))}")
-    return table[chosen] if names else table
+
+def _wholes(group: str) -> list[str]:
+    """The group and the groups that it is part of: `net` and `net+long` of `net+long`."""
+    parts = group.split("+")
+    return ["+".join(parts[:length]) for length in range(1, len(parts) + 1)]

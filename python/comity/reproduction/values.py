@@ -74,11 +74,11 @@ class Values:
         if self.ordinal:
             drawn = np.sort(numbers[1 + self.seeds :])
             tail = round((1 - CONFIDENCE) / 2 * (RESAMPLES + 1)) - 1
-            return Interval(drawn[tail], drawn[-1 - tail], "bootstrap")
+            return Interval(float(drawn[tail]), float(drawn[-1 - tail]), "bootstrap")
         without = numbers[1 : 1 + self.seeds]
         error = np.sqrt((self.seeds - 1) * np.mean((without - without.mean()) ** 2))
         half = scipy.stats.t.ppf((1 + CONFIDENCE) / 2, self.seeds - 1) * error
-        return Interval(numbers[0] - half, numbers[0] + half, "jackknife")
+        return Interval(float(numbers[0] - half), float(numbers[0] + half), "jackknife")
 
     def frame(self) -> pd.DataFrame:
         """The points with `value`, `low` and `high`, for pictures."""
@@ -136,6 +136,8 @@ class Values:
     def _grouped(self, function: Callable[[pd.DataFrame, np.ndarray], np.ndarray], over: str | None) -> Values:
         rest = [axis for axis in self.axes if over is not None and axis not in (over, "_place")]
         groups = self.points.groupby(rest, sort=False).indices.values() if rest else [np.arange(len(self))]
+        if not len(self):
+            return Values(self.points[rest], self.numbers, self.seeds, self.ordinal)
         numbers = np.array([function(self.points.iloc[rows], self.numbers[rows]) for rows in groups], dtype=float)
         first = self.points.iloc[[rows[0] for rows in groups]]
         return Values(first[rest], numbers, self.seeds, self.ordinal)

@@ -1,0 +1,87 @@
+"""Figure 2: two IFTP and two TCP flows through one bottleneck.
+
+The paper gives no delays, and a single choice of them may have any outcome. All checks are about the mean over 20 draws
+of them; for equal delays the range is shown. Intervals are over the seeds, with the same draws. The paper gives no
+buffer either: each is a reading.
+"""
+
+from comity.reproduction import Scenario, claim
+
+WAIT = {"late_acks": ["wait"]}
+QUICK = {"seeds": 3, "only": {"buffer": [20, 120, 150], **WAIT}}
+
+#: For each buffer in packets: the form in which it is judged, and why it fails.
+CAUSES = {
+    # With this one a full queue gives UDP the delay of table 1 on the same network.
+    120: (
+        None,
+        "where a window loses several packets Reno halves again or times out (358 reactions to 251 events), and IFTP reacts "
+        "once. With SACK in Reno's place the ratio is 1.10 instead of 1.44. Single delays give 0.7 to 2.3, by where packets "
+        "come between departures of the full queue",
+    ),
+    20: (
+        None,
+        "as with 120 packets. Reno's two flows have 84 timeouts in 120 s and IFTP's none. With SACK in Reno's place 37 of "
+        "them are left, and the ratio is 1.50 instead of 2.37. Single delays give 0.8 to 4.9",
+    ),
+    50: ("full", "as with 120 packets: 1.95 with Reno, 1.31 with SACK. The ratio falls with the buffer"),
+    100: ("full", "as with 120 packets: 1.67 with Reno, 1.17 with SACK. The ratio falls with the buffer"),
+    150: (
+        None,
+        "as with 120 packets: 1.33 with Reno, 1.12 with SACK. It is at the bound: three other sets of draws have 1.12 to "
+        "1.23 and hold (in fig02_friendly.toml)",
+    ),
+}
+
+
+@claim(
+    "iftp-fig2-friendly",
+    says="two IFTP and two TCP flows get almost equal shares, IFTP a little more",
+    source="section 5, figure 2",
+    scenario={
+        "own": Scenario("fig02_friendly.toml", quick=QUICK),
+        "equal": Scenario(
+            "fig02_friendly.toml",
+            only=QUICK["only"],
+            quick={"seeds": 3},
+            set={
+                "sweep.delay.values": ["20ms", "21ms", "22ms", "23ms", "24ms"],
+                **{f"sweep.{host}.values": ["5ms"] * 5 for host in ("iftp-0", "iftp-1", "tcp-0", "tcp-1")},
+            },
+        ),
+    },
+)
+def figure_2(runs, check):
+    def shares(of):
+        return (of.measure(lambda run, group=group: run.flows(group).throughput_bps.mean()) for group in ("iftp", "tcp"))
+
+    iftp, tcp = shares(runs["own"])
+
+    def over_the_delays(**chosen):
+        return iftp.at(**chosen).mean() / tcp.at(**chosen).mean()
+
+    for buffer, (form, cause) in CAUSES.items():
+        check(
+            "IFTP over TCP, over the delays",
+            over_the_delays(buffer=buffer, late_acks="wait"),
+            at_least=0.9,
+            at_most=1.25,
+            form=form,
+            reading=f"buffer of {buffer} packets",
+            fails=cause,
+        )
+    single = (iftp / tcp).at(buffer=120, late_acks="wait")
+    check.show("least of the draws", single.min(), reading="buffer of 120 packets")
+    check.show("largest of the draws", single.max(), reading="buffer of 120 packets")
+    for buffer in sorted(CAUSES):
+        check(
+            "IFTP over TCP, over the delays, late_acks hold",
+            over_the_delays(buffer=buffer, late_acks="hold"),
+            at_least=0.9,
+            at_most=1.25,
+            form="full",
+            reading=f"buffer of {buffer} packets, late_acks hold",
+            fails=None if buffer == 150 else CAUSES[120][1],
+        )
+    equal_iftp, equal_tcp = shares(runs["equal"])
+    check.show("with equal delays, by that of the bottleneck", equal_iftp / equal_tcp)

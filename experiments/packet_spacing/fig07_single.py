@@ -1,0 +1,16 @@
+"""Figure 7: one agent without feedback, by its spacing."""
+
+from comity.reproduction import claim
+
+from ._shared import loss
+
+
+@claim(
+    "psp-fig7-single",
+    says="one sender loses nothing at any spacing",
+    source="section 3.2.1, figure 7",
+    scenario="fig07_single.toml",
+    quick={"set": {"scenario.duration": "20s"}},
+)
+def figure_7(runs, check):
+    check("loss", runs.measure(loss), equal=0, paper=0)

@@ -1,0 +1,51 @@
+"""Section 3.2.4: whether packets that were spaced are still spaced when they arrive.
+
+The paper's spacing is from the end of a packet to the start of the next: less than the time between arrivals by the 73.7 us
+that a packet takes on the last link.
+"""
+
+from comity.reproduction import claim
+
+#: Section 3.2.4, us.
+MEAN, STANDARD_DEVIATION = 1540.6, 64.75
+
+
+@claim(
+    "psp-receiver-spacing",
+    says="packets that leave every 1500 us arrive every 1540.6 us with a standard deviation of 64.75 us",
+    source="section 3.2.4",
+    scenario="receiver_spacing.toml",
+    quick={"seeds": 3, "set": {"scenario.duration": "30s"}},
+)
+def section_3_2_4(runs, check):
+    arrivals = runs.measure(lambda run: run.flows("psa").arrival_spacing_mean_s.mean() * 1e6)
+    deviation = runs.measure(lambda run: run.flows("psa").arrival_spacing_stddev_s.mean() * 1e6)
+    check(
+        "mean time between arrivals, us",
+        arrivals.at(window=20),
+        within=(0.05, MEAN),
+        paper=MEAN,
+        reading="from arrival to arrival, window of 20",
+    )
+    gaps = (
+        "the windows overflow the queue of ten packets, and each spaced packet that is lost leaves a gap of two periods at "
+        "its receiver"
+    )
+    for window, cause in ((20, None), (800, gaps)):
+        reading = f"from end to start, window of {window}"
+        check(
+            "mean time from end to start, us",
+            arrivals.at(window=window) - 73.7,
+            within=(0.05, MEAN),
+            paper=MEAN,
+            reading=reading,
+        )
+        check(
+            "standard deviation, us",
+            deviation.at(window=window),
+            below=100,
+            paper=STANDARD_DEVIATION,
+            reading=reading,
+            fails=cause,
+        )
+    check.show("mean time between arrivals beside windows of 800, us", arrivals.at(window=800))

@@ -1,0 +1,79 @@
+"""Measures and numbers that the tables of TCP-Real share."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from comity.reproduction import Run, Study, Values, table
+
+#: The drop rates of the bad state, of the tables with losses in the forward and in the reverse direction.
+FORWARD = [0, 0.01, 0.05, 0.1, 0.2, 0.33, 0.5]
+REVERSE = [0, 0.019, 0.098, 0.19, 0.36, 0.555, 0.75]
+
+#: Why nothing holds with a queue of 10 packets.
+QUEUE_10 = (
+    "a timeout lets a whole window leave at once: up to 48 segments into a queue of 10 packets. Most are dropped, and "
+    "the next timeout follows"
+)
+#: The same, of a row of the paper beside ours.
+QUEUE_10_ROW = f"with a queue of 50 packets Real is as good as Reno and Tahoe. With 10 {QUEUE_10}"
+CUMULATIVE = (
+    "acknowledgements are cumulative, and enough of those of up to 48 segments in flight arrive"
+)
+
+
+class Protocols(NamedTuple):
+    """A number of each protocol."""
+
+    real: Values | float
+    reno: Values | float
+    tahoe: Values | float
+
+    @property
+    def gain(self) -> Values | float:
+        """How many times as much Real has as Reno."""
+        return self.real / self.reno
+
+    @property
+    def more(self) -> Values | float:
+        """How much more Real has than Reno."""
+        return self.real - self.reno
+
+    def show(self, check, unit: str, paper: Protocols, notes: tuple[str | None, str | None, str | None] = (None,) * 3):
+        """Shows each protocol's numbers beside the paper's."""
+        for name, ours, theirs, note in zip(("Real", "Reno", "Tahoe"), self, paper, notes):
+            check.show(f"{name}, {unit}", ours, paper=theirs, note=note)
+
+
+def printed(drop: list[float], real: list[float], reno: list[float], tahoe: list[float]) -> Protocols:
+    """The rows of a table of the paper by its drop rates."""
+    return Protocols(*(table("drop", drop, row) for row in (real, reno, tahoe)))
+
+
+def by_protocol(numbers: Values) -> Protocols:
+    """The numbers of each protocol of the sweep."""
+    return Protocols(
+        numbers.at(protocol="real"),
+        numbers.at(protocol="reno", recovery="reno"),
+        numbers.at(protocol="reno", recovery="tahoe"),
+    )
+
+
+def goodput_kBps(runs: Study) -> Protocols:
+    """Bytes of the file over the time that it took, in kB/s; 0 for a transfer that did not end."""
+
+    def goodput(run: Run) -> float:
+        flows = run.flows("tcp")
+        return (flows.delivered_total_bytes / flows.finished_ns).fillna(0).mean() * 1e6
+
+    return by_protocol(runs.measure(goodput))
+
+
+def satisfied_reads(runs: Study) -> Protocols:
+    """The share of a player's reads that found all their data, in per cent; read every 40 ms."""
+
+    def share(run: Run) -> float:
+        flows = run.flows("tcp")
+        return 100 * flows.reads_satisfied.sum() / flows.reads.sum()
+
+    return by_protocol(runs.measure(share).at(interval="40ms"))

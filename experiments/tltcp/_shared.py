@@ -1,0 +1,27 @@
+"""Measures that the figures of TLTCP share: those of section 6.2."""
+
+from comity.reproduction import best, friendliness, max_min_ratio, worst
+
+
+def F(run):
+    """The friendliness ratio: the mean throughput of TLTCP over that of TCP."""
+    return friendliness(run.flows("tltcp").throughput_bps, run.flows("tcp").throughput_bps)
+
+
+def S(run):
+    """The separation index of all flows."""
+    return max_min_ratio(run.flows().throughput_bps)
+
+
+def F_worst(run):
+    """The worst ratio of two halves of all flows."""
+    return worst(run.flows().throughput_bps)
+
+
+def F_best(run):
+    """The best ratio of two halves of all flows."""
+    return best(run.flows().throughput_bps)
+
+
+#: The bounds of a friendliness ratio that the figures show as close to 1.
+FRIENDLY = {"at_least": 0.85, "at_most": 1.2}

@@ -1,0 +1,41 @@
+"""Figures 7 and 8: friendliness and separation of 2 to 50 flows, half of them TLTCP."""
+
+from comity.reproduction import claim
+
+from ._shared import FRIENDLY, F, F_best, F_worst, S
+
+
+@claim(
+    "tltcp-fig7-8-flows",
+    says="fair to TCP with up to 40 flows; with 50 not, as TCP is not to itself",
+    source="section 6.2.1, figures 7 and 8",
+    scenario="fig07_08_flows.toml",
+)
+def figures_7_and_8(runs, check):
+    friendliness, separation = runs.measure(F), runs.measure(S)
+    ours = runs.measure(lambda run: run.flows("tltcp").retransmitted_packets.mean())
+    others = runs.measure(lambda run: run.flows("tcp").retransmitted_packets.mean())
+    mixes = friendliness.at(tltcp=lambda count: count > 0)
+    up_to_40 = {"tltcp": lambda count: 0 < count <= 20}
+    check("F up to 40 flows", mixes.at(**up_to_40), **FRIENDLY, paper=1)
+    check("F at 50 flows above F at 40", mixes.at(tltcp=25), above=mixes.at(tltcp=20))
+    check(
+        "S of the mix at 50 flows, at least that of TCP alone",
+        separation.at(tltcp=25),
+        at_least=separation.at(tltcp=0, tcp=50),
+    )
+    check("retransmissions of a TLTCP flow at 50 flows, below TCP's", ours.at(tltcp=25), below=others.at(tltcp=25))
+    check("S up to 40 flows", separation.at(**up_to_40), at_most=1.3, paper=1)
+    # The paper has the friendliness ratio of the mix above that of TCP alone, and does not say which of the two.
+    readings = {
+        "F_best": (F_best, {"chance": "1.017 of the mix and 1.013 of TCP alone: the intervals of five seeds meet"}),
+        "F_worst": (F_worst, {"fails": "TCP alone falls into two classes, one that loses and one that does not, in each seed"}),
+    }
+    for name, (measure, known) in readings.items():
+        halves = runs.measure(measure)
+        alone = halves.at(tltcp=0, tcp=50)
+        says = f"{name} of the mix at 50 flows, above that of TCP alone"
+        check(says, halves.at(tltcp=25), above=alone, reading=name, **known)
+    check.show("S of the mix", separation.at(tltcp=lambda count: count > 0))
+    check.show("S of TCP alone", separation.at(tltcp=[0]))
+    check.show("F_worst of TCP alone", runs.measure(F_worst).at(tltcp=[0]))

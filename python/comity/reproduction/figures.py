@@ -1,0 +1,45 @@
+"""Finds the claims in the files of a folder of experiments."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import importlib.util
+import sys
+from pathlib import Path
+
+from .claims import Claim
+
+__all__ = ["found_in"]
+
+
+def found_in(folder: Path) -> list[tuple[str, Claim]]:
+    """The claims of all figures below a folder, each with the name of its system, that of the folder it is in."""
+    found = []
+    for package in sorted(folder.glob("*/__init__.py")):
+        name = _package(package)
+        for file in sorted(package.parent.glob("*.py")):
+            if not file.name.startswith("_") and "comity.reproduction" in file.read_text(encoding="utf-8"):
+                values = vars(importlib.import_module(f"{name}.{file.stem}")).values()
+                found += [
+                    (package.parent.name, _placed(claim, package.parent)) for claim in values if isinstance(claim, Claim)
+                ]
+    return found
+
+
+def _package(file: Path) -> str:
+    """Imports a folder of figures as a package of its own, so that its files may import from each other."""
+    name = "figures_" + "_".join(part for part in file.resolve().parent.parts if part.isidentifier())
+    if name not in sys.modules:
+        spec = importlib.util.spec_from_file_location(name, file, submodule_search_locations=[str(file.parent)])
+        sys.modules[name] = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(sys.modules[name])
+    return name
+
+
+def _placed(claim: Claim, folder: Path) -> Claim:
+    """The claim with the paths of its scenarios from here."""
+    scenarios = {
+        name: dataclasses.replace(scenario, path=str(folder / scenario.path)) for name, scenario in claim.scenarios.items()
+    }
+    return dataclasses.replace(claim, scenarios=scenarios)
