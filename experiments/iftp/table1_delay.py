@@ -1,9 +1,10 @@
 """Table 1: delay and jitter of IFTP and of UDP.
 
-With a buffer of 120 packets a full queue gives UDP the delay of the table, where all delays of the path are 30 ms
-together. Of one buffer for both, 105 is about the least with which UDP has its own. Two flows of 500 kb/s and more fill
-the link. The paper does not say which rates the table is of: each is a reading. All numbers are means over the draws of
-delays; the scenario has how far the draws differ.
+With a buffer of 120 packets a full queue gives UDP the delay of the table, where all delays of the
+path are 30 ms together. Of one buffer for both, 105 is about the least with which UDP has its own.
+Two flows of 500 kb/s and more fill the link. The paper does not say which rates the table is of:
+each is a reading. All numbers are means over the draws of delays; the scenario has how far the
+draws differ.
 """
 
 from comity.reproduction import Scenario, claim
@@ -13,13 +14,20 @@ IFTP_DELAY, UDP_DELAY = 541.05, 990.0
 IFTP_JITTER, UDP_JITTER = 105.42, 125.45
 
 DELAY = (
-    "two windows of up to 50 packets, with TCP's beside them, keep a queue of 120 packets four fifths full. The paper's "
-    "541 ms need one that is half full"
+    "two windows of up to 50 packets, with TCP's beside them, keep a queue of 120 packets four "
+    "fifths full. The paper's 541 ms need one that is half full"
 )
 JITTER = (
-    "a queue that UDP keeps full varies little, and that of IFTP moves with its window. UDP's jitter is larger only at 250 "
-    "and 400 kb/s, which leave TCP some room"
+    "a queue that UDP keeps full varies little, and that of IFTP moves with its window. UDP's "
+    "jitter is larger only at 250 and 400 kb/s, which leave TCP some room"
 )
+
+
+def of_both(runs, column):
+    """A mean of the flows of IFTP, and of those of UDP, in ms."""
+    iftp = runs.measure(lambda run: run.flows("iftp")[column].mean() * 1000).at(iftp=2)
+    udp = runs.measure(lambda run: run.flows("udp")[column].mean() * 1000).at(udp=2)
+    return iftp, udp
 
 
 @claim(
@@ -28,22 +36,19 @@ JITTER = (
     source="section 5, table 1",
     scenario={
         "table": Scenario("table1_delay.toml", only={"buffer": [120]}, quick={"seeds": 3}),
-        "one": Scenario("table1_delay.toml", set={"sweep.buffer.values": [105]}, quick={"seeds": 3}),
+        "one": Scenario(
+            "table1_delay.toml", set={"sweep.buffer.values": [105]}, quick={"seeds": 3}
+        ),
     },
 )
 def table_1(runs, check):
-    def measured(of, group, column):
-        return of.measure(lambda run: run.flows(group)[column].mean() * 1000)
-
-    def of_both(name, column):
-        return (
-            measured(runs[name], "iftp", column).at(iftp=2),
-            measured(runs[name], "udp", column).at(udp=2),
-        )
-
-    delay_iftp, delay_udp = (values.at(buffer=120) for values in of_both("table", "delay_mean_s"))
-    jitter_iftp, jitter_udp = (values.at(buffer=120) for values in of_both("table", "delay_stddev_s"))
-    one_iftp, one_udp = of_both("one", "delay_mean_s")
+    delay_iftp, delay_udp = (
+        values.at(buffer=120) for values in of_both(runs["table"], "delay_mean_s")
+    )
+    jitter_iftp, jitter_udp = (
+        values.at(buffer=120) for values in of_both(runs["table"], "delay_stddev_s")
+    )
+    one_iftp, one_udp = of_both(runs["one"], "delay_mean_s")
     for rate in ("500kbps", "750kbps", "1Mbps"):
         check(
             "delay of IFTP over that of UDP",
@@ -76,8 +81,14 @@ def table_1(runs, check):
         paper=UDP_DELAY,
     )
     single = delay_iftp / delay_udp
-    check.show("least delay of IFTP over UDP, by draws and rates", single.min(), paper=IFTP_DELAY / UDP_DELAY)
-    check.show("largest delay of IFTP over UDP, likewise", single.max(), paper=IFTP_DELAY / UDP_DELAY)
+    check.show(
+        "least delay of IFTP over UDP, by draws and rates",
+        single.min(),
+        paper=IFTP_DELAY / UDP_DELAY,
+    )
+    check.show(
+        "largest delay of IFTP over UDP, likewise", single.max(), paper=IFTP_DELAY / UDP_DELAY
+    )
     for rate in ("100kbps", "250kbps", "400kbps"):
         check.show(
             "delay of IFTP over that of UDP",
@@ -85,3 +96,15 @@ def table_1(runs, check):
             paper=IFTP_DELAY / UDP_DELAY,
             reading=f"UDP at {rate}",
         )
+
+
+@table_1.picture
+def picture(runs, draw):
+    for column, title, papers in (
+        ("delay_mean_s", "mean delay", (IFTP_DELAY, UDP_DELAY)),
+        ("delay_stddev_s", "jitter", (IFTP_JITTER, UDP_JITTER)),
+    ):
+        iftp, udp = (values.at(buffer=120) for values in of_both(runs["table"], column))
+        rates = udp.mean(over="delay")
+        series = {"UDP": (rates, papers[1]), "IFTP": (iftp.mean(over="delay"), papers[0])}
+        draw.bars(title, series, over="rate", x="rate of UDP; of IFTP there is one", y="ms")

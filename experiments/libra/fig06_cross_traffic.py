@@ -9,11 +9,14 @@ QUICK = {"seeds": 3, "set": {"scenario.duration": "300s"}}
     "libra-fig6-cross-traffic",
     says="the index falls with every short flow that is added, and stays above that of TCP",
     source="section 5, figure 6",
-    # The figure has Libra alone, and sends the reader to figure 5 for TCP, with all short flows. New Reno beside
-    # fewer would be almost a third of the time that the full form takes; README.md has them in the quick form.
+    # The figure has Libra alone, and sends the reader to figure 5 for TCP, with all short flows.
+    # New Reno beside fewer would be almost a third of the time that the full form takes; README.md
+    # has them in the quick form.
     scenario={
         "libra": Scenario("fig06_cross_traffic.toml", only={"controller": ["libra"]}, quick=QUICK),
-        "reno": Scenario("fig06_cross_traffic.toml", only={"controller": ["reno"], "short": [4]}, quick=QUICK),
+        "reno": Scenario(
+            "fig06_cross_traffic.toml", only={"controller": ["reno"], "short": [4]}, quick=QUICK
+        ),
     },
 )
 def figure_6(runs, check):
@@ -25,3 +28,12 @@ def figure_6(runs, check):
     check("Libra's index above New Reno's with 4", index.at(short=4), above=new_reno)
     check.show("New Reno's index with 4", new_reno)
     check.show("Libra's over medium and long flows alone", along)
+
+
+@figure_6.picture
+def picture(runs, draw):
+    index = {
+        name: runs[name.lower()].measure(lambda run: jain(run.flows().throughput_bps))
+        for name in ("Libra", "Reno")
+    }
+    draw.bars("all flows", index, over="short", x="short flows that cross", y="Jain's index")

@@ -14,3 +14,15 @@ from ._shared import loss
 )
 def figure_7(runs, check):
     check("loss", runs.measure(loss), equal=0, paper=0)
+
+
+@figure_7.picture
+def picture(runs, draw):
+    draw.lines(
+        "one agent",
+        {"agents": (runs.measure(loss), 0)},
+        over="spacing",
+        unit="us",
+        x="spacing, us",
+        y="loss",
+    )

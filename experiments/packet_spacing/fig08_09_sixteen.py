@@ -1,30 +1,44 @@
-"""Figures 8 and 9: 16 agents without feedback, by their spacing; and what the abstract says of loss.
+"""Figures 8 and 9, and the abstract: 16 agents without feedback, by their spacing.
 
-Figures 8 to 13 plot one agent and do not say which: the mean over the agents, the agent in the middle and the best one are
-readings. The paper's agents are exactly periodic (jitter 0), but its text does not exclude random intervals.
+Figures 8 to 13 plot one agent and do not say which: the mean over the agents, the agent in the
+middle and the best one are readings. The paper's agents are exactly periodic (jitter 0), but its
+text does not exclude random intervals.
 """
 
 from comity.reproduction import claim
 
 from ._shared import loss
 
-SCENARIO = {"scenario": "fig08_09_sixteen.toml", "quick": {"seeds": 3, "set": {"scenario.duration": "12s"}}}
+SCENARIO = {
+    "scenario": "fig08_09_sixteen.toml",
+    "quick": {"seeds": 3, "set": {"scenario.duration": "12s"}},
+}
 
 FULL_LINK = (
-    "the link is full up to a spacing of 1065 us, and while it is full the mean over the agents does not depend on the "
-    "spacing: 155 Mb/s shared by 16"
+    "the link is full up to a spacing of 1065 us, and while it is full the mean over the agents "
+    "does not depend on the spacing: 155 Mb/s shared by 16"
 )
-A_PACKET = "up to 1065 us the agents receive the same but for a packet or two, which decide where they receive most"
-LOCKED = "periodic agents lock phases: whose packets meet a full queue of ten packets keeps meeting it"
+A_PACKET = (
+    "up to 1065 us the agents receive the same but for a packet or two, which decide where they "
+    "receive most"
+)
+LOCKED = (
+    "periodic agents lock phases: whose packets meet a full queue of ten packets keeps meeting it"
+)
 LUCKY = "the best agent has most where spacing is least, as others lose what it does not"
 
 DEPARTURES = {"exactly periodic": 0, "random intervals": 1}
 #: What one agent receives, of the throughputs of all.
 AGENTS = {"mean of the agents": "mean", "median agent": "median", "best agent": "max"}
-#: What is known of a reading: of the throughput without spacing, of the place of the peak, and of the rise to 1000 us.
+#: What is known of a reading: of the throughput without spacing, of the place of the peak, and of
+#: the rise to 1000 us.
 KNOWN = {
     "exactly periodic, mean of the agents": ({}, {"chance": A_PACKET}, {"fails": FULL_LINK}),
-    "exactly periodic, median agent": ({"fails": LOCKED}, {"fails": "the median agent has most at 800 us"}, {}),
+    "exactly periodic, median agent": (
+        {"fails": LOCKED},
+        {"fails": "the median agent has most at 800 us"},
+        {},
+    ),
     "exactly periodic, best agent": ({"fails": LOCKED}, {"fails": LUCKY}, {"fails": LUCKY}),
     "random intervals, mean of the agents": ({}, {"chance": A_PACKET}, {"fails": FULL_LINK}),
     "random intervals, median agent": ({}, {"chance": A_PACKET}, {}),
@@ -53,7 +67,12 @@ def figures_8_and_9(runs, check):
             rate = runs.measure(received(function)).at(jitter=jitter)
             unspaced = rate.at(spacing="0us")
             check(
-                "received without spacing, Mb/s", unspaced, within=(0.1, 9.7), paper=10, reading=reading, **unspaced_known
+                "received without spacing, Mb/s",
+                unspaced,
+                within=(0.1, 9.7),
+                paper=10,
+                reading=reading,
+                **unspaced_known,
             )
             check(
                 "spacing at which most is received, us",
@@ -84,5 +103,37 @@ def figures_8_and_9(runs, check):
 )
 def abstract(runs, check):
     lost, rate = runs.measure(loss), runs.measure(received("mean"))
-    check("loss at 1000 us over loss without spacing", lost.at(spacing="1000us") / lost.at(spacing="0us"), at_most=0.5)
-    check("what is received likewise", rate.at(spacing="1000us") / rate.at(spacing="0us"), at_least=0.97)
+    check(
+        "loss at 1000 us over loss without spacing",
+        lost.at(spacing="1000us") / lost.at(spacing="0us"),
+        at_most=0.5,
+    )
+    check(
+        "what is received likewise",
+        rate.at(spacing="1000us") / rate.at(spacing="0us"),
+        at_least=0.97,
+    )
+
+
+@figures_8_and_9.picture
+def picture(runs, draw):
+    spacing = {"over": "spacing", "unit": "us", "x": "spacing, us"}
+    for departures, jitter in DEPARTURES.items():
+        series = {
+            name: runs.measure(received(function)).at(jitter=jitter)
+            for name, function in AGENTS.items()
+        }
+        draw.lines(f"figure 8: {departures}", series, **spacing, y="received by an agent, Mb/s")
+    draw.lines("figure 9", {"agents": runs.measure(loss).at(jitter=0)}, **spacing, y="loss")
+
+
+@abstract.picture
+def draw_abstract(runs, draw):
+    spacing = {"over": "spacing", "unit": "us", "x": "spacing, us"}
+    draw.lines("loss", {"agents": runs.measure(loss).at(jitter=0)}, **spacing, y="loss")
+    draw.lines(
+        "delivered",
+        {"agents": runs.measure(received("mean")).at(jitter=0)},
+        **spacing,
+        y="throughput of an agent, Mb/s",
+    )

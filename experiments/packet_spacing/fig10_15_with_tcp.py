@@ -1,7 +1,8 @@
 """Figures 10 to 15: 16 agents without feedback beside 16 TCP connections.
 
-16 agents at 11 Mb/s are 176 Mb/s, and the link carries 155 Mb/s; with packets of 1428 B a spacing of 1000 us lets each agent
-send 10.25 Mb/s. So the mean over the agents cannot be the paper's number. One agent can: figures 10 to 13 plot one.
+16 agents at 11 Mb/s are 176 Mb/s, and the link carries 155 Mb/s; with packets of 1428 B a spacing
+of 1000 us lets each agent send 10.25 Mb/s. So the mean over the agents cannot be the paper's
+number. One agent can: figures 10 to 13 plot one.
 """
 
 from comity.reproduction import Scenario, claim
@@ -11,7 +12,8 @@ from ._shared import loss
 FILE = "fig10_15_with_tcp.toml"
 OPTIMUM = ["1000us", "1050us"]
 QUICK = {"seeds": 3, "set": {"scenario.duration": "30s"}}
-#: In ns-2 exactly periodic agents share a link that overflows unevenly: most lose next to nothing, a few lose everything.
+#: In ns-2 exactly periodic agents share a link that overflows unevenly: most lose next to nothing,
+#: a few lose everything.
 PERIODIC = {"set": {"flow.psa.workload.jitter": 0}, "only": {"spacing": OPTIMUM, "window": [20]}}
 LARGE_WINDOW = {"spacing": ["5000us"], "window": [800]}
 
@@ -29,7 +31,10 @@ def best_without_loss(run):
 
 @claim(
     "psp-fig10-15-with-tcp",
-    says="beside 16 TCP connections senders get most at 1000 to 1050 us, and what they leave TCP takes",
+    says=(
+        "beside 16 TCP connections senders get most at 1000 to 1050 us, and what they leave TCP "
+        "takes"
+    ),
     source="section 3.2.3, figures 10 to 15",
     scenario={
         "random": Scenario(
@@ -37,14 +42,20 @@ def best_without_loss(run):
         ),
         "periodic": Scenario(FILE, **PERIODIC, quick=QUICK),
         **{
-            recovery: Scenario(FILE, set={"flow.tcp.recovery": recovery}, only=LARGE_WINDOW, quick=QUICK)
+            recovery: Scenario(
+                FILE, set={"flow.tcp.recovery": recovery}, only=LARGE_WINDOW, quick=QUICK
+            )
             for recovery in ("newreno", "sack")
         },
     },
 )
 def figures_10_to_15(runs, check):
     random = runs["random"]
-    spaced, tcp, lost = random.measure(each("psa")), random.measure(each("tcp")), random.measure(loss)
+    spaced, tcp, lost = (
+        random.measure(each("psa")),
+        random.measure(each("tcp")),
+        random.measure(loss),
+    )
     optimum = {"spacing": OPTIMUM, "window": 20}
     check(
         "each sender, Mb/s",
@@ -52,8 +63,10 @@ def figures_10_to_15(runs, check):
         within=(0.1, 11),
         paper=11,
         reading="agent: mean of all",
-        fails="16 senders at 11 Mb/s are 176 Mb/s and the link has 155; with 1428 B a spacing of 1000 us lets each send "
-        "10.25 Mb/s",
+        fails=(
+            "16 senders at 11 Mb/s are 176 Mb/s and the link has 155; with 1428 B a spacing of "
+            "1000 us lets each send 10.25 Mb/s"
+        ),
     )
     check(
         "loss of senders",
@@ -61,7 +74,10 @@ def figures_10_to_15(runs, check):
         below=0.01,
         paper=0,
         reading="agent: mean of all",
-        fails="at 1000 us they offer 164 Mb/s to 155 Mb/s, and at 1050 us 157 Mb/s, with TCP beside them",
+        fails=(
+            "at 1000 us they offer 164 Mb/s to 155 Mb/s, and at 1050 us 157 Mb/s, with TCP beside "
+            "them"
+        ),
     )
     best = runs["periodic"].measure(best_without_loss)
     for spacing in OPTIMUM:
@@ -73,19 +89,30 @@ def figures_10_to_15(runs, check):
             reading=f"agent: one of periodic agents at {spacing}",
             fails="a packet of 1428 B each 1164 us is 9.81 Mb/s" if spacing == "1050us" else None,
         )
-    # 1428 B take 114 us at 100 Mb/s, and 11,424 bits each 1,614 us are 7.08 Mb/s: the first spacing of the sweep at
-    # which they fit.
+    # 1428 B take 114 us at 100 Mb/s, and 11,424 bits each 1,614 us are 7.08 Mb/s: the first spacing
+    # of the sweep at which they fit.
     fitting = {"spacing": "1500us", "window": 20}
     check.show("nearest spacing without loss: each sender at 1500 us, Mb/s", spaced.at(**fitting))
     check.show("loss there", lost.at(**fitting))
-    check("each TCP, window 20, 5000 us, Mb/s", tcp.at(spacing="5000us", window=20), within=(0.1, 2.7), paper=2.7)
-    large = {"spacing": "5000us", "window": 800}
-    check("each sender, window 800, 5000 us, Mb/s", spaced.at(**large), within=(0.1, 2.23), paper=2.23)
-    reno = (
-        "with a gateway buffer of 10 packets Reno's halvings leave the link used to 76 %, in ns-2 2.35 as well (5.28 Mb/s); "
-        "the paper's numbers would use 91 % of it"
+    check(
+        "each TCP, window 20, 5000 us, Mb/s",
+        tcp.at(spacing="5000us", window=20),
+        within=(0.1, 2.7),
+        paper=2.7,
     )
-    for recovery, of, cause in (("Reno", random, reno), ("NewReno", runs["newreno"], None), ("SACK", runs["sack"], None)):
+    large = {"spacing": "5000us", "window": 800}
+    check(
+        "each sender, window 800, 5000 us, Mb/s", spaced.at(**large), within=(0.1, 2.23), paper=2.23
+    )
+    reno = (
+        "with a gateway buffer of 10 packets Reno's halvings leave the link used to 76 %, in ns-2 "
+        "2.35 as well (5.28 Mb/s); the paper's numbers would use 91 % of it"
+    )
+    for recovery, of, cause in (
+        ("Reno", random, reno),
+        ("NewReno", runs["newreno"], None),
+        ("SACK", runs["sack"], None),
+    ):
         check(
             "each TCP, window 800, 5000 us, Mb/s",
             of.measure(each("tcp")).at(**large),
@@ -95,3 +122,25 @@ def figures_10_to_15(runs, check):
             fails=cause,
         )
     check.show("each TCP at 200 us, Mb/s", tcp.at(spacing="200us"), paper=0)
+
+
+@figures_10_to_15.picture
+def picture(runs, draw):
+    spacing = {"over": "spacing", "unit": "us", "x": "spacing, us"}
+    for window in (20, 800):
+        series = {
+            "agents": runs["random"].measure(each("psa")).at(window=window),
+            "TCP": runs["random"].measure(each("tcp")).at(window=window),
+        }
+        draw.lines(
+            f"window of {window} packets, mean of 16",
+            series,
+            **spacing,
+            y="throughput of a flow, Mb/s",
+        )
+    draw.lines(
+        "window of 20 packets",
+        {"agents": runs["random"].measure(loss).at(window=20)},
+        **spacing,
+        y="loss",
+    )

@@ -6,14 +6,15 @@ from typing import NamedTuple
 
 from comity.reproduction import Run, Study, Values, table
 
-#: The drop rates of the bad state, of the tables with losses in the forward and in the reverse direction.
+#: The drop rates of the bad state, of the tables with losses in the forward and in the reverse
+#: direction.
 FORWARD = [0, 0.01, 0.05, 0.1, 0.2, 0.33, 0.5]
 REVERSE = [0, 0.019, 0.098, 0.19, 0.36, 0.555, 0.75]
 
 #: Why nothing holds with a queue of 10 packets.
 QUEUE_10 = (
-    "a timeout lets a whole window leave at once: up to 48 segments into a queue of 10 packets. Most are dropped, and "
-    "the next timeout follows"
+    "a timeout lets a whole window leave at once: up to 48 segments into a queue of 10 packets. "
+    "Most are dropped, and the next timeout follows"
 )
 #: The same, of a row of the paper beside ours.
 QUEUE_10_ROW = f"with a queue of 50 packets Real is as good as Reno and Tahoe. With 10 {QUEUE_10}"
@@ -39,13 +40,29 @@ class Protocols(NamedTuple):
         """How much more Real has than Reno."""
         return self.real - self.reno
 
-    def show(self, check, unit: str, paper: Protocols, notes: tuple[str | None, str | None, str | None] = (None,) * 3):
+    def show(
+        self,
+        check,
+        unit: str,
+        paper: Protocols,
+        notes: tuple[str | None, str | None, str | None] = (None,) * 3,
+    ):
         """Shows each protocol's numbers beside the paper's."""
         for name, ours, theirs, note in zip(("Real", "Reno", "Tahoe"), self, paper, notes):
             check.show(f"{name}, {unit}", ours, paper=theirs, note=note)
 
+    def drawn(self, paper: Protocols, queue: int) -> dict[str, tuple[Values, Values | float]]:
+        """The numbers with one queue and the paper's, by the name of the protocol."""
+        ours = (value.at(queue=queue) for value in self)
+        return dict(zip(("Real", "Reno", "Tahoe"), zip(ours, paper)))
 
-def printed(drop: list[float], real: list[float], reno: list[float], tahoe: list[float]) -> Protocols:
+
+DROP = "drop rate in the bad state"
+
+
+def printed(
+    drop: list[float], real: list[float], reno: list[float], tahoe: list[float]
+) -> Protocols:
     """The rows of a table of the paper by its drop rates."""
     return Protocols(*(table("drop", drop, row) for row in (real, reno, tahoe)))
 

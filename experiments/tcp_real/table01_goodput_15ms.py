@@ -1,8 +1,10 @@
-"""Table 1 and figure 2: goodput of a transfer of 5 MB with on/off losses in the forward direction, 15 ms one way."""
+"""Table 1 and figure 2: goodput of a transfer of 5 MB with on/off losses in the forward direction,
+15 ms one way.
+"""
 
 from comity.reproduction import claim, spearman
 
-from ._shared import FORWARD, QUEUE_10, goodput_kBps, printed
+from ._shared import DROP, FORWARD, QUEUE_10, goodput_kBps, printed
 
 #: Table 1, kB/s.
 PAPER = printed(
@@ -13,8 +15,8 @@ PAPER = printed(
 )
 
 LONG_WINDOW = (
-    "the path holds six segments, so a halved window costs Reno nothing. Real sends up to 48 segments again at each "
-    "timeout, which overfills the queue"
+    "the path holds six segments, so a halved window costs Reno nothing. Real sends up to 48 "
+    "segments again at each timeout, which overfills the queue"
 )
 #: For each queue: why Real is behind Reno, and why their ratio does not follow the paper's.
 CAUSES = {
@@ -25,8 +27,10 @@ CAUSES = {
 
 @claim(
     "real-table1-goodput-15ms",
-    says="Real has more goodput than Reno and Tahoe under on/off losses in the forward direction, and 1.3 times and "
-    "more when losses are many",
+    says=(
+        "Real has more goodput than Reno and Tahoe under on/off losses in the forward direction, "
+        "and 1.3 times and more when losses are many"
+    ),
     source="table 1",
     scenario="table01_goodput_15ms.toml",
 )
@@ -52,3 +56,11 @@ def table_1(runs, check):
             fails=order,
         )
     goodput.show(check, "kB/s", PAPER)
+
+
+@table_1.picture
+def picture(runs, draw):
+    goodput = goodput_kBps(runs)
+    for queue in CAUSES:
+        series = goodput.drawn(PAPER, queue)
+        draw.lines(f"queue of {queue} packets", series, over="drop", x=DROP, y="goodput, kB/s")

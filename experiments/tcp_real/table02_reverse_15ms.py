@@ -1,8 +1,10 @@
-"""Table 2: goodput of a transfer of 5 MB with on/off losses in the reverse direction, 15 ms one way."""
+"""Table 2: goodput of a transfer of 5 MB with on/off losses in the reverse direction, 15 ms one
+way.
+"""
 
 from comity.reproduction import claim
 
-from ._shared import CUMULATIVE, QUEUE_10, QUEUE_10_ROW, REVERSE, goodput_kBps, printed
+from ._shared import CUMULATIVE, DROP, QUEUE_10, QUEUE_10_ROW, REVERSE, goodput_kBps, printed
 
 #: Table 2, kB/s.
 PAPER = printed(
@@ -13,19 +15,24 @@ PAPER = printed(
 )
 
 OPENING = (
-    "at 0.36 Real is 10.3 % ahead, and the opening decides it. The timeout is 6 s and doubles while the first "
-    "acknowledgements are lost. That hits 10 of 20 transfers of Reno, with one segment under way, and 7 of Real, with "
-    "two. The other transfers have 226 kB/s with either"
+    "at 0.36 Real is 10.3 % ahead, and the opening decides it. The timeout is 6 s and doubles "
+    "while the first acknowledgements are lost. That hits 10 of 20 transfers of Reno, with one "
+    "segment under way, and 7 of Real, with two. The other transfers have 226 kB/s with either"
 )
-ENOUGH = "acknowledgements are cumulative: with a window of 48 segments enough of them reach Reno, even when 3 of 4 are lost"
+ENOUGH = (
+    "acknowledgements are cumulative: with a window of 48 segments enough of them reach Reno, "
+    "even when 3 of 4 are lost"
+)
 #: For each queue: why some losses change the order, and why many do not.
 CAUSES = {50: (OPENING, ENOUGH), 10: (QUEUE_10, QUEUE_10)}
 
 
 @claim(
     "real-table2-reverse-15ms",
-    says="Real has as much goodput as Reno under losses in the reverse direction, and more when half of the "
-    "acknowledgements are lost",
+    says=(
+        "Real has as much goodput as Reno under losses in the reverse direction, and more when "
+        "half of the acknowledgements are lost"
+    ),
     source="table 2",
     scenario="table02_reverse_15ms.toml",
 )
@@ -51,6 +58,17 @@ def table_2(runs, check):
                 reading=reading,
                 fails=many,
             )
-    few_timeouts = f"{CUMULATIVE}. A transfer has 3 to 5 timeouts, where the paper's loses half of its goodput at 0.36"
+    few_timeouts = (
+        f"{CUMULATIVE}. A transfer has 3 to 5 timeouts, where the paper's loses half of its "
+        "goodput at 0.36"
+    )
     tahoe = f"{few_timeouts}. No data is lost with a queue of 50 packets, so Tahoe is Reno there"
     goodput.show(check, "kB/s", PAPER, (QUEUE_10_ROW, few_timeouts, tahoe))
+
+
+@table_2.picture
+def picture(runs, draw):
+    goodput = goodput_kBps(runs)
+    for queue in CAUSES:
+        series = goodput.drawn(PAPER, queue)
+        draw.lines(f"queue of {queue} packets", series, over="drop", x=DROP, y="goodput, kB/s")

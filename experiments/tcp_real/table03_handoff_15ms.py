@@ -8,8 +8,8 @@ from ._shared import QUEUE_10, Protocols, goodput_kBps
 PAPER = Protocols(real=549.67, reno=310.98, tahoe=308.75)
 
 CAUSES = {
-    50: "an interruption costs both a timeout. The 13 segments that the path holds are in flight again after a few round "
-    "trips of 33 ms",
+    50: "an interruption costs both a timeout. The 13 segments that the path holds are in flight "
+    "again after a few round trips of 33 ms",
     10: QUEUE_10,
 }
 
@@ -32,3 +32,9 @@ def table_3(runs, check):
             fails=cause,
         )
     goodput.show(check, "kB/s", PAPER)
+
+
+@table_3.picture
+def picture(runs, draw):
+    series = dict(zip(("Real", "Reno", "Tahoe"), zip(goodput_kBps(runs), PAPER)))
+    draw.bars("handoffs", series, over="queue", x="queue, packets", y="goodput, kB/s")

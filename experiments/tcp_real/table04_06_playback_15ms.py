@@ -2,7 +2,17 @@
 
 from comity.reproduction import Scenario, claim
 
-from ._shared import CUMULATIVE, FORWARD, QUEUE_10, QUEUE_10_ROW, REVERSE, Protocols, printed, satisfied_reads
+from ._shared import (
+    CUMULATIVE,
+    DROP,
+    FORWARD,
+    QUEUE_10,
+    QUEUE_10_ROW,
+    REVERSE,
+    Protocols,
+    printed,
+    satisfied_reads,
+)
 
 #: Table 4, % of reads every 40 ms, losses in the forward direction.
 FORWARD_PAPER = printed(
@@ -21,13 +31,16 @@ REVERSE_PAPER = printed(
 #: Table 6, % of reads, handoffs.
 HANDOFF_PAPER = Protocols(real=72.57, reno=57.29, tahoe=62.57)
 
-#: For each queue: why Real has no more with losses forward, in the reverse direction, and with handoffs.
+#: For each queue: why Real has no more with losses forward, in the reverse direction, and with
+#: handoffs.
 CAUSES = {
     50: (
-        "Reno does better here than in the paper. The path holds six segments: halving a window that small costs nothing, "
-        "and losing one of 48 segments does",
-        "acknowledgements are cumulative: with a window of 48 segments enough of them reach Reno at 0.555 too",
-        "no protocol loses much more than the interruptions themselves, which are 9.1 % of the time",
+        "Reno does better here than in the paper. The path holds six segments: halving a window "
+        "that small costs nothing, and losing one of 48 segments does",
+        "acknowledgements are cumulative: with a window of 48 segments enough of them reach Reno "
+        "at 0.555 too",
+        "no protocol loses much more than the interruptions themselves, which are 9.1 % of the "
+        "time",
     ),
     10: (QUEUE_10,) * 3,
 }
@@ -45,7 +58,9 @@ EVERY_40_MS = {"only": {"interval": ["40ms"]}}
     },
 )
 def tables_4_to_6(runs, check):
-    forward, reverse, handoff = (satisfied_reads(runs[name]) for name in ("forward", "reverse", "handoff"))
+    forward, reverse, handoff = (
+        satisfied_reads(runs[name]) for name in ("forward", "reverse", "handoff")
+    )
     for queue, (with_losses, with_reverse_losses, with_handoffs) in CAUSES.items():
         reading = f"queue of {queue} packets"
         check(
@@ -73,9 +88,31 @@ def tables_4_to_6(runs, check):
             fails=with_handoffs,
         )
     interrupted = (
-        "interruptions are 9.1 % of the time, and 9.3 to 9.9 % of reads fail. Little is lost besides; the paper's Reno and "
-        "Tahoe lose four tenths"
+        "interruptions are 9.1 % of the time, and 9.3 to 9.9 % of reads fail. Little is lost "
+        "besides; the paper's Reno and Tahoe lose four tenths"
     )
     forward.show(check, "% of reads, forward", FORWARD_PAPER)
-    reverse.show(check, "% of reads, reverse", REVERSE_PAPER, (QUEUE_10_ROW, CUMULATIVE, CUMULATIVE))
-    handoff.show(check, "% of reads, handoffs", HANDOFF_PAPER, (QUEUE_10_ROW, interrupted, interrupted))
+    reverse.show(
+        check, "% of reads, reverse", REVERSE_PAPER, (QUEUE_10_ROW, CUMULATIVE, CUMULATIVE)
+    )
+    handoff.show(
+        check, "% of reads, handoffs", HANDOFF_PAPER, (QUEUE_10_ROW, interrupted, interrupted)
+    )
+
+
+@tables_4_to_6.picture
+def picture(runs, draw):
+    for name, title, paper in (
+        ("forward", "losses forward", FORWARD_PAPER),
+        ("reverse", "losses in reverse", REVERSE_PAPER),
+    ):
+        series = satisfied_reads(runs[name]).drawn(paper, 50)
+        draw.lines(
+            f"{title}, queue of 50", series, over="drop", x=DROP, y="reads that find their data, %"
+        )
+    series = dict(
+        zip(("Real", "Reno", "Tahoe"), zip(satisfied_reads(runs["handoff"]), HANDOFF_PAPER))
+    )
+    draw.bars(
+        "handoffs", series, over="queue", x="queue, packets", y="reads that find their data, %"
+    )

@@ -2,7 +2,7 @@
 
 from comity.reproduction import Scenario, claim
 
-from ._shared import CUMULATIVE, FORWARD, QUEUE_10, REVERSE, Protocols, goodput_kBps, printed
+from ._shared import CUMULATIVE, DROP, FORWARD, QUEUE_10, REVERSE, Protocols, goodput_kBps, printed
 
 #: Table 7, kB/s, losses in the forward direction.
 FORWARD_PAPER = printed(
@@ -24,7 +24,9 @@ HANDOFF_PAPER = Protocols(real=251.16, reno=113.58, tahoe=103.05)
 
 @claim(
     "real-table7-9-goodput-50ms",
-    says="with 50 ms Real loses to Reno without losses, and has 2 to 10 times its goodput with them",
+    says=(
+        "with 50 ms Real loses to Reno without losses, and has 2 to 10 times its goodput with them"
+    ),
     source="tables 7 to 9",
     scenario={
         "forward": Scenario("table07_goodput_50ms.toml"),
@@ -33,17 +35,25 @@ HANDOFF_PAPER = Protocols(real=251.16, reno=113.58, tahoe=103.05)
     },
 )
 def tables_7_to_9(runs, check):
-    forward, reverse, handoff = (goodput_kBps(runs[name]) for name in ("forward", "reverse", "handoff"))
+    forward, reverse, handoff = (
+        goodput_kBps(runs[name]) for name in ("forward", "reverse", "handoff")
+    )
     handoff_causes = {
-        50: "Real has its window back at once, where Reno takes a second to reach 48 segments. Of the 5.5 s between "
-        "interruptions Real can gain no more than that second",
+        50: "Real has its window back at once, where Reno takes a second to reach 48 segments. Of "
+        "the 5.5 s between interruptions Real can gain no more than that second",
         10: QUEUE_10,
     }
     for queue, cause in handoff_causes.items():
         reading = f"queue of {queue} packets"
         gain = forward.gain.at(queue=queue)
         losses = None if queue == 50 else QUEUE_10
-        check("Real over Reno without losses", gain.at(drop=[0]), below=1, paper=FORWARD_PAPER.gain, reading=reading)
+        check(
+            "Real over Reno without losses",
+            gain.at(drop=[0]),
+            below=1,
+            paper=FORWARD_PAPER.gain,
+            reading=reading,
+        )
         for drop, bound in ((0.05, 1.5), (0.2, 2.5)):
             check(
                 f"Real over Reno at {drop}",
@@ -61,10 +71,15 @@ def tables_7_to_9(runs, check):
             reading=reading,
             fails=cause,
         )
-        check.show("Real over Reno, reverse", reverse.gain.at(queue=queue), paper=REVERSE_PAPER.gain, reading=reading)
+        check.show(
+            "Real over Reno, reverse",
+            reverse.gain.at(queue=queue),
+            paper=REVERSE_PAPER.gain,
+            reading=reading,
+        )
     interrupted = (
-        "an interruption costs half a second, a timeout and about a second of round trips out of 5.5 s. The paper's Reno "
-        "and Tahoe get a fifth of what their link carries"
+        "an interruption costs half a second, a timeout and about a second of round trips out of "
+        "5.5 s. The paper's Reno and Tahoe get a fifth of what their link carries"
     )
     forward.show(check, "kB/s, forward", FORWARD_PAPER)
     reverse.show(
@@ -72,7 +87,8 @@ def tables_7_to_9(runs, check):
         "kB/s, reverse",
         REVERSE_PAPER,
         (
-            f"with a queue of 50 packets Real is above the paper's from 0.36 on, as Reno is. With 10 {QUEUE_10}",
+            "with a queue of 50 packets Real is above the paper's from 0.36 on, as Reno is. "
+            f"With 10 {QUEUE_10}",
             f"{CUMULATIVE}. The paper's Reno loses half of its goodput at 0.19",
             f"{CUMULATIVE}. No data is lost with a queue of 50 packets, so Tahoe is Reno there",
         ),
@@ -82,9 +98,21 @@ def tables_7_to_9(runs, check):
         "kB/s, handoffs",
         HANDOFF_PAPER,
         (
-            "an interruption costs half a second and a timeout out of 5.5 s, and the window is back at once. With a queue "
-            f"of 10 packets {QUEUE_10}",
+            "an interruption costs half a second and a timeout out of 5.5 s, and the window is "
+            f"back at once. With a queue of 10 packets {QUEUE_10}",
             interrupted,
             interrupted,
         ),
     )
+
+
+@tables_7_to_9.picture
+def picture(runs, draw):
+    for name, title, paper in (
+        ("forward", "losses forward", FORWARD_PAPER),
+        ("reverse", "losses in reverse", REVERSE_PAPER),
+    ):
+        series = goodput_kBps(runs[name]).drawn(paper, 50)
+        draw.lines(f"{title}, queue of 50", series, over="drop", x=DROP, y="goodput, kB/s")
+    series = dict(zip(("Real", "Reno", "Tahoe"), zip(goodput_kBps(runs["handoff"]), HANDOFF_PAPER)))
+    draw.bars("handoffs", series, over="queue", x="queue, packets", y="goodput, kB/s")

@@ -2,7 +2,17 @@
 
 from comity.reproduction import Scenario, claim
 
-from ._shared import CUMULATIVE, FORWARD, QUEUE_10, QUEUE_10_ROW, REVERSE, Protocols, printed, satisfied_reads
+from ._shared import (
+    CUMULATIVE,
+    DROP,
+    FORWARD,
+    QUEUE_10,
+    QUEUE_10_ROW,
+    REVERSE,
+    Protocols,
+    printed,
+    satisfied_reads,
+)
 
 #: Table 10, % of reads every 40 ms, losses in the forward direction.
 FORWARD_PAPER = printed(
@@ -35,8 +45,13 @@ EVERY_40_MS = {"only": {"interval": ["40ms"]}}
     },
 )
 def tables_10_to_12(runs, check):
-    forward, reverse, handoff = (satisfied_reads(runs[name]) for name in ("forward", "reverse", "handoff"))
-    handoff_causes = {50: "as in table 9: of 5.5 s Real can gain no more than a second", 10: QUEUE_10}
+    forward, reverse, handoff = (
+        satisfied_reads(runs[name]) for name in ("forward", "reverse", "handoff")
+    )
+    handoff_causes = {
+        50: "as in table 9: of 5.5 s Real can gain no more than a second",
+        10: QUEUE_10,
+    }
     for queue, cause in handoff_causes.items():
         reading = f"queue of {queue} packets"
         check(
@@ -62,18 +77,39 @@ def tables_10_to_12(runs, check):
             reading=reading,
         )
     interrupted = (
-        "interruptions are 9.1 % of the time, and a timeout and about a second of round trips follow each. The paper's "
-        "Reno and Tahoe lose more than half"
+        "interruptions are 9.1 % of the time, and a timeout and about a second of round trips "
+        "follow each. The paper's Reno and Tahoe lose more than half"
     )
     forward.show(check, "% of reads, forward", FORWARD_PAPER)
-    reverse.show(check, "% of reads, reverse", REVERSE_PAPER, (QUEUE_10_ROW, CUMULATIVE, CUMULATIVE))
+    reverse.show(
+        check, "% of reads, reverse", REVERSE_PAPER, (QUEUE_10_ROW, CUMULATIVE, CUMULATIVE)
+    )
     handoff.show(
         check,
         "% of reads, handoffs",
         HANDOFF_PAPER,
         (
-            f"the window is back at once after an interruption. With a queue of 10 packets {QUEUE_10}",
+            "the window is back at once after an interruption. With a queue of 10 packets "
+            f"{QUEUE_10}",
             interrupted,
             interrupted,
         ),
+    )
+
+
+@tables_10_to_12.picture
+def picture(runs, draw):
+    for name, title, paper in (
+        ("forward", "losses forward", FORWARD_PAPER),
+        ("reverse", "losses in reverse", REVERSE_PAPER),
+    ):
+        series = satisfied_reads(runs[name]).drawn(paper, 50)
+        draw.lines(
+            f"{title}, queue of 50", series, over="drop", x=DROP, y="reads that find their data, %"
+        )
+    series = dict(
+        zip(("Real", "Reno", "Tahoe"), zip(satisfied_reads(runs["handoff"]), HANDOFF_PAPER))
+    )
+    draw.bars(
+        "handoffs", series, over="queue", x="queue, packets", y="reads that find their data, %"
     )

@@ -24,4 +24,5 @@ def F_best(run):
 
 
 #: The bounds of a friendliness ratio that the figures show as close to 1.
-FRIENDLY = {"at_least": 0.85, "at_most": 1.2}
+WANTED = (0.85, 1.2)
+FRIENDLY = {"at_least": WANTED[0], "at_most": WANTED[1]}

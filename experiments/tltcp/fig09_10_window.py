@@ -2,7 +2,7 @@
 
 from comity.reproduction import claim
 
-from ._shared import FRIENDLY, F, F_best, F_worst, S
+from ._shared import FRIENDLY, WANTED, F, F_best, F_worst, S
 
 
 @claim(
@@ -18,17 +18,45 @@ def figures_9_and_10(runs, check):
     check("F at 5 and 10", mix.at(**small), **FRIENDLY, paper=1)
     check("S at 5 and 10", separation.at(blind_spot=True, **small), below=1.3, paper=1)
     check("S of TCP alone at 20", separation.at(tltcp=0, window=20), above=1.5, paper=2)
-    check("distance of F from 1 at 40, less than at 20", abs(mix.at(window=40) - 1), below=abs(mix.at(window=20) - 1))
+    check(
+        "distance of F from 1 at 40, less than at 20",
+        abs(mix.at(window=40) - 1),
+        below=abs(mix.at(window=20) - 1),
+    )
     check("F with large windows", mix.at(**large), above=1)
     check("F at 80, over that at 40", mix.at(window=80) / mix.at(window=40), within=(0.1, 1))
     # The paper does not say which of the two ratios it calls close to 1.
     for name, measure, cause in (
         ("F_best", F_best, None),
-        ("F_worst", F_worst, "F_worst puts all flows of the faster class into one half, and S is 2.7"),
+        (
+            "F_worst",
+            F_worst,
+            "F_worst puts all flows of the faster class into one half, and S is 2.7",
+        ),
     ):
         alone = runs.measure(measure).at(tltcp=0, window=20)
-        check(f"{name} of TCP alone at 20, close to 1", alone, at_most=1.2, paper=1, reading=name, fails=cause)
+        check(
+            f"{name} of TCP alone at 20, close to 1",
+            alone,
+            at_most=1.2,
+            paper=1,
+            reading=name,
+            fails=cause,
+        )
     check.show("F with every loss seen", friendliness.at(tltcp=15, blind_spot=False))
     check.show("S of the mix", separation.at(tltcp=15, blind_spot=True))
     check.show("S of TCP alone", separation.at(tltcp=0))
     check.show("F_worst of TCP alone", runs.measure(F_worst).at(tltcp=0))
+
+
+@figures_9_and_10.picture
+def picture(runs, draw):
+    ratio, separation = runs.measure(F), runs.measure(S)
+    window = "receiver window, packets"
+    mixes = {
+        "TLTCP": (ratio.at(tltcp=15, blind_spot=True), 1),
+        "TLTCP, every loss seen": ratio.at(tltcp=15, blind_spot=False),
+    }
+    draw.lines("figure 9: friendliness", mixes, over="window", x=window, y="F", wanted=WANTED)
+    separations = {"TLTCP": separation.at(tltcp=15, blind_spot=True), "TCP": separation.at(tltcp=0)}
+    draw.lines("figure 10: separation", separations, over="window", x=window, y="S")

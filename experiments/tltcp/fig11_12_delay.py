@@ -2,7 +2,7 @@
 
 from comity.reproduction import claim
 
-from ._shared import FRIENDLY, F, S
+from ._shared import FRIENDLY, WANTED, F, S
 
 
 @claim(
@@ -13,8 +13,21 @@ from ._shared import FRIENDLY, F, S
 )
 def figures_11_and_12(runs, check):
     separation = runs.measure(S)
-    srtt = runs.measure(lambda run: run.flows("tltcp").srtt_s.mean() / run.flows("tcp").srtt_s.mean())
+    srtt = runs.measure(
+        lambda run: run.flows("tltcp").srtt_s.mean() / run.flows("tcp").srtt_s.mean()
+    )
     check("F", runs.measure(F).at(tltcp=15), **FRIENDLY, paper=1)
     check("round-trip estimate over that of TCP", srtt.at(tltcp=15), within=(0.05, 1), paper=1)
     check.show("S of the mix", separation.at(tltcp=15))
     check.show("S of TCP alone", separation.at(tltcp=0))
+
+
+@figures_11_and_12.picture
+def picture(runs, draw):
+    delay = "delay of the bottleneck, ms"
+    ratio, separation = {"TLTCP": (runs.measure(F).at(tltcp=15), 1)}, runs.measure(S)
+    draw.lines(
+        "figure 11: friendliness", ratio, over="delay", unit="ms", x=delay, y="F", wanted=WANTED
+    )
+    separations = {"TLTCP": (separation.at(tltcp=15), 1), "TCP": separation.at(tltcp=0)}
+    draw.lines("figure 12: separation", separations, over="delay", unit="ms", x=delay, y="S")

@@ -1,4 +1,6 @@
-"""What the five papers say in numbers, looked for here: claims, their checks, and a verdict on each."""
+"""What the five papers say in numbers, looked for here: claims, their checks, and a verdict on
+each.
+"""
 
 from .claims import Checks, Claim, Expected, Form, Outcome, Verdict, claim, held_by_tests
 from .statistics import best, friendliness, jain, max_min_ratio, variation, worst
@@ -20,11 +22,11 @@ __all__ = [
     "best",
     "claim",
     "friendliness",
+    "held_by_tests",
     "jain",
     "max_min_ratio",
     "spearman",
     "table",
-    "held_by_tests",
     "variation",
     "worst",
 ]

@@ -11,18 +11,34 @@ from typing import Any
 from .study import Scenario, Study
 from .values import Interval, Values, meet
 
-__all__ = ["Bound", "Check", "Checks", "Claim", "Expected", "Form", "Outcome", "Row", "Verdict", "claim", "held_by_tests"]
+__all__ = [
+    "Bound",
+    "Check",
+    "Checks",
+    "Claim",
+    "Expected",
+    "Form",
+    "Outcome",
+    "Row",
+    "Verdict",
+    "claim",
+    "held_by_tests",
+]
 
 
 class Form(str, enum.Enum):
-    """How much is run: `quick` has fewer seeds and points and shorter runs; `full` is as long as the paper."""
+    """How much is run: `quick` has fewer seeds and points and shorter runs; `full` is as long as
+    the paper.
+    """
 
     QUICK = "quick"
     FULL = "full"
 
 
 class Expected(str, enum.Enum):
-    """What is known to come out. `chance`: what is compared is the same but for chance; it counts for nothing."""
+    """What is known to come out. `chance`: what is compared is the same but for chance; it counts
+    for nothing.
+    """
 
     HOLDS = "holds"
     FAILS = "fails"
@@ -88,7 +104,8 @@ class Check:
         return surprising.get(self.outcome) is not self.expected
 
 
-#: What a check compares with, by the name of the argument: the sign, and how far inside the bound a value is.
+#: What a check compares with, by the name of the argument: the sign, and how far inside the bound a
+#: value is.
 _RELATIONS: dict[str, tuple[str, Callable[[Values, Values], Values]]] = {
     "above": (">", lambda value, bound: value - bound),
     "at_least": (">=", lambda value, bound: value - bound),
@@ -124,13 +141,14 @@ class Checks:
     ) -> None:
         """States something that has to hold at every point of `value`.
 
-        `above`, `at_least`, `below`, `at_most` and `equal` compare with a number or with other values.
-        `wholly_above` and `wholly_below` ask that the 95 % intervals do not meet. `within=(0.1, x)` asks for a
-        distance of at most 10 % of x. `falls_over="axis"` asks that from one value of the axis to the next there
-        is no rise beyond the intervals; `rises_over` likewise. `paper` is what the paper has. With `form` the
-        check is judged in that form alone. `fails` says that the failure is known, and why; `chance` says that
-        chance decides, and why: such a check counts for nothing. `reading` names the reading of the paper that
-        the check is about; see :func:`readings_that_hold`.
+        `above`, `at_least`, `below`, `at_most` and `equal` compare with a number or with other
+        values. `wholly_above` and `wholly_below` ask that the 95 % intervals do not meet.
+        `within=(0.1, x)` asks for a distance of at most 10 % of x. `falls_over="axis"` asks that
+        from one value of the axis to the next there is no rise beyond the intervals; `rises_over`
+        likewise. `paper` is what the paper has. With `form` the check is judged in that form alone.
+        `fails` says that the failure is known, and why; `chance` says that chance decides, and why:
+        such a check counts for nothing. `reading` names the reading of the paper that the check is
+        about; see :func:`readings_that_hold`.
         """
         if fails and chance:
             raise TypeError(f"{says!r}: expected `fails` or `chance`, not both")
@@ -140,10 +158,14 @@ class Checks:
             bounds |= {"at_least": near, "at_most": far}
         unknown = set(bounds) - set(_RELATIONS)
         if unknown:
-            raise TypeError(f"{unknown.pop()!r} is no relation: expected one of {', '.join(_RELATIONS)}")
+            raise TypeError(
+                f"{unknown.pop()!r} is no relation: expected one of {', '.join(_RELATIONS)}"
+            )
         over = falls_over or rises_over
         if bool(bounds) == bool(over):
-            raise TypeError(f"{says!r}: expected either bounds or an axis over which it falls or rises")
+            raise TypeError(
+                f"{says!r}: expected either bounds or an axis over which it falls or rises"
+            )
         rows: list[Row] = []
         outcome = Outcome.SKIPPED
         if form is None or Form(form) is self.form:
@@ -195,10 +217,16 @@ class Claim:
     tests: tuple[str, ...] = ()
     #: Why nothing could make it hold, where that is so.
     cannot: str | None = None
-    draw: Callable[[Any], Any] | None = None
+    #: The paper, and what all of its claims have in common: the documentation of the folder.
+    paper: str = ""
+    #: What the documentation of the file says beyond its first line.
+    about: str = ""
+    draw: Callable[[Any, Any], None] | None = None
 
-    def picture(self, draw: Callable[[Any], Any]) -> Callable[[Any], Any]:
-        """Says that this function draws the figure of the claim from its runs."""
+    def picture(self, draw: Callable[[Any, Any], None]) -> Callable[[Any, Any], None]:
+        """Says that this function draws the figure of the claim: it gets the runs and a
+        :class:`.Drawing`.
+        """
         self.draw = draw
         return draw
 
@@ -222,21 +250,26 @@ def claim(
 ) -> Callable[[Callable[[Any, Checks], None]], Claim]:
     """Makes a claim of the function that judges it.
 
-    The function gets the runs, a :class:`Study` or one for each name of `scenario`, and the :class:`Checks` that
-    it calls. `quick` is what is different in the quick form: `seeds`, `set` and `only` of a :class:`Scenario`.
-    `tests` are functions of the project's tests, `"file: function"`, that hold what no number of a run can show.
-    `cannot` says why nothing could make the claim hold.
+    The function gets the runs, a :class:`Study` or one for each name of `scenario`, and the
+    :class:`Checks` that it calls. `quick` is what is different in the quick form: `seeds`, `set`
+    and `only` of a :class:`Scenario`. `tests` are functions of the project's tests, `"file:
+    function"`, that hold what no number of a run can show. `cannot` says why nothing could make the
+    claim hold.
     """
     if isinstance(scenario, str):
         scenario = Scenario(scenario, quick=quick or {})
     elif quick is not None:
         raise TypeError(f"{id}: `quick` stands in the Scenario")
     scenarios = {"": scenario} if isinstance(scenario, Scenario) else dict(scenario)
-    return lambda judge: Claim(id, says, source, scenarios, judge, tests=tuple(tests), cannot=cannot)
+    return lambda judge: Claim(
+        id, says, source, scenarios, judge, tests=tuple(tests), cannot=cannot
+    )
 
 
 def held_by_tests(id: str, *, says: str, source: str, tests: Sequence[str]) -> Claim:
-    """A claim that no number of a run can show: tests of the project hold it, as `"file: function"`."""
+    """A claim that no number of a run can show: tests of the project hold it, as `"file:
+    function"`.
+    """
     return Claim(id, says, source, {}, None, tests=tuple(tests))
 
 
@@ -268,19 +301,32 @@ def verdict(claim: Claim, checks: list[Check]) -> Verdict:
 def readings_that_hold(checks: list[Check]) -> list[str]:
     """The readings of the paper for which the claim holds.
 
-    Each check of such a reading holds, and chance decides none; and so do the checks about all readings. A reading
-    that begins with a subject, as in `"TCP: Reno"`, is about that alone: then each subject needs one that holds.
+    Each check of such a reading holds, and chance decides none; and so do the checks about all
+    readings. A reading that begins with a subject, as in `"TCP: Reno"`, is about that alone: then
+    each subject needs one that holds.
     """
     outcomes: dict[str | None, set[Outcome]] = {}
     for check in checks:
         by_chance = check.expected is Expected.CHANCE and check.outcome is not Outcome.SKIPPED
         if not (by_chance and check.reading is None):
-            outcomes.setdefault(check.reading, set()).add(Outcome.FAILS if by_chance else check.outcome)
+            outcomes.setdefault(check.reading, set()).add(
+                Outcome.FAILS if by_chance else check.outcome
+            )
     if Outcome.FAILS in outcomes.pop(None, set()):
         return []
-    holding = [reading for reading, found in outcomes.items() if Outcome.HOLDS in found and Outcome.FAILS not in found]
-    judged = [reading for reading, found in outcomes.items() if found & {Outcome.HOLDS, Outcome.FAILS}]
-    return holding if {_subject(reading) for reading in holding} == {_subject(reading) for reading in judged} else []
+    holding = [
+        reading
+        for reading, found in outcomes.items()
+        if Outcome.HOLDS in found and Outcome.FAILS not in found
+    ]
+    judged = [
+        reading for reading, found in outcomes.items() if found & {Outcome.HOLDS, Outcome.FAILS}
+    ]
+    return (
+        holding
+        if {_subject(reading) for reading in holding} == {_subject(reading) for reading in judged}
+        else []
+    )
 
 
 def _subject(reading: str) -> str:
@@ -299,7 +345,11 @@ def _row(values: Values, at: int, paper: Values | float | None) -> Row:
     number = float(values.value[at])
     exists = math.isfinite(number)
     return Row(
-        at={axis: _plain(value) for axis, value in point.items() if values.points[axis].nunique() > 1},
+        at={
+            axis: _plain(value)
+            for axis, value in point.items()
+            if values.points[axis].nunique() > 1
+        },
         paper=paper,
         value=number if exists else None,
         interval=values.interval(at) if exists else None,
@@ -325,13 +375,19 @@ def _compare(rows: list[Row], subject: Values, bounds: Mapping[str, Values | flo
             if sign in ("<<", ">>"):
                 ours, theirs = row.interval, limits.interval(at)
                 apart = ours is not None and theirs is not None
-                apart = apart and (ours.low > theirs.high if sign == ">>" else ours.high < theirs.low)
+                apart = apart and (
+                    ours.low > theirs.high if sign == ">>" else ours.high < theirs.low
+                )
                 row.holds = bool(row.holds and apart)
             else:
                 # No number is inside no bound.
                 row.holds = row.holds and (margin > 0 if sign in ("<", ">") else margin >= 0)
             around = margins.interval(at)
-            row.sure = row.sure and around is not None and (around.low > 0 or around.high < 0 or around.low == around.high)
+            # Without an interval nothing is known of other seeds.
+            across = (
+                around is not None and around.low <= 0 <= around.high and around.low < around.high
+            )
+            row.sure = row.sure and not across
 
 
 def _follow(rows: list[Row], subject: Values, axis: str, rises: bool) -> None:
@@ -345,7 +401,9 @@ def _follow(rows: list[Row], subject: Values, axis: str, rises: bool) -> None:
             continue
         step = row.value - before.value if rises else before.value - row.value
         if row.interval and before.interval:
-            high, low = (row.interval, before.interval) if rises else (before.interval, row.interval)
+            high, low = (
+                (row.interval, before.interval) if rises else (before.interval, row.interval)
+            )
             beyond = high.high < low.low
         else:
             beyond = step < 0

@@ -10,14 +10,17 @@ import sys
 from pathlib import Path
 
 from rich.console import Console
-from rich.progress import Progress
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from .claims import Claim, Form, readings_that_hold, verdict
 from .figures import found_in
+from .report import Report
 from .runner import Runner
 from .text import Result, print_claim, summary
 
-DESCRIPTION = "Runs the experiments of the five papers, and says of each claim whether it holds here."
+DESCRIPTION = (
+    "Runs the experiments of the five papers, and says of each claim whether it holds here."
+)
 EXAMPLES = """\
 examples:
   python -m comity.reproduction                    all claims, in the quick form
@@ -37,11 +40,19 @@ def chosen(claims: list[tuple[str, Claim]], patterns: list[str]) -> list[tuple[s
     """The claims with these ids or of these systems; without patterns, all."""
     for pattern in patterns:
         if not any(_matches(system, claim, pattern) for system, claim in claims):
-            names = ", ".join(sorted({system for system, _ in claims} | {claim.id for _, claim in claims}))
-            raise SystemExit(f"error: no claim and no system is called {pattern!r}: expected one of {names}")
+            names = ", ".join(
+                sorted({system for system, _ in claims} | {claim.id for _, claim in claims})
+            )
+            raise SystemExit(
+                f"error: no claim and no system is called {pattern!r}: expected one of {names}"
+            )
     if not patterns:
         return claims
-    return [(system, claim) for system, claim in claims if any(_matches(system, claim, p) for p in patterns)]
+    return [
+        (system, claim)
+        for system, claim in claims
+        if any(_matches(system, claim, p) for p in patterns)
+    ]
 
 
 def _matches(system: str, claim: Claim, pattern: str) -> bool:
@@ -56,16 +67,30 @@ def main(arguments: list[str] | None = None) -> int:
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("claims", nargs="*", metavar="CLAIM", help="ids or systems; * stands for anything")
-    parser.add_argument("--full", action="store_true", help="all seeds, all points and runs of full length")
+    parser.add_argument(
+        "claims", nargs="*", metavar="CLAIM", help="ids or systems; * stands for anything"
+    )
+    parser.add_argument(
+        "--full", action="store_true", help="all seeds, all points and runs of full length"
+    )
     parser.add_argument("--list", action="store_true", help="list the claims and run nothing")
+    parser.add_argument(
+        "--report", type=Path, metavar="PATH", help="write a page with pictures, for any browser"
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON document")
-    parser.add_argument("--jobs", type=int, metavar="N", help="how many runs to run in parallel (one per processor)")
-    parser.add_argument("--experiments", type=Path, default=Path("experiments"), help="the folder of the figures")
+    parser.add_argument(
+        "--jobs", type=int, metavar="N", help="how many runs to run in parallel (one per processor)"
+    )
+    parser.add_argument(
+        "--experiments", type=Path, default=Path("experiments"), help="the folder of the figures"
+    )
     options = parser.parse_args(arguments)
     form = Form.FULL if options.full else Form.QUICK
     if not options.experiments.is_dir():
-        parser.error(f"--experiments {options.experiments}: expected a folder of figures, such as experiments/")
+        parser.error(
+            f"--experiments {options.experiments}: expected a folder of figures, such as "
+            "experiments/"
+        )
     try:
         claims = chosen(found_in(options.experiments), options.claims)
         if options.list:
@@ -79,24 +104,47 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _run(claims: list[tuple[str, Claim]], form: Form, options: argparse.Namespace) -> int:
-    console = Console()
-    runner = Runner(form, options.jobs)
+    console = Console(highlight=False)
+    report = Report(form) if options.report else None
     results: list[Result] = []
-    with Progress(console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as progress:
-        task = progress.add_task("claims", total=len(claims))
+    with _progress(
+        console if not options.json and console.is_terminal else Console(stderr=True)
+    ) as progress:
+        whole, part = progress.add_task("claims", total=len(claims)), progress.add_task("")
+
+        def tell(scenario: str, done: int, runs: int) -> None:
+            progress.update(
+                part, description=f"runs of {Path(scenario).name}", completed=done, total=runs
+            )
+
+        runner = Runner(form, options.jobs, tell)
         for system, claim in claims:
-            progress.update(task, description=claim.id)
-            checks = claim.checks(runner.runs(claim), form)
+            runs = runner.runs(claim)
+            checks = claim.checks(runs, form)
             results.append((system, claim, checks))
+            if report:
+                report.add(system, claim, checks, runs)
             if not options.json:
                 print_claim(console, claim, checks)
-            progress.advance(task)
-    if options.json:
-        print(json.dumps(document(results, form), indent=1))
-    else:
-        console.print(summary(results))
+            progress.advance(whole)
+    if report:
+        report.write(options.report)
+    print(json.dumps(document(results, form), indent=1) if options.json else summary(results))
     surprises = [check for _, _, checks in results for check in checks if not check.is_as_expected]
     return 1 if surprises else 0
+
+
+def _progress(console: Console) -> Progress:
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+    )
+    shown = console.is_terminal
+    return Progress(
+        *columns, console=console, transient=True, disable=not shown, redirect_stdout=False
+    )
 
 
 def document(results: list[Result], form: Form) -> dict:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from .claims import Claim, Form
 from .study import Scenario, Study
@@ -12,11 +12,21 @@ __all__ = ["Runner"]
 
 
 class Runner:
-    """Runs scenarios in one form, and keeps what it ran."""
+    """Runs scenarios in one form, and keeps what it ran.
 
-    def __init__(self, form: Form, jobs: int | None = None) -> None:
+    `progress` is called with the path of the scenario, and the numbers of its finished and of all
+    runs.
+    """
+
+    def __init__(
+        self,
+        form: Form,
+        jobs: int | None = None,
+        progress: Callable[[str, int, int], None] = lambda *_: None,
+    ) -> None:
         self._form = form
         self._jobs = jobs
+        self._progress = progress
         self._tables: dict[str, tuple] = {}
 
     def runs(self, claim: Claim) -> Study | Mapping[str, Study]:
@@ -31,14 +41,21 @@ class Runner:
         return studies[""] if list(studies) == [""] else studies
 
     def _run(self, scenario: Scenario):
-        identity = json.dumps([scenario.path, dict(scenario.set), dict(scenario.only), scenario.seeds], default=str)
+        identity = json.dumps(
+            [scenario.path, dict(scenario.set), dict(scenario.only), scenario.seeds], default=str
+        )
         if identity not in self._tables:
             self._tables[identity] = _executed(scenario, self._jobs)
         return self._tables[identity]
 
 
 def _executed(scenario, jobs):  # TODO replaced by comity.run
-    import subprocess, tempfile, tomllib, pandas as pd, pathlib
+    import pathlib
+    import subprocess
+
+    import pandas as pd
+    import tomllib
+
     text = tomllib.load(open(scenario.path, "rb"))
     sets = []
     for k, v in scenario.set.items():
@@ -46,7 +63,11 @@ def _executed(scenario, jobs):  # TODO replaced by comity.run
     seeds = text["scenario"].get("seeds", 1)
     args = []
     if scenario.seeds:
-        first = seeds["first"] if isinstance(seeds, dict) else (seeds[0] if isinstance(seeds, list) else seeds)
+        first = (
+            seeds["first"]
+            if isinstance(seeds, dict)
+            else (seeds[0] if isinstance(seeds, list) else seeds)
+        )
         args = ["--seeds", f"{first}-{first + scenario.seeds - 1}"]
     sweeps = {s.get("name", s["parameter"]): s for s in text.get("sweep", [])}
     zipped = {}
@@ -60,11 +81,18 @@ def _executed(scenario, jobs):  # TODO replaced by comity.run
     for name, s in sweeps.items():
         if s.get("zip") in zipped:
             keep = sorted(zipped[s["zip"]])
+
             def toml(v):
-                if isinstance(v, dict): return "{" + ", ".join(f"{k} = {toml(x)}" for k, x in v.items()) + "}"
+                if isinstance(v, dict):
+                    return "{" + ", ".join(f"{k} = {toml(x)}" for k, x in v.items()) + "}"
                 return json.dumps(v)
-            sets += ["--set", f"sweep.{name}.values=[{', '.join(toml(s['values'][i]) for i in keep)}]"]
+
+            sets += [
+                "--set",
+                f"sweep.{name}.values=[{', '.join(toml(s['values'][i]) for i in keep)}]",
+            ]
     import hashlib
+
     command = ["/tmp/w/comity-repro", "sim", "run", scenario.path, *sets, *args, "-q"]
     d = "/tmp/w/repro-cache/" + hashlib.sha256(json.dumps(command).encode()).hexdigest()[:20]
     if not pathlib.Path(d).exists():

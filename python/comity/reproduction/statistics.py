@@ -9,7 +9,9 @@ __all__ = ["best", "friendliness", "jain", "max_min_ratio", "variation", "worst"
 
 
 def jain(values: npt.ArrayLike) -> float:
-    """Jain's fairness index: ``(Σ x)² / (n Σ x²)``, 1 when all are equal. R. Jain, DEC TR-301 (1984)."""
+    """Jain's fairness index: ``(Σ x)² / (n Σ x²)``, 1 when all are equal. R. Jain, DEC TR-301
+    (1984).
+    """
     x = np.asarray(values, dtype=float)
     return float(x.sum() ** 2 / (len(x) * (x**2).sum()))
 
@@ -27,7 +29,9 @@ def worst(values: npt.ArrayLike) -> float:
 
 
 def best(values: npt.ArrayLike) -> float:
-    """F_best of TLTCP, section 6.2: flows by rank, the larger mean of odd and even ranks over the smaller."""
+    """F_best of TLTCP, section 6.2: flows by rank, the larger mean of odd and even ranks over the
+    smaller.
+    """
     x = np.sort(np.asarray(values, dtype=float))
     means = x[::2].mean(), x[1::2].mean()
     return float(max(means) / min(means))

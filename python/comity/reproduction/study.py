@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,9 +18,10 @@ __all__ = ["Run", "Scenario", "Study"]
 class Scenario:
     """A scenario file, and what of it is run.
 
-    `path` begins in the folder of the file that names it. `set` replaces values, as `--set` of the command does.
-    `only` chooses values of axes of the sweep. `seeds` is how many of the file's seeds are run, from the first.
-    `quick` has what is different in the quick form: further `set` and `only`, and its own `seeds`.
+    `path` begins in the folder of the file that names it. `set` replaces values, as `--set` of the
+    command does. `only` chooses values of axes of the sweep. `seeds` is how many of the file's
+    seeds are run, from the first. `quick` has what is different in the quick form: further `set`
+    and `only`, and its own `seeds`.
     """
 
     path: str
@@ -51,9 +51,11 @@ class Run:
         self._names = names
 
     def flows(self, *names: str) -> pd.DataFrame:
-        """The flows with these names and those of these groups and of parts of them; without names, all.
+        """The flows with these names and those of these groups and of parts of them; without names,
+        all.
 
-        `"net"` has the flows of the groups `net` and `net+long`. A group that has flows in other runs only has none.
+        `"net"` has the flows of the groups `net` and `net+long`. A group that has flows in other
+        runs only has none.
         """
         flows = self._tables["flows"]
         self._check(names)
@@ -70,52 +72,67 @@ class Run:
         self._check(names)
         return links[links["link"].isin(names)] if names else links
 
-    def bins(self, *names: str, column: str, start_s: float = 0.0, end_s: float = np.inf) -> np.ndarray:
-        """A column of flows over time: a row for each flow, a column for each bin that begins in `[start_s, end_s)`."""
+    def bins(
+        self, *names: str, column: str, start_s: float = 0.0, end_s: float = np.inf
+    ) -> np.ndarray:
+        """A column of flows over time: a row for each flow, a column for each bin that begins in
+        `[start_s, end_s)`.
+        """
         series = self._tables.get("flow_series")
         if series is None:
             raise ValueError("there is nothing over time: expected `bins` in the scenario")
         series = series[series["flow"].isin(self.flows(*names)["flow"])]
         starts = series["bin_start_ns"] / 1e9
         inside = series[(starts >= start_s - 1e-9) & (starts < end_s - 1e-9)]
-        return inside.pivot(index="index", columns="bin_start_ns", values=column).to_numpy(dtype=float)
-
+        return inside.pivot(index="index", columns="bin_start_ns", values=column).to_numpy(
+            dtype=float
+        )
 
     def _check(self, names: Sequence[str]) -> None:
         for name in names:
             if name not in self._names:
-                raise ValueError(f"nothing is called {name!r}: expected one of {', '.join(sorted(self._names))}")
+                raise ValueError(
+                    f"nothing is called {name!r}: expected one of {', '.join(sorted(self._names))}"
+                )
 
 
 class Study:
     """All runs of a :class:`Scenario`."""
 
-    def __init__(self, tables: Mapping[str, pd.DataFrame], axes: Sequence[str], seeds: Sequence[int]) -> None:
+    def __init__(
+        self, tables: Mapping[str, pd.DataFrame], axes: Sequence[str], seeds: Sequence[int]
+    ) -> None:
         runs = tables["runs"]
         self.axes = list(axes)
         self.seeds = list(seeds)
         self._points = runs[["run", "seed", *(f"axis.{axis}" for axis in axes)]]
         self._points = self._points.rename(columns=lambda name: name.removeprefix("axis."))
         self._points = self._points.assign(point=runs.groupby("seed").cumcount())
-        split = {name: dict(list(table.groupby("run"))) for name, table in tables.items() if name != "runs"}
+        split = {
+            name: dict(list(table.groupby("run")))
+            for name, table in tables.items()
+            if name != "runs"
+        }
         groups = tables["flows"]["group"].unique()
         names = {whole for group in groups for whole in _wholes(group)}
         names |= {*tables["flows"]["flow"].unique(), *tables["links"]["link"].unique()}
         self._runs = [
-            Run({name: parts[run] for name, parts in split.items() if run in parts}, names) for run in runs["run"]
+            Run({name: parts[run] for name, parts in split.items() if run in parts}, names)
+            for run in runs["run"]
         ]
 
     def measure(self, number: Callable[[Run], float]) -> Values:
-        """One number from every run, at every point of the sweep, with its replicates over the seeds.
+        """One number from every run, at every point of the sweep, with its replicates over the
+        seeds.
 
-        A run whose number does not exist, such as the mean of nothing, leaves no number at its point.
+        A run whose number does not exist, such as the mean of nothing, leaves no number at its
+        point.
         """
         with np.errstate(divide="ignore", invalid="ignore"):
             numbers = np.array([float(number(run)) for run in self._runs])
         numbers[~np.isfinite(numbers)] = np.nan
         table = self._points.assign(number=numbers)
         return replicated(table, self.axes, "number", self.seeds)
-
 
 
 def _wholes(group: str) -> list[str]:

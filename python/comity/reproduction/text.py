@@ -8,7 +8,17 @@ from rich.text import Text
 
 from .claims import Check, Claim, Expected, Outcome, Row, Verdict, readings_that_hold, verdict
 
-__all__ = ["Result", "at", "number", "outcome", "print_claim", "spread", "summary", "verdict_with_readings", "wanted"]
+__all__ = [
+    "Result",
+    "at",
+    "number",
+    "outcome",
+    "print_claim",
+    "spread",
+    "summary",
+    "verdict_with_readings",
+    "wanted",
+]
 
 #: A system, one of its claims, and the checks of it.
 Result = tuple[str, Claim, list[Check]]
@@ -42,18 +52,24 @@ def wanted(row: Row) -> str:
 
 
 def outcome(check: Check, row: Row) -> str:
-    """Whether the check holds here; with a question mark where other seeds might have said otherwise."""
+    """Whether the check holds here; with a question mark where other seeds might have said
+    otherwise.
+    """
     if row.holds is None:
         return ""
     word = "holds" if row.holds else "fails"
     known = ", as known" if check.expected is Expected.FAILS and not row.holds else ""
-    return f"{word}{'' if row.sure else '?'}{', by chance' if check.expected is Expected.CHANCE else known}"
+    if check.expected is Expected.CHANCE:
+        known = ", by chance"
+    return f"{word}{'' if row.sure else '?'}{known}"
 
 
 def verdict_with_readings(claim: Claim, checks: list[Check]) -> str:
     """The verdict, and of which readings it speaks."""
     found = verdict(claim, checks)
-    readings = f": {', '.join(readings_that_hold(checks))}" if found is Verdict.HOLDS_FOR_READINGS else ""
+    readings = (
+        f": {'; '.join(readings_that_hold(checks))}" if found is Verdict.HOLDS_FOR_READINGS else ""
+    )
     return f"{found.value}{readings}"
 
 
@@ -80,7 +96,14 @@ def print_claim(console: Console, claim: Claim, checks: list[Check]) -> None:
 
 
 def _line(check: Check, row: Row) -> tuple[str, ...]:
-    return at(row), number(row.paper), number(row.value), spread(row), wanted(row), outcome(check, row)
+    return (
+        at(row),
+        number(row.paper),
+        number(row.value),
+        spread(row),
+        wanted(row),
+        outcome(check, row),
+    )
 
 
 def _aligned(cells: tuple[str, ...], widths: list[int]) -> str:
@@ -92,14 +115,13 @@ def _aligned(cells: tuple[str, ...], widths: list[int]) -> str:
 
 def summary(results: list[Result]) -> str:
     """How many claims have each verdict, and which checks are a surprise."""
-    counts: dict[str, int] = {}
-    for _, claim, checks in results:
-        found = verdict(claim, checks).value
-        counts[found] = counts.get(found, 0) + 1
-    lines = [f"{len(results)} claims: " + ", ".join(f"{count} {word}" for word, count in counts.items())]
+    found = [verdict(claim, checks) for _, claim, checks in results]
+    counts = [f"{each.value}: {found.count(each)}" for each in Verdict if each in found]
+    lines = [f"{len(results)} claims. {', '.join(counts)}"]
     for _, claim, checks in results:
         lines += [
-            f"surprise: {claim.id}: {check.says}: {check.outcome.value}, known to be: {check.expected.value}"
+            f"surprise: {claim.id}: {check.says}: {check.outcome.value}, known to be: "
+            f"{check.expected.value}"
             for check in checks
             if not check.is_as_expected
         ]

@@ -1,8 +1,9 @@
 """Numbers at the points of a sweep, with what the seeds leave open about them.
 
-A :class:`Values` has a row for each point of a sweep and a column for each *replicate*: the mean over all seeds,
-the means with one seed left out (the jackknife), and the means over seeds drawn with replacement (the bootstrap).
-Arithmetic works on every replicate alike, so that a ratio of means has an interval of its own at the end.
+A :class:`Values` has a row for each point of a sweep and a column for each *replicate*: the mean
+over all seeds, the means with one seed left out (the jackknife), and the means over seeds drawn
+with replacement (the bootstrap). Arithmetic works on every replicate alike, so that a ratio of
+means has an interval of its own at the end.
 """
 
 from __future__ import annotations
@@ -39,12 +40,14 @@ class Interval:
 class Values:
     """Numbers at points of a sweep. Two of them meet where the axes that both have agree.
 
-    `points` has a row for each point and a column for each axis. `numbers` has a row for each point and a column
-    for each replicate. `ordinal` says that the numbers are places or ranks, of which leaving one seed out says
-    nothing: their interval is that of the bootstrap.
+    `points` has a row for each point and a column for each axis. `numbers` has a row for each point
+    and a column for each replicate. `ordinal` says that the numbers are places or ranks, of which
+    leaving one seed out says nothing: their interval is that of the bootstrap.
     """
 
-    def __init__(self, points: pd.DataFrame, numbers: np.ndarray, seeds: int, ordinal: bool = False) -> None:
+    def __init__(
+        self, points: pd.DataFrame, numbers: np.ndarray, seeds: int, ordinal: bool = False
+    ) -> None:
         self.points = points.reset_index(drop=True)
         self.numbers = numbers
         self.seeds = seeds
@@ -83,15 +86,18 @@ class Values:
     def frame(self) -> pd.DataFrame:
         """The points with `value`, `low` and `high`, for pictures."""
         ends = [self.interval(row) or Interval(v, v, "") for row, v in enumerate(self.value)]
-        return self.points.assign(value=self.value, low=[e.low for e in ends], high=[e.high for e in ends])
+        return self.points.assign(
+            value=self.value, low=[e.low for e in ends], high=[e.high for e in ends]
+        )
 
     # ------------------------------------------------------------------ points
 
     def at(self, **choices: Choice) -> Values:
-        """The points where axes have these values: one value, a list of values, or a condition on the value.
+        """The points where axes have these values: one value, a list of values, or a condition on
+        the value.
 
-        An axis with one value chosen is gone from the result, and so are the axes that this choice decides:
-        those that advance together with it.
+        An axis with one value chosen is gone from the result, and so are the axes that this choice
+        decides: those that advance together with it.
         """
         keep = np.ones(len(self), dtype=bool)
         for axis, choice in choices.items():
@@ -102,11 +108,15 @@ class Values:
         chosen = [axis for axis, choice in choices.items() if _is_one(choice)]
         if chosen:
             left = (axis for axis in self.axes if axis not in choices)
-            chosen += [axis for axis in left if points[axis].nunique() == 1 < self.points[axis].nunique()]
+            chosen += [
+                axis for axis in left if points[axis].nunique() == 1 < self.points[axis].nunique()
+            ]
         return Values(points.drop(columns=chosen), self.numbers[keep], self.seeds, self.ordinal)
 
     def mean(self, over: str | None = None) -> Values:
-        """The mean over all points, or over those of one axis."""
+        """The mean over all points, or over those of one axis and of the axes that advance together
+        with it.
+        """
         return self._reduce(np.mean, over)
 
     def min(self, over: str | None = None) -> Values:
@@ -128,19 +138,40 @@ class Values:
     def _place(self, find: Callable[..., np.ndarray], axis: str) -> Values:
         place = self.points[axis].map(key).to_numpy()
         found = Values(self.points.assign(_place=place), self.numbers, self.seeds, ordinal=True)
-        return found._grouped(lambda points, numbers: points["_place"].to_numpy()[find(numbers, axis=0)], axis)
+        return found._grouped(
+            lambda points, numbers: points["_place"].to_numpy()[find(numbers, axis=0)], axis
+        )
 
     def _reduce(self, function: Callable[..., np.ndarray], over: str | None) -> Values:
         return self._grouped(lambda _, numbers: function(numbers, axis=0), over)
 
-    def _grouped(self, function: Callable[[pd.DataFrame, np.ndarray], np.ndarray], over: str | None) -> Values:
-        rest = [axis for axis in self.axes if over is not None and axis not in (over, "_place")]
-        groups = self.points.groupby(rest, sort=False).indices.values() if rest else [np.arange(len(self))]
+    def _grouped(
+        self, function: Callable[[pd.DataFrame, np.ndarray], np.ndarray], over: str | None
+    ) -> Values:
+        rest = [
+            axis
+            for axis in self.axes
+            if over is not None and axis != "_place" and not self._goes_with(axis, over)
+        ]
+        groups = (
+            self.points.groupby(rest, sort=False).indices.values()
+            if rest
+            else [np.arange(len(self))]
+        )
         if not len(self):
             return Values(self.points[rest], self.numbers, self.seeds, self.ordinal)
-        numbers = np.array([function(self.points.iloc[rows], self.numbers[rows]) for rows in groups], dtype=float)
+        numbers = np.array(
+            [function(self.points.iloc[rows], self.numbers[rows]) for rows in groups], dtype=float
+        )
         first = self.points.iloc[[rows[0] for rows in groups]]
         return Values(first[rest], numbers, self.seeds, self.ordinal)
+
+    def _goes_with(self, axis: str, other: str) -> bool:
+        """Whether an axis is the other one or advances together with it: each value of that has one
+        of its own.
+        """
+        together = self.points.groupby(other, sort=False)[axis].nunique()
+        return axis == other or (together.max() == 1 < self.points[axis].nunique())
 
     # -------------------------------------------------------------- arithmetic
 
@@ -182,17 +213,22 @@ def table(over: str, at: Sequence[Any], numbers: Sequence[float]) -> Values:
 def replicated(runs: pd.DataFrame, axes: list[str], column: str, seeds: Sequence[int]) -> Values:
     """The replicates of one number from every run.
 
-    `runs` has a row for each run, with its axes, its `point` and its `seed`. `seeds` are those of all runs that
-    are compared, so that what one seed decides is left out, or drawn, together.
+    `runs` has a row for each run, with its axes, its `point` and its `seed`. `seeds` are those of
+    all runs that are compared, so that what one seed decides is left out, or drawn, together.
     """
     count = len(seeds)
     draws = np.random.default_rng(1).integers(count, size=(RESAMPLES, count))
     weights = np.array(
-        [np.ones(count), *(1.0 - np.eye(count)), *(np.bincount(draw, minlength=count) for draw in draws)]
+        [
+            np.ones(count),
+            *(1.0 - np.eye(count)),
+            *(np.bincount(draw, minlength=count) for draw in draws),
+        ]
     )
     wide = runs.pivot(index="point", columns="seed", values=column)
     chosen = weights[:, [list(seeds).index(seed) for seed in wide.columns]]
-    # A replicate may have none of the seeds that these runs have. All count then: it leaves out nothing of theirs.
+    # A replicate may have none of the seeds that these runs have. All count then: it leaves out
+    # nothing of theirs.
     chosen[chosen.sum(axis=1) == 0] = 1.0
     numbers = wide.to_numpy(dtype=float) @ (chosen / chosen.sum(axis=1, keepdims=True)).T
     points = runs.drop_duplicates("point").set_index("point").loc[wide.index, axes]
@@ -215,7 +251,11 @@ def meet(one: Values | float, other: Values | float) -> tuple[Values, Values]:
         other = Values(pd.DataFrame(index=[0]), np.array([[float(other)]]), 0)
     common = [axis for axis in one.axes if axis in other.axes]
     left, right = one.points.map(key).assign(_one=range(len(one))), other.points.map(key)[common]
-    joined = left.merge(right.assign(_other=range(len(other))), how="inner" if common else "cross", on=common or None)
+    joined = left.merge(
+        right.assign(_other=range(len(other))),
+        how="inner" if common else "cross",
+        on=common or None,
+    )
     first, second = joined["_one"].to_numpy(), joined["_other"].to_numpy()
     points = one.points.iloc[first].reset_index(drop=True)
     for axis in other.axes:
@@ -231,7 +271,9 @@ def meet(one: Values | float, other: Values | float) -> tuple[Values, Values]:
     return spread(one, first), spread(other, second)
 
 
-def _calculated(function: Callable[[Any, Any], Any], one: Values | float, other: Values | float) -> Values:
+def _calculated(
+    function: Callable[[Any, Any], Any], one: Values | float, other: Values | float
+) -> Values:
     one, other = meet(one, other)
     with np.errstate(divide="ignore", invalid="ignore"):
         return Values(one.points, function(one.numbers, other.numbers), one.seeds, one.ordinal)

@@ -3,8 +3,17 @@
 import numpy as np
 import pandas as pd
 import pytest
-
-from comity.reproduction import Checks, Claim, Form, Outcome, Scenario, Values, Verdict, table, held_by_tests
+from comity.reproduction import (
+    Checks,
+    Claim,
+    Form,
+    Outcome,
+    Scenario,
+    Values,
+    Verdict,
+    held_by_tests,
+    table,
+)
 from comity.reproduction.claims import verdict
 from comity.reproduction.text import verdict_with_readings
 from comity.reproduction.values import replicated
@@ -12,7 +21,9 @@ from comity.reproduction.values import replicated
 
 def seeds(*numbers, x=0):
     """Numbers of several seeds at one point."""
-    rows = [{"x": x, "point": 0, "seed": seed, "number": number} for seed, number in enumerate(numbers)]
+    rows = [
+        {"x": x, "point": 0, "seed": seed, "number": number} for seed, number in enumerate(numbers)
+    ]
     return replicated(pd.DataFrame(rows), ["x"], "number", range(len(numbers)))
 
 
@@ -105,8 +116,14 @@ def test_the_papers_number_of_a_point_stands_beside_it():
     [
         ({"value": 1, "over": 2}, "'over' is no relation: expected one of above, at_least"),
         ({"value": 1}, "expected either bounds or an axis"),
-        ({"value": table("n", [1], [1]), "above": 0, "falls_over": "n"}, "expected either bounds or an axis"),
-        ({"value": 1, "above": 0, "fails": "a", "chance": "b"}, "expected `fails` or `chance`, not both"),
+        (
+            {"value": table("n", [1], [1]), "above": 0, "falls_over": "n"},
+            "expected either bounds or an axis",
+        ),
+        (
+            {"value": 1, "above": 0, "fails": "a", "chance": "b"},
+            "expected `fails` or `chance`, not both",
+        ),
     ],
 )
 def test_a_check_that_says_nothing_or_two_things_is_refused(kwargs, message):
@@ -155,7 +172,8 @@ HOLDS, FAILS = {"value": 1, "above": 0}, {"value": 1, "above": 2}
         ([HOLDS, {**FAILS, "chance": "why"}], Verdict.HOLDS),
         ([FAILS, {**HOLDS, "chance": "why"}], Verdict.FAILS),
         ([{**HOLDS, "chance": "why"}], Verdict.NOT_JUDGED),
-        # What the paper has a number for and is shown only, or is judged in the other form, is left open.
+        # What the paper has a number for and is shown only, or is judged in the other form, is left
+        # open.
         ([HOLDS, {"shows": True, "value": 1}], Verdict.HOLDS),
         ([HOLDS, {"shows": True, "value": 1, "paper": 2}], Verdict.HOLDS_IN_PART),
         ([HOLDS, {**HOLDS, "form": "full"}], Verdict.HOLDS_IN_PART),
@@ -166,12 +184,26 @@ HOLDS, FAILS = {"value": 1, "above": 0}, {"value": 1, "above": 2}
         ([{**HOLDS, "reading": "a"}, {**HOLDS, "reading": "b"}], Verdict.HOLDS),
         ([{**FAILS, "reading": "a"}, {**FAILS, "reading": "b"}], Verdict.FAILS),
         # A reading that chance decides in part is none that holds.
-        ([{**HOLDS, "reading": "a"}, {**HOLDS, "reading": "a", "chance": "w"}, {**FAILS, "reading": "b"}], Verdict.HOLDS_IN_PART),
-        ([{**HOLDS, "reading": "a"}, {**HOLDS, "chance": "w"}, {**FAILS, "reading": "b"}], Verdict.HOLDS_FOR_READINGS),
+        (
+            [
+                {**HOLDS, "reading": "a"},
+                {**HOLDS, "reading": "a", "chance": "w"},
+                {**FAILS, "reading": "b"},
+            ],
+            Verdict.HOLDS_IN_PART,
+        ),
+        (
+            [{**HOLDS, "reading": "a"}, {**HOLDS, "chance": "w"}, {**FAILS, "reading": "b"}],
+            Verdict.HOLDS_FOR_READINGS,
+        ),
         # Of each subject one reading has to hold.
         ([{**HOLDS, "reading": "x: a"}, {**FAILS, "reading": "y: a"}], Verdict.HOLDS_IN_PART),
         (
-            [{**HOLDS, "reading": "x: a"}, {**FAILS, "reading": "y: a"}, {**HOLDS, "reading": "y: b"}],
+            [
+                {**HOLDS, "reading": "x: a"},
+                {**FAILS, "reading": "y: a"},
+                {**HOLDS, "reading": "y: b"},
+            ],
             Verdict.HOLDS_FOR_READINGS,
         ),
     ],
@@ -182,7 +214,7 @@ def test_verdicts(calls, expected):
 
 def test_a_verdict_names_the_readings_that_hold():
     calls = [{**HOLDS, "reading": "a"}, {**FAILS, "reading": "b"}, {**HOLDS, "reading": "c"}]
-    assert verdict_of(*calls)[1] == "holds for these readings: a, c"
+    assert verdict_of(*calls)[1] == "holds for these readings: a; c"
 
 
 def test_what_cannot_hold_is_called_so_where_it_fails():

@@ -4,7 +4,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.stats
-
 from comity.reproduction import Values, spearman, table
 from comity.reproduction.values import replicated
 
@@ -63,18 +62,28 @@ def test_intervals_of_a_ratio_of_five_seeds_cover_the_truth_as_often_as_they_say
 
 
 def test_a_place_has_the_interval_of_resamples():
-    values = values_of([[1, 2, 3, 2], [5, 6, 5, 7], [2, 3, 2, 4]], axis="spacing", at=["0us", "100us", "200us"])
+    values = values_of(
+        [[1, 2, 3, 2], [5, 6, 5, 7], [2, 3, 2, 4]], axis="spacing", at=["0us", "100us", "200us"]
+    )
     place = values.argmax("spacing")
     interval = place.interval(0)
     assert place.value[0] == pytest.approx(100e-6)
-    assert (interval.low, interval.high, interval.method) == (pytest.approx(1e-4), pytest.approx(1e-4), "bootstrap")
+    assert (interval.low, interval.high, interval.method) == (
+        pytest.approx(1e-4),
+        pytest.approx(1e-4),
+        "bootstrap",
+    )
     assert values.argmin("spacing").value[0] == 0
 
 
 def test_a_rank_correlation_is_scipys_at_the_points_that_both_have():
-    ours = values_of([[3.0, 3.1], [1.0, 1.1], [2.0, 2.2], [9.0, 9.0]], axis="drop", at=[0, 0.1, 0.2, 0.9])
+    ours = values_of(
+        [[3.0, 3.1], [1.0, 1.1], [2.0, 2.2], [9.0, 9.0]], axis="drop", at=[0, 0.1, 0.2, 0.9]
+    )
     theirs = table("drop", [0, 0.1, 0.2], [1.0, 2.0, 3.0])
-    assert spearman(ours, theirs).value[0] == pytest.approx(scipy.stats.spearmanr([3, 1, 2], [1, 2, 3]).statistic)
+    assert spearman(ours, theirs).value[0] == pytest.approx(
+        scipy.stats.spearmanr([3, 1, 2], [1, 2, 3]).statistic
+    )
 
 
 def test_one_seed_has_no_interval():
@@ -100,7 +109,9 @@ def test_points_are_chosen_by_quantities(choice, left):
 
 
 def test_axes_that_a_choice_decides_are_gone_with_it():
-    points = pd.DataFrame({"protocol": ["a", "a", "b", "b"], "recovery": ["x", "x", "y", "y"], "n": [1, 2, 1, 2]})
+    points = pd.DataFrame(
+        {"protocol": ["a", "a", "b", "b"], "recovery": ["x", "x", "y", "y"], "n": [1, 2, 1, 2]}
+    )
     values = Values(points, np.arange(4.0)[:, None], 1)
     assert values.at(protocol="a").axes == ["n"]
     # A list leaves its axis, so that numbers of a paper may meet there.
@@ -122,6 +133,8 @@ def test_reductions_over_an_axis_keep_the_others():
     assert list(values.max(over="draw").value) == [3.0, 9.0]
     assert list(values.min().value) == [1.0]
     assert len(values.at(n=7).mean()) == 0
+    with_delay = Values(points.assign(delay=["1ms", "2ms", "1ms", "2ms"]), values.numbers, 1)
+    assert with_delay.mean(over="draw").axes == ["n"]
 
 
 def test_an_axis_that_does_not_exist_is_named_with_those_that_do():

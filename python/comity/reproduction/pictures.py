@@ -1,0 +1,236 @@
+"""Pictures of claims: our numbers with their intervals, and the paper's beside them."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Mapping
+from typing import Any, Union
+
+import matplotlib
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from ..quantity import key, quantity
+from .values import Values
+
+__all__ = ["Drawing"]
+
+#: Ours, and the paper's where it has numbers.
+Series = Union[Values, tuple[Values, Union[Values, float, None]]]
+
+#: Stands for the colour of the text around a picture, so that one picture is for light and dark
+#: pages.
+INK = "#010203"
+#: A colour and a marker for each protocol: those of Okabe and Ito, which colour-blind readers tell
+#: apart.
+STYLES = {
+    "Libra": ("#D55E00", "o"),
+    "Real": ("#D55E00", "o"),
+    "TLTCP": ("#D55E00", "o"),
+    "IFTP": ("#D55E00", "o"),
+    "agents": ("#D55E00", "o"),
+    "TCP": ("#0072B2", "s"),
+    "Reno": ("#0072B2", "s"),
+    "New Reno": ("#0072B2", "s"),
+    "Tahoe": ("#009E73", "^"),
+    "UDP": ("#009E73", "^"),
+}
+OTHERS = [("#CC79A7", "D"), ("#56B4E9", "v"), ("#E69F00", "P"), ("#009E73", "^")]
+LOOK = {
+    "font.size": 9,
+    "svg.fonttype": "none",
+    "font.family": "sans-serif",
+    **{
+        name: INK
+        for name in (
+            "text.color",
+            "axes.edgecolor",
+            "axes.labelcolor",
+            "xtick.color",
+            "ytick.color",
+        )
+    },
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.titlesize": 9,
+    "axes.titleweight": "bold",
+    "axes.titlelocation": "left",
+    "legend.frameon": False,
+}
+
+
+class Drawing:
+    """Collects the panels of a picture."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._panels: list[Callable[[Axes], None]] = []
+
+    def __len__(self) -> int:
+        return len(self._panels)
+
+    def lines(
+        self,
+        title: str,
+        series: Mapping[str, Series],
+        *,
+        over: str,
+        x: str,
+        y: str,
+        unit: str | None = None,
+        wanted: tuple[float, float] | None = None,
+        log: bool = False,
+    ) -> None:
+        """Numbers over an axis of the sweep, in its `unit` where it has one. `wanted` is shaded."""
+
+        def panel(axes: Axes) -> None:
+            scale = quantity(f"1{unit}") if unit else 1.0
+            for name, style, ours, paper in _styled(series):
+                line(axes, ours, name, style, scale)
+                if isinstance(paper, Values):
+                    line(axes, paper, None, style, scale, ours=False)
+                elif paper is not None:
+                    axes.axhline(paper, color=style[0], linestyle="--", linewidth=1)
+            if log:
+                axes.set_xscale(
+                    "symlog", linthresh=min(axes.get_lines()[0].get_xdata()[1:2] or [1])
+                )
+
+        def line(axes, values, name, style, scale, ours=True):
+            frame = values.frame()
+            at = frame[over].map(key).to_numpy(dtype=float) / scale
+            order = np.argsort(at)
+            shape = {"color": style[0], "marker": style[1], "markersize": 4.5, "linewidth": 1.4}
+            if not ours:
+                shape |= {"linestyle": "--", "markerfacecolor": "none", "linewidth": 1}
+            axes.plot(at[order], frame["value"].to_numpy()[order], label=name, **shape)
+            if ours:
+                low, high = frame["low"].to_numpy()[order], frame["high"].to_numpy()[order]
+                axes.fill_between(at[order], low, high, color=style[0], alpha=0.18, linewidth=0)
+
+        self._add(title, panel, series, x, y, wanted)
+
+    def bars(
+        self,
+        title: str,
+        series: Mapping[str, Series],
+        *,
+        over: str,
+        x: str,
+        y: str,
+        wanted: tuple[float, float] | None = None,
+    ) -> None:
+        """Numbers at the values of an axis, side by side. `wanted` is shaded."""
+
+        def panel(axes: Axes) -> None:
+            styled = list(_styled(series))
+            width = 0.8 / len(styled)
+            labels = list(
+                dict.fromkeys(str(value) for _, _, ours, _ in styled for value in _axis(ours, over))
+            )
+            for at, (name, style, ours, paper) in enumerate(styled):
+                frame = ours.frame()
+                places = (
+                    np.array([labels.index(str(value)) for value in _axis(ours, over)])
+                    + (at + 0.5) * width
+                    - 0.4
+                )
+                errors = np.abs(frame[["low", "high"]].to_numpy().T - frame["value"].to_numpy())
+                axes.bar(
+                    places, frame["value"], width * 0.92, label=name, color=style[0], alpha=0.75
+                )
+                axes.errorbar(
+                    places, frame["value"], errors, fmt="none", ecolor=INK, elinewidth=1, capsize=2
+                )
+                if paper is not None:
+                    theirs = [_paper_at(paper, over, value) for value in _axis(ours, over)]
+                    axes.plot(
+                        places,
+                        theirs,
+                        "D",
+                        markerfacecolor="none",
+                        markeredgecolor=INK,
+                        markersize=5,
+                    )
+            axes.set_xticks(
+                range(len(labels)), labels, rotation=30 if len("".join(labels)) > 24 else 0
+            )
+
+        self._add(title, panel, series, x, y, wanted)
+
+    def _add(
+        self,
+        title: str,
+        panel: Callable[[Axes], None],
+        series: Mapping[str, Series],
+        x: str,
+        y: str,
+        wanted: tuple[float, float] | None,
+    ) -> None:
+        def whole(axes: Axes) -> None:
+            panel(axes)
+            axes.set_title(title)
+            axes.set_xlabel(x)
+            axes.set_ylabel(y)
+            _frame(axes, series, wanted)
+            if wanted:
+                axes.axhspan(*wanted, color=INK, alpha=0.08, linewidth=0, label="wanted")
+            if any(paper is not None for _, _, _, paper in _styled(series)):
+                style = {"color": INK, "linestyle": "--", "marker": "D", "markerfacecolor": "none"}
+                axes.plot([], [], label="paper", markersize=5, **style)
+
+        self._panels.append(whole)
+
+    def svg(self) -> str:
+        """The picture as an element of an HTML page; its text has the colour of the page's."""
+        with matplotlib.rc_context({**LOOK, "svg.hashsalt": self._name}):
+            columns = min(len(self._panels), 3)
+            rows = -(-len(self._panels) // columns)
+            size = (3.6 * columns if columns > 1 else 4.8, 2.8 * rows + 0.3)
+            figure = Figure(figsize=size, layout="constrained")
+            grid = list(figure.subplots(rows, columns, squeeze=False).flat)
+            for axes, panel in zip(grid, self._panels):
+                panel(axes)
+            for axes in grid[len(self._panels) :]:
+                axes.set_axis_off()
+            legend = {
+                label: handle
+                for axes in grid
+                for handle, label in zip(*axes.get_legend_handles_labels())
+            }
+            if len(legend) > 1:
+                figure.legend(legend.values(), legend, loc="outside lower center", ncols=5)
+            text = io.StringIO()
+            figure.savefig(text, format="svg", transparent=True, metadata={"Date": None})
+        svg = text.getvalue()
+        return svg[svg.index("<svg") :].replace(INK, "currentColor")
+
+
+def _frame(axes: Axes, series: Mapping[str, Series], wanted: tuple[float, float] | None) -> None:
+    """Lets the axis of the numbers begin at zero, and have room for what is wanted."""
+    least = min(float(np.nanmin(ours.value)) for _, _, ours, _ in _styled(series))
+    low, high = axes.get_ylim()
+    axes.set_ylim(
+        0 if least >= 0 else low, max(high, wanted[1] * 1.05 if wanted else 0, 1.05 * least)
+    )
+
+
+def _styled(series: Mapping[str, Series]):
+    """Each series with its style, our numbers and the paper's."""
+    others = iter(OTHERS * (1 + len(series) // len(OTHERS)))
+    for name, each in series.items():
+        ours, paper = each if isinstance(each, tuple) else (each, None)
+        yield name, STYLES.get(name) or next(others), ours, paper
+
+
+def _axis(values: Values, over: str) -> list[Any]:
+    """The values of an axis; one place without it."""
+    return list(values.points[over]) if over in values.points else [""] * len(values)
+
+
+def _paper_at(paper: Values | float, over: str, value: Any) -> float:
+    if not isinstance(paper, Values):
+        return paper
+    found = paper.at(**{over: value}).value
+    return float(found[0]) if len(found) else float("nan")

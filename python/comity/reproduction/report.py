@@ -1,0 +1,128 @@
+"""One page about all claims, which needs nothing but itself."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import jinja2
+
+from . import text
+from .claims import Check, Claim, Expected, Form, Outcome, Verdict, verdict
+from .pictures import Drawing
+from .study import Scenario
+
+__all__ = ["Report"]
+
+#: A sign for each verdict, so that none is told by its colour alone.
+SIGNS = {
+    Verdict.HOLDS: "✓",
+    Verdict.HOLDS_FOR_READINGS: "◐",
+    Verdict.HOLDS_IN_PART: "◐",
+    Verdict.FAILS: "✗",
+    Verdict.CANNOT: "✗",
+    Verdict.NOT_JUDGED: "·",
+}
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What the page has of a claim."""
+
+    system: str
+    claim: Claim
+    checks: list[Check]
+    picture: str
+    settings: list[tuple[str, str, str]]
+
+    @property
+    def verdict(self) -> str:
+        """The verdict, with the readings that it is about."""
+        return text.verdict_with_readings(self.claim, self.checks)
+
+    @property
+    def kind(self) -> str:
+        """The verdict as the name of a class."""
+        return verdict(self.claim, self.checks).name.lower().replace("_", "-")
+
+    @property
+    def sign(self) -> str:
+        """The sign of the verdict."""
+        return SIGNS[verdict(self.claim, self.checks)]
+
+    @property
+    def causes(self) -> list[tuple[str, str]]:
+        """Why checks fail, each cause once with the readings that have it."""
+        found: dict[str, list[str]] = {}
+        for check in self.checks:
+            if check.outcome is Outcome.FAILS and check.reason and check.expected is Expected.FAILS:
+                readings = found.setdefault(check.reason, [])
+                if check.reading and check.reading not in readings:
+                    readings.append(check.reading)
+        return [("; ".join(readings), cause) for cause, readings in found.items()]
+
+
+class Report:
+    """Collects claims and writes the page."""
+
+    def __init__(self, form: Form) -> None:
+        self._form = form
+        self._entries: list[Entry] = []
+        self._papers: dict[str, str] = {}
+
+    def add(self, system: str, claim: Claim, checks: list[Check], runs) -> None:
+        """Adds a claim, with its picture of these runs."""
+        drawing = Drawing(claim.id)
+        if claim.draw:
+            claim.draw(runs, drawing)
+        scenarios = [
+            scenario.in_quick_form() if self._form is Form.QUICK else scenario
+            for scenario in claim.scenarios.values()
+        ]
+        self._papers[system] = claim.paper
+        self._entries.append(
+            Entry(
+                system, claim, checks, drawing.svg() if len(drawing) else "", _settings(scenarios)
+            )
+        )
+
+    def write(self, path: Path) -> None:
+        """Writes the page."""
+        environment = jinja2.Environment(
+            loader=jinja2.FileSystemLoader(Path(__file__).parent),
+            autoescape=True,
+            undefined=jinja2.StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+        )
+        page = environment.get_template("report.html").render(
+            systems={
+                system: [entry for entry in self._entries if entry.system == system]
+                for system in self._papers
+            },
+            papers=self._papers,
+            form=self._form.value,
+            counts=text.summary(
+                [(entry.system, entry.claim, entry.checks) for entry in self._entries]
+            ).splitlines()[0],
+            text=text,
+            command=" ".join(["python -m comity.reproduction", *sys.argv[1:]]),
+        )
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(page, encoding="utf-8")
+
+
+def _settings(scenarios: list[Scenario]) -> list[tuple[str, str, str]]:
+    """The path of each scenario, what is different here, and its text."""
+    settings = []
+    for scenario in scenarios:
+        changes = [f"{name} = {value}" for name, value in scenario.set.items()]
+        changes += [
+            f"{axis}: {', '.join(map(str, values))} only" for axis, values in scenario.only.items()
+        ]
+        changes += [f"the first {scenario.seeds} seeds"] if scenario.seeds else []
+        settings.append(
+            (scenario.path, "; ".join(changes), Path(scenario.path).read_text(encoding="utf-8"))
+        )
+    return settings
