@@ -1,6 +1,5 @@
 //! What can be written on the command line.
 
-mod claims;
 mod demo;
 mod emulate;
 mod kernel;
@@ -18,7 +17,6 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 
-pub(crate) use claims::Claims;
 pub(crate) use demo::Demo;
 pub(crate) use emulate::Emulate;
 pub(crate) use kernel::{
@@ -54,7 +52,6 @@ pub(crate) use values::{Out, Outage};
   comity list
   comity sim schema > scenario.md
   comity plot results/demo --kind throughput --out throughput.png
-  comity claims packet_spacing
   comity emulate --listen :9000 --to host:9001 --rate 8Mbps --delay 20ms
   comity tcp serve clip.ts --port 8000 --address 10.77.0.2 --kernel 10.77.0.1/24
   comity keygen ~/.config/comity/key
@@ -91,8 +88,6 @@ pub(crate) enum Command {
     Kernel(Kernel),
     /// Draw a picture of stored results
     Plot(Plot),
-    /// Run the experiments of the papers and report which claims hold
-    Claims(Claims),
     /// Emulate a network between real programs, as a UDP proxy that needs no privileges
     #[command(arg_required_else_help = true)]
     Emulate(Box<Emulate>),

@@ -20,7 +20,6 @@ pub mod trace;
 
 mod engine;
 
-pub use scenario::claims;
 
 pub use engine::host;
 pub use engine::{

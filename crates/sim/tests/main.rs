@@ -4,7 +4,6 @@
 mod applications;
 mod aqm;
 mod bbr;
-mod claims;
 mod closed_forms;
 mod columnar;
 mod common;

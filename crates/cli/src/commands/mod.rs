@@ -1,6 +1,5 @@
 //! One module for each verb.
 
-mod claims;
 mod console;
 mod core_dumps;
 mod demo;
@@ -38,7 +37,6 @@ pub(crate) fn dispatch(cli: Cli, plotter: Option<Plotter<'_>>) -> u8 {
         Command::Lab(args) => lab::lab(args),
         Command::Kernel(args) => kernel::kernel(args),
         Command::Plot(args) => return plot::plot(args, plotter),
-        Command::Claims(args) => claims::claims(&args),
         Command::Emulate(args) => emulate::emulate(&args),
         Command::Tcp(args) => tcp::tcp(args),
         Command::Keygen(args) => keygen::keygen(&args),

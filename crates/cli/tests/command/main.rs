@@ -1,6 +1,5 @@
 //! The command as people and scripts meet it: what it prints, what it writes, how it ends.
 
-mod claims;
 mod emulate;
 mod guides;
 mod kernel;

@@ -27,15 +27,15 @@ fn scenarios_are_listed() {
     )
     .unwrap();
     fs::write(
-        folder.path().join("claims.toml"),
-        "[[claim]]\nid = \"x\"\nscenario = \"b.toml\"\n",
+        folder.path().join("other.toml"),
+        "[[list]]\nid = \"x\"\nscenario = \"b.toml\"\n",
     )
     .unwrap();
     let dir = folder.path().to_str().unwrap();
     let text = out(&ends(0, &["sim", "list", dir]));
     assert!(text.contains("invalid: "), "{text}");
     assert!(
-        !text.contains("Cargo.toml") && !text.contains("claims.toml"),
+        !text.contains("Cargo.toml") && !text.contains("other.toml"),
         "{text}"
     );
     let document: Value =

@@ -1,7 +1,6 @@
 //! Pipes that close and keys that interrupt.
 
 use std::fs;
-use std::io::{BufRead as _, BufReader, Read as _};
 use std::process::{Command, Stdio};
 
 use crate::{root, said, small};
@@ -66,51 +65,6 @@ fn an_interrupted_trace_leaves_nothing() {
     assert_eq!(interrupt(child), "interrupted: no trace was written\n");
     assert_eq!(fs::read_to_string(path("events.csv")).unwrap(), "before");
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
-}
-
-/// Claims are printed as soon as they are judged, and those are counted when the rest is
-/// interrupted.
-#[cfg(unix)]
-#[test]
-fn interrupted_claims_keep_what_was_judged() {
-    let folder = tempfile::TempDir::new().unwrap();
-    let system = folder.path().join("some");
-    fs::create_dir(&system).unwrap();
-    let (_small, file) = small();
-    fs::copy(file, system.join("short.toml")).unwrap();
-    let claim = |id: &str, set: &str| {
-        format!(
-            r#"
-[[claim]]
-id = "{id}"
-says = "it sends"
-run = [{{ name = "all", scenario = "short.toml", set = [{set}] }}]
-measure = [{{ name = "sent", is = "sum(flow.udp.sent_packets)" }}]
-check = [{{ says = "packets", holds = "sent > 0" }}]
-"#
-        )
-    };
-    let endless = claim("endless", "\"scenario.duration=8000h\"");
-    fs::write(
-        system.join("claims.toml"),
-        claim("soon", "\"scenario.duration=4s\"") + &endless,
-    )
-    .unwrap();
-    let mut child = Command::new(env!("CARGO_BIN_EXE_comity"))
-        .args(["claims", "--dir", folder.path().to_str().unwrap()])
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut out = BufReader::new(child.stdout.take().unwrap());
-    let mut first = String::new();
-    out.read_line(&mut first).unwrap();
-    assert_eq!(first, "soon holds\n");
-    assert_eq!(interrupt(child), "interrupted: 1 of 2 claims were judged\n");
-    let mut rest = String::new();
-    out.read_to_string(&mut rest).unwrap();
-    assert!(rest.contains("\n1 claim: 1 hold (quick form"), "{rest}");
-    assert!(!rest.contains("endless"), "{rest}");
 }
 
 /// Presses the interrupt key, which ends the command with 130. Returns what it said.

@@ -45,7 +45,6 @@
 
 pub mod applications;
 mod build;
-pub mod claims;
 mod document;
 mod duplex;
 mod execute;

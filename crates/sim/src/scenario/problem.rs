@@ -8,7 +8,6 @@ use comity_congestion::table::ParameterError;
 use comity_link::{ConfigError, TraceError};
 use comity_units::ParseError;
 
-use super::claims::Fault;
 use super::source::{Place, Sources};
 use crate::frames::FramesError;
 use crate::network::{FlowError, NetworkError};
@@ -226,11 +225,6 @@ pub enum ProblemKind {
     BadOverride {
         /// The text as given.
         text: String,
-    },
-    /// An expression in a file of claims that cannot be calculated.
-    Expression {
-        /// What is wrong with it.
-        fault: Fault,
     },
     /// Axes that advance together have different lengths.
     UnevenZip {
@@ -488,7 +482,6 @@ impl Problem {
             ProblemKind::NotSwept => {
                 format!("`{path}` is the same for all runs and cannot be swept")
             }
-            ProblemKind::Expression { fault } => format!("`{path}`: {fault}"),
             ProblemKind::BadOverride { text } => format!("{text:?} is not of the form key=value"),
             ProblemKind::UnevenZip {
                 group,
@@ -541,7 +534,6 @@ impl Problem {
                     None => String::new(),
                 }
             }
-            ProblemKind::Expression { fault } => fault.expected(),
             _ => String::new(),
         }
     }

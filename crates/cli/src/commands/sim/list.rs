@@ -108,8 +108,7 @@ fn find(dir: &Path, files: &mut Vec<PathBuf>) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Whether a file has a table `scenario`, in whatever spelling: claims have a key of that name,
-/// with a text.
+/// Whether a file has a table `scenario`, in whatever spelling; a key of that name may be a text.
 fn is_scenario(path: &Path) -> bool {
     fs::read_to_string(path).is_ok_and(|text| {
         text.lines().any(|line| {
