@@ -9,7 +9,7 @@ ROUNDS ?= 5
 SEED ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-sim claims picture test kernel lint docs bench race media worlds compare deadline attack coverage miri loom load endurance fuzz fuzz-short
+.PHONY: help demo demo-sim claims report picture test kernel lint docs bench race media worlds compare deadline attack coverage miri loom load endurance fuzz fuzz-short
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -20,8 +20,11 @@ demo: rust ## send video with deadlines beside TCP-like flows, for 20 s, and wri
 demo-sim: rust ## simulate 30 TCP flows through one bottleneck and print what they got
 	cargo run --quiet --release --package comity-cli -- sim run experiments/demo/dumbbell.toml
 
-claims: rust ## say which claims of the papers hold, in the quick form
-	cargo run --quiet --release --package comity-cli -- claims
+claims: rust python ## say which claims of the papers hold (CLAIMS='--full libra')
+	scripts/python.sh comity.reproduction $(CLAIMS)
+
+report: rust python ## the same with pictures, as one page: target/reproduction.html (CLAIMS='--full')
+	scripts/python.sh comity.reproduction --report target/reproduction.html $(CLAIMS)
 
 picture: rust ## run the demo and keep the timeline that its report shows as docs/demo.svg
 	cargo run --quiet --release --package comity-cli -- demo --no-report --picture docs/demo.svg

@@ -1,11 +1,16 @@
 #!/usr/bin/env bash
-# Tests the Python package with the extension module that `cargo test --workspace` built. What the tests need goes into
-# a virtual environment below target/.
+# Tests the Python package with the extension module that `cargo test --workspace` built. With the name of a module and
+# arguments it runs that instead, with a release build. What Python needs goes into a virtual environment below target/.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 target=${CARGO_TARGET_DIR:-target}
-module=$target/debug/deps/libcomity_python.so
-[ -e "$module" ] || cargo test --package comity-python --no-run
+if [ $# -gt 0 ]; then
+    module=$target/release/libcomity_python.so
+    cargo build --quiet --release --package comity-python
+else
+    module=$target/debug/deps/libcomity_python.so
+    [ -e "$module" ] || cargo test --package comity-python --no-run
+fi
 package=$target/python
 needed=python/tests/requirements.txt
 venv=$target/python-venv
@@ -23,6 +28,9 @@ mkdir -p "$package"
 cp -r python/comity "$package/"
 cp "$module" "$package/comity/_comity.abi3.so"
 export PYTHONPATH=$PWD/$package
+if [ $# -gt 0 ]; then
+    exec "$venv/bin/python" -m "$@"
+fi
 MPLBACKEND=agg "$venv/bin/python" -m pytest --quiet -p no:cacheprovider python/tests
 MPLBACKEND=agg "$venv/bin/python" -c 'import doctest, comity._toml, comity.plot._style
 for module in comity._toml, comity.plot._style:

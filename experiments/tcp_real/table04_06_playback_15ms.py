@@ -44,7 +44,7 @@ CAUSES = {
     ),
     10: (QUEUE_10,) * 3,
 }
-EVERY_40_MS = {"only": {"interval": ["40ms"]}}
+EVERY_40_MS = {"only": {"interval": ["40ms"], "bytes": ["5kB"]}}
 
 
 @claim(

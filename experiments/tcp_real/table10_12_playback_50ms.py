@@ -31,7 +31,7 @@ REVERSE_PAPER = printed(
 #: Table 12, % of reads, handoffs.
 HANDOFF_PAPER = Protocols(real=64.71, reno=45.0, tahoe=43.29)
 
-EVERY_40_MS = {"only": {"interval": ["40ms"]}}
+EVERY_40_MS = {"only": {"interval": ["40ms"], "bytes": ["5kB"]}}
 
 
 @claim(

@@ -12,6 +12,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from ..errors import Error
 from .claims import Claim, Form, readings_that_hold, verdict
 from .figures import found_in
 from .report import Report
@@ -98,6 +99,10 @@ def main(arguments: list[str] | None = None) -> int:
                 print(f"{claim.id:28} {system:15} {claim.says}")
             return 0
         return _run(claims, form, options)
+    except (Error, TypeError, ValueError) as error:
+        # A figure or its scenario is wrong; the place of a figure's mistake is in the traceback.
+        print(f"error: {error}", file=sys.stderr)
+        return 2
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return 130

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,9 +19,9 @@ class Scenario:
     """A scenario file, and what of it is run.
 
     `path` begins in the folder of the file that names it. `set` replaces values, as `--set` of the
-    command does. `only` chooses values of axes of the sweep. `seeds` is how many of the file's
-    seeds are run, from the first. `quick` has what is different in the quick form: further `set`
-    and `only`, and its own `seeds`.
+    command does. `only` replaces the values of axes of the sweep; axes that advance together have
+    to be named together. `seeds` is how many of the file's seeds are run, from the first. `quick`
+    has what is different in the quick form: further `set` and `only`, and its own `seeds`.
     """
 
     path: str
@@ -38,6 +38,14 @@ class Scenario:
             only={**self.only, **self.quick.get("only", {})},
             seeds=self.quick.get("seeds", self.seeds),
         )
+
+    def changes(self) -> Iterator[tuple[str, Any]]:
+        """All that is different from the file: keys and values, as `--set` takes them."""
+        yield from self.set.items()
+        for axis, values in self.only.items():
+            yield f"sweep.{axis}.values", list(values)
+        if self.seeds is not None:
+            yield "scenario.seeds.count", self.seeds
 
 
 class Run:
@@ -99,14 +107,12 @@ class Run:
 class Study:
     """All runs of a :class:`Scenario`."""
 
-    def __init__(
-        self, tables: Mapping[str, pd.DataFrame], axes: Sequence[str], seeds: Sequence[int]
-    ) -> None:
+    def __init__(self, tables: Mapping[str, pd.DataFrame], seeds: Sequence[int]) -> None:
         runs = tables["runs"]
-        self.axes = list(axes)
+        axes = [name for name in runs if name.startswith("axis.")]
+        self.axes = [name[len("axis.") :] for name in axes]
         self.seeds = list(seeds)
-        self._points = runs[["run", "seed", *(f"axis.{axis}" for axis in axes)]]
-        self._points = self._points.rename(columns=lambda name: name.removeprefix("axis."))
+        self._points = runs[["run", "seed", *axes]].rename(columns=dict(zip(axes, self.axes)))
         self._points = self._points.assign(point=runs.groupby("seed").cumcount())
         split = {
             name: dict(list(table.groupby("run")))

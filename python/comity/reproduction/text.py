@@ -117,7 +117,7 @@ def summary(results: list[Result]) -> str:
     """How many claims have each verdict, and which checks are a surprise."""
     found = [verdict(claim, checks) for _, claim, checks in results]
     counts = [f"{each.value}: {found.count(each)}" for each in Verdict if each in found]
-    lines = [f"{len(results)} claims. {', '.join(counts)}"]
+    lines = [f"{len(results)} judged. {', '.join(counts)}"]
     for _, claim, checks in results:
         lines += [
             f"surprise: {claim.id}: {check.says}: {check.outcome.value}, known to be: "

@@ -1,0 +1,158 @@
+"""The command: runs figures, prints and reports, and says what is wrong with them."""
+
+import json
+import shutil
+import subprocess
+
+import pytest
+from comity.reproduction.command import main
+
+SCENARIO = """
+[scenario]
+name = "narrow"
+duration = "10s"
+warmup = "2s"
+bins = "1s"
+seeds = { first = 1, count = 3 }
+
+[topology]
+kind = "dumbbell"
+bottleneck = { rate = "2Mbps", delay = "20ms", queue = 10 }
+access = { rate = "10Mbps", delay = "2ms" }
+
+[[flow]]
+group = "reno"
+controller = "reno"
+count = 2
+start = { spread = "100ms" }
+
+[[sweep]]
+name = "queue"
+parameter = "topology.bottleneck.queue"
+values = [20, 40]
+"""
+
+FIGURE = '''
+"""Figure 1: the link is full.
+
+The paper gives no queue.
+"""
+
+from comity.reproduction import claim
+
+
+@claim(
+    "narrow-fig1",
+    says="two flows fill the link",
+    source="figure 1",
+    scenario="narrow.toml",
+    quick={"seeds": 2, "set": SET},
+)
+def figure_1(runs, check):
+    used = runs.measure(lambda run: run.links("bottleneck").utilisation.mean())
+    check("utilisation", used, at_least=0.9, paper=0.95)
+    bins = runs.measure(lambda run: run.bins("reno", column="delivered_bytes", start_s=2).sum())
+    total = runs.measure(lambda run: run.flows("reno").delivered_bytes.sum())
+    check.show("seeds", len(runs.seeds))
+    check("bins have what is delivered", bins / total, within=(0.02, 1))
+
+
+@figure_1.picture
+def picture(runs, draw):
+    used = runs.measure(lambda run: run.links("bottleneck").utilisation.mean())
+    draw.lines("link", {"Reno": (used, 0.95)}, over="queue", x="queue, packets", y="utilisation")
+    draw.bars("link", {"Reno": used}, over="queue", x="queue", y="utilisation", wanted=(0.9, 1))
+'''
+
+
+@pytest.fixture
+def experiments(tmp_path):
+    def made(changes="{}", figure=FIGURE):
+        folder = tmp_path / "experiments" / "narrow"
+        folder.mkdir(parents=True)
+        (folder / "__init__.py").write_text('"""Narrow: A. Author, "A paper".\n"""\n')
+        (folder / "narrow.toml").write_text(SCENARIO)
+        (folder / "fig1.py").write_text(figure.replace("SET", changes))
+        return ["--experiments", str(folder.parent)]
+
+    return made
+
+
+def test_a_claim_that_holds_is_printed(experiments, capsys):
+    assert main(experiments()) == 0
+    text = capsys.readouterr().out
+    assert text.startswith("narrow-fig1: holds\n  two flows fill the link (figure 1)")
+    assert "queue=40" in text
+    assert text.endswith("1 judged. holds: 1\n")
+    assert max(map(len, text.splitlines())) <= 80
+
+
+def test_a_claim_whose_feature_is_broken_fails(experiments, capsys):
+    assert main(experiments('{"flow.reno.rwnd": 1}')) == 1
+    text = capsys.readouterr().out
+    assert "narrow-fig1: holds in part" in text
+    assert "surprise: narrow-fig1: utilisation: fails, known to be: holds" in text
+
+
+def test_forms_differ_in_their_seeds(experiments, capsys):
+    arguments = [*experiments(), "--json"]
+    assert main(arguments) == 0
+    quick = json.loads(capsys.readouterr().out)
+    assert main([*arguments, "--full"]) == 0
+    full = json.loads(capsys.readouterr().out)
+    assert (quick["form"], full["form"]) == ("quick", "full")
+    used, seeds, _ = quick["claims"][0]["checks"]
+    assert [row["at"] for row in used["rows"]] == [{"queue": 20}, {"queue": 40}]
+    assert seeds["rows"][0]["value"] == 2
+    assert full["claims"][0]["checks"][1]["rows"][0]["value"] == 3
+
+
+def test_the_report_needs_nothing_but_itself(experiments, tmp_path):
+    page = tmp_path / "report.html"
+    assert main([*experiments(), "--report", str(page)]) == 0
+    text = page.read_text(encoding="utf-8")
+    assert "The paper gives no queue." in text
+    assert "name = &#34;narrow&#34;" in text
+    assert text.count("<svg") == 1
+    for outside in ('src="', 'href="http', "url(http", "@import", "<script"):
+        assert outside not in text
+
+
+@pytest.mark.skipif(not shutil.which("chromium"), reason="no chromium to open the page in")
+def test_a_browser_shows_the_report(experiments, tmp_path):
+    page = tmp_path / "report.html"
+    assert main([*experiments(), "--report", str(page)]) == 0
+    options = ["--headless", "--no-sandbox", "--disable-gpu", "--window-size=1200,2000"]
+    options += [f"--user-data-dir={tmp_path / 'profile'}", "--host-resolver-rules=MAP * ~NOTFOUND"]
+    shown = subprocess.run(
+        ["chromium", *options, "--dump-dom", page.as_uri()],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+    ).stdout
+    assert 'id="narrow-fig1"' in shown
+    assert "utilisation" in shown
+
+
+def test_a_name_that_nothing_has_is_answered_with_those_there_are(experiments):
+    with pytest.raises(SystemExit, match=r"called 'wide': expected one of narrow, narrow-fig1"):
+        main([*experiments(), "wide"])
+
+
+def test_a_folder_that_is_not_there_is_named(capsys):
+    with pytest.raises(SystemExit):
+        main(["--experiments", "nowhere"])
+    assert "--experiments nowhere: expected a folder of figures" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('flows("reno")', 'flows("rino")', "nothing is called 'rino': expected one of bottleneck"),
+        ("narrow.toml", "wide.toml", "wide.toml"),
+    ],
+)
+def test_mistakes_of_a_figure_end_with_2_and_are_named(experiments, capsys, old, new, message):
+    assert main(experiments(figure=FIGURE.replace(old, new))) == 2
+    assert message in capsys.readouterr().err
