@@ -20,7 +20,6 @@ pub mod trace;
 
 mod engine;
 
-
 pub use engine::host;
 pub use engine::{
     Body, Fate, FlowEvent, FlowEventKind, LinkEvent, NullObserver, Observer, Packet, RunOptions,

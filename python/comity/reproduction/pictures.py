@@ -11,6 +11,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from ..plot import Style, style
 from ..quantity import key, quantity
 from .values import Values
 
@@ -22,21 +23,26 @@ Series = Union[Values, tuple[Values, Union[Values, float, None]]]
 #: Stands for the colour of the text around a picture, so that one picture is for light and dark
 #: pages.
 INK = "#010203"
-#: A colour and a marker for each protocol: those of Okabe and Ito, which colour-blind readers tell
-#: apart.
+#: The styles of the protocols that papers compare, by the names that figures give them.
 STYLES = {
-    "Libra": ("#D55E00", "o"),
-    "Real": ("#D55E00", "o"),
-    "TLTCP": ("#D55E00", "o"),
-    "IFTP": ("#D55E00", "o"),
-    "agents": ("#D55E00", "o"),
-    "TCP": ("#0072B2", "s"),
-    "Reno": ("#0072B2", "s"),
-    "New Reno": ("#0072B2", "s"),
-    "Tahoe": ("#009E73", "^"),
-    "UDP": ("#009E73", "^"),
+    "Libra": style("libra"),
+    "Real": style("real"),
+    "TLTCP": style("tltcp"),
+    "IFTP": style("iftp"),
+    "agents": style("psp"),
+    "TCP": style("reno"),
+    "Reno": style("reno"),
+    "New Reno": style("reno"),
+    "UDP": style("datagram"),
+    "Tahoe": Style("TCP Tahoe", "#8C564B", "#C9A69C", "^"),
 }
-OTHERS = [("#CC79A7", "D"), ("#56B4E9", "v"), ("#E69F00", "P"), ("#009E73", "^")]
+#: Those of other series.
+OTHERS = [
+    Style("", "#0072B2", "#3DA5E0", "o"),
+    Style("", "#E69F00", "#FFC54D", "s"),
+    Style("", "#009E73", "#2CC49A", "^"),
+    Style("", "#CC79A7", "#E8A5C8", "D"),
+]
 LOOK = {
     "font.size": 9,
     "svg.fonttype": "none",
@@ -86,28 +92,28 @@ class Drawing:
 
         def panel(axes: Axes) -> None:
             scale = quantity(f"1{unit}") if unit else 1.0
-            for name, style, ours, paper in _styled(series):
-                line(axes, ours, name, style, scale)
+            for name, look, ours, paper in _styled(series):
+                line(axes, ours, name, look, scale)
                 if isinstance(paper, Values):
-                    line(axes, paper, None, style, scale, ours=False)
+                    line(axes, paper, None, look, scale, ours=False)
                 elif paper is not None:
-                    axes.axhline(paper, color=style[0], linestyle="--", linewidth=1)
+                    axes.axhline(paper, color=look.light, linestyle="--", linewidth=1)
             if log:
                 axes.set_xscale(
                     "symlog", linthresh=min(axes.get_lines()[0].get_xdata()[1:2] or [1])
                 )
 
-        def line(axes, values, name, style, scale, ours=True):
+        def line(axes, values, name, look, scale, ours=True):
             frame = values.frame()
             at = frame[over].map(key).to_numpy(dtype=float) / scale
             order = np.argsort(at)
-            shape = {"color": style[0], "marker": style[1], "markersize": 4.5, "linewidth": 1.4}
+            shape = {"color": look.light, "marker": look.marker, "markersize": 4.5, "linewidth": 1.4}
             if not ours:
                 shape |= {"linestyle": "--", "markerfacecolor": "none", "linewidth": 1}
             axes.plot(at[order], frame["value"].to_numpy()[order], label=name, **shape)
             if ours:
                 low, high = frame["low"].to_numpy()[order], frame["high"].to_numpy()[order]
-                axes.fill_between(at[order], low, high, color=style[0], alpha=0.18, linewidth=0)
+                axes.fill_between(at[order], low, high, color=look.light, alpha=0.18, linewidth=0)
 
         self._add(title, panel, series, x, y, wanted)
 
@@ -129,7 +135,7 @@ class Drawing:
             labels = list(
                 dict.fromkeys(str(value) for _, _, ours, _ in styled for value in _axis(ours, over))
             )
-            for at, (name, style, ours, paper) in enumerate(styled):
+            for at, (name, look, ours, paper) in enumerate(styled):
                 frame = ours.frame()
                 places = (
                     np.array([labels.index(str(value)) for value in _axis(ours, over)])
@@ -138,7 +144,7 @@ class Drawing:
                 )
                 errors = np.abs(frame[["low", "high"]].to_numpy().T - frame["value"].to_numpy())
                 axes.bar(
-                    places, frame["value"], width * 0.92, label=name, color=style[0], alpha=0.75
+                    places, frame["value"], width * 0.92, label=name, color=look.light, alpha=0.75
                 )
                 axes.errorbar(
                     places, frame["value"], errors, fmt="none", ecolor=INK, elinewidth=1, capsize=2
@@ -177,13 +183,13 @@ class Drawing:
             if wanted:
                 axes.axhspan(*wanted, color=INK, alpha=0.08, linewidth=0, label="wanted")
             if any(paper is not None for _, _, _, paper in _styled(series)):
-                style = {"color": INK, "linestyle": "--", "marker": "D", "markerfacecolor": "none"}
-                axes.plot([], [], label="paper", markersize=5, **style)
+                shape = {"color": INK, "linestyle": "--", "marker": "D", "markerfacecolor": "none"}
+                axes.plot([], [], label="paper", markersize=5, **shape)
 
         self._panels.append(whole)
 
     def svg(self) -> str:
-        """The picture as an element of an HTML page; its text has the colour of the page's."""
+        """The picture as an element of an HTML page, light or dark as the page is."""
         with matplotlib.rc_context({**LOOK, "svg.hashsalt": self._name}):
             columns = min(len(self._panels), 3)
             rows = -(-len(self._panels) // columns)
@@ -204,6 +210,8 @@ class Drawing:
             text = io.StringIO()
             figure.savefig(text, format="svg", transparent=True, metadata={"Date": None})
         svg = text.getvalue()
+        for look in (*STYLES.values(), *OTHERS):
+            svg = svg.replace(look.light.lower(), f"light-dark({look.light}, {look.dark})")
         return svg[svg.index("<svg") :].replace(INK, "currentColor")
 
 

@@ -78,19 +78,6 @@ impl<T> Bin<'_, T> {
 }
 
 impl<'a> Things<'a> {
-    /// One run by itself.
-    pub(super) fn of(report: &'a RunReport) -> Self {
-        Self {
-            axes: Vec::new(),
-            runs: vec![NumberedRun {
-                number: 0,
-                axes: &[],
-                seed: report.seed,
-                report,
-            }],
-        }
-    }
-
     /// These runs, each under its number.
     ///
     /// # Errors

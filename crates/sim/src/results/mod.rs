@@ -38,7 +38,6 @@ mod flows_and_links;
 mod json;
 mod meaning;
 mod parquet;
-mod pick;
 mod place;
 mod separated;
 mod set;
@@ -52,8 +51,6 @@ pub use compare::{Comparison, Difference, RunKey, compare};
 pub use error::WriteError;
 pub use meaning::{TABLES, meaning, meanings};
 pub use set::{AxisValue, CompletedRun, ENGINE_VERSION, ResultSet, SCHEMA_VERSION, ScenarioInfo};
-
-pub(crate) use pick::{Picked, columns, pick};
 
 use set::Metadata;
 
