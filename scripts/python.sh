@@ -27,7 +27,8 @@ rm -rf "$package"
 mkdir -p "$package"
 cp -r python/comity "$package/"
 cp "$module" "$package/comity/_comity.abi3.so"
-export PYTHONPATH=$PWD/$package
+PYTHONPATH=$(realpath "$package")
+export PYTHONPATH
 if [ $# -gt 0 ]; then
     exec "$venv/bin/python" -m "$@"
 fi
