@@ -58,6 +58,10 @@ fn the_json_schema_accepts_every_experiment() {
     let mut scenarios = 0;
     for file in files {
         let document = parse(&fs::read_to_string(&file).unwrap());
+        // A file without the table is about scenarios, such as the causes of differences.
+        if document.get("scenario").is_none() {
+            continue;
+        }
         scenarios += 1;
         let problems: Vec<String> = validator
             .iter_errors(&document)
