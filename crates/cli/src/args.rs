@@ -7,6 +7,7 @@ mod lab;
 #[cfg(test)]
 mod page;
 mod plot;
+mod results;
 mod sim;
 mod stream;
 mod tcp;
@@ -25,13 +26,14 @@ pub(crate) use kernel::{
 };
 pub(crate) use lab::{Lab, LabEndpoint, LabRun};
 pub(crate) use plot::Plot;
-pub(crate) use sim::{List, Printing, Reading, Run, Schema, Sim, Trace};
+pub(crate) use results::Results;
+pub(crate) use sim::{Capture, List, Printing, Reading, Run, Schema, Sim, Trace};
 pub(crate) use stream::{Common, Reconnect, Recv, Relay, Send, Sending};
 pub(crate) use tcp::{
     Pictures, Tcp, TcpHost, TcpProxy, TcpSend, TcpServe, TcpVideoReceive, TcpVideoSend,
 };
+pub(crate) use values::Outage;
 use values::named_file;
-pub(crate) use values::{Out, Outage};
 
 /// Deadline-aware media transport, and a simulator to try it in.
 #[derive(Debug, Parser)]
@@ -47,6 +49,7 @@ pub(crate) use values::{Out, Outage};
   comity send clip.ts 'comity://host:9000?passphrase=@secret'
   comity sim run experiments/demo/dumbbell.toml
   comity sim list experiments
+  comity results merge node-*/results --out all
   comity lab run experiments/lab/contended.toml
   comity kernel load libra
   comity list
@@ -80,6 +83,9 @@ pub(crate) enum Command {
     /// Simulate networks that scenario files describe
     #[command(subcommand, arg_required_else_help = true)]
     Sim(Sim),
+    /// Work with the stored results of sweeps
+    #[command(subcommand, arg_required_else_help = true)]
+    Results(Results),
     /// Run scenarios on real packets, beside the TCP of the Linux kernel and other programs
     #[command(subcommand, arg_required_else_help = true)]
     Lab(Lab),

@@ -168,6 +168,9 @@ pub struct Path {
     /// The tokens of such a controller's bucket, in bytes; negative while it borrows.
     #[serde(rename = "byteSaved")]
     pub token_bytes: Option<i64>,
+    /// The capacity of the bottleneck; `None` if the controller does not know it.
+    #[serde(rename = "mbpsBandwidth")]
+    pub capacity_mbps: Option<f64>,
     /// The bitrate at which the application should submit: the setting of an encoder.
     #[serde(rename = "mbpsTarget")]
     pub target_mbps: Option<f64>,
@@ -363,6 +366,7 @@ impl Statistics {
                 pacing_mbps: path.pacing_rate.map(mbps),
                 peak_mbps: path.peak_rate.map(mbps),
                 token_bytes: path.tokens,
+                capacity_mbps: path.capacity.map(mbps),
                 target_mbps: path.target_bitrate.map(mbps),
                 payload_bytes: path.payload,
                 clock_drift_ppm: drift_ppm,
@@ -410,7 +414,7 @@ mod tests {
         r#""path":{"controller":"","phase":"","msRTT":null,"msRTTVar":0.0,"msRTTMin":null,"#,
         r#""msOneWayDelay":null,"byteCongestionWindow":null,"byteFlightSize":0,"#,
         r#""byteSlowStartThreshold":null,"mbpsPacing":null,"mbpsPacingPeak":null,"#,
-        r#""byteSaved":null,"mbpsTarget":null,"bytePayload":0,"ppmClockDrift":0.0},"#,
+        r#""byteSaved":null,"mbpsBandwidth":null,"mbpsTarget":null,"bytePayload":0,"ppmClockDrift":0.0},"#,
         r#""peer":{"sectionsComplete":0,"sectionsOnTime":0,"sectionsLate":0,"sectionsGap":0"#,
         r#","byteRecvUnique":0,"pktRecvUnique":0,"pktRecvDuplicate":0,"msOneWayDelay":0.0,"#,
         r#""msOneWayDelayMin":0.0,"msJitter":0.0,"byteRcvBuf":0,"ppbClockDrift":0},"#,

@@ -675,6 +675,7 @@ fn put(writer: &mut QlogWriter<Bounded>, at: Time, record: Record) -> io::Result
                 bytes_in_flight: Some(path.in_flight),
                 ssthresh: path.ssthresh.and_then(known),
                 pacing_rate: path.pacing_rate,
+                capacity: path.capacity,
             };
             writer.metrics_updated(at, &metrics)?;
             writer.congestion_state_updated(at, CongestionState::from(path.phase))

@@ -3,11 +3,10 @@
 use comity_emulator::Record;
 use comity_link::{DropCause, Outcome};
 use comity_sim::histogram::Distribution;
-use comity_sim::host::link_rate;
-use comity_sim::metrics::utilisation;
+use comity_sim::host::LinkUse;
 use comity_sim::network::Network;
 use comity_sim::report::{FlowReport, LinkReport, LinkSeries};
-use comity_units::{Bytes, Span, Time};
+use comity_units::{Span, Time};
 
 use crate::router::{Interval, LinkOutcome, Traffic};
 
@@ -19,6 +18,8 @@ pub(crate) fn link_report(
     interval: Interval,
 ) -> (LinkReport, LinkSeries) {
     let Interval { warmup, end, bin } = interval;
+    let link = network.links.get(number);
+    let mut used = link.map(|link| LinkUse::new(network, &link.config.rate));
     let mut report = LinkReport::default();
     let mut wait = Distribution::new();
     let mut series = LinkSeries::default();
@@ -83,8 +84,8 @@ pub(crate) fn link_report(
         if *at >= warmup {
             wait.record(start.saturating_since(*at));
         }
-        if departure > warmup && departure <= end {
-            report.carried_bytes += u64::from(packet.bytes);
+        if let Some(used) = &mut used {
+            used.add(start, departure, packet.bytes);
         }
         if let Some(carried) = bin_of(departure).and_then(|bin| series.carried_bytes.get_mut(bin)) {
             *carried += u64::from(packet.bytes);
@@ -98,14 +99,14 @@ pub(crate) fn link_report(
     }
     series.max_queue_packets = queue.longest();
     let watched = end.saturating_since(warmup);
-    let link = network.links.get(number);
     report.name = link.map(|link| link.name.clone()).unwrap_or_default();
     report.mean_queue_packets = queue_ns as f64 / watched.as_nanos().max(1) as f64;
     report.queueing_delay = wait.summary();
     report.queueing_delay_distribution = wait;
-    report.utilisation = link
-        .and_then(|link| link_rate(network, &link.config))
-        .and_then(|rate| utilisation(Bytes::new(report.carried_bytes), rate, watched).ok());
+    if let Some(used) = used {
+        report.carried_bytes = used.carried_bytes();
+        report.utilisation = used.utilisation();
+    }
     (report, series)
 }
 

@@ -92,6 +92,16 @@ impl Server {
     }
 }
 
+impl RateProfile {
+    /// The bytes that the rate can carry after `from` and up to `to`; `None` without a rate.
+    pub fn bytes_between(&self, from: Time, to: Time) -> Option<f64> {
+        if matches!(self, Self::Unlimited) {
+            return None;
+        }
+        Some(Server::new(self).capacity(from, to) as f64 / WORK_PER_BYTE as f64)
+    }
+}
+
 impl Profile {
     pub(crate) fn begin(&mut self, clock: &mut Clock, now: Time) -> Time {
         if now >= clock.free_at()

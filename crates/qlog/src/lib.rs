@@ -162,6 +162,13 @@ pub struct Metrics {
         serialize_with = "bits_per_second"
     )]
     pub pacing_rate: Option<Rate>,
+    /// The capacity of the bottleneck, if the controller knows it; not one of qlog's own metrics.
+    #[serde(
+        rename = "bottleneck_capacity",
+        skip_serializing_if = "Option::is_none",
+        serialize_with = "bits_per_second"
+    )]
+    pub capacity: Option<Rate>,
 }
 
 impl From<Phase> for CongestionState {
@@ -191,6 +198,7 @@ impl Metrics {
             bytes_in_flight: changed(self.bytes_in_flight, &before.bytes_in_flight),
             ssthresh: changed(self.ssthresh, &before.ssthresh),
             pacing_rate: changed(self.pacing_rate, &before.pacing_rate),
+            capacity: changed(self.capacity, &before.capacity),
         }
     }
 
@@ -205,6 +213,7 @@ impl Metrics {
             bytes_in_flight: self.bytes_in_flight.or(before.bytes_in_flight),
             ssthresh: self.ssthresh.or(before.ssthresh),
             pacing_rate: self.pacing_rate.or(before.pacing_rate),
+            capacity: self.capacity.or(before.capacity),
         }
     }
 }

@@ -121,6 +121,7 @@ fn only_changes_are_written() {
         bytes_in_flight: Some(Bytes::new(2_896)),
         ssthresh: Some(Bytes::new(65_536)),
         pacing_rate: Some(Rate::from_mbps(3)),
+        capacity: Some(Rate::from_mbps(50)),
     };
     writer
         .metrics_updated(Time::from_millis(1), &metrics)
@@ -160,6 +161,7 @@ fn only_changes_are_written() {
             "min_rtt": 40.000001, "smoothed_rtt": 41.0, "latest_rtt": 41.5, "rtt_variance": 2.0,
             "congestion_window": 14_480, "bytes_in_flight": 2_896, "ssthresh": 65_536,
             "pacing_rate": 3_000_000,
+            "bottleneck_capacity": 50_000_000,
         })
     );
     assert_eq!(records[2]["time"], 3.0);

@@ -52,6 +52,8 @@ fn flow(run: u64, number: u64) -> FlowReport {
 
 fn sweep() -> ResultSet {
     let run = |number: u64| CompletedRun {
+        number: number as usize,
+        scenario_hash: 0x0123_4567_89ab_cdef,
         axes: vec![(
             "flow.window".to_owned(),
             AxisValue::Integer(number.cast_signed() % 40),
@@ -76,6 +78,7 @@ fn sweep() -> ResultSet {
         scenario: ScenarioInfo {
             name: "sweep".to_owned(),
             text: "[sweep]".to_owned(),
+            set: Vec::new(),
         },
         command: "comity run sweep.toml".to_owned(),
         runs: (0..RUNS).map(run).collect(),

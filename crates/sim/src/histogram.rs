@@ -8,6 +8,7 @@
 //! published crate.
 
 use comity_units::Span;
+use serde::{Deserialize, Serialize};
 
 /// Bins to the octave, as a power of two. A value and the middle of its bin differ by at most
 /// `2^-(BITS + 1)` of the value: 0.78 %.
@@ -47,7 +48,7 @@ const NANOS_PER_SECOND: f64 = 1e9;
 /// assert!((summary.mean - 0.0505).abs() < 1e-12);
 /// assert!((summary.p95 / 0.095 - 1.0).abs() < 0.0079);
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Distribution {
     sum: u128,
     squares: u128,

@@ -16,7 +16,9 @@ pub mod report;
 pub mod results;
 pub mod scenario;
 pub mod series;
+
 pub mod trace;
+mod words;
 
 mod engine;
 

@@ -1,26 +1,31 @@
 //! The results of a run: counters, summaries and, if configured, series over time.
 
 use comity_units::{Seed, Span, Time};
+use serde::{Deserialize, Serialize};
 
 use crate::histogram::Distribution;
 pub use crate::histogram::Summary;
 use crate::metrics::{Convergence, convergence_time};
 use crate::packets::PacketLog;
+use crate::words;
 
 /// The result of one run.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunReport {
     /// The world of the run.
     pub world: World,
     /// The seed of the run.
+    #[serde(with = "words")]
     pub seed: Seed,
     /// A hash over every packet's fate at every link and every ACK at every sender. It is equal for
     /// the same network and seed on every machine and thread count. It is 0 in the lab, where no
     /// two runs are equal.
     pub fingerprint: u64,
     /// The length of the run.
+    #[serde(with = "words")]
     pub duration: Span,
     /// When measuring began.
+    #[serde(with = "words")]
     pub warmup: Span,
     /// The flows, in the order of the network.
     pub flows: Vec<FlowReport>,
@@ -31,6 +36,7 @@ pub struct RunReport {
     /// Values over time, if the scenario has `bins`.
     pub series: Option<Series>,
     /// Every packet at every link, if requested.
+    #[serde(skip)]
     pub packets: Option<PacketLog>,
 }
 
@@ -97,7 +103,7 @@ pub(crate) fn is_within(group: &str, name: &str) -> bool {
 }
 
 /// The world of a run.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub enum World {
     /// In virtual time.
     #[default]
@@ -107,7 +113,7 @@ pub enum World {
 }
 
 /// The lateness of the lab's router: when it forwarded packets, minus the times of its links.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Lateness {
     /// Forwarded packets.
     pub packets: u64,
@@ -140,7 +146,7 @@ impl World {
 }
 
 /// The cost of a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Cost {
     /// Events taken from the queue.
     pub events: u64,
@@ -154,7 +160,7 @@ pub struct Cost {
 
 /// The report of one flow. Numbers marked "measured" count from the end of the warm-up to the end
 /// of the run.
-#[derive(Clone, Debug, PartialEq, Default)]
+#[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
 pub struct FlowReport {
     /// Its name.
     pub name: String,
@@ -163,8 +169,10 @@ pub struct FlowReport {
     /// Its controller and recovery, `datagram`, or its controller and `sections`.
     pub kind: String,
     /// When it started.
+    #[serde(with = "words")]
     pub started: Time,
     /// When its last byte was acknowledged, for flows that have one.
+    #[serde(with = "words")]
     pub finished: Option<Time>,
     /// Payload delivered to the receiving application in order, measured.
     pub delivered_bytes: u64,
@@ -241,7 +249,7 @@ pub struct FlowReport {
 }
 
 /// The fates of the sections of time-lined TCP, since the start.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct TimelineReport {
     /// Sections that the transport accepted.
     pub given: u64,
@@ -302,7 +310,7 @@ impl FlowReport {
 /// Both ends of a simulated flow have the same clock. By that clock, a section is on time if it is
 /// complete by its deadline. The receiver's own deadline may differ a little, because it estimates
 /// the sender's clock.
-#[derive(Clone, Debug, PartialEq, Default)]
+#[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
 pub struct SectionsReport {
     /// Sections that the transport accepted.
     pub submitted: u64,
@@ -356,6 +364,7 @@ pub struct SectionsReport {
     /// The median of the same.
     pub slack_median_s: Option<f64>,
     /// When the connection ended, if it did.
+    #[serde(with = "words")]
     pub closed: Option<Time>,
 }
 
@@ -370,7 +379,7 @@ impl SectionsReport {
 }
 
 /// Bytes of sections, counted as their sections are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct SectionBytes {
     /// Of sections that the transport accepted.
     pub submitted: u64,
@@ -387,7 +396,7 @@ pub struct SectionBytes {
 }
 
 /// Gaps by reason.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct GapCounts {
     /// The connection ended.
     pub closed: u64,
@@ -419,7 +428,7 @@ impl GapCounts {
 }
 
 /// Frames of one type.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct FrameCounts {
     /// Frames of the source, refused and shed ones included.
     pub submitted: u64,
@@ -432,7 +441,7 @@ pub struct FrameCounts {
 }
 
 /// The report of one link.
-#[derive(Clone, Debug, PartialEq, Default)]
+#[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
 pub struct LinkReport {
     /// Its name.
     pub name: String,
@@ -460,8 +469,8 @@ pub struct LinkReport {
     pub in_flight_at_end: u64,
     /// Bytes that left the queue, measured.
     pub carried_bytes: u64,
-    /// These bytes as a share of the link's capacity, measured; `None` without a rate, or if the
-    /// rate was always zero.
+    /// The bytes transmitted as a share of what the rate allowed, measured; `None` without a rate,
+    /// or if the rate was always zero.
     pub utilisation: Option<f64>,
     /// The mean number of packets waiting or in service, measured.
     pub mean_queue_packets: f64,
@@ -471,10 +480,32 @@ pub struct LinkReport {
     pub queueing_delay_distribution: Distribution,
 }
 
+/// A distribution in a few numbers. All are seconds; an empty distribution has `count` 0 and zeros.
+#[derive(Clone, Copy, Debug, PartialEq, Default, Serialize, Deserialize)]
+pub struct Summary {
+    /// How many values.
+    pub count: u64,
+    /// The mean.
+    pub mean: f64,
+    /// The standard deviation.
+    pub stddev: f64,
+    /// The minimum.
+    pub min: f64,
+    /// The maximum.
+    pub max: f64,
+    /// The median, within the histogram's resolution (about 1 %).
+    pub median: f64,
+    /// The 95th percentile, likewise.
+    pub p95: f64,
+    /// The 99th percentile, likewise.
+    pub p99: f64,
+}
+
 /// Values over time in bins of equal length from the start of the run.
-#[derive(Clone, Debug, PartialEq, Default)]
+#[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
 pub struct Series {
     /// The length of a bin.
+    #[serde(with = "words")]
     pub bin: Span,
     /// A column set for each flow, in the order of the network.
     pub flows: Vec<FlowSeries>,
@@ -485,7 +516,7 @@ pub struct Series {
 }
 
 /// One flow over time: each column has one entry per bin.
-#[derive(Clone, Debug, PartialEq, Default)]
+#[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
 pub struct FlowSeries {
     /// Payload delivered in order in the bin, in bytes.
     pub delivered_bytes: Vec<u64>,
@@ -502,7 +533,7 @@ pub struct FlowSeries {
 }
 
 /// One link over time: each column has one entry per bin.
-#[derive(Clone, Debug, PartialEq, Default)]
+#[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
 pub struct LinkSeries {
     /// Bytes that left the queue in the bin.
     pub carried_bytes: Vec<u64>,

@@ -29,6 +29,8 @@ struct FlowRecord {
     retransmitted: u64,
     /// The sender's state: window, threshold, smoothed round-trip time.
     state: [u64; 3],
+    /// Whether the transport has such a state.
+    has_state: bool,
     /// The number of bins whose end state is known.
     known: usize,
 }
@@ -80,6 +82,17 @@ impl Recorder {
         let (bin, bins) = (self.bin, self.bins);
         for flow in &mut self.flows {
             flow.carry_on(bins);
+            if !flow.has_state {
+                let FlowSeries {
+                    cwnd_bytes,
+                    ssthresh_bytes,
+                    srtt_ns,
+                    ..
+                } = &mut flow.series;
+                for state in [cwnd_bytes, ssthresh_bytes, srtt_ns] {
+                    state.clear();
+                }
+            }
         }
         for link in &mut self.links {
             link.look(bins.saturating_sub(1), bin);
@@ -179,6 +192,7 @@ impl Observer for Recorder {
         };
         record.carry_on(bin);
         if let Some(state) = event.state {
+            record.has_state = true;
             record.state = [state.window, state.ssthresh, state.srtt_ns];
             let again = state.retransmitted.saturating_sub(record.retransmitted);
             record.retransmitted = state.retransmitted;

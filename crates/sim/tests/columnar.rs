@@ -37,11 +37,14 @@ fn set(report: RunReport, axis: AxisValue) -> ResultSet {
         scenario: ScenarioInfo {
             name: "narrow".into(),
             text: TEXT.into(),
+            set: Vec::new(),
         },
         command: String::new(),
         runs: vec![CompletedRun {
+            number: 0,
             axes: vec![("queue".into(), axis)],
             seed: report.seed,
+            scenario_hash: 0,
             report,
         }],
     }

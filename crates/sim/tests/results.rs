@@ -91,7 +91,7 @@ fn two_runs() -> ResultSet {
     };
     let report = RunReport {
         world: comity_sim::report::World::default(),
-        seed: Seed::new(u64::MAX),
+        seed: Seed::new(i64::MAX as u64),
         fingerprint: 0xfedc_ba98_7654_3210,
         duration: Span::from_secs(500),
         warmup: Span::from_secs(50),
@@ -125,15 +125,20 @@ fn two_runs() -> ResultSet {
         scenario: ScenarioInfo {
             name: "table 1".into(),
             text: "# Table 1\nname = \"table 1\"\n".into(),
+            set: Vec::new(),
         },
         command: "comity run table1.toml".into(),
         runs: vec![
             CompletedRun {
+                number: 0,
+                scenario_hash: 0x0123_4567_89ab_cdef,
                 axes: axes(-10, "reno", AxisValue::Number(0.5)),
-                seed: Seed::new(u64::MAX),
+                seed: Seed::new(i64::MAX as u64),
                 report,
             },
             CompletedRun {
+                number: 1,
+                scenario_hash: 0x0123_4567_89ab_cdef,
                 axes: axes(20, "cubic", AxisValue::Integer(1)),
                 seed: Seed::new(2),
                 report: bare,
@@ -171,9 +176,9 @@ fn parquet_holds_the_values_with_their_types() {
     assert_eq!(runs.len(), 2);
     let first = &runs[0];
     assert_eq!(first["scenario"], text("table 1"));
-    assert_eq!(first["seed"], Field::ULong(u64::MAX));
+    assert_eq!(first["seed"], Field::Long(i64::MAX));
     assert_eq!(first["fingerprint"], text("fedcba9876543210"));
-    assert_eq!(first["duration_ns"], Field::ULong(500_000_000_000));
+    assert_eq!(first["duration_ns"], Field::Long(500_000_000_000));
     assert_eq!(first["axis.flow.window"], Field::Long(-10));
     assert_eq!(first["axis.flow.controller"], text("reno"));
     assert_eq!(first["throughput_bps"], Field::Double(4e6));
@@ -186,7 +191,7 @@ fn parquet_holds_the_values_with_their_types() {
     assert_eq!(first["loss_ratio"], Field::Double(20.0 / 380.0));
     assert_eq!(first["mean_delay_s"], Field::Double(0.05));
     assert_eq!(first["max_utilisation"], Field::Double(0.875));
-    assert_eq!(first["packet_hops"], Field::ULong(600));
+    assert_eq!(first["packet_hops"], Field::Long(600));
     // Whole numbers among numbers are numbers.
     assert_eq!(
         runs.iter()
@@ -221,22 +226,22 @@ fn parquet_holds_the_values_with_their_types() {
     let flows = read_parquet(&path.join("flows.parquet"));
     assert_eq!(flows.len(), 3);
     assert_eq!(flows[0]["flow"], text("a, \"quoted\"\nand ß"));
-    assert_eq!(flows[0]["finished_ns"], Field::ULong(12_345_678_901));
+    assert_eq!(flows[0]["finished_ns"], Field::Long(12_345_678_901));
     assert_eq!(flows[0]["delay_p95_s"], Field::Double(0.079));
     assert_eq!(
         (&flows[1]["run"], &flows[1]["index"]),
-        (&Field::ULong(0), &Field::ULong(1))
+        (&Field::Long(0), &Field::Long(1))
     );
-    assert_eq!(flows[2]["run"], Field::ULong(1));
+    assert_eq!(flows[2]["run"], Field::Long(1));
     assert_eq!(flows[2]["axis.flow.controller"], text("cubic"));
     for absent in ["finished_ns", "srtt_s", "cwnd_bytes", "delay_mean_s"] {
         assert_eq!(flows[1][absent], Field::Null, "{absent}");
     }
-    assert_eq!(flows[1]["delay_count"], Field::ULong(0));
+    assert_eq!(flows[1]["delay_count"], Field::Long(0));
 
     let links = read_parquet(&path.join("links.parquet"));
     assert_eq!(links.len(), 1);
-    assert_eq!(links[0]["dropped_full_packets"], Field::ULong(10));
+    assert_eq!(links[0]["dropped_full_packets"], Field::Long(10));
 
     let series = read_parquet(&path.join("flow_series.parquet"));
     let bins: Vec<_> = series
@@ -251,10 +256,10 @@ fn parquet_holds_the_values_with_their_types() {
         })
         .collect();
     assert_eq!(bins.len(), 6);
-    assert_eq!(bins[1].1, &Field::ULong(100_000_000));
-    assert_eq!((bins[1].2, bins[1].3), (&Field::ULong(2), &Field::ULong(8)));
+    assert_eq!(bins[1].1, &Field::Long(100_000_000));
+    assert_eq!((bins[1].2, bins[1].3), (&Field::Long(2), &Field::Long(8)));
     assert_eq!(bins[2].3, &Field::Null);
-    assert_eq!((bins[5].0, bins[5].2), (&text("b"), &Field::ULong(6)));
+    assert_eq!((bins[5].0, bins[5].2), (&text("b"), &Field::Long(6)));
     assert_eq!(read_parquet(&path.join("link_series.parquet")).len(), 2);
 }
 
@@ -367,7 +372,7 @@ fn parquet_states_its_origin() {
     assert_eq!(entries["comity.scenario_text"], set.scenario.text);
     assert_eq!(entries["comity.command"], "comity run table1.toml");
     assert_eq!(entries["comity.version"], version);
-    assert_eq!(entries["comity.schema_version"], "2");
+    assert_eq!(entries["comity.schema_version"], "3");
     assert_eq!(entries["comity.table"], "runs");
     let units: BTreeMap<String, String> = serde_json::from_str(entries["comity.units"]).unwrap();
     let schema = file.schema_descr();
@@ -440,12 +445,6 @@ fn csv_and_json_hold_the_same_as_parquet() {
                 let (field, shown, value) = (&row[name], &record[at], &object[name]);
                 match field {
                     Field::Null => assert!(shown.is_empty() && value.is_null(), "{name}"),
-                    Field::ULong(number) => {
-                        assert_eq!(
-                            (shown.parse(), value.as_u64()),
-                            (Ok(*number), Some(*number))
-                        );
-                    }
                     Field::Long(number) => {
                         assert_eq!(
                             (shown.parse(), value.as_i64()),
@@ -703,7 +702,7 @@ fn comparing_finds_every_changed_value_and_every_missing_run() {
     right.runs[1].report.flows[1].srtt_s = Some(0.2);
     let found = compare(&left, &right, 0.0).unwrap();
     let shown: Vec<String> = found.differences.iter().map(ToString::to_string).collect();
-    let run = "flow.controller=reno flow.window=-10 link.loss=0.5 seed=18446744073709551615";
+    let run = "flow.controller=reno flow.window=-10 link.loss=0.5 seed=9223372036854775807";
     assert_eq!(
         shown,
         [
@@ -728,7 +727,7 @@ fn comparing_finds_every_changed_value_and_every_missing_run() {
     let seeds = |keys: &[comity_sim::results::RunKey]| -> Vec<u64> {
         keys.iter().map(|key| key.seed.get()).collect()
     };
-    assert_eq!(seeds(&missing.only_left), [u64::MAX, 2]);
+    assert_eq!(seeds(&missing.only_left), [i64::MAX as u64, 2]);
     assert_eq!(seeds(&missing.only_right), [99]);
     assert_eq!((missing.matched, missing.is_same()), (0, false));
 

@@ -17,6 +17,8 @@ fn simulate(seeds: &[u64]) -> ResultSet {
     let transport = common::ns2_tcp(Config::default(), recovery, 1_500, 20);
     let network = common::table1(4, &transport, 20, Span::from_millis(20));
     let one = |&seed: &u64| CompletedRun {
+        number: seed as usize - 1,
+        scenario_hash: 0x0123_4567_89ab_cdef,
         axes: Vec::new(),
         seed: Seed::new(seed),
         report: run(&network, Seed::new(seed), &RunOptions::default()).expect("it can be run"),
@@ -25,6 +27,7 @@ fn simulate(seeds: &[u64]) -> ResultSet {
         scenario: ScenarioInfo {
             name: "table 1".into(),
             text: String::new(),
+            set: Vec::new(),
         },
         command: String::new(),
         runs: seeds.iter().map(one).collect(),

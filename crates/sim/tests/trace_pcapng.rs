@@ -39,6 +39,7 @@ fn tcp(segment: &Segment, wire_bytes: u32) -> PacketRecord<'_> {
         kind: PacketKind::Tcp(segment),
         wire_bytes,
         comment: None,
+        dropped_before: 0,
     }
 }
 
@@ -59,6 +60,7 @@ fn udp(payload: u32, wire_bytes: u32) -> PacketRecord<'static> {
         kind: PacketKind::Udp { payload },
         wire_bytes,
         comment: None,
+        dropped_before: 0,
     }
 }
 

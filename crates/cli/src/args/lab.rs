@@ -33,7 +33,7 @@ Exit codes:
   2    the command line or the scenario is wrong, or the lab lacks a feature of the scenario
   3    a run was done, but do not trust its results: the router was late or lost packets, or a
        program failed
-  130  interrupted; nothing was stored
+  130  interrupted; with --out, the runs done by then are stored, and the same command continues
 
 Examples:
   sudo comity lab run experiments/lab/contended.toml

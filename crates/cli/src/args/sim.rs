@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::builder::{PathBufValueParser, TypedValueParser};
 use clap::{Args, Subcommand};
 
-use super::values::{Out, Seeds, jobs, seed, seeds};
+use super::values::{Out, Seeds, Shard, jobs, seed, seeds, shard};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Sim {
@@ -28,7 +28,7 @@ pub(crate) struct Printing {
     #[arg(long, short, value_name = "PATH", value_parser = PathBufValueParser::new().try_map(Out::new))]
     pub(crate) out: Option<Out>,
 
-    /// Replace earlier results at the path of --out
+    /// Do all runs anew, and replace earlier results at the path of --out
     #[arg(long, requires = "out")]
     pub(crate) force: bool,
 
@@ -60,7 +60,7 @@ impl Printing {
 }
 
 /// How a scenario is read.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub(crate) struct Reading {
     /// The scenario file
     pub(crate) file: PathBuf,
@@ -73,14 +73,19 @@ pub(crate) struct Reading {
 #[derive(Debug, Args)]
 #[command(after_help = "Exit codes:
   0    all runs are done
-  1    a run failed, or its results could not be stored
+  1    a run failed, or its results could not be stored; those of the others are
   2    the command line or the scenario is wrong
-  130  interrupted; nothing was stored
+  130  interrupted; the runs done by then are stored, and the same command continues
+
+With --out PATH, each run is stored in the folder PATH.runs as it ends. Runs that are stored are not
+done again: a command that was interrupted continues, and more seeds add to those done before. The
+results of a shard are only stored there; `comity results merge` makes tables of all of them.
 
 Examples:
   comity sim run experiments/demo/dumbbell.toml
   comity sim run experiments/demo/dumbbell.toml --set flow.tcp.rwnd=20 --seeds 1-5
   comity sim run experiments/demo/dumbbell.toml --out results/demo --jobs 4
+  comity sim run experiments/demo/dumbbell.toml --out results/demo --shard 3/16
   comity sim run experiments/demo/dumbbell.toml --json | jq .totals")]
 pub(crate) struct Run {
     #[command(flatten)]
@@ -92,6 +97,11 @@ pub(crate) struct Run {
     /// How many runs to run in parallel [default: one per processor]
     #[arg(long, short, value_name = "N", value_parser = jobs)]
     pub(crate) jobs: Option<NonZeroUsize>,
+
+    /// Do one part of the runs, such as the third of sixteen, and store them for `comity results
+    /// merge`
+    #[arg(long, value_name = "K/N", value_parser = shard, requires = "out")]
+    pub(crate) shard: Option<Shard>,
 }
 
 #[derive(Debug, Args)]
@@ -117,19 +127,37 @@ pub(crate) struct Schema {
     pub(crate) json: bool,
 }
 
+/// Where on a link packets are captured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Capture {
+    After,
+    Before,
+    Both,
+}
+
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   comity sim trace experiments/demo/dumbbell.toml --link bottleneck --pcapng bottleneck.pcapng
   comity sim trace experiments/demo/dumbbell.toml --flow tcp-0 --csv - | head
-  comity sim trace experiments/demo/dumbbell.toml --flow tcp-0 --qlog tcp-0.sqlog --csv events.csv")]
+  comity sim trace experiments/demo/dumbbell.toml --flow tcp-0 --qlog tcp-0.sqlog --csv events.csv
+  comity sim trace sweep.toml --point queue=60 --seed 7 --pcapng both.pcapng --capture both")]
 #[command(group = clap::ArgGroup::new("outputs").required(true).multiple(true).args(["pcapng", "qlog", "csv"]))]
 pub(crate) struct Trace {
     #[command(flatten)]
     pub(crate) reading: Reading,
 
-    /// The number of the run, from 0, in the order of `comity sim run`
-    #[arg(long, value_name = "K", default_value_t = 0)]
-    pub(crate) run: usize,
+    /// The number of the run, from 0, in the order of `comity sim run` [default: 0]
+    #[arg(long, value_name = "K", conflicts_with_all = ["point", "seed"])]
+    pub(crate) run: Option<usize>,
+
+    /// The point of the sweep: the value of an axis, such as queue=60; may be repeated. An axis
+    /// without a value has its first one
+    #[arg(long, value_name = "AXIS=VALUE")]
+    pub(crate) point: Vec<String>,
+
+    /// The seed of the run; any, not only those of the file [default: the first of the file]
+    #[arg(long, value_name = "N", value_parser = seed)]
+    pub(crate) seed: Option<u64>,
 
     /// A link to trace; may be repeated [default: all except the links of hosts]
     #[arg(long, value_name = "NAME")]
@@ -142,6 +170,12 @@ pub(crate) struct Trace {
     /// Write the packets on the links, for Wireshark; - is standard output
     #[arg(long, value_name = "FILE")]
     pub(crate) pcapng: Option<PathBuf>,
+
+    /// Where --pcapng captures: after a link, what it delivers, at the time of arrival; before it,
+    /// what it is offered, with comments at the packets that it drops. A file with both shows each
+    /// packet twice: filter by frame.interface_name
+    #[arg(long, value_enum, value_name = "WHERE", default_value_t = Capture::After, requires = "pcapng")]
+    pub(crate) capture: Capture,
 
     /// Write a qlog trace of the sender of a flow, for qvis. With several flows, each flow has its
     /// own file, with the name of the flow before the extension

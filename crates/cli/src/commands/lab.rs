@@ -1,5 +1,6 @@
 //! `comity lab`
 
+use std::collections::BTreeSet;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -8,11 +9,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use comity_lab::endpoint::{self, Task};
 use comity_lab::{Clock, EndpointCall, Error, Role, Settings};
+use comity_sim::results::store::RunStore;
 use comity_sim::scenario::{Interrupted, Run, RunSettings, Scenario};
 
 use super::progress::{OnInterrupt, Teller};
 use super::sim::load;
-use super::sim::run::{Measured, Outcome, run_all};
+use super::sim::run::{Job, Measured, Outcome};
 use super::{Failure, complain, print, say};
 use crate::args;
 
@@ -68,8 +70,17 @@ fn run(args: args::LabRun) -> Result<(), Failure> {
             });
         }
     }
-    let running = {
-        let (scenario, reading) = (scenario.clone(), args.reading);
+    let job = Job {
+        world: "lab",
+        reading: &args.reading,
+        printing: &args.printing,
+        // The lab takes its namespaces away before the program ends.
+        on_interrupt: OnInterrupt::Wait,
+        runs: scenario.run_count(),
+        is_shard: false,
+    };
+    let running = |store: Option<Arc<RunStore>>| {
+        let (scenario, reading) = (scenario.clone(), args.reading.clone());
         move |cancel: &'static AtomicBool, teller: &Teller<Outcome, Result<(), Interrupted>>| {
             for run in scenario.runs() {
                 let interrupted = Interrupted { done: run.number };
@@ -78,6 +89,17 @@ fn run(args: args::LabRun) -> Result<(), Failure> {
                 }
                 let endpoint = |call: &EndpointCall| endpoint_command(&reading, &run, call);
                 let (network, asked) = scenario.prepare(&run);
+                if let Some(stored) = store.as_ref().and_then(|store| store.get(run.number)) {
+                    teller.finished(run.number + 1);
+                    let measured = Measured {
+                        report: stored.report,
+                        backbone: asked.backbone,
+                        limited: BTreeSet::new(),
+                        complaints: Vec::new(),
+                    };
+                    teller.news((run, Ok(measured)));
+                    continue;
+                }
                 let settings = Settings {
                     endpoint: Some(&endpoint),
                     stop: Some(cancel),
@@ -86,11 +108,19 @@ fn run(args: args::LabRun) -> Result<(), Failure> {
                 let made = records.make_folders(&run);
                 let result =
                     made.and_then(|()| match comity_lab::run(&network, run.seed, &settings) {
-                        Ok((report, complaints)) => Ok(Ok(Measured {
-                            report,
-                            backbone: asked.backbone,
-                            complaints,
-                        })),
+                        Ok((report, mut complaints)) => {
+                            if let Some(store) = &store {
+                                let completed = scenario.completed(&run, report.clone());
+                                complaints
+                                    .extend(store.add(completed).err().map(|e| e.to_string()));
+                            }
+                            Ok(Ok(Measured {
+                                report,
+                                backbone: asked.backbone,
+                                limited: BTreeSet::new(),
+                                complaints,
+                            }))
+                        }
                         Err(Error::Interrupted) => Ok(Err(())),
                         Err(error) => Err(error.to_string()),
                     });
@@ -105,8 +135,7 @@ fn run(args: args::LabRun) -> Result<(), Failure> {
             Ok(())
         }
     };
-    // The lab takes its namespaces away before the program ends.
-    run_all(&scenario, &args.printing, OnInterrupt::Wait, running)
+    job.execute(&scenario, running)
 }
 
 /// What is written beside the results.

@@ -12,6 +12,7 @@ mod list;
 mod mtu;
 mod plot;
 mod progress;
+mod results;
 mod sim;
 pub(crate) mod stream;
 mod tcp;
@@ -34,6 +35,7 @@ pub(crate) fn dispatch(cli: Cli, plotter: Option<Plotter<'_>>) -> u8 {
         Command::Sim(Sim::List(args)) => sim::list::list(&args),
         Command::Sim(Sim::Schema(args)) => sim::schema::schema(&args),
         Command::Sim(Sim::Trace(args)) => sim::trace::trace(&args),
+        Command::Results(args) => results::results(&args),
         Command::Lab(args) => lab::lab(args),
         Command::Kernel(args) => kernel::kernel(args),
         Command::Plot(args) => return plot::plot(args, plotter),

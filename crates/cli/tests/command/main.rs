@@ -7,6 +7,7 @@ mod kernel;
 mod pages;
 mod runs;
 mod signals;
+mod sweeps;
 mod traces;
 
 use std::fs;

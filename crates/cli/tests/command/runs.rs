@@ -220,7 +220,8 @@ fn results_are_stored_in_every_format() {
     let args = ["sim", "run", &file, "-q", "--seed", "1", "-o", out];
     let refused = said(&ends(2, &args));
     assert!(
-        refused.contains("bins.csv exists; expected a new path, or --force"),
+        refused
+            .contains("bins.csv holds 4 runs that this sweep does not have; expected a new path"),
         "{refused}"
     );
     assert!(

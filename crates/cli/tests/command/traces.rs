@@ -100,3 +100,65 @@ fn a_trace_is_written_to_every_file() {
         .collect();
     assert_eq!(left, Vec::<String>::new());
 }
+
+/// A run is chosen by the values of its axes and a seed, and a capture by its side of the link.
+#[test]
+fn a_trace_takes_a_point_a_seed_and_a_side() {
+    let (folder, file) = small();
+    let trace = |args: &[&str]| {
+        let random = "flow.tcp.start.spread=100ms";
+        let first = ["sim", "trace", &file, "--csv", "-", "--set", random];
+        out(&ends(0, &[&first[..], args].concat()))
+    };
+    let by_number = trace(&["--run", "3"]);
+    assert_eq!(
+        trace(&["--point", "queue=10 packets", "--seed", "2"]),
+        by_number
+    );
+    assert_ne!(trace(&["--point", "queue=5", "--seed", "2"]), by_number);
+    assert_eq!(
+        trace(&["--point", "queue=5", "--seed", "2"]),
+        trace(&["--run", "1"])
+    );
+    assert_ne!(trace(&["--seed", "77"]), trace(&["--seed", "78"]));
+    for (args, expected) in [
+        (
+            ["--point", "quue=5"],
+            "the sweep has no axis \"quue\"; did you mean \"queue\"?",
+        ),
+        (
+            ["--point", "queue=6"],
+            "the axis queue has no value 6; expected one of 5, \"10 packets\"",
+        ),
+        (
+            ["--point", "5"],
+            "\"5\" is not a point; expected AXIS=VALUE",
+        ),
+    ] {
+        let refused = said(&ends(
+            2,
+            &[&["sim", "trace", &file, "--csv", "-"], &args[..]].concat(),
+        ));
+        assert!(refused.contains(expected), "{refused}");
+    }
+    let size = |side: &str| {
+        let path = folder.path().join(side);
+        let path = path.to_str().unwrap();
+        let args = [
+            "sim",
+            "trace",
+            &file,
+            "--link",
+            "bottleneck",
+            "--capture",
+            side,
+            "--pcapng",
+            path,
+        ];
+        ends(0, &args);
+        fs::metadata(path).unwrap().len()
+    };
+    let (before, after, both) = (size("before"), size("after"), size("both"));
+    assert!(before > after, "dropped packets are not after the link");
+    assert!(both > before && both < before + after);
+}

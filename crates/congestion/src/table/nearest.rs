@@ -37,13 +37,18 @@ const RENAMED: &[(&str, &str)] = &[
     ("wait_p99_s", "queueing_delay_p99_s"),
     ("used", "utilisation"),
     ("play", "run"),
+    ("algorithm", "controller"),
     ("bandwidth", "rate"),
+    ("buffer", "queue"),
     ("capacity", "rate"),
     ("cc", "controller"),
     ("congestion", "controller"),
     ("end_time", "stop"),
     ("latency", "delay"),
     ("loss", "losses"),
+    ("loss_rate", "losses"),
+    ("lossrate", "losses"),
+    ("rcvbuf", "rwnd"),
     ("start_time", "start"),
 ];
 

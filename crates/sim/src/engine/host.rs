@@ -4,12 +4,12 @@
 //! Sources and starts use the random streams of a simulated run with the same seed, so a frame of a
 //! video has the same size in both worlds.
 
-use comity_link::Random;
-use comity_units::{Bytes, Rate, Seed, Span, Time};
+use comity_link::{Random, RateProfile};
+use comity_units::{Bytes, Seed, Span, Time};
 
 use super::build::section_producer;
 use super::flow::start_time;
-use super::links::Watch;
+use super::links::{Use, Watch};
 use super::producer::{FrameSource, Producer};
 use super::route::Router;
 use super::shares::Shares;
@@ -82,9 +82,38 @@ fn watch(network: &Network) -> Watch {
     }
 }
 
-/// The mean rate of a link over measured time; `None` without a rate.
-pub fn link_rate(network: &Network, link: &comity_link::LinkConfig) -> Option<Rate> {
-    watch(network).mean_rate(link)
+/// How much of its capacity a link used in measured time.
+#[derive(Debug)]
+pub struct LinkUse<'n> {
+    rate: &'n RateProfile,
+    watch: Watch,
+    used: Use,
+}
+
+impl<'n> LinkUse<'n> {
+    /// Starts to count for a link of `network`.
+    pub fn new(network: &Network, rate: &'n RateProfile) -> Self {
+        Self {
+            rate,
+            watch: watch(network),
+            used: Use::default(),
+        }
+    }
+
+    /// Counts the transmission of a packet of `wire` bytes.
+    pub fn add(&mut self, start: Time, departure: Time, wire: u32) {
+        self.used.add(start, departure, wire, &self.watch);
+    }
+
+    /// The bytes of the packets that left the queue.
+    pub const fn carried_bytes(&self) -> u64 {
+        self.used.carried_bytes
+    }
+
+    /// The share of the capacity; `None` without a rate, or if the rate was always zero.
+    pub fn utilisation(&self) -> Option<f64> {
+        self.used.utilisation(self.rate, &self.watch)
+    }
 }
 
 /// The delay of links at the start of a run, one behind the other.

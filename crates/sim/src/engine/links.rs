@@ -3,15 +3,12 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use comity_link::{
-    DropCause, Link, LinkConfig, Outcome, Packet as LinkPacket, Passage, RateProfile,
-};
-use comity_units::{Bytes, Rate, Span, Time};
+use comity_link::{DropCause, Link, Outcome, Packet as LinkPacket, Passage, RateProfile};
+use comity_units::{Rate, Span, Time};
 
 use super::fingerprint::Fingerprint;
 use super::packet::{Arena, NONE, Slot};
 use crate::histogram::Distribution;
-use crate::metrics;
 use crate::report::LinkReport;
 
 /// The measured interval: statistics of a run count from `warmup` to `end`.
@@ -27,25 +24,77 @@ impl Watch {
         to.min(self.end).saturating_since(from.max(self.warmup))
     }
 
-    /// The mean rate of a link over the watched interval, for its utilisation.
-    pub(super) fn mean_rate(&self, config: &LinkConfig) -> Option<Rate> {
-        match &config.rate {
-            RateProfile::Unlimited => None,
-            RateProfile::Constant(rate) => Some(*rate),
-            RateProfile::Deliveries(trace) => Some(trace.mean_rate()),
-            RateProfile::Steps(steps) => {
-                let mut bits = 0.0;
-                for (at, &(from, rate)) in steps.iter().enumerate() {
-                    let to = steps
-                        .get(at + 1)
-                        .map_or(self.end, |&(next, _)| next.min(self.end));
-                    let share = to.saturating_since(from.max(self.warmup)).as_secs_f64();
-                    bits += share * rate.as_bps() as f64;
-                }
-                let watched = self.end.saturating_since(self.warmup).as_secs_f64();
-                Some(Rate::from_bps_f64(bits / watched))
+    /// The mean rate of a link over the watched interval.
+    pub(super) fn mean_rate(&self, rate: &RateProfile) -> Option<Rate> {
+        let watched = self.end.saturating_since(self.warmup).as_secs_f64();
+        Some(Rate::from_bps_f64(self.capacity(rate)? * 8.0 / watched))
+    }
+
+    /// The bytes that a link can carry in the watched interval.
+    fn capacity(&self, rate: &RateProfile) -> Option<f64> {
+        let from = match rate {
+            // An opportunity at the end of the warm-up serves packets whose service begins then.
+            RateProfile::Deliveries(_) => {
+                Time::from_nanos(self.warmup.as_nanos().saturating_sub(1))
+            }
+            _ => self.warmup,
+        };
+        rate.bytes_between(from, self.end)
+    }
+
+    /// The part of a transmission of `wire` bytes within the watched interval, in bytes. A trace
+    /// does not tell which bytes each opportunity carried: there only whole transmissions count.
+    fn transmitted(&self, rate: &RateProfile, (start, departure): (Time, Time), wire: u32) -> f64 {
+        let is_whole = start >= self.warmup && departure <= self.end;
+        let wire = f64::from(wire);
+        match rate {
+            _ if is_whole => wire,
+            RateProfile::Deliveries(_) => 0.0,
+            _ => {
+                let bytes = |from, to| rate.bytes_between(from, to).unwrap_or(0.0);
+                let within = bytes(start.max(self.warmup), departure.min(self.end));
+                (wire * within / bytes(start, departure)).min(wire)
             }
         }
+    }
+}
+
+/// How much of its capacity a link used.
+#[derive(Debug, Default)]
+pub(super) struct Use {
+    /// The bytes of all packets that left the queue in the measured interval.
+    pub(super) carried_bytes: u64,
+    /// Start, departure and size of transmissions across an edge of the measured interval.
+    across: Vec<(Time, Time, u32)>,
+}
+
+impl Use {
+    /// Adds the transmission of a packet of `wire` bytes.
+    pub(super) fn add(&mut self, start: Time, departure: Time, wire: u32, watch: &Watch) {
+        let (warmup, end) = (watch.warmup, watch.end);
+        if departure > warmup && departure <= end {
+            self.carried_bytes += u64::from(wire);
+        }
+        let is_across = |edge| start < edge && departure > edge;
+        if is_across(warmup) || is_across(end) {
+            self.across.push((start, departure, wire));
+        }
+    }
+
+    /// The bytes transmitted in the measured interval as a share of what the rate allowed. A
+    /// transmission across an edge of the interval counts for its part inside. `None` without a
+    /// rate, or if the rate was always zero.
+    pub(super) fn utilisation(&self, rate: &RateProfile, watch: &Watch) -> Option<f64> {
+        let capacity = watch.capacity(rate).filter(|capacity| *capacity > 0.0)?;
+        let mut used = self.carried_bytes as f64;
+        for &(start, departure, wire) in &self.across {
+            if departure <= watch.end {
+                used -= f64::from(wire);
+            }
+            used += watch.transmitted(rate, (start, departure), wire);
+        }
+        // Departures are whole nanoseconds, so the sum can exceed the capacity by one of them.
+        Some((used / capacity).min(1.0))
     }
 }
 
@@ -78,7 +127,7 @@ pub(super) struct LinkState {
 #[derive(Debug, Default)]
 struct Counts {
     offered: u64,
-    carried_bytes: u64,
+    used: Use,
     /// The sum over packets of the measured nanoseconds between offer and departure: the integral
     /// of the queue's length.
     queue_integral: u64,
@@ -132,9 +181,7 @@ impl Counts {
         wire: u32,
         watch: &Watch,
     ) {
-        if departure > watch.warmup && departure <= watch.end {
-            self.carried_bytes += u64::from(wire);
-        }
+        self.used.add(start, departure, wire, watch);
         self.queue_integral += watch.overlap(offered_at, departure).as_nanos();
         if offered_at < watch.warmup {
             self.before_warmup += 1;
@@ -234,7 +281,7 @@ impl LinkState {
             counts.account_at_the_edge(times, wire, passage.marked, watch);
             return;
         }
-        counts.carried_bytes += u64::from(wire);
+        counts.used.carried_bytes += u64::from(wire);
         counts.queue_integral += departure.saturating_since(offered_at).as_nanos();
         if start > offered_at {
             counts.record_queueing_delay(start.saturating_since(offered_at));
@@ -348,10 +395,10 @@ impl LinkState {
         size_of::<Self>() + wire + self.counts.queueing_delay.memory()
     }
 
-    /// The report of the link over a measured interval of length `watched`.
-    pub(super) fn report(&self, name: &str, rate: Option<Rate>, watched: Span) -> LinkReport {
+    /// The report of the link over the measured interval.
+    pub(super) fn report(&self, name: &str, rate: &RateProfile, watch: &Watch) -> LinkReport {
         let counts = &self.counts;
-        let seconds = watched.as_secs_f64();
+        let seconds = watch.end.saturating_since(watch.warmup).as_secs_f64();
         let per_second = |amount: f64| if seconds > 0.0 { amount / seconds } else { 0.0 };
         let queueing_delay = counts
             .queueing_delay
@@ -370,10 +417,8 @@ impl LinkState {
             duplicated: counts.duplicated,
             queued_at_end: counts.queued_at_end,
             in_flight_at_end: counts.in_flight_at_end,
-            carried_bytes: counts.carried_bytes,
-            utilisation: rate.and_then(|rate| {
-                metrics::utilisation(Bytes::new(counts.carried_bytes), rate, watched).ok()
-            }),
+            carried_bytes: counts.used.carried_bytes,
+            utilisation: counts.used.utilisation(rate, watch),
             mean_queue_packets: per_second(counts.queue_integral as f64 / 1e9),
             queueing_delay: queueing_delay.summary(),
             queueing_delay_distribution: queueing_delay,

@@ -502,8 +502,10 @@ impl<O: Observer> Engine<'_, O> {
         let flow = u64::from(flow) << 1 | u64::from(is_return);
         let state = &mut self.links[link as usize];
         let view = link_view(wire, state.marks && self.arena.is_ecn_capable(slot), flow);
-        if let Some(outcome) = state.link.offer(now, view, slot) {
-            self.settle(link, slot, outcome);
+        match state.link.offer(now, view, slot) {
+            Some(outcome) => self.settle(link, slot, outcome),
+            None if O::ACTIVE => self.observer.on_queued(link, slot, now, &self.packet(slot)),
+            None => {}
         }
         self.arm_service(link);
     }
@@ -569,6 +571,7 @@ impl<O: Observer> Engine<'_, O> {
                     departure: way.departure,
                     arrival: way.arrival,
                     marked: way.marked,
+                    duplicate: way.duplicate,
                 },
                 Outcome::Lost { departure, .. } => Fate::Lost { departure },
                 Outcome::Dropped(cause) => Fate::Dropped(cause),
@@ -577,6 +580,7 @@ impl<O: Observer> Engine<'_, O> {
                 link,
                 &LinkEvent {
                     packet,
+                    token: slot,
                     offered_at,
                     fate,
                 },
@@ -636,7 +640,6 @@ impl<O: Observer> Engine<'_, O> {
     // ---------------------------------------------------------------- the end
 
     fn finish(mut self, network: &Network, seed: Seed) -> RunReport {
-        let watched = self.watch.end.saturating_since(self.watch.warmup);
         self.count_what_is_held();
         let mut fingerprint = Fingerprint::default();
         for link in &self.links {
@@ -650,9 +653,7 @@ impl<O: Observer> Engine<'_, O> {
             .links
             .iter()
             .zip(&self.links)
-            .map(|(spec, link)| {
-                link.report(&spec.name, self.watch.mean_rate(&spec.config), watched)
-            })
+            .map(|(spec, link)| link.report(&spec.name, &spec.config.rate, &self.watch))
             .collect();
         let watch = self.watch;
         let paths = &self.paths;

@@ -25,6 +25,11 @@ pub trait Observer {
     }
 
     /// A packet was offered to a link.
+    /// A queued link took a packet into its queue. Its fate follows in [`Observer::on_link`],
+    /// unless the run ends before.
+    fn on_queued(&mut self, _link: u32, _token: u32, _now: Time, _packet: &Packet) {}
+
+    /// The fate of a packet that was offered to a link.
     fn on_link(&mut self, _link: u32, _event: &LinkEvent<'_>) {}
 
     /// An endpoint sent or received a packet, or its timer expired.
@@ -105,6 +110,8 @@ impl Observer for NullObserver {
 pub struct LinkEvent<'a> {
     /// The packet.
     pub packet: &'a Packet,
+    /// Identifies the packet while a link holds it.
+    pub token: u32,
     /// When it was offered.
     pub offered_at: Time,
     /// Its fate.
@@ -122,6 +129,8 @@ pub enum Fate {
         arrival: Time,
         /// Whether it was marked.
         marked: bool,
+        /// When a copy that the link made arrives.
+        duplicate: Option<Time>,
     },
     /// It used the link until `departure` and was lost behind it.
     Lost {

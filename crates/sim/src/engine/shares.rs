@@ -24,7 +24,7 @@ impl Shares {
         let watched = watch.end.saturating_since(watch.warmup);
         let of = |rate: Rate, flows: u64| Bytes::new(rate.amount_in(watched).get() / flows.max(1));
         let shares = network.links.iter().zip(crossing).map(|(link, flows)| {
-            let rate = watch.mean_rate(&link.config)?;
+            let rate = watch.mean_rate(&link.config.rate)?;
             Some(of(rate, flows))
         });
         Self(shares.collect())

@@ -1,15 +1,18 @@
 //! How long flows take to share equally.
 
 use comity_units::{Span, Time};
+use serde::{Deserialize, Serialize};
 
 use super::{Error, check};
+use crate::words;
 
 /// When a set of flows counts as having converged.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Convergence {
     /// How far each flow may be from the fair share, as a part of it (0.1: 10 %).
     pub tolerance: f64,
     /// For how long they have to stay there, rounded up to whole bins and at least one.
+    #[serde(with = "words")]
     pub hold: Span,
 }
 

@@ -15,7 +15,7 @@ mod timescale;
 pub use convergence::{Convergence, convergence_time};
 pub use estimate::{Estimate, mean_with_interval, student_t_975};
 pub use fairness::{Baseline, baseline, friendliness, jain, max_min_ratio};
-pub use path::{interarrival_jitter, loss_ratio, summary, utilisation};
+pub use path::{interarrival_jitter, loss_ratio, summary};
 pub use rank::{ranks, spearman};
 pub use timescale::{
     coefficient_of_variation, equivalence, equivalence_over_scales, rates, rebin,

@@ -1,26 +1,7 @@
-//! Measures of a path: utilisation, loss, delay and jitter.
-
-use comity_units::{Bytes, Rate, Span};
+//! Measures of a path: loss, delay and jitter.
 
 use super::Error;
 use crate::report::Summary;
-
-/// The share of a link's capacity that was used.
-///
-/// ```text
-/// U = 8 · bytes / (rate · span)
-/// ```
-///
-/// # Errors
-/// [`Error::AllZero`] when the rate or the span is zero: there was nothing to use.
-pub fn utilisation(carried: Bytes, rate: Rate, span: Span) -> Result<f64, Error> {
-    let capacity = rate.as_bps() as f64 * span.as_secs_f64();
-    if capacity == 0.0 {
-        Err(Error::AllZero)
-    } else {
-        Ok(carried.bits() as f64 / capacity)
-    }
-}
 
 /// The share of the offered packets that did not arrive.
 ///
@@ -107,22 +88,6 @@ pub fn interarrival_jitter(delays: &[f64]) -> Result<f64, Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn utilisation_by_hand() {
-        // 1.5 Mb/s for 2 s carry 375,000 bytes.
-        let of = |bytes| utilisation(Bytes::new(bytes), Rate::from_kbps(1500), Span::from_secs(2));
-        assert_eq!(of(375_000), Ok(1.0));
-        assert_eq!(of(93_750), Ok(0.25));
-        assert_eq!(
-            utilisation(Bytes::new(1), Rate::ZERO, Span::from_secs(1)),
-            Err(Error::AllZero)
-        );
-        assert_eq!(
-            utilisation(Bytes::new(1), Rate::MAX, Span::ZERO),
-            Err(Error::AllZero)
-        );
-    }
 
     #[test]
     fn loss_by_hand() {

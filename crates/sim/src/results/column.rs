@@ -21,6 +21,8 @@ pub(super) struct Column<'a, R> {
     pub(super) name: Cow<'static, str>,
     /// Whether some row may have no value.
     pub(super) is_optional: bool,
+    /// Whether it counts what only some scenarios have: zero in every row says nothing.
+    pub(super) is_of_some: bool,
     pub(super) values: Values<'a, R>,
 }
 
@@ -87,7 +89,7 @@ impl<'a, R> Columns<'a, R> {
             ("p95_s", |summary| summary.p95),
             ("p99_s", |summary| summary.p99),
         ];
-        let count = self.unsigned(format!("{prefix}_count"), move |row| of(row).count);
+        let count = self.count_of_some(format!("{prefix}_count"), move |row| of(row).count);
         fields.into_iter().fold(count, |columns, (name, field)| {
             columns.maybe_number(format!("{prefix}_{name}"), move |row| {
                 let summary = of(row);
@@ -96,10 +98,24 @@ impl<'a, R> Columns<'a, R> {
         })
     }
 
+    /// A count of what only some scenarios have.
+    pub(super) fn count_of_some(
+        self,
+        name: impl Into<Cow<'static, str>>,
+        read: impl Fn(&R) -> u64 + 'a,
+    ) -> Self {
+        let mut columns = self.unsigned(name, read);
+        if let Some(last) = columns.0.last_mut() {
+            last.is_of_some = true;
+        }
+        columns
+    }
+
     pub(super) fn maybe(mut self, name: Cow<'static, str>, values: Values<'a, R>) -> Self {
         self.0.push(Column {
             name,
             is_optional: true,
+            is_of_some: false,
             values,
         });
         self
@@ -109,6 +125,7 @@ impl<'a, R> Columns<'a, R> {
         self.0.push(Column {
             name,
             is_optional: false,
+            is_of_some: false,
             values,
         });
         self
@@ -172,4 +189,44 @@ pub(super) trait Visitor {
     type Error;
 
     fn visit<R>(&mut self, table: Table<'_, R>) -> Result<(), Self::Error>;
+
+    /// Visits the table that `make` makes.
+    fn table<'a, R>(&mut self, make: impl Fn() -> Table<'a, R>) -> Result<(), Self::Error> {
+        self.visit(make())
+    }
+}
+
+/// Shows a visitor only the columns that some row fills.
+pub(super) struct Filled<'v, V>(pub(super) &'v mut V);
+
+impl<V: Visitor> Visitor for Filled<'_, V> {
+    type Error = V::Error;
+
+    fn visit<R>(&mut self, table: Table<'_, R>) -> Result<(), V::Error> {
+        self.0.visit(table)
+    }
+
+    fn table<'a, R>(&mut self, make: impl Fn() -> Table<'a, R>) -> Result<(), V::Error> {
+        // Rows can be read once only, so the table is made twice.
+        let Table { columns, rows, .. } = make();
+        let may_be_empty = |column: &Column<'_, R>| column.is_optional || column.is_of_some;
+        let mut filled: Vec<bool> = columns.0.iter().map(|it| !may_be_empty(it)).collect();
+        for row in rows {
+            for (column, filled) in columns.0.iter().zip(&mut filled) {
+                *filled = *filled
+                    || match column.cell(&row) {
+                        Cell::Missing => false,
+                        Cell::Unsigned(0) => !column.is_of_some,
+                        _ => true,
+                    };
+            }
+            if filled.iter().all(|filled| *filled) {
+                break;
+            }
+        }
+        let mut table = make();
+        let mut filled = filled.into_iter();
+        table.columns.0.retain(|_| filled.next().unwrap_or(true));
+        self.0.visit(table)
+    }
 }

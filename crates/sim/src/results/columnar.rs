@@ -58,7 +58,7 @@ pub enum ColumnarValues {
 /// # Errors
 /// [`WriteError::RepeatedAxis`] when a run has two values for one axis.
 pub fn table(set: &ResultSet, name: &str) -> Result<Option<ColumnarTable>, WriteError> {
-    let tables = Tables::new(set.runs.iter().enumerate(), &set.scenario)?;
+    let tables = Tables::new(set.runs.iter(), &set.scenario)?;
     let mut gatherer = Gatherer { name, table: None };
     match tables.each(&mut gatherer) {
         Ok(()) => Ok(gatherer.table),

@@ -163,8 +163,9 @@ fn sheets(run: &CompletedRun) -> Result<Vec<Sheet>, WriteError> {
     let nameless = ScenarioInfo {
         name: String::new(),
         text: String::new(),
+        set: Vec::new(),
     };
-    let tables = Tables::new(std::iter::once((0, run)), &nameless)?;
+    let tables = Tables::new(std::iter::once(run), &nameless)?;
     let mut collect = Collect(Vec::new());
     match tables.each(&mut collect) {
         Ok(()) => Ok(collect.0),

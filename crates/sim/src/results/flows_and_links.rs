@@ -25,6 +25,7 @@ pub(super) struct NumberedRun<'a> {
     pub(super) number: u64,
     axes: &'a [(String, AxisValue)],
     pub(super) seed: Seed,
+    pub(super) scenario_hash: u64,
     pub(super) report: &'a RunReport,
 }
 
@@ -83,16 +84,17 @@ impl<'a> Things<'a> {
     /// # Errors
     /// [`WriteError::RepeatedAxis`] when a run has two values for one axis.
     pub(super) fn new(
-        runs: impl Iterator<Item = (usize, &'a CompletedRun)> + Clone,
+        runs: impl Iterator<Item = &'a CompletedRun> + Clone,
     ) -> Result<Self, WriteError> {
-        let numbered = |(number, run): (usize, &'a CompletedRun)| NumberedRun {
-            number: number as u64,
+        let numbered = |run: &'a CompletedRun| NumberedRun {
+            number: run.number as u64,
             axes: &run.axes,
             seed: run.seed,
+            scenario_hash: run.scenario_hash,
             report: &run.report,
         };
         Ok(Self {
-            axes: axes(runs.clone().map(|(_, run)| run))?,
+            axes: axes(runs.clone())?,
             runs: runs.map(numbered).collect(),
         })
     }
@@ -104,11 +106,11 @@ impl<'a> Things<'a> {
 
     /// Shows every table to the visitor; those of series only when some run has series.
     pub(super) fn each<V: Visitor>(&self, visitor: &mut V) -> Result<(), V::Error> {
-        visitor.visit(self.flows())?;
-        visitor.visit(self.links())?;
+        visitor.table(|| self.flows())?;
+        visitor.table(|| self.links())?;
         if self.has_series() {
-            visitor.visit(self.flow_series())?;
-            visitor.visit(self.link_series())?;
+            visitor.table(|| self.flow_series())?;
+            visitor.table(|| self.link_series())?;
         }
         visitor.visit(self.delay_histogram())?;
         visitor.visit(self.queueing_delay_histogram())?;
@@ -162,9 +164,9 @@ impl<'a> Things<'a> {
                 row.of.ssthresh_bytes.filter(is_limited)
             })
             .maybe_unsigned("capacity_bps", |row| row.of.capacity_bps)
-            .unsigned("reads", |row| row.of.reads)
-            .unsigned("reads_satisfied", |row| row.of.reads_satisfied)
-            .unsigned("tokens_used_bytes", |row| row.of.tokens_used_bytes)
+            .count_of_some("reads", |row| row.of.reads)
+            .count_of_some("reads_satisfied", |row| row.of.reads_satisfied)
+            .count_of_some("tokens_used_bytes", |row| row.of.tokens_used_bytes)
             .maybe_number("tokens_per_rtt_bytes", |row| row.of.tokens_per_rtt_bytes)
             .maybe_number("tokens_per_rtt_stddev_bytes", |row| {
                 row.of.tokens_per_rtt_stddev_bytes

@@ -33,7 +33,7 @@ pub(super) fn document(
     out.write_all(b"}}\n")
 }
 
-/// The metadata with the units of all columns.
+/// The metadata with the units of all columns, also of those that no row fills.
 pub(super) fn object(
     tables: &Tables<'_>,
     metadata: &Metadata,
@@ -47,7 +47,7 @@ pub(super) fn object(
         out.write_all(b",\n")?;
     }
     out.write_all(b"\"units\":{")?;
-    tables.each(&mut Units { out, first: true })?;
+    tables.each_whole(&mut Units { out, first: true })?;
     out.write_all(b"}}")
 }
 

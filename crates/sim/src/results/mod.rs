@@ -25,8 +25,8 @@
 //! CSV), never zero. The fingerprint and the hash of the scenario are 16 hexadecimal digits.
 //!
 //! Files carry the version of the layout ([`SCHEMA_VERSION`]), of this crate and of the engine
-//! ([`ENGINE_VERSION`]), the scenario's text and hash (XXH64 with seed 0), the command, and the
-//! unit of every column: as key-value metadata in Parquet, in `metadata.json` beside CSV, under
+//! ([`ENGINE_VERSION`]), the scenario's text, the values that replaced some of it, the command, and
+//! the unit of every column: as key-value metadata in Parquet, in `metadata.json` beside CSV, under
 //! `metadata` in JSON. Nothing in them depends on the machine or the date, so the same results give
 //! the same bytes.
 
@@ -41,6 +41,7 @@ mod parquet;
 mod place;
 mod separated;
 mod set;
+pub mod store;
 mod tables;
 mod variation;
 
@@ -76,7 +77,7 @@ pub enum Format {
 /// # Errors
 /// [`WriteError`] says what went wrong and at which path. Nothing is left behind then.
 pub fn write(set: &ResultSet, format: Format, path: &Path) -> Result<(), WriteError> {
-    let tables = tables::Tables::new(set.runs.iter().enumerate(), &set.scenario)?;
+    let tables = tables::Tables::new(set.runs.iter(), &set.scenario)?;
     let metadata = Metadata::new(set);
     match format {
         Format::Csv => separated::write(&tables, &metadata, path),
@@ -135,11 +136,14 @@ mod tests {
             scenario: ScenarioInfo {
                 name: "two".into(),
                 text: "[[flow]]".into(),
+                set: Vec::new(),
             },
             command: "comity run two.toml".into(),
             runs: vec![CompletedRun {
+                number: 0,
                 axes: Vec::new(),
                 seed: Seed::new(1),
+                scenario_hash: 0,
                 report,
             }],
         }
@@ -148,7 +152,7 @@ mod tests {
     #[test]
     fn a_disk_that_fills_up_anywhere_in_a_file_is_reported_as_full() {
         let set = two_flows();
-        let tables = tables::Tables::new(set.runs.iter().enumerate(), &set.scenario).unwrap();
+        let tables = tables::Tables::new(set.runs.iter(), &set.scenario).unwrap();
         let metadata = Metadata::new(&set);
         let path = Path::new("results");
         // Each writer of a format, as a function of the room on the disk: how much is left, or what

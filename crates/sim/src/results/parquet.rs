@@ -120,10 +120,9 @@ fn schema<R>(table: &Table<'_, R>) -> Result<TypePtr, ParquetError> {
     let fields = table.columns.0.iter().map(|column| {
         let (physical, logical) = match column.values {
             Values::Boolean(_) => (Physical::BOOLEAN, None),
-            Values::Integer(_) => (Physical::INT64, None),
+            Values::Integer(_) | Values::Unsigned(_) => (Physical::INT64, None),
             Values::Number(_) => (Physical::DOUBLE, None),
             Values::Text(_) => (Physical::BYTE_ARRAY, Some(LogicalType::String)),
-            Values::Unsigned(_) => (Physical::INT64, Some(LogicalType::integer(64, false))),
         };
         let repetition = if column.is_optional {
             Repetition::OPTIONAL
@@ -154,9 +153,10 @@ fn fill<R>(
         Values::Boolean(read) => put::<BoolType>(optional, rows.iter().map(read), into),
         Values::Integer(read) => put::<Int64Type>(optional, rows.iter().map(read), into),
         Values::Number(read) => put::<DoubleType>(optional, rows.iter().map(read), into),
-        // The format keeps unsigned numbers in the bits of signed ones.
+        // Readers subtract counts, and the difference of unsigned ones wraps.
         Values::Unsigned(read) => {
-            let values = rows.iter().map(|row| read(row).map(u64::cast_signed));
+            let signed = |value| i64::try_from(value).unwrap_or(i64::MAX);
+            let values = rows.iter().map(|row| read(row).map(signed));
             put::<Int64Type>(optional, values, into)
         }
         Values::Text(read) => {

@@ -3,12 +3,14 @@
 use std::fmt;
 
 use comity_units::Seed;
+use serde::{Deserialize, Serialize};
 
 use crate::report::RunReport;
+use crate::words;
 
 /// The version of the tables. It rises when a column changes its name, type or meaning or is
 /// removed, not with a new column.
-pub const SCHEMA_VERSION: u32 = 2;
+pub const SCHEMA_VERSION: u32 = 3;
 
 /// The version of the engine's results. It rises with a change that gives other results for the
 /// same network and seed.
@@ -21,26 +23,34 @@ pub struct ResultSet {
     pub scenario: ScenarioInfo,
     /// The command as typed.
     pub command: String,
-    /// The runs; the index of a run is its number.
+    /// The runs, in the order of their numbers; some may be missing.
     pub runs: Vec<CompletedRun>,
 }
 
 /// What was run.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ScenarioInfo {
     /// Its name, not a path.
     pub name: String,
     /// Its whole text.
     pub text: String,
+    /// The values that replaced those of the text, as `path=value`.
+    pub set: Vec<String>,
 }
 
 /// One run and its point of the sweep.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CompletedRun {
+    /// Its number in the sweep, from 0.
+    pub number: usize,
     /// The axes with their values.
     pub axes: Vec<(String, AxisValue)>,
     /// The seed of the run.
+    #[serde(with = "words")]
     pub seed: Seed,
+    /// The hash of the effective scenario, see
+    /// [`Scenario::point_hash`](crate::scenario::Scenario::point_hash).
+    pub scenario_hash: u64,
     /// Its report.
     pub report: RunReport,
 }
@@ -49,7 +59,7 @@ pub struct CompletedRun {
 ///
 /// The column of an axis takes the type of its values: whole numbers among numbers become numbers,
 /// and any other mixture becomes text.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum AxisValue {
     /// Yes or no.
     Boolean(bool),
@@ -79,7 +89,11 @@ pub(super) struct Metadata {
 
 impl Metadata {
     pub(super) fn new(set: &ResultSet) -> Self {
-        let ScenarioInfo { name, text } = &set.scenario;
+        let ScenarioInfo {
+            name,
+            text,
+            set: overrides,
+        } = &set.scenario;
         Self {
             entries: vec![
                 ("schema_version", SCHEMA_VERSION.to_string()),
@@ -87,28 +101,16 @@ impl Metadata {
                 ("engine_version", ENGINE_VERSION.to_string()),
                 ("command", set.command.clone()),
                 ("scenario_name", name.clone()),
-                ("scenario_hash", hash(text)),
                 ("scenario_text", text.clone()),
+                ("scenario_set", overrides.join("\n")),
             ],
         }
     }
 }
 
-/// The hash of a text, as stored in files.
-pub(super) fn hash(text: &str) -> String {
-    format!("{:016x}", twox_hash::XxHash64::oneshot(0, text.as_bytes()))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn hashes_are_those_that_xxhsum_prints() {
-        // Published test values of XXH64 with seed 0.
-        assert_eq!(hash(""), "ef46db3751d8e999");
-        assert_eq!(hash("abc"), "44bc2cf5ad770999");
-    }
 
     #[test]
     fn axis_values_print_as_they_are_written() {

@@ -2,10 +2,10 @@
 
 use comity_units::Span;
 
-use super::column::{Columns, Table, Values, Visitor};
+use super::column::{Columns, Filled, Table, Values, Visitor};
 use super::error::WriteError;
 use super::flows_and_links::{NumberedRun, Row, Things};
-use super::set::{CompletedRun, ENGINE_VERSION, ScenarioInfo, hash};
+use super::set::{CompletedRun, ENGINE_VERSION, ScenarioInfo};
 use super::variation::{Variation, variations};
 use crate::metrics;
 use crate::report::{FlowReport, RunReport};
@@ -13,7 +13,6 @@ use crate::report::{FlowReport, RunReport};
 /// The runs with what is computed over the flows of each.
 pub(super) struct Tables<'a> {
     scenario: &'a ScenarioInfo,
-    scenario_hash: String,
     things: Things<'a>,
     /// How the flows of each run share.
     shares: Vec<Shares<'a>>,
@@ -62,29 +61,34 @@ impl Sharing {
 }
 
 impl<'a> Tables<'a> {
-    /// The tables of these runs, each under its number.
+    /// The tables of these runs.
     ///
     /// # Errors
     /// [`WriteError::RepeatedAxis`] when a run has two values for one axis.
     pub(super) fn new(
-        runs: impl Iterator<Item = (usize, &'a CompletedRun)> + Clone,
+        runs: impl Iterator<Item = &'a CompletedRun> + Clone,
         scenario: &'a ScenarioInfo,
     ) -> Result<Self, WriteError> {
         Ok(Self {
             scenario,
-            scenario_hash: hash(&scenario.text),
             things: Things::new(runs.clone())?,
-            shares: runs.map(|(_, run)| Shares::of(&run.report)).collect(),
+            shares: runs.map(|run| Shares::of(&run.report)).collect(),
         })
     }
 
-    /// Shows every table to the visitor; those of series only when some run has series.
+    /// Shows every table to the visitor with the columns that some row fills; those of series only
+    /// when some run has series.
     pub(super) fn each<V: Visitor>(&self, visitor: &mut V) -> Result<(), V::Error> {
-        visitor.visit(self.runs())?;
-        visitor.visit(self.groups())?;
+        self.each_whole(&mut Filled(visitor))
+    }
+
+    /// As [`Self::each`], with all columns.
+    pub(super) fn each_whole<V: Visitor>(&self, visitor: &mut V) -> Result<(), V::Error> {
+        visitor.table(|| self.runs())?;
+        visitor.table(|| self.groups())?;
         self.things.each(visitor)?;
         if self.things.has_series() {
-            visitor.visit(self.flow_variation())?;
+            visitor.table(|| self.flow_variation())?;
         }
         Ok(())
     }
@@ -93,7 +97,9 @@ impl<'a> Tables<'a> {
         let first = Columns::new()
             .unsigned("run", |row: &Row<'_, Sharing>| row.run.number)
             .text("scenario", |_| self.scenario.name.as_str().into())
-            .text("scenario_hash", |_| self.scenario_hash.as_str().into());
+            .text("scenario_hash", |row| {
+                format!("{:016x}", row.run.scenario_hash).into()
+            });
         let before = self
             .things
             .with_axes(first, |row| row.run)

@@ -110,6 +110,13 @@ impl Node {
         text
     }
 
+    /// The whole value as one line of TOML.
+    pub(super) fn to_line(&self) -> String {
+        let mut text = String::new();
+        self.write(&mut text, usize::MAX / 4);
+        text
+    }
+
     /// Writes the value, or at least `enough` bytes of it.
     fn write(&self, out: &mut String, enough: usize) {
         if out.len() > 4 * enough {

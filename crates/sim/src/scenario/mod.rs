@@ -45,9 +45,11 @@
 
 pub mod applications;
 mod build;
+mod choose;
 mod document;
 mod duplex;
 mod execute;
+mod identity;
 mod kinds;
 mod papers;
 mod parameters;
@@ -77,7 +79,6 @@ pub use settings::RunSettings;
 pub use source::{MAX_TEXT, Place, Source, Sources};
 
 use crate::network::Network;
-use crate::report::RunReport;
 use crate::results::{AxisValue, CompletedRun, ResultSet, ScenarioInfo};
 use build::Library;
 use document::{Entry, Node, Value};
@@ -115,6 +116,7 @@ pub struct Scenario {
     name: String,
     description: Option<String>,
     seeds: Vec<u64>,
+    overrides: Vec<String>,
     sources: Arc<Sources>,
     document: Node,
     groups: Vec<Group>,
@@ -214,6 +216,7 @@ impl Scenario {
                 name: table.name,
                 description: table.description,
                 seeds,
+                overrides: reading.set.clone(),
                 sources,
                 document,
                 groups,
@@ -236,6 +239,11 @@ impl Scenario {
         self.sources
             .first()
             .map_or("", |source| source.text.as_str())
+    }
+
+    /// The values that replaced those of the text, as `path=value`.
+    pub fn overrides(&self) -> &[String] {
+        &self.overrides
     }
 
     /// The description of what it shows.
@@ -263,22 +271,13 @@ impl Scenario {
         )
     }
 
-    /// A run of this scenario with its report.
-    pub fn completed(&self, run: &Run, report: RunReport) -> CompletedRun {
-        let axes = self.axes().into_iter().map(str::to_owned);
-        CompletedRun {
-            axes: axes.zip(run.values.iter().cloned()).collect(),
-            seed: run.seed,
-            report,
-        }
-    }
-
     /// The runs of this scenario that `command` has run.
     pub fn results(&self, command: String, runs: Vec<CompletedRun>) -> ResultSet {
         ResultSet {
             scenario: ScenarioInfo {
                 name: self.name.clone(),
                 text: self.text().to_owned(),
+                set: self.overrides.clone(),
             },
             command,
             runs,
@@ -361,8 +360,19 @@ impl Scenario {
     }
 
     fn read_point(&self, point: usize) -> Result<(Network, RunSettings), Vec<Problem>> {
-        let mut document = self.document.clone();
         let mut cx = Context::new(&*self.files);
+        let document = self.document_of(point, &mut cx);
+        let built = ScenarioFile::read_table(&document, &mut cx)
+            .and_then(|file| build::build(&file, &self.library, &self.limits, &mut cx));
+        match built {
+            Some(prepared) if cx.problems.is_empty() => Ok(prepared),
+            _ => Err(cx.problems),
+        }
+    }
+
+    /// The document with the values of a point.
+    fn document_of(&self, point: usize, cx: &mut Context<'_>) -> Node {
+        let mut document = self.document.clone();
         for (group, index) in self.indices(point) {
             for axis in &group.axes {
                 let Some(value) = axis.values.get(index) else {
@@ -375,12 +385,7 @@ impl Scenario {
                 }
             }
         }
-        let built = ScenarioFile::read_table(&document, &mut cx)
-            .and_then(|file| build::build(&file, &self.library, &self.limits, &mut cx));
-        match built {
-            Some(prepared) if cx.problems.is_empty() => Ok(prepared),
-            _ => Err(cx.problems),
-        }
+        document
     }
 
     fn checked(self) -> Result<Self, Problems> {

@@ -28,7 +28,7 @@ impl From<&Node> for AxisValue {
 }
 
 /// A text that is equal for equal values, such as `1` and `1.0`, or `"1s"` and `"1000ms"`.
-fn identity(node: &Node) -> String {
+pub(super) fn identity(node: &Node) -> String {
     match &node.value {
         Value::Float(value) if value.fract() == 0.0 && value.abs() < 1e15 => format!("{value:.0}"),
         Value::Text(text) => [Unit::Span, Unit::Rate, Unit::Bytes, Unit::Packets]

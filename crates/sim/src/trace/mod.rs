@@ -1,6 +1,6 @@
 //! Traces of a run in files for other tools.
 //!
-//! [`pcapng`] writes the packets of every link as a capture, for Wireshark and tshark. [`qlog`]
+//! [`pcapng`] writes the packets of links as a capture, for Wireshark and tshark. [`qlog`]
 //! writes the state and decisions of one sender, for qvis. Simulated packets have no addresses:
 //! [`node_address`] and [`flow_ports`] assign the same ones in every run.
 
@@ -8,10 +8,12 @@ use std::net::Ipv4Addr;
 
 use comity_transport::tcp::codec::Ports;
 
+mod capture;
 mod ip;
 pub mod pcapng;
 mod tracer;
 
+pub use capture::CapturePoints;
 pub use comity_qlog as qlog;
 pub use tracer::{TraceError, Tracer};
 

@@ -1,9 +1,9 @@
 //! Captures of simulated links, as pcapng files.
 //!
-//! Each link is an interface of the file; its packets are raw IP packets (`LINKTYPE_RAW`) with TCP
-//! or UDP headers made up from what the simulator knows. Times are nanoseconds since the start of
-//! the run, which readers show as since 1970. Numbers are little-endian on every machine, so that
-//! the same run gives the same bytes.
+//! Each capture point is an interface of the file; its packets are raw IP packets (`LINKTYPE_RAW`)
+//! with TCP or UDP headers made up from what the simulator knows. Times are nanoseconds since the
+//! start of the run, which readers show as since 1970. Numbers are little-endian on every machine,
+//! so that the same run gives the same bytes.
 //!
 //! # Sizes
 //! A simulated packet has a size on the wire and, apart from it, an amount of payload;
@@ -53,10 +53,10 @@ const NANOSECONDS: u8 = 9;
 /// The longest text of an option, whose length field has 16 bits.
 const MAX_TEXT: usize = 65_535;
 
-/// A link, as an interface that packets are captured on.
+/// A capture point on a link, as an interface of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InterfaceDescription<'a> {
-    /// Its name, as in `bottleneck`.
+    /// Its name, as in `bottleneck:after`.
     pub name: &'a str,
     /// Its description; not written if empty.
     pub description: &'a str,
@@ -79,6 +79,8 @@ pub struct PacketRecord<'a> {
     pub wire_bytes: u32,
     /// What happened to it, if anything, as in `dropped: queue full`.
     pub comment: Option<&'a str>,
+    /// How many packets were dropped since the last packet of the interface (`epb_dropcount`).
+    pub dropped_before: u64,
 }
 
 /// What a packet carries above IP.
@@ -115,7 +117,7 @@ pub struct PcapngWriter<W: Write> {
 }
 
 impl<W: Write> PcapngWriter<W> {
-    /// Begins a file with the links of its packets.
+    /// Begins a file with the capture points of its packets.
     ///
     /// # Errors
     /// [`PcapngError::Io`] and [`PcapngError::TextTooLong`].
@@ -169,8 +171,8 @@ impl<W: Write> PcapngWriter<W> {
 
     /// Writes a packet.
     ///
-    /// * `interface`: the link, as an index into the list given at the beginning.
-    /// * `now`: when the packet was at the point of the link that is captured.
+    /// * `interface`: the capture point, as an index into the list given at the beginning.
+    /// * `now`: when the packet was there.
     ///
     /// # Errors
     /// [`PcapngError`]. After one that is not [`PcapngError::Io`] the file is as it was before.
@@ -187,10 +189,13 @@ impl<W: Write> PcapngWriter<W> {
             });
         }
         let total = self.build(packet)?;
-        let options = match packet.comment {
-            Some(comment) => vec![EnhancedPacketOption::Comment(text(comment)?)],
-            None => Vec::new(),
-        };
+        let mut options = Vec::new();
+        if let Some(comment) = packet.comment {
+            options.push(EnhancedPacketOption::Comment(text(comment)?));
+        }
+        if packet.dropped_before > 0 {
+            options.push(EnhancedPacketOption::DropCount(packet.dropped_before));
+        }
         self.out.write_pcapng_block(EnhancedPacketBlock {
             interface_id: interface,
             timestamp: Duration::from_nanos(now.as_nanos()),

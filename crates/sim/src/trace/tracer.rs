@@ -7,17 +7,16 @@
 use std::collections::VecDeque;
 use std::fmt;
 use std::io::{self, Write};
-use std::net::IpAddr;
 use std::ops::RangeInclusive;
 
-use comity_link::{DropCause, RateProfile};
+use comity_link::DropCause;
 use comity_transport::tcp::Segment;
-use comity_transport::wire::limits::UDP_IPV4;
-use comity_units::{Bytes, SeqNo, Span, Time};
+use comity_units::{Bytes, Rate, SeqNo, Span, Time};
 
-use super::pcapng::{InterfaceDescription, PacketKind, PacketRecord, PcapngError, PcapngWriter};
+use super::capture::{CapturePoints, LinkCapture};
+use super::pcapng::PcapngError;
+use super::qlog;
 use super::qlog::{CongestionState, Data, Description, LossTrigger, Metrics, QlogWriter, Side};
-use super::{flow_ports, node_address, qlog};
 use crate::engine::{
     Body, Fate, FlowEvent, FlowEventKind, LinkEvent, Observer, Packet, SenderState,
 };
@@ -26,10 +25,9 @@ use crate::network::Network;
 /// Writes traces of the chosen links and flows. Each output is optional.
 pub struct Tracer<'n, W: Write> {
     network: &'n Network,
-    /// For each link its number in the capture, where it is chosen.
-    interfaces: Vec<Option<u32>>,
+    links: Vec<usize>,
     flows: Vec<bool>,
-    capture: Option<PcapngWriter<W>>,
+    capture: Option<LinkCapture<'n, W>>,
     logs: Vec<Option<SenderLog<W>>>,
     events: Option<csv::Writer<W>>,
     failure: Option<TraceError>,
@@ -114,18 +112,12 @@ const COLUMNS: [&str; 16] = [
 impl<'n, W: Write> Tracer<'n, W> {
     /// Creates a tracer without outputs; `links` and `flows` are indices into those of `network`.
     pub fn new(network: &'n Network, links: &[usize], flows: &[usize]) -> Self {
-        let mut interfaces = vec![None; network.links.len()];
-        for (number, link) in (0..).zip(links) {
-            if let Some(interface) = interfaces.get_mut(*link) {
-                *interface = Some(number);
-            }
-        }
         let chosen = (0..network.flows.len())
             .map(|flow| flows.contains(&flow))
             .collect();
         Self {
             network,
-            interfaces,
+            links: links.to_vec(),
             flows: chosen,
             capture: None,
             logs: network.flows.iter().map(|_| None).collect(),
@@ -134,39 +126,12 @@ impl<'n, W: Write> Tracer<'n, W> {
         }
     }
 
-    /// Captures the packets offered to the chosen links, at the time of the offer.
+    /// Captures the packets of the chosen links.
     ///
     /// # Errors
     /// [`TraceError`] when the capture cannot be begun.
-    pub fn capture(&mut self, out: W) -> Result<(), TraceError> {
-        let mut chosen: Vec<_> = self
-            .network
-            .links
-            .iter()
-            .zip(&self.interfaces)
-            .filter_map(|(link, interface)| Some(((*interface)?, link)))
-            .collect();
-        chosen.sort_by_key(|(interface, _)| *interface);
-        let descriptions: Vec<_> = chosen
-            .iter()
-            .map(|(_, link)| InterfaceDescription {
-                name: &link.name,
-                description: "",
-                rate: match &link.config.rate {
-                    RateProfile::Constant(rate) => Some(*rate),
-                    _ => None,
-                },
-            })
-            .collect();
-        let reachable = u32::try_from(self.network.nodes.len())
-            .ok()
-            .and_then(node_address)
-            .and(u32::try_from(self.network.flows.len()).ok())
-            .and_then(flow_ports);
-        if reachable.is_none() {
-            return Err(TraceError::TooLarge);
-        }
-        self.capture = Some(PcapngWriter::new(out, &descriptions)?);
+    pub fn capture(&mut self, points: CapturePoints, out: W) -> Result<(), TraceError> {
+        self.capture = Some(LinkCapture::new(self.network, &self.links, points, out)?);
         Ok(())
     }
 
@@ -239,53 +204,6 @@ impl<'n, W: Write> Tracer<'n, W> {
         }
     }
 
-    fn capture_packet(&mut self, interface: u32, event: &LinkEvent<'_>) -> Result<(), TraceError> {
-        let Some(capture) = &mut self.capture else {
-            return Ok(());
-        };
-        let packet = event.packet;
-        let Some(flow) = self.network.flows.get(packet.flow as usize) else {
-            return Ok(());
-        };
-        let addressed = || {
-            Some((
-                node_address(flow.source.0)?,
-                node_address(flow.destination.0)?,
-                flow_ports(packet.flow)?,
-            ))
-        };
-        let (source, destination, ports) = addressed().ok_or(TraceError::TooLarge)?;
-        let (source, destination, ports) = if packet.is_return {
-            (destination, source, ports.reversed())
-        } else {
-            (source, destination, ports)
-        };
-        let kind = match &packet.body {
-            Body::Tcp(segment) => PacketKind::Tcp(segment),
-            Body::Datagram(_) | Body::Sections(_) => PacketKind::Udp {
-                payload: packet.wire.saturating_sub(UDP_IPV4),
-            },
-        };
-        let record = PacketRecord {
-            source: IpAddr::V4(source),
-            destination: IpAddr::V4(destination),
-            ports,
-            kind,
-            wire_bytes: packet.wire,
-            comment: match event.fate {
-                Fate::Carried { marked: false, .. } => None,
-                Fate::Carried { marked: true, .. } => Some("marked"),
-                Fate::Lost { .. } => Some("lost on the wire"),
-                Fate::Dropped(DropCause::QueueFull) => Some("dropped: queue full"),
-                Fate::Dropped(DropCause::EarlyDrop) => Some("dropped early"),
-                Fate::Dropped(DropCause::Loss) => Some("lost before the queue"),
-                Fate::Dropped(DropCause::TooLarge) => Some("dropped: larger than the MTU"),
-            },
-        };
-        capture.packet(interface, event.offered_at, &record)?;
-        Ok(())
-    }
-
     fn link_row(&mut self, link: usize, event: &LinkEvent<'_>) -> Result<(), TraceError> {
         let (Some(events), Some(spec)) = (&mut self.events, self.network.links.get(link)) else {
             return Ok(());
@@ -295,6 +213,7 @@ impl<'n, W: Write> Tracer<'n, W> {
                 departure,
                 arrival,
                 marked,
+                ..
             } => (
                 if marked { "marked" } else { "carried" },
                 Some(departure),
@@ -361,21 +280,36 @@ impl<W: Write> Observer for Tracer<'_, W> {
         if self.failure.is_some() {
             return;
         }
-        let link = link as usize;
-        let Some(Some(interface)) = self.interfaces.get(link).copied() else {
-            return;
-        };
-        if self.flows.get(event.packet.flow as usize) != Some(&true) {
+        let index = link as usize;
+        if !self.links.contains(&index) || self.flows.get(event.packet.flow as usize) != Some(&true)
+        {
             return;
         }
-        let captured = self.capture_packet(interface, event);
-        self.keep(captured);
-        let written = self.link_row(link, event);
+        if let Some(capture) = &mut self.capture {
+            capture.on_link(link, event);
+        }
+        let written = self.link_row(index, event);
         self.keep(written);
     }
 
+    fn on_queued(&mut self, link: u32, token: u32, now: Time, packet: &Packet) {
+        if self.links.contains(&(link as usize))
+            && self.flows.get(packet.flow as usize) == Some(&true)
+            && let Some(capture) = &mut self.capture
+        {
+            capture.on_queued(link, token, now, packet);
+        }
+    }
+
     fn on_flow(&mut self, flow: u32, event: &FlowEvent<'_>) {
-        if self.failure.is_some() || self.flows.get(flow as usize) != Some(&true) {
+        if self.failure.is_some() {
+            return;
+        }
+        if let Some(capture) = &mut self.capture {
+            let written = capture.advance(event.now);
+            self.keep(written);
+        }
+        if self.flows.get(flow as usize) != Some(&true) {
             return;
         }
         if !event.at_destination
@@ -506,6 +440,7 @@ impl<W: Write> SenderLog<W> {
                 bytes_in_flight: Some(Bytes::new(state.in_flight)),
                 ssthresh: (state.ssthresh != u64::MAX).then(|| Bytes::new(state.ssthresh)),
                 pacing_rate: None,
+                capacity: (state.capacity_bps > 0).then(|| Rate::from_bps(state.capacity_bps)),
             },
         )?;
         let phase = if state.is_recovering {

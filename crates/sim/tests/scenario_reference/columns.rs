@@ -27,6 +27,8 @@ const PAGE: &str = concat!(
 /// The units of all columns, by table, as the results' own metadata has them.
 fn units() -> Value {
     let run = CompletedRun {
+        number: 0,
+        scenario_hash: 0x0123_4567_89ab_cdef,
         axes: vec![("AXIS".into(), AxisValue::Integer(1))],
         seed: Seed::new(1),
         report: RunReport {
@@ -56,6 +58,7 @@ fn units() -> Value {
         scenario: ScenarioInfo {
             name: "columns".into(),
             text: String::new(),
+            set: Vec::new(),
         },
         command: String::new(),
         runs: vec![run],
@@ -73,7 +76,8 @@ fn page() -> String {
          Generated from the tables in `crates/sim/src/results`;\n\
          `COMITY_UPDATE=1 cargo test -p comity-sim --test it columns` writes it anew.\n\n\
          `comity sim run FILE --out PATH` and `comity lab run FILE --out PATH` store these tables as Parquet,\n\
-         CSV or JSON. Every table repeats the axes and the seed of the run.\n\n\
+         CSV or JSON. Every table repeats the axes and the seed of the run. A column that no run fills is\n\
+         left out. Counts are signed, so their differences do not wrap.\n\n\
          \"Measured\" numbers count from the end of the warm-up to the end of the run. All other numbers count\n\
          the whole run. A value that does not exist, such as the mean of no delays, is null in JSON and\n\
          Parquet and empty in CSV. The unit 1 stands for counts, ratios, names and numbers of things.\n",

@@ -412,6 +412,7 @@ impl<P: Payload> Connection<P> {
             pacing_rate: self.pacing_rate(),
             peak_rate: self.congestion.bucket().map(|bucket| bucket.peak),
             tokens: self.congestion.tokens().map(|tokens| tokens.level),
+            capacity: self.congestion.capacity(),
             phase: self.congestion.phase(),
             target_bitrate: self.target.current(),
             payload: self.size.current(),

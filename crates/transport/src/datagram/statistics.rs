@@ -96,6 +96,8 @@ pub struct PathStatistics {
     pub peak_rate: Option<Rate>,
     /// The tokens in that bucket as of the last packet, in bytes; below zero while it is in debt.
     pub tokens: Option<i64>,
+    /// The capacity of the bottleneck, where the controller knows it.
+    pub capacity: Option<Rate>,
     /// The phase of the controller.
     pub phase: Phase,
     /// What the application may send

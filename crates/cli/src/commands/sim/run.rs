@@ -1,22 +1,24 @@
 //! `comity sim run`
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroUsize;
-use std::path::Path;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use comity_sim::network::Network;
 use comity_sim::report::RunReport;
-use comity_sim::results::{self, CompletedRun};
-use comity_sim::scenario::{Execution, Interrupted, Run, Scenario, execute, simulate};
+use comity_sim::results;
+use comity_sim::results::store::{RunStore, StoreError};
+use comity_sim::scenario::{Execution, Interrupted, Run, RunSettings, Scenario, execute, simulate};
 
 use super::super::progress::{OnInterrupt, Teller, follow};
 use super::super::{Failure, complain, print, say};
+use super::limits::limited_by_rwnd;
 use super::load;
 use super::summary::Summary;
 use crate::args;
 use crate::clock::now;
-
-const INTERRUPTED: &str = "interrupted: no results were stored";
 
 pub(crate) fn run(args: &args::Run) -> Result<(), Failure> {
     let scenario = Arc::new(load(&args.reading, args.printing.seeds())?);
@@ -24,91 +26,250 @@ pub(crate) fn run(args: &args::Run) -> Result<(), Failure> {
         complain(&format!("{} {reason}", args.reading.file.display()));
         return Err(Failure::Usage);
     }
-    let simulation = simulation(&scenario, args.jobs);
-    let on_interrupt = OnInterrupt::Leave(Some(INTERRUPTED));
-    run_all(&scenario, &args.printing, on_interrupt, simulation)
+    let mut runs = scenario.runs();
+    if let Some(shard) = args.shard {
+        runs.retain(|run| shard.has(run.number));
+    }
+    let job = Job {
+        world: "sim",
+        reading: &args.reading,
+        printing: &args.printing,
+        on_interrupt: OnInterrupt::Leave(None),
+        runs: runs.len(),
+        is_shard: args.shard.is_some(),
+    };
+    let simulation = |store| simulation(&scenario, runs, store, args.jobs);
+    job.execute(&scenario, simulation)
 }
 
-/// Does all runs of a scenario, whoever does them, and prints and stores what comes out.
-pub(crate) fn run_all(
-    scenario: &Arc<Scenario>,
-    printing: &args::Printing,
-    on_interrupt: OnInterrupt<'_>,
-    simulation: impl FnOnce(
-        &'static AtomicBool,
-        &Teller<Outcome, Result<(), Interrupted>>,
-    ) -> Result<(), Interrupted>
-    + Send
-    + 'static,
-) -> Result<(), Failure> {
-    if let Some(out) = printing.out.as_ref().filter(|_| !printing.force)
-        && has_something(&out.path)
+/// The runs of a scenario that a command does, whoever does them.
+pub(crate) struct Job<'a> {
+    pub(crate) world: &'static str,
+    pub(crate) reading: &'a args::Reading,
+    pub(crate) printing: &'a args::Printing,
+    pub(crate) on_interrupt: OnInterrupt<'a>,
+    pub(crate) runs: usize,
+    pub(crate) is_shard: bool,
+}
+
+impl Job<'_> {
+    /// Does the runs, and prints and stores what comes out.
+    pub(crate) fn execute<W>(
+        &self,
+        scenario: &Arc<Scenario>,
+        work: impl FnOnce(Option<Arc<RunStore>>) -> W,
+    ) -> Result<(), Failure>
+    where
+        W: FnOnce(
+                &'static AtomicBool,
+                &Teller<Outcome, Result<(), Interrupted>>,
+            ) -> Result<(), Interrupted>
+            + Send
+            + 'static,
     {
-        complain(&format!(
-            "{} exists; expected a new path, or --force to replace the results there",
-            out.path.display()
-        ));
-        return Err(Failure::Usage);
-    }
-    let began = now();
-    let mut summary = Summary::default();
-    let mut completed = Vec::new();
-    let mut failed = 0;
-    let mut is_trusted = true;
-    let end = follow(
-        (scenario.run_count(), printing.quiet),
-        on_interrupt,
-        simulation,
-        |(run, outcome), progress| {
-            let say = |message: &str| {
-                progress.pause(|| {
-                    complain(&format!(
-                        "run {} (seed {}): {message}",
-                        run.number,
-                        run.seed.get()
-                    ));
-                });
-            };
-            match outcome {
-                Ok(measured) => {
-                    for complaint in &measured.complaints {
-                        say(complaint);
+        let printing = self.printing;
+        let store = self.open(scenario)?.map(Arc::new);
+        let began = now();
+        let mut summary = Summary::default();
+        let mut seeds = SeedsWithoutEffect::default();
+        let mut limited = BTreeSet::new();
+        let (mut done, mut failed) = (0, 0);
+        let mut is_trusted = true;
+        let end = follow(
+            (self.runs, printing.quiet),
+            self.on_interrupt,
+            work(store.clone()),
+            |(run, outcome), progress| {
+                let say = |message: &str| {
+                    progress.pause(|| {
+                        complain(&format!(
+                            "run {} (seed {}): {message}",
+                            run.number,
+                            run.seed.get()
+                        ));
+                    });
+                };
+                match outcome {
+                    Ok(measured) => {
+                        for complaint in &measured.complaints {
+                            say(complaint);
+                        }
+                        let lateness = measured.report.world.lateness();
+                        is_trusted &= lateness.is_none_or(|lateness| lateness.is_trusted);
+                        seeds.add(&run, &measured.report);
+                        limited.extend(measured.limited);
+                        summary.add(&run, &measured.report, measured.backbone);
+                        done += 1;
                     }
-                    let lateness = measured.report.world.lateness();
-                    is_trusted &= lateness.is_none_or(|lateness| lateness.is_trusted);
-                    summary.add(&run, &measured.report, measured.backbone);
-                    if printing.out.is_some() {
-                        completed.push(scenario.completed(&run, measured.report));
+                    Err(reason) => {
+                        failed += 1;
+                        say(&reason);
                     }
                 }
-                Err(reason) => {
-                    failed += 1;
-                    say(&reason);
-                }
+            },
+        );
+        if let Some(store) = &store {
+            store.sync().map_err(|error| complain(&error))?;
+        }
+        if !matches!(end, Ok(Ok(()))) {
+            let is_over = matches!(end, Ok(_) | Err(Failure::Interrupted));
+            if is_over {
+                say(&self.interrupted(store.as_deref()));
             }
-        },
-    )?;
-    if end.is_err() {
-        say(INTERRUPTED);
-        return Err(Failure::Interrupted);
+            return Err(end.err().unwrap_or(Failure::Interrupted));
+        }
+        let wall_seconds = began.elapsed().as_secs_f64();
+        if let (Some(store), Some(out)) = (&store, &printing.out) {
+            if self.is_shard {
+                say(&format!(
+                    "stored {done} runs in {}; `comity results merge` makes tables of all shards",
+                    store.folder().display()
+                ));
+            } else if done > 0 {
+                results::write(&store.results(), out.format, &out.path)
+                    .map_err(|error| complain(&error))?;
+            }
+        }
+        if let Some(warning) = seeds.warning() {
+            say(&warning);
+        }
+        for group in limited {
+            say(&format!(
+                "note: the receive window of {group} limits it, and not the network; \
+                 set flow.{group}.rwnd for more than the preset's 6 MiB"
+            ));
+        }
+        if done > 0 && printing.json {
+            print(format!("{:#}\n", summary.json(scenario, wall_seconds)))?;
+        } else if done > 0 && !printing.quiet {
+            print(summary.text(scenario, wall_seconds))?;
+        }
+        if failed > 0 {
+            let others = match &printing.out {
+                Some(_) if done > 0 => "; the results of the others are stored",
+                _ => "",
+            };
+            complain(&format!("{failed} of {} runs failed{others}", self.runs));
+            return Err(Failure::Failed);
+        }
+        if is_trusted {
+            Ok(())
+        } else {
+            Err(Failure::Overloaded)
+        }
     }
-    let wall_seconds = began.elapsed().as_secs_f64();
-    if failed > 0 {
-        complain(&format!("{failed} of {} runs failed", scenario.run_count()));
-        return Err(Failure::Failed);
+
+    /// Opens the store beside the results, if they are to be stored.
+    fn open(&self, scenario: &Scenario) -> Result<Option<RunStore>, Failure> {
+        let Some(out) = &self.printing.out else {
+            return Ok(None);
+        };
+        let sweep = scenario.sweep(self.world, self.command());
+        let store = RunStore::open(&out.path, sweep, self.printing.force).map_err(|error| {
+            complain(&error);
+            match error {
+                StoreError::Write(_) => Failure::Failed,
+                _ => Failure::Usage,
+            }
+        })?;
+        if store.found() > 0 {
+            say(&format!(
+                "{} of {} runs are stored in {} and not done again; --force does them anew",
+                store.found(),
+                scenario.run_count(),
+                store.folder().display()
+            ));
+        }
+        Ok(Some(store))
     }
-    if let Some(out) = &printing.out {
-        store(scenario, completed, out)?;
+
+    fn interrupted(&self, store: Option<&RunStore>) -> String {
+        match store {
+            None => "interrupted: no results were stored".into(),
+            Some(store) => format!(
+                "interrupted: {} of {} runs are stored in {}; the same command{} continues",
+                store.stored(),
+                store.len(),
+                store.folder().display(),
+                if self.printing.force {
+                    " without --force"
+                } else {
+                    ""
+                }
+            ),
+        }
     }
-    if printing.json {
-        print(format!("{:#}\n", summary.json(scenario, wall_seconds)))?;
-    } else if !printing.quiet {
-        print(summary.text(scenario, wall_seconds))?;
+
+    /// The command as a shell would take it, without what does not change results.
+    fn command(&self) -> String {
+        let file = self.reading.file.to_string_lossy();
+        let mut words = vec![
+            "comity".into(),
+            self.world.into(),
+            "run".into(),
+            quoted(&file),
+        ];
+        for set in &self.reading.set {
+            words.extend(["--set".into(), quoted(set)]);
+        }
+        if let Some(seeds) = self.printing.seeds() {
+            let seeds: Vec<_> = seeds.iter().map(u64::to_string).collect();
+            words.extend(["--seeds".into(), seeds.join(",")]);
+        }
+        words.join(" ")
     }
-    if is_trusted {
-        Ok(())
+}
+
+/// A word as a shell would take it.
+fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_alphanumeric() || "-_./=,:+@%".contains(c);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        word.into()
     } else {
-        Err(Failure::Overloaded)
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}
+
+/// Finds points whose runs are all equal, whatever their seeds.
+#[derive(Default)]
+struct SeedsWithoutEffect(BTreeMap<usize, Point>);
+
+struct Point {
+    fingerprint: u64,
+    runs: usize,
+    are_equal: bool,
+}
+
+impl SeedsWithoutEffect {
+    fn add(&mut self, run: &Run, report: &RunReport) {
+        // The lab has no fingerprint: no two of its runs are equal.
+        if report.world.lateness().is_some() {
+            return;
+        }
+        let fingerprint = report.fingerprint;
+        let point = self.0.entry(run.point).or_insert(Point {
+            fingerprint,
+            runs: 0,
+            are_equal: true,
+        });
+        point.runs += 1;
+        point.are_equal &= point.fingerprint == fingerprint;
+    }
+
+    fn warning(&self) -> Option<String> {
+        let repeated = |point: &&Point| point.runs > 1;
+        let points = self.0.values().filter(repeated).count();
+        let equal = self
+            .0
+            .values()
+            .filter(|it| it.are_equal && it.runs > 1)
+            .count();
+        (equal > 0).then(|| {
+            format!(
+                "warning: the seeds change nothing at {equal} of {points} points, so intervals of \
+                 zero say nothing; randomness comes from starts (start.spread), workloads and losses"
+            )
+        })
     }
 }
 
@@ -117,6 +278,8 @@ pub(crate) struct Measured {
     pub(crate) report: RunReport,
     /// The number of links of the topology itself.
     pub(crate) backbone: usize,
+    /// Groups that the default receive window limits.
+    pub(crate) limited: BTreeSet<String>,
     /// What went wrong with single flows, or makes the results doubtful.
     pub(crate) complaints: Vec<String>,
 }
@@ -124,9 +287,11 @@ pub(crate) struct Measured {
 /// What comes out of a run, or why it failed.
 pub(crate) type Outcome = (Run, Result<Measured, String>);
 
-/// Runs the runs of a scenario in order.
+/// Runs these runs of a scenario in order. Each is stored as it ends.
 fn simulation(
     scenario: &Arc<Scenario>,
+    runs: Vec<Run>,
+    store: Option<Arc<RunStore>>,
     jobs: Option<NonZeroUsize>,
 ) -> impl FnOnce(
     &'static AtomicBool,
@@ -136,7 +301,6 @@ fn simulation(
 + 'static {
     let scenario = scenario.clone();
     move |cancel, teller| {
-        let runs = scenario.runs();
         let execution = Execution {
             jobs,
             cancel: Some(cancel),
@@ -147,13 +311,25 @@ fn simulation(
             &runs,
             &execution,
             |network, run, settings| {
-                simulate(network, run, settings)
-                    .map(|report| Measured {
-                        report,
-                        backbone: settings.backbone,
-                        complaints: Vec::new(),
-                    })
-                    .map_err(|error| error.to_string())
+                let stored = store.as_ref().and_then(|store| store.get(run.number));
+                let mut complaints = Vec::new();
+                let report = match stored {
+                    Some(stored) => stored.report,
+                    None => {
+                        let report = simulate_alone(network, run, settings)?;
+                        if let Some(store) = &store {
+                            let completed = scenario.completed(run, report.clone());
+                            complaints.extend(store.add(completed).err().map(|e| e.to_string()));
+                        }
+                        report
+                    }
+                };
+                Ok(Measured {
+                    limited: limited_by_rwnd(network, &report),
+                    report,
+                    backbone: settings.backbone,
+                    complaints,
+                })
             },
             |done| teller.finished(done),
             |outcome| teller.news((outcome.run.clone(), outcome.report)),
@@ -161,15 +337,16 @@ fn simulation(
     }
 }
 
-/// Whether there is anything at a path but an empty folder.
-fn has_something(path: &Path) -> bool {
-    match std::fs::read_dir(path) {
-        Ok(mut entries) => entries.next().is_some(),
-        Err(_) => path.exists(),
+/// Simulates a run. One that panics fails alone.
+fn simulate_alone(
+    network: &Network,
+    run: &Run,
+    settings: &RunSettings,
+) -> Result<RunReport, String> {
+    let simulated = catch_unwind(AssertUnwindSafe(|| simulate(network, run, settings)));
+    match simulated {
+        Ok(report) => report.map_err(|error| error.to_string()),
+        // What went wrong was said when it did.
+        Err(_) => Err("the simulator panicked; please report this".into()),
     }
-}
-
-fn store(scenario: &Scenario, runs: Vec<CompletedRun>, out: &args::Out) -> Result<(), Failure> {
-    let set = scenario.results(crate::words::command(), runs);
-    results::write(&set, out.format, &out.path).map_err(|error| complain(&error))
 }

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use comity_sim::network::Network;
-use comity_sim::trace::{TraceError, Tracer};
+use comity_sim::scenario::{Run, Scenario};
+use comity_sim::trace::{CapturePoints, TraceError, Tracer};
 use comity_sim::{RunOptions, run_observed};
 
 use super::super::{Failure, complain, say};
@@ -18,16 +19,8 @@ use crate::args;
 const MAX_LOGS: usize = 200;
 
 pub(crate) fn trace(args: &args::Trace) -> Result<(), Failure> {
-    let scenario = load(&args.reading, None)?;
-    let runs = scenario.runs();
-    let Some(run) = runs.get(args.run) else {
-        let last = runs.len() - 1;
-        complain(&format!(
-            "there is no run {}; expected 0 to {last}",
-            args.run
-        ));
-        return Err(Failure::Usage);
-    };
+    let scenario = load(&args.reading, args.seed.map(|seed| vec![seed]))?;
+    let run = &find_run(&scenario, args)?;
     let (network, settings) = scenario.prepare(run);
     let links = if args.link.is_empty() {
         (0..settings.backbone).collect()
@@ -58,7 +51,12 @@ pub(crate) fn trace(args: &args::Trace) -> Result<(), Failure> {
         let mut tracer = Tracer::new(&network, &links, &flows);
         let changing = change_files();
         if let Some(target) = &outputs.capture {
-            tracer.capture(target.create()?)?;
+            let points = match args.capture {
+                args::Capture::After => CapturePoints::After,
+                args::Capture::Before => CapturePoints::Before,
+                args::Capture::Both => CapturePoints::Both,
+            };
+            tracer.capture(points, target.create()?)?;
         }
         for (flow, target) in &outputs.logs {
             let title = format!("{}, run {}", scenario.name(), run.number);
@@ -88,6 +86,23 @@ pub(crate) fn trace(args: &args::Trace) -> Result<(), Failure> {
         target.announce();
     }
     Ok(())
+}
+
+/// The chosen run.
+fn find_run(scenario: &Scenario, args: &args::Trace) -> Result<Run, Failure> {
+    let Some(number) = args.run else {
+        return scenario.run_at(&args.point).map_err(|error| {
+            complain(&error);
+            Failure::Usage
+        });
+    };
+    let mut runs = scenario.runs();
+    if number >= runs.len() {
+        let last = runs.len() - 1;
+        complain(&format!("there is no run {number}; expected 0 to {last}"));
+        return Err(Failure::Usage);
+    }
+    Ok(runs.swap_remove(number))
 }
 
 /// Held while files are made or take their names, so that an interrupt finds all of them or none.

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use comity_link::{RateProfile, parse_mahimahi, parse_steps};
+use twox_hash::XxHash64;
 
 use super::super::problem::ProblemKind;
 use super::super::schema::Files;
@@ -41,6 +42,7 @@ type FrameList = Result<Arc<[Frame]>, ProblemKind>;
 pub(in crate::scenario) struct Library {
     read: Mutex<BTreeMap<(String, TraceFormat), Result<RateProfile, ProblemKind>>>,
     frames: Mutex<BTreeMap<String, FrameList>>,
+    hashes: Mutex<BTreeMap<String, u64>>,
 }
 
 impl Library {
@@ -57,7 +59,7 @@ impl Library {
             .lock()
             .unwrap_or_else(std::sync::PoisonError::into_inner);
         read.entry(key)
-            .or_insert_with(|| read_trace(files, file, format))
+            .or_insert_with(|| self.read_trace(files, file, format))
             .clone()
     }
 
@@ -72,7 +74,7 @@ impl Library {
             .unwrap_or_else(std::sync::PoisonError::into_inner);
         read.entry(file.to_owned())
             .or_insert_with(|| {
-                let text = read_file(files, file)?;
+                let text = self.read_file(files, file)?;
                 parse_frames(&text)
                     .map(Into::into)
                     .map_err(|error| ProblemKind::Frames {
@@ -82,37 +84,50 @@ impl Library {
             })
             .clone()
     }
-}
 
-fn read_file(files: &dyn Files, file: &str) -> Result<String, ProblemKind> {
-    files
-        .read(Path::new(file))
-        .map_err(|error| ProblemKind::File {
+    /// The hash of the content of a file that was read.
+    pub(in crate::scenario) fn hash(&self, file: &str) -> Option<u64> {
+        let hashes = self.hashes.lock();
+        let hashes = hashes.unwrap_or_else(std::sync::PoisonError::into_inner);
+        hashes.get(file).copied()
+    }
+
+    fn read_file(&self, files: &dyn Files, file: &str) -> Result<String, ProblemKind> {
+        let text = files
+            .read(Path::new(file))
+            .map_err(|error| ProblemKind::File {
+                file: file.into(),
+                reason: error.to_string(),
+            })?;
+        let hash = XxHash64::oneshot(0, text.as_bytes());
+        let hashes = self.hashes.lock();
+        let mut hashes = hashes.unwrap_or_else(std::sync::PoisonError::into_inner);
+        hashes.insert(file.to_owned(), hash);
+        Ok(text)
+    }
+
+    fn read_trace(
+        &self,
+        files: &dyn Files,
+        file: &str,
+        format: TraceFormat,
+    ) -> Result<RateProfile, ProblemKind> {
+        let text = self.read_file(files, file)?;
+        let as_steps = match format {
+            TraceFormat::Steps => true,
+            TraceFormat::Mahimahi => false,
+            TraceFormat::Guess => Path::new(file)
+                .extension()
+                .is_some_and(|extension| extension == "csv" || extension == "steps"),
+        };
+        let read = if as_steps {
+            parse_steps(&text).map(RateProfile::Steps)
+        } else {
+            parse_mahimahi(&text).map(RateProfile::Deliveries)
+        };
+        read.map_err(|error| ProblemKind::Trace {
             file: file.into(),
-            reason: error.to_string(),
+            error,
         })
-}
-
-fn read_trace(
-    files: &dyn Files,
-    file: &str,
-    format: TraceFormat,
-) -> Result<RateProfile, ProblemKind> {
-    let text = read_file(files, file)?;
-    let as_steps = match format {
-        TraceFormat::Steps => true,
-        TraceFormat::Mahimahi => false,
-        TraceFormat::Guess => Path::new(file)
-            .extension()
-            .is_some_and(|extension| extension == "csv" || extension == "steps"),
-    };
-    let read = if as_steps {
-        parse_steps(&text).map(RateProfile::Steps)
-    } else {
-        parse_mahimahi(&text).map(RateProfile::Deliveries)
-    };
-    read.map_err(|error| ProblemKind::Trace {
-        file: file.into(),
-        error,
-    })
+    }
 }

@@ -1,0 +1,50 @@
+//! `comity results`
+
+use comity_sim::results;
+use comity_sim::results::store::{StoreError, has_something, merge};
+
+use super::{Failure, complain, say};
+use crate::args;
+
+/// The most missing runs that are listed.
+const MOST: usize = 12;
+
+pub(crate) fn results(args: &args::Results) -> Result<(), Failure> {
+    let args::Results::Merge(args) = args;
+    let path = &args.out.path;
+    if !args.force && has_something(path) {
+        complain(&StoreError::Exists { path: path.clone() });
+        return Err(Failure::Usage);
+    }
+    let merged = merge(&args.stores).map_err(|error| match error {
+        StoreError::Write(_) => complain(&error),
+        _ => {
+            complain(&error);
+            Failure::Usage
+        }
+    })?;
+    let (there, missing) = (merged.set.runs.len(), merged.missing.len());
+    if missing > 0 {
+        let numbers: Vec<_> = merged
+            .missing
+            .iter()
+            .take(MOST)
+            .map(usize::to_string)
+            .collect();
+        let more = if missing > MOST { ", ..." } else { "" };
+        let message = format!(
+            "{missing} of {} runs are missing: {}{more}",
+            there + missing,
+            numbers.join(", ")
+        );
+        if !args.partial {
+            return Err(complain(&format!(
+                "{message}; expected all, or --partial to do without them"
+            )));
+        }
+        say(&format!("warning: {message}"));
+    }
+    results::write(&merged.set, args.out.format, path).map_err(|error| complain(&error))?;
+    say(&format!("merged {there} runs into {}", path.display()));
+    Ok(())
+}
