@@ -6,7 +6,6 @@ mod commands;
 mod demo;
 mod numbers;
 mod picture;
-mod words;
 
 use std::ffi::OsString;
 
@@ -25,6 +24,6 @@ pub fn run(words: impl IntoIterator<Item = OsString>, plotter: Option<Plotter<'_
             std::process::abort();
         }
     }));
-    let words = words::keep(words);
+    let words: Vec<OsString> = words.into_iter().collect();
     commands::dispatch(args::Cli::parse_from(words), plotter)
 }

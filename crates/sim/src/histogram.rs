@@ -291,7 +291,7 @@ impl Distribution {
 }
 
 /// A distribution in a few numbers. All are seconds; an empty distribution has `count` 0 and zeros.
-#[derive(Clone, Copy, Debug, PartialEq, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Default, Serialize, Deserialize)]
 pub struct Summary {
     /// How many values.
     pub count: u64,

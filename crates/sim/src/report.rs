@@ -480,27 +480,6 @@ pub struct LinkReport {
     pub queueing_delay_distribution: Distribution,
 }
 
-/// A distribution in a few numbers. All are seconds; an empty distribution has `count` 0 and zeros.
-#[derive(Clone, Copy, Debug, PartialEq, Default, Serialize, Deserialize)]
-pub struct Summary {
-    /// How many values.
-    pub count: u64,
-    /// The mean.
-    pub mean: f64,
-    /// The standard deviation.
-    pub stddev: f64,
-    /// The minimum.
-    pub min: f64,
-    /// The maximum.
-    pub max: f64,
-    /// The median, within the histogram's resolution (about 1 %).
-    pub median: f64,
-    /// The 95th percentile, likewise.
-    pub p95: f64,
-    /// The 99th percentile, likewise.
-    pub p99: f64,
-}
-
 /// Values over time in bins of equal length from the start of the run.
 #[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
 pub struct Series {
