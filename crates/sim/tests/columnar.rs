@@ -42,9 +42,9 @@ fn set(report: RunReport, axis: AxisValue) -> ResultSet {
         command: String::new(),
         runs: vec![CompletedRun {
             number: 0,
+            scenario_hash: 1,
             axes: vec![("queue".into(), axis)],
             seed: report.seed,
-            scenario_hash: 0,
             report,
         }],
     }

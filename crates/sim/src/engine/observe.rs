@@ -24,7 +24,6 @@ pub trait Observer {
         false
     }
 
-    /// A packet was offered to a link.
     /// A queued link took a packet into its queue. Its fate follows in [`Observer::on_link`],
     /// unless the run ends before.
     fn on_queued(&mut self, _link: u32, _token: u32, _now: Time, _packet: &Packet) {}
@@ -47,6 +46,11 @@ impl<A: Observer, B: Observer> Observer for (A, B) {
         self.0.is_stopped() || self.1.is_stopped()
     }
 
+    fn on_queued(&mut self, link: u32, token: u32, now: Time, packet: &Packet) {
+        self.0.on_queued(link, token, now, packet);
+        self.1.on_queued(link, token, now, packet);
+    }
+
     fn on_link(&mut self, link: u32, event: &LinkEvent<'_>) {
         self.0.on_link(link, event);
         self.1.on_link(link, event);
@@ -67,6 +71,12 @@ impl<A: Observer, B: Observer> Observer for (A, B) {
 impl<A: Observer> Observer for Option<A> {
     fn is_stopped(&self) -> bool {
         self.as_ref().is_some_and(Observer::is_stopped)
+    }
+
+    fn on_queued(&mut self, link: u32, token: u32, now: Time, packet: &Packet) {
+        if let Some(observer) = self {
+            observer.on_queued(link, token, now, packet);
+        }
     }
 
     fn on_link(&mut self, link: u32, event: &LinkEvent<'_>) {

@@ -12,8 +12,8 @@
 //! A process that is killed leaves at most one record that is not whole at the end of its journal.
 //! Readers ignore what is not whole, so several processes can use a store at once, also over a
 //! network file system. The id of a run depends on all that its results depend on, see
-//! [`Scenario::sweep`](crate::scenario::Scenario::sweep). Journals reach the disk at least every
-//! second while runs end: after a power failure, the runs of the last second may be missing.
+//! [`Scenario::sweep`](crate::scenario::Scenario::sweep). A journal is brought to the disk after
+//! every megabyte and at the end: after a power failure, the last runs may be missing.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -21,7 +21,6 @@ use std::fs::{self, File};
 use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
@@ -35,8 +34,8 @@ const DESCRIPTION: &str = "sweep.json";
 const ENDING: &str = "journal";
 /// Bytes of a record in front of its body.
 const HEAD: usize = 20;
-/// How long a record may wait until it is brought to the disk.
-const SYNC: Duration = Duration::from_secs(1);
+/// How many bytes may wait until they are brought to the disk.
+const SYNC: usize = 1 << 20;
 
 /// All runs of a sweep, as a store describes them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -76,7 +75,8 @@ pub struct RunStore {
 #[derive(Debug)]
 struct Journal {
     file: File,
-    synced: Instant,
+    /// Bytes written since the file was brought to the disk.
+    waiting: usize,
 }
 
 impl RunStore {
@@ -176,9 +176,10 @@ impl RunStore {
             };
             // One call: a process that is killed leaves no part of a record behind a whole one.
             journal.file.write_all(&record)?;
-            if journal.synced.elapsed() >= SYNC {
+            journal.waiting += record.len();
+            if journal.waiting >= SYNC {
                 journal.file.sync_data()?;
-                journal.synced = Instant::now();
+                journal.waiting = 0;
             }
             Ok(())
         })();
@@ -215,8 +216,7 @@ impl Journal {
             match File::create_new(folder.join(format!("{number:04}.{ENDING}"))) {
                 Ok(mut file) => {
                     file.write_all(MAGIC)?;
-                    let synced = Instant::now();
-                    return Ok(Self { file, synced });
+                    return Ok(Self { file, waiting: 0 });
                 }
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
                 Err(error) => return Err(error),
@@ -235,8 +235,7 @@ pub struct Merged {
     pub missing: Vec<usize>,
 }
 
-/// Reads the runs of stores of one sweep. Each is given as the `PATH` of its results, or as its
-/// folder.
+/// Reads the runs of stores of one sweep, by the `PATH` of their results or by their folders.
 ///
 /// # Errors
 /// [`StoreError`] if there is no store, or if two describe different sweeps.

@@ -5,7 +5,7 @@
 //! is captured when it arrives at the far end: `bottleneck:after` shows what a receiver could see,
 //! and each packet counts the drops since the packet in front of it.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::net::IpAddr;
 
@@ -13,8 +13,8 @@ use comity_link::{DropCause, RateProfile};
 use comity_transport::wire::limits::UDP_IPV4;
 use comity_units::Time;
 
+use super::error::TraceError;
 use super::pcapng::{InterfaceDescription, PacketKind, PacketRecord, PcapngWriter};
-use super::tracer::TraceError;
 use super::{flow_ports, node_address};
 use crate::engine::{Body, Fate, LinkEvent, Packet};
 use crate::network::Network;
@@ -63,7 +63,7 @@ pub(super) struct LinkCapture<'n, W: Write> {
     links: Vec<Interfaces>,
     pending: BTreeMap<Place, Pending>,
     /// Packets in queues, by link and token.
-    queued: HashMap<(u32, u32), Place>,
+    queued: BTreeMap<(u32, u32), Place>,
     count: u64,
     now: Time,
 }
@@ -116,7 +116,7 @@ impl<'n, W: Write> LinkCapture<'n, W> {
             out: PcapngWriter::new(out, &interfaces)?,
             links,
             pending: BTreeMap::new(),
-            queued: HashMap::new(),
+            queued: BTreeMap::new(),
             count: 0,
             now: Time::ZERO,
         })

@@ -9,13 +9,15 @@ use std::net::Ipv4Addr;
 use comity_transport::tcp::codec::Ports;
 
 mod capture;
+mod error;
 mod ip;
 pub mod pcapng;
 mod tracer;
 
 pub use capture::CapturePoints;
 pub use comity_qlog as qlog;
-pub use tracer::{TraceError, Tracer};
+pub use error::TraceError;
+pub use tracer::Tracer;
 
 /// The address of a node: `10.0.0.1` for node 0, and so on upwards.
 ///
