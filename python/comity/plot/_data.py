@@ -53,7 +53,7 @@ class Flow(typing.NamedTuple):
     name: str
     group: str
     protocol: str
-    index: int
+    number: int
 
 
 class Look(typing.NamedTuple):

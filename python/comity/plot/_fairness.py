@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import typing
 from collections.abc import Sequence
 
 import numpy
@@ -93,7 +94,7 @@ def jain(
     chosen = _data.flows(results, run, only)
     looks = _data.looks(chosen, dark)
     ink = _style.paper(dark).ink
-    sets = [
+    sets: list[tuple[str, str, str, typing.Any, str | None]] = [
         (look.label, look.colour, look.marker, look.dashes, group)
         for group, look in looks.items()
         if sum(flow.group == group for flow in chosen) > 1
@@ -105,12 +106,12 @@ def jain(
     figure, (ax,) = _style.picture(_data.title(results, run, "Jain's fairness index"), dark)
     for label, colour, marker, dashes, group in sets:
         rows = [
-            of["delivered_bytes"][(of["index"] == flow.index) & (of["bin_start_ns"] >= warmup)]
+            of["delivered_bytes"][(of["index"] == flow.number) & (of["bin_start_ns"] >= warmup)]
             for flow in chosen
             if group in (None, flow.group)
         ]
         delivered = numpy.array(rows, dtype=float)
-        starts = of["bin_start_ns"][of["index"] == chosen[0].index]
+        starts = of["bin_start_ns"][of["index"] == chosen[0].number]
         length = (starts[1] - starts[0]) / 1e9
         scales, indices = [], []
         for bins in _scales(delivered.shape[1]):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import typing
 from collections.abc import Sequence
 
 import numpy
@@ -59,7 +60,7 @@ def sequence(
     figure, (ax,) = _style.picture(_data.title(results, run, what), dark, size=(8.0, 4.6))
     offset = of["sequence"] / 1e3
     size = 9 if sent.sum() < 3_000 else 2
-    dots = {"linestyle": "none", "rasterized": True}
+    dots: dict[str, typing.Any] = {"linestyle": "none", "rasterized": True}
     first = sent & ~again
     ax.plot(
         time[first], offset[first], marker=".", markersize=size / 2, color=colour,

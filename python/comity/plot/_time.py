@@ -33,7 +33,7 @@ def cwnd(
         if flow.group in drawn and flow.name not in only:
             continue
         drawn.add(flow.group)
-        rows = of["index"] == flow.index
+        rows = of["index"] == flow.number
         time = of["bin_start_ns"][rows] / 1e9 + _bin(of["bin_start_ns"][rows])
         window = of["cwnd_bytes"][rows].astype(float) / 1e3
         if not numpy.nanmax(window, initial=0.0) > 0:
@@ -75,7 +75,7 @@ def throughput(
         members = [flow for flow in chosen if flow.group == group]
         rates = []
         for flow in members:
-            rows = of["index"] == flow.index
+            rows = of["index"] == flow.number
             start = of["bin_start_ns"][rows] / 1e9
             length = _bin(of["bin_start_ns"][rows])
             rates.append(of["delivered_bytes"][rows] * 8 / length / 1e6)
@@ -150,7 +150,7 @@ def delay(
     looks = _data.looks(chosen, dark)
     figure, (ax,) = _style.picture(_data.title(results, run, "one-way delay"), dark)
     for group, look in looks.items():
-        members = [flow.index for flow in chosen if flow.group == group]
+        members = [flow.number for flow in chosen if flow.group == group]
         rows = numpy.isin(of["index"], members)
         if not rows.any():
             continue
