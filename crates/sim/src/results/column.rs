@@ -151,6 +151,20 @@ impl<'a, R> Column<'a, R> {
             .map_or("1", |(_, unit)| unit)
     }
 
+    /// Whether a table may leave it out, if no value of any row fills it.
+    pub(super) const fn may_be_empty(&self) -> bool {
+        self.is_optional || self.is_of_some
+    }
+
+    /// Whether this value of a row fills it.
+    pub(super) fn is_filled_by(&self, cell: &Cell<'_>) -> bool {
+        match cell {
+            Cell::Missing => false,
+            Cell::Unsigned(0) => !self.is_of_some,
+            _ => true,
+        }
+    }
+
     /// The value in a row.
     pub(super) fn cell(&self, row: &R) -> Cell<'a> {
         match &self.values {
@@ -175,6 +189,12 @@ pub(super) enum Cell<'a> {
     Number(f64),
     Text(Cow<'a, str>),
     Unsigned(u64),
+}
+
+/// A count as tables hold it: readers subtract counts, and the difference of unsigned ones wraps. A
+/// count beyond the range becomes the largest.
+pub(super) fn signed(count: u64) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
 }
 
 /// A table that is about to be written.
@@ -209,16 +229,10 @@ impl<V: Visitor> Visitor for Filled<'_, V> {
     fn table<'a, R>(&mut self, make: impl Fn() -> Table<'a, R>) -> Result<(), V::Error> {
         // Rows can be read once only, so the table is made twice.
         let Table { columns, rows, .. } = make();
-        let may_be_empty = |column: &Column<'_, R>| column.is_optional || column.is_of_some;
-        let mut filled: Vec<bool> = columns.0.iter().map(|it| !may_be_empty(it)).collect();
+        let mut filled: Vec<bool> = columns.0.iter().map(|it| !it.may_be_empty()).collect();
         for row in rows {
             for (column, filled) in columns.0.iter().zip(&mut filled) {
-                *filled = *filled
-                    || match column.cell(&row) {
-                        Cell::Missing => false,
-                        Cell::Unsigned(0) => !column.is_of_some,
-                        _ => true,
-                    };
+                *filled = *filled || column.is_filled_by(&column.cell(&row));
             }
             if filled.iter().all(|filled| *filled) {
                 break;

@@ -2,7 +2,7 @@
 
 use std::convert::Infallible;
 
-use super::column::{Cell, Column, Table, Values as Readers, Visitor};
+use super::column::{Cell, Column, Table, Values as Readers, Visitor, signed};
 use super::error::WriteError;
 use super::meaning::meaning;
 use super::set::ResultSet;
@@ -15,7 +15,7 @@ pub struct ColumnarTable {
     pub name: &'static str,
     /// How many rows it has.
     pub rows: usize,
-    /// The columns that hold a value in some row, and those that never lack one.
+    /// The columns that some row fills, and those that are never left out.
     pub columns: Vec<ColumnarColumn>,
 }
 
@@ -60,7 +60,8 @@ pub enum ColumnarValues {
 pub fn table(set: &ResultSet, name: &str) -> Result<Option<ColumnarTable>, WriteError> {
     let tables = Tables::new(set.runs.iter(), &set.scenario)?;
     let mut gatherer = Gatherer { name, table: None };
-    match tables.each(&mut gatherer) {
+    // The gatherer leaves out what no row fills, and reads the rows of the one table once.
+    match tables.each_whole(&mut gatherer) {
         Ok(()) => Ok(gatherer.table),
         Err(never) => match never {},
     }
@@ -84,12 +85,14 @@ impl Visitor for Gatherer<'_> {
         for row in table.rows {
             rows += 1;
             for (builder, column) in builders.iter_mut().zip(&table.columns.0) {
-                builder.push(column.cell(&row));
+                let cell = column.cell(&row);
+                builder.is_filled |= column.is_filled_by(&cell);
+                builder.push(cell);
             }
         }
         let columns = builders.into_iter().zip(&table.columns.0);
         let columns = columns.filter_map(|(builder, column)| {
-            let is_filled = builder.has_value || !column.is_optional;
+            let is_filled = builder.is_filled || !column.may_be_empty();
             is_filled.then(|| ColumnarColumn {
                 name: column.name.to_string(),
                 unit: column.unit(),
@@ -111,7 +114,7 @@ impl Visitor for Gatherer<'_> {
 struct Builder {
     values: ColumnarValues,
     validity: Vec<bool>,
-    has_value: bool,
+    is_filled: bool,
     lacks_value: bool,
 }
 
@@ -128,14 +131,13 @@ impl Builder {
                 },
             },
             validity: Vec::new(),
-            has_value: false,
+            is_filled: false,
             lacks_value: false,
         }
     }
 
     fn push(&mut self, cell: Cell<'_>) {
         let is_value = cell != Cell::Missing;
-        self.has_value |= is_value;
         self.lacks_value |= !is_value;
         self.validity.push(is_value);
         match (&mut self.values, cell) {
@@ -144,7 +146,7 @@ impl Builder {
             }
             (ColumnarValues::Integer(values), cell) => values.push(match cell {
                 Cell::Integer(value) => value,
-                Cell::Unsigned(value) => i64::try_from(value).unwrap_or(i64::MAX),
+                Cell::Unsigned(value) => signed(value),
                 _ => 0,
             }),
             (ColumnarValues::Number(values), cell) => values.push(match cell {

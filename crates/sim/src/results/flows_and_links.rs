@@ -112,17 +112,17 @@ impl<'a> Things<'a> {
             visitor.table(|| self.flow_series())?;
             visitor.table(|| self.link_series())?;
         }
-        visitor.visit(self.delay_histogram())?;
-        visitor.visit(self.queueing_delay_histogram())?;
+        visitor.table(|| self.delay_histogram())?;
+        visitor.table(|| self.queueing_delay_histogram())?;
         let mut logs = self
             .runs
             .iter()
             .filter_map(|run| run.report.packets.as_ref());
         if logs.clone().next().is_some() {
-            visitor.visit(self.packets())?;
+            visitor.table(|| self.packets())?;
         }
         if logs.any(|log| !log.sections.is_empty()) {
-            visitor.visit(self.sections())?;
+            visitor.table(|| self.sections())?;
         }
         Ok(())
     }

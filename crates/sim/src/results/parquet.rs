@@ -12,7 +12,7 @@ use ::parquet::file::properties::WriterProperties;
 use ::parquet::file::writer::{SerializedColumnWriter, SerializedFileWriter};
 use ::parquet::schema::types::{Type, TypePtr};
 
-use super::column::{Column, Table, Values, Visitor};
+use super::column::{Column, Table, Values, Visitor, signed};
 use super::error::WriteError;
 use super::json;
 use super::place::Partial;
@@ -153,9 +153,7 @@ fn fill<R>(
         Values::Boolean(read) => put::<BoolType>(optional, rows.iter().map(read), into),
         Values::Integer(read) => put::<Int64Type>(optional, rows.iter().map(read), into),
         Values::Number(read) => put::<DoubleType>(optional, rows.iter().map(read), into),
-        // Readers subtract counts, and the difference of unsigned ones wraps.
         Values::Unsigned(read) => {
-            let signed = |value| i64::try_from(value).unwrap_or(i64::MAX);
             let values = rows.iter().map(|row| read(row).map(signed));
             put::<Int64Type>(optional, values, into)
         }
