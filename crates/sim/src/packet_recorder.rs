@@ -2,13 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use comity_link::DropCause;
 use comity_transport::tcp::{Flags, Segment};
 use comity_units::{SeqNo, Time};
 
-use crate::engine::{
-    Body, Fate, FlowEvent, FlowEventKind, LinkEvent, Observer, Packet, SectionEvent,
-};
+use crate::engine::{Body, FlowEvent, FlowEventKind, LinkEvent, Observer, Packet, SectionEvent};
 use crate::network::Network;
 use crate::packets::{PacketLog, PacketRecord, SectionRecord};
 
@@ -126,28 +123,11 @@ impl Observer for PacketRecorder {
 
     fn on_link(&mut self, link: u32, event: &LinkEvent<'_>) {
         let packet = event.packet;
-        let (fate, departure, arrival) = match event.fate {
-            Fate::Carried {
-                departure,
-                arrival,
-                marked,
-                ..
-            } => (
-                if marked { "marked" } else { "carried" },
-                Some(departure),
-                Some(arrival),
-            ),
-            Fate::Lost { departure } => ("lost", Some(departure), None),
-            Fate::Dropped(DropCause::QueueFull) => ("dropped_full", None, None),
-            Fate::Dropped(DropCause::EarlyDrop) => ("dropped_early", None, None),
-            Fate::Dropped(DropCause::Loss) => ("lost_before", None, None),
-            Fate::Dropped(DropCause::TooLarge) => ("dropped_large", None, None),
-        };
         let mut record = PacketRecord {
             offered: event.offered_at,
-            departure,
-            arrival,
-            fate,
+            departure: event.fate.departure(),
+            arrival: event.fate.arrival(),
+            fate: event.fate.name(),
             link,
             flow: packet.flow,
             is_return: packet.is_return,

@@ -151,6 +151,37 @@ pub enum Fate {
     Dropped(DropCause),
 }
 
+impl Fate {
+    /// Its name in tables.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Carried { marked: true, .. } => "marked",
+            Self::Carried { .. } => "carried",
+            Self::Lost { .. } => "lost",
+            Self::Dropped(DropCause::QueueFull) => "dropped_full",
+            Self::Dropped(DropCause::EarlyDrop) => "dropped_early",
+            Self::Dropped(DropCause::Loss) => "lost_before",
+            Self::Dropped(DropCause::TooLarge) => "dropped_large",
+        }
+    }
+
+    /// The end of its transmission, if the link transmitted it.
+    pub const fn departure(&self) -> Option<Time> {
+        match *self {
+            Self::Carried { departure, .. } | Self::Lost { departure } => Some(departure),
+            Self::Dropped(_) => None,
+        }
+    }
+
+    /// When it arrives, if it does.
+    pub const fn arrival(&self) -> Option<Time> {
+        match *self {
+            Self::Carried { arrival, .. } => Some(arrival),
+            Self::Lost { .. } | Self::Dropped(_) => None,
+        }
+    }
+}
+
 /// The fate of a section.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SectionEvent {

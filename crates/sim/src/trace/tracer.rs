@@ -8,7 +8,6 @@ use std::collections::VecDeque;
 use std::io::{self, Write};
 use std::ops::RangeInclusive;
 
-use comity_link::DropCause;
 use comity_transport::tcp::Segment;
 use comity_units::{Bytes, Rate, SeqNo, Span, Time};
 
@@ -16,9 +15,7 @@ use super::capture::{CapturePoints, LinkCapture};
 use super::error::TraceError;
 use super::qlog;
 use super::qlog::{CongestionState, Data, Description, LossTrigger, Metrics, QlogWriter, Side};
-use crate::engine::{
-    Body, Fate, FlowEvent, FlowEventKind, LinkEvent, Observer, Packet, SenderState,
-};
+use crate::engine::{Body, FlowEvent, FlowEventKind, LinkEvent, Observer, Packet, SenderState};
 use crate::network::Network;
 
 /// Writes traces of the chosen links and flows. Each output is optional.
@@ -151,32 +148,15 @@ impl<'n, W: Write> Tracer<'n, W> {
         let (Some(events), Some(spec)) = (&mut self.events, self.network.links.get(link)) else {
             return Ok(());
         };
-        let (name, departure, arrival) = match event.fate {
-            Fate::Carried {
-                departure,
-                arrival,
-                marked,
-                ..
-            } => (
-                if marked { "marked" } else { "carried" },
-                Some(departure),
-                Some(arrival),
-            ),
-            Fate::Lost { departure } => ("lost", Some(departure), None),
-            Fate::Dropped(DropCause::QueueFull) => ("dropped_full", None, None),
-            Fate::Dropped(DropCause::EarlyDrop) => ("dropped_early", None, None),
-            Fate::Dropped(DropCause::Loss) => ("lost_before", None, None),
-            Fate::Dropped(DropCause::TooLarge) => ("dropped_large", None, None),
-        };
         let row = Row {
             time: event.offered_at,
             place: &spec.name,
-            event: name,
+            event: event.fate.name(),
             flow: name_of(self.network, event.packet.flow),
             packet: Some(event.packet),
             payload: None,
-            departure,
-            arrival,
+            departure: event.fate.departure(),
+            arrival: event.fate.arrival(),
             state: None,
         };
         row.write(events)
