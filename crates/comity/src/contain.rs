@@ -2,7 +2,8 @@
 //!
 //! The state machines hold invariants whose breach panics. An endpoint drives many connections in
 //! one thread, so a panic ends only the connection in whose work it happened. A program that is
-//! built with `panic = "abort"` ends instead.
+//! built with `panic = "abort"` ends instead. The command keeps a panic within one run of a sweep
+//! likewise.
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -14,7 +15,7 @@ thread_local! {
 /// Runs `work`; returns `None` if it panics. The panic hook has reported the place by then.
 ///
 /// The caller must not use the state again that `work` was changing.
-pub(crate) fn contain<T>(work: impl FnOnce() -> T) -> Option<T> {
+pub fn contain<T>(work: impl FnOnce() -> T) -> Option<T> {
     // One look-up of the thread's variable: this runs several times for each packet.
     let done = DEPTH.with(|depth| {
         depth.set(depth.get() + 1);
@@ -32,7 +33,7 @@ pub(crate) fn contain<T>(work: impl FnOnce() -> T) -> Option<T> {
     }
 }
 
-/// Whether a panic of this thread now would end one connection, and nothing else.
+/// Whether a panic of this thread now would end the work of [`contain`] alone.
 ///
 /// For the panic hook of a program that ends at any other panic: a thread that is gone might
 /// otherwise go unnoticed.

@@ -126,7 +126,7 @@ pub use comity_transport::wire::parameters::Parameters;
 pub use comity_units::{PacketNumber, Rate, Seed, Span, Time};
 
 pub use crate::config::{Config, ConfigBuilder, SETTINGS, Setting, Settings};
-pub use crate::contain::contains_panic;
+pub use crate::contain::{contain, contains_panic};
 pub use crate::endpoint::{
     Connection, Endpoint, EndpointEvent, EndpointEvents, Event, Events, PathSizes, SYSTEM_BUFFER,
     TargetBitrate, connect,

@@ -161,11 +161,8 @@ pub(crate) struct Seeds(pub(crate) Vec<u64>);
 pub(super) fn seeds(text: &str) -> Result<Seeds, String> {
     const MOST: u64 = 1_000_000;
     let number = |text: &str| {
-        text.trim()
-            .parse::<u64>()
-            .ok()
-            .filter(|seed| *seed <= MAX_SEED)
-            .ok_or_else(|| format!("{text:?} is not a seed; expected numbers such as 1-5 or 1,2,7"))
+        seed(text.trim())
+            .map_err(|_| format!("{text:?} is not a seed; expected numbers such as 1-5 or 1,2,7"))
     };
     let mut seeds = Vec::new();
     for part in text.split(',') {

@@ -13,16 +13,9 @@ pub(crate) fn results(args: &args::Results) -> Result<(), Failure> {
     let args::Results::Merge(args) = args;
     let path = &args.out.path;
     if !args.force && has_something(path) {
-        complain(&StoreError::Exists { path: path.clone() });
-        return Err(Failure::Usage);
+        return Err(refused(&StoreError::Exists { path: path.clone() }));
     }
-    let merged = merge(&args.stores).map_err(|error| match error {
-        StoreError::Write(_) => complain(&error),
-        _ => {
-            complain(&error);
-            Failure::Usage
-        }
-    })?;
+    let merged = merge(&args.stores).map_err(|error| refused(&error))?;
     let (there, missing) = (merged.set.runs.len(), merged.missing.len());
     if missing > 0 {
         let numbers: Vec<_> = merged
@@ -47,4 +40,13 @@ pub(crate) fn results(args: &args::Results) -> Result<(), Failure> {
     results::write(&merged.set, args.out.format, path).map_err(|error| complain(&error))?;
     say(&format!("merged {there} runs into {}", path.display()));
     Ok(())
+}
+
+/// Says why runs cannot be stored or read: the disk fails, or the command line is wrong.
+pub(super) fn refused(error: &StoreError) -> Failure {
+    let failed = complain(error);
+    match error {
+        StoreError::Write(_) => failed,
+        _ => Failure::Usage,
+    }
 }

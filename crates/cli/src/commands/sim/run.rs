@@ -2,17 +2,17 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroUsize;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use comity_sim::network::Network;
 use comity_sim::report::RunReport;
 use comity_sim::results;
-use comity_sim::results::store::{RunStore, StoreError};
+use comity_sim::results::store::RunStore;
 use comity_sim::scenario::{Execution, Interrupted, Run, RunSettings, Scenario, execute, simulate};
 
 use super::super::progress::{OnInterrupt, Teller, follow};
+use super::super::results::refused;
 use super::super::{Failure, complain, print, say};
 use super::limits::limited_by_rwnd;
 use super::load;
@@ -165,13 +165,8 @@ impl Job<'_> {
             return Ok(None);
         };
         let sweep = scenario.sweep(self.world, self.command());
-        let store = RunStore::open(&out.path, sweep, self.printing.force).map_err(|error| {
-            complain(&error);
-            match error {
-                StoreError::Write(_) => Failure::Failed,
-                _ => Failure::Usage,
-            }
-        })?;
+        let store = RunStore::open(&out.path, sweep, self.printing.force)
+            .map_err(|error| refused(&error))?;
         if store.found() > 0 {
             say(&format!(
                 "{} of {} runs are stored in {} and not done again; --force does them anew",
@@ -337,16 +332,13 @@ fn simulation(
     }
 }
 
-/// Simulates a run. One that panics fails alone.
+/// Simulates a run. One that panics fails alone, and the panic hook has reported the place.
 fn simulate_alone(
     network: &Network,
     run: &Run,
     settings: &RunSettings,
 ) -> Result<RunReport, String> {
-    let simulated = catch_unwind(AssertUnwindSafe(|| simulate(network, run, settings)));
-    match simulated {
-        Ok(report) => report.map_err(|error| error.to_string()),
-        // What went wrong was said when it did.
-        Err(_) => Err("the simulator panicked; please report this".into()),
-    }
+    comity::contain(|| simulate(network, run, settings))
+        .ok_or("the simulator panicked; please report this")?
+        .map_err(|error| error.to_string())
 }
