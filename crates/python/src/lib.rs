@@ -10,6 +10,7 @@
 
 mod command;
 mod errors;
+mod quantity;
 mod results;
 mod run;
 mod table;
@@ -19,6 +20,8 @@ mod table;
 mod _comity {
     #[pymodule_export]
     use crate::command::command;
+    #[pymodule_export]
+    use crate::quantity::quantity;
     #[pymodule_export]
     use crate::results::Results;
     #[pymodule_export]
