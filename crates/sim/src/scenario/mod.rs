@@ -69,6 +69,7 @@ use comity_units::Seed;
 use rayon::prelude::*;
 
 pub use build::{Limits, linux_parameters};
+pub use choose::ChoiceError;
 pub use duplex::{Setting, read_duplex};
 pub use execute::{
     Execution, Interrupted, Outcome, Stopped, execute, simulate, simulate_stoppable,
