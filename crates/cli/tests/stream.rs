@@ -518,13 +518,16 @@ fn what_did_not_reach_a_relay_is_in_the_list_of_the_last_receiver() {
         "--to",
         &to,
         "--delay",
-        "10ms",
+        "60ms",
         "--loss",
-        "30%",
+        "10%",
         "--seed",
         "3",
     ]);
-    let target = format!("comity://127.0.0.1:{}?latency=60ms&{SECRET}", path.port());
+    let target = format!(
+        "comity://127.0.0.1:{}?latency=100ms&drop=expired&{SECRET}",
+        path.port()
+    );
     Running::start(&["send", clip.to_str().unwrap(), &target, "--speed", "4"]).end(0);
     let (relayed, _) = relay.end(0);
     let (received, _) = receiver.end(0);
@@ -542,7 +545,7 @@ fn what_did_not_reach_a_relay_is_in_the_list_of_the_last_receiver() {
         totals["sectionsOnTime"].as_u64().unwrap() + totals["sectionsLate"].as_u64().unwrap();
     assert!(
         !names.is_empty(),
-        "at 30 % loss a repair of a repair is too late for some"
+        "at 10 % loss, and with a round trip longer than the latency"
     );
     assert_eq!(
         whole + names.len() as u64,
