@@ -23,6 +23,9 @@ CUMULATIVE = (
 )
 
 
+NAMES = ("Real", "Reno", "Tahoe")
+
+
 class Protocols(NamedTuple):
     """A number of each protocol."""
 
@@ -48,16 +51,30 @@ class Protocols(NamedTuple):
         notes: tuple[str | None, str | None, str | None] = (None,) * 3,
     ):
         """Shows each protocol's numbers beside the paper's."""
-        for name, ours, theirs, note in zip(("Real", "Reno", "Tahoe"), self, paper, notes):
+        for name, ours, theirs, note in zip(NAMES, self, paper, notes):
             check.show(f"{name}, {unit}", ours, paper=theirs, note=note)
 
-    def drawn(self, paper: Protocols, queue: int) -> dict[str, tuple[Values, Values | float]]:
-        """The numbers with one queue and the paper's, by the name of the protocol."""
-        ours = (value.at(queue=queue) for value in self)
-        return dict(zip(("Real", "Reno", "Tahoe"), zip(ours, paper)))
+    def at(self, queue: int) -> Protocols:
+        """The numbers with one queue."""
+        return Protocols(*(value.at(queue=queue) for value in self))
 
+    def beside(self, paper: Protocols) -> dict[str, tuple[Values, Values | float]]:
+        """The numbers and the paper's, by the name of the protocol."""
+        return dict(zip(NAMES, zip(self, paper)))
 
-DROP = "drop rate in the bad state"
+    def draw_losses(self, draw, title: str, paper: Protocols, y: str, queue: int) -> None:
+        """Draws the numbers with one queue over the drop rate, beside the paper's."""
+        draw.lines(
+            title,
+            self.at(queue).beside(paper),
+            over="drop",
+            x="drop rate in the bad state",
+            y=y,
+        )
+
+    def draw_handoffs(self, draw, paper: Protocols, y: str) -> None:
+        """Draws the numbers with handoffs for each queue, beside the paper's."""
+        draw.bars("handoffs", self.beside(paper), over="queue", x="queue, packets", y=y)
 
 
 def printed(
@@ -94,3 +111,21 @@ def satisfied_reads(runs: Study) -> Protocols:
         return 100 * flows.reads_satisfied.sum() / flows.reads.sum()
 
     return by_protocol(runs.measure(share).at(interval="40ms"))
+
+
+#: What of a playback scenario is run: a read of 5 kB every 40 ms.
+EVERY_40_MS = {"only": {"interval": ["40ms"], "bytes": ["5kB"]}}
+
+
+def draw_tables(
+    draw,
+    y: str,
+    forward: tuple[Protocols, Protocols],
+    reverse: tuple[Protocols, Protocols],
+    handoff: tuple[Protocols, Protocols],
+) -> None:
+    """Draws three tables, each as ours and the paper's: losses forward and in reverse, handoffs."""
+    for title, (ours, paper) in (("losses forward", forward), ("losses in reverse", reverse)):
+        ours.draw_losses(draw, f"{title}, queue of 50", paper, y, queue=50)
+    ours, paper = handoff
+    ours.draw_handoffs(draw, paper, y)

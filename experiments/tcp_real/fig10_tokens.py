@@ -2,7 +2,7 @@
 
 from comity.reproduction import claim
 
-from ._shared import QUEUE_10, Protocols, by_protocol
+from ._shared import NAMES, QUEUE_10, Protocols, by_protocol
 
 #: Section 4.4, kB per round trip.
 PAPER = Protocols(real=11.12, reno=5.82, tahoe=3.65)
@@ -74,9 +74,9 @@ def figure_10(runs, check):
 
 @figure_10.picture
 def picture(runs, draw):
-    series = dict(zip(("Real", "Reno", "Tahoe"), zip(by_protocol(runs.measure(mean_kB)), PAPER)))
+    series = by_protocol(runs.measure(mean_kB)).beside(PAPER)
     draw.bars("mean", series, over="queue", x="queue, packets", y="tokens in a round trip, kB")
-    series = dict(zip(("Real", "Reno", "Tahoe"), by_protocol(runs.measure(variation_of))))
+    series = dict(zip(NAMES, by_protocol(runs.measure(variation_of))))
     draw.bars(
         "steadiness", series, over="queue", x="queue, packets", y="standard deviation over mean"
     )

@@ -4,7 +4,7 @@
 
 from comity.reproduction import claim, spearman
 
-from ._shared import DROP, FORWARD, QUEUE_10, goodput_kBps, printed
+from ._shared import FORWARD, QUEUE_10, goodput_kBps, printed
 
 #: Table 1, kB/s.
 PAPER = printed(
@@ -62,5 +62,4 @@ def table_1(runs, check):
 def picture(runs, draw):
     goodput = goodput_kBps(runs)
     for queue in CAUSES:
-        series = goodput.drawn(PAPER, queue)
-        draw.lines(f"queue of {queue} packets", series, over="drop", x=DROP, y="goodput, kB/s")
+        goodput.draw_losses(draw, f"queue of {queue} packets", PAPER, "goodput, kB/s", queue)

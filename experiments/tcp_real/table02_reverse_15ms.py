@@ -4,7 +4,7 @@ way.
 
 from comity.reproduction import claim
 
-from ._shared import CUMULATIVE, DROP, QUEUE_10, QUEUE_10_ROW, REVERSE, goodput_kBps, printed
+from ._shared import CUMULATIVE, QUEUE_10, QUEUE_10_ROW, REVERSE, goodput_kBps, printed
 
 #: Table 2, kB/s.
 PAPER = printed(
@@ -70,5 +70,4 @@ def table_2(runs, check):
 def picture(runs, draw):
     goodput = goodput_kBps(runs)
     for queue in CAUSES:
-        series = goodput.drawn(PAPER, queue)
-        draw.lines(f"queue of {queue} packets", series, over="drop", x=DROP, y="goodput, kB/s")
+        goodput.draw_losses(draw, f"queue of {queue} packets", PAPER, "goodput, kB/s", queue)

@@ -36,5 +36,4 @@ def table_3(runs, check):
 
 @table_3.picture
 def picture(runs, draw):
-    series = dict(zip(("Real", "Reno", "Tahoe"), zip(goodput_kBps(runs), PAPER)))
-    draw.bars("handoffs", series, over="queue", x="queue, packets", y="goodput, kB/s")
+    goodput_kBps(runs).draw_handoffs(draw, PAPER, "goodput, kB/s")

@@ -2,7 +2,16 @@
 
 from comity.reproduction import Scenario, claim
 
-from ._shared import CUMULATIVE, DROP, FORWARD, QUEUE_10, REVERSE, Protocols, goodput_kBps, printed
+from ._shared import (
+    CUMULATIVE,
+    FORWARD,
+    QUEUE_10,
+    REVERSE,
+    Protocols,
+    draw_tables,
+    goodput_kBps,
+    printed,
+)
 
 #: Table 7, kB/s, losses in the forward direction.
 FORWARD_PAPER = printed(
@@ -108,11 +117,11 @@ def tables_7_to_9(runs, check):
 
 @tables_7_to_9.picture
 def picture(runs, draw):
-    for name, title, paper in (
-        ("forward", "losses forward", FORWARD_PAPER),
-        ("reverse", "losses in reverse", REVERSE_PAPER),
-    ):
-        series = goodput_kBps(runs[name]).drawn(paper, 50)
-        draw.lines(f"{title}, queue of 50", series, over="drop", x=DROP, y="goodput, kB/s")
-    series = dict(zip(("Real", "Reno", "Tahoe"), zip(goodput_kBps(runs["handoff"]), HANDOFF_PAPER)))
-    draw.bars("handoffs", series, over="queue", x="queue, packets", y="goodput, kB/s")
+    forward, reverse, handoff = (goodput_kBps(runs[name]) for name in ("forward", "reverse", "handoff"))
+    draw_tables(
+        draw,
+        "goodput, kB/s",
+        forward=(forward, FORWARD_PAPER),
+        reverse=(reverse, REVERSE_PAPER),
+        handoff=(handoff, HANDOFF_PAPER),
+    )

@@ -4,12 +4,13 @@ from comity.reproduction import Scenario, claim
 
 from ._shared import (
     CUMULATIVE,
-    DROP,
+    EVERY_40_MS,
     FORWARD,
     QUEUE_10,
     QUEUE_10_ROW,
     REVERSE,
     Protocols,
+    draw_tables,
     printed,
     satisfied_reads,
 )
@@ -30,8 +31,6 @@ REVERSE_PAPER = printed(
 )
 #: Table 12, % of reads, handoffs.
 HANDOFF_PAPER = Protocols(real=64.71, reno=45.0, tahoe=43.29)
-
-EVERY_40_MS = {"only": {"interval": ["40ms"], "bytes": ["5kB"]}}
 
 
 @claim(
@@ -99,17 +98,11 @@ def tables_10_to_12(runs, check):
 
 @tables_10_to_12.picture
 def picture(runs, draw):
-    for name, title, paper in (
-        ("forward", "losses forward", FORWARD_PAPER),
-        ("reverse", "losses in reverse", REVERSE_PAPER),
-    ):
-        series = satisfied_reads(runs[name]).drawn(paper, 50)
-        draw.lines(
-            f"{title}, queue of 50", series, over="drop", x=DROP, y="reads that find their data, %"
-        )
-    series = dict(
-        zip(("Real", "Reno", "Tahoe"), zip(satisfied_reads(runs["handoff"]), HANDOFF_PAPER))
-    )
-    draw.bars(
-        "handoffs", series, over="queue", x="queue, packets", y="reads that find their data, %"
+    forward, reverse, handoff = (satisfied_reads(runs[name]) for name in ("forward", "reverse", "handoff"))
+    draw_tables(
+        draw,
+        "reads that find their data, %",
+        forward=(forward, FORWARD_PAPER),
+        reverse=(reverse, REVERSE_PAPER),
+        handoff=(handoff, HANDOFF_PAPER),
     )
