@@ -190,7 +190,12 @@ def phase(runs):
 
 
 # The tables of the page, and the capacity that the kernel's Libra has for them.
-TABLES = {"one": (one, "20Mbps"), "fair": (fair, "20Mbps"), "friendly": (friendly, "40Mbps"), "phase": (phase, "40Mbps")}
+TABLES = {
+    "one": (one, "20Mbps"),
+    "fair": (fair, "20Mbps"),
+    "friendly": (friendly, "40Mbps"),
+    "phase": (phase, "40Mbps"),
+}
 
 
 def main():

@@ -39,7 +39,10 @@ def test_differences_of_counts_are_negative(results):
 
 def test_a_million_rows_cross_without_a_copy():
     results = comity.run(
-        TEXT, seeds=1, packets=True, set={"scenario.duration": "400s", "topology.bottleneck.rate": "10Mbps", "sweep": []}
+        TEXT,
+        seeds=1,
+        packets=True,
+        set={"scenario.duration": "400s", "topology.bottleneck.rate": "10Mbps", "sweep": []},
     )
     table = results.packets
     assert len(table) > 1_000_000

@@ -113,7 +113,7 @@ def axes(table: Table) -> list[str]:
 
 
 def title(results: Results, run: int | None, what: str) -> str:
-    """The title of a picture: what it shows, of which scenario and run."""
+    """The title of a picture: what it shows, the scenario, and the run if there are several."""
     if run is None or len(results) == 1:
         return f"{results.name}: {what}"
     names = axes(results.runs)

@@ -129,6 +129,17 @@ def picture(
     return figure, axes
 
 
+def curve(
+    ax: Axes, look: typing.Any, x: typing.Any, y: typing.Any, label: str, **options: typing.Any
+) -> None:
+    """A line in the look of a group, with a marker at every twelfth of it."""
+    options.setdefault("markevery", max(1, len(x) // 12))
+    ax.plot(
+        x, y, color=look.colour, linestyle=look.dashes, marker=look.marker, markersize=5,
+        label=label, **options,
+    )  # fmt: skip
+
+
 def legend(ax: Axes, dark: bool, **options: typing.Any) -> None:
     """The legend: inside at `loc`, or beside the data where it would hide some."""
     handles, labels = ax.get_legend_handles_labels()

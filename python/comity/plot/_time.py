@@ -40,10 +40,7 @@ def cwnd(
             continue
         look = looks[flow.group]
         name = _data.name(flow, look)
-        ax.plot(
-            time, window, color=look.colour, linestyle=look.dashes, marker=look.marker,
-            markevery=max(1, len(time) // 12), markersize=5, label=f"cwnd of {name}",
-        )  # fmt: skip
+        _style.curve(ax, look, time, window, f"cwnd of {name}")
         if "ssthresh_bytes" in of:
             threshold = of["ssthresh_bytes"][rows].astype(float) / 1e3
             if numpy.isfinite(threshold).any():
@@ -84,11 +81,7 @@ def throughput(
         mean = numpy.mean(rates, axis=0)
         number = f", mean of {len(members)}" if len(members) > 1 else ""
         middle = start + length / 2
-        ax.plot(
-            middle, mean, color=look.colour, linestyle=look.dashes, linewidth=1.8,
-            marker=look.marker, markevery=max(1, len(mean) // 12), markersize=5,
-            label=f"{look.label}{number}",
-        )  # fmt: skip
+        _style.curve(ax, look, middle, mean, f"{look.label}{number}", linewidth=1.8)
     ax.set_xlabel("time (s)")
     ax.set_ylabel("goodput of a flow (Mb/s)")
     ax.set_ylim(bottom=0)
@@ -162,10 +155,7 @@ def delay(
         y = numpy.concatenate([[0.0], shares])
         # A marker at every tenth of the packets.
         marks = numpy.unique(numpy.searchsorted(y, numpy.arange(0.1, 1.0, 0.1)))
-        ax.plot(
-            x, y, color=look.colour, linestyle=look.dashes, linewidth=1.6, marker=look.marker,
-            markevery=marks.tolist(), markersize=5, label=look.label,
-        )  # fmt: skip
+        _style.curve(ax, look, x, y, look.label, linewidth=1.6, markevery=marks.tolist())
     ax.set_xlabel("one-way delay (ms)")
     ax.set_ylabel("share of the data packets")
     ax.set_ylim(0, 1.01)

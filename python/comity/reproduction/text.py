@@ -65,7 +65,7 @@ def outcome(check: Check, row: Row) -> str:
 
 
 def verdict_with_readings(claim: Claim, checks: list[Check]) -> str:
-    """The verdict, and of which readings it speaks."""
+    """The verdict, and the readings for which the claim holds."""
     found = verdict(claim, checks)
     readings = (
         f": {'; '.join(readings_that_hold(checks))}" if found is Verdict.HOLDS_FOR_READINGS else ""

@@ -41,8 +41,8 @@ class Values:
     """Numbers at points of a sweep. Two of them meet where the axes that both have agree.
 
     `points` has a row for each point and a column for each axis. `numbers` has a row for each point
-    and a column for each replicate. `ordinal` says that the numbers are places or ranks, of which
-    leaving one seed out says nothing: their interval is that of the bootstrap.
+    and a column for each replicate. `ordinal` says that the numbers are places or ranks. To leave one
+    seed out says nothing about those, so their interval is that of the bootstrap.
     """
 
     def __init__(

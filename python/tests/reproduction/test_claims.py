@@ -150,7 +150,7 @@ def test_what_is_known_to_come_out_is_no_surprise():
 
 
 def verdict_of(*calls, cannot=None, form=Form.QUICK):
-    """The verdict on a claim of which these checks are made."""
+    """The verdict on a claim that makes these checks."""
     claim = Claim("id", "says", "source", {"": Scenario("a.toml")}, None, cannot=cannot)
     check = Checks(form)
     for call in calls:
