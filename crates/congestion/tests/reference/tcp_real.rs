@@ -2,7 +2,7 @@
 //! reading.
 
 use comity_congestion::controllers::tcp_real::{
-    LevelRounding, Opening, TcpReal, TcpRealConfig, TimeoutReduction, WaveMeter,
+    LevelRounding, Opening, TcpReal, TcpRealConfig, TimeoutReduction, WaveMeter, Weights,
 };
 use comity_congestion::{
     Arrival, Controller, Event, Feedback, Meter, Pacing, Phase, Report, Tag, Timeout, TimeoutRepair,
@@ -91,6 +91,92 @@ fn figure_1_by_hand() {
     let mut meter = WaveMeter::new(by_figure(5.0));
     arrive(&mut meter, (1, 40), 1..=40, 1_000, 10);
     assert_eq!(arrive(&mut meter, (2, 40), 1..=40, 2_000, 5), level(24));
+}
+
+/// The text of section 2.2 against figure 1: "the congestion window decreases aggressively
+/// (conservatively) when the window size is large (small)", and grows the other way round.
+#[test]
+fn the_weights_of_the_text_by_hand() {
+    for (threshold, apart_ms, by_hand) in [
+        (5.0, 20, 6.91),
+        (12.0, 20, 8.09),
+        (5.0, 5, 15.0),
+        (12.0, 5, 16.18),
+        (5.0, 10, 10.0),
+    ] {
+        let mut meter = WaveMeter::new(TcpRealConfig {
+            weights: Weights::Text,
+            ..by_figure(threshold)
+        });
+        arrive(&mut meter, (1, 20), 1..=20, 1_000, 10);
+        arrive(&mut meter, (2, 20), 1..=20, 2_000, apart_ms);
+        let found = meter.level().unwrap();
+        assert!(
+            (found - by_hand).abs() < 1e-9,
+            "threshold {threshold}, {apart_ms} ms: {found}"
+        );
+    }
+}
+
+/// The sender's Slow Start: a segment more for each that is acknowledged, up to 24, the window of
+/// the first threshold, or to a loss or timeout. The level is that of waves that grow, and the
+/// reports decide from then on.
+#[test]
+fn the_sender_may_lead_the_opening() {
+    let config = TcpRealConfig {
+        opening: Opening::Sender,
+        ..TcpRealConfig::new(MSS)
+    };
+    let acked = |sender: &mut TcpReal, count| {
+        for _ in 0..count {
+            sender.on_event(Event::Ack(&ack(
+                Time::ZERO,
+                MSS,
+                Span::from_millis(10),
+                MSS,
+            )));
+        }
+        sender.decision().window
+    };
+    let mut sender = TcpReal::new(config);
+    feedback(&mut sender, 3);
+    assert_eq!(sender.decision().phase, Phase::SlowStart);
+    assert_eq!(acked(&mut sender, 4), MSS * 6, "2 and 4 more, not level 3");
+    feedback(&mut sender, 5);
+    assert_eq!(acked(&mut sender, 17), MSS * 23);
+    assert_eq!(acked(&mut sender, 1), MSS * 10, "at 24 the report decides");
+    assert_eq!(sender.decision().phase, Phase::CongestionAvoidance);
+    assert_eq!(acked(&mut sender, 9), MSS * 10);
+    let now = Time::ZERO;
+    for event in [
+        Event::Loss(&loss(now, MSS, MSS)),
+        Event::Timeout(&Timeout {
+            duplicate_seen: true,
+            ..timeout(now, MSS, MSS, 1)
+        }),
+    ] {
+        let mut sender = TcpReal::new(config);
+        acked(&mut sender, 4);
+        feedback(&mut sender, 5);
+        sender.on_event(event);
+        assert_eq!(sender.decision().window, MSS * 10);
+        assert_eq!(acked(&mut sender, 1), MSS * 10);
+    }
+
+    let mut meter = WaveMeter::new(config);
+    for (wave, segments, decided) in [(1, 2, 1), (2, 4, 2), (3, 9, 5)] {
+        let start = u64::from(wave) * 1_000;
+        let found = arrive(&mut meter, (wave, segments), 1..=segments, start, 10);
+        assert_eq!(found, level(decided), "wave {wave}");
+    }
+    // It was not larger: figure 1, on level 4.5 with a rate of (8/70) / (9/80), not above 12.
+    arrive(&mut meter, (4, 8), 1..=8, 4_000, 10);
+    let by_hand = 4.5 * (0.5 + 0.5 * (8.0 / 70.0) / (9.0 / 80.0));
+    assert!((meter.level().unwrap() - by_hand).abs() < 1e-9);
+    // Once over, it does not begin again.
+    arrive(&mut meter, (5, 20), 1..=20, 5_000, 10);
+    let by_hand = by_hand * (0.382 + 0.618 * (20.0 / 190.0) / (8.0 / 70.0));
+    assert!((meter.level().unwrap() - by_hand).abs() < 1e-9);
 }
 
 /// "The wave size used in calculations is actually the expected wave size": random losses inside of
@@ -474,6 +560,27 @@ fn figure_1(
     next_wave_level.clamp(1.0, 24.0)
 }
 
+/// What the text says: "expand aggressively (conservatively) when the window size is relatively
+/// small (large)", and decrease "aggressively (conservatively) when the window size is large
+/// (small)", with the weights that the figure has for either.
+fn text(
+    current_wave_level: f64,
+    wave_level_threshold: f64,
+    current_rate: f64,
+    previous_rate: f64,
+) -> f64 {
+    let is_small = current_wave_level <= wave_level_threshold;
+    let adjust_weight = match (previous_rate > current_rate, is_small) {
+        (true, true) => 0.382,
+        (true, false) => 0.618,
+        (false, true) => 0.618,
+        (false, false) => 0.5,
+    };
+    let rate_ratio = current_rate / previous_rate;
+    let next_wave_level = current_wave_level * (1.0 - adjust_weight + adjust_weight * rate_ratio);
+    next_wave_level.clamp(1.0, 24.0)
+}
+
 /// The level and the threshold after a list of arrivals (time, wave, segments, position), found by
 /// reading the whole list from its beginning. The current level is that of the wave, or the last
 /// decision. If it `doubles`, "the congestion window effectively grows exponentially until a
@@ -483,6 +590,7 @@ fn replay(
     mut threshold: f64,
     has_level_of_wave: bool,
     mut doubles: bool,
+    rule: fn(f64, f64, f64, f64) -> f64,
 ) -> (Option<f64>, f64) {
     let (mut level, mut previous_rate) = (None::<f64>, None::<f64>);
     let (mut at, mut newest) = (0, 0);
@@ -529,7 +637,7 @@ fn replay(
             _ if doubles && 2.0 * of_wave < threshold => current_level.max(2.0 * of_wave),
             // Below one level a threshold is that level.
             _ if doubles => current_level.max(threshold).max(1.0),
-            Some(previous) => figure_1(current_level, threshold, rate, previous),
+            Some(previous) => rule(current_level, threshold, rate, previous),
             None => current_level,
         });
         doubles &= level < Some(threshold);
@@ -709,16 +817,19 @@ proptest! {
         before in any::<u16>(),
         has_level_of_wave: bool,
         doubles: bool,
+        is_text: bool,
     ) {
         let opening = if doubles { Opening::SlowStart } else { Opening::Figure };
-        let config = TcpRealConfig { has_level_of_wave, opening, ..by_figure(threshold) };
+        let weights = if is_text { Weights::Text } else { Weights::Figure };
+        let rule = if is_text { text } else { figure_1 };
+        let config = TcpRealConfig { has_level_of_wave, opening, weights, ..by_figure(threshold) };
         let mut meter = WaveMeter::new(config);
         let first_threshold = meter.threshold();
         for (count, &(at, wave, segments, position)) in arrivals.iter().enumerate() {
             // The numbers wrap at the meter, and do not in the reading of the list.
             meter.on_arrival(&arrival(at, wave.wrapping_add(before), segments, position));
             let (level, threshold) =
-                replay(&arrivals[..=count], first_threshold, has_level_of_wave, doubles);
+                replay(&arrivals[..=count], first_threshold, has_level_of_wave, doubles, rule);
             prop_assert_eq!(meter.level().is_some(), level.is_some());
             let (found, expected) = (meter.level().unwrap_or(0.0), level.unwrap_or(0.0));
             prop_assert!((found - expected).abs() < 1e-6, "{} and {} after {}", found, expected, count);
@@ -732,7 +843,12 @@ proptest! {
         tags in vec((0u64..1_000_000_000_000, any::<[u16; 3]>()), 1..200),
         max_level in 1u16..100,
         limit in 1u64..300,
-        opening in prop_oneof![Just(Opening::SlowStart), Just(Opening::Figure), Just(Opening::Jump)],
+        opening in prop_oneof![
+            Just(Opening::SlowStart),
+            Just(Opening::Sender),
+            Just(Opening::Figure),
+            Just(Opening::Jump),
+        ],
     ) {
         let config = TcpRealConfig { max_level, opening, max_window: MSS * limit, ..TcpRealConfig::new(MSS) };
         let (mut meter, mut sender) = (WaveMeter::new(config), TcpReal::new(config));

@@ -7,8 +7,8 @@
 //!    that fills the path. The abstract mentions Slow Start, and TCP-Real "extends TCP-Reno". So a
 //!    connection begins with Slow Start, run by the receiver: the level doubles with every wave
 //!    until it reaches the threshold or the wave-decision timer expires ([`Opening::SlowStart`]).
-//!    From then on only figure 1 applies. [`Opening::Figure`] and [`Opening::Jump`] are the two
-//!    literal readings.
+//!    From then on only figure 1 applies. With [`Opening::Sender`] it is the sender's Slow Start.
+//!    [`Opening::Figure`] and [`Opening::Jump`] are the two literal readings.
 //! 2. **The threshold before the first wave-decision timeout** is half of the highest level, as
 //!    after a timeout at that level ([`TcpRealConfig::threshold_share`]).
 //! 3. **Whole levels.** Figure 1 gives fractions, and the option holds whole levels. The receiver
@@ -93,6 +93,8 @@ pub struct TcpRealConfig {
     pub max_level: u16,
     /// How a connection begins.
     pub opening: Opening,
+    /// Which weights apply above the threshold.
+    pub weights: Weights,
     /// The first threshold as a share of the highest level, or of the level of `initial_ssthresh`
     /// if that is lower.
     pub threshold_share: f64,
@@ -122,6 +124,7 @@ impl TcpRealConfig {
             max_window: Bytes::MAX,
             max_level: 24,
             opening: Opening::SlowStart,
+            weights: Weights::Figure,
             threshold_share: 0.5,
             rounding: LevelRounding::Kept,
             compares_with_timeouts: true,
@@ -163,11 +166,24 @@ impl TcpRealConfig {
 pub enum Opening {
     /// The level doubles with every wave up to the first threshold.
     SlowStart,
+    /// The sender's Slow Start, up to the window of the first threshold or the first loss. The
+    /// level is that of each wave until one is not larger than the wave before it.
+    Sender,
     /// Only figure 1; the first wave keeps its level.
     Figure,
     /// Only figure 1; the rate before the first wave is zero, so the infinite ratio gives the
     /// highest level.
     Jump,
+}
+
+/// Which weights apply above the threshold, and which below.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Weights {
+    /// Those of figure 1: above the threshold a level falls less and rises more.
+    Figure,
+    /// Those of the text of section 2.2, the figure's exchanged: above it a level falls more and
+    /// rises less.
+    Text,
 }
 
 /// Which timeouts reduce the window to two segments.

@@ -2,7 +2,7 @@
 
 use comity_units::{Span, Time};
 
-use super::{LevelRounding, NEW_BEGINNING, Opening, TcpRealConfig};
+use super::{LevelRounding, NEW_BEGINNING, Opening, TcpRealConfig, Weights};
 use crate::{Arrival, Meter, Report, Tag};
 
 /// Measures the rate of every wave and decides the level of the next.
@@ -17,7 +17,8 @@ use crate::{Arrival, Meter, Report, Tag};
 ///   ratio ≥ 1              0.382, 0.618         0.5,   0.5
 /// ```
 ///
-/// Levels are in units of two segments, rates in segments per second.
+/// Levels are in units of two segments, rates in segments per second. With [`Weights::Text`] the
+/// two columns are exchanged.
 ///
 /// The first arrival of a wave sets the wave-decision timer to twice the expected duration of the
 /// wave: its segments over the last rate. After expiry, the next arrival of any kind ends the wave,
@@ -55,7 +56,7 @@ impl WaveMeter {
         Self {
             level: None,
             threshold: config.first_threshold(),
-            is_opening: config.opening == Opening::SlowStart,
+            is_opening: matches!(config.opening, Opening::SlowStart | Opening::Sender),
             rate: None,
             wave: None,
             newest: 0,
@@ -97,10 +98,14 @@ impl WaveMeter {
         }
         let took = now.saturating_since(wave.first).as_secs_f64();
         let rate = (took > 0.0).then(|| f64::from(wave.segments) / took);
-        let next = if self.is_opening {
-            self.doubled(level, of_wave)
-        } else {
-            self.by_figure_1(level, rate)
+        if self.config.opening == Opening::Sender {
+            // The sender's window grows with every wave while its Slow Start lasts.
+            self.is_opening &= self.level.is_none_or(|level| of_wave > level);
+        }
+        let next = match self.config.opening {
+            Opening::Sender if self.is_opening => of_wave,
+            Opening::SlowStart if self.is_opening => self.doubled(level, of_wave),
+            _ => self.by_figure_1(level, rate),
         };
         self.level = Some(self.rounded(next));
         if !is_expired || self.config.compares_with_timeouts {
@@ -119,7 +124,9 @@ impl WaveMeter {
     fn by_figure_1(&self, level: f64, rate: Option<f64>) -> f64 {
         match (rate, self.rate) {
             (Some(current), Some(previous)) => {
-                level * factor(current / previous, level > self.threshold)
+                let is_above = level > self.threshold;
+                let is_figure = self.config.weights == Weights::Figure;
+                level * factor(current / previous, is_above == is_figure)
             }
             (_, None) if self.config.opening == Opening::Jump => f64::from(self.config.highest()),
             _ => level,
@@ -137,9 +144,10 @@ impl WaveMeter {
     }
 }
 
-/// Figure 1: the factor on the level when the rate has changed by the factor `ratio`.
-fn factor(ratio: f64, is_above_threshold: bool) -> f64 {
-    let (preserve, adjust) = match (ratio < 1.0, is_above_threshold) {
+/// Figure 1: the factor on the level when the rate has changed by the factor `ratio`, with the
+/// weights of its first case or of its second one.
+fn factor(ratio: f64, is_first: bool) -> f64 {
+    let (preserve, adjust) = match (ratio < 1.0, is_first) {
         (true, true) => (0.618, 0.382),
         (true, false) | (false, true) => (0.382, 0.618),
         (false, false) => (0.5, 0.5),

@@ -16,7 +16,8 @@
 //! Differs from the paper in: 1. the thirteen decisions; 2. a segment carries its position in its
 //! wave, so the receiver recognises the last segment after losses; 3. text and figure 1 contradict
 //! each other: the text wants small windows to grow faster and large ones to shrink faster, and the
-//! figure's weights do the opposite. This code follows the figure. Section 2.1 and footnote 3
+//! figure's weights do the opposite. This code follows the figure, unless [`Weights::Text`] is
+//! configured. Section 2.1 and footnote 3
 //! reduce the window at every timeout, and section 2.2 only without the bit. This code follows
 //! section 2.2, unless [`TimeoutReduction::Always`] is configured; 4. the datagram transport has no
 //! duplicate acknowledgements, so the bit is never set. It has no retransmission timer either:
@@ -28,7 +29,7 @@ mod decisions;
 mod meter;
 mod sender;
 
-pub use decisions::{LevelRounding, Opening, TcpRealConfig, TimeoutReduction};
+pub use decisions::{LevelRounding, Opening, TcpRealConfig, TimeoutReduction, Weights};
 pub use meter::WaveMeter;
 pub use sender::TcpReal;
 

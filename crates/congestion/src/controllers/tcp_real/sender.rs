@@ -2,9 +2,9 @@
 
 use comity_units::{Bytes, Time};
 
-use super::{NEW_BEGINNING, TcpRealConfig, TimeoutReduction};
+use super::{NEW_BEGINNING, Opening, TcpRealConfig, TimeoutReduction};
 use crate::{
-    Controller, Decision, Event, Feedback, Pacing, Phase, Report, Tag, Timeout, TimeoutRepair,
+    Ack, Controller, Decision, Event, Feedback, Pacing, Phase, Report, Tag, Timeout, TimeoutRepair,
 };
 
 /// Sends waves of two segments per level, and takes the level from the receiver.
@@ -15,7 +15,9 @@ use crate::{
 /// timeout after a duplicate, fast retransmit, acknowledgement:  nothing
 /// ```
 ///
-/// With [`TimeoutReduction::Always`] every timeout sets the window to two segments.
+/// With [`Opening::Sender`] the window grows by what is acknowledged, up to the window of the first
+/// threshold or the first loss, and the reports decide from then on. With
+/// [`TimeoutReduction::Always`] every timeout sets the window to two segments.
 ///
 /// Every data segment, also a retransmission, has the next position in the wave. A wave is as long
 /// as the window at its beginning, and grows with the window. It ends with the last segment before
@@ -27,6 +29,8 @@ use crate::{
 pub struct TcpReal {
     config: TcpRealConfig,
     level: u16,
+    /// The window while the sender's own Slow Start lasts.
+    opening: Option<Bytes>,
     /// Whether a report arrived since the last timeout.
     is_reported: bool,
     wave: u16,
@@ -42,8 +46,10 @@ pub struct TcpReal {
 impl TcpReal {
     /// Creates the controller of a flow that has sent nothing yet.
     pub fn new(config: TcpRealConfig) -> Self {
+        let level = config.level_of(config.initial_window.min(config.max_window));
         Self {
-            level: config.level_of(config.initial_window.min(config.max_window)),
+            level,
+            opening: (config.opening == Opening::Sender).then(|| config.window_of(level)),
             is_reported: false,
             wave: 0,
             segments: 0,
@@ -60,7 +66,21 @@ impl TcpReal {
     }
 
     fn window(&self) -> Bytes {
-        self.config.window_of(self.level)
+        self.opening
+            .unwrap_or_else(|| self.config.window_of(self.level))
+    }
+
+    /// The window at which the sender's own Slow Start ends.
+    fn opening_ends_at(&self) -> Bytes {
+        let segments = libm::round(2.0 * self.config.first_threshold());
+        // A threshold is at most 10,000 levels.
+        let window = self.config.mss.get().saturating_mul(segments as u64);
+        Bytes::new(window).min(self.config.max_window)
+    }
+
+    fn on_ack(&mut self, ack: &Ack) {
+        let grown = self.opening.map(|window| window + ack.acked);
+        self.opening = grown.filter(|window| *window < self.opening_ends_at());
     }
 
     fn is_reduced_by(&self, timeout: &Timeout) -> bool {
@@ -108,7 +128,12 @@ impl TcpReal {
 impl Controller for TcpReal {
     fn on_event(&mut self, event: Event<'_>) {
         match event {
-            Event::Timeout(timeout) => self.on_timeout(timeout),
+            Event::Ack(ack) => self.on_ack(ack),
+            Event::Loss(_) => self.opening = None,
+            Event::Timeout(timeout) => {
+                self.opening = None;
+                self.on_timeout(timeout);
+            }
             Event::Feedback(feedback) => self.on_feedback(feedback),
             Event::AppLimited => self.on_app_limited(),
             Event::PathChange(last) => self.on_path_change(last),
@@ -149,7 +174,7 @@ impl Controller for TcpReal {
             // Not `Unpaced`, because a transport may then pace the window over the round trip, and
             // the receiver would measure the window, not the path.
             pacing: Pacing::At(Time::ZERO),
-            phase: if self.is_reported {
+            phase: if self.is_reported && self.opening.is_none() {
                 Phase::CongestionAvoidance
             } else {
                 Phase::SlowStart

@@ -6,7 +6,7 @@ use super::super::parameters::{Domain, Parameter, ParameterError, Parameters, Va
 use super::super::row::{Row, Setup};
 use super::declare::{choice, flag};
 use crate::controllers::tcp_real::{
-    LevelRounding, Opening, TcpReal, TcpRealConfig, TimeoutReduction, WaveMeter,
+    LevelRounding, Opening, TcpReal, TcpRealConfig, TimeoutReduction, WaveMeter, Weights,
 };
 use crate::{Controller, Meter, TimeoutRepair};
 
@@ -32,10 +32,18 @@ const MAX_LEVEL: Parameter = Parameter {
 };
 const OPENING: Parameter = choice(
     "opening",
-    "How a connection finds its first level: doubling up to the first threshold (slow_start), by figure 1 \
-     alone (figure), or by figure 1 after a rate of zero, which gives the highest level (jump).",
+    "How a connection finds its first level: doubling up to the first threshold (slow_start), following the sender's own \
+     Slow Start up to there or to the first loss (sender), by figure 1 alone (figure), or by figure 1 after a rate of \
+     zero, which gives the highest level (jump).",
     "slow_start",
-    &["slow_start", "figure", "jump"],
+    &["slow_start", "sender", "figure", "jump"],
+);
+const WEIGHTS: Parameter = choice(
+    "weights",
+    "Which weights apply above the threshold: those of figure 1, with which a level falls less and rises more there \
+     (figure), or those of the text of section 2.2, with which it falls more and rises less (text).",
+    "figure",
+    &["figure", "text"],
 );
 const THRESHOLD_SHARE: Parameter = Parameter {
     name: "threshold_share",
@@ -89,6 +97,7 @@ const TIMEOUT_REPAIR: Parameter = choice(
 const PARAMETERS: &[Parameter] = &[
     MAX_LEVEL,
     OPENING,
+    WEIGHTS,
     THRESHOLD_SHARE,
     FRACTIONS,
     COMPARE_WITH_TIMEOUTS,
@@ -110,9 +119,14 @@ fn config(setup: &Setup, parameters: &Parameters) -> Result<TcpRealConfig, Param
             &OPENING,
             &[
                 ("slow_start", Opening::SlowStart),
+                ("sender", Opening::Sender),
                 ("figure", Opening::Figure),
                 ("jump", Opening::Jump),
             ],
+        )?,
+        weights: parameters.choice(
+            &WEIGHTS,
+            &[("figure", Weights::Figure), ("text", Weights::Text)],
         )?,
         threshold_share: parameters.number(&THRESHOLD_SHARE)?,
         rounding: parameters.choice(
