@@ -22,7 +22,7 @@ impl From<&Node> for AxisValue {
             Value::Float(value) => Self::Number(*value),
             Value::Boolean(value) => Self::Boolean(*value),
             Value::Text(text) => Self::Text(text.clone()),
-            _ => Self::Text(node.show()),
+            _ => Self::Text(node.to_line()),
         }
     }
 }
@@ -34,8 +34,8 @@ pub(super) fn identity(node: &Node) -> String {
         Value::Text(text) => [Unit::Span, Unit::Rate, Unit::Bytes, Unit::Packets]
             .into_iter()
             .find_map(|unit| Some(unit.text(unit.count(text)?)))
-            .map_or_else(|| node.show(), |value| format!("{value:?}")),
-        _ => node.show(),
+            .map_or_else(|| node.to_line(), |value| format!("{value:?}")),
+        _ => node.to_line(),
     }
 }
 
@@ -396,6 +396,15 @@ mod tests {
             .map(|value| AxisValue::from(&Node { place, value }).to_string())
             .collect::<Vec<_>>()
             .join(" "))
+    }
+
+    /// Long values are not shortened: neither where they are compared nor in the results.
+    #[test]
+    fn long_values_that_begin_alike_are_two() {
+        let text = |last| format!("[{}{last}]", "100, ".repeat(40));
+        let [first, second] = [text(1), text(2)].map(|text| node(&text));
+        assert_ne!(identity(&first), identity(&second));
+        assert_eq!(AxisValue::from(&first).to_string(), text(1));
     }
 
     #[test]
