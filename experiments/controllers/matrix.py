@@ -1,0 +1,398 @@
+"""Every controller on the same networks: makes docs/results/controllers.md.
+
+    python experiments/controllers/matrix.py [--seeds N]
+
+Friendliness over loss rate, round trip, buffer and number of flows; smoothness over time scales;
+the response to a step of capacity; the convergence of a late starter; the delay at the bottleneck;
+frames on time.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import comity
+import numpy as np
+import pandas as pd
+
+FOLDER = Path(__file__).parent
+PAGE = FOLDER.parent.parent / "docs" / "results" / "controllers.md"
+
+CONTROLLERS = {
+    "reno": "Reno",
+    "cubic": "CUBIC",
+    "bbr": "BBR",
+    "vegas": "Vegas",
+    "libra": "Libra",
+    "real": "TCP-Real",
+    "iftp": "IFTP",
+    "psp": "packet spacing",
+    "rap": "RAP",
+    "tfrc": "TFRC",
+    "steady": "media",
+}
+RIVALS = {"reno": "Reno", "cubic": "CUBIC", "bbr": "BBR"}
+
+#: What differs from the base, by the axes loss, delay, queue and rivals.
+NETWORKS = {
+    ("[]", "20ms", "67", "1"): "base",
+    ("0.001", "20ms", "67", "1"): "loss 0.1 %",
+    ("0.01", "20ms", "67", "1"): "loss 1 %",
+    ("[]", "5ms", "17", "1"): "RTT 10 ms",
+    ("[]", "75ms", "250", "1"): "RTT 150 ms",
+    ("[]", "20ms", "17", "1"): "buffer ¼",
+    ("[]", "20ms", "267", "1"): "buffer 4",
+    ("[]", "20ms", "codel", "1"): "CoDel",
+    ("[]", "20ms", "67", "4"): "4 rivals",
+    ("[]", "20ms", "67", "16"): "16 rivals",
+}
+AXES = ["rival", "loss", "delay", "queue", "rivals"]
+#: When the capacity of alone.toml falls and returns, in seconds, and the capacities, in bit/s.
+FALL, RETURN, HIGH, LOW = 40.0, 80.0, 20e6, 5e6
+BIN = 0.1
+
+
+def network(loss: str, delay: str, queue: str, rivals: object) -> str:
+    """The name of a network by the values of its axes."""
+    loss = loss.split("probability = ")[1].split(" ")[0] if "probability" in loss else "[]"
+    queue = "codel" if "codel" in str(queue) else str(queue)
+    return NETWORKS[loss, delay, queue, str(rivals)]
+
+
+def friendliness(flows: pd.DataFrame) -> pd.DataFrame:
+    """The throughput of the tested flow over the mean of its rivals': a row for each run."""
+    flows["network"] = [network(*row) for row in zip(*(flows[axis] for axis in AXES[1:]))]
+    runs = ["rival", "network", "controller", "seed"]
+    mean = flows.pivot_table(index=runs, columns="group", values="throughput_bps")
+    return (mean.tested / mean.rival).rename("ratio").reset_index()
+
+
+def smoothness(rates: np.ndarray, scale: float) -> float:
+    """The coefficient of variation of a rate, given for each bin, over means of `scale` seconds."""
+    width = round(scale / BIN)
+    means = rates[: len(rates) // width * width].reshape(-1, width).mean(axis=1)
+    return float(means.std() / means.mean()) if means.mean() > 0 else np.nan
+
+
+def first_time(
+    times: np.ndarray, holds: np.ndarray, start: float, end: float, length: float = 1.0
+) -> float:
+    """Seconds from `start` until something holds for `length` seconds, if it does by `end`."""
+    inside = (times >= start - 1e-9) & (times < end - 1e-9)
+    run = 0
+    for time, now in zip(times[inside], holds[inside]):
+        run = run + 1 if now else 0
+        if run >= round(length / BIN):
+            return float(time - start - (run - 1) * BIN)
+    return np.nan
+
+
+def alone(tables: dict[str, pd.DataFrame]) -> pd.DataFrame:
+    """What a flow alone uses, how smooth it is, and how fast it follows: a row for each run."""
+    rows = []
+    bottleneck = tables["link_series"][tables["link_series"].link == "bottleneck"]
+    links = dict(list(bottleneck.sort_values("bin_start_ns").groupby("run")))
+    flows = dict(list(tables["flow_series"].sort_values("bin_start_ns").groupby("run")))
+    for run in tables["runs"].itertuples():
+        flow, link = flows[run.run], links[run.run]
+        times = flow.bin_start_ns.to_numpy() / 1e9
+        sent = flow.sent_packets.to_numpy(dtype=float)
+        carried = link.carried_bytes.to_numpy() * 8 / BIN
+        steady = (times >= 10) & (times < FALL)
+        # Packets are of one size: what they carry of the link when none is lost.
+        offered = sent * carried[steady].sum() / sent[steady].sum()
+        rows.append(
+            {
+                "controller": run.controller,
+                "seed": run.seed,
+                "used": carried[steady].mean() / HIGH,
+                **{
+                    f"variation_{scale:g}": smoothness(sent[steady], scale) for scale in (0.1, 1, 5)
+                },
+                "fall_s": first_time(times, last_second(offered) <= 1.1 * LOW, FALL, RETURN),
+                "lost": link.dropped_packets.to_numpy()[(times >= FALL) & (times < FALL + 5)].sum(),
+                "return_s": first_time(times, last_second(carried) >= 0.9 * HIGH, RETURN, 120.0),
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def last_second(values: np.ndarray) -> np.ndarray:
+    """The mean over the second that ends with each bin."""
+    width = round(1 / BIN)
+    return np.convolve(values, np.ones(width) / width)[: len(values)]
+
+
+def delays(pair: pd.DataFrame, beside: pd.DataFrame) -> pd.DataFrame:
+    """The queueing delay with two flows of a controller, and beside Reno: a row for each run."""
+    runs = ["controller", "seed"]
+    pair = pair[pair.link == "bottleneck"].set_index(runs)
+    rows = zip(*(beside[axis] for axis in AXES))
+    base = np.array([rival == "reno" and network(*row) == "base" for rival, *row in rows])
+    beside = beside[base & (beside.link == "bottleneck")].set_index(runs)
+    return pd.DataFrame(
+        {
+            "two_median_ms": pair.queueing_delay_median_s * 1000,
+            "two_p95_ms": pair.queueing_delay_p95_s * 1000,
+            "reno_median_ms": beside.queueing_delay_median_s * 1000,
+            "reno_p95_ms": beside.queueing_delay_p95_s * 1000,
+        }
+    ).reset_index()
+
+
+def newcomer(tables: dict[str, pd.DataFrame]) -> pd.DataFrame:
+    """When a late starter has its share, and how equal both are then: a row for each run."""
+    groups = tables["groups"]
+    together = groups[groups.group == "tested"]
+    return together[["controller", "seed", "convergence_s", "jain"]]
+
+
+def video(flows: pd.DataFrame) -> pd.DataFrame:
+    """The share of frames that can be decoded in time: a row for each run."""
+    tested = flows[flows.group == "tested"]
+    beside = [
+        "nobody" if rivals == 0 else f"{rivals} {RIVALS[rival]}"
+        for rivals, rival in zip(tested.rivals, tested.rival)
+    ]
+    # What is under way at the end of the run has no outcome yet.
+    decodable = tested.sections_decodable / (tested.sections_submitted - tested.sections_open)
+    return tested.assign(beside=beside, decodable=decodable)[
+        ["controller", "latency", "beside", "seed", "decodable"]
+    ]
+
+
+def cells(
+    frame: pd.DataFrame, value: str, columns: list[str], form: Callable[[float], str]
+) -> list[list[str]]:
+    """A row of medians over the seeds for each controller, with a cell for each of `columns`."""
+    key = [column for column in frame if column not in ("controller", "seed", value)]
+    median = frame.groupby(["controller", *key])[value].median()
+    return [
+        [name, *(form(median.get((controller, column), np.nan)) for column in columns)]
+        for controller, name in CONTROLLERS.items()
+    ]
+
+
+def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    """A table in Markdown."""
+    head = list(head)
+    lines = [head, ["---", *["---:"] * (len(head) - 1)], *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def number(value: float, digits: int = 2) -> str:
+    """A number, or a dash."""
+    return "–" if not np.isfinite(value) else f"{value:.{digits}f}"
+
+
+def whole(value: float) -> str:
+    """A number without digits, or a dash."""
+    return number(value, 0)
+
+
+def percent(value: float) -> str:
+    """A share in percent, or a dash."""
+    return "–" if not np.isfinite(value) else f"{100 * value:.1f}"
+
+
+def seconds(value: float) -> str:
+    """A time in seconds, or never."""
+    return "never" if not np.isfinite(value) else f"{value:.1f}"
+
+
+def page(tables: Callable[[str], dict[str, pd.DataFrame]], seeds: int) -> str:
+    """The whole page."""
+    beside, pair = tables("friendly"), tables("newcomer")
+    ratio = friendliness(beside["flows"])
+    single, late = alone(tables("alone")), newcomer(pair)
+    waiting = delays(pair["links"], beside["links"])
+    frames = video(tables("video")["flows"])
+
+    def middle(frame: pd.DataFrame, value: str, **choice: object) -> pd.Series:
+        for axis, chosen in choice.items():
+            frame = frame[frame[axis] == chosen]
+        # A median over seeds; where most runs never get there, it is infinite.
+        return frame.assign(value=frame[value].fillna(np.inf)).groupby("controller").value.median()
+
+    def on_networks(rival: str) -> pd.Series:
+        chosen = ratio[ratio.rival == rival].groupby(["controller", "network"]).ratio.median()
+        return chosen.map(lambda value: 0.5 <= value <= 2.0).groupby("controller").sum()
+
+    columns = {
+        "beside Reno": on_networks("reno").map(lambda count: f"{count} of 10"),
+        "beside CUBIC": on_networks("cubic").map(lambda count: f"{count} of 10"),
+        "link used, %": middle(single, "used").map(percent),
+        "delay of two, ms": middle(waiting, "two_p95_ms").map(whole),
+        "variation in 1 s": middle(single, "variation_1").map(number),
+        "falls in, s": middle(single, "fall_s").map(seconds),
+        "returns in, s": middle(single, "return_s").map(seconds),
+        "late flow, s": middle(late, "convergence_s").map(seconds),
+        "120 ms alone, %": middle(frames, "decodable", latency="120ms", beside="nobody").map(
+            percent
+        ),
+        "400 ms beside CUBIC, %": middle(
+            frames, "decodable", latency="400ms", beside="1 CUBIC"
+        ).map(percent),
+    }
+    matrix = [
+        [name, *(column[key] for column in columns.values())] for key, name in CONTROLLERS.items()
+    ]
+    parts = [HEAD.format(seeds=seeds), table(["controller", *columns], matrix), READING]
+    for rival, name in RIVALS.items():
+        rows = cells(
+            ratio[ratio.rival == rival].drop(columns="rival"),
+            "ratio",
+            list(NETWORKS.values()),
+            number,
+        )
+        parts += [f"### Beside {name}", table(["controller", *NETWORKS.values()], rows)]
+    smooth = single.melt(
+        ["controller", "seed"], ["variation_0.1", "variation_1", "variation_5"], "scale"
+    )
+    rows = cells(smooth, "value", ["variation_0.1", "variation_1", "variation_5"], number)
+    parts += [SMOOTH, table(["controller", "0.1 s", "1 s", "5 s"], rows)]
+    rows = [
+        [name, *(form(middle(single, value)[key]) for value, form in STEP)]
+        for key, name in CONTROLLERS.items()
+    ]
+    parts += [
+        STEPS,
+        table(["controller", "falls in, s", "lost in 5 s, packets", "returns in, s"], rows),
+    ]
+    rows = [
+        [name, *(whole(middle(waiting, value)[key]) for value in waiting if value.endswith("_ms"))]
+        for key, name in CONTROLLERS.items()
+    ]
+    parts += [DELAY, table(DELAY_HEAD, rows)]
+    rows = [
+        [name, seconds(middle(late, "convergence_s")[key]), number(middle(late, "jain")[key], 3)]
+        for key, name in CONTROLLERS.items()
+    ]
+    parts += [
+        LATE,
+        table(["controller", "shares are equal after, s", "Jain's index, 60 to 120 s"], rows),
+        FRAMES,
+    ]
+    for latency in ("120ms", "400ms", "1s"):
+        chosen = frames[frames.latency == latency].drop(columns="latency")
+        beside = list(dict.fromkeys(chosen.beside))
+        rows = cells(chosen, "decodable", beside, percent)
+        parts += [
+            f"### {latency.replace('ms', ' ms').replace('1s', '1,000 ms')}",
+            table(["controller", *beside], rows),
+        ]
+    return "\n\n".join(parts) + "\n"
+
+
+STEP = (("fall_s", seconds), ("lost", whole), ("return_s", seconds))
+
+HEAD = """\
+# Which controller?
+
+Made by `python experiments/controllers/matrix.py --seeds {seeds}`. Do not edit.
+
+**Live video: `steady`, the media controller**, the default of `comity send`. At 120 ms beside TCP
+it has two to four times as many frames in time as the next controller. At 400 ms it has all of them
+beside Reno and CUBIC, as Reno, CUBIC, BBR and RAP have; beside BBR it has half of them, and all but
+BBR next to none. What that costs: beside Reno it takes three to five times its share where 1 % is
+lost at random, and where round trips are much shorter or longer than the base. Alone at 120 ms it
+is behind: key frames leave at once, and overflow a buffer that it has filled. Where the latency is
+that short and nobody else is on the link, `cubic` and `iftp` lose fewer of them.
+
+**Stored video, and all that has a second of buffer: `cubic`**, the default of `comity tcp`. At
+1,000 ms seven controllers have every frame beside Reno and CUBIC, so what is left is how fast and
+how fair they are. CUBIC uses the whole link, follows a step of capacity at once and with few
+losses, and two of its flows have equal shares soonest of those that fill the link. Beside Reno on
+long round trips `rap` and `tfrc` are fairer. Sections with deadlines lose nothing with `steady`
+there.
+
+**Not on shared links**: `bbr` takes nearly all from Reno and CUBIC unless the buffer is large;
+`libra` leaves them nearly all; `vegas` and `real` take the jitter of acknowledgements for a queue,
+and use half to two thirds of a link alone; `psp` keeps the shares with which flows began; `iftp`
+misses frames beside TCP even at 1,000 ms.
+
+All controllers drive the transport of sections, so that they differ in nothing else. The base
+network is a link of 20 Mb/s, 20 ms each way, with a drop-tail buffer of one bandwidth-delay
+product; rivals are the simulated TCP of preset "modern". Numbers are medians over the seeds."""
+
+READING = """\
+*Beside Reno* and *beside CUBIC* count the networks below on which the flow gets half to twice what
+each rival gets. *Link used* and *variation* (the coefficient of variation of the sending rate) are
+those of one flow alone. *Delay of two* is the 95th percentile of the wait at the bottleneck with
+two flows of the controller; a full buffer is 40 ms. *Falls in* and *returns in*: until a flow alone
+has followed a fall to a quarter of the capacity, and its return. *Late flow*: until a flow that
+begins 30 s late has three quarters of its share, and keeps it for 5 s. The last two columns are the
+frames that can be decoded in time.
+
+## Friendliness
+
+The throughput of one greedy flow over that of each rival. Each network differs from the base in one
+thing."""
+
+SMOOTH = """\
+## Smoothness
+
+The coefficient of variation of the sending rate of one flow alone, by the time over which the rate
+is taken."""
+
+STEPS = """\
+## A step of capacity
+
+One flow alone; after 40 s the link falls from 20 to 5 Mb/s, and 40 s later it returns. *Falls in*:
+until the flow sends at most 5.5 Mb/s over a second. *Returns in*: until it uses 90 % of the link
+over a second."""
+
+DELAY_HEAD = [
+    "controller",
+    "two: median",
+    "95th percentile",
+    "beside Reno: median",
+    "95th percentile",
+]
+DELAY = """\
+## Delay added at the bottleneck
+
+How long packets wait there, in milliseconds: with two flows of the controller, and with one beside
+one Reno flow on the base network. A full buffer is 40 ms."""
+
+LATE = """\
+## A late starter
+
+A second flow of the same controller begins after 30 s. Shares may be equal over a minute, and in no
+5 s: those of BBR change places."""
+
+FRAMES = """\
+## Frames on time
+
+The frames of a live video that can be decoded in time, in percent. It has 10 Mb/s alone, and half
+of an equal share beside others. It does not adapt to what the path carries."""
+
+
+def main() -> None:
+    """Runs the scenarios and writes the page."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--seeds", type=int, default=5, metavar="N", help="the first N seeds of the scenarios (5)"
+    )
+    options = parser.parse_args()
+
+    def tables(name: str) -> dict[str, pd.DataFrame]:
+        results = comity.run(
+            FOLDER / f"{name}.toml", seeds=range(1, options.seeds + 1), progress=True
+        )
+        return {
+            table.name: table.arrow()
+            .to_pandas()
+            .rename(columns=lambda column: column.removeprefix("axis."))
+            for table in results
+        }
+
+    PAGE.write_text(page(tables, options.seeds), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
