@@ -102,7 +102,9 @@ def tables_4_to_6(runs, check):
 
 @tables_4_to_6.picture
 def picture(runs, draw):
-    forward, reverse, handoff = (satisfied_reads(runs[name]) for name in ("forward", "reverse", "handoff"))
+    forward, reverse, handoff = (
+        satisfied_reads(runs[name]) for name in ("forward", "reverse", "handoff")
+    )
     draw_tables(
         draw,
         "reads that find their data, %",

@@ -117,7 +117,9 @@ def tables_7_to_9(runs, check):
 
 @tables_7_to_9.picture
 def picture(runs, draw):
-    forward, reverse, handoff = (goodput_kBps(runs[name]) for name in ("forward", "reverse", "handoff"))
+    forward, reverse, handoff = (
+        goodput_kBps(runs[name]) for name in ("forward", "reverse", "handoff")
+    )
     draw_tables(
         draw,
         "goodput, kB/s",

@@ -98,7 +98,9 @@ def tables_10_to_12(runs, check):
 
 @tables_10_to_12.picture
 def picture(runs, draw):
-    forward, reverse, handoff = (satisfied_reads(runs[name]) for name in ("forward", "reverse", "handoff"))
+    forward, reverse, handoff = (
+        satisfied_reads(runs[name]) for name in ("forward", "reverse", "handoff")
+    )
     draw_tables(
         draw,
         "reads that find their data, %",
