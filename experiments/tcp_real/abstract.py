@@ -1,0 +1,87 @@
+"""The abstract: TCP-Real is friendly to TCP, and does well on asymmetric paths."""
+
+from comity.reproduction import claim
+
+from ._shared import by_protocol, goodput_kBps
+
+STARVES = (
+    "flows of Real keep the levels with which they began, so one that began beside full windows "
+    "stays at its least one"
+)
+#: Why Real is behind Reno: the opening ends at a low level.
+OPENING = (
+    "acknowledgements come back so slowly that they stretch the waves of Real's opening: it ends "
+    "at a low level, and while nothing is lost no rate changes. With many losses Real is ahead"
+)
+
+
+@claim(
+    "real-abstract-friendly",
+    says="Real is friendly to TCP",
+    source="abstract and section 1",
+    scenario="friendly.toml",
+)
+def friendly(runs, check):
+    reno = runs.measure(lambda run: run.flows("reno").throughput_bps.mean() / 1000)
+    starved = runs.measure(
+        lambda run: (
+            run.flows("other").throughput_bps.min() < 0.1 * run.flows().throughput_bps.mean()
+        )
+    )
+    for queue in (20, 60, 200):
+        reading = f"queue of {queue} packets"
+        beside = reno.at(queue=queue)
+        check(
+            "Reno beside Real over Reno beside Reno",
+            beside.at(protocol="real") / beside.at(protocol="reno"),
+            at_least=0.85,
+            reading=reading,
+        )
+        check(
+            "runs in which a flow of Real has less than a tenth of the mean",
+            starved.at(queue=queue, protocol="real"),
+            equal=0,
+            reading=reading,
+            fails=STARVES if queue < 200 else None,
+        )
+
+
+@friendly.picture
+def draw_friendly(runs, draw):
+    for group, title in (("reno", "Reno, beside"), ("other", "beside Reno")):
+        rate = runs.measure(lambda run, group=group: run.flows(group).throughput_bps.mean() / 1e6)
+        series = {"Real": rate.at(protocol="real"), "Reno": rate.at(protocol="reno")}
+        draw.bars(title, series, over="queue", x="queue, packets", y="throughput, Mb/s")
+
+
+@claim(
+    "real-abstract-asymmetric",
+    says="Real does well on asymmetric paths, since the reverse path does not decide the window",
+    source="abstract and section 1",
+    scenario="asymmetric.toml",
+)
+def asymmetric(runs, check):
+    goodput = goodput_kBps(runs)
+    for forth, queue in (("1.9Mbps", 50), ("1.9Mbps", 5), ("5Mbps", 50), ("5Mbps", 5)):
+        reading = f"{forth} forth, queue of {queue} back"
+        gain = goodput.gain.at(forth=forth, queue=queue)
+        fails = None if (forth, queue) == ("1.9Mbps", 50) else OPENING
+        check("Real over Reno", gain, at_least=1, reading=reading, fails=fails)
+        check.show("Real over Reno, 0.555 lost", gain.at(drop=0.555), reading=reading)
+
+
+@asymmetric.picture
+def draw_asymmetric(runs, draw):
+    for rate in ("56kbps", "9600bps", "2400bps"):
+        ours = by_protocol(runs.measure(lambda run: run.flows("tcp").goodput_bps.mean() / 8e3))
+        series = {
+            "Real": ours.real.at(back=rate, forth="5Mbps", queue=50),
+            "Reno": ours.reno.at(back=rate, forth="5Mbps", queue=50),
+        }
+        draw.lines(
+            f"5 Mb/s forth, {rate} back",
+            series,
+            over="drop",
+            x="drop rate in the bad state",
+            y="goodput, kB/s",
+        )
