@@ -10,7 +10,7 @@ STARVES = (
 )
 #: Why Real is behind Reno: the opening ends at a low level.
 OPENING = (
-    "acknowledgements come back so slowly that they stretch the waves of Real's opening: it ends "
+    "acknowledgements arrive so slowly that they stretch the waves of Real's opening: it ends "
     "at a low level, and while nothing is lost no rate changes. With many losses Real is ahead"
 )
 
@@ -62,10 +62,10 @@ def draw_friendly(runs, draw):
 )
 def asymmetric(runs, check):
     goodput = goodput_kBps(runs)
-    for forth, queue in (("1.9Mbps", 50), ("1.9Mbps", 5), ("5Mbps", 50), ("5Mbps", 5)):
-        reading = f"{forth} forth, queue of {queue} back"
-        gain = goodput.gain.at(forth=forth, queue=queue)
-        fails = None if (forth, queue) == ("1.9Mbps", 50) else OPENING
+    for forward, queue in (("1.9Mbps", 50), ("1.9Mbps", 5), ("5Mbps", 50), ("5Mbps", 5)):
+        reading = f"{forward} forward, reverse queue of {queue}"
+        gain = goodput.gain.at(forward=forward, queue=queue)
+        fails = None if (forward, queue) == ("1.9Mbps", 50) else OPENING
         check("Real over Reno", gain, at_least=1, reading=reading, fails=fails)
         check.show("Real over Reno, 0.555 lost", gain.at(drop=0.555), reading=reading)
 
@@ -75,11 +75,11 @@ def draw_asymmetric(runs, draw):
     for rate in ("56kbps", "9600bps", "2400bps"):
         ours = by_protocol(runs.measure(lambda run: run.flows("tcp").goodput_bps.mean() / 8e3))
         series = {
-            "Real": ours.real.at(back=rate, forth="5Mbps", queue=50),
-            "Reno": ours.reno.at(back=rate, forth="5Mbps", queue=50),
+            "Real": ours.real.at(reverse=rate, forward="5Mbps", queue=50),
+            "Reno": ours.reno.at(reverse=rate, forward="5Mbps", queue=50),
         }
         draw.lines(
-            f"5 Mb/s forth, {rate} back",
+            f"5 Mb/s forward, {rate} reverse",
             series,
             over="drop",
             x="drop rate in the bad state",
