@@ -84,23 +84,23 @@ def printed(
     return Protocols(*(table("drop", drop, row) for row in (real, reno, tahoe)))
 
 
-def by_protocol(numbers: Values) -> Protocols:
-    """The numbers of each protocol of the sweep."""
+def by_protocol(numbers: Values, repair: str = "reno") -> Protocols:
+    """The numbers of each protocol of the sweep, in which Real and Reno have this repair."""
     return Protocols(
         numbers.at(protocol="real"),
-        numbers.at(protocol="reno", recovery="reno"),
+        numbers.at(protocol="reno", recovery=repair),
         numbers.at(protocol="reno", recovery="tahoe"),
     )
 
 
-def goodput_kBps(runs: Study) -> Protocols:
+def goodput_kBps(runs: Study, repair: str = "reno") -> Protocols:
     """Bytes of the file over the time that it took, in kB/s; 0 for a transfer that did not end."""
 
     def goodput(run: Run) -> float:
         flows = run.flows("tcp")
         return (flows.delivered_total_bytes / flows.finished_ns).fillna(0).mean() * 1e6
 
-    return by_protocol(runs.measure(goodput))
+    return by_protocol(runs.measure(goodput), repair)
 
 
 def satisfied_reads(runs: Study) -> Protocols:
