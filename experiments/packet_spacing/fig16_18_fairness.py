@@ -62,7 +62,7 @@ def figures_16_to_18(runs, check):
             "full",
             None,
             locked,
-            locked_later,
+            None,
         ),
         "random intervals, the letter of figure 4": (
             {"jitter": 1.0, "settle": False},

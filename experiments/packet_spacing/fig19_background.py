@@ -62,6 +62,7 @@ def figure_19(runs, check):
             below=1,
             form=form,
             reading=reading,
+            chance=None if axes["settle"] else "the interval reaches 1: rates swing as much anyway",
         )
 
 
