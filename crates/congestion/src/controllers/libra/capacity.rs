@@ -1,5 +1,6 @@
 //! The capacity of the bottleneck, from packet pairs.
 
+mod covered;
 mod floors;
 #[cfg(test)]
 mod tests;
@@ -9,6 +10,7 @@ use alloc::collections::VecDeque;
 use comity_units::{Bytes, PacketNumber, Rate, Span, Time, TwoWindows};
 
 use crate::{Arrived, InOrderAck, Sent};
+use covered::Covered;
 use floors::{Floors, MAX_GROUP, Probe};
 
 /// Estimates the rate of the slowest link by packet pairs.
@@ -66,6 +68,10 @@ use floors::{Floors, MAX_GROUP, Probe};
 /// **Delayed ACKs.** A receiver that acknowledges every f-th packet never reports both packets of a
 /// pair. Any two acknowledged packets of one group serve instead: k packets apart, `C = k · L / T`.
 ///
+/// If the receiver's timer sends an ACK, the ACK and its time stamp are late by up to that timer.
+/// Such an ACK covers fewer packets than the receiver usually waits for ([`Covered`]). If it is
+/// also [`MIN_TIMER`] or more behind the other ACK, the pair does not count.
+///
 /// **Limits.** If no packet met an empty path within the memory, for example behind greedy flows on
 /// the reverse path, the floors queued as the pairs did. The estimate can then be too high, by up
 /// to the ratio of packet and ACK sizes times the packets for each ACK, and is confirmed. Time
@@ -101,6 +107,7 @@ pub(super) struct Capacity {
     reverse: TwoWindows<Option<i64>>,
     /// The last arrival, on the receiver's clock without wraps, and the time of its ACK.
     last_arrival: Option<(Time, Time)>,
+    covered: Covered,
 }
 
 /// The best pair and the floors of one window of time. A window begins with a group, so a pair and
@@ -211,6 +218,7 @@ impl Capacity {
             seen: TwoWindows::default(),
             reverse: TwoWindows::default(),
             last_arrival: None,
+            covered: Covered::default(),
         }
     }
 
@@ -258,6 +266,7 @@ impl Capacity {
 
     /// Takes a sent packet; `begins` says whether it begins a new group.
     pub(super) fn on_sent(&mut self, sent: &Sent, begins: bool) {
+        self.covered.on_sent(sent.number);
         let follows = |group: &&mut Group| {
             !begins
                 && group.end() == sent.number.get()
@@ -304,6 +313,7 @@ impl Capacity {
             self.reverse.current = Some(least);
         }
         let number = answered.number;
+        let may_be_timer = self.covered.on_ack(number);
         while self
             .groups
             .front()
@@ -322,7 +332,8 @@ impl Capacity {
         }
         let delay = nanos_between(sent_at, answered.now);
         self.seen.current.floors.lower(position, delay);
-        if let Some(pair) = earlier.and_then(|earlier| Pair::of(group, &earlier, answered)) {
+        let pair = earlier.and_then(|earlier| Pair::of(group, &earlier, answered));
+        if let Some(pair) = pair.filter(|pair| !may_be_timer || pair.dispersion < MIN_TIMER) {
             self.take(&pair);
         }
     }
@@ -453,6 +464,9 @@ const MAX_GROUP_TIME: Span = Span::from_millis(1);
 
 /// The most groups in flight that are observed. Further groups are not observed.
 const MAX_GROUPS: usize = 512;
+
+/// The shortest timer of delayed ACKs; Linux has 40 ms.
+const MIN_TIMER: Span = Span::from_millis(20);
 
 /// The most pairs in the mean; after that it is exponentially weighted.
 const MAX_AVERAGED: u32 = 64;

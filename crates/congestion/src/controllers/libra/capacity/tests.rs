@@ -212,6 +212,55 @@ fn stamps_that_wrap_make_no_pair_better() {
     assert!(megabits.iter().all(is_right), "{megabits:?}");
 }
 
+/// Groups of packets cross a path of 50 Mb/s, and the receiver acknowledges every second packet.
+/// The last packet of a group of three waits for the timer. The timer is no dispersion. If the ACK
+/// comes at once, or if the group is even, the pairs count.
+#[test]
+fn the_timer_of_delayed_acks_is_no_pair() {
+    let megabits = |timer: Span, packets: u64, tick: Option<Span>| {
+        let mut capacity = Capacity::new(Span::from_secs(60));
+        for group in 0..20 {
+            let sent_at = Time::from_millis(100 + 200 * group);
+            let number = |position| PacketNumber::new(packets * group + position);
+            for position in 0..packets {
+                let sent = Sent {
+                    now: sent_at,
+                    payload: WIRE,
+                    wire: WIRE,
+                    number: number(position),
+                    in_flight: WIRE,
+                    app_limited: false,
+                };
+                capacity.on_sent(&sent, position == 0);
+            }
+            let mut answer = |position, late| {
+                let left_at = sent_at + BACK + Span::from_micros(240 * position) + late;
+                capacity.on_in_order_ack(&InOrderAck {
+                    now: left_at + BACK,
+                    number: number(position),
+                    // The receiver stamps the ACK when it leaves.
+                    arrived_at: tick.map(|tick| Arrived { at: left_at, tick }),
+                });
+            };
+            answer(1, Span::ZERO);
+            if packets == 4 {
+                answer(3, Span::ZERO);
+            } else {
+                answer(2, timer);
+            }
+        }
+        capacity.estimate().map(|found| found.rate.as_mbps_f64())
+    };
+    for tick in [None, Some(Span::from_micros(1))] {
+        for timer in [40, 200] {
+            assert_eq!(megabits(Span::from_millis(timer), 3, tick), None);
+        }
+        for found in [megabits(Span::ZERO, 3, tick), megabits(Span::ZERO, 4, tick)] {
+            assert!((found.unwrap() - 50.0).abs() < 0.01, "{found:?}");
+        }
+    }
+}
+
 /// A pause of an hour, during and after which the receiver's time stamps wrap. The delay of the
 /// reverse path does not change.
 #[test]
