@@ -46,8 +46,8 @@ def figures_16_to_18(runs, check):
         "the phases lock as when they begin together, at other places: in some runs evenly, in "
         "others not"
     )
-    #: The axes of each reading, the form in which ratios of means are judged, and why they and the
-    #: shares of each run, together and 10 s apart, fail.
+    # The axes of each reading, the form in which ratios of means are judged, and why they and the
+    # shares of each run, together and 10 s apart, fail.
     readings = {
         "exactly periodic": (
             {"jitter": 0.0, "settle": True},
@@ -73,7 +73,7 @@ def figures_16_to_18(runs, check):
         ),
     }
     for reading, (axes, form, later_ahead, *shares) in readings.items():
-        of_runs = form if "letter" in reading else None
+        of_runs = None if axes["settle"] else "full"
         check(
             "first over second, together",
             together.at(**axes),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 from comity.reproduction import Run, Study, Values, table
@@ -54,23 +55,17 @@ class Protocols(NamedTuple):
         for name, ours, theirs, note in zip(NAMES, self, paper, notes):
             check.show(f"{name}, {unit}", ours, paper=theirs, note=note)
 
-    def at(self, queue: int) -> Protocols:
-        """The numbers with one queue."""
-        return Protocols(*(value.at(queue=queue) for value in self))
+    def at(self, **axes: object) -> Protocols:
+        """The numbers at the points where axes have these values."""
+        return Protocols(*(value.at(**axes) for value in self))
 
     def beside(self, paper: Protocols) -> dict[str, tuple[Values, Values | float]]:
         """The numbers and the paper's, by the name of the protocol."""
         return dict(zip(NAMES, zip(self, paper)))
 
-    def draw_losses(self, draw, title: str, paper: Protocols, y: str, queue: int) -> None:
-        """Draws the numbers with one queue over the drop rate, beside the paper's."""
-        draw.lines(
-            title,
-            self.at(queue).beside(paper),
-            over="drop",
-            x="drop rate in the bad state",
-            y=y,
-        )
+    def draw_losses(self, draw, title: str, paper: Protocols, y: str) -> None:
+        """Draws the numbers over the drop rate, beside the paper's."""
+        draw.lines(title, self.beside(paper), over="drop", x="drop rate in the bad state", y=y)
 
     def draw_handoffs(self, draw, paper: Protocols, y: str) -> None:
         """Draws the numbers with handoffs for each queue, beside the paper's."""
@@ -117,15 +112,17 @@ def satisfied_reads(runs: Study) -> Protocols:
 EVERY_40_MS = {"only": {"interval": ["40ms"], "bytes": ["5kB"]}}
 
 
+def of_tables(runs: Study, measure: Callable[[Study], Protocols]) -> tuple[Protocols, ...]:
+    """The numbers of three tables: losses forward and in reverse, handoffs."""
+    return tuple(measure(runs[name]) for name in ("forward", "reverse", "handoff"))
+
+
 def draw_tables(
-    draw,
-    y: str,
-    forward: tuple[Protocols, Protocols],
-    reverse: tuple[Protocols, Protocols],
-    handoff: tuple[Protocols, Protocols],
+    runs: Study, draw, measure: Callable[[Study], Protocols], y: str, *papers: Protocols
 ) -> None:
     """Draws three tables, each as ours and the paper's: losses forward and in reverse, handoffs."""
+    forward, reverse, handoff = zip(of_tables(runs, measure), papers)
     for title, (ours, paper) in (("losses forward", forward), ("losses in reverse", reverse)):
-        ours.draw_losses(draw, f"{title}, queue of 50", paper, y, queue=50)
+        ours.at(queue=50).draw_losses(draw, f"{title}, queue of 50", paper, y)
     ours, paper = handoff
     ours.draw_handoffs(draw, paper, y)

@@ -2,7 +2,7 @@
 
 from comity.reproduction import claim
 
-from ._shared import by_protocol, goodput_kBps
+from ._shared import NAMES, goodput_kBps
 
 STARVES = (
     "flows of Real keep the levels with which they began, so one that began beside full windows "
@@ -72,15 +72,11 @@ def asymmetric(runs, check):
 
 @asymmetric.picture
 def draw_asymmetric(runs, draw):
+    goodput = goodput_kBps(runs).at(forward="5Mbps", queue=50)
     for rate in ("56kbps", "9600bps", "2400bps"):
-        ours = by_protocol(runs.measure(lambda run: run.flows("tcp").goodput_bps.mean() / 8e3))
-        series = {
-            "Real": ours.real.at(reverse=rate, forward="5Mbps", queue=50),
-            "Reno": ours.reno.at(reverse=rate, forward="5Mbps", queue=50),
-        }
         draw.lines(
             f"5 Mb/s forward, {rate} reverse",
-            series,
+            dict(zip(NAMES, goodput.at(reverse=rate))),
             over="drop",
             x="drop rate in the bad state",
             y="goodput, kB/s",

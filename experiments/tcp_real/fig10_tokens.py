@@ -68,7 +68,7 @@ def figure_10(runs, check):
         by_protocol(runs.measure(measure)) for measure in (mean_kB, variation_of, kBps)
     )
     for reading, (network, least, steady, fast) in READINGS.items():
-        real, reno, tahoe = (value.at(**network) for value in tokens)
+        real, reno, tahoe = tokens.at(**network)
         collapses = QUEUE_10 if network["queue"] == 10 else None
         check(
             "Real above Reno, kB",
@@ -95,7 +95,7 @@ def figure_10(runs, check):
             fails=least,
         )
         check.show("Tahoe, kB", tahoe, paper=PAPER.tahoe, reading=reading)
-        real, reno, tahoe = (value.at(**network) for value in variation)
+        real, reno, tahoe = variation.at(**network)
         for name, other in (("Reno", reno), ("Tahoe", tahoe)):
             check(
                 f"standard deviation over mean, Real below {name}",
@@ -104,19 +104,15 @@ def figure_10(runs, check):
                 reading=reading,
                 fails=steady,
             )
-        real, reno, _ = (value.at(**network) for value in rates)
+        real, reno, _ = rates.at(**network)
         check("Real above Reno, kB/s", real, above=reno, reading=reading, fails=fast)
 
 
 @figure_10.picture
 def picture(runs, draw):
-    filled = {
-        name: values.at(queue=50) for name, values in zip(NAMES, by_protocol(runs.measure(mean_kB)))
-    }
-    series = {name: (values, paper) for (name, values), paper in zip(filled.items(), PAPER)}
-    draw.bars("mean", series, over="rate", x="rate of the link", y="tokens in a round trip, kB")
-    series = {
-        name: values.at(queue=50)
-        for name, values in zip(NAMES, by_protocol(runs.measure(variation_of)))
-    }
-    draw.bars("steadiness", series, over="rate", x="rate of the link", y="deviation over mean")
+    tokens, variation = (
+        by_protocol(runs.measure(measure)).at(queue=50) for measure in (mean_kB, variation_of)
+    )
+    rate = {"over": "rate", "x": "rate of the link"}
+    draw.bars("mean", tokens.beside(PAPER), **rate, y="tokens in a round trip, kB")
+    draw.bars("steadiness", dict(zip(NAMES, variation)), **rate, y="deviation over mean")

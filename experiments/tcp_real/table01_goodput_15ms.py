@@ -123,10 +123,5 @@ def table_1(runs, check):
 @table_1.picture
 def picture(runs, draw):
     for reading, (_, repair, *_) in READINGS.items():
-        draw.lines(
-            reading,
-            goodput_kBps(runs[reading], repair).beside(PAPER),
-            over="drop",
-            x="drop rate in the bad state",
-            y="goodput, kB/s",
-        )
+        goodput = goodput_kBps(runs[reading], repair)
+        goodput.draw_losses(draw, reading, PAPER, "goodput, kB/s")

@@ -70,4 +70,5 @@ def table_2(runs, check):
 def picture(runs, draw):
     goodput = goodput_kBps(runs)
     for queue in CAUSES:
-        goodput.draw_losses(draw, f"queue of {queue} packets", PAPER, "goodput, kB/s", queue)
+        title = f"queue of {queue} packets"
+        goodput.at(queue=queue).draw_losses(draw, title, PAPER, "goodput, kB/s")

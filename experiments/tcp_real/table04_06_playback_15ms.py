@@ -11,6 +11,7 @@ from ._shared import (
     REVERSE,
     Protocols,
     draw_tables,
+    of_tables,
     printed,
     satisfied_reads,
 )
@@ -58,9 +59,7 @@ CAUSES = {
     },
 )
 def tables_4_to_6(runs, check):
-    forward, reverse, handoff = (
-        satisfied_reads(runs[name]) for name in ("forward", "reverse", "handoff")
-    )
+    forward, reverse, handoff = of_tables(runs, satisfied_reads)
     for queue, (with_losses, with_reverse_losses, with_handoffs) in CAUSES.items():
         reading = f"queue of {queue} packets"
         check(
@@ -102,13 +101,5 @@ def tables_4_to_6(runs, check):
 
 @tables_4_to_6.picture
 def picture(runs, draw):
-    forward, reverse, handoff = (
-        satisfied_reads(runs[name]) for name in ("forward", "reverse", "handoff")
-    )
-    draw_tables(
-        draw,
-        "reads that find their data, %",
-        forward=(forward, FORWARD_PAPER),
-        reverse=(reverse, REVERSE_PAPER),
-        handoff=(handoff, HANDOFF_PAPER),
-    )
+    papers = FORWARD_PAPER, REVERSE_PAPER, HANDOFF_PAPER
+    draw_tables(runs, draw, satisfied_reads, "reads that find their data, %", *papers)

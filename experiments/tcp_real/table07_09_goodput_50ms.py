@@ -10,6 +10,7 @@ from ._shared import (
     Protocols,
     draw_tables,
     goodput_kBps,
+    of_tables,
     printed,
 )
 
@@ -44,9 +45,7 @@ HANDOFF_PAPER = Protocols(real=251.16, reno=113.58, tahoe=103.05)
     },
 )
 def tables_7_to_9(runs, check):
-    forward, reverse, handoff = (
-        goodput_kBps(runs[name]) for name in ("forward", "reverse", "handoff")
-    )
+    forward, reverse, handoff = of_tables(runs, goodput_kBps)
     handoff_causes = {
         50: "Real has its window back at once, where Reno takes a second to reach 48 segments. Of "
         "the 5.5 s between interruptions Real can gain no more than that second",
@@ -117,13 +116,5 @@ def tables_7_to_9(runs, check):
 
 @tables_7_to_9.picture
 def picture(runs, draw):
-    forward, reverse, handoff = (
-        goodput_kBps(runs[name]) for name in ("forward", "reverse", "handoff")
-    )
-    draw_tables(
-        draw,
-        "goodput, kB/s",
-        forward=(forward, FORWARD_PAPER),
-        reverse=(reverse, REVERSE_PAPER),
-        handoff=(handoff, HANDOFF_PAPER),
-    )
+    papers = FORWARD_PAPER, REVERSE_PAPER, HANDOFF_PAPER
+    draw_tables(runs, draw, goodput_kBps, "goodput, kB/s", *papers)

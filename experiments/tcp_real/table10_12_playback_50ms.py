@@ -11,6 +11,7 @@ from ._shared import (
     REVERSE,
     Protocols,
     draw_tables,
+    of_tables,
     printed,
     satisfied_reads,
 )
@@ -44,9 +45,7 @@ HANDOFF_PAPER = Protocols(real=64.71, reno=45.0, tahoe=43.29)
     },
 )
 def tables_10_to_12(runs, check):
-    forward, reverse, handoff = (
-        satisfied_reads(runs[name]) for name in ("forward", "reverse", "handoff")
-    )
+    forward, reverse, handoff = of_tables(runs, satisfied_reads)
     handoff_causes = {
         50: "as in table 9: of 5.5 s Real can gain no more than a second",
         10: QUEUE_10,
@@ -98,13 +97,5 @@ def tables_10_to_12(runs, check):
 
 @tables_10_to_12.picture
 def picture(runs, draw):
-    forward, reverse, handoff = (
-        satisfied_reads(runs[name]) for name in ("forward", "reverse", "handoff")
-    )
-    draw_tables(
-        draw,
-        "reads that find their data, %",
-        forward=(forward, FORWARD_PAPER),
-        reverse=(reverse, REVERSE_PAPER),
-        handoff=(handoff, HANDOFF_PAPER),
-    )
+    papers = FORWARD_PAPER, REVERSE_PAPER, HANDOFF_PAPER
+    draw_tables(runs, draw, satisfied_reads, "reads that find their data, %", *papers)

@@ -69,83 +69,82 @@ def figure_13(runs, check):
             "those at 12.5 s"
         ),
     )
-    seeds_disagree = "single seeds lie on either side of the bound"
+    by_chance = {"chance": "single seeds lie on either side of the bound"}
     covered = (
         "the acknowledgement behind a jump covers what was lost before it, so a flow sees neither "
         "duplicates nor a timeout, and gets more than TCP"
     )
-    readings = {
-        "window of 20 packets": {
-            "network": {"window": 20, "queue": 400},
-            "blind_spot": True,
-            "unfair": "with 20 packets the queue drops. The blind spot then gives TLTCP more than "
-            "TCP, and less of it with longer deadlines",
-            "ahead": covered,
-            "fast": "the acknowledgement behind a jump covers what was lost before it, so fast "
-            "retransmits fall with timeouts",
-        },
-        "window of 20 packets, every loss seen": {
-            "network": {"window": 20, "queue": 400},
-            "blind_spot": False,
-            "unfair": None,
-            "ahead": None,
-            "fast": "a flow that sees every loss retransmits what is still of use, at any deadline",
-        },
-        "window of 10 packets, queue of 200": {
-            "network": {"window": 10, "queue": 200},
-            "blind_spot": True,
-            "unfair": "half the queue drops. TLTCP then gets 2.6 times as much as TCP with 2.5 s, "
-            "since the acknowledgement behind a jump covers what was lost before it",
-            "ahead": covered,
-            "fast": "TLTCP has next to no fast retransmits with 0.5 and with 2.5 s",
-            "few": "TLTCP has next to no timeouts: TCP has them",
-        },
-        "window of 10 packets, queue of 200, every loss seen": {
-            "network": {"window": 10, "queue": 200},
-            "blind_spot": False,
-            "unfair": None,
-            "ahead": None,
-            "behind": True,
-            "fast": "a flow that sees every loss retransmits what is still of use, at any deadline",
-        },
+    every_loss = {
+        "fails": "a flow that sees every loss retransmits what is still of use, at any deadline"
     }
-    for reading, known in readings.items():
-        chosen = {"blind_spot": known["blind_spot"], **known["network"]}
-        ratio = mix(friendliness, **chosen)
+    # The network of each reading, and what is known of its checks, in their order.
+    readings = {
+        "window of 20 packets": (
+            {"window": 20, "queue": 400, "blind_spot": True},
+            {
+                "fails": "with 20 packets the queue drops. The blind spot then gives TLTCP more "
+                "than TCP, and less of it with longer deadlines"
+            },
+            {"fails": covered},
+            {
+                "fails": "the acknowledgement behind a jump covers what was lost before it, so "
+                "fast retransmits fall with timeouts"
+            },
+            by_chance,
+        ),
+        "window of 20 packets, every loss seen": (
+            {"window": 20, "queue": 400, "blind_spot": False},
+            {},
+            by_chance,
+            every_loss,
+            by_chance,
+        ),
+        "window of 10 packets, queue of 200": (
+            {"window": 10, "queue": 200, "blind_spot": True},
+            {
+                "fails": "half the queue drops. TLTCP then gets 2.6 times as much as TCP with "
+                "2.5 s, since the acknowledgement behind a jump covers what was lost before it"
+            },
+            {"fails": covered},
+            {"fails": "TLTCP has next to no fast retransmits with 0.5 and with 2.5 s"},
+            {"fails": "TLTCP has next to no timeouts: TCP has them"},
+        ),
+        "window of 10 packets, queue of 200, every loss seen": (
+            {"window": 10, "queue": 200, "blind_spot": False},
+            {},
+            {},
+            every_loss,
+            by_chance,
+        ),
+    }
+    for reading, (network, fair, behind, fewer_fast, more_timeouts) in readings.items():
+        ratio = mix(friendliness, **network)
         check(
             "F from 2.5 s",
             ratio.at(**from_2500_ms),
             **FRIENDLY,
             paper=1,
             reading=reading,
-            fails=known["unfair"],
+            **fair,
         )
-        check(
-            "F at 0.5 s",
-            ratio.at(deadline="500ms"),
-            below=1,
-            reading=reading,
-            fails=known["ahead"],
-            chance=None if known["ahead"] or "behind" in known else seeds_disagree,
-        )
+        check("F at 0.5 s", ratio.at(deadline="500ms"), below=1, reading=reading, **behind)
         check(
             "fast retransmits per packet at 0.5 s, less than half of 2.5 s",
-            mix(fast, **chosen).at(deadline="500ms"),
-            below=mix(fast, **chosen).at(deadline="2500ms") / 2,
+            mix(fast, **network).at(deadline="500ms"),
+            below=mix(fast, **network).at(deadline="2500ms") / 2,
             reading=reading,
-            fails=known["fast"],
+            **fewer_fast,
         )
         check(
             "timeouts per packet at 0.5 s, above those at 2.5 s",
-            mix(timeouts, **chosen).at(deadline="500ms"),
-            above=mix(timeouts, **chosen).at(deadline="2500ms"),
+            mix(timeouts, **network).at(deadline="500ms"),
+            above=mix(timeouts, **network).at(deadline="2500ms"),
             reading=reading,
-            fails=known.get("few"),
-            chance=None if "few" in known else seeds_disagree,
+            **more_timeouts,
         )
         check.show("F", ratio, reading=reading)
-        check.show("fast retransmits per packet", mix(fast, **chosen), reading=reading)
-        check.show("timeouts per packet", mix(timeouts, **chosen), reading=reading)
+        check.show("fast retransmits per packet", mix(fast, **network), reading=reading)
+        check.show("timeouts per packet", mix(timeouts, **network), reading=reading)
     check.show("S of the mix", separation.at(tltcp=15, blind_spot=True))
     check.show("S of TCP alone", separation.at(tltcp=0))
     check.show("F_worst of TCP alone", runs.measure(F_worst).at(tltcp=0))
