@@ -63,9 +63,11 @@ def network(loss: str, delay: str, queue: str, rivals: object) -> str:
 
 def friendliness(flows: pd.DataFrame) -> pd.DataFrame:
     """The throughput of the tested flow over the mean of its rivals': a row for each run."""
-    flows["network"] = [network(*row) for row in zip(*(flows[axis] for axis in AXES[1:]))]
+    names = [network(*row) for row in zip(*(flows[axis] for axis in AXES[1:]))]
     runs = ["rival", "network", "controller", "seed"]
-    mean = flows.pivot_table(index=runs, columns="group", values="throughput_bps")
+    mean = flows.assign(network=names).pivot_table(
+        index=runs, columns="group", values="throughput_bps"
+    )
     return (mean.tested / mean.rival).rename("ratio").reset_index()
 
 
@@ -184,7 +186,7 @@ def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
 
 def number(value: float, digits: int = 2) -> str:
     """A number, or a dash."""
-    return "–" if not np.isfinite(value) else f"{value:.{digits}f}"
+    return f"{value:.{digits}f}" if np.isfinite(value) else "–"
 
 
 def whole(value: float) -> str:
@@ -194,12 +196,12 @@ def whole(value: float) -> str:
 
 def percent(value: float) -> str:
     """A share in percent, or a dash."""
-    return "–" if not np.isfinite(value) else f"{100 * value:.1f}"
+    return number(100 * value, 1)
 
 
 def seconds(value: float) -> str:
     """A time in seconds, or never."""
-    return "never" if not np.isfinite(value) else f"{value:.1f}"
+    return number(value, 1) if np.isfinite(value) else "never"
 
 
 def page(tables: Callable[[str], dict[str, pd.DataFrame]], seeds: int) -> str:
@@ -220,26 +222,36 @@ def page(tables: Callable[[str], dict[str, pd.DataFrame]], seeds: int) -> str:
         chosen = ratio[ratio.rival == rival].groupby(["controller", "network"]).ratio.median()
         return chosen.map(lambda value: 0.5 <= value <= 2.0).groupby("controller").sum()
 
-    columns = {
-        "beside Reno": on_networks("reno").map(lambda count: f"{count} of 10"),
-        "beside CUBIC": on_networks("cubic").map(lambda count: f"{count} of 10"),
-        "link used, %": middle(single, "used").map(percent),
-        "delay of two, ms": middle(waiting, "two_p95_ms").map(whole),
-        "variation in 1 s": middle(single, "variation_1").map(number),
-        "falls in, s": middle(single, "fall_s").map(seconds),
-        "returns in, s": middle(single, "return_s").map(seconds),
-        "late flow, s": middle(late, "convergence_s").map(seconds),
-        "120 ms alone, %": middle(frames, "decodable", latency="120ms", beside="nobody").map(
-            percent
-        ),
-        "400 ms beside CUBIC, %": middle(
-            frames, "decodable", latency="400ms", beside="1 CUBIC"
-        ).map(percent),
+    def overview(columns: dict[str, pd.Series]) -> str:
+        """A table with a row for each controller, and these columns."""
+        rows = [
+            [name, *(column[key] for column in columns.values())]
+            for key, name in CONTROLLERS.items()
+        ]
+        return table(["controller", *columns], rows)
+
+    on_time = {
+        (latency, beside): middle(frames, "decodable", latency=latency, beside=beside).map(percent)
+        for latency, beside in (("120ms", "nobody"), ("400ms", "1 CUBIC"))
     }
-    matrix = [
-        [name, *(column[key] for column in columns.values())] for key, name in CONTROLLERS.items()
-    ]
-    parts = [HEAD.format(seeds=seeds), table(["controller", *columns], matrix), READING]
+    falls, returns = (middle(single, value).map(seconds) for value in ("fall_s", "return_s"))
+    equal_after = middle(late, "convergence_s").map(seconds)
+    delay = {value: middle(waiting, value).map(whole) for value in waiting if value.endswith("_ms")}
+    matrix = overview(
+        {
+            "beside Reno": on_networks("reno").map("{} of 10".format),
+            "beside CUBIC": on_networks("cubic").map("{} of 10".format),
+            "link used, %": middle(single, "used").map(percent),
+            "delay of two, ms": delay["two_p95_ms"],
+            "variation in 1 s": middle(single, "variation_1").map(number),
+            "falls in, s": falls,
+            "returns in, s": returns,
+            "late flow, s": equal_after,
+            "120 ms alone, %": on_time["120ms", "nobody"],
+            "400 ms beside CUBIC, %": on_time["400ms", "1 CUBIC"],
+        }
+    )
+    parts = [HEAD.format(seeds=seeds), matrix, READING]
     for rival, name in RIVALS.items():
         rows = cells(
             ratio[ratio.rival == rival].drop(columns="rival"),
@@ -248,31 +260,38 @@ def page(tables: Callable[[str], dict[str, pd.DataFrame]], seeds: int) -> str:
             number,
         )
         parts += [f"### Beside {name}", table(["controller", *NETWORKS.values()], rows)]
-    smooth = single.melt(
-        ["controller", "seed"], ["variation_0.1", "variation_1", "variation_5"], "scale"
-    )
-    rows = cells(smooth, "value", ["variation_0.1", "variation_1", "variation_5"], number)
-    parts += [SMOOTH, table(["controller", "0.1 s", "1 s", "5 s"], rows)]
-    rows = [
-        [name, *(form(middle(single, value)[key]) for value, form in STEP)]
-        for key, name in CONTROLLERS.items()
-    ]
     parts += [
+        SMOOTH,
+        overview(
+            {
+                f"{scale} s": middle(single, f"variation_{scale}").map(number)
+                for scale in ("0.1", "1", "5")
+            }
+        ),
         STEPS,
-        table(["controller", "falls in, s", "lost in 5 s, packets", "returns in, s"], rows),
-    ]
-    rows = [
-        [name, *(whole(middle(waiting, value)[key]) for value in waiting if value.endswith("_ms"))]
-        for key, name in CONTROLLERS.items()
-    ]
-    parts += [DELAY, table(DELAY_HEAD, rows)]
-    rows = [
-        [name, seconds(middle(late, "convergence_s")[key]), number(middle(late, "jain")[key], 3)]
-        for key, name in CONTROLLERS.items()
-    ]
-    parts += [
+        overview(
+            {
+                "falls in, s": falls,
+                "lost in 5 s, packets": middle(single, "lost").map(whole),
+                "returns in, s": returns,
+            }
+        ),
+        DELAY,
+        overview(
+            {
+                "two: median": delay["two_median_ms"],
+                "two: 95th percentile": delay["two_p95_ms"],
+                "beside Reno: median": delay["reno_median_ms"],
+                "beside Reno: 95th percentile": delay["reno_p95_ms"],
+            }
+        ),
         LATE,
-        table(["controller", "shares are equal after, s", "Jain's index, 60 to 120 s"], rows),
+        overview(
+            {
+                "shares are equal after, s": equal_after,
+                "Jain's index, 60 to 120 s": middle(late, "jain").map("{:.3f}".format),
+            }
+        ),
         FRAMES,
     ]
     for latency in ("120ms", "400ms", "1s"):
@@ -285,8 +304,6 @@ def page(tables: Callable[[str], dict[str, pd.DataFrame]], seeds: int) -> str:
         ]
     return "\n\n".join(parts) + "\n"
 
-
-STEP = (("fall_s", seconds), ("lost", whole), ("return_s", seconds))
 
 HEAD = """\
 # Which controller?
@@ -344,13 +361,6 @@ One flow alone; after 40 s the link falls from 20 to 5 Mb/s, and 40 s later it r
 until the flow sends at most 5.5 Mb/s over a second. *Returns in*: until it uses 90 % of the link
 over a second."""
 
-DELAY_HEAD = [
-    "controller",
-    "two: median",
-    "95th percentile",
-    "beside Reno: median",
-    "95th percentile",
-]
 DELAY = """\
 ## Delay added at the bottleneck
 

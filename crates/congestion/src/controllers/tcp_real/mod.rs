@@ -17,13 +17,13 @@
 //! wave, so the receiver recognises the last segment after losses; 3. text and figure 1 contradict
 //! each other: the text wants small windows to grow faster and large ones to shrink faster, and the
 //! figure's weights do the opposite. This code follows the figure, unless [`Weights::Text`] is
-//! configured. Section 2.1 and footnote 3
-//! reduce the window at every timeout, and section 2.2 only without the bit. This code follows
-//! section 2.2, unless [`TimeoutReduction::Always`] is configured; 4. the datagram transport has no
-//! duplicate acknowledgements, so the bit is never set. It has no retransmission timer either:
-//! persistent congestion (losses over three probe timeouts) counts as the timeout, so the window
-//! falls later than on TCP, each time, and [`TcpRealConfig::timeout_repair`] has no effect. Its
-//! waves consist of packets, which need not be full.
+//! configured. Section 2.1 and footnote 3 reduce the window at every timeout, and section 2.2 only
+//! without the bit. This code follows section 2.2, unless [`TimeoutReduction::Always`] is
+//! configured; 4. the datagram transport has no duplicate acknowledgements, so the bit is never
+//! set. It has no retransmission timer either: persistent congestion (losses over three probe
+//! timeouts) counts as the timeout, so the window falls later than on TCP, each time, and
+//! [`TcpRealConfig::timeout_repair`] has no effect. Its waves consist of packets, which need not be
+//! full.
 
 mod decisions;
 mod meter;
