@@ -7,7 +7,8 @@ use comity_congestion::controllers::tcp_real::{
     LevelRounding, Opening, TcpReal, TcpRealConfig, TimeoutReduction, WaveMeter, Weights,
 };
 use comity_congestion::{
-    Arrival, Controller, Event, Feedback, Meter, Pacing, Phase, Report, Tag, Timeout, TimeoutRepair,
+    Ack, Arrival, Controller, Event, Feedback, Meter, Pacing, Phase, Report, Tag, Timeout,
+    TimeoutRepair,
 };
 use comity_units::{Bytes, PacketNumber, Span, Time};
 
@@ -142,6 +143,11 @@ fn the_sender_may_lead_the_opening() {
     feedback(&mut sender, 3);
     assert_eq!(sender.decision().phase, Phase::SlowStart);
     assert_eq!(acked(&mut sender, 4), MSS * 6, "2 and 4 more, not level 3");
+    sender.on_event(Event::Ack(&Ack {
+        app_limited: true,
+        ..ack(Time::ZERO, MSS, Span::from_millis(10), MSS)
+    }));
+    assert_eq!(sender.decision().window, MSS * 6, "it did not limit");
     feedback(&mut sender, 5);
     assert_eq!(acked(&mut sender, 17), MSS * 23);
     assert_eq!(acked(&mut sender, 1), MSS * 10, "at 24 the report decides");
@@ -159,8 +165,10 @@ fn the_sender_may_lead_the_opening() {
         acked(&mut sender, 4);
         feedback(&mut sender, 5);
         sender.on_event(event);
+        assert_eq!(sender.decision().window, MSS * 6, "a loss is no growth");
+        assert_eq!(acked(&mut sender, 1), MSS * 6);
+        feedback(&mut sender, 5);
         assert_eq!(sender.decision().window, MSS * 10);
-        assert_eq!(acked(&mut sender, 1), MSS * 10);
     }
 
     let mut meter = WaveMeter::new(config);

@@ -15,8 +15,8 @@ use crate::{
 /// timeout after a duplicate, fast retransmit, acknowledgement:  nothing
 /// ```
 ///
-/// With [`Opening::Sender`] the window grows by what is acknowledged, up to the window of the first
-/// threshold or the first loss, and the reports decide from then on. With
+/// With [`Opening::Sender`] the window grows by what is acknowledged while it limits the flow, up to
+/// the window of the first threshold or the first loss, and the reports decide from then on. With
 /// [`TimeoutReduction::Always`] every timeout sets the window to two segments.
 ///
 /// Every data segment, also a retransmission, has the next position in the wave. A wave is as long
@@ -79,8 +79,20 @@ impl TcpReal {
     }
 
     fn on_ack(&mut self, ack: &Ack) {
-        let grown = self.opening.map(|window| window + ack.acked);
-        self.opening = grown.filter(|window| *window < self.opening_ends_at());
+        let Some(window) = self.opening.filter(|_| !ack.app_limited) else {
+            return;
+        };
+        self.opening = Some(window + ack.acked);
+        if window + ack.acked >= self.opening_ends_at() {
+            self.end_opening();
+        }
+    }
+
+    /// Ends the sender's own Slow Start. The window does not grow by that: a report may do so.
+    fn end_opening(&mut self) {
+        if let Some(window) = self.opening.take() {
+            self.level = self.level.min(self.config.level_of(window));
+        }
     }
 
     fn is_reduced_by(&self, timeout: &Timeout) -> bool {
@@ -129,9 +141,9 @@ impl Controller for TcpReal {
     fn on_event(&mut self, event: Event<'_>) {
         match event {
             Event::Ack(ack) => self.on_ack(ack),
-            Event::Loss(_) => self.opening = None,
+            Event::Loss(_) => self.end_opening(),
             Event::Timeout(timeout) => {
-                self.opening = None;
+                self.end_opening();
                 self.on_timeout(timeout);
             }
             Event::Feedback(feedback) => self.on_feedback(feedback),
