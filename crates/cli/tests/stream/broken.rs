@@ -147,15 +147,18 @@ pub(super) fn units_that_garbage_cuts_and_a_lossy_path_loses_are_listed() {
     let mut receiver = Running::start(&["recv", &receiver_uri, &out, "--gaps", &gaps]);
     let to = format!("127.0.0.1:{}", receiver.port());
     let path = ["emulate", "--listen", "127.0.0.1:0", "--to", &to];
-    let faults = ["--delay", "10ms", "--loss", "30%", "--seed", "5"];
+    let faults = ["--delay", "60ms", "--loss", "10%", "--seed", "5"];
     let mut path = Running::start(&[&path[..], &faults[..]].concat());
-    let target = format!("comity://127.0.0.1:{}?latency=60ms&{SECRET}", path.port());
+    let target = format!(
+        "comity://127.0.0.1:{}?latency=100ms&drop=expired&{SECRET}",
+        path.port()
+    );
     let sender = Running::start(&["send", &input, &target, "--speed", "4"]);
     let (sent, _) = sender.end(0);
     let (received, _) = receiver.end(0);
     path.interrupt();
     let listed = folder.listed("gaps.jsonl");
-    assert!(!listed.is_empty(), "repairs of repairs are too late");
+    assert!(!listed.is_empty(), "repairs are too late");
     let totals = &received["input"]["totals"];
     let whole = ["sectionsOnTime", "sectionsLate"].map(|name| totals[name].as_u64().unwrap());
     let whole = whole.iter().sum::<u64>();
