@@ -8,19 +8,24 @@
 """
 
 from ._comity import ENGINE_VERSION, VERSION as __version__
+from ._comity import Controller, Pacing, Setup
 from ._results import Results, Table, read
-from ._run import run
+from ._run import Simulation, run
 from .errors import Error, PlotError, Problem, ResultsError, RunError, ScenarioError
 
 __all__ = [
+    "Controller",
     "ENGINE_VERSION",
     "Error",
+    "Pacing",
     "PlotError",
     "Problem",
     "Results",
     "ResultsError",
     "RunError",
     "ScenarioError",
+    "Setup",
+    "Simulation",
     "Table",
     "__version__",
     "read",

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Literal
 
 VERSION: str
 ENGINE_VERSION: int
@@ -32,6 +33,7 @@ def run(
     folder: Path,
     set: list[str],
     seeds: list[int] | None,
+    controllers: dict[str, Callable[..., Controller]],
     threads: int | None,
     packets: bool,
     command: str,
@@ -43,3 +45,247 @@ def command(
     words: list[str],
     plot: Callable[[Path, str, Path, bool, int | None, list[str]], int],
 ) -> int: ...
+
+class Simulation:
+    def __init__(
+        self,
+        path: Path,
+        text: str | None,
+        folder: Path,
+        set: list[str],
+        seed: int | None,
+        controllers: dict[str, Callable[..., Controller]],
+        packets: bool,
+    ) -> None: ...
+    def run_until(self, time_s: float) -> None: ...
+    def finish(self, command: str) -> Results: ...
+
+class Setup:
+    """What a controller is built with."""
+
+    #: The payload of a full segment.
+    mss_bytes: int
+    #: The window before the first acknowledgement.
+    initial_window_bytes: int
+    #: The slow-start threshold before the first loss; infinite for none.
+    initial_ssthresh_bytes: float
+    #: The largest window of the receiver; infinite for none.
+    max_window_bytes: float
+    #: The seed of the flow's own random stream.
+    seed: int
+
+class Pacing:
+    """How packets are spread in time."""
+
+    @staticmethod
+    def rate(rate_bps: float) -> Pacing:
+        """At a rate: starts are `wire / rate` apart."""
+    @staticmethod
+    def bursts(rate_bps: float, size_bytes: float) -> Pacing:
+        """At a rate, with up to `size_bytes` on the wire back to back."""
+    @staticmethod
+    def gap(gap_s: float) -> Pacing:
+        """A gap from the end of one packet to the start of the next."""
+    @staticmethod
+    def bucket(rate_bps: float, peak_bps: float, depth_bytes: float) -> Pacing:
+        """A token bucket, emptied at `peak_bps` at most."""
+    @staticmethod
+    def at(time_s: float) -> Pacing:
+        """The next packet leaves no earlier than this."""
+
+class Controller:
+    """The base of congestion controllers that are written in Python.
+
+    The transport calls a method `on_...` for each event, if the class has it, and reads the
+    attributes after it. A subclass may take parameters in `__init__(self, setup, ...)`: the keys of
+    `parameters` in the scenario. An exception ends the run.
+    """
+
+    #: How much payload may be in flight; infinite for a controller that only paces. Fractions of
+    #: a byte count in Python alone. At first it is `setup.initial_window_bytes`.
+    window_bytes: float
+    #: How packets are spread in time; `None`: as acknowledgements open the window.
+    pacing: Pacing | None
+    #: The slow-start threshold, where the controller has one.
+    ssthresh_bytes: float | None
+    #: The phase, for traces and for the transport's own choices.
+    phase: Literal["slow_start", "congestion_avoidance", "steady", "probing"]
+    #: When `on_wakeup` is called, if ever. It is `None` again when that happens.
+    wakeup_s: float | None
+    #: When the controller itself declares silence a timeout. The transport probes no sooner.
+    no_feedback_deadline_s: float | None
+    #: What TCP retransmits after a timeout: everything, or the first segment.
+    timeout_repair: Literal["go_back_n", "first_segment"]
+    #: The capacity of the bottleneck, where the controller estimates it: for reports.
+    capacity_bps: float | None
+    #: Whether acknowledgements have a `sample`. The transport then reports every acknowledgement
+    #: that delivers something or shows a loss, also in a recovery. So it does with `on_packet_lost`.
+    needs_rate_samples: bool = False
+
+    def __init__(self, setup: Setup) -> None: ...
+    def on_sent(self, sent: Sent) -> None:
+        """A packet left that counts against the window."""
+    def on_ack(self, ack: Ack) -> None:
+        """New data was acknowledged."""
+    def on_in_order_ack(self, ack: InOrderAck) -> None:
+        """The arrival of one packet was acknowledged, at once and in order."""
+    def on_packet_acked(self, packet: PacketAcked) -> None:
+        """An acknowledgement that lists packets lists this one. Not with TCP."""
+    def on_packet_lost(self, packet: PacketLost) -> None:
+        """One packet was declared lost, in an episode or outside of one."""
+    def on_loss(self, loss: Loss) -> None:
+        """Losses were declared, together, outside of any earlier loss episode."""
+    def on_recovered(self) -> None:
+        """The fast recovery that the last loss began is over."""
+    def on_deflated(self, amount_bytes: int) -> None:
+        """ns-2's NewReno takes these bytes from the window for good."""
+    def on_timeout(self, timeout: Timeout) -> None:
+        """The retransmission timer expired, or persistent congestion was found."""
+    def on_spurious_loss(self, now_s: float) -> None:
+        """The last loss or timeout was spurious."""
+    def on_wakeup(self, now_s: float) -> None:
+        """The time `wakeup_s` has come."""
+    def on_idle(self, idle: Idle) -> None:
+        """The flow sends again after a pause longer than its retransmission timeout."""
+    def on_app_limited(self) -> None:
+        """The next packet is the last one for now."""
+
+class Sent:
+    """A packet left."""
+
+    now_s: float
+    payload_bytes: int
+    #: Its size on the wire.
+    wire_bytes: int
+    #: Counts packets of this flow, retransmissions included.
+    number: int
+    #: With this packet.
+    in_flight_bytes: int
+    #: Whether the flow has nothing more to send now.
+    app_limited: bool
+
+class RateSample:
+    """The delivery rate over the flight of the newest acknowledged packet (BBR)."""
+
+    #: Delivered between the sending and the acknowledgement of the sampled packet.
+    delivered_bytes: int
+    #: The longer of the send and the acknowledgement interval of that data; zero without a rate.
+    interval_s: float
+    #: The time in which that data left; `None` if nothing was in flight at its beginning.
+    sending_s: float | None
+    #: Delivered when the sampled packet left.
+    prior_delivered_bytes: int
+    #: Declared lost between the sending and the acknowledgement of the sampled packet.
+    lost_bytes: int
+    #: The flight when the sampled packet left, that packet included.
+    sent_in_flight_bytes: int
+    #: Whether the application limited the flow when the sampled packet left.
+    app_limited: bool
+    #: The round trip of the sampled packet, unless it left more than once.
+    rtt_s: float | None
+    #: Delivered in all.
+    total_delivered_bytes: int
+    #: Declared lost in all.
+    total_lost_bytes: int
+    #: Delivered by this acknowledgement.
+    newly_delivered_bytes: int
+    #: Declared lost since the last sample.
+    newly_lost_bytes: int
+    #: The flight before this acknowledgement.
+    prior_in_flight_bytes: int
+    #: The flight after it.
+    in_flight_bytes: int
+
+class Ack:
+    """New data was acknowledged."""
+
+    now_s: float
+    #: Newly acknowledged, cumulatively or selectively.
+    acked_bytes: int
+    #: The round-trip time, when Karn's rule allows one.
+    rtt_s: float | None
+    #: Still in flight.
+    in_flight_bytes: int
+    #: Whether the flow had less to send than it was allowed. Growth has no evidence then.
+    app_limited: bool
+    #: Whether the flow is in a fast recovery.
+    in_recovery: bool
+    #: How many of the packets arrived with a congestion-experienced mark.
+    marked: int
+    #: How many packets are newly covered.
+    packets: int
+    #: With `needs_rate_samples`.
+    sample: RateSample | None
+
+class InOrderAck:
+    """The arrival of one packet was acknowledged, at once and in order."""
+
+    now_s: float
+    #: The packet, as `Sent.number` named it.
+    number: int
+    #: When it arrived, on the clock of the receiver, if that says so.
+    arrived_s: float | None
+    #: The tick of that clock.
+    tick_s: float | None
+
+class PacketAcked:
+    """An acknowledgement lists one packet."""
+
+    now_s: float
+    #: The packet, as `Sent.number` named it.
+    number: int
+
+class PacketLost:
+    """One packet was declared lost."""
+
+    now_s: float
+    size_bytes: int
+    #: The flight when it left, the packet included.
+    sent_in_flight_bytes: int
+    #: Declared lost since it left, the packet included.
+    lost_bytes: int
+    #: Whether the application limited the flow when it left.
+    app_limited: bool
+    #: Delivered in all.
+    total_delivered_bytes: int
+
+class Loss:
+    """Losses were declared together, once for each episode."""
+
+    now_s: float
+    #: When the newest lost packet was sent.
+    sent_at_s: float
+    lost_bytes: int
+    #: In flight when the loss was found, the lost part included (RFC 5681's FlightSize).
+    in_flight_bytes: int
+    #: The window in force: congestion window with inflation, or receive window.
+    window_bytes: int
+    #: A mark is no loss: the network marked a packet instead of dropping it.
+    cause: Literal["reordering", "delay", "mark"]
+    #: Whether the recovery begins again from one segment (Tahoe).
+    restart: bool
+
+class Timeout:
+    """The retransmission timer expired."""
+
+    now_s: float
+    in_flight_bytes: int
+    #: The window that was in force.
+    window_bytes: int
+    #: How many times in a row the timer has expired, this time included.
+    consecutive: int
+    #: Whether a duplicate acknowledgement arrived since the last advance or expiry.
+    duplicate_seen: bool
+
+class Idle:
+    """The flow sends again after a pause in which everything was acknowledged."""
+
+    now_s: float
+    #: How long nothing was sent.
+    pause_s: float
+    #: The retransmission timeout; shorter than the pause.
+    timeout_s: float
+    #: The minimum window of a restart.
+    initial_window_bytes: int
+    #: The halvings of a window that halves with every timeout of the pause after the first.
+    halvings: int

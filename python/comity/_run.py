@@ -12,6 +12,7 @@ from ._results import Results
 from .errors import ScenarioError
 
 Scenario = typing.Union[str, "os.PathLike[str]", Mapping[str, typing.Any]]
+Controllers = Mapping[str, Callable[..., _comity.Controller]]
 
 
 def run(
@@ -19,6 +20,7 @@ def run(
     *,
     seeds: int | Iterable[int] | None = None,
     set: Mapping[str, typing.Any] | None = None,
+    controllers: Controllers | None = None,
     threads: int | None = None,
     packets: bool = False,
     progress: bool | Callable[[int, int], None] = False,
@@ -33,7 +35,10 @@ def run(
             shape. Paths in a text or dict start at the working directory.
         seeds: Seeds that replace those of the scenario: one, or several.
         set: Values that replace those of the scenario, such as `{"flow.tcp.rwnd": 20}`.
-        threads: How many runs to run at a time; by default one for each processor.
+        controllers: Controllers that are written in Python: the name by which flows choose one,
+            and the class, or any function of a `comity.Setup` that makes a `comity.Controller`.
+        threads: How many runs to run at a time; by default one for each processor, and one at a
+            time with `controllers`, because Python runs one of them at a time.
         packets: Whether to record every packet at every link, 120 bytes each, in the table
             `packets`.
         progress: `True` to print how many runs are done, or a function of this number and of the
@@ -44,19 +49,82 @@ def run(
         RunError: Some runs failed; it has the results of the others.
         KeyboardInterrupt: The interrupt key was pressed.
     """
-    overrides = [f"{key}={_toml.value(value, key)}" for key, value in (set or {}).items()]
+    overrides = _overrides(set)
     name, text, folder = _source(scenario)
     report = _print if progress is True else progress or None
     numbers = None if seeds is None else _seeds(seeds)
     if threads is not None and (not isinstance(threads, int) or threads < 1):
         raise ScenarioError(f"threads is {threads!r}; expected a number from 1")
     command = f"comity.run({str(name)!r})"
+    classes = _controllers(controllers)
+    if classes and threads is None:
+        threads = 1
     native = _comity.run(
-        name, text, folder, overrides, numbers, threads, packets, command, report
+        name, text, folder, overrides, numbers, classes, threads, packets, command, report
     )
     if progress is True:
         print(f"\r{len(native)} runs", flush=True)
     return Results(native)
+
+
+class Simulation:
+    """One run that pauses at chosen times: a controller can be changed between them.
+
+    >>> simulation = comity.Simulation("one.toml", seed=7)  # doctest: +SKIP
+    >>> simulation.run_until(0.5)  # doctest: +SKIP
+    >>> results = simulation.finish()  # doctest: +SKIP
+
+    Pauses change no total: the results are those of `run` with the same seed, though a bin of a
+    series may show the sender's window one event earlier or later. An exception of a controller
+    comes out of the call in which it was raised.
+
+    Args:
+        scenario: As for `run`, with one run: one seed, no sweep.
+        seed: The seed that replaces that of the scenario.
+        set: As for `run`.
+        controllers: As for `run`.
+        packets: As for `run`.
+
+    Raises:
+        ScenarioError: The scenario or an argument is wrong.
+    """
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        *,
+        seed: int | None = None,
+        set: Mapping[str, typing.Any] | None = None,
+        controllers: Controllers | None = None,
+        packets: bool = False,
+    ) -> None:
+        name, text, folder = _source(scenario)
+        number = None if seed is None else _seeds(seed)[0]
+        self._command = f"comity.Simulation({str(name)!r})"
+        self._native = _comity.Simulation(
+            name, text, folder, _overrides(set), number, _controllers(controllers), packets
+        )
+
+    def run_until(self, time_s: float) -> None:
+        """Handles all events before a time in seconds, from the start of the run."""
+        self._native.run_until(time_s)
+
+    def finish(self) -> Results:
+        """Runs the rest, and returns the results. The simulation then is of no more use."""
+        return Results(self._native.finish(self._command))
+
+
+def _overrides(values: Mapping[str, typing.Any] | None) -> list[str]:
+    return [f"{key}={_toml.value(value, key)}" for key, value in (values or {}).items()]
+
+
+def _controllers(controllers: Controllers | None) -> dict[str, typing.Any]:
+    for name, make in (controllers or {}).items():
+        if not isinstance(name, str) or not callable(make):
+            raise ScenarioError(
+                f"controllers has {name!r}: {make!r}; expected a name and a comity.Controller class"
+            )
+    return dict(controllers or {})
 
 
 def _source(scenario: Scenario) -> tuple[Path, str | None, Path]:

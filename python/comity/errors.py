@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+import traceback
 import typing
 from dataclasses import dataclass
 
@@ -59,8 +60,10 @@ class Failure:
     run: int
     #: Its seed.
     seed: int
-    #: Why.
+    #: Why; with its traceback, if a controller raised an exception.
     reason: str
+    #: The exception of a controller that is written in Python.
+    exception: BaseException | None = None
 
 
 class RunError(Error, RuntimeError):
@@ -69,16 +72,23 @@ class RunError(Error, RuntimeError):
     def __init__(
         self,
         message: str,
-        failures: typing.Iterable[tuple[int, int, str]] = (),
+        failures: typing.Iterable[tuple[int, int, str, BaseException | None]] = (),
         results: typing.Any = None,
     ) -> None:
         from ._results import Results
 
-        self.failures: tuple[Failure, ...] = tuple(Failure(*failure) for failure in failures)
+        self.failures: tuple[Failure, ...] = tuple(_failure(*failure) for failure in failures)
         reasons = [f"run {it.run} (seed {it.seed}): {it.reason}" for it in self.failures]
         super().__init__("\n".join([message, *reasons]))
         #: The results of the runs that did not fail.
         self.results: Results | None = None if results is None else Results(results)
+
+
+def _failure(run: int, seed: int, reason: str, exception: BaseException | None) -> Failure:
+    if exception is not None:
+        lines = traceback.format_exception(type(exception), exception, exception.__traceback__)
+        reason = "".join(lines).rstrip()
+    return Failure(run, seed, reason, exception)
 
 
 class ResultsError(Error, OSError):

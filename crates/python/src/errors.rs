@@ -49,10 +49,11 @@ pub(crate) fn unfit(message: String) -> PyErr {
     classes::ScenarioError::new_err((message,))
 }
 
-/// Runs that failed: number, seed and reason of each. The results of the other runs go along.
+/// Runs that failed: number, seed and reason of each, and the exception of a controller of Python.
+/// The results of the other runs go along.
 pub(crate) fn runs(
     message: String,
-    failures: Vec<(usize, u64, String)>,
+    failures: Vec<(usize, u64, String, Option<PyErr>)>,
     results: Py<PyAny>,
 ) -> PyErr {
     classes::RunError::new_err((message, failures, results))

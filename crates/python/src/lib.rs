@@ -9,10 +9,12 @@
 )]
 
 mod command;
+mod controller;
 mod errors;
 mod quantity;
 mod results;
 mod run;
+mod simulation;
 mod table;
 
 /// The extension module.
@@ -21,11 +23,18 @@ mod _comity {
     #[pymodule_export]
     use crate::command::command;
     #[pymodule_export]
+    use crate::controller::{
+        Ack, Controller, Idle, InOrderAck, Loss, Pacing, PacketAcked, PacketLost, RateSample, Sent,
+        Setup, Timeout,
+    };
+    #[pymodule_export]
     use crate::quantity::quantity;
     #[pymodule_export]
     use crate::results::Results;
     #[pymodule_export]
     use crate::run::{mean_with_interval, run};
+    #[pymodule_export]
+    use crate::simulation::Simulation;
     #[pymodule_export]
     use crate::table::Table;
 

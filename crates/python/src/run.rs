@@ -1,7 +1,8 @@
 //! Runs a scenario on all processors.
 
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
@@ -11,6 +12,7 @@ use comity_sim::scenario::{Execution, Folder, Reading, Scenario, execute, simula
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
+use crate::controller::{self, Controllers};
 use crate::errors;
 use crate::results::Results;
 
@@ -29,7 +31,7 @@ const TICK: Duration = Duration::from_millis(100);
 /// Runs the scenario of a file (`text` is `None`) or of a text that is reported under the name
 /// `path`. Calls `progress` with the numbers of finished and of all runs.
 #[pyfunction]
-#[pyo3(signature = (path, text, folder, set, seeds, threads, packets, command, progress))]
+#[pyo3(signature = (path, text, folder, set, seeds, controllers, threads, packets, command, progress))]
 #[expect(clippy::too_many_arguments, reason = "Python names them")]
 pub(crate) fn run(
     py: Python<'_>,
@@ -38,6 +40,7 @@ pub(crate) fn run(
     folder: PathBuf,
     set: Vec<String>,
     seeds: Option<Vec<u64>>,
+    controllers: Controllers,
     threads: Option<NonZeroUsize>,
     packets: bool,
     command: String,
@@ -46,16 +49,11 @@ pub(crate) fn run(
     let reading = Reading {
         set,
         seeds,
+        controllers: controllers.keys().cloned().collect(),
         ..Reading::default()
     };
-    let scenario = py.detach(|| match text {
-        None => Scenario::load(&path, &reading),
-        Some(text) => Scenario::parse(&path.display().to_string(), text, Folder(folder), &reading),
-    });
-    let scenario = scenario.map_err(|problems| errors::scenario(py, &problems))?;
-    if let Some(reason) = scenario.needs_lab() {
-        return Err(errors::unfit(format!("{} {reason}", path.display())));
-    }
+    let scenario = read(py, &path, text, folder, &reading)?;
+    let controllers = Arc::new(controllers);
     let runs = scenario.runs();
     let stop = AtomicBool::new(false);
     let done = AtomicUsize::new(0);
@@ -70,15 +68,25 @@ pub(crate) fn run(
             &scenario,
             &runs,
             &execution,
-            |network, run, settings| simulate_stoppable(network, run, settings, packets, &stop),
+            |network, run, settings| {
+                let custom = controller::Run::new(&controllers);
+                let simulate =
+                    || simulate_stoppable(network, run, settings, packets, &custom, &stop);
+                let report = match controllers.is_empty() {
+                    true => simulate(),
+                    // Python keeps its state of this thread until the run ends.
+                    false => Python::attach(|py| py.detach(simulate)),
+                };
+                report.map_err(|stopped| Box::new((stopped, custom.take_exception())))
+            },
             |finished| done.store(finished, Ordering::Relaxed),
             |outcome| match outcome.report {
                 Ok(report) => completed.push(scenario.completed(outcome.run, report)),
-                Err(error) => failures.push((
-                    outcome.run.number,
-                    outcome.run.seed.get(),
-                    error.to_string(),
-                )),
+                Err(failure) => {
+                    let (stopped, exception) = *failure;
+                    let (number, seed) = (outcome.run.number, outcome.run.seed.get());
+                    failures.push((number, seed, stopped.to_string(), exception));
+                }
             },
         );
         (end, completed, failures)
@@ -132,4 +140,23 @@ pub(crate) fn run(
     let message = format!("{} of {} runs failed", failures.len(), runs.len());
     let results = Py::new(py, results)?.into_any();
     Err(errors::runs(message, failures, results))
+}
+
+/// Reads the scenario of a file (`text` is `None`) or of a text.
+pub(crate) fn read(
+    py: Python<'_>,
+    path: &Path,
+    text: Option<&str>,
+    folder: PathBuf,
+    reading: &Reading,
+) -> PyResult<Scenario> {
+    let scenario = py.detach(|| match text {
+        None => Scenario::load(path, reading),
+        Some(text) => Scenario::parse(&path.display().to_string(), text, Folder(folder), reading),
+    });
+    let scenario = scenario.map_err(|problems| errors::scenario(py, &problems))?;
+    match scenario.needs_lab() {
+        Some(reason) => Err(errors::unfit(format!("{} {reason}", path.display()))),
+        None => Ok(scenario),
+    }
 }

@@ -5,6 +5,7 @@
 //! machines of `comity-transport`, and the links are those of `comity-link`, so the simulator runs
 //! the deployed code. A [`scenario::Scenario`] describes a network and its sweep as text.
 
+mod custom;
 pub mod frames;
 pub mod histogram;
 pub mod ledger;
@@ -22,6 +23,7 @@ mod words;
 
 mod engine;
 
+pub use custom::{CustomController, CustomControllers, NoControllers};
 pub use engine::host;
 pub use engine::{
     Body, Fate, FlowEvent, FlowEventKind, LinkEvent, NullObserver, Observer, Packet, RunOptions,

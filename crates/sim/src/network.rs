@@ -103,7 +103,8 @@ pub struct TcpSpec {
     /// The settings of both endpoints. The tick of timestamps applies to the receiver; the sender's
     /// tick is a microsecond.
     pub config: tcp::Config,
-    /// The name of the controller in [`comity_congestion::table`].
+    /// The name of the controller in [`comity_congestion::table`], or of a
+    /// [custom](crate::CustomControllers) one.
     pub controller: String,
     /// Its parameters.
     pub parameters: Parameters,
@@ -206,7 +207,8 @@ pub struct DatagramSpec {
 pub struct SectionsSpec {
     /// Both ends' settings. The seed is set for each end.
     pub config: datagram::Config,
-    /// The name of the controller in [`comity_congestion::table`].
+    /// The name of the controller in [`comity_congestion::table`], or of a
+    /// [custom](crate::CustomControllers) one.
     pub controller: String,
     /// Its parameters.
     pub parameters: Parameters,

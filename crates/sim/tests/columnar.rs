@@ -2,6 +2,7 @@
 
 use std::sync::atomic::AtomicBool;
 
+use comity_sim::NoControllers;
 use comity_sim::report::RunReport;
 use comity_sim::results::{
     AxisValue, ColumnarTable, ColumnarValues, CompletedRun, ResultSet, ScenarioInfo, table,
@@ -29,7 +30,14 @@ fn simulated(packets: bool, stop: bool) -> Result<RunReport, Stopped> {
     let scenario = Scenario::parse("narrow", TEXT, NoFiles, &Reading::default()).unwrap();
     let run = &scenario.runs()[0];
     let (network, settings) = scenario.prepare(run);
-    simulate_stoppable(&network, run, &settings, packets, &AtomicBool::new(stop))
+    simulate_stoppable(
+        &network,
+        run,
+        &settings,
+        packets,
+        &NoControllers,
+        &AtomicBool::new(stop),
+    )
 }
 
 fn set(report: RunReport, axis: AxisValue) -> ResultSet {

@@ -7,6 +7,7 @@ mod bbr;
 mod closed_forms;
 mod columnar;
 mod common;
+mod custom;
 mod directions;
 mod fairness_against_ns2;
 mod libra;

@@ -8,7 +8,7 @@ use super::observe::{FlowEventKind, Observer};
 use super::packet::{Body, Header};
 use super::{Engine, MEASURE};
 
-impl<O: Observer> Engine<'_, O> {
+impl<O: Observer> Engine<O> {
     pub(super) fn on_timer(&mut self, now: Time, source: u32) {
         let (index, at_destination) = (source / 2, source % 2 == 1);
         let warmup = self.watch.warmup;

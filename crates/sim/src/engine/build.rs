@@ -1,5 +1,6 @@
 //! From a network's description to an engine.
 
+mod controller;
 mod flow;
 mod links;
 mod sections;
@@ -18,16 +19,18 @@ use super::paths::{Paths, Use};
 use super::queue::EventQueue;
 use super::route::Router;
 use super::{Engine, MEASURE, NO_LINK, Observer, RunOptions, check, standstill};
+use crate::custom::CustomControllers;
 use crate::network::{FlowError, Network, NetworkError, TransportSpec};
 use flow::build_flow;
 use links::build_links;
 
-impl<'o, O: Observer> Engine<'o, O> {
-    pub(super) fn build(
+impl<O: Observer> Engine<O> {
+    pub(crate) fn build(
         network: &Network,
         seed: Seed,
         options: &RunOptions,
-        observer: &'o mut O,
+        custom: &dyn CustomControllers,
+        observer: O,
     ) -> Result<Self, NetworkError> {
         check::names(network)?;
         check::times(network)?;
@@ -56,7 +59,9 @@ impl<'o, O: Observer> Engine<'o, O> {
             let backward = paths.find(&mut router, (destination, source, back));
             let flow = forward
                 .and_then(|forward| Ok((forward, backward?)))
-                .and_then(|ways| build_flow(network, spec, seed, ways, &paths, &mut shared))
+                .and_then(|ways| {
+                    build_flow(network, spec, seed, ways, &paths, (custom, &mut shared))
+                })
                 .map_err(|error| error.of(spec))?;
             let source = index as u32 * 2;
             queue.schedule(Event::new(flow.started_at, Class::Control, source));

@@ -7,10 +7,12 @@ use comity_units::{Rate, Seed, Span, Time};
 use super::build::{datagram_source, section_ends, section_producer, tcp_ends, tcp_workload};
 use super::route::Router;
 use super::{room, standstill};
+use crate::custom::{CustomControllers, NoControllers};
 use crate::network::{FlowError, FlowSpec, Network, NetworkError, NodeId, TransportSpec};
 
 impl Network {
     /// Checks that the simulator can run the network, or the lab if it has flows of programs.
+    /// Knows no custom controllers.
     ///
     /// # Errors
     /// The first violated rule.
@@ -31,7 +33,7 @@ impl Network {
                 let forward = router.route(source, destination)?;
                 router.route(destination, source)?;
                 let first = forward.first().map(|&link| &self.links[link as usize]);
-                let faults = flow(spec, first.map(|link| &link.config));
+                let faults = flow(spec, first.map(|link| &link.config), &NoControllers);
                 faults.into_iter().next().map_or(Ok(()), Err)
             };
             check(&mut router).map_err(|error: FlowError| error.of(spec))?;
@@ -41,7 +43,11 @@ impl Network {
 }
 
 /// The errors of a flow, whatever its path. Without `first_link`, any link is assumed.
-pub(crate) fn flow(spec: &FlowSpec, first_link: Option<&LinkConfig>) -> Vec<FlowError> {
+pub(crate) fn flow(
+    spec: &FlowSpec,
+    first_link: Option<&LinkConfig>,
+    custom: &dyn CustomControllers,
+) -> Vec<FlowError> {
     let (start, seed) = (Time::ZERO, Seed::new(0));
     let random = Random::new(seed);
     let any = LinkConfig::new(Rate::from_bps(1), Span::ZERO);
@@ -49,7 +55,7 @@ pub(crate) fn flow(spec: &FlowSpec, first_link: Option<&LinkConfig>) -> Vec<Flow
     let parts = match &spec.transport {
         TransportSpec::Tcp(tcp) => [
             tcp_workload(spec, tcp, (first_link, Span::ZERO), start, random).map(drop),
-            tcp_ends(tcp, spec.reader, seed, &mut Vec::new()).map(drop),
+            tcp_ends(tcp, spec.reader, seed, custom, &mut Vec::new()).map(drop),
         ],
         TransportSpec::Datagram(datagram) => [
             datagram_source(spec, datagram, first_link, start, random).map(drop),
@@ -57,7 +63,7 @@ pub(crate) fn flow(spec: &FlowSpec, first_link: Option<&LinkConfig>) -> Vec<Flow
         ],
         TransportSpec::Sections(sections) => [
             section_producer(spec, sections.section, start, random).map(drop),
-            section_ends(sections, seed, start).map(drop),
+            section_ends(sections, seed, start, custom).map(drop),
         ],
         TransportSpec::Command(_) => [Ok(()), Ok(())],
     };

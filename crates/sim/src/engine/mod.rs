@@ -55,6 +55,7 @@ pub use observe::{
 };
 pub use packet::{Body, Packet, SectionPacket};
 
+use crate::custom::{CustomControllers, NoControllers};
 use crate::network::{Network, NetworkError};
 use crate::report::{Cost, RunReport};
 use event::{Class, Event};
@@ -99,9 +100,20 @@ pub fn run_observed<O: Observer>(
     options: &RunOptions,
     observer: &mut O,
 ) -> Result<RunReport, NetworkError> {
-    let mut engine = Engine::build(network, seed, options, observer)?;
-    engine.run();
-    Ok(engine.finish(network, seed))
+    run_with(network, seed, options, &NoControllers, observer)
+}
+
+/// As [`run_observed`], and also with flows of custom controllers.
+pub(crate) fn run_with<O: Observer>(
+    network: &Network,
+    seed: Seed,
+    options: &RunOptions,
+    custom: &dyn CustomControllers,
+    observer: &mut O,
+) -> Result<RunReport, NetworkError> {
+    let mut engine = Engine::build(network, seed, options, custom, observer)?;
+    engine.run_until(Time::MAX);
+    Ok(engine.finish(network, seed).0)
 }
 
 /// How many endpoints may act ahead of one event in turn. Without this bound, two endpoints alone
@@ -114,7 +126,7 @@ const MEASURE: u32 = u32::MAX;
 /// No link.
 const NO_LINK: u32 = u32::MAX;
 
-struct Engine<'o, O> {
+pub(crate) struct Engine<O> {
     queue: EventQueue,
     arena: Arena,
     links: Vec<LinkState>,
@@ -122,7 +134,7 @@ struct Engine<'o, O> {
     /// The links of all paths, one path after the other, each closed by an [`END`].
     paths: Vec<u32>,
     watch: Watch,
-    observer: &'o mut O,
+    observer: O,
     events: u64,
     /// The link whose packet is being handled, or [`NO_LINK`]: its next event goes into the queue
     /// at the end.
@@ -135,12 +147,13 @@ struct Engine<'o, O> {
     is_measuring: bool,
 }
 
-impl<O: Observer> Engine<'_, O> {
-    fn run(&mut self) {
+impl<O: Observer> Engine<O> {
+    /// Handles all events before `until`.
+    pub(crate) fn run_until(&mut self, until: Time) {
         loop {
             let event = self.queue.begin();
             let (now, source) = (event.time(), event.source());
-            if now > self.watch.end || now.is_never() || self.observer.is_stopped() {
+            if now > self.watch.end || now >= until || self.observer.is_stopped() {
                 return;
             }
             self.events += 1;
@@ -639,7 +652,8 @@ impl<O: Observer> Engine<'_, O> {
 
     // ---------------------------------------------------------------- the end
 
-    fn finish(mut self, network: &Network, seed: Seed) -> RunReport {
+    /// The report of `network`, which was run from `seed`.
+    pub(crate) fn finish(mut self, network: &Network, seed: Seed) -> (RunReport, O) {
         self.count_what_is_held();
         let mut fingerprint = Fingerprint::default();
         for link in &self.links {
@@ -668,7 +682,7 @@ impl<O: Observer> Engine<'_, O> {
                 flow.report(spec, watch, share)
             })
             .collect();
-        RunReport {
+        let report = RunReport {
             world: crate::report::World::default(),
             seed,
             fingerprint: fingerprint.finish(),
@@ -684,7 +698,8 @@ impl<O: Observer> Engine<'_, O> {
             },
             series: None,
             packets: None,
-        }
+        };
+        (report, self.observer)
     }
 
     /// Counts packets that queued links hold at the end. No other packets remain in the arena:

@@ -67,6 +67,31 @@ impl<A: Observer, B: Observer> Observer for (A, B) {
     }
 }
 
+/// A borrowed observer observes.
+impl<A: Observer> Observer for &mut A {
+    const ACTIVE: bool = A::ACTIVE;
+
+    fn is_stopped(&self) -> bool {
+        (**self).is_stopped()
+    }
+
+    fn on_queued(&mut self, link: u32, token: u32, now: Time, packet: &Packet) {
+        (**self).on_queued(link, token, now, packet);
+    }
+
+    fn on_link(&mut self, link: u32, event: &LinkEvent<'_>) {
+        (**self).on_link(link, event);
+    }
+
+    fn on_flow(&mut self, flow: u32, event: &FlowEvent<'_>) {
+        (**self).on_flow(flow, event);
+    }
+
+    fn on_section(&mut self, flow: u32, event: &SectionEvent) {
+        (**self).on_section(flow, event);
+    }
+}
+
 /// It observes, if it is there.
 impl<A: Observer> Observer for Option<A> {
     fn is_stopped(&self) -> bool {

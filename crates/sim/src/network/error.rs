@@ -77,6 +77,8 @@ pub enum FlowError {
     Standstill,
     /// The controller does not exist.
     Controller(UnknownController),
+    /// A custom controller could not be built; why.
+    CustomController(String),
     /// The controller has no form that drives TCP.
     NotForTcp,
     /// The controller does not take its parameters.
@@ -162,6 +164,7 @@ impl fmt::Display for FlowError {
                 return write!(f, "source and destination are both {node:?}");
             }
             Self::Controller(error) => return error.fmt(f),
+            Self::CustomController(reason) => return f.write_str(reason),
             Self::Parameter(error) => return error.fmt(f),
             Self::Sections(error) => return error.fmt(f),
             Self::Video(error) => return error.fmt(f),

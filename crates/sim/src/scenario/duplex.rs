@@ -77,7 +77,7 @@ pub fn read_duplex(
             Err(found) => problems.extend(found),
         }
     }
-    let mut cx = Context::new(files);
+    let mut cx = Context::new(files, &[]);
     let read = DuplexTable::read_table(&document, &mut cx)
         .and_then(|table| build::duplex(&table, &Library::default(), &mut cx));
     problems.append(&mut cx.problems);

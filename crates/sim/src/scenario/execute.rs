@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 
 use super::{Run, RunSettings, Scenario};
-use crate::engine::RunOptions;
+use crate::custom::{CustomControllers, NoControllers};
+use crate::engine::{Observer, RunOptions, run_with};
 use crate::network::{Network, NetworkError};
 use crate::packet_recorder::PacketRecorder;
 use crate::report::{RunReport, Series};
@@ -79,7 +80,14 @@ pub fn simulate(
     run: &Run,
     settings: &RunSettings,
 ) -> Result<RunReport, NetworkError> {
-    observed(network, run, settings, false, &AtomicBool::new(false))
+    observed(
+        network,
+        run,
+        settings,
+        false,
+        &NoControllers,
+        &AtomicBool::new(false),
+    )
 }
 
 /// Why a run has no report.
@@ -87,7 +95,7 @@ pub fn simulate(
 pub enum Stopped {
     /// The engine refused the network.
     Refused(NetworkError),
-    /// The flag was set.
+    /// The flag was set, or a custom controller failed.
     Requested,
 }
 
@@ -102,8 +110,8 @@ impl std::fmt::Display for Stopped {
 
 impl std::error::Error for Stopped {}
 
-/// As [`simulate()`], and also with every packet if `packets` is true. The run ends early when
-/// `stop` becomes true.
+/// As [`simulate()`], and also with every packet if `packets` is true, and with flows of `custom`
+/// controllers. The run ends early when `stop` becomes true or a custom controller fails.
 ///
 /// # Errors
 /// [`Stopped`] says why the run has no report.
@@ -112,10 +120,12 @@ pub fn simulate_stoppable(
     run: &Run,
     settings: &RunSettings,
     packets: bool,
+    custom: &impl CustomControllers,
     stop: &AtomicBool,
 ) -> Result<RunReport, Stopped> {
-    let report = observed(network, run, settings, packets, stop).map_err(Stopped::Refused)?;
-    if stop.load(Ordering::Relaxed) {
+    let report =
+        observed(network, run, settings, packets, custom, stop).map_err(Stopped::Refused)?;
+    if stop.load(Ordering::Relaxed) || custom.has_failed() {
         return Err(Stopped::Requested);
     }
     Ok(report)
@@ -126,27 +136,54 @@ fn observed(
     run: &Run,
     settings: &RunSettings,
     packets: bool,
-    mut stop: &AtomicBool,
+    custom: &impl CustomControllers,
+    stop: &AtomicBool,
 ) -> Result<RunReport, NetworkError> {
     let options = RunOptions::default();
+    let mut stop = (stop, UntilFailure(custom));
     let mut bins = settings.bins.map(|bin| Recorder::new(network, bin));
     let mut log = packets.then(|| PacketRecorder::new(network));
     let report = if bins.is_none() && log.is_none() {
         // Without observers the engine need not show them anything.
-        crate::run_observed(network, run.seed, &options, &mut stop)
+        run_with(network, run.seed, &options, custom, &mut stop)
     } else {
         let mut observer = (stop, (bins, log));
-        let report = crate::run_observed(network, run.seed, &options, &mut observer);
+        let report = run_with(network, run.seed, &options, custom, &mut observer);
         (bins, log) = observer.1;
         report
     };
-    let mut report = report?;
-    report.series = bins.map(|bins| Series {
-        convergence: settings.convergence,
-        ..bins.finish()
-    });
-    report.packets = log.map(PacketRecorder::finish);
-    Ok(report)
+    Ok(with_records(report?, (bins, log), settings))
+}
+
+/// What a run records beside its report.
+pub(super) type Records = (Option<Recorder>, Option<PacketRecorder>);
+
+/// The report, and what was recorded.
+pub(super) fn with_records(
+    report: RunReport,
+    (bins, log): Records,
+    settings: &RunSettings,
+) -> RunReport {
+    RunReport {
+        series: bins.map(|bins| Series {
+            convergence: settings.convergence,
+            ..bins.finish()
+        }),
+        packets: log.map(PacketRecorder::finish),
+        ..report
+    }
+}
+
+/// Ends a run whose custom controller failed.
+#[derive(Debug)]
+pub(super) struct UntilFailure<C>(pub(super) C);
+
+impl<C: CustomControllers> Observer for UntilFailure<C> {
+    const ACTIVE: bool = false;
+
+    fn is_stopped(&self) -> bool {
+        self.0.has_failed()
+    }
 }
 
 /// Runs `runs` of `scenario` with `simulate` and hands each outcome to `on_outcome`, in the order

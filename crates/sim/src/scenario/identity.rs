@@ -23,7 +23,7 @@ impl Scenario {
     ///
     /// Names, descriptions and seeds have no effect and do not count.
     pub fn point_hash(&self, point: usize) -> u64 {
-        let mut cx = Context::new(&*self.files);
+        let mut cx = Context::new(&*self.files, &self.custom);
         let mut document = self.document_of(point, &mut cx);
         if let Value::Table(entries) = &mut document.value {
             for entry in entries.iter_mut().filter(|entry| entry.key == "scenario") {

@@ -58,6 +58,7 @@ mod problem;
 pub mod reference;
 mod schema;
 mod settings;
+mod simulation;
 mod source;
 mod sweep;
 mod tables;
@@ -65,6 +66,7 @@ mod tables;
 use std::path::Path;
 use std::sync::Arc;
 
+use comity_congestion::table::find;
 use comity_units::Seed;
 use rayon::prelude::*;
 
@@ -77,6 +79,7 @@ pub use execute::{
 pub use problem::{Problem, ProblemKind, Problems, RangeFault, Unfit};
 pub use schema::{Files, Folder, NoFiles};
 pub use settings::RunSettings;
+pub use simulation::Simulation;
 pub use source::{MAX_TEXT, Place, Source, Sources};
 
 use crate::network::Network;
@@ -94,6 +97,8 @@ pub struct Reading {
     pub set: Vec<String>,
     /// Seeds that replace those of the file.
     pub seeds: Option<Vec<u64>>,
+    /// The names of the [custom controllers](crate::CustomControllers) that flows may have.
+    pub controllers: Vec<String>,
     /// How large the scenario may become.
     pub limits: Limits,
 }
@@ -122,6 +127,7 @@ pub struct Scenario {
     document: Node,
     groups: Vec<Group>,
     files: Box<dyn Files + Send + Sync>,
+    custom: Vec<String>,
     library: Library,
     limits: Limits,
     shape: Shape,
@@ -189,14 +195,20 @@ impl Scenario {
             Err(problems) => return Err(Problems::new(Arc::new(sources), problems)),
         };
         let shape = Nested::<ScenarioFile>::KIND.shape();
-        let mut problems = Vec::new();
+        let taken = |name: &&String| find(name).is_ok();
+        let mut problems: Vec<Problem> = reading
+            .controllers
+            .iter()
+            .filter(taken)
+            .map(|name| Problem::new(None, name, ProblemKind::ControllerTaken))
+            .collect();
         for text in &reading.set {
             if let Err(found) = set(&mut document, &shape, text, &mut sources) {
                 problems.extend(found);
             }
         }
         let outlined = if problems.is_empty() {
-            let mut cx = Context::new(&*files);
+            let mut cx = Context::new(&*files, &reading.controllers);
             let is_swept = document.get("sweep").is_some();
             let outlined = outline(&mut document, reading, &mut cx);
             // Without axes, further problems do not depend on them: report these as well.
@@ -222,6 +234,7 @@ impl Scenario {
                 document,
                 groups,
                 files,
+                custom: reading.controllers.clone(),
                 library: Library::default(),
                 limits: reading.limits,
                 shape,
@@ -361,7 +374,7 @@ impl Scenario {
     }
 
     fn read_point(&self, point: usize) -> Result<(Network, RunSettings), Vec<Problem>> {
-        let mut cx = Context::new(&*self.files);
+        let mut cx = Context::new(&*self.files, &self.custom);
         let document = self.document_of(point, &mut cx);
         let built = ScenarioFile::read_table(&document, &mut cx)
             .and_then(|file| build::build(&file, &self.library, &self.limits, &mut cx));

@@ -31,6 +31,9 @@ impl Kind for ControllerName {
             cx.wrong_kind(node, &self.shape());
             return None;
         };
+        if cx.custom.iter().any(|custom| custom == name) {
+            return Some(name.into());
+        }
         match find(name) {
             Ok(row) => Some(row.name.into()),
             Err(error) => {
@@ -38,7 +41,11 @@ impl Kind for ControllerName {
                     node.place,
                     ProblemKind::UnknownChoice {
                         value: node.show(),
-                        known: TABLE.iter().map(|row| row.name.into()).collect(),
+                        known: TABLE
+                            .iter()
+                            .map(|row| row.name.into())
+                            .chain(cx.custom.iter().cloned())
+                            .collect(),
                         nearest: error
                             .other
                             .map_or(error.nearest, |other| other.controller)
@@ -82,28 +89,46 @@ impl Kind for ParametersKind {
 }
 
 impl ParameterTable {
-    /// Applies these values to `parameters`. `path` leads to the table.
+    /// Applies these values to `parameters`, those of `row` or of a custom controller. `path` leads
+    /// to the table.
     pub(super) fn set(
         &self,
-        row: &Row,
+        row: Option<&Row>,
         parameters: &mut Parameters,
         path: &str,
         cx: &mut Context<'_>,
     ) {
         for entry in &self.0 {
-            cx.within_path(&[path, &entry.key], |cx| match setting(row, entry) {
-                Ok(value) => {
-                    parameters.insert(&entry.key, value);
-                }
-                Err(kind) => {
-                    let place = match kind {
-                        ProblemKind::UnknownKey { .. } => entry.key_place,
-                        _ => entry.node.place,
-                    };
-                    cx.report(place, kind);
+            cx.within_path(&[path, &entry.key], |cx| {
+                match row.map_or_else(|| plain(entry), |row| setting(row, entry)) {
+                    Ok(value) => {
+                        parameters.insert(&entry.key, value);
+                    }
+                    Err(kind) => {
+                        let place = match kind {
+                            ProblemKind::UnknownKey { .. } => entry.key_place,
+                            _ => entry.node.place,
+                        };
+                        cx.report(place, kind);
+                    }
                 }
             });
         }
+    }
+}
+
+/// A parameter of a custom controller, which alone knows what it may be.
+fn plain(entry: &Entry) -> Result<Setting, ProblemKind> {
+    match &entry.node.value {
+        Value::Integer(number) => Ok(Setting::Number(*number as f64)),
+        Value::Float(number) => Ok(Setting::Number(*number)),
+        Value::Boolean(flag) => Ok(Setting::Flag(*flag)),
+        Value::Text(text) => Ok(Setting::Text(text.clone().into())),
+        _ => Err(ProblemKind::WrongKind {
+            found: entry.node.kind(),
+            value: entry.node.show(),
+            expected: "a number, true, false or a text".into(),
+        }),
     }
 }
 

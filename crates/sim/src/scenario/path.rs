@@ -3,7 +3,6 @@
 use comity_congestion::table::nearest;
 
 use super::document::{Entry, Node, Value};
-use super::parameters;
 use super::problem::ProblemKind;
 use super::schema::{FieldDoc, Shape, TableDoc, item_label};
 use crate::report::is_within;
@@ -115,11 +114,8 @@ fn put(
                 .collect();
             Err(unknown(part, labels))
         }
+        // Which parameters there are depends on the controller.
         (Some(Shape::Parameters), Value::Table(entries)) => {
-            let known = parameters::names();
-            if !known.contains(part) {
-                return Err(unknown(part, known.into_iter().map(Into::into).collect()));
-            }
             if !rest.is_empty() {
                 return Err(ProblemKind::PathIntoValue {
                     part: here,

@@ -193,6 +193,8 @@ pub enum ProblemKind {
         /// What is wrong with it.
         error: FramesError,
     },
+    /// A custom controller has the name of one of Comity's.
+    ControllerTaken,
     /// Parameters that the controller does not take.
     Controller {
         /// What the table of controllers says.
@@ -466,6 +468,11 @@ impl Problem {
             }
             ProblemKind::Frames { file, error } => {
                 format!("`{path}`: the file \"{file}\" is not a valid list of frames: {error}")
+            }
+            ProblemKind::ControllerTaken => {
+                format!(
+                    "`{path}` is a controller of Comity; expected another name for a custom one"
+                )
             }
             ProblemKind::Controller { error } => format!("`{path}`: {error}"),
             ProblemKind::Link { error } => format!("`{path}`: {error}"),

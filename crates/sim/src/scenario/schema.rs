@@ -202,14 +202,17 @@ pub(super) struct Context<'f> {
     path: Vec<String>,
     pub(super) problems: Vec<Problem>,
     pub(super) files: &'f dyn Files,
+    /// The names of custom controllers.
+    pub(super) custom: &'f [String],
 }
 
 impl<'f> Context<'f> {
-    pub(super) fn new(files: &'f dyn Files) -> Self {
+    pub(super) fn new(files: &'f dyn Files, custom: &'f [String]) -> Self {
         Self {
             path: Vec::new(),
             problems: Vec::new(),
             files,
+            custom,
         }
     }
 

@@ -2,13 +2,15 @@
 
 use std::sync::Arc;
 
-use comity_congestion::table::{self, Setup};
+use comity_congestion::table::{self, Row, Setup};
 use comity_link::Random;
 use comity_transport::tcp::{Config, Connection};
 use comity_units::{Bytes, Seed, Time};
 
+use super::controller::halves;
 use super::sections::section_ends;
 use super::workload::{datagram_source, section_producer, tcp_workload};
+use crate::custom::CustomControllers;
 use crate::engine::arrivals::Arrivals;
 use crate::engine::fingerprint::Fingerprint;
 use crate::engine::flow::{Agent, DatagramFlow, Flow, FlowCounts, TcpFlow, start_time};
@@ -43,7 +45,7 @@ pub(super) fn build_flow(
     seed: Seed,
     (forward, backward): (Path, Path),
     paths: &Paths,
-    shared: &mut SharedConfigs,
+    (custom, shared): (&dyn CustomControllers, &mut SharedConfigs),
 ) -> Result<Flow, FlowError> {
     let seed = flow_stream(seed, &spec.name);
     let stream = |name: &str| Random::new(seed.derive(name));
@@ -60,7 +62,7 @@ pub(super) fn build_flow(
             let reverse_delay = initial_delay(network, links.map(|&link| link as usize));
             let path = (first_link, reverse_delay);
             let workload = tcp_workload(spec, tcp, path, started_at, random)?;
-            let (source, sink) = tcp_ends(tcp, spec.reader, seed, shared)?;
+            let (source, sink) = tcp_ends(tcp, spec.reader, seed, custom, shared)?;
             let flow = TcpFlow::new(source, sink, tcp.headers, workload, spec.reader);
             Agent::Tcp(Box::new(flow))
         }
@@ -79,7 +81,7 @@ pub(super) fn build_flow(
         TransportSpec::Sections(sections) => {
             let random = stream("workload");
             let producer = section_producer(spec, sections.section, started_at, random)?;
-            let ends = section_ends(sections, seed, started_at)?;
+            let ends = section_ends(sections, seed, started_at, custom)?;
             let flow = SectionFlow::new(ends, producer, sections, warmup);
             Agent::Sections(Box::new(flow))
         }
@@ -101,6 +103,7 @@ pub(in crate::engine) fn tcp_ends(
     tcp: &TcpSpec,
     reader: Reader,
     seed: Seed,
+    custom: &dyn CustomControllers,
     shared: &mut SharedConfigs,
 ) -> Result<(Connection, Connection), FlowError> {
     if tcp.config.mss == 0 {
@@ -112,8 +115,8 @@ pub(in crate::engine) fn tcp_ends(
     if matches!(reader, Reader::Playback { interval, .. } if interval.is_zero()) {
         return Err(FlowError::ReadInterval);
     }
-    let row = table::find(&tcp.controller).map_err(FlowError::Controller)?;
-    if !row.drives_tcp() {
+    let row = table::find(&tcp.controller).ok();
+    if row.is_some_and(|row| !row.drives_tcp()) {
         return Err(FlowError::NotForTcp);
     }
     let setup = Setup {
@@ -121,20 +124,14 @@ pub(in crate::engine) fn tcp_ends(
         initial_window: tcp.initial_window,
         initial_ssthresh: tcp.initial_ssthresh.unwrap_or(tcp.config.receive_buffer),
         // The length of a wave follows the window, so the window needs a maximum.
-        max_window: if row.has_meter() {
+        max_window: if row.is_some_and(Row::has_meter) {
             tcp.config.receive_buffer
         } else {
             Bytes::MAX
         },
         seed: seed.derive("controller"),
     };
-    let controller = row
-        .build(&setup, &tcp.parameters)
-        .map_err(FlowError::Parameter)?;
-    let meter = row
-        .build_meter(&setup, &tcp.parameters)
-        .transpose()
-        .map_err(FlowError::Parameter)?;
+    let (controller, meter) = halves(custom, &tcp.controller, &setup, &tcp.parameters)?;
     let config = Config {
         metered: meter.is_some(),
         ..tcp.config

@@ -11,7 +11,7 @@ use super::super::observe::{FlowEventKind, Observer, SectionEvent};
 use super::super::packet::{Body, Header, SectionPacket, Slot};
 use crate::ledger::Settled;
 
-impl<O: Observer> Engine<'_, O> {
+impl<O: Observer> Engine<O> {
     /// Starts a flow of sections.
     pub(in crate::engine) fn start_sections(&mut self, now: Time, index: u32) {
         let Agent::Sections(sections) = &self.flows[index as usize].agent else {

@@ -22,6 +22,7 @@ use super::preset::PresetRest;
 use super::sections;
 use super::sizes::{narrow, size};
 use super::topology::{AccessLink, Core, Ends, access_link, find_node, report_taken};
+use crate::custom::Names;
 use crate::engine::check_flow;
 use crate::network::{
     CbrSpacing, CommandSpec, DatagramSpec, FlowError, FlowSpec, Headers, NodeId, Reader, Start,
@@ -128,7 +129,7 @@ fn report_faults(
     has_workload: bool,
     cx: &mut Context<'_>,
 ) {
-    for error in check_flow(prototype, None) {
+    for error in check_flow(prototype, None, &Names(cx.custom)) {
         let key = match &error {
             FlowError::Parameter(error) => {
                 let key = blamed(error, &table.written);
@@ -137,7 +138,9 @@ fn report_faults(
                 continue;
             }
             FlowError::PlaybackOfSections | FlowError::ReadInterval => "reader",
-            FlowError::Controller(_) | FlowError::NotForTcp => "controller",
+            FlowError::Controller(_) | FlowError::CustomController(_) | FlowError::NotForTcp => {
+                "controller"
+            }
             FlowError::NoPayload | FlowError::DatagramSize => "packet",
             FlowError::WindowBelowSegment => "rwnd",
             FlowError::BufferBelowSection => "buffer",
@@ -550,8 +553,8 @@ fn with_parameters(
     cx: &mut Context<'_>,
 ) -> Option<TcpSpec> {
     let written = &table.written;
-    let row = find(&spec.controller).ok()?;
-    spec.parameters = rest.parameters_for(row);
+    let row = find(&spec.controller).ok();
+    spec.parameters = row.map_or_else(Parameters::new, |row| rest.parameters_for(row));
     let reported = cx.problems.len();
     if let Some(table) = &table.parameters {
         let path = written.path_of("parameters");

@@ -51,8 +51,8 @@ pub(super) fn spec(
         acknowledgement: table.acknowledgement,
         shed: table.shed,
     };
-    let row = find(&spec.controller).ok()?;
-    if table.reliability.is_none() {
+    let row = find(&spec.controller).ok();
+    if let (None, Some(row)) = (table.reliability, row) {
         spec.config.reliability = Reliability::usual(row);
     }
     if let Some(table) = &table.parameters {
