@@ -19,3 +19,10 @@ def test_the_guide_runs(tmp_path, capsys):
         os.chdir(here)
     assert (tmp_path / "cwnd.svg").exists()
     assert capsys.readouterr().out.startswith('did you mean "rwnd"?')
+
+
+def test_the_guide_to_controllers_runs():
+    page = (ROOT / "docs" / "guide" / "python-controller.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"^```python\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
+    assert len(blocks) == 4
+    exec(compile("\n".join(blocks), "python-controller.md", "exec"), {"__name__": "guide"})
