@@ -9,7 +9,7 @@
 
 from ._comity import ENGINE_VERSION, VERSION as __version__
 from ._comity import Controller, Pacing, Setup
-from ._results import Results, Table, read
+from ._results import Results, Table, merge, read
 from ._run import Simulation, run
 from .errors import Error, PlotError, Problem, ResultsError, RunError, ScenarioError
 
@@ -28,6 +28,7 @@ __all__ = [
     "Simulation",
     "Table",
     "__version__",
+    "merge",
     "read",
     "run",
 ]

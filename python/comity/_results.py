@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import typing
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from . import _comity
@@ -140,29 +140,33 @@ class Results:
         """How many runs there are."""
         return len(self._native)
 
-    def write(self, path: str | os.PathLike[str]) -> None:
+    def write(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
         """Stores all tables as `comity sim run --out` does: NAME, NAME.csv or NAME.json.
 
-        Replaces earlier results at the path, and nothing else.
+        Replaces earlier results at the path with `force`, and never anything else.
 
         Raises:
             ResultsError: They cannot be stored; nothing is left behind.
         """
-        ending = Path(path).suffix.lower().lstrip(".")
-        self._native.write(os.fspath(path), ending if ending in ("csv", "json") else "parquet")
+        self._native.write(os.fspath(path), force)
 
     def __repr__(self) -> str:
         return f"<comity.Results {self.name}: {len(self)} runs>"
 
 
 class StoredResults(Results):
-    """Results that were stored as Parquet or CSV."""
+    """Results that were stored as Parquet, CSV or JSON."""
 
-    def __init__(self, path: Path, ending: str, metadata: Mapping[str, typing.Any]) -> None:
+    def __init__(
+        self,
+        path: Path,
+        metadata: Mapping[str, typing.Any],
+        find: Callable[[str], pyarrow.Table | None],
+    ) -> None:
         self._rows = dict(_comity.Results.tables())
         self._path = path
-        self._ending = ending
         self._metadata = metadata
+        self._find = find
 
     @property
     def name(self) -> str:
@@ -175,19 +179,11 @@ class StoredResults(Results):
         return str(self._metadata["scenario_text"])
 
     def _load(self, name: str) -> Table | None:
-        file = self._path / f"{name}.{self._ending}"
-        if not file.exists():
+        table = self._find(name)
+        if table is None:
             return None
-        if self._ending == "csv":
-            from pyarrow import csv
-
-            table = csv.read_csv(file)
-            units = self._metadata["units"][name]
-        else:
-            from pyarrow import parquet
-
-            table = parquet.read_table(file)
-            units = json.loads(table.schema.metadata[b"comity.units"])
+        stored = (table.schema.metadata or {}).get(b"comity.units")
+        units = self._metadata["units"][name] if stored is None else json.loads(stored)
         table = _signed_and_filled(table)
         meanings = _comity.Results.meaning
         columns = [(it, units.get(it, "1"), meanings(name, it) or "") for it in table.column_names]
@@ -196,36 +192,99 @@ class StoredResults(Results):
     def __len__(self) -> int:
         return len(self.runs)
 
-    def write(self, path: str | os.PathLike[str]) -> None:
+    def write(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
         raise ResultsError(f"these results are stored already, at {self._path}")
 
 
 def read(path: str | os.PathLike[str]) -> Results:
     """Reads results that `comity sim run --out NAME` or `Results.write` stored: a folder of
-    Parquet or CSV files. Needs PyArrow.
+    Parquet or CSV files, or a JSON file. Needs PyArrow.
 
     Raises:
         ResultsError: There are none at the path.
     """
-    folder = Path(path)
-    if (folder / "runs.parquet").exists():
-        from pyarrow import parquet
-
-        stored = parquet.read_schema(folder / "runs.parquet").metadata or {}
-        prefix = b"comity."
-        metadata = {
-            key[len(prefix) :].decode(): value.decode()
-            for key, value in stored.items()
-            if key.startswith(prefix)
-        }
-        return StoredResults(folder, "parquet", metadata)
-    if (folder / "runs.csv").exists():
-        metadata = json.loads((folder / "metadata.json").read_text(encoding="utf-8"))
-        return StoredResults(folder, "csv", metadata)
+    place = Path(path)
+    if (place / "runs.parquet").exists():
+        return _parquet(place)
+    if (place / "runs.csv").exists():
+        return _csv(place)
+    if place.is_file() and place.suffix == ".json":
+        return _json(place)
+    if Path(f"{place}.runs").is_dir():
+        raise ResultsError(
+            f"{place} has no tables yet: its runs are stored in {place}.runs; expected a sweep that "
+            "has ended, or comity.merge to read its runs"
+        )
     raise ResultsError(
-        f"{folder} holds no results; expected a folder with runs.parquet or runs.csv, "
-        "as `comity sim run --out` stores"
+        f"{place} holds no results; expected a folder with runs.parquet or runs.csv, or a JSON "
+        "file, as `comity sim run --out` stores"
     )
+
+
+def _parquet(folder: Path) -> Results:
+    from pyarrow import parquet
+
+    prefix = b"comity."
+    metadata = {
+        key[len(prefix) :].decode(): value.decode()
+        for key, value in (parquet.read_schema(folder / "runs.parquet").metadata or {}).items()
+        if key.startswith(prefix)
+    }
+
+    def find(name: str) -> pyarrow.Table | None:
+        file = folder / f"{name}.parquet"
+        return parquet.read_table(file) if file.exists() else None
+
+    return StoredResults(folder, metadata, find)
+
+
+def _csv(folder: Path) -> Results:
+    from pyarrow import csv
+
+    metadata = json.loads((folder / "metadata.json").read_text(encoding="utf-8"))
+
+    def find(name: str) -> pyarrow.Table | None:
+        file = folder / f"{name}.csv"
+        return csv.read_csv(file) if file.exists() else None
+
+    return StoredResults(folder, metadata, find)
+
+
+def _json(file: Path) -> Results:
+    import pyarrow
+
+    try:
+        document = json.loads(file.read_text(encoding="utf-8"))
+        metadata, tables = document["metadata"], document["tables"]
+    except (ValueError, TypeError, KeyError) as error:
+        raise ResultsError(
+            f"{file} holds no results: {error!r}; expected the JSON of `comity sim run --out`"
+        ) from error
+
+    def find(name: str) -> pyarrow.Table | None:
+        return pyarrow.Table.from_pylist(tables[name]) if name in tables else None
+
+    return StoredResults(file, metadata, find)
+
+
+def merge(*stores: str | os.PathLike[str], partial: bool = False) -> Results:
+    """Reads the runs that several processes or machines stored, as `comity results merge` does.
+
+    Args:
+        stores: The `out` of each, or its folder `OUT.runs`.
+        partial: Whether runs may be missing: the sweep still runs, or some runs failed.
+
+    Raises:
+        ResultsError: There are no runs, they are of different sweeps, or some are missing.
+    """
+    native, missing = _comity.merge([os.fspath(store) for store in stores])
+    if missing and not partial:
+        some = ", ".join(map(str, missing[:12])) + (", ..." if len(missing) > 12 else "")
+        raise ResultsError(
+            f"{len(missing)} of {len(missing) + len(native)} runs are missing: {some}; expected "
+            "all, or partial=True to do without them"
+        )
+    return Results(native)
 
 
 def _signed_and_filled(table: pyarrow.Table) -> pyarrow.Table:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import os
 import typing
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
-from . import _comity, _toml
+from . import _comity, _pieces, _toml
 from ._results import Results
-from .errors import ScenarioError
+from .errors import RunError, ScenarioError
 
 Scenario = typing.Union[str, "os.PathLike[str]", Mapping[str, typing.Any]]
 Controllers = Mapping[str, Callable[..., _comity.Controller]]
@@ -20,51 +21,82 @@ def run(
     *,
     seeds: int | Iterable[int] | None = None,
     set: Mapping[str, typing.Any] | None = None,
+    points: Mapping[str, typing.Any] | None = None,
+    shard: tuple[int, int] | None = None,
+    out: str | os.PathLike[str] | None = None,
+    force: bool = False,
     controllers: Controllers | None = None,
     threads: int | None = None,
+    executor: concurrent.futures.Executor | None = None,
     packets: bool = False,
     progress: bool | Callable[[int, int], None] = False,
 ) -> Results:
     """Runs every point of a scenario with every seed, and returns the results.
 
     The same scenario and seeds give the same results as `comity sim run`, whatever the number of
-    threads. The GIL is free meanwhile, and an interrupt ends the runs under way.
+    threads or workers. The GIL is free meanwhile, and an interrupt ends the runs under way. A run
+    that fails does not end the others.
+
+    With `out`, each run is stored in the folder `OUT.runs` as it ends, as `comity sim run --out`
+    does, and the tables are written to `out` at the end. Runs that are stored are not done again:
+    the same call continues a sweep that was interrupted or failed, whether Python or the command
+    began it.
 
     Args:
         scenario: The path of a file, the text of one (with a line break), or a dict of the same
             shape. Paths in a text or dict start at the working directory.
         seeds: Seeds that replace those of the scenario: one, or several.
         set: Values that replace those of the scenario, such as `{"flow.tcp.rwnd": 20}`.
+        points: Values of axes of the sweep, such as `{"queue": [20, 60]}`: runs at other points are
+            left out. The others keep their numbers.
+        shard: A part of the runs, such as `(3, 16)` for the third of sixteen. With `out` they are
+            only stored there; `comity.merge` or `comity results merge` makes tables of all shards.
+        out: Where to store the results: NAME (Parquet), NAME.csv or NAME.json.
+        force: Whether to do stored runs anew, and to replace earlier results at `out`.
         controllers: Controllers that are written in Python: the name by which flows choose one,
-            and the class, or any function of a `comity.Setup` that makes a `comity.Controller`.
+            and the class, or any function of a `comity.Setup` that makes a `comity.Controller`. Not
+            with `out` or `executor`.
         threads: How many runs to run at a time; by default one for each processor, and one at a
             time with `controllers`, because Python runs one of them at a time.
+        executor: Workers that do the runs instead of threads: any `concurrent.futures.Executor`,
+            such as a `ProcessPoolExecutor` or the `Client.get_executor()` of Dask. Workers need
+            Comity of the same version, and no file.
         packets: Whether to record every packet at every link, 120 bytes each, in the table
-            `packets`.
+            `packets`. Packets are not stored as runs end.
         progress: `True` to print how many runs are done, or a function of this number and of the
-            number of all runs, which is called about ten times a second.
+            number of all runs, which is called about ten times a second, or whenever a worker has
+            done some runs.
 
     Raises:
         ScenarioError: The scenario or an argument is wrong.
-        RunError: Some runs failed; it has the results of the others.
-        KeyboardInterrupt: The interrupt key was pressed.
+        RunError: Some runs failed; it has the results of the others, which are stored too.
+        ResultsError: Runs cannot be stored, or earlier results would be lost.
+        KeyboardInterrupt: The interrupt key was pressed. With `out`, the runs done are stored.
     """
-    overrides = _overrides(set)
-    name, text, folder = _source(scenario)
-    report = _print if progress is True else progress or None
-    numbers = None if seeds is None else _seeds(seeds)
     if threads is not None and (not isinstance(threads, int) or threads < 1):
         raise ScenarioError(f"threads is {threads!r}; expected a number from 1")
-    command = f"comity.run({str(name)!r})"
     classes = _controllers(controllers)
+    _check_together(classes, out, threads, executor, packets)
     if classes and threads is None:
         threads = 1
-    native = _comity.run(
-        name, text, folder, overrides, numbers, classes, threads, packets, command, report
-    )
+    name, text, folder = _source(scenario)
+    numbers = None if seeds is None else _seeds(seeds)
+    native = _comity.Scenario(name, text, folder, _overrides(set), numbers, classes)
+    part = None if shard is None else "/".join(map(str, shard))
+    chosen = native.choose(list(_points(points or {})), part)
+    path = None if out is None else os.fspath(out)
+    store = _comity.Store(native, f"comity.run({str(name)!r})", path, force)
+    report = _print if progress is True else progress or None
+    if executor is None:
+        failures = store.run(chosen, threads, packets, report)
+    else:
+        failures = _pieces.run(executor, native, store, chosen, report)
+    done = store.finish(chosen, shard is None)
     if progress is True:
-        print(f"\r{len(native)} runs", flush=True)
-    return Results(native)
+        print(f"\r{len(done)} runs", flush=True)
+    if failures:
+        raise RunError(f"{len(failures)} of {len(chosen)} runs failed", failures, done)
+    return Results(done)
 
 
 class Simulation:
@@ -114,6 +146,35 @@ class Simulation:
         return Results(self._native.finish(self._command))
 
 
+def _check_together(
+    controllers: Controllers,
+    out: str | os.PathLike[str] | None,
+    threads: int | None,
+    executor: concurrent.futures.Executor | None,
+    packets: bool,
+) -> None:
+    """Refuses arguments of `run` that exclude each other."""
+    if executor is not None and threads is not None:
+        raise ScenarioError("threads and executor are both set; expected one of them")
+    if packets and (out is not None or executor is not None):
+        raise ScenarioError(
+            "packets are kept in memory alone; expected packets=True without out and executor, and "
+            "Results.write to store them"
+        )
+    if controllers and out is not None:
+        raise ScenarioError(
+            "controllers and out are both set: a stored run is found again by all that its results "
+            "depend on, and the code of a Python class has no such identity; expected controllers "
+            "without out, and Results.write to store the results"
+        )
+    if controllers and executor is not None:
+        raise ScenarioError(
+            "controllers and executor are both set: a worker gets a scenario as text, and an object "
+            "of this process has none; expected controllers without executor, or a worker that "
+            "calls comity.run itself"
+        )
+
+
 def _overrides(values: Mapping[str, typing.Any] | None) -> list[str]:
     return [f"{key}={_toml.value(value, key)}" for key, value in (values or {}).items()]
 
@@ -150,6 +211,14 @@ def _seeds(seeds: int | Iterable[int]) -> list[int]:
     if not numbers:
         raise ScenarioError("there are no seeds; expected at least one")
     return [int(seed) for seed in numbers]
+
+
+def _points(points: Mapping[str, typing.Any]) -> Iterable[str]:
+    """Points as the command takes them: an axis and one of its values."""
+    for axis, values in points.items():
+        values = values.tolist() if hasattr(values, "tolist") else values
+        for value in values if isinstance(values, (list, tuple, range)) else [values]:
+            yield f"{axis}={value if isinstance(value, str) else _toml.value(value, axis)}"
 
 
 def _print(done: int, runs: int) -> None:

@@ -111,7 +111,7 @@ def test_a_missing_table_says_what_it_needs():
     assert "packets" not in results and "flows" in results
 
 
-@pytest.mark.parametrize("ending", ["", ".csv"])
+@pytest.mark.parametrize("ending", ["", ".csv", ".json"])
 def test_stored_results_are_read_as_they_were(results, tmp_path, ending):
     path = tmp_path / f"stored{ending}"
     results.write(path)
@@ -120,16 +120,24 @@ def test_stored_results_are_read_as_they_were(results, tmp_path, ending):
     for ours, theirs in zip(results, stored):
         assert (ours.name, ours.units, ours.meanings) == (theirs.name, theirs.units, theirs.meanings)
         expected = ours.arrow().to_pylist()
-        if ending:
+        if ending == ".csv":
             # CSV has no types: a text of digits comes back as a number.
             expected = [{k: str(v) for k, v in row.items()} for row in expected if ours.name == "groups"]
             got = [{k: str(v) for k, v in row.items()} for row in theirs.arrow().to_pylist() if ours.name == "groups"]
             assert got == expected
         else:
             assert theirs.arrow().to_pylist() == expected
-    results.write(path)
+    with pytest.raises(comity.ResultsError, match="exists; expected a new path, or force=True"):
+        results.write(path)
+    results.write(path, force=True)
     with pytest.raises(comity.ResultsError, match="stored already"):
         stored.write(path)
+
+
+def test_a_json_file_that_is_none_of_ours_is_refused(tmp_path):
+    (tmp_path / "other.json").write_text('{"metadata": {}}')
+    with pytest.raises(comity.ResultsError, match="other.json holds no results: KeyError"):
+        comity.read(tmp_path / "other.json")
 
 
 def test_results_go_nowhere_else(results, tmp_path):
@@ -137,7 +145,7 @@ def test_results_go_nowhere_else(results, tmp_path):
         comity.read(tmp_path)
     (tmp_path / "precious.txt").write_text("x")
     with pytest.raises(comity.ResultsError, match="found .*precious.txt") as caught:
-        results.write(tmp_path)
+        results.write(tmp_path, force=True)
     assert isinstance(caught.value, OSError) and isinstance(caught.value, comity.Error)
     with pytest.raises(comity.ResultsError, match="existing directory"):
         results.write(tmp_path / "no" / "such" / "folder")

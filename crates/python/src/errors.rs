@@ -1,6 +1,7 @@
 //! Errors as exceptions of `comity.errors`.
 
 use comity_sim::results::WriteError;
+use comity_sim::results::store::StoreError;
 use comity_sim::scenario::Problems;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -9,7 +10,6 @@ mod classes {
     use pyo3::import_exception;
 
     import_exception!(comity.errors, ResultsError);
-    import_exception!(comity.errors, RunError);
     import_exception!(comity.errors, ScenarioError);
 }
 
@@ -49,17 +49,16 @@ pub(crate) fn unfit(message: String) -> PyErr {
     classes::ScenarioError::new_err((message,))
 }
 
-/// Runs that failed: number, seed and reason of each, and the exception of a controller of Python.
-/// The results of the other runs go along.
-pub(crate) fn runs(
-    message: String,
-    failures: Vec<(usize, u64, String, Option<PyErr>)>,
-    results: Py<PyAny>,
-) -> PyErr {
-    classes::RunError::new_err((message, failures, results))
-}
-
 /// Results that cannot be made or stored.
 pub(crate) fn results(error: &WriteError) -> PyErr {
     classes::ResultsError::new_err((error.to_string(),))
+}
+
+/// Runs that cannot be stored or read.
+pub(crate) fn store(error: &StoreError) -> PyErr {
+    let remedy = match error.is_refusal_to_replace() {
+        true => ", or force=True to replace the results there",
+        false => "",
+    };
+    classes::ResultsError::new_err((format!("{error}{remedy}"),))
 }

@@ -14,8 +14,11 @@ mod errors;
 mod quantity;
 mod results;
 mod run;
+mod scenario;
 mod simulation;
+mod store;
 mod table;
+mod watch;
 
 /// The extension module.
 #[pyo3::pymodule(gil_used = false)]
@@ -32,9 +35,13 @@ mod _comity {
     #[pymodule_export]
     use crate::results::Results;
     #[pymodule_export]
-    use crate::run::{mean_with_interval, run};
+    use crate::run::mean_with_interval;
+    #[pymodule_export]
+    use crate::scenario::Scenario;
     #[pymodule_export]
     use crate::simulation::Simulation;
+    #[pymodule_export]
+    use crate::store::{Store, merge};
     #[pymodule_export]
     use crate::table::Table;
 

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use comity_sim::results::store::{StoreError, has_something};
 use comity_sim::results::{self, Format, ResultSet, TABLES};
 use pyo3::prelude::*;
 
@@ -53,14 +54,16 @@ impl Results {
             .transpose()
     }
 
-    /// Stores everything at a path, in a format named `parquet`, `csv` or `json`.
-    fn write(&self, py: Python<'_>, path: PathBuf, format: &str) -> PyResult<()> {
-        let format = match format {
-            "csv" => Format::Csv,
-            "json" => Format::Json,
-            _ => Format::Parquet,
+    /// Stores everything at a path, whose extension says the format. Earlier results there are
+    /// replaced with `force` alone.
+    fn write(&self, py: Python<'_>, path: PathBuf, force: bool) -> PyResult<()> {
+        let write = || {
+            if !force && has_something(&path) {
+                return Err(StoreError::Exists { path });
+            }
+            results::write(&self.set, Format::of(&path)?, &path)?;
+            Ok(())
         };
-        py.detach(|| results::write(&self.set, format, &path))
-            .map_err(|error| errors::results(&error))
+        py.detach(write).map_err(|error| errors::store(&error))
     }
 }

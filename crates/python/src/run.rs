@@ -1,20 +1,18 @@
-//! Runs a scenario on all processors.
+//! Runs on all processors.
 
 use std::num::NonZeroUsize;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::mpsc::{self, RecvTimeoutError};
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use comity_sim::metrics;
-use comity_sim::scenario::{Execution, Folder, Reading, Scenario, execute, simulate_stoppable};
+use comity_sim::network::Network;
+use comity_sim::results::CompletedRun;
+use comity_sim::results::store::{RunStore, StoreError};
+use comity_sim::scenario::{Execution, Run, RunSettings, Scenario, execute, simulate_stoppable};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use crate::controller::{self, Controllers};
-use crate::errors;
-use crate::results::Results;
 
 /// The mean of independent values, and half of its 95 % confidence interval if there are several.
 #[pyfunction]
@@ -25,138 +23,94 @@ pub(crate) fn mean_with_interval(values: Vec<f64>) -> PyResult<(f64, Option<f64>
     }
 }
 
-/// How often the interrupt key is looked at and progress is reported.
-const TICK: Duration = Duration::from_millis(100);
+/// Number, seed and reason of a run that failed, and the exception of a controller of Python.
+pub(crate) type Failure = (usize, u64, String, Option<PyErr>);
 
-/// Runs the scenario of a file (`text` is `None`) or of a text that is reported under the name
-/// `path`. Calls `progress` with the numbers of finished and of all runs.
-#[pyfunction]
-#[pyo3(signature = (path, text, folder, set, seeds, controllers, threads, packets, command, progress))]
-#[expect(clippy::too_many_arguments, reason = "Python names them")]
-pub(crate) fn run(
-    py: Python<'_>,
-    path: PathBuf,
-    text: Option<&str>,
-    folder: PathBuf,
-    set: Vec<String>,
-    seeds: Option<Vec<u64>>,
-    controllers: Controllers,
-    threads: Option<NonZeroUsize>,
-    packets: bool,
-    command: String,
-    progress: Option<Py<PyAny>>,
-) -> PyResult<Results> {
-    let reading = Reading {
-        set,
-        seeds,
-        controllers: controllers.keys().cloned().collect(),
-        ..Reading::default()
-    };
-    let scenario = read(py, &path, text, folder, &reading)?;
-    let controllers = Arc::new(controllers);
-    let runs = scenario.runs();
-    let stop = AtomicBool::new(false);
-    let done = AtomicUsize::new(0);
-    let execution = Execution {
-        jobs: threads,
-        cancel: Some(&stop),
-        ..Execution::of(runs.len())
-    };
-    let simulate = || {
-        let (mut completed, mut failures) = (Vec::new(), Vec::new());
-        let end = execute(
-            &scenario,
-            &runs,
-            &execution,
-            |network, run, settings| {
-                let custom = controller::Run::new(&controllers);
-                let simulate =
-                    || simulate_stoppable(network, run, settings, packets, &custom, &stop);
-                let report = match controllers.is_empty() {
-                    true => simulate(),
-                    // Python keeps its state of this thread until the run ends.
-                    false => Python::attach(|py| py.detach(simulate)),
-                };
-                report.map_err(|stopped| Box::new((stopped, custom.take_exception())))
-            },
-            |finished| done.store(finished, Ordering::Relaxed),
-            |outcome| match outcome.report {
-                Ok(report) => completed.push(scenario.completed(outcome.run, report)),
-                Err(failure) => {
-                    let (stopped, exception) = *failure;
-                    let (number, seed) = (outcome.run.number, outcome.run.seed.get());
-                    failures.push((number, seed, stopped.to_string(), exception));
-                }
-            },
-        );
-        (end, completed, failures)
-    };
-    let watch = || {
-        Python::attach(|py| {
-            py.check_signals()?;
-            match &progress {
-                Some(progress) => progress
-                    .call1(py, (done.load(Ordering::Relaxed), runs.len()))
-                    .map(drop),
-                None => Ok(()),
-            }
-        })
-    };
-    let ((end, completed, failures), interrupt) = py.detach(|| {
-        std::thread::scope(|scope| {
-            let (ended, end) = mpsc::channel::<()>();
-            let worker = scope.spawn(|| {
-                // Dropped at the end, or when this thread panics.
-                let _ended = ended;
-                simulate()
-            });
-            let mut interrupt = None;
-            while end.recv_timeout(TICK) == Err(RecvTimeoutError::Timeout) {
-                if interrupt.is_none()
-                    && let Err(error) = watch()
-                {
-                    stop.store(true, Ordering::Relaxed);
-                    interrupt = Some(error);
-                }
-            }
-            match worker.join() {
-                Ok(outcome) => (outcome, interrupt),
-                Err(panic) => std::panic::resume_unwind(panic),
-            }
-        })
-    });
-    if let Some(interrupt) = interrupt {
-        return Err(interrupt);
-    }
-    // A key pressed during the last tick is still Python's to report.
-    watch()?;
-    debug_assert_eq!(end, Ok(()), "only `stop` cancels");
-    let results = Results {
-        set: scenario.results(command, completed),
-    };
-    if failures.is_empty() {
-        return Ok(results);
-    }
-    let message = format!("{} of {} runs failed", failures.len(), runs.len());
-    let results = Py::new(py, results)?.into_any();
-    Err(errors::runs(message, failures, results))
+/// How the runs of a sweep are done.
+pub(crate) struct Options<'a> {
+    pub(crate) controllers: &'a Arc<Controllers>,
+    pub(crate) threads: Option<NonZeroUsize>,
+    pub(crate) packets: bool,
+    pub(crate) stop: &'a AtomicBool,
 }
 
-/// Reads the scenario of a file (`text` is `None`) or of a text.
-pub(crate) fn read(
-    py: Python<'_>,
-    path: &Path,
-    text: Option<&str>,
-    folder: PathBuf,
-    reading: &Reading,
-) -> PyResult<Scenario> {
-    let scenario = py.detach(|| match text {
-        None => Scenario::load(path, reading),
-        Some(text) => Scenario::parse(&path.display().to_string(), text, Folder(folder), reading),
-    });
-    let scenario = scenario.map_err(|problems| errors::scenario(py, &problems))?;
-    match scenario.needs_lab() {
-        Some(reason) => Err(errors::unfit(format!("{} {reason}", path.display()))),
-        None => Ok(scenario),
+/// Does runs, and stores each as it ends. Returns those that failed.
+pub(crate) fn run_all(
+    scenario: &Scenario,
+    runs: &[Run],
+    store: &RunStore,
+    options: &Options<'_>,
+    on_finished: impl FnMut(usize),
+) -> Result<Vec<Failure>, StoreError> {
+    let execution = Execution {
+        jobs: options.threads,
+        cancel: Some(options.stop),
+        ..Execution::of(runs.len())
+    };
+    let (mut failures, mut unstored) = (Vec::new(), None);
+    // Whoever sets `stop` knows that runs are missing.
+    let _interrupted = execute(
+        scenario,
+        runs,
+        &execution,
+        |network, run, settings| {
+            let run = (network, run, settings);
+            let completed = simulate(scenario, run, options).map_err(Ended::Failed)?;
+            store.add(completed).map_err(|error| {
+                // Without room for them, other runs would be done in vain.
+                options.stop.store(true, Ordering::Relaxed);
+                Ended::Unstored(error)
+            })
+        },
+        on_finished,
+        |outcome| match outcome.report {
+            Ok(()) => {}
+            Err(Ended::Failed((reason, exception))) => {
+                let (number, seed) = (outcome.run.number, outcome.run.seed.get());
+                failures.push((number, seed, reason, exception));
+            }
+            Err(Ended::Unstored(error)) => unstored = Some(error),
+        },
+    );
+    store.sync()?;
+    unstored.map_or(Ok(failures), Err)
+}
+
+/// Why a run failed, and the exception of a controller of Python.
+type Reason = (String, Option<PyErr>);
+
+/// Why a run is not in the store.
+enum Ended {
+    Failed(Reason),
+    Unstored(StoreError),
+}
+
+/// Simulates a run. One that panics fails alone, and Python has printed the place.
+pub(crate) fn simulate(
+    scenario: &Scenario,
+    (network, run, settings): (&Network, &Run, &RunSettings),
+    options: &Options<'_>,
+) -> Result<CompletedRun, Reason> {
+    let custom = controller::Run::new(options.controllers);
+    let simulate = || {
+        simulate_stoppable(
+            network,
+            run,
+            settings,
+            options.packets,
+            &custom,
+            options.stop,
+        )
+    };
+    let simulate = || comity::contain(simulate);
+    let report = match options.controllers.is_empty() {
+        true => simulate(),
+        // Python keeps its state of this thread until the run ends.
+        false => Python::attach(|py| py.detach(simulate)),
+    };
+    match report {
+        Some(Ok(report)) => Ok(scenario.completed(run, report)),
+        Some(Err(stopped)) => Err((stopped.to_string(), custom.take_exception())),
+        None => Err(("the simulator panicked; please report this".into(), None)),
     }
 }

@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use crate::controller::{self, Controllers, time};
 use crate::errors;
 use crate::results::Results;
-use crate::run::read;
+use crate::scenario::read;
 
 /// A run that pauses at chosen times.
 #[pyclass(module = "comity._comity")]

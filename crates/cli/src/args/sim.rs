@@ -5,8 +5,9 @@ use std::path::PathBuf;
 
 use clap::builder::{PathBufValueParser, TypedValueParser};
 use clap::{Args, Subcommand};
+use comity_sim::scenario::Shard;
 
-use super::values::{Out, Seeds, Shard, jobs, seed, seeds, shard};
+use super::values::{Out, Seeds, jobs, seed, seeds};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Sim {
@@ -98,9 +99,14 @@ pub(crate) struct Run {
     #[arg(long, short, value_name = "N", value_parser = jobs)]
     pub(crate) jobs: Option<NonZeroUsize>,
 
+    /// Do only the runs at these points of the sweep: a value of an axis, such as queue=60; may be
+    /// repeated. Values of one axis are alternatives; an axis without a value has all
+    #[arg(long, value_name = "AXIS=VALUE")]
+    pub(crate) point: Vec<String>,
+
     /// Do one part of the runs, such as the third of sixteen, and store them for `comity results
     /// merge`
-    #[arg(long, value_name = "K/N", value_parser = shard, requires = "out")]
+    #[arg(long, value_name = "K/N", requires = "out")]
     pub(crate) shard: Option<Shard>,
 }
 

@@ -1,6 +1,5 @@
 //! Readers for the values of options.
 
-use std::ffi::OsStr;
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -94,23 +93,7 @@ pub(crate) struct Out {
 impl Out {
     /// The ending says the format.
     pub(super) fn new(path: PathBuf) -> Result<Self, String> {
-        let format = match path.extension().map(OsStr::to_string_lossy).as_deref() {
-            None => Format::Parquet,
-            Some("parquet") => {
-                return Err(
-                    "Parquet results are a folder with a file for each table; expected a name \
-                     without extension, or with .csv or .json"
-                        .into(),
-                );
-            }
-            Some("csv") => Format::Csv,
-            Some("json") => Format::Json,
-            Some(ending) => {
-                return Err(format!(
-                    "cannot store results as .{ending}; expected .csv, .json or no extension (Parquet)"
-                ));
-            }
-        };
+        let format = Format::of(&path).map_err(|error| error.to_string())?;
         Ok(Self { path, format })
     }
 }
@@ -126,31 +109,6 @@ const MAX_SEED: u64 = i64::MAX as u64;
 pub(super) fn seed(text: &str) -> Result<u64, String> {
     let seed = text.parse().ok().filter(|seed| *seed <= MAX_SEED);
     seed.ok_or_else(|| format!("expected a whole number from 0 to {MAX_SEED}"))
-}
-
-/// A part of the runs of a sweep, from 1.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Shard {
-    pub(crate) part: usize,
-    pub(crate) of: usize,
-}
-
-impl Shard {
-    /// Whether the run with this number belongs to it. Neighbours go to different shards, because
-    /// they take about as long.
-    pub(crate) const fn has(self, number: usize) -> bool {
-        number % self.of == self.part - 1
-    }
-}
-
-/// Reads `3/16`.
-pub(super) fn shard(text: &str) -> Result<Shard, String> {
-    let parts = text.split_once('/');
-    let numbers = parts.and_then(|(part, of)| Some((part.parse().ok()?, of.parse().ok()?)));
-    match numbers {
-        Some((part, of)) if (1..=of).contains(&part) => Ok(Shard { part, of }),
-        _ => Err("expected a part and their number, from 1/N to N/N, such as 3/16".into()),
-    }
 }
 
 /// Seeds as written on the command line.
@@ -260,17 +218,6 @@ mod tests {
         }
         for bad in ["out.xml", "out.CSV", "out.1", "out.csv.gz"] {
             assert!(Out::new(bad.into()).is_err(), "{bad} was accepted");
-        }
-    }
-
-    #[test]
-    fn shards_part_the_runs() {
-        let parts = [shard("1/3"), shard("2/3"), shard("3/3")].map(Result::unwrap);
-        for number in 0..10 {
-            assert_eq!(parts.iter().filter(|part| part.has(number)).count(), 1);
-        }
-        for bad in ["", "3", "0/3", "4/3", "1/0", "-1/3", "a/b", "1/2/3"] {
-            assert!(shard(bad).is_err(), "{bad:?} was accepted");
         }
     }
 

@@ -44,7 +44,10 @@ pub(crate) fn results(args: &args::Results) -> Result<(), Failure> {
 
 /// Says why runs cannot be stored or read: the disk fails, or the command line is wrong.
 pub(super) fn refused(error: &StoreError) -> Failure {
-    let failed = complain(error);
+    let failed = match error.is_refusal_to_replace() {
+        true => complain(&format!("{error}, or --force to replace the results there")),
+        false => complain(error),
+    };
     match error {
         StoreError::Write(_) => failed,
         _ => Failure::Usage,

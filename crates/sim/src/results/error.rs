@@ -51,6 +51,11 @@ pub enum WriteError {
         /// The axis.
         axis: String,
     },
+    /// No format of results has this extension.
+    UnknownFormat {
+        /// The extension.
+        extension: String,
+    },
     /// The path is not writable.
     Unwritable {
         /// Where the results were to go.
@@ -136,6 +141,15 @@ impl fmt::Display for WriteError {
                     "a run has two values for the axis `{axis}`, expected one"
                 )
             }
+            Self::UnknownFormat { extension } if extension == "parquet" => f.write_str(
+                "Parquet results are a folder with a file for each table; expected a name \
+                 without extension, or with .csv or .json",
+            ),
+            Self::UnknownFormat { extension } => write!(
+                f,
+                "cannot store results as .{extension}; expected .csv, .json or no extension \
+                 (Parquet)"
+            ),
             Self::Unwritable { path } => write!(
                 f,
                 "results cannot be stored at {}: expected permission to write in {}",

@@ -67,6 +67,23 @@ pub enum Format {
     Parquet,
 }
 
+impl Format {
+    /// The format of results at `path`, by its extension: `.csv`, `.json`, or none for Parquet.
+    ///
+    /// # Errors
+    /// [`WriteError::UnknownFormat`] with any other extension.
+    pub fn of(path: &Path) -> Result<Self, WriteError> {
+        match path.extension() {
+            None => Ok(Self::Parquet),
+            Some(extension) if extension == "csv" => Ok(Self::Csv),
+            Some(extension) if extension == "json" => Ok(Self::Json),
+            Some(extension) => Err(WriteError::UnknownFormat {
+                extension: extension.to_string_lossy().into(),
+            }),
+        }
+    }
+}
+
 /// Stores results at `path`: a directory for [`Format::Csv`] and [`Format::Parquet`], a file for
 /// [`Format::Json`].
 ///

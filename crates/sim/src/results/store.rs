@@ -15,27 +15,28 @@
 //! [`Scenario::sweep`](crate::scenario::Scenario::sweep). A journal is brought to the disk after
 //! every megabyte and at the end: after a power failure, the last runs may be missing.
 
+mod error;
+mod journal;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
-use std::fs::{self, File};
-use std::io::{self, ErrorKind, Write};
+use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
-use super::error::{WriteError, parent};
+pub use error::StoreError;
+pub use journal::record;
+
+use super::error::parent;
 use super::place::Partial;
 use super::set::{CompletedRun, ResultSet, ScenarioInfo};
+use journal::{ENDING, Journal, read_journals, read_record};
 
 const FORMAT: &str = "comity-runs/1";
-const MAGIC: &[u8] = b"comity-runs 1\n";
 const DESCRIPTION: &str = "sweep.json";
-const ENDING: &str = "journal";
-/// Bytes of a record in front of its body.
-const HEAD: usize = 20;
-/// How many bytes may wait until they are brought to the disk.
-const SYNC: usize = 1 << 20;
 
 /// All runs of a sweep, as a store describes them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -65,18 +66,12 @@ impl Sweep {
 /// The runs of a sweep that are stored, and a journal for those that follow.
 #[derive(Debug)]
 pub struct RunStore {
-    folder: PathBuf,
+    /// `None` for a store in memory.
+    folder: Option<PathBuf>,
     sweep: Sweep,
     stored: Mutex<BTreeMap<u64, CompletedRun>>,
     journal: Mutex<Option<Journal>>,
     found: usize,
-}
-
-#[derive(Debug)]
-struct Journal {
-    file: File,
-    /// Bytes written since the file was brought to the disk.
-    waiting: usize,
 }
 
 impl RunStore {
@@ -124,7 +119,7 @@ impl RunStore {
             }
         }
         Ok(Self {
-            folder,
+            folder: Some(folder),
             found: stored.len(),
             sweep,
             stored: Mutex::new(stored),
@@ -132,9 +127,20 @@ impl RunStore {
         })
     }
 
-    /// The folder of the store.
+    /// A store that keeps runs in memory alone.
+    pub const fn in_memory(sweep: Sweep) -> Self {
+        Self {
+            folder: None,
+            found: 0,
+            sweep,
+            stored: Mutex::new(BTreeMap::new()),
+            journal: Mutex::new(None),
+        }
+    }
+
+    /// The folder of the store; empty for a store in memory.
     pub fn folder(&self) -> &Path {
-        &self.folder
+        self.folder.as_deref().unwrap_or(Path::new(""))
     }
 
     /// How many runs the sweep has.
@@ -159,6 +165,12 @@ impl RunStore {
         lock(&self.stored).get(id).cloned()
     }
 
+    /// Whether the run with this number is stored.
+    pub fn has(&self, number: usize) -> bool {
+        let id = self.sweep.ids.get(number);
+        id.is_some_and(|id| lock(&self.stored).contains_key(id))
+    }
+
     /// Stores a run that ended.
     ///
     /// # Errors
@@ -167,26 +179,43 @@ impl RunStore {
         let Some(&id) = self.sweep.ids.get(run.number) else {
             return Ok(());
         };
-        let record = record(id, &run).map_err(|error| StoreError::new(&self.folder, error))?;
-        let mut journal = lock(&self.journal);
-        let written = (|| {
-            let journal = match &mut *journal {
-                Some(journal) => journal,
-                none => none.insert(Journal::new(&self.folder)?),
-            };
-            // One call: a process that is killed leaves no part of a record behind a whole one.
-            journal.file.write_all(&record)?;
-            journal.waiting += record.len();
-            if journal.waiting >= SYNC {
-                journal.file.sync_data()?;
-                journal.waiting = 0;
-            }
-            Ok(())
-        })();
-        written.map_err(|error| StoreError::new(&self.folder, error))?;
-        drop(journal);
+        if self.folder.is_some() {
+            let record = record(id, &run).map_err(|error| self.fail(error))?;
+            self.append(&record)?;
+        }
         lock(&self.stored).insert(id, run);
         Ok(())
+    }
+
+    /// Stores a run that another process did, from its [`record()`].
+    ///
+    /// # Errors
+    /// [`StoreError::Foreign`] if the run is not one of this sweep; else as [`add`](Self::add).
+    pub fn add_record(&self, record: &[u8]) -> Result<(), StoreError> {
+        let (id, run) = read_record(record).ok_or(StoreError::Foreign)?;
+        if self.sweep.ids.get(run.number) != Some(&id) {
+            return Err(StoreError::Foreign);
+        }
+        self.append(record)?;
+        lock(&self.stored).insert(id, run);
+        Ok(())
+    }
+
+    /// Appends a record to the journal of this process.
+    fn append(&self, record: &[u8]) -> Result<(), StoreError> {
+        let Some(folder) = &self.folder else {
+            return Ok(());
+        };
+        let mut journal = lock(&self.journal);
+        let journal = match &mut *journal {
+            Some(journal) => journal,
+            none => none.insert(Journal::new(folder).map_err(|error| self.fail(error))?),
+        };
+        journal.append(record).map_err(|error| self.fail(error))
+    }
+
+    fn fail(&self, error: std::io::Error) -> StoreError {
+        StoreError::new(self.folder(), error)
     }
 
     /// Brings all runs to the disk.
@@ -195,34 +224,19 @@ impl RunStore {
     /// [`StoreError`] when the system cannot.
     pub fn sync(&self) -> Result<(), StoreError> {
         match &*lock(&self.journal) {
-            Some(journal) => journal
-                .file
-                .sync_data()
-                .map_err(|error| StoreError::new(&self.folder, error)),
+            Some(journal) => journal.sync().map_err(|error| self.fail(error)),
             None => Ok(()),
         }
     }
 
     /// The stored runs of the sweep, in order.
     pub fn results(&self) -> ResultSet {
-        results(&self.sweep, &lock(&self.stored))
+        results(&self.sweep, lock(&self.stored).clone())
     }
-}
 
-impl Journal {
-    /// A new journal, under a name that no other process has.
-    fn new(folder: &Path) -> io::Result<Self> {
-        for number in 0_u32.. {
-            match File::create_new(folder.join(format!("{number:04}.{ENDING}"))) {
-                Ok(mut file) => {
-                    file.write_all(MAGIC)?;
-                    return Ok(Self { file, waiting: 0 });
-                }
-                Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Err(ErrorKind::AlreadyExists.into())
+    /// The stored runs of the sweep, in order. They leave the memory of the store.
+    pub fn take_results(&self) -> ResultSet {
+        results(&self.sweep, std::mem::take(&mut *lock(&self.stored)))
     }
 }
 
@@ -275,13 +289,18 @@ pub fn merge(stores: &[PathBuf]) -> Result<Merged, StoreError> {
                 .is_some_and(|id| runs.contains_key(id))
         })
         .collect();
-    let set = results(&sweep, &runs);
+    let set = results(&sweep, runs);
     Ok(Merged { set, missing })
 }
 
-fn results(sweep: &Sweep, runs: &BTreeMap<u64, CompletedRun>) -> ResultSet {
+fn results(sweep: &Sweep, mut runs: BTreeMap<u64, CompletedRun>) -> ResultSet {
+    // Points whose axes set the same key may have the same run.
+    let last: BTreeMap<u64, usize> = sweep.ids.iter().copied().zip(0..).collect();
     let numbered = sweep.ids.iter().enumerate().filter_map(|(number, id)| {
-        let mut run = runs.get(id)?.clone();
+        let mut run = match last.get(id) == Some(&number) {
+            true => runs.remove(id)?,
+            false => runs.get(id)?.clone(),
+        };
         run.number = number;
         Some(run)
     });
@@ -343,66 +362,6 @@ fn describe(folder: &Path) -> Result<Option<Sweep>, StoreError> {
     }
 }
 
-/// The stored runs with one of these ids.
-fn read_journals(folder: &Path, ids: &[u64]) -> Result<BTreeMap<u64, CompletedRun>, StoreError> {
-    let fail = |error| StoreError::new(folder, error);
-    let wanted: BTreeSet<u64> = ids.iter().copied().collect();
-    let mut runs = BTreeMap::new();
-    let entries = match fs::read_dir(folder) {
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(runs),
-        entries => entries.map_err(fail)?,
-    };
-    for entry in entries {
-        let path = entry.map_err(fail)?.path();
-        if path.extension().is_some_and(|ending| ending == ENDING) {
-            let bytes = fs::read(&path).map_err(|error| StoreError::new(&path, error))?;
-            let Some(mut rest) = bytes.strip_prefix(MAGIC) else {
-                continue;
-            };
-            while let Some((id, body, after)) = split_record(rest) {
-                // A run that an earlier version stored in another form runs again.
-                if wanted.contains(&id)
-                    && let Ok(run) = ciborium::from_reader(body)
-                {
-                    runs.insert(id, run);
-                }
-                rest = after;
-            }
-        }
-    }
-    Ok(runs)
-}
-
-/// A record of the run with this id.
-fn record(id: u64, run: &CompletedRun) -> io::Result<Vec<u8>> {
-    let mut record = vec![0; HEAD];
-    ciborium::into_writer(run, &mut record).map_err(io::Error::other)?;
-    let body = record.get(HEAD..).unwrap_or_default();
-    let length = u32::try_from(body.len()).map_err(|_| ErrorKind::FileTooLarge)?;
-    let hash = check(id, body);
-    let head = [
-        &length.to_le_bytes()[..],
-        &id.to_le_bytes(),
-        &hash.to_le_bytes(),
-    ];
-    record.splice(..HEAD, head.concat());
-    Ok(record)
-}
-
-/// The first record: its id, its body, and what is behind it. `None` if it is not whole.
-fn split_record(bytes: &[u8]) -> Option<(u64, &[u8], &[u8])> {
-    let (length, rest) = bytes.split_first_chunk()?;
-    let (id, rest) = rest.split_first_chunk()?;
-    let (hash, rest) = rest.split_first_chunk()?;
-    let (body, rest) = rest.split_at_checked(u32::from_le_bytes(*length) as usize)?;
-    let id = u64::from_le_bytes(*id);
-    (check(id, body) == u64::from_le_bytes(*hash)).then_some((id, body, rest))
-}
-
-fn check(id: u64, body: &[u8]) -> u64 {
-    twox_hash::XxHash64::oneshot(id, body)
-}
-
 /// A thread that panicked while it held the lock left the value as it was before.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -419,97 +378,5 @@ mod hexadecimal {
         let texts = Vec::<String>::deserialize(from)?;
         let number = |text: &String| u64::from_str_radix(text, 16).map_err(D::Error::custom);
         texts.iter().map(number).collect()
-    }
-}
-
-/// Why runs cannot be stored or read.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum StoreError {
-    /// Stores describe different sweeps.
-    Different {
-        /// The first store.
-        first: PathBuf,
-        /// The other one.
-        second: PathBuf,
-    },
-    /// The place of the results holds something that no store belongs to.
-    Exists {
-        /// The place of the results.
-        path: PathBuf,
-    },
-    /// There is no store.
-    NoStore {
-        /// Where it was expected.
-        path: PathBuf,
-    },
-    /// The description of a store cannot be read.
-    Unreadable {
-        /// The description.
-        path: PathBuf,
-        /// Why not.
-        reason: String,
-    },
-    /// The results hold runs that the sweep does not have.
-    WouldLose {
-        /// The place of the results.
-        path: PathBuf,
-        /// How many.
-        runs: usize,
-    },
-    /// It cannot be written or read.
-    Write(WriteError),
-}
-
-impl StoreError {
-    fn new(path: &Path, error: io::Error) -> Self {
-        Self::Write(WriteError::io(path, error))
-    }
-}
-
-impl From<WriteError> for StoreError {
-    fn from(error: WriteError) -> Self {
-        Self::Write(error)
-    }
-}
-
-impl std::fmt::Display for StoreError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Different { first, second } => write!(
-                f,
-                "{} and {} store runs of different sweeps; expected one scenario, one list of \
-                 seeds and one version",
-                first.display(),
-                second.display()
-            ),
-            Self::Exists { path } => write!(
-                f,
-                "{} exists; expected a new path, or --force to replace the results there",
-                path.display()
-            ),
-            Self::NoStore { path } => {
-                write!(f, "no runs are stored at {}", path.display())
-            }
-            Self::Unreadable { path, reason } => {
-                write!(f, "cannot read {}: {reason}", path.display())
-            }
-            Self::WouldLose { path, runs } => write!(
-                f,
-                "{} holds {runs} runs that this sweep does not have; expected a new path, or \
-                 --force to replace the results there",
-                path.display()
-            ),
-            Self::Write(error) => error.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for StoreError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Write(error) => Some(error),
-            _ => None,
-        }
     }
 }

@@ -1,6 +1,8 @@
-//! Choosing one run of a sweep by the values of its axes.
+//! Choosing runs of a sweep, by the values of its axes and as a part of them.
 
+use std::collections::BTreeMap;
 use std::fmt;
+use std::str::FromStr;
 
 use comity_congestion::table::nearest;
 
@@ -12,7 +14,7 @@ use super::{Run, Scenario};
 /// The most values that an error lists.
 const MOST: usize = 12;
 
-/// Why a point does not exist.
+/// Why runs cannot be chosen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChoiceError(String);
 
@@ -24,49 +26,81 @@ impl fmt::Display for ChoiceError {
 
 impl std::error::Error for ChoiceError {}
 
+/// A part of the runs of a sweep, such as the third of sixteen: `3/16`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shard {
+    part: usize,
+    of: usize,
+}
+
+impl Shard {
+    /// Whether the run with this number belongs to it. Neighbours go to different shards, because
+    /// they take about as long.
+    pub const fn has(self, number: usize) -> bool {
+        number % self.of == self.part - 1
+    }
+}
+
+impl FromStr for Shard {
+    type Err = ChoiceError;
+
+    fn from_str(text: &str) -> Result<Self, ChoiceError> {
+        let parts = text.split_once('/');
+        let numbers = parts.and_then(|(part, of)| Some((part.parse().ok()?, of.parse().ok()?)));
+        match numbers {
+            Some((part, of)) if (1..=of).contains(&part) => Ok(Self { part, of }),
+            _ => Err(ChoiceError(
+                "expected a part and their number, from 1/N to N/N, such as 3/16".into(),
+            )),
+        }
+    }
+}
+
 impl Scenario {
-    /// The first run at a point, given as texts such as `queue=60`. An axis without a value has
-    /// its first one. Equal values may be written differently: `1s` is `1000ms`.
+    /// The runs at these points that belong to a shard, in order. Points are texts such as
+    /// `queue=60`. Values of one axis are alternatives, and an axis without a value has all. Equal
+    /// values may be written differently: `1s` is `1000ms`.
     ///
     /// # Errors
     /// [`ChoiceError`] if there is no such axis or value.
-    pub fn run_at(&self, point: &[String]) -> Result<Run, ChoiceError> {
-        let mut chosen: Vec<(&str, Vec<String>)> = Vec::new();
-        for text in point {
+    pub fn choose(&self, points: &[String], shard: Option<Shard>) -> Result<Vec<Run>, ChoiceError> {
+        let mut chosen: BTreeMap<usize, Vec<String>> = BTreeMap::new();
+        for text in points {
             let Some((axis, value)) = text.split_once('=') else {
                 return Err(ChoiceError(format!(
                     "{text:?} is not a point; expected AXIS=VALUE, such as queue=60"
                 )));
             };
-            self.check_axis_value(axis, value)?;
-            chosen.push((axis, identities(value)));
+            let axis = self.check_axis_value(axis, value)?;
+            chosen.entry(axis).or_default().extend(identities(value));
         }
-        let axes = self.axes();
-        self.runs()
-            .into_iter()
-            .find(|run| {
-                chosen.iter().all(|(axis, value)| {
-                    let at = axes.iter().position(|name| name == axis);
-                    let node = at.and_then(|at| self.axis_node(run.point, at));
-                    node.is_some_and(|node| value.contains(&identity(node)))
-                })
+        let mut runs = self.runs();
+        runs.retain(|run| {
+            chosen.iter().all(|(axis, values)| {
+                let node = self.axis_node(run.point, *axis);
+                node.is_some_and(|node| values.contains(&identity(node)))
             })
-            .ok_or_else(|| {
-                ChoiceError(format!(
-                    "the sweep has no point with {}; axes with one `zip` vary together",
-                    point.join(" and ")
-                ))
-            })
+        });
+        if runs.is_empty() {
+            return Err(ChoiceError(format!(
+                "the sweep has no point with {}; axes with one `zip` vary together",
+                points.join(" and ")
+            )));
+        }
+        runs.retain(|run| shard.is_none_or(|shard| shard.has(run.number)));
+        Ok(runs)
     }
 
-    fn check_axis_value(&self, name: &str, value: &str) -> Result<(), ChoiceError> {
+    /// The number of the axis with this name, which has this value.
+    fn check_axis_value(&self, name: &str, value: &str) -> Result<usize, ChoiceError> {
         let axes = self.axes();
         let axis = self
             .groups
             .iter()
             .flat_map(|group| &group.axes)
-            .find(|axis| axis.name == name);
-        let Some(axis) = axis else {
+            .enumerate()
+            .find(|(_, axis)| axis.name == name);
+        let Some((number, axis)) = axis else {
             let expected = match (nearest(name, axes.iter().copied()), axes.is_empty()) {
                 (Some(nearest), _) => format!("did you mean {nearest:?}?"),
                 (None, true) => "the scenario has no sweep".into(),
@@ -78,7 +112,7 @@ impl Scenario {
         };
         let wanted = identities(value);
         if axis.values.iter().any(|it| wanted.contains(&identity(it))) {
-            return Ok(());
+            return Ok(number);
         }
         let known: Vec<_> = axis.values.iter().take(MOST).map(Node::show).collect();
         let more = if axis.values.len() > MOST {
@@ -118,4 +152,73 @@ fn identities(text: &str) -> Vec<String> {
         .flatten()
         .map(|value| identity(&Node { place, value }))
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{NoFiles, Reading};
+    use super::*;
+
+    fn scenario() -> Scenario {
+        let text = r#"
+            [scenario]
+            name = "x"
+            duration = "1s"
+            seeds = { count = 2 }
+            [topology]
+            kind = "dumbbell"
+            bottleneck = { rate = "1Mbps", delay = "1ms" }
+            [[flow]]
+            group = "tcp"
+            [[sweep]]
+            name = "length"
+            parameter = "scenario.duration"
+            values = ["1s", "10s", "100s"]
+            [[sweep]]
+            name = "count"
+            parameter = "flow.tcp.count"
+            values = [1, 2]
+        "#;
+        Scenario::parse("x", text, NoFiles, &Reading::default()).unwrap()
+    }
+
+    fn numbers(points: &[&str], shard: Option<&str>) -> Vec<usize> {
+        let points: Vec<_> = points.iter().map(|point| (*point).into()).collect();
+        let shard = shard.map(|shard| shard.parse().unwrap());
+        let runs = scenario().choose(&points, shard).unwrap();
+        runs.iter().map(|run| run.number).collect()
+    }
+
+    #[test]
+    fn points_and_shards_choose_runs() {
+        assert_eq!(numbers(&[], None), (0..12).collect::<Vec<_>>());
+        assert_eq!(numbers(&["length=10000ms"], None), [4, 5, 6, 7]);
+        let two = numbers(&["length=1s", "count=2", "length=100s"], None);
+        assert_eq!(two, [2, 3, 10, 11]);
+        assert_eq!(numbers(&["count=1"], Some("2/3")), [1, 4]);
+        assert!(numbers(&["length=1s"], Some("9/99")).is_empty());
+    }
+
+    #[test]
+    fn points_that_do_not_exist_are_refused() {
+        for (point, expected) in [
+            ("lenght=1s", "did you mean \"length\"?"),
+            ("length=2s", "expected one of \"1s\", \"10s\", \"100s\""),
+            ("length", "expected AXIS=VALUE"),
+        ] {
+            let error = scenario().choose(&[point.into()], None).unwrap_err();
+            assert!(error.to_string().contains(expected), "{point}: {error}");
+        }
+    }
+
+    #[test]
+    fn shards_part_the_runs() {
+        let parts = ["1/3", "2/3", "3/3"].map(|part| part.parse::<Shard>().unwrap());
+        for number in 0..10 {
+            assert_eq!(parts.iter().filter(|part| part.has(number)).count(), 1);
+        }
+        for bad in ["", "3", "0/3", "4/3", "1/0", "-1/3", "a/b", "1/2/3"] {
+            assert!(bad.parse::<Shard>().is_err(), "{bad:?} was accepted");
+        }
+    }
 }

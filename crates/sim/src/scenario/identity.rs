@@ -45,18 +45,18 @@ impl Scenario {
             .into_par_iter()
             .map(|at| self.point_hash(at))
             .collect();
-        let id = |run: Run| {
-            let hash = hashes.get(run.point);
-            let version = env!("CARGO_PKG_VERSION");
-            let of = (hash, run.seed.get(), world, version, ENGINE_VERSION);
-            XxHash64::oneshot(0, format!("{of:?}").as_bytes())
-        };
+        let id = |run: Run| id(hashes.get(run.point).copied(), &run, world);
         let info = ScenarioInfo {
             name: self.name.clone(),
             text: self.text().into(),
             set: self.overrides.clone(),
         };
         Sweep::new(info, command, self.runs().into_iter().map(id).collect())
+    }
+
+    /// The id of a run in a world, as [`sweep`](Self::sweep) has it.
+    pub fn run_id(&self, run: &Run, world: &str) -> u64 {
+        id(Some(self.point_hash(run.point)), run, world)
     }
 
     /// A run with its report, for results.
@@ -88,4 +88,10 @@ impl Scenario {
             _ => {}
         }
     }
+}
+
+fn id(hash: Option<u64>, run: &Run, world: &str) -> u64 {
+    let version = env!("CARGO_PKG_VERSION");
+    let of = (hash, run.seed.get(), world, version, ENGINE_VERSION);
+    XxHash64::oneshot(0, format!("{of:?}").as_bytes())
 }

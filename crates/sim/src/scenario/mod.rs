@@ -54,6 +54,7 @@ mod kinds;
 mod papers;
 mod parameters;
 mod path;
+mod portable;
 mod problem;
 pub mod reference;
 mod schema;
@@ -71,11 +72,12 @@ use comity_units::Seed;
 use rayon::prelude::*;
 
 pub use build::{Limits, linux_parameters};
-pub use choose::ChoiceError;
+pub use choose::{ChoiceError, Shard};
 pub use duplex::{Setting, read_duplex};
 pub use execute::{
     Execution, Interrupted, Outcome, Stopped, execute, simulate, simulate_stoppable,
 };
+pub use portable::Portable;
 pub use problem::{Problem, ProblemKind, Problems, RangeFault, Unfit};
 pub use schema::{Files, Folder, NoFiles};
 pub use settings::RunSettings;

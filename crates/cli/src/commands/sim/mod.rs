@@ -12,9 +12,9 @@ pub(crate) mod trace;
 
 pub(crate) use tables::Table;
 
-use comity_sim::scenario::{Problems, Scenario};
+use comity_sim::scenario::{Problems, Run, Scenario, Shard};
 
-use super::{Failure, has_colours, say};
+use super::{Failure, complain, has_colours, say};
 use crate::args;
 
 /// Reads a scenario, saying everything that is wrong with it.
@@ -33,4 +33,16 @@ pub(crate) fn refuse(problems: &Problems) -> Failure {
         say(&format!("\nerror: {} problems", problems.count()));
     }
     Failure::Usage
+}
+
+/// The runs at these points that belong to a shard, or says what does not exist.
+fn choose_runs(
+    scenario: &Scenario,
+    points: &[String],
+    shard: Option<Shard>,
+) -> Result<Vec<Run>, Failure> {
+    scenario.choose(points, shard).map_err(|error| {
+        complain(&error);
+        Failure::Usage
+    })
 }

@@ -15,8 +15,8 @@ use super::super::progress::{OnInterrupt, Teller, follow};
 use super::super::results::refused;
 use super::super::{Failure, complain, print, say};
 use super::limits::limited_by_rwnd;
-use super::load;
 use super::summary::Summary;
+use super::{choose_runs, load};
 use crate::args;
 use crate::clock::now;
 
@@ -26,10 +26,7 @@ pub(crate) fn run(args: &args::Run) -> Result<(), Failure> {
         complain(&format!("{} {reason}", args.reading.file.display()));
         return Err(Failure::Usage);
     }
-    let mut runs = scenario.runs();
-    if let Some(shard) = args.shard {
-        runs.retain(|run| shard.has(run.number));
-    }
+    let runs = choose_runs(&scenario, &args.point, args.shard)?;
     let job = Job {
         world: "sim",
         reading: &args.reading,

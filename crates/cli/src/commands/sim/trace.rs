@@ -11,8 +11,8 @@ use comity_sim::trace::{CapturePoints, TraceError, Tracer};
 use comity_sim::{RunOptions, run_observed};
 
 use super::super::{Failure, complain, say};
-use super::load;
 use super::tables::plural;
+use super::{choose_runs, load};
 use crate::args;
 
 /// The most logs that are written at once. Each is an open file.
@@ -91,10 +91,8 @@ pub(crate) fn trace(args: &args::Trace) -> Result<(), Failure> {
 /// The chosen run.
 fn find_run(scenario: &Scenario, args: &args::Trace) -> Result<Run, Failure> {
     let Some(number) = args.run else {
-        return scenario.run_at(&args.point).map_err(|error| {
-            complain(&error);
-            Failure::Usage
-        });
+        let runs = choose_runs(scenario, &args.point, None)?;
+        return runs.into_iter().next().ok_or(Failure::Failed);
     };
     let mut runs = scenario.runs();
     if number >= runs.len() {

@@ -92,6 +92,13 @@ impl Library {
         hashes.get(file).copied()
     }
 
+    /// The files that were read.
+    pub(in crate::scenario) fn names(&self) -> Vec<String> {
+        let hashes = self.hashes.lock();
+        let hashes = hashes.unwrap_or_else(std::sync::PoisonError::into_inner);
+        hashes.keys().cloned().collect()
+    }
+
     fn read_file(&self, files: &dyn Files, file: &str) -> Result<String, ProblemKind> {
         let text = files
             .read(Path::new(file))
