@@ -287,6 +287,12 @@ def merge(*stores: str | os.PathLike[str], partial: bool = False) -> Results:
     return Results(native)
 
 
+def unfilled(table: str, column: str) -> str | None:
+    """Why results have no such column; `None` if it is not a column of the table."""
+    meaning = _comity.Results.meaning(table, column)
+    return meaning and f"no run fills the column `{column}` of the table `{table}`: {meaning}"
+
+
 def _signed_and_filled(table: pyarrow.Table) -> pyarrow.Table:
     """The columns with a value in some row, with signed numbers, as a run returns them."""
     import pyarrow

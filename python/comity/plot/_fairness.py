@@ -9,7 +9,7 @@ import numpy
 from matplotlib import ticker
 
 from .. import _comity
-from .._results import Results
+from .._results import Results, unfilled
 from ..errors import PlotError
 from . import _data, _style
 from ._style import Picture
@@ -164,7 +164,8 @@ def heatmap(
     if len(names) != 2:
         raise PlotError(f"the sweep has {len(names)} axes; expected two")
     if value not in table.columns:
-        raise PlotError(f"the table `groups` has no column `{value}`; expected a column of numbers")
+        reason = unfilled("groups", value) or f"the table `groups` has no column `{value}`"
+        raise PlotError(f"{reason}; expected a column of numbers")
     of = _data.columns(table, ["group", value, *names])
     unit, divisor = _style.shown(table.units[value])
     looks = _data.looks(_data.flows(results, 0, only), dark)

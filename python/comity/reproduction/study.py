@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from .._results import unfilled
 from .values import Values, replicated
 
 __all__ = ["Run", "Scenario", "Study"]
@@ -109,6 +111,7 @@ class Study:
 
     def __init__(self, tables: Mapping[str, pd.DataFrame], seeds: Sequence[int]) -> None:
         runs = tables["runs"]
+        self._columns = {name: set(table) for name, table in tables.items()}
         axes = [name for name in runs if name.startswith("axis.")]
         self.axes = [name[len("axis.") :] for name in axes]
         self.seeds = list(seeds)
@@ -133,9 +136,20 @@ class Study:
 
         A run whose number does not exist, such as the mean of nothing, leaves no number at its
         point.
+
+        Raises:
+            ValueError: `number` reads a column that no run of the scenario fills.
         """
-        with np.errstate(divide="ignore", invalid="ignore"):
-            numbers = np.array([float(number(run)) for run in self._runs])
+        try:
+            with np.errstate(divide="ignore", invalid="ignore"):
+                numbers = np.array([float(number(run)) for run in self._runs])
+        except (AttributeError, KeyError) as error:
+            for name in re.findall(r"'(\w+)'$", str(error)):
+                for table, columns in self._columns.items():
+                    reason = unfilled(table, name)
+                    if reason and name not in columns:
+                        raise ValueError(reason) from error
+            raise
         numbers[~np.isfinite(numbers)] = np.nan
         table = self._points.assign(number=numbers)
         return replicated(table, self.axes, "number", self.seeds)
