@@ -108,6 +108,16 @@ def satisfied_reads(runs: Study) -> Protocols:
     return by_protocol(runs.measure(share).at(interval="40ms"))
 
 
+def playback(column: str) -> Callable[[Study], Protocols]:
+    """A measure of a player that reads every 40 ms: its `stalls`, `stalled_s` and so on."""
+
+    def measure(runs: Study) -> Protocols:
+        values = runs.measure(lambda run: run.flows("tcp")[column].mean())
+        return by_protocol(values.at(interval="40ms"))
+
+    return measure
+
+
 #: What of a playback scenario is run: a read of 5 kB every 40 ms.
 EVERY_40_MS = {"only": {"interval": ["40ms"], "bytes": ["5kB"]}}
 

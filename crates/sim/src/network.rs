@@ -300,19 +300,43 @@ pub enum CbrSpacing {
 }
 
 /// How the receiving application reads.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub enum Reader {
     /// At once.
     #[default]
     Immediate,
-    /// A fixed number of bytes every interval, from `delay` after the first byte. A read that does
-    /// not find all its bytes fails and takes nothing (TCP-Real's VREAL).
+    /// Some bytes every interval, from `delay` after the first byte. A read that does not find all
+    /// its bytes fails and takes nothing (TCP-Real's VREAL).
     Playback {
-        /// The bytes of one read.
-        bytes: Bytes,
+        /// The bytes of the reads.
+        sizes: ReadSizes,
         /// The time between reads.
         interval: Span,
         /// The time from the first byte to the first read.
         delay: Span,
+        /// The bytes that the first read, and a read after a failed one, wait for.
+        buffer: Bytes,
     },
+}
+
+/// How many bytes the reads of a playback take.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ReadSizes {
+    /// The same each time.
+    Equal(Bytes),
+    /// Those of one frame after another, until the last.
+    Frames(Arc<[Frame]>),
+}
+
+impl ReadSizes {
+    /// The bytes of the largest read.
+    pub fn largest(&self) -> Bytes {
+        match self {
+            Self::Equal(bytes) => *bytes,
+            Self::Frames(frames) => {
+                let sizes = frames.iter().map(|frame| frame.bytes);
+                Bytes::new(sizes.max().unwrap_or(0).into())
+            }
+        }
+    }
 }

@@ -231,10 +231,8 @@ pub struct FlowReport {
     /// The capacity of the bottleneck at the end, in bits per second: the controller's parameter or
     /// its estimate.
     pub capacity_bps: Option<u64>,
-    /// Reads that the receiving application tried, measured.
-    pub reads: u64,
-    /// Reads that found all their data, measured.
-    pub reads_satisfied: u64,
+    /// What a playback reader found.
+    pub playback: Option<PlaybackReport>,
     /// Bytes that the source's token bucket let through, measured.
     pub tokens_used_bytes: u64,
     /// The mean of these bytes in a round trip, for a TCP flow with such a bucket. An interval has
@@ -246,6 +244,23 @@ pub struct FlowReport {
     pub sections: Option<SectionsReport>,
     /// The fates of its sections, for time-lined TCP.
     pub timeline: Option<TimelineReport>,
+}
+
+/// What a playback reader found, measured.
+#[derive(Clone, Copy, Debug, PartialEq, Default, Serialize, Deserialize)]
+pub struct PlaybackReport {
+    /// Reads that it tried.
+    pub reads: u64,
+    /// Reads that found all their bytes.
+    pub satisfied: u64,
+    /// The time from the start of the flow to the first read that found its bytes, in seconds.
+    pub startup_delay_s: Option<f64>,
+    /// Interruptions: from a failed read after a satisfied one to the next satisfied one.
+    pub stalls: u64,
+    /// Their time together, in seconds; one that lasts at the end counts until there.
+    pub stalled_s: f64,
+    /// The time of the longest, in seconds.
+    pub longest_stall_s: f64,
 }
 
 /// The fates of the sections of time-lined TCP, since the start.
@@ -272,6 +287,10 @@ pub struct TimelineReport {
     pub late: u64,
     /// Sections with bytes that never arrive.
     pub broken: u64,
+    /// Runs of successive sections of the source that were not in time.
+    pub interruptions: u64,
+    /// The sections in the longest of these runs.
+    pub longest_interruption: u64,
     /// Sections not completely acknowledged at their deadline.
     pub expired: u64,
     /// How often the sender jumped over bytes never sent.

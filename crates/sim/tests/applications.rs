@@ -5,7 +5,7 @@ use crate::common;
 use comity_congestion::recovery::RecoveryConfig;
 use comity_link::{Limit, Loss, LossModel, LossPlace};
 use comity_sim::network::{
-    DatagramSpec, FlowSpec, Network, NodeId, Reader, Start, TransportSpec, Workload,
+    DatagramSpec, FlowSpec, Network, NodeId, ReadSizes, Reader, Start, TransportSpec, Workload,
 };
 use comity_sim::{Body, FlowEvent, FlowEventKind, Observer, RunOptions, run, run_observed};
 use comity_transport::tcp::Config;
@@ -225,9 +225,10 @@ fn a_playback_reader_finds_the_delivered_bytes() {
                 Workload::Greedy,
                 |flow| {
                     flow.reader = Reader::Playback {
-                        bytes: Bytes::new(bytes),
+                        sizes: ReadSizes::Equal(Bytes::new(bytes)),
                         interval: Span::from_nanos(interval),
                         delay: Span::from_nanos(delay),
+                        buffer: Bytes::ZERO,
                     };
                 },
             );
@@ -235,8 +236,8 @@ fn a_playback_reader_finds_the_delivered_bytes() {
             let delivered = watch(&network).delivered;
             let expected = playback(&delivered, bytes, interval, delay, warmup_ms * 1_000_000);
             let report = run(&network, Seed::new(1), &RunOptions::default()).unwrap();
-            let flow = &report.flows[0];
-            assert_eq!((flow.reads, flow.reads_satisfied), expected, "{bytes}");
+            let found = report.flows[0].playback.unwrap();
+            assert_eq!((found.reads, found.satisfied), expected, "{bytes}");
             shares.push(expected.1 as f64 / expected.0 as f64);
         }
     }

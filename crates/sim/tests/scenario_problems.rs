@@ -364,6 +364,16 @@ const CASES: &[(&str, &str, &str)] = &[
         "rwnd = 10\nreader = { kind = \"playback\", bytes = \"1MB\", interval = \"1s\" }",
     ),
     (
+        "a buffer beyond the receive window",
+        "rwnd = 10",
+        "rwnd = 10\nreader = { kind = \"playback\", bytes = \"1kB\", interval = \"1s\", buffer = \"1MB\" }",
+    ),
+    (
+        "reads of no size",
+        "rwnd = 10",
+        "rwnd = 10\nreader = { kind = \"playback\", interval = \"1s\" }",
+    ),
+    (
         "a playback of sections",
         "rwnd = 10",
         "rwnd = 10\ntimeline = { deadline = \"1s\" }\nreader = { kind = \"playback\", bytes = \"1kB\", interval = \"1s\" }",

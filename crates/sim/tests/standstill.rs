@@ -5,7 +5,7 @@ use crate::common;
 use comity_congestion::recovery::RecoveryConfig;
 use comity_link::{DelayProfile, Jitter, LinkConfig, RateProfile};
 use comity_sim::network::{
-    CbrSpacing, DatagramSpec, FlowError, Headers, Network, NetworkError, Reader, Start,
+    CbrSpacing, DatagramSpec, FlowError, Headers, Network, NetworkError, ReadSizes, Reader, Start,
     TimelineSpec, TransportSpec, Workload,
 };
 use comity_sim::{RunOptions, run};
@@ -166,9 +166,10 @@ fn repetition_without_an_interval_is_refused() {
     }
     let mut reads = network(link(), link(), tcp(40), Workload::Greedy);
     reads.flows[0].reader = Reader::Playback {
-        bytes: Bytes::new(1_000),
+        sizes: ReadSizes::Equal(Bytes::new(1_000)),
         interval: Span::ZERO,
         delay: Span::ZERO,
+        buffer: Bytes::ZERO,
     };
     assert_eq!(reason(&reads), FlowError::ReadInterval);
     let mut reports = network(link(), link(), tcp(40), Workload::Greedy);

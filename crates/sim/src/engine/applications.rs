@@ -69,15 +69,12 @@ impl<O: Observer> Engine<O> {
         let ReaderState::Playback(playback) = &mut tcp.reader else {
             return None;
         };
-        let satisfied = tcp.sink.connection.readable() >= playback.bytes;
-        if satisfied {
-            tcp.sink.connection.read(playback.bytes);
+        let connection = &mut tcp.sink.connection;
+        connection.read(playback.read(now, connection.readable(), warmup));
+        if playback.is_over() {
+            connection.read(u64::MAX);
+            return None;
         }
-        if now >= warmup {
-            playback.reads += 1;
-            playback.satisfied += u64::from(satisfied);
-        }
-        playback.next_read = now + playback.interval;
         Some(playback.next_read)
     }
 

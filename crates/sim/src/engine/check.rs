@@ -55,7 +55,7 @@ pub(crate) fn flow(
     let parts = match &spec.transport {
         TransportSpec::Tcp(tcp) => [
             tcp_workload(spec, tcp, (first_link, Span::ZERO), start, random).map(drop),
-            tcp_ends(tcp, spec.reader, seed, custom, &mut Vec::new()).map(drop),
+            tcp_ends(tcp, &spec.reader, seed, custom, &mut Vec::new()).map(drop),
         ],
         TransportSpec::Datagram(datagram) => [
             datagram_source(spec, datagram, first_link, start, random).map(drop),

@@ -11,6 +11,7 @@ use super::fingerprint::Fingerprint;
 use super::links::Watch;
 use super::observe::SenderState;
 use super::path::Path;
+use super::playback::Playback;
 use super::schedule::Schedule;
 use super::sections::SectionFlow;
 use super::timeline::TimelineFlow;
@@ -122,47 +123,15 @@ pub(super) enum ReaderState {
     Playback(Box<Playback>),
 }
 
-/// A reader that takes a fixed amount at every interval: the playback of a stream with a constant
-/// rate.
-///
-/// # Source
-/// Zhang and Tsaoussidis, "TCP-Real: Improving Real-time Capabilities of TCP over Heterogeneous
-/// Networks", NOSSDAV 2001, section 3 (VREAL): 1 Mb/s, 5 KB every 40 ms, or the same rate every
-/// 100 ms (12.5 KB; the paper names no amount, and its 5 KB would be 0.4 Mb/s). The result is the
-/// share of reads that find their data.
-///
-/// Differs from the paper in: 1. playback begins `delay` after the first byte; the paper mentions
-/// no such delay. At zero the first read is due at once. 2. a failed read takes nothing and is
-/// tried again when the next read is due. Playback then falls behind by one interval, and no data
-/// is too late. The paper does not say whether its player waits or skips missing data.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Playback {
-    pub(super) bytes: u64,
-    pub(super) interval: Span,
-    pub(super) delay: Span,
-    /// When the next read is due; never before the first byte.
-    pub(super) next_read: Time,
-    pub(super) reads: u64,
-    pub(super) satisfied: u64,
-}
-
 impl ReaderState {
-    pub(super) fn new(reader: Reader) -> Self {
-        match reader {
-            Reader::Immediate => Self::Immediate,
-            Reader::Playback {
-                bytes,
-                interval,
-                delay,
-            } => Self::Playback(Box::new(Playback {
-                bytes: bytes.get(),
-                interval,
-                delay,
-                next_read: Time::MAX,
-                reads: 0,
-                satisfied: 0,
-            })),
-        }
+    fn new(reader: &Reader, workload: &TcpWorkload) -> Self {
+        let file = match workload {
+            TcpWorkload::File(bytes) => Some(*bytes),
+            _ => None,
+        };
+        Playback::new(reader, file).map_or(Self::Immediate, |playback| {
+            Self::Playback(Box::new(playback))
+        })
     }
 }
 
@@ -172,7 +141,7 @@ impl TcpFlow {
         sink: Connection,
         headers: Headers,
         workload: TcpWorkload,
-        reader: Reader,
+        reader: &Reader,
     ) -> Self {
         let end = |connection| End {
             connection,
@@ -183,8 +152,8 @@ impl TcpFlow {
             source: end(source),
             sink: end(sink),
             headers,
+            reader: ReaderState::new(reader, &workload),
             workload,
-            reader: ReaderState::new(reader),
             window: 0,
             window_since: Time::ZERO,
             window_integral: 0,
@@ -454,9 +423,8 @@ impl TcpFlow {
                 report.kind.push_str("/timeline");
             }
         }
-        if let ReaderState::Playback(playback) = &self.reader {
-            report.reads = playback.reads;
-            report.reads_satisfied = playback.satisfied;
+        if let ReaderState::Playback(playback) = &mut self.reader {
+            report.playback = Some(playback.report(report.started, watch.warmup, watch.end));
         }
     }
 }

@@ -31,6 +31,7 @@ mod observe;
 mod packet;
 mod path;
 mod paths;
+mod playback;
 mod producer;
 mod queue;
 mod room;
@@ -454,6 +455,10 @@ impl<O: Observer> Engine<O> {
                 playback.next_read = now + playback.delay;
                 let event = Event::new(playback.next_read, Class::Application, index * 2 + 1);
                 self.queue.schedule(event);
+            }
+            // What follows the last read is of no use, and must not fill the buffer.
+            ReaderState::Playback(playback) if playback.is_over() => {
+                tcp.sink.connection.read(u64::MAX);
             }
             ReaderState::Playback(_) => {}
         }

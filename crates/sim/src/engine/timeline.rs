@@ -52,12 +52,20 @@ pub struct TimelineFlow {
     deadlines: GroupDeadlines,
     feedback: Option<Feedback>,
     has_stopped: bool,
+    /// Sections of a source with source times so far, those left out included.
+    produced: u64,
+    /// The number after the last section in time.
+    played_to: u64,
+    /// Whether the last section that the reader has passed was not in time.
+    is_interrupted: bool,
     counts: TimelineReport,
 }
 
 /// A submitted section.
 #[derive(Clone, Copy, Debug)]
 struct Given {
+    /// Its number among all sections of the source.
+    number: u64,
     end: u64,
     bytes: u64,
     deadline: Time,
@@ -213,6 +221,9 @@ impl TimelineFlow {
             deadlines: GroupDeadlines::new(),
             feedback,
             has_stopped: false,
+            produced: 0,
+            played_to: 0,
+            is_interrupted: false,
             counts: TimelineReport::default(),
         }
     }
@@ -245,8 +256,9 @@ impl TimelineFlow {
             let section = self.counts.given + self.counts.left_out;
             // These sections expired before there was room for them.
             self.counts.left_out += lives.saturating_sub(section);
-            let deadline = self.start + self.life * (section.max(lives) + 1);
-            if !self.give(connection, bytes, deadline, FrameType::Slice) {
+            let number = section.max(lives);
+            let deadline = self.start + self.life * (number + 1);
+            if !self.give(connection, number, bytes, deadline, FrameType::Slice) {
                 break;
             }
         }
@@ -264,10 +276,11 @@ impl TimelineFlow {
         {
             let deadline = self.deadlines.next(kind, now + self.life);
             if schedule.takes(kind) {
-                self.give(connection, bytes, deadline, kind);
+                self.give(connection, self.produced, bytes, deadline, kind);
             } else {
                 self.counts.left_out += 1;
             }
+            self.produced += 1;
         }
         self.producer.peek()
     }
@@ -275,6 +288,7 @@ impl TimelineFlow {
     fn give(
         &mut self,
         connection: &mut impl SectionSender,
+        number: u64,
         bytes: u32,
         deadline: Time,
         kind: FrameType,
@@ -289,6 +303,7 @@ impl TimelineFlow {
             self.given += u64::from(bytes);
             self.counts.given += 1;
             self.open.push_back(Given {
+                number,
                 end: self.given,
                 bytes: bytes.into(),
                 deadline,
@@ -328,6 +343,14 @@ impl TimelineFlow {
             (true, _) => counts.broken += 1,
             (false, true) => counts.in_time += 1,
             (false, false) => counts.late += 1,
+        }
+        let passed = section.number + u64::from(!is_in_time);
+        let missed = passed - self.played_to;
+        counts.interruptions += u64::from(missed > 0 && !self.is_interrupted);
+        counts.longest_interruption = counts.longest_interruption.max(missed);
+        self.is_interrupted = !is_in_time;
+        if is_in_time {
+            self.played_to = section.number + 1;
         }
         let of_kind = match section.kind {
             FrameType::Key | FrameType::Intra => &mut counts.intra_in_time,
@@ -591,8 +614,15 @@ mod tests {
         let producer = Producer::Greedy(1);
         let mut flow = TimelineFlow::new(producer, &spec, Time::ZERO, Span::ZERO);
         let over = Time::from_secs(1);
-        for (bytes, deadline) in [(0, over), (700, over), (0, over), (500, Time::MAX)] {
-            assert!(flow.give(&mut source, bytes, deadline, FrameType::Slice));
+        // The sections with the numbers 1, 4 and 5 are left out.
+        let sections = [
+            (0, 0, over),
+            (2, 700, over),
+            (3, 0, over),
+            (6, 500, Time::MAX),
+        ];
+        for (number, bytes, deadline) in sections {
+            assert!(flow.give(&mut source, number, bytes, deadline, FrameType::Slice));
         }
         let segments: Vec<Segment> = std::iter::from_fn(|| source.poll_transmit(over)).collect();
         for segment in &segments {
@@ -603,5 +633,7 @@ mod tests {
         }
         let counts = flow.counts;
         assert_eq!((counts.given, counts.in_time, counts.broken), (4, 3, 1));
+        // 1 and 2, then 4 and 5.
+        assert_eq!((counts.interruptions, counts.longest_interruption), (2, 2));
     }
 }

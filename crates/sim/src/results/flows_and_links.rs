@@ -11,7 +11,8 @@ use super::set::{AxisValue, CompletedRun};
 use crate::histogram::{self, Distribution};
 use crate::packets::{PacketRecord, SectionRecord};
 use crate::report::{
-    FlowReport, FlowSeries, LinkReport, LinkSeries, RunReport, SectionsReport, TimelineReport,
+    FlowReport, FlowSeries, LinkReport, LinkSeries, PlaybackReport, RunReport, SectionsReport,
+    TimelineReport,
 };
 
 /// Some runs, with the axes that they are points of.
@@ -164,8 +165,14 @@ impl<'a> Things<'a> {
                 row.of.ssthresh_bytes.filter(is_limited)
             })
             .maybe_unsigned("capacity_bps", |row| row.of.capacity_bps)
-            .count_of_some("reads", |row| row.of.reads)
-            .count_of_some("reads_satisfied", |row| row.of.reads_satisfied)
+            .maybe_unsigned("reads", playback(|of| of.reads))
+            .maybe_unsigned("reads_satisfied", playback(|of| of.satisfied))
+            .maybe_number("startup_delay_s", |row| row.of.playback?.startup_delay_s)
+            .maybe_unsigned("stalls", playback(|of| of.stalls))
+            .maybe_number("stalled_s", |row| Some(row.of.playback?.stalled_s))
+            .maybe_number("longest_stall_s", |row| {
+                Some(row.of.playback?.longest_stall_s)
+            })
             .count_of_some("tokens_used_bytes", |row| row.of.tokens_used_bytes)
             .maybe_number("tokens_per_rtt_bytes", |row| row.of.tokens_per_rtt_bytes)
             .maybe_number("tokens_per_rtt_stddev_bytes", |row| {
@@ -569,10 +576,15 @@ fn sections<'a>(columns: Columns<'a, Row<'a, FlowReport>>) -> Columns<'a, Row<'a
         .maybe_unsigned("closed_ns", move |row| of(row)?.closed.map(Time::as_nanos))
 }
 
+/// A count of the player of a flow.
+fn playback(of: fn(&PlaybackReport) -> u64) -> impl Fn(&Row<'_, FlowReport>) -> Option<u64> {
+    move |row| row.of.playback.as_ref().map(of)
+}
+
 /// Adds what became of the sections of time-lined TCP; empty for other flows.
 fn timeline<'a>(columns: Columns<'a, Row<'a, FlowReport>>) -> Columns<'a, Row<'a, FlowReport>> {
     type Count = fn(&TimelineReport) -> u64;
-    const COUNTS: [(&str, Count); 19] = [
+    const COUNTS: [(&str, Count); 21] = [
         ("timeline_sections", |of| of.given),
         ("timeline_refused", |of| of.refused),
         ("timeline_left_out", |of| of.left_out),
@@ -585,6 +597,10 @@ fn timeline<'a>(columns: Columns<'a, Row<'a, FlowReport>>) -> Columns<'a, Row<'a
         ("timeline_other_in_time", |of| of.other_in_time),
         ("timeline_late", |of| of.late),
         ("timeline_broken", |of| of.broken),
+        ("timeline_interruptions", |of| of.interruptions),
+        ("timeline_longest_interruption", |of| {
+            of.longest_interruption
+        }),
         ("timeline_expired", |of| of.expired),
         ("timeline_jumps", |of| of.jumps),
         ("timeline_gaps", |of| of.gaps),

@@ -331,6 +331,8 @@ pub enum Unfit {
     NoDelay,
     /// Two of `rate`, `interval` and `gap`, or none of them.
     SpacingNotOne,
+    /// Both of `bytes` and `frames`, or none of them.
+    ReadsNotOne,
     /// Reads larger than the receive buffer can never be satisfied.
     ReadBeyondWindow,
     /// The name of a flow expands to the same text every time.
@@ -373,8 +375,10 @@ impl fmt::Display for Unfit {
             Self::SpacingNotOne => {
                 "constant rate needs exactly one of `rate`, `interval` and `gap`"
             }
+            Self::ReadsNotOne => "playback needs exactly one of `bytes` and `frames`",
             Self::ReadBeyondWindow => {
-                "one read is larger than the receive buffer; expected fewer bytes, or a larger buffer"
+                "the reader waits for more bytes than the receive window holds; expected fewer bytes, \
+                 or a larger `rwnd`"
             }
             Self::NameWithoutIndex => {
                 "several flows need different names; put {i} into the name"

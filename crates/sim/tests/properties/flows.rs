@@ -5,8 +5,8 @@ use comity_congestion::table::Parameters;
 use comity_frames::FrameType;
 use comity_sim::frames::{Frame, Video};
 use comity_sim::network::{
-    CbrSpacing, DatagramSpec, FlowSpec, Headers, LinkSpec, Network, NodeId, Reader, SectionsSpec,
-    Start, TcpSpec, TimelineSpec, TransportSpec, Workload,
+    CbrSpacing, DatagramSpec, FlowSpec, Headers, LinkSpec, Network, NodeId, ReadSizes, Reader,
+    SectionsSpec, Start, TcpSpec, TimelineSpec, TransportSpec, Workload,
 };
 use comity_transport::datagram;
 use comity_transport::tcp::timeline::{DeadlineClock, TimelineConfig};
@@ -266,11 +266,14 @@ fn flow() -> impl Strategy<Value = What> {
     ];
     let reader = prop_oneof![
         3 => Just(Reader::Immediate),
-        1 => (1u64..5_000, 1u64..80, 0u64..500).prop_map(|(bytes, interval, delay)| Reader::Playback {
-            bytes: Bytes::new(bytes),
-            interval: Span::from_millis(interval),
-            delay: Span::from_millis(delay),
-        }),
+        1 => (1u64..5_000, 1u64..80, 0u64..500, 0u64..8_000).prop_map(
+            |(bytes, interval, delay, buffer)| Reader::Playback {
+                sizes: ReadSizes::Equal(Bytes::new(bytes)),
+                interval: Span::from_millis(interval),
+                delay: Span::from_millis(delay),
+                buffer: Bytes::new(buffer),
+            }
+        ),
     ];
     let sections = (sections(), sections_workload())
         .prop_map(|(transport, workload)| (transport, workload, Reader::Immediate));

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use comity_sim::metrics;
-use comity_sim::report::{FlowReport, Lateness, RunReport};
+use comity_sim::report::{FlowReport, Lateness, PlaybackReport, RunReport};
 use comity_sim::results::AxisValue;
 use comity_sim::scenario::{Run, Scenario};
 use comity_units::Span;
@@ -97,6 +97,10 @@ struct Group {
     sought: usize,
     /// Reads of playback readers that found their data, as a share of all.
     reads: Vec<f64>,
+    /// Means over its players: start-up delay, number of stalls, seconds of them.
+    startup: Vec<f64>,
+    stalls: Vec<f64>,
+    stalled: Vec<f64>,
     /// The mean time from start to end of those flows that came to one.
     completion: Vec<f64>,
     completed: usize,
@@ -147,11 +151,6 @@ impl Group {
                 .sum();
             self.delay.push(total / delays as f64);
         }
-        let reads = sum(|flow| flow.reads);
-        if reads > 0 {
-            let satisfied = sum(|flow| flow.reads_satisfied);
-            self.reads.push(satisfied as f64 / reads as f64);
-        }
         let is_sought = report
             .series
             .as_ref()
@@ -161,6 +160,7 @@ impl Group {
             let time = report.convergence(&self.name);
             self.convergence.extend(time.map(Span::as_secs_f64));
         }
+        self.add_playback(flows);
         self.add_completion(flows);
         self.sections.add(flows);
     }
@@ -175,6 +175,23 @@ impl Group {
                 format!("{} in {} of {sought}", digits(mean), self.convergence.len())
             }
         }
+    }
+
+    /// Takes in what the players among the flows found.
+    fn add_playback(&mut self, flows: &[&FlowReport]) {
+        let players: Vec<_> = flows.iter().filter_map(|flow| flow.playback).collect();
+        let sum = |of: fn(&PlaybackReport) -> u64| players.iter().map(of).sum::<u64>() as f64;
+        let reads = sum(|of| of.reads);
+        if reads > 0.0 {
+            self.reads.push(sum(|of| of.satisfied) / reads);
+        }
+        let of_each = |of: fn(&PlaybackReport) -> Option<f64>| {
+            let values: Vec<f64> = players.iter().filter_map(of).collect();
+            mean(&values)
+        };
+        self.startup.extend(of_each(|of| of.startup_delay_s));
+        self.stalls.extend(of_each(|of| Some(of.stalls as f64)));
+        self.stalled.extend(of_each(|of| Some(of.stalled_s)));
     }
 
     /// Takes in how long the flows took that came to an end.
@@ -203,6 +220,9 @@ impl Group {
             "timeouts": estimate(&self.timeouts),
             "delay_s": estimate(&self.delay),
             "reads_satisfied_ratio": estimate(&self.reads),
+            "startup_delay_s": estimate(&self.startup),
+            "stalls": estimate(&self.stalls),
+            "stalled_s": estimate(&self.stalled),
             "convergence_s": estimate(&self.convergence),
             "completed_flows": self.completed,
             "completion_s": estimate(&self.completion),
@@ -412,7 +432,8 @@ impl Summary {
         }
         let has_readers = groups().any(|group| !group.reads.is_empty());
         if has_readers {
-            header.push("reads in time".into());
+            header
+                .extend(["reads in time", "begins after s", "stalls", "stalled s"].map(Into::into));
         }
         let has_ends = groups().any(|group| group.completed > 0);
         if has_ends {
@@ -455,6 +476,9 @@ impl Summary {
                 }
                 if has_readers {
                     row.push(or_dash(mean(&group.reads), percent));
+                    for values in [&group.startup, &group.stalls, &group.stalled] {
+                        row.push(or_dash(mean(values), digits));
+                    }
                 }
                 if has_ends {
                     row.push(or_dash(mean(&group.completion), digits));

@@ -62,8 +62,8 @@ pub(super) fn build_flow(
             let reverse_delay = initial_delay(network, links.map(|&link| link as usize));
             let path = (first_link, reverse_delay);
             let workload = tcp_workload(spec, tcp, path, started_at, random)?;
-            let (source, sink) = tcp_ends(tcp, spec.reader, seed, custom, shared)?;
-            let flow = TcpFlow::new(source, sink, tcp.headers, workload, spec.reader);
+            let (source, sink) = tcp_ends(tcp, &spec.reader, seed, custom, shared)?;
+            let flow = TcpFlow::new(source, sink, tcp.headers, workload, &spec.reader);
             Agent::Tcp(Box::new(flow))
         }
         TransportSpec::Datagram(datagram) => {
@@ -101,7 +101,7 @@ pub(super) fn build_flow(
 /// The ends of a connection.
 pub(in crate::engine) fn tcp_ends(
     tcp: &TcpSpec,
-    reader: Reader,
+    reader: &Reader,
     seed: Seed,
     custom: &dyn CustomControllers,
     shared: &mut SharedConfigs,

@@ -25,8 +25,8 @@ use super::topology::{AccessLink, Core, Ends, access_link, find_node, report_tak
 use crate::custom::Names;
 use crate::engine::check_flow;
 use crate::network::{
-    CbrSpacing, CommandSpec, DatagramSpec, FlowError, FlowSpec, Headers, NodeId, Reader, Start,
-    TcpSpec, TimelineSpec, TransportSpec, Workload,
+    CbrSpacing, CommandSpec, DatagramSpec, FlowError, FlowSpec, Headers, NodeId, ReadSizes, Reader,
+    Start, TcpSpec, TimelineSpec, TransportSpec, Workload,
 };
 
 /// The largest window without scaling.
@@ -45,7 +45,7 @@ pub(super) fn build(
     let written = &table.written;
     let transport = transport(table, cx);
     let workload = workload(table, library, cx);
-    let reader = reader(table, cx);
+    let reader = reader(table, library, cx);
     check_times(table, scenario, cx);
     let is_whole = workload.is_some() && reader.is_some();
     let has_workload = workload.is_some();
@@ -364,22 +364,41 @@ fn spacing(table: &CbrTable, cx: &mut Context<'_>) -> Option<CbrSpacing> {
     }
 }
 
-fn reader(table: &FlowTable, cx: &mut Context<'_>) -> Option<Reader> {
+fn reader(table: &FlowTable, library: &Library, cx: &mut Context<'_>) -> Option<Reader> {
     let TransportTable::Tcp(tcp) = &table.transport else {
         return Some(Reader::Immediate);
     };
     match &tcp.reader {
         None | Some(ReaderTable::Immediate(_)) => Some(Reader::Immediate),
         Some(ReaderTable::Playback(playback)) => {
-            let buffer = Packets::of(tcp, cx)?.receive_buffer;
-            if playback.bytes > buffer {
-                cx.report_at(&playback.written, "bytes", unfit(Unfit::ReadBeyondWindow));
-                return None;
+            let written = &playback.written;
+            let (sizes, key) = match (playback.bytes, &playback.frames) {
+                (Some(bytes), None) => (ReadSizes::Equal(bytes), "bytes"),
+                (None, Some(file)) => match library.frames(cx.files, file) {
+                    Ok(frames) => (ReadSizes::Frames(frames), "frames"),
+                    Err(kind) => {
+                        cx.report_at(written, "frames", kind);
+                        return None;
+                    }
+                },
+                _ => {
+                    cx.report_at(written, "", unfit(Unfit::ReadsNotOne));
+                    return None;
+                }
+            };
+            let buffer = playback.buffer.unwrap_or(Bytes::ZERO);
+            let window = Packets::of(tcp, cx)?.receive_buffer;
+            for (bytes, key) in [(sizes.largest(), key), (buffer, "buffer")] {
+                if bytes > window {
+                    cx.report_at(written, key, unfit(Unfit::ReadBeyondWindow));
+                    return None;
+                }
             }
             Some(Reader::Playback {
-                bytes: playback.bytes,
+                sizes,
                 interval: playback.interval,
                 delay: playback.delay,
+                buffer,
             })
         }
     }

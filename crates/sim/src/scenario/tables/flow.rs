@@ -566,13 +566,20 @@ table! {
 }
 
 table! {
-    /// Reads a fixed number of bytes at every interval. If fewer are present, it reads nothing.
+    /// Reads a piece of the stream at every interval. If bytes of it are missing, it reads nothing
+    /// and tries again an interval later: playback stalls. It stores no more than the receive
+    /// window.
     struct PlaybackTable ("a playback", from "Zhang and Tsaoussidis, TCP-Real, NOSSDAV 2001, sections 3 and 4.2") {
         /// The bytes of one read.
-        bytes: Bytes = Required(POSITIVE_BYTES);
+        bytes: Option<Bytes> = Optional(POSITIVE_BYTES, "the sizes in `frames`");
+        /// A file of frames: each read takes the bytes of one, and the last frame ends playback.
+        frames: Option<String> = Optional(Text("the name of a file of frames"), "set by `bytes`");
         /// The time between reads.
         interval: Span = Required(POSITIVE_SPAN);
         /// The time from the first byte to the first read.
         delay: Span = Default(SPAN, "\"0s\"");
+        /// The first read, and a read after a failed one, wait for so many bytes or the rest of the
+        /// file.
+        buffer: Option<Bytes> = Optional(POSITIVE_BYTES, "the bytes of the read");
     }
 }
