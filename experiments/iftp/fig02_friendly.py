@@ -56,6 +56,14 @@ def shares(runs):
     source="section 5, figure 2",
     scenario={
         "own": Scenario("fig02_friendly.toml", quick=QUICK),
+        # Section 3.1: both may choose ssthresh by bandwidth times delay. That is 1 Mb/s times the mean
+        # round trip of the draws without queues, 96 ms.
+        "pipe": Scenario(
+            "fig02_friendly.toml",
+            only=QUICK["only"],
+            quick={"seeds": 3},
+            set={"flow.iftp.parameters.ssthresh": 12, "flow.tcp.ssthresh": 12},
+        ),
         "equal": Scenario(
             "fig02_friendly.toml",
             only=QUICK["only"],
@@ -73,8 +81,9 @@ def shares(runs):
 def figure_2(runs, check):
     iftp, tcp = shares(runs["own"])
 
-    def over_the_delays(**chosen):
-        return iftp.at(**chosen).mean() / tcp.at(**chosen).mean()
+    def over_the_delays(of=(iftp, tcp), **chosen):
+        iftp, tcp = (values.at(**chosen).mean() for values in of)
+        return iftp / tcp
 
     for buffer, (form, cause) in CAUSES.items():
         check(
@@ -85,6 +94,16 @@ def figure_2(runs, check):
             form=form,
             reading=f"buffer of {buffer} packets",
             fails=cause,
+        )
+    pipe = tuple(shares(runs["pipe"]))
+    for buffer in (20, 120, 150):
+        check(
+            "IFTP over TCP, over the delays",
+            over_the_delays(pipe, buffer=buffer),
+            at_least=0.9,
+            at_most=1.25,
+            reading=f"buffer of {buffer} packets, ssthresh of 12",
+            fails="as with ssthresh 32: both flows leave slow start in the first second of 120",
         )
     single = (iftp / tcp).at(buffer=120, late_acks="wait")
     check.show("least of the draws", single.min(), reading="buffer of 120 packets")
