@@ -42,8 +42,8 @@
 //! its tail-loss probe leaves with the timeout, as the one packet of the round that begins then;
 //! 11. `Wmax`, the receiver's maximum, is known to the controller from the start
 //! ([`IftpConfig::max_packets`]): a later window of the receiver limits the transport, and `n`
-//! grows only while sweeps are complete (6.); 12. section 3.1 lets `ssthresh` be chosen by bandwidth
-//! times delay; it is a parameter here, to be set so ([`IftpConfig::ssthresh`]).
+//! grows only while sweeps are complete (6.); 12. section 3.1 lets `ssthresh` be chosen by
+//! bandwidth times delay; it is a parameter here, to be set so ([`IftpConfig::ssthresh`]).
 
 mod cumulative;
 mod outstanding;
