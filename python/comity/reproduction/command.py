@@ -15,6 +15,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from ..errors import Error
 from .claims import Claim, Form, readings_that_hold, verdict
 from .figures import found_in
+from .page import page
 from .report import Report
 from .runner import Runner
 from .text import Result, print_claim, summary
@@ -78,6 +79,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument(
         "--report", type=Path, metavar="PATH", help="write a page with pictures, for any browser"
     )
+    parser.add_argument(
+        "--page", type=Path, metavar="PATH", help="write the verdicts as a page in Markdown"
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON document")
     parser.add_argument(
         "--jobs", type=int, metavar="N", help="how many runs to run in parallel (one per processor)"
@@ -134,9 +138,18 @@ def _run(claims: list[tuple[str, Claim]], form: Form, options: argparse.Namespac
             progress.advance(whole)
     if report:
         report.write(options.report)
-    print(json.dumps(document(results, form), indent=1) if options.json else summary(results))
+    found = document(results, form)
+    if options.page:
+        options.page.write_text(page(found, _command(options)), encoding="utf-8")
+    print(json.dumps(found, indent=1) if options.json else summary(results))
     surprises = [check for _, _, checks in results for check in checks if not check.is_as_expected]
     return 1 if surprises else 0
+
+
+def _command(options: argparse.Namespace) -> str:
+    """The command of `make` that does the same."""
+    chosen = [*options.claims, *(["--full"] if options.full else []), f"--page {options.page}"]
+    return f"make claims CLAIMS='{' '.join(chosen)}'"
 
 
 def _progress(console: Console) -> Progress:
@@ -161,6 +174,7 @@ def document(results: list[Result], form: Form) -> dict:
             {
                 "id": claim.id,
                 "system": system,
+                "paper": claim.paper,
                 "says": claim.says,
                 "source": claim.source,
                 "tests": list(claim.tests),

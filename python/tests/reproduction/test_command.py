@@ -107,6 +107,17 @@ def test_forms_differ_in_their_seeds(experiments, capsys):
     assert full["claims"][0]["checks"][1]["rows"][0]["value"] == 3
 
 
+def test_the_page_has_the_verdicts(experiments, tmp_path, monkeypatch):
+    page = tmp_path / "page.md"
+    assert main([*experiments(), "--page", str(page)]) == 0
+    text = page.read_text(encoding="utf-8")
+    assert "Claims judged in the quick form: 1 (holds 1)." in text
+    assert f"Made by `make claims CLAIMS='--page {page}'`." in text
+    assert "## Narrow" in text
+    row = "| `narrow-fig1` | two flows fill the link (figure 1) | holds | 2 of 2 |"
+    assert row in text.splitlines()
+
+
 def test_the_report_needs_nothing_but_itself(experiments, tmp_path):
     page = tmp_path / "report.html"
     assert main([*experiments(), "--report", str(page)]) == 0
