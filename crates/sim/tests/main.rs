@@ -28,6 +28,7 @@ mod scenario_reference;
 mod sections;
 mod series;
 mod sharing;
+mod sources;
 mod standstill;
 mod store;
 mod tcp_real;

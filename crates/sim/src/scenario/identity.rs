@@ -38,7 +38,8 @@ impl Scenario {
     }
 
     /// The sweep of all runs in a world, `sim` or `lab`, for a store. The id of a run is a hash of
-    /// the effective scenario, the seed, the world, and the versions of program and engine.
+    /// the effective scenario, the seed, the world, the versions of program and engine, and the
+    /// sources of the simulator that this program was built from.
     pub fn sweep(&self, world: &str, command: String) -> Sweep {
         let points = 0..self.points();
         let hashes: Vec<u64> = points
@@ -92,6 +93,9 @@ impl Scenario {
 
 fn id(hash: Option<u64>, run: &Run, world: &str) -> u64 {
     let version = env!("CARGO_PKG_VERSION");
-    let of = (hash, run.seed.get(), world, version, ENGINE_VERSION);
+    // From build.rs.
+    let sources = env!("COMITY_SOURCES");
+    let seed = run.seed.get();
+    let of = (hash, seed, world, version, ENGINE_VERSION, sources);
     XxHash64::oneshot(0, format!("{of:?}").as_bytes())
 }
