@@ -79,20 +79,22 @@ def million():
 
 
 def sweep(points=1000):
-    """A sweep of short runs: the share of both processors that it uses."""
+    """A sweep of short runs, in memory and stored: the share of both processors that it uses."""
     scenario = {
         **SCENARIO,
         "scenario": {"name": "sweep", "duration": "20s", "max_runs": points},
         "sweep": [{"parameter": "topology.bottleneck.queue",
                    "range": {"from": 10, "to": 9 + points, "step": 1}}],
     }
-    before = os.times()
-    wall, results = seconds(lambda: comity.run(scenario, seeds=1))
-    after = os.times()
-    used = after.user + after.system - before.user - before.system
     cores = len(os.sched_getaffinity(0))
-    print(f"{len(results)} points in {wall:.1f} s: "
-          f"{used / wall / cores * 100:.1f} % of {cores} processors")
+    with tempfile.TemporaryDirectory() as folder:
+        for out in None, os.path.join(folder, "out"):
+            before = os.times()
+            wall, results = seconds(lambda out=out: comity.run(scenario, seeds=1, out=out))
+            after = os.times()
+            used = after.user + after.system - before.user - before.system
+            print(f"{len(results)} points in {wall:.1f} s, {'stored' if out else 'in memory'}: "
+                  f"{used / wall / cores * 100:.1f} % of {cores} processors")
 
 
 COMMAND = sys.argv[1:] or [sys.executable, "-m", "comity"]

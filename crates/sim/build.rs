@@ -30,8 +30,8 @@ fn main() {
     println!("cargo::rustc-env=COMITY_SOURCES={hash:016x}");
 }
 
-/// The folders of sources, from that of this crate. A crate from a registry has no neighbours. Their
-/// versions, and its own, tell their sources.
+/// The folders of sources, from that of this crate. A crate from a registry has no neighbours: the
+/// versions, its own and theirs, tell the sources.
 pub(crate) fn sources(here: &Path) -> Vec<PathBuf> {
     let folders = CRATES.map(|name| here.join("..").join(name).join("src"));
     match folders.iter().all(|folder| folder.is_dir()) {
