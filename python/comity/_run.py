@@ -5,6 +5,7 @@ from __future__ import annotations
 import concurrent.futures
 import os
 import typing
+import warnings
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
@@ -35,7 +36,7 @@ def run(
 
     The same scenario and seeds give the same results as `comity sim run`, whatever the number of
     threads or workers. The GIL is free meanwhile, and an interrupt ends the runs under way. A run
-    that fails does not end the others.
+    that fails does not end the others. Where seeds change nothing, a `UserWarning` says so.
 
     With `out`, each run is stored in the folder `OUT.runs` as it ends, as `comity sim run --out`
     does, and the tables are written to `out` at the end. Runs that are stored are not done again:
@@ -94,6 +95,9 @@ def run(
     done = store.finish(chosen, shard is None)
     if progress is True:
         print(f"\r{len(done)} runs", flush=True)
+    warning = done.seeds_warning()
+    if warning is not None:
+        warnings.warn(warning, stacklevel=2)
     if failures:
         raise RunError(f"{len(failures)} of {len(chosen)} runs failed", failures, done)
     return Results(done)

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+import warnings
 
 import comity
 import numpy
@@ -82,6 +83,17 @@ def test_threads_change_nothing():
     other = comity.run(TEXT, seeds=[5, 6])
     fingerprints = [it.runs.arrow()["fingerprint"].to_pylist() for it in (one, other)]
     assert not set(fingerprints[0]) & set(fingerprints[1])
+
+
+def test_seeds_that_change_nothing_are_warned_of(tmp_path):
+    still = {"flow.libra.controller": "reno"}  # Libra draws random numbers.
+    with pytest.warns(UserWarning, match="seeds change nothing at 2 of 2 points") as caught:
+        comity.run(TEXT, seeds=[1, 2], set=still, out=tmp_path / "out")
+    assert caught[0].filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        comity.run(TEXT, seeds=[1, 2])
+        comity.run(TEXT, seeds=1, set=still)
 
 
 def test_values_of_python_and_numpy_are_values_of_a_scenario():

@@ -1,14 +1,14 @@
 //! `comity sim run`
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use comity_sim::network::Network;
 use comity_sim::report::RunReport;
-use comity_sim::results;
 use comity_sim::results::store::RunStore;
+use comity_sim::results::{self, SeedsWithoutEffect};
 use comity_sim::scenario::{Execution, Interrupted, Run, RunSettings, Scenario, execute, simulate};
 
 use super::super::progress::{OnInterrupt, Teller, follow};
@@ -93,7 +93,7 @@ impl Job<'_> {
                         }
                         let lateness = measured.report.world.lateness();
                         is_trusted &= lateness.is_none_or(|lateness| lateness.is_trusted);
-                        seeds.add(&run, &measured.report);
+                        seeds.add(run.point, &measured.report);
                         limited.extend(measured.limited);
                         summary.add(&run, &measured.report, measured.backbone);
                         done += 1;
@@ -128,7 +128,7 @@ impl Job<'_> {
             }
         }
         if let Some(warning) = seeds.warning() {
-            say(&warning);
+            say(&format!("warning: {warning}"));
         }
         for group in limited {
             say(&format!(
@@ -219,49 +219,6 @@ fn quoted(word: &str) -> String {
         word.into()
     } else {
         format!("'{}'", word.replace('\'', r"'\''"))
-    }
-}
-
-/// Finds points whose runs are all equal, whatever their seeds.
-#[derive(Default)]
-struct SeedsWithoutEffect(BTreeMap<usize, Point>);
-
-struct Point {
-    fingerprint: u64,
-    runs: usize,
-    are_equal: bool,
-}
-
-impl SeedsWithoutEffect {
-    fn add(&mut self, run: &Run, report: &RunReport) {
-        // The lab has no fingerprint: no two of its runs are equal.
-        if report.world.lateness().is_some() {
-            return;
-        }
-        let fingerprint = report.fingerprint;
-        let point = self.0.entry(run.point).or_insert(Point {
-            fingerprint,
-            runs: 0,
-            are_equal: true,
-        });
-        point.runs += 1;
-        point.are_equal &= point.fingerprint == fingerprint;
-    }
-
-    fn warning(&self) -> Option<String> {
-        let repeated = |point: &&Point| point.runs > 1;
-        let points = self.0.values().filter(repeated).count();
-        let equal = self
-            .0
-            .values()
-            .filter(|it| it.are_equal && it.runs > 1)
-            .count();
-        (equal > 0).then(|| {
-            format!(
-                "warning: the seeds change nothing at {equal} of {points} points, so intervals of \
-                 zero say nothing; randomness comes from starts (start.spread), workloads and losses"
-            )
-        })
     }
 }
 
