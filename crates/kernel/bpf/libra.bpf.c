@@ -129,12 +129,13 @@ void BPF_PROG(libra_pkts_acked, struct sock *sk, const struct ack_sample *sample
 	struct tcp_sock *tp = tcp_of(sk);
 	struct libra_parameters *of = parameters_of_all();
 	struct libra_flow *flow = flow_of(sk);
+	int may_be_timer;
 
 	if (!flow || !of || sample->rtt_us < 0)
 		return;
 	libra_on_rtt(flow, of, tp->tcp_mstamp, sample->rtt_us);
-	libra_on_covered(flow, sample->pkts_acked);
-	libra_on_pair(flow, tp->tcp_mstamp, sample->pkts_acked, wire_of(tp));
+	may_be_timer = libra_on_covered(flow, sample->pkts_acked);
+	libra_on_pair(flow, tp->tcp_mstamp, sample->pkts_acked, wire_of(tp), may_be_timer);
 	libra_on_delivered(flow, tp->rate_delivered, wire_of(tp), tp->rate_interval_us);
 }
 

@@ -18,6 +18,8 @@
 #define MAX_RTT_US (120 * SECOND_US)
 /* An ACK of more packets follows lost ACKs; it does not show how many are acknowledged at once. */
 #define MAX_COVERED 8
+/* The shortest timer of delayed ACKs; Linux has 40 ms. */
+#define MIN_TIMER_US 20000
 /* After this many pairs the mean dispersion is exponentially weighted. */
 #define MAX_AVERAGED 64
 
@@ -79,6 +81,8 @@ struct libra_flow {
 	u32 rtt_us;
 	/* The fraction of a segment that the kernel's window does not hold. */
 	u32 fraction_q32;
+	/* The numbers of packets that the last eight ACKs covered, one in each byte. */
+	u64 recent_covered;
 	/* The mean number of packets that an ACK covers. */
 	u32 covered_q8;
 	/* Where the last group left in its interval. */
@@ -179,8 +183,12 @@ INLINE void libra_on_rtt(struct libra_flow *flow, const struct libra_parameters 
  * Other traffic makes a pair longer or shorter, but delays one of its packets. So the pair with the
  * smallest sum of round trips counts, as in CapProbe (SIGCOMM 2004); sums that differ by less than
  * a sixteenth of the dispersion count as equal, and their dispersions are averaged.
+ *
+ * An ACK that the receiver's timer may have sent is late by up to that timer, so it makes no pair if
+ * it is that far behind the ACK before.
  */
-INLINE void libra_on_pair(struct libra_flow *flow, u64 now_us, u32 packets, u32 wire)
+INLINE void libra_on_pair(struct libra_flow *flow, u64 now_us, u32 packets, u32 wire,
+			  int may_be_timer)
 {
 	struct libra_pair *best = &flow->current.best;
 	u64 sent_us = now_us - flow->rtt_us;
@@ -192,7 +200,7 @@ INLINE void libra_on_pair(struct libra_flow *flow, u64 now_us, u32 packets, u32 
 
 	flow->acked_us = now_us;
 	flow->sent_us = sent_us;
-	if (!is_usable || packets > MAX_COVERED)
+	if (!is_usable || packets > MAX_COVERED || (may_be_timer && apart_us >= MIN_TIMER_US))
 		return;
 	packet_ns = apart_us * 1000 / packets;
 	tolerance_us = apart_us / 16;
@@ -215,12 +223,21 @@ INLINE void libra_on_pair(struct libra_flow *flow, u64 now_us, u32 packets, u32 
 		best->packet_ns -= (best->packet_ns - packet_ns) / best->pairs;
 }
 
-/* Averages over eight ACKs how many packets one covers. */
-INLINE void libra_on_covered(struct libra_flow *flow, u32 packets)
+/*
+ * Averages over eight ACKs how many packets one covers. Returns whether the timer of delayed ACKs
+ * may have sent this one: it covers fewer packets than one of the last eight.
+ */
+INLINE int libra_on_covered(struct libra_flow *flow, u32 packets)
 {
 	u32 covered = packets < MAX_COVERED ? packets : MAX_COVERED;
+	u64 recent = flow->recent_covered;
+	int is_fewer = 0;
 
 	flow->covered_q8 += (covered << 5) - (flow->covered_q8 >> 3);
+	flow->recent_covered = recent << 8 | covered;
+	for (int ack = 0; ack < 8; ack++)
+		is_fewer |= covered < ((recent >> 8 * ack) & 0xff);
+	return is_fewer;
 }
 
 /* Takes a delivery sample of the kernel: packets that arrived within a time. */

@@ -14,6 +14,7 @@ int main(void)
 	struct libra_capacity capacity;
 	u64 window_q32, now, rtt, number;
 	u32 packets, wire;
+	int may_be_timer;
 	char event;
 
 	if (scanf("%llu %llu %llu %u %u %u %u %llu", &of.x_q16, &of.capacity_kbps, &of.memory_us,
@@ -29,8 +30,8 @@ int main(void)
 			if (scanf("%llu %llu %u %u", &now, &rtt, &packets, &wire) != 4)
 				return 1;
 			libra_on_rtt(&flow, &of, now, rtt);
-			libra_on_covered(&flow, packets);
-			libra_on_pair(&flow, now, packets, wire);
+			may_be_timer = libra_on_covered(&flow, packets);
+			libra_on_pair(&flow, now, packets, wire, may_be_timer);
 			window_q32 = libra_raised_q32(window_q32, libra_growth_q32(&flow, &of), packets);
 			break;
 		/* A delivery sample: packets, their size and the time. */

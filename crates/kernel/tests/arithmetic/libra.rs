@@ -283,6 +283,27 @@ fn of_pairs_that_other_traffic_disturbed_the_least_delayed_counts() {
     }
 }
 
+/// The last packet of a group of three waits for the timer of the receiver, which acknowledges every
+/// second packet. Behind an ACK of as few packets, or below 20 ms, the second ACK makes a pair.
+#[test]
+fn the_timer_of_delayed_acks_is_no_pair() {
+    let found = |first: u64, late: u64| {
+        let at = |rtt: u64| 1_000_000_000 + rtt;
+        let (one, other) = (51_000, 51_000 + late);
+        let events = format!(
+            "a {} {one} {first} {WIRE}\na {} {other} 1 {WIRE}\n",
+            at(one),
+            at(other)
+        );
+        let state = states(&Parameters::default(), 10.0, &events)[1];
+        (state.kbps, state.is_exact)
+    };
+    assert_eq!(found(2, 40_000), (0.0, false));
+    assert_eq!(found(2, 20_000), (0.0, false));
+    assert_eq!(found(2, 19_900), (502.0, true));
+    assert_eq!(found(1, 40_000), (250.0, true));
+}
+
 #[test]
 fn packets_that_left_apart_are_no_pair() {
     // The second left 600 µs after the first and arrived 1 ms after it.
