@@ -40,7 +40,8 @@ pub trait Controller: Debug + Send {
         Tag::None
     }
 
-    /// The capacity of the bottleneck, for controllers that know or estimate it: for reports.
+    /// The capacity of the bottleneck, for reports. Returns `None` if the controller neither knows
+    /// it nor believes an estimate.
     fn capacity(&self) -> Option<Rate> {
         None
     }

@@ -163,6 +163,9 @@ pub struct Metrics {
     )]
     pub pacing_rate: Option<Rate>,
     /// The capacity of the bottleneck, if the controller knows it; not one of qlog's own metrics.
+    ///
+    /// A reader takes a missing metric for unchanged. So `None` after a value is written as 0,
+    /// once: the controller no longer knows the capacity.
     #[serde(
         rename = "bottleneck_capacity",
         skip_serializing_if = "Option::is_none",
@@ -307,6 +310,11 @@ impl<W: Write> QlogWriter<W> {
     /// # Errors
     /// When the file cannot be written.
     pub fn metrics_updated(&mut self, now: Time, metrics: &Metrics) -> io::Result<()> {
+        let forgotten = self.metrics.capacity.map(|_| Rate::ZERO);
+        let metrics = Metrics {
+            capacity: metrics.capacity.or(forgotten),
+            ..*metrics
+        };
         let changed = metrics.changed_since(&self.metrics);
         if changed == Metrics::default() {
             return Ok(());

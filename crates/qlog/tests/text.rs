@@ -170,6 +170,37 @@ fn only_changes_are_written() {
     assert_eq!(records[3]["data"], json!({ "bytes_in_flight": 0 }));
 }
 
+/// A capacity that is no longer known is 0, once, and then again what it is.
+#[test]
+fn a_forgotten_capacity_is_written_as_zero() {
+    let mut writer = QlogWriter::new(Vec::new(), &description()).unwrap();
+    let capacities = [None, Some(50), None, None, Some(50), Some(50), Some(40)];
+    for (at, capacity) in (0..).zip(capacities) {
+        let metrics = Metrics {
+            capacity: capacity.map(Rate::from_mbps),
+            ..Metrics::default()
+        };
+        writer
+            .metrics_updated(Time::from_secs(at), &metrics)
+            .unwrap();
+    }
+    let records = records(&writer.finish().unwrap());
+    let written: Vec<_> = records[1..]
+        .iter()
+        .map(|record| {
+            let capacity = record["data"]["bottleneck_capacity"].as_u64();
+            (record["time"].as_f64().unwrap(), capacity.unwrap())
+        })
+        .collect();
+    let expected = [
+        (1_000.0, 50_000_000),
+        (2_000.0, 0),
+        (4_000.0, 50_000_000),
+        (6_000.0, 40_000_000),
+    ];
+    assert_eq!(written, expected);
+}
+
 #[test]
 fn states_are_written_when_they_change() {
     use CongestionState::*;

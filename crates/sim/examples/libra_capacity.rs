@@ -8,7 +8,7 @@
 //! after the start of the flow: the median and the farthest ratio of the estimate to the capacity
 //! over round trips and seeds, and how many of the runs were within 10 %. Then for each round trip
 //! how long after its start a flow's estimate came within 10 % for good: the latest of the seeds,
-//! or a dash if one of them never did.
+//! or a dash if one of them never did. An unknown capacity is not within 10 %.
 
 #![allow(clippy::print_stdout, reason = "the table is what this is for")]
 
@@ -62,11 +62,11 @@ impl Estimates {
         Ok(estimates)
     }
 
-    /// The ratio to `capacity` that stood `after` the start of the flow.
+    /// The ratio to `capacity` at the time `after` the start of the flow, if the flow knows one.
     fn ratio(&self, after: Span, capacity: Rate) -> Option<f64> {
         let until = self.changes.partition_point(|(at, _)| *at <= after);
         let (_, found) = self.changes.get(until.checked_sub(1)?)?;
-        Some(*found as f64 / capacity.as_bps() as f64)
+        (*found > 0).then(|| *found as f64 / capacity.as_bps() as f64)
     }
 
     /// How long after its start the estimate came within 10 % for good.

@@ -229,7 +229,7 @@ pub struct FlowReport {
     /// The slow-start threshold at the end, in bytes.
     pub ssthresh_bytes: Option<u64>,
     /// The capacity of the bottleneck at the end, in bits per second: the controller's parameter or
-    /// its estimate.
+    /// its estimate; `None` if the controller does not know it.
     pub capacity_bps: Option<u64>,
     /// What a playback reader found.
     pub playback: Option<PlaybackReport>,

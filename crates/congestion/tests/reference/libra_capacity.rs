@@ -23,10 +23,10 @@ struct Group {
     backs: [u64; 2],
 }
 
-/// A path with a slowest link on which a packet takes `packet`, and little or much traffic on it
-/// and on the reverse path.
-fn group(packet: u64) -> impl Strategy<Value = Group> {
-    let waiting = || prop_oneof![3 => Just(0), 1 => 0..packet / 10, 1 => 0..packet * 40];
+/// A path with a slowest link on which a packet takes `packet`, and traffic on it and on the
+/// reverse path that delays a packet by up to `longest`.
+fn group(packet: u64, longest: u64) -> impl Strategy<Value = Group> {
+    let waiting = move || prop_oneof![3 => Just(0), 1 => 0..packet / 10, 1 => 0..longest];
     let places = (0..14_u64, 1..3_u64);
     (places, [waiting(), waiting()], [waiting(), waiting()]).prop_map(
         move |((place, apart), queues, backs)| {
@@ -65,8 +65,8 @@ struct Pair {
     packets: [Known; 2],
     by_stamps: bool,
     dispersion: f64,
-    /// The shortest dispersion that the stamps leave open.
-    least: f64,
+    /// How far the stamps are apart.
+    stamps: Option<f64>,
 }
 
 impl Pair {
@@ -95,7 +95,7 @@ impl Pair {
             packets,
             by_stamps,
             dispersion,
-            least: stamps.map_or(0.0, |stamps| (stamps - tick).max(0.0)),
+            stamps,
         }
     }
 
@@ -105,10 +105,6 @@ impl Pair {
 
     fn packet(&self) -> f64 {
         self.dispersion / self.apart()
-    }
-
-    fn shortest(&self) -> f64 {
-        self.least / self.apart()
     }
 
     fn delay(&self, packet: &Known) -> f64 {
@@ -135,6 +131,10 @@ struct Reading {
     /// How many packets each acknowledgement covered.
     covered: Vec<u64>,
     packets: Vec<Known>,
+    /// When each of them was acknowledged, in nanoseconds.
+    acked: Vec<f64>,
+    /// Those that count.
+    pairs: Vec<Pair>,
     best: Option<Pair>,
 }
 
@@ -169,6 +169,7 @@ impl Reading {
             self.packets.extend(pair.packets);
             return;
         }
+        self.pairs.push(pair);
         let behind = self.behind_the_best(&pair, &pair.packets);
         if behind.is_none_or(|(behind, _)| behind < 0.0) {
             self.best = Some(pair);
@@ -203,32 +204,90 @@ impl Reading {
         best.by_stamps || by_floors || by_slope
     }
 
+    /// The mean dispersion of a packet.
+    fn mean(&self) -> f64 {
+        let sum = |of: fn(&Pair) -> f64| self.pairs.iter().map(of).sum::<f64>();
+        sum(|pair| pair.dispersion) / sum(Pair::apart)
+    }
+
+    /// Whether the means allow that a packet takes as long as in the best pair.
+    fn is_near_the_means(&self, best: &Pair, margin: f64) -> bool {
+        let packet = best.packet();
+        let mean = self.mean();
+        let is_near =
+            mean * (1.0 + margin) >= packet * 0.875 && mean <= packet * 2.0 * (1.0 + margin);
+        let stamped = self
+            .pairs
+            .iter()
+            .filter_map(|pair| Some((pair.stamps?, pair.apart())));
+        let (apart, packets) = stamped.fold((0.0, 0.0), |sum, of| (sum.0 + of.0, sum.1 + of.1));
+        let ticks = if self.tick > 0.0 {
+            apart / self.tick
+        } else {
+            0.0
+        };
+        let allowed = 2.0 * packet * packets / self.tick.max(1.0);
+        self.pairs.len() >= 4
+            && is_near
+            && ticks - 3.0 * ticks.sqrt() <= allowed * (1.0 + margin) + margin
+    }
+
+    /// The highest number of packets in a nanosecond, over intervals of a round trip or longer.
+    fn delivered(&self) -> f64 {
+        let mut highest = 0.0_f64;
+        let mut began = 0;
+        for end in 1..self.acked.len() {
+            let left = |of: usize| self.acked[of] - self.packets[of].round_trip;
+            let lasted = self.acked[end] - self.acked[began];
+            if lasted > 0.0 && lasted >= self.packets[end].round_trip {
+                let packets: u64 = self.covered[began + 1..=end].iter().sum();
+                highest = highest.max(packets as f64 / lasted.max(left(end) - left(began)));
+                began = end;
+            }
+        }
+        highest
+    }
+
+    /// Whether the best pair is believed, with a margin in nanoseconds for the rules of the floors,
+    /// and in billionths for the others.
+    fn is_believed(&self, best: &Pair, margin: f64) -> bool {
+        let is_fast_enough = 1.0 <= 24.0 * self.delivered() * best.packet() * (1.0 + margin / 1e9);
+        self.is_confirmed(best, margin)
+            && self.is_near_the_means(best, margin / 1e9)
+            && (self.tick > 0.0 || is_fast_enough)
+    }
+
     /// Whether a nanosecond for each place, as whole numbers lose it, decides.
     fn is_close_call(&self) -> bool {
         self.best
-            .is_some_and(|best| self.is_confirmed(&best, -32.0) != self.is_confirmed(&best, 32.0))
+            .is_some_and(|best| self.is_believed(&best, -32.0) != self.is_believed(&best, 32.0))
     }
 
-    /// Nanoseconds for a packet, and whether that is confirmed.
+    /// Nanoseconds for a packet, and whether that is believed.
     fn packet(&self) -> Option<(f64, bool)> {
         let best = self.best?;
-        if self.is_confirmed(&best, 0.0) {
-            return Some((best.packet(), true));
-        }
-        let bound = self.longest().map(|longest| longest.max(best.shortest()));
-        Some((bound.unwrap_or(best.packet()), false))
+        let is_believed = self.is_believed(&best, 0.0);
+        let packet = if is_believed {
+            best.packet()
+        } else {
+            self.mean()
+        };
+        Some((packet, is_believed))
     }
 }
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
 
-    /// The estimate, and the growth that it makes: by the controller, no more than a segment in a
-    /// round trip where the estimate is a bound only, and that much where there is none.
+    /// The estimate, and the growth that it makes. If the estimate is not believed, the growth is
+    /// that of the mean dispersion, but no more than a segment in a round trip. Without a pair it
+    /// is a segment.
     #[test]
     fn the_estimate_and_its_growth_are_those_of_the_rules(
         groups in prop_oneof![Just(100_000_u64), Just(1_000_000), Just(20_000_000)]
-            .prop_flat_map(|packet| prop::collection::vec(group(packet), 1..40)),
+            .prop_flat_map(|packet| (Just(packet), prop_oneof![Just(packet), Just(packet * 40)]))
+            .prop_flat_map(|(packet, longest)| prop::collection::vec(group(packet, longest), 1..40)),
+        between in prop_oneof![Just(2_u64), Just(2_000), Just(200_000)],
         tick in prop_oneof![Just(None), Just(Some(1_000_u64)), Just(Some(1_000_000))],
     ) {
         let mut controller = Libra::new(LibraConfig {
@@ -284,14 +343,18 @@ proptest! {
                 }));
             }
             let numbers = group.places.map(|place| first + place);
-            first += group.places[1] + 2;
+            // The next ACK covers all packets between the groups too.
+            first += group.places[1] + between;
+            let acked = [0, 1].map(|of| group.arrivals[of] + group.backs[of]);
+            reading.acked.extend(acked.map(|after| (left.as_nanos() + after) as f64));
             reading.take(pair, numbers);
 
             if reading.is_close_call() {
                 return Ok(());
             }
             let expected = reading.packet();
-            let mbps = expected.map(|(packet, _)| 8e3 * WIRE.get() as f64 / packet);
+            let mbps_of = |packet: f64| 8e3 * WIRE.get() as f64 / packet;
+            let mbps = expected.filter(|(_, is_believed)| *is_believed).map(|(packet, _)| mbps_of(packet));
             let found = controller.capacity().map(|rate| rate.as_mbps_f64());
             // Times for one packet are whole nanoseconds, rates whole bits in a second.
             let error = expected.map_or(1e-9, |(packet, _)| {
@@ -307,14 +370,14 @@ proptest! {
                 },
                 "{found:?} instead of {mbps:?}: {reading:?}"
             );
-            let by_controller = mbps.map(|mbps| {
+            let by_controller = |packet: f64| {
                 let rtt = RTT.as_secs_f64();
-                X * mbps * rtt * rtt / (rtt + A)
-            });
-            let growth = match (by_controller, expected) {
-                (Some(by_controller), Some((_, true))) => by_controller,
-                (Some(by_controller), Some((_, false))) => by_controller.min(1.0),
-                _ => 1.0,
+                X * mbps_of(packet) * rtt * rtt / (rtt + A)
+            };
+            let growth = match expected {
+                Some((packet, true)) => by_controller(packet),
+                Some((packet, false)) => by_controller(packet).min(1.0),
+                None => 1.0,
             };
             let before = controller.window();
             controller.on_event(Event::Ack(&ack(left + RTT, WIRE, RTT, WIRE)));

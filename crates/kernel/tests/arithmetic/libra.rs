@@ -283,8 +283,9 @@ fn of_pairs_that_other_traffic_disturbed_the_least_delayed_counts() {
     }
 }
 
-/// The last packet of a group of three waits for the timer of the receiver, which acknowledges every
-/// second packet. Behind an ACK of as few packets, or below 20 ms, the second ACK makes a pair.
+/// The last packet of a group of three waits for the timer of the receiver, which acknowledges
+/// every second packet. Behind an ACK of as few packets, or below 20 ms, the second ACK makes a
+/// pair.
 #[test]
 fn the_timer_of_delayed_acks_is_no_pair() {
     let found = |first: u64, late: u64| {

@@ -273,7 +273,7 @@ pub struct SenderState {
     pub fast_retransmits: u64,
     /// Whether the sender is in fast recovery.
     pub is_recovering: bool,
-    /// The capacity of the bottleneck in bits per second; zero if the controller neither knows nor
-    /// estimates it.
+    /// The capacity of the bottleneck in bits per second; zero if the controller does not
+    /// know it.
     pub capacity_bps: u64,
 }

@@ -96,7 +96,7 @@ pub struct PathStatistics {
     pub peak_rate: Option<Rate>,
     /// The tokens in that bucket as of the last packet, in bytes; below zero while it is in debt.
     pub tokens: Option<i64>,
-    /// The capacity of the bottleneck, where the controller knows it.
+    /// The capacity of the bottleneck; `None` if the controller does not know it, or no longer.
     pub capacity: Option<Rate>,
     /// The phase of the controller.
     pub phase: Phase,

@@ -1,7 +1,9 @@
 //! The capacity of the bottleneck, from packet pairs.
 
 mod covered;
+mod delivered;
 mod floors;
+mod mean;
 #[cfg(test)]
 mod tests;
 
@@ -11,7 +13,9 @@ use comity_units::{Bytes, PacketNumber, Rate, Span, Time, TwoWindows};
 
 use crate::{Arrived, InOrderAck, Sent};
 use covered::Covered;
+use delivered::Delivered;
 use floors::{Floors, MAX_GROUP, Probe};
+use mean::Mean;
 
 /// Estimates the rate of the slowest link by packet pairs.
 ///
@@ -51,19 +55,23 @@ use floors::{Floors, MAX_GROUP, Probe};
 /// path then hides no good pair. If the receiver delays an ACK and stamps it when it leaves, the
 /// packet counts as late. Without time stamps, dispersion and delays are those of the ACKs.
 ///
-/// **Confirmation.** A pair with delays to arrivals is confirmed, as in CapProbe: the reverse path
-/// does not affect it, and the minimum sum detects queues behind the bottleneck on the forward
-/// path. For other pairs the reverse path counts too. If the first packet or its ACK queued behind
-/// the bottleneck, the pair is compressed by that time, so even the minimum sum is wrong if every
-/// pair queued. [`Floors`] has the minimum round trip of each position in a group. It confirms a
-/// pair in two cases: if no floor shows that the pair queued or has another dispersion, by more
-/// than an eighth; or if the slope of the floors is the pair's dispersion to within an eighth, as
-/// for a pair that queued at the bottleneck itself.
+/// **Confirmation.** The minimum sum is wrong if every pair was disturbed. So the estimate is known
+/// only if the pair passes three tests.
 ///
-/// Without confirmation, the estimate is `L / T` with the longest T that the floors allow, or with
-/// the shortest T that the pair's time stamps allow if that is longer. This is a lower bound if the
-/// least delayed packet met no queue. If the floors allow no T, the estimate is that of the pair,
-/// unconfirmed. The controller then grows no faster than TCP.
+/// 1. Delays. A pair with delays to arrivals passes, as in CapProbe: the reverse path does not
+///    affect it. For other pairs the reverse path counts too. If the first packet or its ACK queued
+///    behind the bottleneck, the pair is compressed by that time. [`Floors`] has the minimum round
+///    trip of each position in a group. A pair passes in two cases: if no floor shows that the pair
+///    queued or has another dispersion, by more than an eighth; or if the slope of the floors is
+///    the pair's dispersion to within an eighth, as for a pair that queued at the bottleneck
+///    itself.
+/// 2. The mean of all dispersions, and that of the time stamps ([`Mean`]).
+/// 3. Without any time stamps: the flow itself has delivered [`MAX_MULTIPLE`]⁻¹ of the estimate or
+///    more over a round trip ([`Delivered`]). A queue of the reverse path that is never empty
+///    compresses all pairs, by `f · L` over the size of an ACK, and round trips do not show it.
+///
+/// Otherwise the capacity is unknown. The rate is then that of the mean dispersion, and the
+/// controller grows by it, but no faster than TCP.
 ///
 /// **Delayed ACKs.** A receiver that acknowledges every f-th packet never reports both packets of a
 /// pair. Any two acknowledged packets of one group serve instead: k packets apart, `C = k · L / T`.
@@ -91,12 +99,12 @@ use floors::{Floors, MAX_GROUP, Probe};
 /// the probes are data packets, and ACKs give the dispersion where time stamps do not; 2. the
 /// estimate is that of the minimum sum so far, at any time, not of the first pair whose sum equals
 /// the sum of the minimum delays of either packet: where only round trips are known, that test
-/// decides between estimate and bound, with the floors of all positions, an eighth of tolerance,
+/// decides whether the estimate is known, with the floors of all positions, an eighth of tolerance,
 /// and without the queueing behind the pair's own group; 3. sums that differ by less than a
 /// sixteenth of the dispersion, or than two ticks, count as equal, and their dispersions are
-/// averaged; 4. pairs expire after one to two lengths of the memory, pauses included. The lower
-/// bound from differences of minimum delays is that of Chan, Luo and others, CoNEXT 2009, who have
-/// it for pairs.
+/// averaged; 4. pairs expire after one to two lengths of the memory, pauses included; 5. tests 2
+/// and 3 are Comity's own. The slope of minimum delays is that of Chan, Luo and others, CoNEXT
+/// 2009, who have it for pairs.
 #[derive(Clone, Debug)]
 pub(super) struct Capacity {
     memory: Span,
@@ -108,6 +116,7 @@ pub(super) struct Capacity {
     /// The last arrival, on the receiver's clock without wraps, and the time of its ACK.
     last_arrival: Option<(Time, Time)>,
     covered: Covered,
+    delivered: Delivered,
 }
 
 /// The best pair and the floors of one window of time. A window begins with a group, so a pair and
@@ -117,13 +126,16 @@ struct Seen {
     best: Option<Best>,
     /// The minimum round trips by position.
     floors: Floors,
+    mean: Mean,
+    /// The highest delivery rate of the flow, in bytes per second.
+    delivered: f64,
 }
 
 /// An estimate of the capacity.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Estimate {
     pub(super) rate: Rate,
-    /// Whether the pair is confirmed. Otherwise the rate is a lower bound, if the floors give one.
+    /// Whether the pair is confirmed. Otherwise the rate is that of the mean dispersion.
     pub(super) is_confirmed: bool,
 }
 
@@ -160,8 +172,6 @@ struct Delays {
     positions: i64,
     /// The dispersion of one packet.
     packet: i64,
-    /// The shortest dispersion that the time stamps allow.
-    shortest: i64,
     /// Whether the delays end with the arrivals, on the receiver's clock, not with the ACKs.
     is_one_way: bool,
     /// The error of a difference of two delays, from the tick of the time stamps.
@@ -206,8 +216,6 @@ struct Best {
     seconds_per_byte: f64,
     /// The number of pairs in the mean.
     pairs: u32,
-    /// The size of a packet.
-    wire: Bytes,
 }
 
 impl Capacity {
@@ -219,6 +227,7 @@ impl Capacity {
             reverse: TwoWindows::default(),
             last_arrival: None,
             covered: Covered::default(),
+            delivered: Delivered::default(),
         }
     }
 
@@ -240,16 +249,19 @@ impl Capacity {
         let longest = floors.longest_packet();
         let packet = best.delays.packet;
         let is_agreed = |longest: i64| longest.abs_diff(packet) <= packet.unsigned_abs() / 8;
-        let is_confirmed = best.delays.is_one_way
+        let is_undisturbed = best.delays.is_one_way
             || floors.confirm(&best.delays.probe())
             || longest.is_some_and(is_agreed);
-        let seconds_per_byte = match longest {
-            Some(longest) if !is_confirmed => {
-                let longest = longest.max(best.delays.shortest);
-                let longest = Span::from_nanos(longest.unsigned_abs());
-                longest.as_secs_f64() / best.wire.get() as f64
-            }
-            _ => best.seconds_per_byte,
+        let mean = current.mean.and(before.mean);
+        let delivered = current.delivered.max(before.delivered);
+        let multiple = 1.0 / (best.seconds_per_byte * delivered);
+        let is_confirmed = is_undisturbed
+            && mean.agrees(best.seconds_per_byte)
+            && (mean.has_stamps() || multiple <= MAX_MULTIPLE);
+        let seconds_per_byte = if is_confirmed {
+            best.seconds_per_byte
+        } else {
+            mean.seconds_per_byte()
         };
         Some(Estimate {
             rate: Rate::from_bps_f64(8.0 / seconds_per_byte),
@@ -313,7 +325,7 @@ impl Capacity {
             self.reverse.current = Some(least);
         }
         let number = answered.number;
-        let may_be_timer = self.covered.on_ack(number);
+        let (covered, may_be_timer) = self.covered.on_ack(number);
         while self
             .groups
             .front()
@@ -325,16 +337,25 @@ impl Capacity {
             return;
         };
         let position = number.get().saturating_sub(group.first.get());
-        let sent_at = group.sent_at;
+        let (sent_at, wire) = (group.sent_at, group.wire);
         let earlier = group.answered.replace(*answered);
         if earlier.is_none() {
             self.seen.turn(answered.now, self.memory);
+        }
+        let ended = self.delivered.on_ack(answered.now, covered, sent_at);
+        if let Some((packets, time)) = ended {
+            let rate = (wire * packets).get() as f64 / time.as_secs_f64();
+            self.seen.current.delivered = self.seen.current.delivered.max(rate);
         }
         let delay = nanos_between(sent_at, answered.now);
         self.seen.current.floors.lower(position, delay);
         let pair = earlier.and_then(|earlier| Pair::of(group, &earlier, answered));
         if let Some(pair) = pair.filter(|pair| !may_be_timer || pair.dispersion < MIN_TIMER) {
-            self.take(&pair);
+            let mean = &mut self.seen.current.mean;
+            mean.add(pair.dispersion, pair.stamps, pair.bytes);
+            if pair.is_usable {
+                self.take(&pair);
+            }
         }
     }
 
@@ -362,7 +383,6 @@ impl Capacity {
             delays: pair.delays,
             seconds_per_byte: pair.dispersion.as_secs_f64() / pair.bytes.get() as f64,
             pairs: 1,
-            wire: pair.wire,
         };
         let tolerance = (pair.dispersion / 16).as_nanos().cast_signed();
         let tolerance = tolerance.max(pair.delays.slack);
@@ -382,7 +402,6 @@ impl Capacity {
                     },
                     seconds_per_byte: best.seconds_per_byte + change / f64::from(pairs),
                     pairs,
-                    wire: fresh.wire,
                 }
             }
             _ => fresh,
@@ -393,12 +412,14 @@ impl Capacity {
 /// Two acknowledged packets of one group.
 #[derive(Clone, Copy, Debug)]
 struct Pair {
+    /// Whether the packets surely left together.
+    is_usable: bool,
     delays: Delays,
     dispersion: Span,
+    /// The difference of the time stamps, and their tick.
+    stamps: Option<(Span, Span)>,
     /// The bytes from the end of the first packet to the end of the second.
     bytes: Bytes,
-    /// The size of a packet.
-    wire: Bytes,
 }
 
 impl Pair {
@@ -419,10 +440,8 @@ impl Pair {
             Some((apart, tick)) => answers.clamp(apart.saturating_sub(tick), apart + tick),
             None => answers,
         };
-        let shortest = stamps.map_or(Span::ZERO, |(apart, tick)| apart.saturating_sub(tick));
         let by_stamps = stamps.filter(|(apart, tick)| *apart >= *tick * ONE_WAY_TICKS);
         let leaving = group.last_sent_at.saturating_since(group.sent_at);
-        let is_usable = packets > 0 && !dispersion.is_zero() && leaving * 2 <= dispersion;
         let delay = |of: &InOrderAck| {
             let arrived_at = of.arrived_at.filter(|_| by_stamps.is_some());
             nanos_between(group.sent_at, arrived_at.map_or(of.now, |stamp| stamp.at))
@@ -431,7 +450,8 @@ impl Pair {
             let position = of.number.get().saturating_sub(group.first.get());
             position.cast_signed()
         };
-        is_usable.then(|| Self {
+        (packets > 0).then(|| Self {
+            is_usable: !dispersion.is_zero() && leaving * 2 <= dispersion,
             delays: Delays {
                 sum: delay(first).saturating_add(delay(second)),
                 first: delay(first),
@@ -439,13 +459,12 @@ impl Pair {
                 apart: packets.cast_signed(),
                 positions: position(first).saturating_add(position(second)),
                 packet: (dispersion.as_nanos() / packets).cast_signed(),
-                shortest: (shortest.as_nanos() / packets).cast_signed(),
                 is_one_way: by_stamps.is_some(),
                 slack: by_stamps.map_or(0, |(_, tick)| (tick * 2).as_nanos().cast_signed()),
             },
             dispersion,
+            stamps,
             bytes: group.wire * packets,
-            wire: group.wire,
         })
     }
 }
@@ -467,6 +486,11 @@ const MAX_GROUPS: usize = 512;
 
 /// The shortest timer of delayed ACKs; Linux has 40 ms.
 const MIN_TIMER: Span = Span::from_millis(20);
+
+/// A pair by ACKs alone is believed up to this multiple of the flow's own delivery rate. ACKs of 40
+/// B for packets of 1500 B, compressed on a reverse path of the same rate, show 37.5 times the
+/// capacity.
+const MAX_MULTIPLE: f64 = 24.0;
 
 /// The most pairs in the mean; after that it is exponentially weighted.
 const MAX_AVERAGED: u32 = 64;

@@ -25,10 +25,12 @@
 //! is known nothing is paced. A loss, a timeout and each acknowledgement in a recovery let the next
 //! group leave at once. Later retransmissions follow the calendar.
 //!
-//! **Capacity.** C is configured, or `Capacity` estimates it from the pairs. Until an estimate
-//! exists, the window grows as TCP's, by one segment in a round trip. If the receiver's time stamps
-//! are coarse, the estimate may be unconfirmed, and C is a lower bound. The window then grows by
-//! this bound, and no faster than TCP's.
+//! **Capacity.** C is configured, or `Capacity` estimates it from the pairs. Before the first pair
+//! the window grows as TCP's, by one segment in a round trip. After it the capacity is known or
+//! unknown. It is unknown if the pairs may be wrong: with fewer than four, on links that deliver in
+//! time slots, if other traffic comes between most pairs, or if the reverse path may have
+//! compressed the ACKs. The window then grows by (1) with the rate of the mean dispersion as C, and
+//! by one segment in a round trip at most. [`Controller::capacity`] returns `None`.
 //!
 //! **Sharing.** Behind a queue that drops early and at random, flows reach equal rates from any
 //! start (`crates/sim/tests/libra.rs`). Behind a drop-tail queue they need not, because each flow
@@ -49,8 +51,8 @@
 //! `memory` (`RttRange`); 7. receivers that acknowledge every f-th packet get groups of f + 1
 //! packets while the capacity is estimated, because pairs would not show it; 8. a pair waits until
 //! the window has room for both, if two pairs are in flight whose acknowledgements will make room;
-//! 9. until there is an estimate of the capacity the window grows by one segment in a round trip,
-//! and by no more than that while the estimate is a bound; 10. the exceptions from the calendar
+//! 9. while the capacity is unknown the window grows by one segment in a round trip, or by less if
+//! the mean dispersion says less; 10. the exceptions from the calendar
 //! described above: slow start, the first round trip and losses; 11. an acknowledgement counts once
 //! or for as many segments as it covers (`increase`), where the paper's receivers answer each; 12.
 //! if the recovery requests it, as Tahoe's does, a loss sets the window to one segment and the
@@ -172,7 +174,8 @@ impl Libra {
         if is_exact { growth } else { growth.min(1.0) }
     }
 
-    /// C, and whether it is exact: configured or confirmed, not a lower bound.
+    /// C, and whether it is exact: configured or confirmed. Otherwise C is the rate of the mean
+    /// dispersion.
     fn known_capacity(&self) -> Option<(Rate, bool)> {
         if let Some(configured) = self.config.capacity {
             return Some((configured, true));
@@ -376,9 +379,10 @@ impl Controller for Libra {
         }
     }
 
-    /// C, configured or estimated; an estimate may be a lower bound.
+    /// C, configured or estimated; `None` if no estimate is confirmed.
     fn capacity(&self) -> Option<Rate> {
-        self.known_capacity().map(|(rate, _)| rate)
+        let (rate, is_exact) = self.known_capacity()?;
+        is_exact.then_some(rate)
     }
 }
 

@@ -23,9 +23,9 @@ impl Covered {
         self.first.get_or_insert(number.get());
     }
 
-    /// Takes an ACK. Returns whether a timer may have sent it, because it covers fewer packets than
-    /// one of the ACKs before.
-    pub(super) fn on_ack(&mut self, number: PacketNumber) -> bool {
+    /// Takes an ACK. Returns how many packets it covers, and whether a timer may have sent it,
+    /// because one of the ACKs before covers more.
+    pub(super) fn on_ack(&mut self, number: PacketNumber) -> (u64, bool) {
         let end = number.get().saturating_add(1);
         let first = self.first.replace(end).unwrap_or(end);
         let covered = end.saturating_sub(first);
@@ -34,7 +34,7 @@ impl Covered {
             *oldest = covered;
         }
         self.next = (self.next + 1) % RECENT;
-        covered < usual
+        (covered, covered < usual)
     }
 }
 
@@ -50,7 +50,7 @@ mod tests {
         let mut first = 100;
         covered.map(|packets| {
             first += packets;
-            acks.on_ack(PacketNumber::new(first - 1))
+            acks.on_ack(PacketNumber::new(first - 1)).1
         })
     }
 
