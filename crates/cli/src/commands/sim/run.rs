@@ -16,6 +16,7 @@ use super::super::results::refused;
 use super::super::{Failure, complain, print, say};
 use super::limits::limited_by_rwnd;
 use super::summary::Summary;
+use super::tables::plural;
 use super::{choose_runs, load};
 use crate::args;
 use crate::clock::now;
@@ -119,7 +120,8 @@ impl Job<'_> {
         if let (Some(store), Some(out)) = (&store, &printing.out) {
             if self.is_shard {
                 say(&format!(
-                    "stored {done} runs in {}; `comity results merge` makes tables of all shards",
+                    "stored {} in {}; `comity results merge` makes tables of all shards",
+                    plural(done, "run"),
                     store.folder().display()
                 ));
             } else if done > 0 {
