@@ -4,10 +4,10 @@
     pip install '.[gym]'
     python experiments/learning/train.py
 
-The policy is linear: action = tanh(weights * observation + bias), six numbers. Each generation draws
-policies from a normal distribution, runs each in the same networks, and fits the distribution to the
-best ones. Then the mean, a random policy, and one that keeps its window meet in networks that the
-training has not seen. The same arguments give the same numbers.
+The policy is linear: action = tanh(weights * observation + bias), six numbers. Each generation
+draws policies from a normal distribution, runs each in the same networks, and fits the distribution
+to the best ones. Then the mean, a random policy, and one that keeps its window meet in networks
+that the training has not seen. The same arguments give the same numbers.
 
 Source: Rubinstein, "The Cross-Entropy Method for Combinatorial and Continuous Optimization",
 Methodology and Computing in Applied Probability 1, 1999.
@@ -92,13 +92,14 @@ def main():
         began = time.perf_counter()
         weights = train(pool, arguments.generations, arguments.seed)
         print(f"trained in {time.perf_counter() - began:.0f} s: {numpy.round(weights, 3).tolist()}")
-        policies = {"learned": Linear(weights), "random": Random(), "constant": Linear([0.0] * len(weights))}
-        print(f"mean reward of a step over {len(HELD_OUT)} networks of other seeds, and its standard error:")
+        constant = Linear(numpy.zeros(len(weights)))
+        policies = {"learned": Linear(weights), "random": Random(), "constant": constant}
+        print(f"mean reward of a step over {len(HELD_OUT)} networks of other seeds:")
         for name, policy in policies.items():
             work = [(policy, [seed]) for seed in HELD_OUT]
             rewards = pool.starmap(mean_reward, work, chunksize=5)
             error = numpy.std(rewards, ddof=1) / len(rewards) ** 0.5
-            print(f"{name:9} {numpy.mean(rewards):+.3f} +- {error:.3f}")
+            print(f"{name:9} {numpy.mean(rewards):+.3f}, standard error {error:.3f}")
 
 
 if __name__ == "__main__":

@@ -194,7 +194,8 @@ table! {
             ExtentKind { min: 1, unlimited: true },
             "unlimited in preset \"modern\", the receive buffer in the others",
         );
-        /// The congestion controller.
+        /// The congestion controller. A run from Python may add controllers of other names: see
+        /// docs/guide/python-controller.md.
         controller: Option<String> = Optional(
             ControllerName,
             "\"cubic\" in preset \"modern\", \"reno\" in the others",

@@ -16,7 +16,7 @@ const NO_LATENCY: Option<Span> = None;
 table! {
     /// The deadline transport. It carries sections of data, and each must arrive within `latency`.
     struct SectionsTable ("sections") {
-        /// The congestion controller.
+        /// The congestion controller. A run from Python may add others, as for TCP.
         controller: String = Default(ControllerName, "\"steady\"");
         /// The parameters of the controller.
         parameters: Option<ParameterTable> = Optional(ParametersKind, "the controller's defaults");
