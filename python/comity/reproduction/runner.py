@@ -9,12 +9,9 @@ import pandas as pd
 
 from .._run import run
 from .claims import Claim, Form
-from .study import Scenario, Study
+from .study import Scenario, Study, frames
 
 __all__ = ["Runner"]
-
-#: The tables that measures read.
-TABLES = ("runs", "flows", "links", "flow_series")
 
 
 class Runner:
@@ -55,9 +52,5 @@ class Runner:
                 threads=self._jobs,
                 progress=lambda done, runs: self._progress(scenario.path, done, runs),
             )
-            # Plain columns of numpy: measures look at a few rows of them at a time.
-            tables = {name: getattr(results, name) for name in TABLES if name in results}
-            self._tables[identity] = {
-                name: table.arrow().to_pandas() for name, table in tables.items()
-            }
+            self._tables[identity] = frames(results)
         return self._tables[identity]

@@ -10,10 +10,19 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from .._results import unfilled
+from .._results import Results, unfilled
 from .values import Values, replicated
 
-__all__ = ["Run", "Scenario", "Study"]
+__all__ = ["Run", "Scenario", "Study", "frames"]
+
+#: The tables that measures look at.
+TABLES = ("runs", "flows", "links", "flow_series")
+
+
+def frames(results: Results) -> dict[str, pd.DataFrame]:
+    """The tables that measures look at, with plain columns of NumPy."""
+    tables = {name: getattr(results, name) for name in TABLES if name in results}
+    return {name: table.arrow().to_pandas() for name, table in tables.items()}
 
 
 @dataclass(frozen=True)
@@ -107,7 +116,7 @@ class Run:
 
 
 class Study:
-    """All runs of a :class:`Scenario`."""
+    """All runs of a scenario, as tables of pandas by their names."""
 
     def __init__(self, tables: Mapping[str, pd.DataFrame], seeds: Sequence[int]) -> None:
         runs = tables["runs"]
@@ -129,6 +138,12 @@ class Study:
             Run({name: parts[run] for name, parts in split.items() if run in parts}, names)
             for run in runs["run"]
         ]
+
+    @classmethod
+    def of(cls, results: Results) -> Study:
+        """The runs of `comity.run` or `comity.read`."""
+        tables = frames(results)
+        return cls(tables, sorted(set(tables["runs"]["seed"])))
 
     def measure(self, number: Callable[[Run], float]) -> Values:
         """One number from every run, at every point of the sweep, with its replicates over the

@@ -1,11 +1,13 @@
 """Numbers with intervals, against scipy and numpy as independent oracles."""
 
+import comity
 import numpy as np
 import pandas as pd
 import pytest
 import scipy.stats
-from comity.reproduction import Values, spearman, table
+from comity.reproduction import Study, Values, spearman, table
 from comity.reproduction.values import replicated
+from conftest import DICT
 
 
 def values_of(samples, axis="x", at=None):
@@ -145,3 +147,17 @@ def test_an_axis_that_does_not_exist_is_named_with_those_that_do():
 def test_a_table_has_a_number_for_each_value_of_its_axis():
     with pytest.raises(ValueError, match="2 numbers at 3 values of drop: expected as many"):
         table("drop", [0, 1, 2], [1, 2])
+
+
+def test_a_study_of_results_has_their_means_and_intervals():
+    results = comity.run(DICT, seeds=[5, 6, 7])
+    of_libra = Study.of(results).measure(lambda run: run.flows("libra").throughput_bps.mean())
+    groups = results.groups.pandas().query("group == 'libra'")
+    by_queue = groups.groupby("axis.topology.bottleneck.queue")["mean_throughput_bps"]
+    assert list(of_libra.value) == pytest.approx(list(by_queue.mean()))
+    for row, (_, sample) in enumerate(by_queue):
+        sample = sample.to_numpy(dtype=float)
+        ends = scipy.stats.t.interval(0.95, 2, loc=sample.mean(), scale=scipy.stats.sem(sample))
+        interval = of_libra.interval(row)
+        assert (interval.low, interval.high) == pytest.approx(ends)
+    assert of_libra.value[0] != pytest.approx(of_libra.value[1], rel=1e-3)
