@@ -8,8 +8,11 @@ ROUNDS ?= 5
 # `fuzz` draws its own.
 SEED ?= 1
 
+# The modules that the API reference of Python has.
+PYTHON_MODULES := comity comity.errors comity.events comity.gym comity.plot comity.quantity comity.reproduction
+
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-sim claims report picture test kernel lint docs bench race media worlds compare deadline attack coverage miri loom load endurance fuzz fuzz-short
+.PHONY: help demo demo-sim claims report picture test kernel lint docs docs-python bench race media worlds compare deadline attack coverage miri loom load endurance fuzz fuzz-short
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -47,6 +50,9 @@ lint: format clippy docs purity language dependencies advisories ## check format
 
 docs: rust ## build the documentation of all crates (target/doc)
 	RUSTDOCFLAGS=-Dwarnings cargo doc --workspace --no-deps
+
+docs-python: rust python ## build the API reference of the Python package (target/python-doc)
+	scripts/python.sh pdoc --docformat google --no-show-source --output-directory target/python-doc $(PYTHON_MODULES)
 
 bench: rust ## run the micro-benchmarks
 	cargo bench --workspace

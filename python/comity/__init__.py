@@ -7,11 +7,15 @@
 `docs/guide/python.md` is the guide. `docs/reference/columns.md` lists every column.
 """
 
-from ._comity import ENGINE_VERSION, VERSION as __version__
+from . import _comity
+from ._comity import VERSION as __version__
 from ._comity import Controller, Pacing, Setup
 from ._results import Results, Table, merge, read
 from ._run import Simulation, run
 from .errors import Error, PlotError, Problem, ResultsError, RunError, ScenarioError
+
+ENGINE_VERSION: int = _comity.ENGINE_VERSION
+"""The version of the simulator: results of two versions may differ, those of one do not."""
 
 __all__ = [
     "Controller",

@@ -87,16 +87,16 @@ class Simulation:
 class Setup:
     """What a controller is built with."""
 
-    #: The payload of a full segment.
     mss_bytes: int
-    #: The window before the first acknowledgement.
+    """The payload of a full segment."""
     initial_window_bytes: int
-    #: The slow-start threshold before the first loss; infinite for none.
+    """The window before the first acknowledgement."""
     initial_ssthresh_bytes: float
-    #: The largest window of the receiver; infinite for none.
+    """The slow-start threshold before the first loss; infinite for none."""
     max_window_bytes: float
-    #: The seed of the flow's own random stream.
+    """The largest window of the receiver; infinite for none."""
     seed: int
+    """The seed of the flow's own random stream."""
 
 class Pacing:
     """How packets are spread in time."""
@@ -125,26 +125,29 @@ class Controller:
     `parameters` in the scenario. An exception ends the run.
     """
 
-    #: How much payload may be in flight; infinite for a controller that only paces. Fractions of
-    #: a byte count in Python alone. At first it is `setup.initial_window_bytes`.
     window_bytes: float
-    #: How packets are spread in time; `None`: as acknowledgements open the window.
+    """How much payload may be in flight; infinite for a controller that only paces. Fractions of a
+    byte count in Python alone. At first it is `setup.initial_window_bytes`."""
     pacing: Pacing | None
-    #: The slow-start threshold, where the controller has one.
+    """How packets are spread in time; `None`: as acknowledgements open the window."""
     ssthresh_bytes: float | None
-    #: The phase, for traces and for the transport's own choices.
+    """The slow-start threshold, where the controller has one."""
     phase: Literal["slow_start", "congestion_avoidance", "steady", "probing"]
-    #: When `on_wakeup` is called, if ever. It is `None` again when that happens.
+    """The phase, for traces and for the transport's own choices: "slow_start",
+    "congestion_avoidance", "steady" or "probing".
+    """
     wakeup_s: float | None
-    #: When the controller itself declares silence a timeout. The transport probes no sooner.
+    """When `on_wakeup` is called, if ever. It is `None` again when that happens."""
     no_feedback_deadline_s: float | None
-    #: What TCP retransmits after a timeout: everything, or the first segment.
+    """When the controller itself declares silence a timeout. The transport probes no sooner."""
     timeout_repair: Literal["go_back_n", "first_segment"]
-    #: The capacity of the bottleneck, where the controller estimates it: for reports.
+    """What TCP retransmits after a timeout: everything ("go_back_n"), or the "first_segment"."""
     capacity_bps: float | None
-    #: Whether acknowledgements have a `sample`. The transport then reports every acknowledgement
-    #: that delivers something or shows a loss, also in a recovery. So it does with `on_packet_lost`.
+    """The capacity of the bottleneck, where the controller estimates it: for reports."""
     needs_rate_samples: bool = False
+    """Whether acknowledgements have a `sample`. The transport then reports every acknowledgement
+    that delivers something or shows a loss, also in a recovery. So it does with
+    `on_packet_lost`."""
 
     def __init__(self, setup: Setup) -> None: ...
     def on_sent(self, sent: Sent) -> None:
@@ -178,138 +181,151 @@ class Sent:
     """A packet left."""
 
     now_s: float
+    """The time of the event, in seconds since the start of the run."""
     payload_bytes: int
-    #: Its size on the wire.
+    """Its payload."""
     wire_bytes: int
-    #: Counts packets of this flow, retransmissions included.
+    """Its size on the wire."""
     number: int
-    #: With this packet.
+    """Counts packets of this flow, retransmissions included."""
     in_flight_bytes: int
-    #: Whether the flow has nothing more to send now.
+    """In flight, this packet included."""
     app_limited: bool
+    """Whether the flow has nothing more to send now."""
 
 class RateSample:
     """The delivery rate over the flight of the newest acknowledged packet (BBR)."""
 
-    #: Delivered between the sending and the acknowledgement of the sampled packet.
     delivered_bytes: int
-    #: The longer of the send and the acknowledgement interval of that data; zero without a rate.
+    """Delivered between the sending and the acknowledgement of the sampled packet."""
     interval_s: float
-    #: The time in which that data left; `None` if nothing was in flight at its beginning.
+    """The longer of the send and the acknowledgement interval of that data; zero without a rate."""
     sending_s: float | None
-    #: Delivered when the sampled packet left.
+    """The time in which that data left; `None` if nothing was in flight at its beginning."""
     prior_delivered_bytes: int
-    #: Declared lost between the sending and the acknowledgement of the sampled packet.
+    """Delivered when the sampled packet left."""
     lost_bytes: int
-    #: The flight when the sampled packet left, that packet included.
+    """Declared lost between the sending and the acknowledgement of the sampled packet."""
     sent_in_flight_bytes: int
-    #: Whether the application limited the flow when the sampled packet left.
+    """The flight when the sampled packet left, that packet included."""
     app_limited: bool
-    #: The round trip of the sampled packet, unless it left more than once.
+    """Whether the application limited the flow when the sampled packet left."""
     rtt_s: float | None
-    #: Delivered in all.
+    """The round trip of the sampled packet, unless it left more than once."""
     total_delivered_bytes: int
-    #: Declared lost in all.
+    """Delivered in all."""
     total_lost_bytes: int
-    #: Delivered by this acknowledgement.
+    """Declared lost in all."""
     newly_delivered_bytes: int
-    #: Declared lost since the last sample.
+    """Delivered by this acknowledgement."""
     newly_lost_bytes: int
-    #: The flight before this acknowledgement.
+    """Declared lost since the last sample."""
     prior_in_flight_bytes: int
-    #: The flight after it.
+    """The flight before this acknowledgement."""
     in_flight_bytes: int
+    """The flight after it."""
 
 class Ack:
     """New data was acknowledged."""
 
     now_s: float
-    #: Newly acknowledged, cumulatively or selectively.
+    """The time of the event, in seconds since the start of the run."""
     acked_bytes: int
-    #: The round-trip time, when Karn's rule allows one.
+    """Newly acknowledged, cumulatively or selectively."""
     rtt_s: float | None
-    #: Still in flight.
+    """The round-trip time, when Karn's rule allows one."""
     in_flight_bytes: int
-    #: Whether the flow had less to send than it was allowed. Growth has no evidence then.
+    """Still in flight."""
     app_limited: bool
-    #: Whether the flow is in a fast recovery.
+    """Whether the flow had less to send than it was allowed. Growth has no evidence then."""
     in_recovery: bool
-    #: How many of the packets arrived with a congestion-experienced mark.
+    """Whether the flow is in a fast recovery."""
     marked: int
-    #: How many packets are newly covered.
+    """How many of the packets arrived with a congestion-experienced mark."""
     packets: int
-    #: With `needs_rate_samples`.
+    """How many packets are newly covered."""
     sample: RateSample | None
+    """With `needs_rate_samples`."""
 
 class InOrderAck:
     """The arrival of one packet was acknowledged, at once and in order."""
 
     now_s: float
-    #: The packet, as `Sent.number` named it.
+    """The time of the event, in seconds since the start of the run."""
     number: int
-    #: When it arrived, on the clock of the receiver, if that says so.
+    """The packet, as `Sent.number` named it."""
     arrived_s: float | None
-    #: The tick of that clock.
+    """When it arrived, on the clock of the receiver, if that says so."""
     tick_s: float | None
+    """The tick of that clock."""
 
 class PacketAcked:
     """An acknowledgement lists one packet."""
 
     now_s: float
-    #: The packet, as `Sent.number` named it.
+    """The time of the event, in seconds since the start of the run."""
     number: int
+    """The packet, as `Sent.number` named it."""
 
 class PacketLost:
     """One packet was declared lost."""
 
     now_s: float
+    """The time of the event, in seconds since the start of the run."""
     size_bytes: int
-    #: The flight when it left, the packet included.
+    """Its payload."""
     sent_in_flight_bytes: int
-    #: Declared lost since it left, the packet included.
+    """The flight when it left, the packet included."""
     lost_bytes: int
-    #: Whether the application limited the flow when it left.
+    """Declared lost since it left, the packet included."""
     app_limited: bool
-    #: Delivered in all.
+    """Whether the application limited the flow when it left."""
     total_delivered_bytes: int
+    """Delivered in all."""
 
 class Loss:
     """Losses were declared together, once for each episode."""
 
     now_s: float
-    #: When the newest lost packet was sent.
+    """The time of the event, in seconds since the start of the run."""
     sent_at_s: float
+    """When the newest lost packet was sent."""
     lost_bytes: int
-    #: In flight when the loss was found, the lost part included (RFC 5681's FlightSize).
+    """Declared lost together."""
     in_flight_bytes: int
-    #: The window in force: congestion window with inflation, or receive window.
+    """In flight when the loss was found, the lost part included (RFC 5681's FlightSize)."""
     window_bytes: int
-    #: A mark is no loss: the network marked a packet instead of dropping it.
+    """The window in force: congestion window with inflation, or receive window."""
     cause: Literal["reordering", "delay", "mark"]
-    #: Whether the recovery begins again from one segment (Tahoe).
+    """Why: "reordering", "delay" or "mark". A mark is no loss: the network marked a packet
+    instead of dropping it."""
     restart: bool
+    """Whether the recovery begins again from one segment (Tahoe)."""
 
 class Timeout:
     """The retransmission timer expired."""
 
     now_s: float
+    """The time of the event, in seconds since the start of the run."""
     in_flight_bytes: int
-    #: The window that was in force.
+    """In flight when it expired."""
     window_bytes: int
-    #: How many times in a row the timer has expired, this time included.
+    """The window that was in force."""
     consecutive: int
-    #: Whether a duplicate acknowledgement arrived since the last advance or expiry.
+    """How many times in a row the timer has expired, this time included."""
     duplicate_seen: bool
+    """Whether a duplicate acknowledgement arrived since the last advance or expiry."""
 
 class Idle:
     """The flow sends again after a pause in which everything was acknowledged."""
 
     now_s: float
-    #: How long nothing was sent.
+    """The time of the event, in seconds since the start of the run."""
     pause_s: float
-    #: The retransmission timeout; shorter than the pause.
+    """How long nothing was sent."""
     timeout_s: float
-    #: The minimum window of a restart.
+    """The retransmission timeout; shorter than the pause."""
     initial_window_bytes: int
-    #: The halvings of a window that halves with every timeout of the pause after the first.
+    """The minimum window of a restart."""
     halvings: int
+    """The halvings of a window that halves with every timeout of the pause after the first."""

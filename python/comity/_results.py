@@ -27,12 +27,12 @@ class Table:
 
     def __init__(self, name: str, source: typing.Any, columns: list[tuple[str, str, str]]) -> None:
         self._source = source
-        #: The name of the table.
         self.name = name
-        #: The unit of each column.
+        """The name of the table."""
         self.units: Mapping[str, str] = {column: unit for column, unit, _ in columns}
-        #: What each column means.
+        """The unit of each column."""
         self.meanings: Mapping[str, str] = {column: meaning for column, _, meaning in columns}
+        """What each column means."""
 
     @property
     def columns(self) -> list[str]:
@@ -80,26 +80,26 @@ class Results:
     `flow_series` without `bins`, raises `AttributeError` and says what is missing.
     """
 
-    #: One row for each run.
     runs: Table
-    #: One row for each group of flows in a run.
+    """One row for each run."""
     groups: Table
-    #: One row for each flow of a run.
+    """One row for each group of flows in a run."""
     flows: Table
-    #: One row for each link of a run.
+    """One row for each flow of a run."""
     links: Table
-    #: One row for each flow and bin, if the scenario sets `bins`.
+    """One row for each link of a run."""
     flow_series: Table
-    #: One row for each link and bin, likewise.
+    """One row for each flow and bin, if the scenario sets `bins`."""
     link_series: Table
-    #: One row for each flow and time scale, likewise.
+    """One row for each link and bin, likewise."""
     flow_variation: Table
-    #: One row for each flow and bin of its one-way delays.
+    """One row for each flow and time scale, likewise."""
     delay_histogram: Table
-    #: One row for each link and bin of its queueing delays.
+    """One row for each flow and bin of its one-way delays."""
     queueing_delay_histogram: Table
-    #: One row for each packet at each link, if `packets` was requested.
+    """One row for each link and bin of its queueing delays."""
     packets: Table
+    """One row for each packet at each link, if `packets` was requested."""
 
     def __init__(self, native: _comity.Results) -> None:
         self._native = native

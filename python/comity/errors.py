@@ -25,22 +25,22 @@ class Error(Exception):
 class Problem:
     """One problem of a scenario, as the command line reports it."""
 
-    #: The problem in one sentence.
     message: str
-    #: What was expected, or what to do; empty where nothing is known.
+    """The problem in one sentence."""
     expected: str
-    #: The keys that lead to it, such as `flow.tcp.rwnd`.
+    """What was expected, or what to do; empty where nothing is known."""
     key: str
-    #: What is written there.
+    """The keys that lead to it, such as `flow.tcp.rwnd`."""
     value: str | None
-    #: The file, or `--set KEY` for an override.
+    """What is written there."""
     file: str | None
-    #: The line, from 1.
+    """The file, or `--set KEY` for an override."""
     line: int | None
-    #: The column, from 1, in characters.
+    """The line, from 1."""
     column: int | None
-    #: The first point of the sweep with this problem, if not all have it.
+    """The column, from 1, in characters."""
     point: str | None
+    """The first point of the sweep with this problem, if not all have it."""
 
 
 class ScenarioError(Error, ValueError):
@@ -48,22 +48,22 @@ class ScenarioError(Error, ValueError):
 
     def __init__(self, message: str, problems: typing.Sequence[Problem] = ()) -> None:
         super().__init__(message)
-        #: All problems, in the order of the text; empty where the arguments are wrong.
         self.problems: tuple[Problem, ...] = tuple(problems)
+        """All problems, in the order of the text; empty where the arguments are wrong."""
 
 
 @dataclass(frozen=True)
 class Failure:
     """A run that failed."""
 
-    #: The number of the run.
     run: int
-    #: Its seed.
+    """The number of the run."""
     seed: int
-    #: Why; with its traceback, if a controller raised an exception.
+    """Its seed."""
     reason: str
-    #: The exception of a controller that is written in Python.
+    """Why; with its traceback, if a controller raised an exception."""
     exception: BaseException | None = None
+    """The exception of a controller that is written in Python."""
 
 
 class RunError(Error, RuntimeError):
@@ -78,10 +78,11 @@ class RunError(Error, RuntimeError):
         from ._results import Results
 
         self.failures: tuple[Failure, ...] = tuple(_failure(*failure) for failure in failures)
+        """The runs that failed, in the order of their numbers."""
         reasons = [f"run {it.run} (seed {it.seed}): {it.reason}" for it in self.failures]
         super().__init__("\n".join([message, *reasons]))
-        #: The results of the runs that did not fail.
         self.results: Results | None = None if results is None else Results(results)
+        """The results of the runs that did not fail."""
 
 
 def _failure(run: int, seed: int, reason: str, exception: BaseException | None) -> Failure:

@@ -25,27 +25,27 @@ if typing.TYPE_CHECKING:
     from ._results import Results
     from .events import Ack, PacketLost
 
-#: The name under which Gymnasium finds the environment once this module is imported.
 ID = "comity/CongestionControl-v0"
+"""The name under which Gymnasium finds the environment once this module is imported."""
 
-#: The name of the agent's controller in scenarios.
 AGENT = "agent"
+"""The name of the agent's controller in scenarios."""
 
-#: How many round trips pass before the first step: the handshake, and the first window.
 WARMUP_ROUND_TRIPS = 3
+"""How many round trips pass before the first step: the handshake, and the first window."""
 
 
 @dataclass(frozen=True)
 class Network:
     """The network of one episode."""
 
-    #: The scenario, with one flow whose `controller` is `"agent"`. Its duration is replaced by that
-    #: of the episode.
     scenario: Mapping[str, typing.Any]
-    #: The rate of its bottleneck: the reward counts throughput in parts of it.
+    """The scenario, with one flow whose `controller` is `"agent"`. Its duration is replaced by that
+    of the episode."""
     rate_bps: float
-    #: The round-trip time without queues: the length of a step.
+    """The rate of its bottleneck: the reward counts throughput in parts of it."""
     rtt_s: float
+    """The round-trip time without queues: the length of a step."""
 
 
 def dumbbell(random: numpy.random.Generator) -> Network:
@@ -153,6 +153,7 @@ class CongestionControl(gymnasium.Env[numpy.ndarray, numpy.ndarray]):
     """
 
     metadata: typing.ClassVar[dict[str, typing.Any]] = {"render_modes": []}
+    """What Gymnasium asks for: there is nothing to render."""
 
     def __init__(
         self,
@@ -165,10 +166,12 @@ class CongestionControl(gymnasium.Env[numpy.ndarray, numpy.ndarray]):
         self._steps = steps
         self._weights = delay_weight, loss_weight
         self.action_space = gymnasium.spaces.Box(-1, 1, (1,), numpy.float32)
+        """The binary logarithm of the factor of the window, from -1 to 1."""
         self.observation_space = gymnasium.spaces.Box(
             numpy.array([0, 0, -4, 0, -8], numpy.float32),
             numpy.array([1, 8, 4, 1, 8], numpy.float32),
         )
+        """The five ratios of an observation."""
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, typing.Any] | None = None

@@ -22,7 +22,6 @@ from ._packets import sequence, slack
 from ._style import Picture, Style, protocol, style
 from ._time import cwnd, delay, queue, throughput
 
-#: The kinds of pictures by name, as `comity plot --kind` takes them.
 KINDS = {
     "cwnd": cwnd,
     "throughput": throughput,
@@ -34,6 +33,7 @@ KINDS = {
     "slack": slack,
     "heatmap": heatmap,
 }
+"""The kinds of pictures by name, as `comity plot --kind` takes them."""
 
 __all__ = [
     "KINDS",

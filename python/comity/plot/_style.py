@@ -18,14 +18,14 @@ if typing.TYPE_CHECKING:
 class Style:
     """How a protocol is drawn."""
 
-    #: The name in legends.
     name: str
-    #: The colour on a light background.
+    """The name in legends."""
     light: str
-    #: The colour on a dark background.
+    """The colour on a light background."""
     dark: str
-    #: The marker.
+    """The colour on a dark background."""
     marker: str
+    """The marker."""
 
     def colour(self, dark: bool) -> str:
         """The colour on this background."""
@@ -92,8 +92,8 @@ class Paper:
     back: str
     ink: str
     grid: str
-    #: Drops and retransmissions, which are no protocol's.
     alarm: str
+    """Drops and retransmissions, which are no protocol's."""
     repeat: str
 
 

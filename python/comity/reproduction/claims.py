@@ -122,7 +122,9 @@ class Checks:
 
     def __init__(self, form: Form) -> None:
         self.form = form
+        """The form in which checks are judged."""
         self.list: list[Check] = []
+        """The checks so far."""
 
     def __call__(
         self,
@@ -209,19 +211,25 @@ class Claim:
     """Something that a paper says in numbers, and the function that looks for it here."""
 
     id: str
+    """Its name on the command line."""
     says: str
+    """What the paper says, in one sentence."""
     source: str
+    """The section, figure or table of the paper."""
     scenarios: dict[str, Scenario]
+    """The scenarios by their names; a single one has the name `""`."""
     judge: Callable[[Any, Checks], None] | None
-    #: Functions of the project's tests that hold what no number of a run can show.
+    """The function that gets the runs and checks them."""
     tests: tuple[str, ...] = ()
-    #: Why nothing could make it hold, where that is so.
+    """Functions of the project's tests that hold what no number of a run can show."""
     cannot: str | None = None
-    #: The paper, and what all of its claims have in common: the documentation of the folder.
+    """Why nothing could make it hold, where that is so."""
     paper: str = ""
-    #: What the documentation of the file says beyond its first line.
+    """The paper, and what all of its claims have in common: the documentation of the folder."""
     about: str = ""
+    """What the documentation of the file says beyond its first line."""
     draw: Callable[[Any, Any], None] | None = None
+    """The function that draws the figure, if one does."""
 
     def picture(self, draw: Callable[[Any, Any], None]) -> Callable[[Any, Any], None]:
         """Says that this function draws the figure of the claim: it gets the runs and a

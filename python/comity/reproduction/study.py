@@ -29,17 +29,19 @@ def frames(results: Results) -> dict[str, pd.DataFrame]:
 class Scenario:
     """A scenario file, and what of it is run.
 
-    `path` begins in the folder of the file that names it. `set` replaces values, as `--set` of the
-    command does. `only` replaces the values of axes of the sweep; axes that advance together have
-    to be named together. `seeds` is how many of the file's seeds are run, from the first. `quick`
-    has what is different in the quick form: further `set` and `only`, and its own `seeds`.
+    Axes of the sweep that advance together have to be named together in `only`.
     """
 
     path: str
+    """The file, from the folder of the file that names it."""
     set: Mapping[str, Any] = field(default_factory=dict)
+    """Values to replace, as `--set` of the command does."""
     only: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    """The values that replace those of axes of the sweep."""
     seeds: int | None = None
+    """How many of the file's seeds are run, from the first."""
     quick: Mapping[str, Any] = field(default_factory=dict)
+    """What is different in the quick form: further `set` and `only`, and its own `seeds`."""
 
     def in_quick_form(self) -> Scenario:
         """The scenario of the quick form."""
@@ -123,7 +125,9 @@ class Study:
         self._columns = {name: set(table) for name, table in tables.items()}
         axes = [name for name in runs if name.startswith("axis.")]
         self.axes = [name[len("axis.") :] for name in axes]
+        """The names of the axes of the sweep."""
         self.seeds = list(seeds)
+        """The seeds of all runs that are compared."""
         self._points = runs[["run", "seed", *axes]].rename(columns=dict(zip(axes, self.axes)))
         self._points = self._points.assign(point=runs.groupby("seed").cumcount())
         split = {

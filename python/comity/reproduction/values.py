@@ -30,28 +30,34 @@ Choice = Union[Any, Iterable[Any], Callable[[Any], bool]]
 
 @dataclass(frozen=True)
 class Interval:
-    """A 95 % interval over the seeds. `method` is `"jackknife"` or `"bootstrap"`."""
+    """A 95 % interval over the seeds."""
 
     low: float
+    """Its lower end, in the unit of the numbers."""
     high: float
+    """Its upper end, in the unit of the numbers."""
     method: str
+    """`"jackknife"` or `"bootstrap"`."""
 
 
 class Values:
     """Numbers at points of a sweep. Two of them meet where the axes that both have agree.
 
-    `points` has a row for each point and a column for each axis. `numbers` has a row for each point
-    and a column for each replicate. `ordinal` says that the numbers are places or ranks. To leave one
-    seed out says nothing about those, so their interval is that of the bootstrap.
+    To leave one seed out says nothing about places or ranks, so their interval is that of the
+    bootstrap.
     """
 
     def __init__(
         self, points: pd.DataFrame, numbers: np.ndarray, seeds: int, ordinal: bool = False
     ) -> None:
         self.points = points.reset_index(drop=True)
+        """A row for each point, and a column for each axis."""
         self.numbers = numbers
+        """A row for each point, and a column for each replicate."""
         self.seeds = seeds
+        """How many seeds there are."""
         self.ordinal = ordinal
+        """Whether the numbers are places or ranks."""
 
     @property
     def axes(self) -> list[str]:

@@ -9,10 +9,15 @@ use pyo3::types::{PyDict, PyTuple};
 /// What a controller is built with.
 #[pyclass(frozen, get_all, module = "comity")]
 pub(crate) struct Setup {
+    /// The payload of a full segment.
     mss_bytes: u64,
+    /// The window before the first acknowledgement.
     initial_window_bytes: u64,
+    /// The slow-start threshold before the first loss; infinite for none.
     initial_ssthresh_bytes: f64,
+    /// The largest window of the receiver; infinite for none.
     max_window_bytes: f64,
+    /// The seed of the flow's own random stream.
     seed: u64,
 }
 
@@ -43,11 +48,13 @@ pub(crate) struct Pacing(Spread);
 
 #[pymethods]
 impl Pacing {
+    /// At a rate: starts are `wire / rate` apart.
     #[staticmethod]
     fn rate(rate_bps: f64) -> PyResult<Self> {
         Ok(Self(Spread::Rate(rate("rate_bps", rate_bps)?)))
     }
 
+    /// At a rate, with up to `size_bytes` on the wire back to back.
     #[staticmethod]
     fn bursts(rate_bps: f64, size_bytes: f64) -> PyResult<Self> {
         Ok(Self(Spread::Bursts {
@@ -56,6 +63,7 @@ impl Pacing {
         }))
     }
 
+    /// A gap from the end of one packet to the start of the next.
     #[staticmethod]
     fn gap(gap_s: f64) -> PyResult<Self> {
         Ok(Self(Spread::Gap(
@@ -63,6 +71,7 @@ impl Pacing {
         )))
     }
 
+    /// A token bucket, emptied at `peak_bps` at most.
     #[staticmethod]
     fn bucket(rate_bps: f64, peak_bps: f64, depth_bytes: f64) -> PyResult<Self> {
         Ok(Self(Spread::Bucket {
@@ -72,6 +81,7 @@ impl Pacing {
         }))
     }
 
+    /// The next packet leaves no earlier than this.
     #[staticmethod]
     fn at(time_s: f64) -> PyResult<Self> {
         Ok(Self(Spread::At(time("time_s", time_s)?)))
@@ -82,7 +92,29 @@ impl Pacing {
     }
 }
 
-/// The base of controllers. Its attributes are the decision.
+/// The base of congestion controllers that are written in Python.
+///
+/// The transport calls a method `on_...` for each event, if the class has it, and reads the
+/// attributes after it. A subclass may take parameters in `__init__(self, setup, ...)`: the keys of
+/// `parameters` in the scenario. An exception ends the run.
+///
+/// | method | is called |
+/// | --- | --- |
+/// | `on_sent(sent)` | when a packet leaves that counts against the window |
+/// | `on_ack(ack)` | when new data is acknowledged |
+/// | `on_loss(loss)` | once for each loss episode |
+/// | `on_packet_lost(packet)` | for each packet that is declared lost |
+/// | `on_recovered()` | when the fast recovery of the last loss is over |
+/// | `on_timeout(timeout)` | when the retransmission timer expires |
+/// | `on_spurious_loss(now_s)` | when the last loss or timeout turns out to be none |
+/// | `on_wakeup(now_s)` | at the time `wakeup_s` |
+/// | `on_idle(idle)` | when the flow sends again after a pause |
+/// | `on_app_limited()` | when the next packet is the last one for now |
+/// | `on_in_order_ack(ack)` | for each packet that is acknowledged at once and in order |
+/// | `on_packet_acked(packet)` | for each packet that is acknowledged by its number, not with TCP |
+/// | `on_deflated(amount_bytes)` | when ns-2's NewReno takes back what it inflated |
+///
+/// With the class attribute `needs_rate_samples = True` acknowledgements have a `sample`.
 #[pyclass(subclass, module = "comity")]
 pub(crate) struct Controller {
     window_bytes: f64,
@@ -129,6 +161,8 @@ impl Controller {
         let _ = setup;
     }
 
+    /// How much payload may be in flight; infinite for a controller that only paces. Fractions of a
+    /// byte count in Python alone. At first it is `setup.initial_window_bytes`.
     #[getter]
     const fn window_bytes(&self) -> f64 {
         self.window_bytes
@@ -141,6 +175,7 @@ impl Controller {
         Ok(())
     }
 
+    /// The slow-start threshold, where the controller has one.
     #[getter]
     const fn ssthresh_bytes(&self) -> Option<f64> {
         self.ssthresh_bytes
@@ -155,6 +190,7 @@ impl Controller {
         Ok(())
     }
 
+    /// How packets are spread in time; `None`: as acknowledgements open the window.
     #[getter]
     fn pacing(&self) -> Option<Pacing> {
         Some(self.decision.pacing)
@@ -167,6 +203,8 @@ impl Controller {
         self.decision.pacing = value.map_or(Spread::Unpaced, |pacing| pacing.0);
     }
 
+    /// The phase, for traces and for the transport's own choices: "slow_start",
+    /// "congestion_avoidance", "steady" or "probing".
     #[getter]
     fn phase(&self) -> &'static str {
         word(PHASES, self.decision.phase)
@@ -178,6 +216,7 @@ impl Controller {
         Ok(())
     }
 
+    /// When `on_wakeup` is called, if ever. It is `None` again when that happens.
     #[getter]
     fn wakeup_s(&self) -> Option<f64> {
         self.decision.wakeup.map(Time::as_secs_f64)
@@ -189,6 +228,7 @@ impl Controller {
         Ok(())
     }
 
+    /// When the controller itself declares silence a timeout. The transport probes no sooner.
     #[getter]
     fn no_feedback_deadline_s(&self) -> Option<f64> {
         self.decision.no_feedback_deadline.map(Time::as_secs_f64)
@@ -202,6 +242,7 @@ impl Controller {
         Ok(())
     }
 
+    /// What TCP retransmits after a timeout: everything ("go_back_n"), or the "first_segment".
     #[getter]
     fn timeout_repair(&self) -> &'static str {
         word(REPAIRS, self.decision.timeout_repair)
@@ -213,6 +254,7 @@ impl Controller {
         Ok(())
     }
 
+    /// The capacity of the bottleneck, where the controller estimates it: for reports.
     #[getter]
     fn capacity_bps(&self) -> Option<u64> {
         self.capacity.map(Rate::as_bps)

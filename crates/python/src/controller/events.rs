@@ -8,11 +8,17 @@ use pyo3::prelude::*;
 /// A packet left.
 #[pyclass(frozen, get_all, module = "comity.events")]
 pub(crate) struct Sent {
+    /// The time of the event, in seconds since the start of the run.
     now_s: f64,
+    /// Its payload.
     payload_bytes: u64,
+    /// Its size on the wire.
     wire_bytes: u64,
+    /// Counts packets of this flow, retransmissions included.
     number: u64,
+    /// In flight, this packet included.
     in_flight_bytes: u64,
+    /// Whether the flow has nothing more to send now.
     app_limited: bool,
 }
 
@@ -32,14 +38,23 @@ impl From<&congestion::Sent> for Sent {
 /// New data was acknowledged.
 #[pyclass(frozen, get_all, module = "comity.events")]
 pub(crate) struct Ack {
+    /// The time of the event, in seconds since the start of the run.
     now_s: f64,
+    /// Newly acknowledged, cumulatively or selectively.
     acked_bytes: u64,
+    /// The round-trip time, when Karn's rule allows one.
     rtt_s: Option<f64>,
+    /// Still in flight.
     in_flight_bytes: u64,
+    /// Whether the flow had less to send than it was allowed. Growth has no evidence then.
     app_limited: bool,
+    /// Whether the flow is in a fast recovery.
     in_recovery: bool,
+    /// How many of the packets arrived with a congestion-experienced mark.
     marked: u32,
+    /// How many packets are newly covered.
     packets: u32,
+    /// With `needs_rate_samples`.
     sample: Option<Py<RateSample>>,
 }
 
@@ -60,22 +75,36 @@ impl Ack {
     }
 }
 
-/// The delivery rate over the flight of a packet.
+/// The delivery rate over the flight of the newest acknowledged packet (BBR).
 #[pyclass(frozen, get_all, module = "comity.events")]
 pub(crate) struct RateSample {
+    /// Delivered between the sending and the acknowledgement of the sampled packet.
     delivered_bytes: u64,
+    /// The longer of the send and the acknowledgement interval of that data; zero without a rate.
     interval_s: f64,
+    /// The time in which that data left; `None` if nothing was in flight at its beginning.
     sending_s: Option<f64>,
+    /// Delivered when the sampled packet left.
     prior_delivered_bytes: u64,
+    /// Declared lost between the sending and the acknowledgement of the sampled packet.
     lost_bytes: u64,
+    /// The flight when the sampled packet left, that packet included.
     sent_in_flight_bytes: u64,
+    /// Whether the application limited the flow when the sampled packet left.
     app_limited: bool,
+    /// The round trip of the sampled packet, unless it left more than once.
     rtt_s: Option<f64>,
+    /// Delivered in all.
     total_delivered_bytes: u64,
+    /// Declared lost in all.
     total_lost_bytes: u64,
+    /// Delivered by this acknowledgement.
     newly_delivered_bytes: u64,
+    /// Declared lost since the last sample.
     newly_lost_bytes: u64,
+    /// The flight before this acknowledgement.
     prior_in_flight_bytes: u64,
+    /// The flight after it.
     in_flight_bytes: u64,
 }
 
@@ -100,12 +129,16 @@ impl From<&congestion::RateSample> for RateSample {
     }
 }
 
-/// The arrival of one packet caused an acknowledgement.
+/// The arrival of one packet was acknowledged, at once and in order.
 #[pyclass(frozen, get_all, module = "comity.events")]
 pub(crate) struct InOrderAck {
+    /// The time of the event, in seconds since the start of the run.
     now_s: f64,
+    /// The packet, as `Sent.number` named it.
     number: u64,
+    /// When it arrived, on the clock of the receiver, if that says so.
     arrived_s: Option<f64>,
+    /// The tick of that clock.
     tick_s: Option<f64>,
 }
 
@@ -123,18 +156,26 @@ impl From<&congestion::InOrderAck> for InOrderAck {
 /// An acknowledgement lists one packet.
 #[pyclass(frozen, get_all, module = "comity.events")]
 pub(crate) struct PacketAcked {
+    /// The time of the event, in seconds since the start of the run.
     pub(super) now_s: f64,
+    /// The packet, as `Sent.number` named it.
     pub(super) number: u64,
 }
 
 /// One packet was declared lost.
 #[pyclass(frozen, get_all, module = "comity.events")]
 pub(crate) struct PacketLost {
+    /// The time of the event, in seconds since the start of the run.
     now_s: f64,
+    /// Its payload.
     size_bytes: u64,
+    /// The flight when it left, the packet included.
     sent_in_flight_bytes: u64,
+    /// Declared lost since it left, the packet included.
     lost_bytes: u64,
+    /// Whether the application limited the flow when it left.
     app_limited: bool,
+    /// Delivered in all.
     total_delivered_bytes: u64,
 }
 
@@ -151,15 +192,23 @@ impl PacketLost {
     }
 }
 
-/// Losses were declared together.
+/// Losses were declared together, once for each episode.
 #[pyclass(frozen, get_all, module = "comity.events")]
 pub(crate) struct Loss {
+    /// The time of the event, in seconds since the start of the run.
     now_s: f64,
+    /// When the newest lost packet was sent.
     sent_at_s: f64,
+    /// Declared lost together.
     lost_bytes: u64,
+    /// In flight when the loss was found, the lost part included (RFC 5681's FlightSize).
     in_flight_bytes: u64,
+    /// The window in force: congestion window with inflation, or receive window.
     window_bytes: u64,
+    /// Why: "reordering", "delay" or "mark". A mark is no loss: the network marked a packet
+    /// instead of dropping it.
     cause: &'static str,
+    /// Whether the recovery begins again from one segment (Tahoe).
     restart: bool,
 }
 
@@ -184,10 +233,15 @@ impl From<&congestion::Loss> for Loss {
 /// The retransmission timer expired.
 #[pyclass(frozen, get_all, module = "comity.events")]
 pub(crate) struct Timeout {
+    /// The time of the event, in seconds since the start of the run.
     now_s: f64,
+    /// In flight when it expired.
     in_flight_bytes: u64,
+    /// The window that was in force.
     window_bytes: u64,
+    /// How many times in a row the timer has expired, this time included.
     consecutive: u32,
+    /// Whether a duplicate acknowledgement arrived since the last advance or expiry.
     duplicate_seen: bool,
 }
 
@@ -203,13 +257,18 @@ impl From<&congestion::Timeout> for Timeout {
     }
 }
 
-/// The flow sends again after a pause.
+/// The flow sends again after a pause in which everything was acknowledged.
 #[pyclass(frozen, get_all, module = "comity.events")]
 pub(crate) struct Idle {
+    /// The time of the event, in seconds since the start of the run.
     now_s: f64,
+    /// How long nothing was sent.
     pause_s: f64,
+    /// The retransmission timeout; shorter than the pause.
     timeout_s: f64,
+    /// The minimum window of a restart.
     initial_window_bytes: u64,
+    /// The halvings of a window that halves with every timeout of the pause after the first.
     halvings: u32,
 }
 
