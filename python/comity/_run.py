@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from . import _comity, _pieces, _toml
+from ._progress import reporting
 from ._results import Results
 from .errors import RunError, ScenarioError
 
@@ -64,9 +65,10 @@ def run(
             Comity of the same version, and no file.
         packets: Whether to record every packet at every link, 120 bytes each, in the table
             `packets`. Packets are not stored as runs end.
-        progress: `True` to print how many runs are done, or a function of this number and of the
-            number of all runs, which is called about ten times a second, or whenever a worker has
-            done some runs.
+        progress: `True` to print how many runs are done to standard error: in a line that changes
+            on a terminal, and in a line every ten seconds elsewhere. Or a function of this number
+            and of the number of all runs, which is called about ten times a second, or whenever a
+            worker has done some runs.
 
     Raises:
         ScenarioError: The scenario or an argument is wrong.
@@ -87,14 +89,12 @@ def run(
     chosen = native.choose(list(_points(points or {})), part)
     path = None if out is None else os.fspath(out)
     store = _comity.Store(native, f"comity.run({str(name)!r})", path, force)
-    report = _print if progress is True else progress or None
-    if executor is None:
-        failures = store.run(chosen, threads, packets, report)
-    else:
-        failures = _pieces.run(executor, native, store, chosen, report)
+    with reporting(progress) as report:
+        if executor is None:
+            failures = store.run(chosen, threads, packets, report)
+        else:
+            failures = _pieces.run(executor, native, store, chosen, report)
     done = store.finish(chosen, shard is None)
-    if progress is True:
-        print(f"\r{len(done)} runs", flush=True)
     warning = done.seeds_warning()
     if warning is not None:
         warnings.warn(warning, stacklevel=2)
@@ -223,7 +223,3 @@ def _points(points: Mapping[str, typing.Any]) -> Iterable[str]:
         values = values.tolist() if hasattr(values, "tolist") else values
         for value in values if isinstance(values, (list, tuple, range)) else [values]:
             yield f"{axis}={value if isinstance(value, str) else _toml.value(value, axis)}"
-
-
-def _print(done: int, runs: int) -> None:
-    print(f"\r{done} of {runs} runs", end="", flush=True)

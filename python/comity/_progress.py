@@ -1,0 +1,53 @@
+"""How many runs are done, on standard error."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import time
+import typing
+from collections.abc import Callable, Iterator
+
+#: The time in seconds from one line of a log to the next.
+_PERIOD = 10.0
+
+Report = Callable[[int, int], None]
+
+
+@contextlib.contextmanager
+def reporting(
+    progress: bool | Report,
+    stream: typing.TextIO | None = None,
+    clock: Callable[[], float] = time.monotonic,
+) -> Iterator[Report | None]:
+    """The function that is called with the numbers of finished and of all runs, if any.
+
+    `True` prints them: a terminal has one line that changes, and a log gets a line now and then.
+    """
+    if progress is not True:
+        yield progress or None
+        return
+    out = stream or sys.stderr
+    if out.isatty():
+        has_begun = False
+
+        def rewrite(done: int, runs: int) -> None:
+            nonlocal has_begun
+            has_begun = True
+            print(f"\r{done} of {runs} runs", end="", file=out, flush=True)
+
+        try:
+            yield rewrite
+        finally:
+            if has_begun:
+                print(file=out, flush=True)
+    else:
+        due = clock() + _PERIOD
+
+        def add(done: int, runs: int) -> None:
+            nonlocal due
+            if clock() >= due:
+                due = clock() + _PERIOD
+                print(f"{done} of {runs} runs", file=out, flush=True)
+
+        yield add
