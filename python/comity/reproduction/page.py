@@ -18,10 +18,10 @@ def page(document: Mapping[str, Any], command: str) -> str:
     introduction = (
         f"Claims judged in the {document['form']} form: {len(claims)} ({counted}). A verdict counts the "
         "checks that chance does not decide. `make report` shows each check with its numbers, its "
-        "picture and, where it fails, the cause."
+        "picture and, where it fails, the cause. Made by"
     )
     lines = ["# Do the claims of the five papers hold here?", "", *wrap(introduction, 100)]
-    lines += ["", f"Made by `{command}`."]
+    lines += ["", "```sh", command, "```"]
     for paper, of_paper in groupby(claims, key=lambda claim: claim["paper"]):
         lines += [
             "",

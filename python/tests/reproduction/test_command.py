@@ -112,7 +112,7 @@ def test_the_page_has_the_verdicts(experiments, tmp_path, monkeypatch):
     assert main([*experiments(), "--page", str(page)]) == 0
     text = page.read_text(encoding="utf-8")
     assert "Claims judged in the quick form: 1 (holds 1)." in text
-    assert f"Made by `make claims CLAIMS='--page {page}'`." in text
+    assert f"```sh\nmake claims CLAIMS='--page {page}'\n```\n" in text
     assert "## Narrow" in text
     row = "| `narrow-fig1` | two flows fill the link (figure 1) | holds | 2 of 2 |"
     assert row in text.splitlines()
