@@ -138,10 +138,9 @@ def _run(claims: list[tuple[str, Claim]], form: Form, options: argparse.Namespac
             progress.advance(whole)
     if report:
         report.write(options.report)
-    found = document(results, form)
     if options.page:
-        options.page.write_text(page(found, _command(options)), encoding="utf-8")
-    print(json.dumps(found, indent=1) if options.json else summary(results))
+        options.page.write_text(page(results, form, _command(options)), encoding="utf-8")
+    print(json.dumps(document(results, form), indent=1) if options.json else summary(results))
     surprises = [check for _, _, checks in results for check in checks if not check.is_as_expected]
     return 1 if surprises else 0
 
@@ -174,7 +173,6 @@ def document(results: list[Result], form: Form) -> dict:
             {
                 "id": claim.id,
                 "system": system,
-                "paper": claim.paper,
                 "says": claim.says,
                 "source": claim.source,
                 "tests": list(claim.tests),

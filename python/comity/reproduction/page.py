@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from itertools import groupby
 from textwrap import wrap
-from typing import Any
+
+from .claims import Check, Claim, Expected, Form, Outcome, verdict
+from .text import Result, verdict_with_readings
 
 __all__ = ["page"]
 
 
-def page(document: Mapping[str, Any], command: str) -> str:
-    """The page of what `--json` prints, made by `command`."""
-    claims = document["claims"]
-    verdicts = [claim["verdict"] for claim in claims]
-    counted = ", ".join(f"{each} {verdicts.count(each)}" for each in dict.fromkeys(verdicts))
+def page(results: Sequence[Result], form: Form, command: str) -> str:
+    """The page of claims and their checks, made by `command`."""
+    found = [verdict(claim, checks).value for _, claim, checks in results]
+    counted = ", ".join(f"{each} {found.count(each)}" for each in dict.fromkeys(found))
     introduction = (
-        f"Claims judged in the {document['form']} form: {len(claims)} ({counted}). A verdict counts the "
+        f"Claims judged in the {form.value} form: {len(results)} ({counted}). A verdict counts the "
         "checks that chance does not decide. `make report` shows each check with its numbers, its "
         "picture and, where it fails, the cause. Made by"
     )
     lines = ["# Do the claims of the five papers hold here?", "", *wrap(introduction, 100)]
     lines += ["", "```sh", command, "```"]
-    for paper, of_paper in groupby(claims, key=lambda claim: claim["paper"]):
+    for paper, of_paper in groupby(results, key=lambda result: result[1].paper):
         lines += [
             "",
             f"## {paper.partition(':')[0].strip()}",
@@ -30,18 +31,17 @@ def page(document: Mapping[str, Any], command: str) -> str:
             "| Claim | The paper says | Verdict | Checks that hold |",
             "|---|---|---|---|",
         ]
-        lines += [_row(claim) for claim in of_paper]
+        lines += [_row(claim, checks) for _, claim, checks in of_paper]
     return "\n".join(lines) + "\n"
 
 
-def _row(claim: Mapping[str, Any]) -> str:
+def _row(claim: Claim, checks: list[Check]) -> str:
     judged = [
         check
-        for check in claim["checks"]
-        if check["outcome"] in ("holds", "fails") and check["expected"] != "chance"
+        for check in checks
+        if check.outcome in (Outcome.HOLDS, Outcome.FAILS) and check.expected is not Expected.CHANCE
     ]
-    held = sum(check["outcome"] == "holds" for check in judged)
-    checks = f"{held} of {len(judged)}" if judged else "tests"
-    readings = f": {'; '.join(claim['readings'])}" if "readings" in claim["verdict"] else ""
-    says = f"{claim['says']} ({claim['source']})"
-    return f"| `{claim['id']}` | {says} | {claim['verdict']}{readings} | {checks} |"
+    held = sum(check.outcome is Outcome.HOLDS for check in judged)
+    counted = f"{held} of {len(judged)}" if judged else "tests"
+    says = f"{claim.says} ({claim.source})"
+    return f"| `{claim.id}` | {says} | {verdict_with_readings(claim, checks)} | {counted} |"
