@@ -2,6 +2,7 @@
 
 from comity.reproduction import claim, table
 
+from ._shared import loss, received
 
 #: Section 1.1 and 2, by the spacing.
 SPACING = ["0us", "100us", "200us"]
@@ -9,15 +10,9 @@ RECEIVED = table("spacing", SPACING, [62, 62, 50])
 LOST = table("spacing", SPACING, [0.90, 0.35, 0.10])
 
 
-def received(run):
-    """What arrives, in Mb/s."""
-    return run.flows("sender").throughput_bps.sum() / 1e6
-
-
 def lost(run):
     """The share of packets that were dropped."""
-    flows = run.flows("sender")
-    return flows.dropped_data_packets.sum() / flows.sent_packets.sum()
+    return loss(run, "sender")
 
 
 @claim(
@@ -27,8 +22,8 @@ def lost(run):
     scenario="fig01_02_live.toml",
 )
 def live(runs, check):
-    rate, loss = runs.measure(received), runs.measure(lost)
-    check("loss", loss, falls_over="spacing")
+    rate, dropped = runs.measure(received("sender")), runs.measure(lost)
+    check("loss", dropped, falls_over="spacing")
     check(
         "received with 50 us over without spacing",
         rate.at(spacing="50us") / rate.at(spacing="0us"),
@@ -40,11 +35,13 @@ def live(runs, check):
         ),
     )
     check.show("received, Mb/s", rate, paper=RECEIVED)
-    check.show("loss", loss, paper=LOST)
+    check.show("loss", dropped, paper=LOST)
 
 
 @live.picture
 def picture(runs, draw):
     spacing = {"over": "spacing", "unit": "us", "x": "spacing, us"}
-    draw.lines("figure 1", {"sender": (runs.measure(received), RECEIVED)}, **spacing, y="Mb/s")
+    draw.lines(
+        "figure 1", {"sender": (runs.measure(received("sender")), RECEIVED)}, **spacing, y="Mb/s"
+    )
     draw.lines("figure 2", {"sender": (runs.measure(lost), LOST)}, **spacing, y="loss")

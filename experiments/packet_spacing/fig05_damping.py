@@ -2,6 +2,8 @@
 
 from comity.reproduction import claim
 
+from ._shared import received
+
 
 def swing(run):
     """The standard deviation of the packets that an agent sends in a bin of 100 ms."""
@@ -51,9 +53,7 @@ def figure_5(runs, check):
 @figure_5.picture
 def picture(runs, draw):
     rates = {
-        name: runs.measure(lambda run: run.flows("psa").throughput_bps.mean() / 1e6).at(
-            damped=damped, jitter=1.0
-        )
+        name: runs.measure(received("psa")).at(damped=damped, jitter=1.0)
         for name, damped in (("ad hoc", False), ("damped", True))
     }
     swings = {

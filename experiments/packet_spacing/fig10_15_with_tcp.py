@@ -7,7 +7,7 @@ number. One agent can: figures 10 to 13 plot one.
 
 from comity.reproduction import Scenario, claim
 
-from ._shared import loss
+from ._shared import loss, received
 
 FILE = "fig10_15_with_tcp.toml"
 OPTIMUM = ["1000us", "1050us"]
@@ -16,11 +16,6 @@ QUICK = {"seeds": 3, "set": {"scenario.duration": "30s"}}
 #: a few lose everything.
 PERIODIC = {"set": {"flow.psa.workload.jitter": 0}, "only": {"spacing": OPTIMUM, "window": [20]}}
 LARGE_WINDOW = {"spacing": ["5000us"], "window": [800]}
-
-
-def each(group):
-    """The mean throughput of a flow of a group, in Mb/s."""
-    return lambda run: run.flows(group).throughput_bps.mean() / 1e6
 
 
 def best_without_loss(run):
@@ -52,8 +47,8 @@ def best_without_loss(run):
 def figures_10_to_15(runs, check):
     random = runs["random"]
     spaced, tcp, lost = (
-        random.measure(each("psa")),
-        random.measure(each("tcp")),
+        random.measure(received("psa")),
+        random.measure(received("tcp")),
         random.measure(loss),
     )
     optimum = {"spacing": OPTIMUM, "window": 20}
@@ -115,7 +110,7 @@ def figures_10_to_15(runs, check):
     ):
         check(
             "each TCP, window 800, 5000 us, Mb/s",
-            of.measure(each("tcp")).at(**large),
+            of.measure(received("tcp")).at(**large),
             within=(0.15, 6.57),
             paper=6.57,
             reading=f"TCP: {recovery}",
@@ -129,8 +124,8 @@ def picture(runs, draw):
     spacing = {"over": "spacing", "unit": "us", "x": "spacing, us"}
     for window in (20, 800):
         series = {
-            "agents": runs["random"].measure(each("psa")).at(window=window),
-            "TCP": runs["random"].measure(each("tcp")).at(window=window),
+            "agents": runs["random"].measure(received("psa")).at(window=window),
+            "TCP": runs["random"].measure(received("tcp")).at(window=window),
         }
         draw.lines(
             f"window of {window} packets, mean of 16",

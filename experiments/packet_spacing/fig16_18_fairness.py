@@ -7,7 +7,7 @@ either side of a bound. So the smaller rate of each run over its larger one is j
 
 from comity.reproduction import claim
 
-from ._shared import smaller_over_larger
+from ._shared import received, smaller_over_larger
 
 
 def whole_run(*groups):
@@ -24,10 +24,7 @@ def whole_run(*groups):
 )
 def figures_16_to_18(runs, check):
     # Together over the whole run, and 10 s apart over its second half.
-    first, second = (
-        runs.measure(lambda run, flow=flow: run.flows(flow).throughput_bps.mean() / 1e6)
-        for flow in ("first", "second")
-    )
+    first, second = (runs.measure(received(flow)) for flow in ("first", "second"))
     whole_first, whole_second = (
         runs.measure(lambda run, flow=flow: whole_run(flow)(run).mean())
         for flow in ("first", "second")
@@ -120,9 +117,7 @@ def picture(runs, draw):
     for later, title in (("0s", "figure 17: together"), ("10s", "figure 18: 10 s apart")):
         rates = {
             flow: (
-                runs.measure(lambda run, flow=flow: run.flows(flow).throughput_bps.mean() / 1e6).at(
-                    later=later, settle=True
-                ),
+                runs.measure(received(flow)).at(later=later, settle=True),
                 None,
             )
             for flow in ("first", "second")

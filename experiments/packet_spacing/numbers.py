@@ -2,7 +2,7 @@
 
 from comity.reproduction import claim
 
-from ._shared import loss
+from ._shared import loss, received
 
 #: The first spacing of the sweep at which so many agents offer less than the link carries.
 ROOM = {2: "50us", 4: "200us", 8: "500us", 16: "1100us"}
@@ -16,11 +16,6 @@ KNOWN = {
     },
     (8, 8): {"chance": "the interval includes the bound"},
 }
-
-
-def received(group):
-    """The mean throughput of a flow, in Mb/s."""
-    return lambda run: run.flows(group).throughput_bps.mean() / 1e6
 
 
 @claim(
