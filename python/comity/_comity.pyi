@@ -71,16 +71,7 @@ def command(
 ) -> int: ...
 
 class Simulation:
-    def __init__(
-        self,
-        path: Path,
-        text: str | None,
-        folder: Path,
-        set: list[str],
-        seed: int | None,
-        controllers: dict[str, Callable[..., Controller]],
-        packets: bool,
-    ) -> None: ...
+    def __init__(self, scenario: Scenario, packets: bool) -> None: ...
     def run_until(self, time_s: float) -> None: ...
     def finish(self, command: str) -> Results: ...
 

@@ -82,13 +82,11 @@ def run(
     _check_together(classes, out, threads, executor, packets)
     if classes and threads is None:
         threads = 1
-    name, text, folder = _source(scenario)
-    numbers = None if seeds is None else _seeds(seeds)
-    native = _comity.Scenario(name, text, folder, _overrides(set), numbers, classes)
+    name, native = _read(scenario, set, seeds, classes)
     part = None if shard is None else "/".join(map(str, shard))
     chosen = native.choose(list(_points(points or {})), part)
     path = None if out is None else os.fspath(out)
-    store = _comity.Store(native, f"comity.run({str(name)!r})", path, force)
+    store = _comity.Store(native, f"comity.run({name!r})", path, force)
     with reporting(progress) as report:
         if executor is None:
             failures = store.run(chosen, threads, packets, report)
@@ -134,12 +132,9 @@ class Simulation:
         controllers: Controllers | None = None,
         packets: bool = False,
     ) -> None:
-        name, text, folder = _source(scenario)
-        number = None if seed is None else _seeds(seed)[0]
-        self._command = f"comity.Simulation({str(name)!r})"
-        self._native = _comity.Simulation(
-            name, text, folder, _overrides(set), number, _controllers(controllers), packets
-        )
+        name, native = _read(scenario, set, seed, _controllers(controllers))
+        self._command = f"comity.Simulation({name!r})"
+        self._native = _comity.Simulation(native, packets)
 
     def run_until(self, time_s: float) -> None:
         """Handles all events before a time in seconds, from the start of the run."""
@@ -177,6 +172,19 @@ def _check_together(
             "of this process has none; expected controllers without executor, or a worker that "
             "calls comity.run itself"
         )
+
+
+def _read(
+    scenario: Scenario,
+    values: Mapping[str, typing.Any] | None,
+    seeds: int | Iterable[int] | None,
+    controllers: dict[str, typing.Any],
+) -> tuple[str, _comity.Scenario]:
+    """The name of a scenario, and the scenario with its points checked."""
+    name, text, folder = _source(scenario)
+    numbers = None if seeds is None else _seeds(seeds)
+    native = _comity.Scenario(name, text, folder, _overrides(values), numbers, controllers)
+    return str(name), native
 
 
 def _overrides(values: Mapping[str, typing.Any] | None) -> list[str]:

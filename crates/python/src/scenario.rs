@@ -1,7 +1,7 @@
 //! Scenarios, and single runs of them for executors.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -21,6 +21,8 @@ pub(crate) const WORLD: &str = "sim";
 /// A scenario whose points are valid.
 #[pyclass(frozen, module = "comity._comity")]
 pub(crate) struct Scenario {
+    /// The name under which problems are reported.
+    pub(crate) name: String,
     pub(crate) scenario: Arc<scenario::Scenario>,
     pub(crate) controllers: Arc<Controllers>,
 }
@@ -55,8 +57,17 @@ impl Scenario {
             controllers: controllers.keys().cloned().collect(),
             ..Reading::default()
         };
-        let scenario = read(py, &path, text, folder, &reading)?;
+        let name = path.display().to_string();
+        let scenario = py.detach(|| match text {
+            None => scenario::Scenario::load(&path, &reading),
+            Some(text) => scenario::Scenario::parse(&name, text, Folder(folder), &reading),
+        });
+        let scenario = scenario.map_err(|problems| errors::scenario(py, &problems))?;
+        if let Some(reason) = scenario.needs_lab() {
+            return Err(errors::unfit(format!("{name} {reason}")));
+        }
         Ok(Self {
+            name,
             scenario: Arc::new(scenario),
             controllers: Arc::new(controllers),
         })
@@ -73,7 +84,7 @@ impl Scenario {
         seeds: Vec<u64>,
     ) -> PyResult<Self> {
         let portable = Portable {
-            name,
+            name: name.clone(),
             text,
             files: files.into_iter().collect::<BTreeMap<_, _>>(),
             set,
@@ -82,6 +93,7 @@ impl Scenario {
         let scenario = py.detach(|| portable.scenario());
         let scenario = scenario.map_err(|problems| errors::scenario(py, &problems))?;
         Ok(Self {
+            name,
             scenario: Arc::new(scenario),
             controllers: Arc::default(),
         })
@@ -142,26 +154,5 @@ impl Scenario {
             Err(reason) => (number, Ended::Reason(reason)),
         };
         Ok(ended.into_iter().map(for_python).collect())
-    }
-}
-
-/// Reads the scenario of a file (`text` is `None`) or of a text that is reported under the name
-/// `path`.
-pub(crate) fn read(
-    py: Python<'_>,
-    path: &Path,
-    text: Option<&str>,
-    folder: PathBuf,
-    reading: &Reading,
-) -> PyResult<scenario::Scenario> {
-    let name = path.display().to_string();
-    let scenario = py.detach(|| match text {
-        None => scenario::Scenario::load(path, reading),
-        Some(text) => scenario::Scenario::parse(&name, text, Folder(folder), reading),
-    });
-    let scenario = scenario.map_err(|problems| errors::scenario(py, &problems))?;
-    match scenario.needs_lab() {
-        Some(reason) => Err(errors::unfit(format!("{name} {reason}"))),
-        None => Ok(scenario),
     }
 }

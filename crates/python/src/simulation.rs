@@ -1,21 +1,20 @@
 //! A run that Python steps through.
 
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use comity_sim::scenario::{self, Reading, Scenario};
+use comity_sim::scenario;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 
-use crate::controller::{self, Controllers, time};
+use crate::controller::{self, time};
 use crate::errors;
 use crate::results::Results;
-use crate::scenario::read;
+use crate::scenario::Scenario;
 
 /// A run that pauses at chosen times.
 #[pyclass(module = "comity._comity")]
 pub(crate) struct Simulation {
-    scenario: Scenario,
+    scenario: Arc<scenario::Scenario>,
     run: scenario::Run,
     custom: controller::Run,
     /// `None` once the run is finished. Nobody waits for the lock; it makes the class shareable.
@@ -24,35 +23,24 @@ pub(crate) struct Simulation {
 
 #[pymethods]
 impl Simulation {
+    /// Begins the one run of a scenario.
     #[new]
-    #[expect(clippy::too_many_arguments, reason = "Python names them")]
-    fn new(
-        py: Python<'_>,
-        path: PathBuf,
-        text: Option<&str>,
-        folder: PathBuf,
-        set: Vec<String>,
-        seed: Option<u64>,
-        controllers: Controllers,
-        packets: bool,
-    ) -> PyResult<Self> {
-        let reading = Reading {
-            set,
-            seeds: seed.map(|seed| vec![seed]),
-            controllers: controllers.keys().cloned().collect(),
-            ..Reading::default()
-        };
-        let scenario = read(py, &path, text, folder, &reading)?;
+    fn new(py: Python<'_>, scenario: &Scenario, packets: bool) -> PyResult<Self> {
+        let Scenario {
+            name,
+            scenario,
+            controllers,
+        } = scenario;
+        let scenario = Arc::clone(scenario);
         let runs = scenario.runs();
         let [run] = runs.as_slice() else {
             return Err(errors::unfit(format!(
-                "{} has {} runs; expected one seed, and no sweep",
-                path.display(),
+                "{name} has {} runs; expected one seed, and no sweep",
                 runs.len()
             )));
         };
         let run = run.clone();
-        let custom = controller::Run::new(&Arc::new(controllers));
+        let custom = controller::Run::new(controllers);
         let simulation = py.detach(|| {
             let (network, settings) = scenario.prepare(&run);
             scenario::Simulation::new(network, &run, settings, packets, custom.clone())
