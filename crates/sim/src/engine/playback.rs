@@ -30,7 +30,7 @@ use crate::report::PlaybackReport;
 #[derive(Clone, Debug)]
 pub(super) struct Playback {
     sizes: Sizes,
-    pub(super) interval: Span,
+    interval: Span,
     pub(super) delay: Span,
     /// When the next read is due; never before the first byte.
     pub(super) next_read: Time,

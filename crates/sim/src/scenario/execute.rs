@@ -141,8 +141,7 @@ fn observed(
 ) -> Result<RunReport, NetworkError> {
     let options = RunOptions::default();
     let mut stop = (stop, UntilFailure(custom));
-    let mut bins = settings.bins.map(|bin| Recorder::new(network, bin));
-    let mut log = packets.then(|| PacketRecorder::new(network));
+    let (mut bins, mut log) = records(network, settings, packets);
     let report = if bins.is_none() && log.is_none() {
         // Without observers the engine need not show them anything.
         run_with(network, run.seed, &options, custom, &mut stop)
@@ -157,6 +156,14 @@ fn observed(
 
 /// What a run records beside its report.
 pub(super) type Records = (Option<Recorder>, Option<PacketRecorder>);
+
+/// Empty records, of what the settings and `packets` ask for.
+pub(super) fn records(network: &Network, settings: &RunSettings, packets: bool) -> Records {
+    (
+        settings.bins.map(|bin| Recorder::new(network, bin)),
+        packets.then(|| PacketRecorder::new(network)),
+    )
+}
 
 /// The report, and what was recorded.
 pub(super) fn with_records(

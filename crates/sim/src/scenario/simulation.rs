@@ -2,14 +2,12 @@
 
 use comity_units::{Seed, Time};
 
-use super::execute::{Records, UntilFailure, with_records};
+use super::execute::{Records, UntilFailure, records, with_records};
 use super::{Run, RunSettings};
 use crate::custom::CustomControllers;
 use crate::engine::{Engine, RunOptions};
 use crate::network::{Network, NetworkError};
-use crate::packet_recorder::PacketRecorder;
 use crate::report::RunReport;
-use crate::series::Recorder;
 
 /// A run that pauses at chosen times. Pauses do not change its report.
 ///
@@ -71,10 +69,10 @@ impl<C: CustomControllers + Clone> Simulation<C> {
         packets: bool,
         custom: C,
     ) -> Result<Self, NetworkError> {
+        // Endpoints may not act ahead of a pause.
         let options = RunOptions { collapse: false };
-        let bins = settings.bins.map(|bin| Recorder::new(&network, bin));
-        let log = packets.then(|| PacketRecorder::new(&network));
-        let observer = (UntilFailure(custom.clone()), (bins, log));
+        let records = records(&network, &settings, packets);
+        let observer = (UntilFailure(custom.clone()), records);
         Ok(Self {
             engine: Engine::build(&network, run.seed, &options, &custom, observer)?,
             network,
