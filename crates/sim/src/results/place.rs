@@ -5,6 +5,7 @@ use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::process;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::error::{WriteError, parent};
 use super::meaning::TABLES;
@@ -46,22 +47,46 @@ impl<'a> Partial<'a> {
         Ok(Writer::new(file, self.target))
     }
 
-    /// Takes the place of whatever is there.
+    /// Takes the place of whatever is there. Of several that finish at once each takes the place
+    /// whole, and the last one keeps it.
     pub(super) fn finish(self) -> Result<(), WriteError> {
         let fail = |source| WriteError::io(self.target, source);
-        if !self.at.is_dir() || !self.target.is_dir() {
-            return fs::rename(&self.at, self.target).map_err(fail);
+        loop {
+            let aside = self.earlier_results()?;
+            match (fs::rename(&self.at, self.target), aside) {
+                (Ok(()), None) => return Ok(()),
+                (Ok(()), Some(aside)) => return fs::remove_dir_all(&aside).map_err(fail),
+                // Somebody else took the place in between, and theirs are the earlier results now.
+                (Err(source), aside) if source.kind() == io::ErrorKind::DirectoryNotEmpty => {
+                    aside.map_or(Ok(()), fs::remove_dir_all).map_err(fail)?;
+                }
+                (Err(source), Some(aside)) => {
+                    fs::rename(&aside, self.target).map_err(fail)?;
+                    return Err(fail(source));
+                }
+                (Err(source), None) => return Err(fail(source)),
+            }
         }
-        // A directory cannot be renamed onto one with files in it. The earlier results step aside,
-        // and come back if the new ones cannot take their place.
+    }
+
+    /// Where earlier results stand aside, since a directory cannot be renamed onto one with files
+    /// in it.
+    fn earlier_results(&self) -> Result<Option<PathBuf>, WriteError> {
+        let fail = |source| WriteError::io(self.target, source);
+        if !self.at.is_dir() || !self.target.is_dir() {
+            return Ok(None);
+        }
         may_replace(self.target)?;
         let (aside, ()) = beside(self.target, "earlier", |at| fs::create_dir(at))?;
-        fs::rename(self.target, &aside).map_err(fail)?;
-        if let Err(source) = fs::rename(&self.at, self.target) {
-            fs::rename(&aside, self.target).map_err(fail)?;
-            return Err(fail(source));
+        match fs::rename(self.target, &aside) {
+            Ok(()) => Ok(Some(aside)),
+            // Somebody else moved them first.
+            Err(source) if source.kind() == io::ErrorKind::NotFound => {
+                fs::remove_dir(&aside).map_err(fail)?;
+                Ok(None)
+            }
+            Err(source) => Err(fail(source)),
         }
-        fs::remove_dir_all(&aside).map_err(fail)
     }
 }
 
@@ -77,8 +102,8 @@ impl Drop for Partial<'_> {
     }
 }
 
-/// Makes a hidden neighbour of `target` under a name that nobody uses, not even what another
-/// process of this number left when it was killed.
+/// Makes a hidden neighbour of `target` under a name that nobody in this process has used, and that
+/// no other process of this number left when it was killed.
 fn beside<T>(
     target: &Path,
     role: &str,
@@ -90,10 +115,12 @@ fn beside<T>(
             expected: "a name",
         });
     };
-    for attempt in 0_u64.. {
+    static NAMES: AtomicU64 = AtomicU64::new(0);
+    loop {
+        let number = NAMES.fetch_add(1, Ordering::Relaxed);
         let mut hidden = OsString::from(".");
         hidden.push(name);
-        hidden.push(format!(".{role}-{}-{attempt}", process::id()));
+        hidden.push(format!(".{role}-{}-{number}", process::id()));
         let at = parent(target).join(hidden);
         match make(&at) {
             Ok(made) => return Ok((at, made)),
@@ -101,7 +128,6 @@ fn beside<T>(
             Err(source) => return Err(WriteError::io(target, source)),
         }
     }
-    Err(WriteError::io(target, io::ErrorKind::AlreadyExists.into()))
 }
 
 /// Whether there is nothing at a path, or a directory with nothing but results in it.
@@ -118,9 +144,12 @@ fn may_replace(target: &Path) -> Result<(), WriteError> {
         Err(source) => return Err(WriteError::io(target, source)),
     };
     for entry in entries {
-        let name = entry
-            .map_err(|source| WriteError::io(target, source))?
-            .file_name();
+        let name = match entry {
+            Ok(entry) => entry.file_name(),
+            // Somebody else took the directory away while it was read.
+            Err(source) if source.kind() == io::ErrorKind::NotFound => return Ok(()),
+            Err(source) => return Err(WriteError::io(target, source)),
+        };
         if !is_result(&name) {
             return Err(WriteError::NotResults {
                 path: target.to_owned(),
@@ -244,6 +273,27 @@ mod tests {
         second.finish().unwrap();
         first.finish().unwrap();
         assert_eq!(names(&home), ["results"]);
+        fs::remove_dir_all(&home).unwrap();
+    }
+
+    #[test]
+    fn those_that_finish_at_once_all_take_the_place() {
+        let home = scratch("at-once");
+        let target = home.join("results");
+        std::thread::scope(|scope| {
+            for name in ["runs.csv", "flows.csv"] {
+                let target = &target;
+                scope.spawn(move || {
+                    for _ in 0..300 {
+                        let partial = Partial::directory(target).unwrap();
+                        partial.create(name).unwrap().close().unwrap();
+                        partial.finish().unwrap();
+                    }
+                });
+            }
+        });
+        assert_eq!(names(&home), ["results"]);
+        assert_eq!(names(&target).len(), 1, "{:?}", names(&target));
         fs::remove_dir_all(&home).unwrap();
     }
 
