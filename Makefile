@@ -37,7 +37,7 @@ test: rust python ## run every test of the workspace and of the scripts beside i
 	@[ "$$(id -u)" -ne 0 ] || scripts/need.sh ip apt:iproute2 || true
 	@[ "$$(id -u)" -eq 0 ] && [ -c /dev/net/tun ] && command -v ip >/dev/null || \
 		echo "no root, /dev/net/tun or ip: the tests of the lab skip; with COMITY_NEED_LAB=1 they fail"
-	PROPTEST_RNG_SEED=$(SEED) cargo test --workspace --no-fail-fast
+	PROPTEST_RNG_SEED=$(SEED) scripts/tests.py
 	python3 -m doctest benches/race/race.py benches/media/media.py benches/media/contend.py benches/deadline/deadline.py benches/worlds/*.py benches/kernel/*.py benches/endurance/*.py benches/wrap.py scripts/vocabulary.py scripts/coverage.py experiments/tltcp/section_reader.py
 	scripts/python.sh
 	cd benches/compare && python3 -m doctest *.py

@@ -124,7 +124,7 @@ class Results:
             raise AttributeError(f"results have no table `{name}`; expected {_any(self._rows)}")
         table = self._load(name)
         if table is None:
-            raise AttributeError(f"these results have no table `{name}`: {self._rows[name]}")
+            raise AttributeError(f"these results have no table `{name}`, which has: {self._rows[name]}")
         # Found as an attribute from now on.
         self.__dict__[name] = table
         return table

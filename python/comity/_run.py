@@ -157,7 +157,7 @@ def _check_together(
         raise ScenarioError("threads and executor are both set; expected one of them")
     if packets and (out is not None or executor is not None):
         raise ScenarioError(
-            "packets are kept in memory alone; expected packets=True without out and executor, and "
+            "packets are kept only in memory; expected packets=True without out and executor, and "
             "Results.write to store them"
         )
     if controllers and out is not None:

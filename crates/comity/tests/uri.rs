@@ -262,7 +262,7 @@ fn mistakes_are_answered_with_place_value_and_expectation() {
         ),
         (
             "comity://me@h:1",
-            "address: is \"***@h:1\"; expected host:port, without a user; who one is says passphrase or key",
+            "address: is \"***@h:1\"; expected host:port without a user name; `passphrase` or `key` authenticates the caller",
         ),
         (
             "comity://h:1/live",
@@ -302,7 +302,7 @@ fn mistakes_are_answered_with_place_value_and_expectation() {
         ),
         (
             "comity://h:1?payload=10",
-            "payload: is \"10\"; expected from 600B to 64971B, such as \"1400B\" or \"8MiB\"; a bare number is in bytes",
+            "payload: is \"10\"; expected from 600B to 64971B, such as \"1400B\"; a bare number is in bytes",
         ),
         (
             "comity://h:1?latency",

@@ -93,7 +93,7 @@ pub enum Overload {
 impl fmt::Display for Overload {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Late { late, of } => write!(f, "{late} of {of} packets were released too late"),
+            Self::Late { late, of } => write!(f, "{late} of {of} packets were forwarded too late"),
             Self::Memory { packets } => {
                 write!(
                     f,

@@ -74,7 +74,9 @@ impl Settings {
         let count = self.destinations.len();
         if count > 0 && self.parameters.controller() != Controller::Libra {
             let controller = self.parameters.controller();
-            return Err(format!("{controller} has no capacity of destinations"));
+            return Err(format!(
+                "{controller}: a capacity for a destination is set; expected one only with libra"
+            ));
         }
         if count > MAX_DESTINATIONS {
             return Err(format!(

@@ -295,9 +295,11 @@ struct Calls {
 }
 
 impl Calls {
-    /// Calls until somebody answers, or until the policy or the failure says to stop.
+    /// Calls until somebody answers, or until the policy or the failure says to stop. While the
+    /// called host says that nobody listens, an attempt to connect lasts for its time limit.
     async fn run(self) -> Result<(Connection, Endpoint), Error> {
         let keeps_calling = self.was_connected || self.redial.when == Reconnect::Always;
+        let began = now();
         let mut pause = self.redial.first_pause;
         let mut is_first = true;
         loop {
@@ -305,6 +307,12 @@ impl Calls {
                 Ok(made) => return Ok(made),
                 Err(error) => error,
             };
+            // The host may be about to start the listener.
+            let next = now().saturating_duration_since(began) + self.redial.first_pause;
+            if error.is_refused_port() && next < self.target.config.settings().connect_timeout {
+                tokio::time::sleep(self.redial.first_pause).await;
+                continue;
+            }
             if !keeps_calling || !error.may_pass() {
                 return Err(error);
             }

@@ -102,6 +102,15 @@ impl Error {
         }
     }
 
+    /// Whether the called host says that nobody listens at its port.
+    pub(crate) fn is_refused_port(&self) -> bool {
+        let Self::Call { error, .. } = self else {
+            return false;
+        };
+        matches!(&**error, ConnectError::Unreachable { reason, .. }
+            if reason.kind() == io::ErrorKind::ConnectionRefused)
+    }
+
     /// Whether there was no connection, or it was lost.
     pub const fn is_unconnected(&self) -> bool {
         matches!(

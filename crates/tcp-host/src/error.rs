@@ -32,10 +32,10 @@ pub enum StreamError {
     #[error(transparent)]
     Ended(#[from] End),
     /// The next piece is a gap, which only [`Host::receive`](crate::Host::receive) reports.
-    #[error("the peer left out the next bytes of its stream")]
+    #[error("the peer skipped the next bytes of its stream; expected a reader of gaps")]
     Gap,
     /// The stream has sections, so that bytes alone have no place in it.
-    #[error("the stream consists of sections")]
+    #[error("the stream carries sections; expected a section instead of bytes")]
     InSections,
     /// The writing side is shut down.
     #[error("the stream is shut down for writing")]

@@ -103,8 +103,8 @@ pub(crate) struct LoadLibra {
     #[arg(long = "capacity-to", value_name = "PREFIX=RATE")]
     pub(crate) destinations: Vec<libra::Destination>,
 
-    /// The extremes of the round trip and the pairs expire after one to two of these times; 0s for
-    /// never
+    /// The minimum and maximum RTT and the packet pairs expire after one to two times this long; 0s
+    /// for never
     #[arg(long, value_name = "TIME", default_value_t = libra::Parameters::default().memory.unwrap_or(Span::ZERO), value_parser = quantity::<Span>)]
     pub(crate) memory: Span,
 
@@ -153,7 +153,7 @@ pub(crate) struct LoadReal {
     #[arg(long)]
     pub(crate) no_compare_with_timeouts: bool,
 
-    /// Start figure 1 from the level of the measured wave, not from the last decision
+    /// Start the decision table from the level of the measured wave, not from the last decision
     #[arg(long)]
     pub(crate) level_of_wave: bool,
 
@@ -175,9 +175,9 @@ pub(crate) struct LoadReal {
 pub(crate) enum KernelOpening {
     /// The level doubles with every wave up to the first threshold
     SlowStart,
-    /// Only figure 1; the first wave keeps its level
+    /// Only the decision table; the first wave keeps its level
     Figure,
-    /// Only figure 1; the first wave gives the highest level
+    /// Only the decision table; the first wave gives the highest level
     Jump,
 }
 
@@ -208,9 +208,9 @@ pub(crate) struct KernelList {
 #[derive(Debug, Args)]
 #[command(after_help = "Columns for libra:
   cwnd       the congestion window, in segments
-  rtt        the last round trip, with its extremes within the memory, in ms
-  beta       the used share of the buffer, from 0 to 1 (equation 2)
-  alpha      the growth of the window, in segments per second (equation 1)
+  rtt        the last RTT, and the minimum and maximum within --memory, in ms
+  beta       the utilisation of the queue, from 0 to 1 (equation 2)
+  alpha      the increase of the window, in segments per second (equation 1)
   capacity   C in Mb/s; with > it is a lower bound: delivery rates without a packet pair
 
 Columns for real:
@@ -218,7 +218,8 @@ Columns for real:
   sends      the level of the window, or reno after a fallback; - if another controller sends
   wave       the number of the wave that is being sent
   measures   the level for the peer; - before its first wave
-  threshold  the level above which figure 1 has its other weights
+  threshold  the level above which the decision table (figure 1 of
+             the paper) has other weights
   rate       segments per second in the last wave
   malformed  segments whose options were ignored
 

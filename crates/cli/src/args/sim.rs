@@ -29,7 +29,7 @@ pub(crate) struct Printing {
     #[arg(long, short, value_name = "PATH", value_parser = PathBufValueParser::new().try_map(Out::new))]
     pub(crate) out: Option<Out>,
 
-    /// Do all runs anew, and replace earlier results at the path of --out
+    /// Repeat all runs, and replace earlier results at the path of --out
     #[arg(long, requires = "out")]
     pub(crate) force: bool,
 
@@ -74,9 +74,9 @@ pub(crate) struct Reading {
 #[derive(Debug, Args)]
 #[command(after_help = "Exit codes:
   0    all runs are done
-  1    a run failed, or its results could not be stored; those of the others are
+  1    a run failed, or its results could not be stored; the other results are
   2    the command line or the scenario is wrong
-  130  interrupted; the runs done by then are stored, and the same command continues
+  130  interrupted; with --out, the finished runs are stored, and the same command continues
 
 With --out PATH, each run is stored in the folder PATH.runs as it ends. Runs that are stored are not
 done again: a command that was interrupted continues, and more seeds add to those done before. The

@@ -28,8 +28,8 @@ Exit codes:
   1    reading or writing failed, such as on a full disk; the data written
        so far is kept
   2    the command line, a URI or a key file is invalid
-  3    no connection was made, it was lost and not re-established, or
-       the receiver did not confirm the end, or not a single section
+  3    no connection; a lost connection that was not re-established; or
+       the receiver did not confirm the end, or confirmed no section
   4    the other end refused: wrong passphrase, unknown key, or a
        different kind of protection
   5    an address to listen on is in use, or does not belong to this host
@@ -162,7 +162,7 @@ pub(crate) struct Common {
     #[arg(long)]
     pub(crate) insecure: bool,
 
-    /// When a caller reconnects, with growing pauses. In the same cases, a listener waits for the
+    /// When a caller reconnects (with backoff). In the same cases, a listener waits for the
     /// next caller
     #[arg(long, value_name = "WHEN", value_enum, default_value_t = Reconnect::Lost)]
     pub(crate) reconnect: Reconnect,

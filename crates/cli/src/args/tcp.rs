@@ -178,14 +178,14 @@ pub(crate) enum Pictures {
     after_help = "The pictures of an elementary stream of MPEG-1 (or MPEG-2) video are sent in real time, each as one
 section with a deadline (TLTCP, section 4): an I picture and the P pictures up to the next one are due
 when the I picture is shown, --latency after the start; a B picture is due with the earlier of the
-pictures that it needs. Between two ends of Comity, obsolete pictures are passed over. To any other
-TCP, which the command announces, pictures wait without sequence numbers, those that expire are left
-out, and those that have a number arrive, perhaps late. With --pictures auto, the player's reports
-decide whether all pictures, I and P, or I alone are sent; without reports, the sender's own counters.
+pictures that it needs. If both ends are Comity, the sender skips obsolete pictures. Otherwise the
+command says so: it drops pictures that expire before they have sequence numbers, and TCP delivers
+the others, perhaps late. With --pictures auto, the player's reports decide whether all pictures,
+I and P, or only I are sent; without reports, the sender's own counters decide.
 
 Exit codes:
-  0    every picture was acknowledged, passed over or left out
-  1    the device failed, or the file is no such video
+  0    every picture was acknowledged, skipped or dropped
+  1    the device failed, or the file is not MPEG-1 or MPEG-2 video
   2    the command line is wrong
   3    no connection was made, or it was lost
   6    the file cannot be opened

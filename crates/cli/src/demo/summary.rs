@@ -149,7 +149,7 @@ fn bytes(metrics: &Metrics) -> String {
     let counted = &metrics.bytes;
     let most = counted.sent.min(metrics.equal_share_bytes);
     let most = if most == counted.sent {
-        "all bytes sent, which an equal share of the bottleneck could carry".to_owned()
+        "all bytes sent; an equal share of the bottleneck could have carried them".to_owned()
     } else {
         format!(
             "the {} that an equal share of the bottleneck could carry",
@@ -430,7 +430,7 @@ mod tests {
             about("bytes"),
             Some(
                 "0.09 MB of pictures, audio and tables were sent; 0.05 MB were on time; 0.04 MB were decodable, \
-                 which is 45.0 % of all bytes sent, which an equal share of the bottleneck could carry."
+                 which is 45.0 % of all bytes sent; an equal share of the bottleneck could have carried them."
             )
         );
         assert!(
@@ -463,7 +463,7 @@ mod tests {
     #[test]
     fn overload_comes_first() {
         let mut recording = recording();
-        recording.exactness.overload = vec!["900 of 1000 packets were released too late".into()];
+        recording.exactness.overload = vec!["900 of 1000 packets were forwarded too late".into()];
         let metrics = Metrics::of(&recording);
         let statements = statements(&recording, &metrics);
         let first = statements.first().map(|statement| statement.about);

@@ -17,19 +17,6 @@ const PORTS: [&str; 4] = ["9000", "9001", "9002", "9100"];
 const CURL: &str = "command -v curl >/dev/null || curl() { python3 -c \
     'import sys, urllib.request as web; print(web.urlopen(sys.argv[-1]).read().decode())' \"$@\"; }";
 
-/// The pages start a listener in the background and call it at once. A call that came too early
-/// (code 3) is made again.
-const CALL_AGAIN: &str = "comity() {
-    case $1 in send|recv|relay) ;; *) command comity \"$@\"; return ;; esac
-    for attempt in 1 2 3 4 5 6 7 8 9 10; do
-        local code=0
-        command comity \"$@\" || code=$?
-        test $code -eq 3 || return $code
-        sleep 0.3
-    done
-    return 3
-}";
-
 /// The fenced blocks of a page: what stands behind the opening fence, and the text.
 fn blocks(page: &str) -> Vec<(&str, String)> {
     let mut blocks: Vec<(&str, String)> = Vec::new();
@@ -57,7 +44,7 @@ fn run(name: &str, commands: usize) -> String {
     let folder = TempDir::new().unwrap();
     let experiments = root().canonicalize().unwrap().join("experiments");
     symlink(experiments, folder.path().join("experiments")).unwrap();
-    let mut script = format!("set -eu\n{CURL}\n{CALL_AGAIN}\n");
+    let mut script = format!("set -eu\n{CURL}\n");
     let mut found = 0;
     for (mark, text) in blocks(&page) {
         if mark == "sh run" {

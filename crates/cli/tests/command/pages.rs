@@ -251,7 +251,7 @@ fn controllers_and_systems_are_listed() {
     assert_eq!(tfrc["receiver_half"], true);
     let silent = rows.iter().filter(|row| row["repeats_losses"] == false);
     let silent: Vec<&Value> = silent.map(|row| &row["name"]).collect();
-    assert_eq!(silent, ["iftp", "psp"], "whose papers send nothing again");
+    assert_eq!(silent, ["iftp", "psp"], "whose papers do not retransmit");
     assert_eq!(tfrc["transports"], serde_json::json!(["sections"]));
     let memory = tfrc["parameters"].as_array().unwrap().iter();
     let memory = memory

@@ -154,7 +154,7 @@ pub(super) fn an_interface_too_narrow_for_any_connection_is_named() {
     let checks = told["checks"].as_array().unwrap();
     let found = checks
         .iter()
-        .find(|check| check["check"] == "MTU of the way out");
+        .find(|check| check["check"] == "MTU of the outgoing interface");
     let found = found.unwrap();
     assert_eq!(found["verdict"], "bad", "{found}");
     assert!(

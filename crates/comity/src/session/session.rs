@@ -77,7 +77,7 @@ pub enum Closed {
     #[error("keys: the peer requested a key update before it had seen the last one in use")]
     UpdateTooEarly,
     /// This end panicked while it served the connection, which is a defect of the program.
-    #[error("an internal error of this program; please report it with the message before")]
+    #[error("internal error; please report it together with the message above")]
     Internal,
 }
 

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::path::PathBuf;
 
 use comity_congestion::table::{self, Domain, Value};
-use comity_units::{Rate, Span};
+use comity_units::{Bytes, Rate, Span};
 
 use super::{Local, PassphraseSource, UriError};
 use crate::config::{Kind, Mode};
@@ -88,8 +88,9 @@ impl Key {
             Kind::Domain(Domain::Rate { .. }) => {
                 format!("{expected}, such as \"20Mbps\"; a bare number is in bit/s")
             }
-            Kind::Domain(Domain::Bytes { .. }) => {
-                format!("{expected}, such as \"1400B\" or \"8MiB\"; a bare number is in bytes")
+            Kind::Domain(Domain::Bytes { min, .. }) => {
+                let such = if min > Bytes::new(1_400) { "8MiB" } else { "1400B" };
+                format!("{expected}, such as \"{such}\"; a bare number is in bytes")
             }
             _ => expected,
         }

@@ -28,8 +28,8 @@
 //! ```
 
 mod address;
+mod advice;
 mod error;
-mod foreign;
 mod key;
 #[doc(hidden)]
 pub mod parts;
@@ -246,7 +246,7 @@ impl FromStr for Uri {
             return Err(UriError::no_uri(text));
         };
         let (address, query) = split(rest)?;
-        let query = Query::read(keys(), SCHEME, query, foreign::hint)?;
+        let query = Query::read(keys(), SCHEME, query, advice::hint)?;
         let role = read_role(address, &query)?;
         query.check_mode(role.mode())?;
         let credentials = read_credentials(&query, role.mode())?;
@@ -392,7 +392,9 @@ fn read_role(address: &str, query: &Query) -> Result<Role, UriError> {
         let host = address.rsplit('@').next().unwrap_or_default();
         return Err(UriError::Address {
             found: format!("***@{host}"),
-            expected: "host:port, without a user; who one is says passphrase or key".into(),
+            expected:
+                "host:port without a user name; `passphrase` or `key` authenticates the caller"
+                    .into(),
         });
     }
     let (host, port) = read_address(address, "comity://host:9000")?;

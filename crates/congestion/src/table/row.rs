@@ -174,5 +174,5 @@ impl fmt::Debug for Row {
 /// Rows that drive sections only.
 const SECTIONS_ONLY: &[&str] = &["tfrc", "rap", "iftp", "psp"];
 
-/// Rows whose papers send nothing again: IFTP, section 4; packet spacing, section 2, footnote 2.
+/// Rows whose papers do not retransmit: IFTP, section 4; packet spacing, section 2, footnote 2.
 const WITHOUT_REPETITION: &[&str] = &["iftp", "psp"];

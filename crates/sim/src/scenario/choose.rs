@@ -50,7 +50,7 @@ impl FromStr for Shard {
         match numbers {
             Some((part, of)) if (1..=of).contains(&part) => Ok(Self { part, of }),
             _ => Err(ChoiceError(
-                "expected a part and their number, from 1/N to N/N, such as 3/16".into(),
+                "expected K/N with K from 1 to N, such as 3/16".into(),
             )),
         }
     }

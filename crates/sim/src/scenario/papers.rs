@@ -33,7 +33,7 @@ impl Application {
 pub const APPLICATIONS: &[Application] = &[
     Application {
         name: "time-lined-data",
-        summary: "Data without end in sections that are worth sending for so long.",
+        summary: "Unlimited data in sections with a deadline.",
         source: "Mukherjee and Brecht, Time-lined TCP, ICNP 2000, sections 6.1 and 6.2",
         keys: &[
             ("workload", "{ kind = \"greedy\" }"),
@@ -42,8 +42,8 @@ pub const APPLICATIONS: &[Application] = &[
     },
     Application {
         name: "mpeg1",
-        summary: "MPEG-1 video, a section for each frame, with the deadlines of I, P and B frames; by what the \
-                  reader tells, all of them are sent, or I and P, or I alone.",
+        summary: "MPEG-1 video, a section for each frame, with the deadlines of I, P and B frames; the \
+                  receiver's reports select all frames, I and P frames, or only I frames.",
         source: "Mukherjee and Brecht, Time-lined TCP, ICNP 2000, section 4; the stream and its deadline of two seconds \
                  are chosen here",
         keys: &[

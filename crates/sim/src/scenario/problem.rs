@@ -1,4 +1,5 @@
-//! The problems of scenarios, and their reports.
+//! The problems of scenarios, and their reports. The readers find them; unknown keys are found in
+//! `schema.rs`.
 
 use std::fmt;
 use std::sync::Arc;
@@ -484,7 +485,7 @@ impl Problem {
                 if path == part {
                     format!("no such key: `{path}`")
                 } else {
-                    format!("no such key: `{path}`, because of `{part}`")
+                    format!("no such key: `{path}`, for there is no `{part}`")
                 }
             }
             ProblemKind::PathIntoValue { part, value } => {

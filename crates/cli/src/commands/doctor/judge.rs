@@ -322,7 +322,7 @@ fn queueing(queueing: Option<&Queueing>) -> Finding {
 /// Good where full packets fit; bad where the first ones of a connection do not. Other networks on
 /// the way may carry less.
 fn mtu(mtu: Option<Mtu>) -> Finding {
-    const CHECK: &str = "MTU of the way out";
+    const CHECK: &str = "MTU of the outgoing interface";
     let Some(mtu) = mtu else {
         return Finding::new(
             CHECK,
@@ -335,7 +335,7 @@ fn mtu(mtu: Option<Mtu>) -> Finding {
         bytes if bytes >= full => (format!("{bytes} bytes"), Verdict::Good),
         bytes if bytes >= first => (
             format!(
-                "{bytes} bytes; full packets have {full}. Connections discover the size by themselves; mtu={bytes} in the URI \
+                "{bytes} bytes; full packets need {full}. Connections discover the size by themselves; mtu={bytes} in the URI \
                  spares them the search"
             ),
             Verdict::CouldBeBetter,

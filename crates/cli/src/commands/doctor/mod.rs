@@ -66,7 +66,7 @@ fn text(findings: &[Finding]) -> String {
         .filter_map(|finding| Some((finding, finding.remedy.as_ref()?)))
         .peekable();
     if remedies.peek().is_some() {
-        text.push_str("\nWhat mends it:\n");
+        text.push_str("\nHow to fix:\n");
     }
     for (finding, remedy) in remedies {
         text.push_str(&format!("  {}:\n    {remedy}\n", finding.check));

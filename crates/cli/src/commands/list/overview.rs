@@ -147,7 +147,7 @@ fn of_application(application: &Application) -> Entry {
     let left_out = left_out.map(|parameter| default(&format!("{}.", parameter.of), &parameter.key));
     let mut left_out = left_out.peekable();
     if left_out.peek().is_some() {
-        entry.list("left out", left_out);
+        entry.list("defaults", left_out);
     }
     entry
 }

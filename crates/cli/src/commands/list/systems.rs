@@ -143,7 +143,7 @@ const SYSTEMS: &[System] = &[
         "tltcp",
         "Mukherjee and Brecht, \"Time-lined TCP for the TCP-friendly Delivery of Streaming Media\", ICNP 2000, \
          sections 3 to 5.5",
-        "Time-lined TCP: a time-line over any controller and any recovery, which gives data up at its deadline. \
+        "Time-lined TCP: the sender drops data at its deadline, with any controller and any recovery but rack. \
          The key of a flow is \
          timeline = { .. }. Over packets: transport = \"sections\", reliability = \"timeline\", drop = \"expired\".",
     ),
@@ -199,7 +199,7 @@ const SYSTEMS: &[System] = &[
         Kind::Recovery,
         "rack",
         "RFC 8985 and 9937",
-        "By the times of sending, with tail loss probes and proportional rate reduction, as Linux.",
+        "Time-based loss detection with tail loss probes and proportional rate reduction, as in Linux.",
     ),
     system(
         Kind::Preset,
@@ -211,13 +211,13 @@ const SYSTEMS: &[System] = &[
         Kind::Preset,
         "ns2-2.35",
         "ns-2 2.35",
-        "Ticks of 10 ms, a least timeout of 200 ms, limited transmit, an initial window of 2, a window of 20 packets.",
+        "Ticks of 10 ms, a minimum RTO of 200 ms, limited transmit, an initial window of 2, a window of 20 packets.",
     ),
     system(
         Kind::Preset,
         "ns2-2000",
         "ns-2 of 1999 to 2001",
-        "Without handshake and limited transmit, ticks of 100 ms, no least timeout, an initial window of 1.",
+        "Without handshake and limited transmit, ticks of 100 ms, no minimum RTO, an initial window of 1.",
     ),
     system(
         Kind::Reliability,

@@ -168,7 +168,7 @@ impl Job<'_> {
             .map_err(|error| refused(&error))?;
         if store.found() > 0 {
             say(&format!(
-                "{} of {} runs are stored in {} and not done again; --force does them anew",
+                "{} of {} runs are already stored in {}; --force repeats them",
                 store.found(),
                 scenario.run_count(),
                 store.folder().display()

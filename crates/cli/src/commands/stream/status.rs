@@ -334,7 +334,7 @@ fn summary(snapshot: &Snapshot) -> String {
     if let Some(totals) = &snapshot.output.totals {
         let _ = writeln!(
             text,
-            "sent: {} sections: {} arrived, {} expired, {} dropped, {} shed, {} pending; {} packets, {} lost, \
+            "sent: {} sections: {} arrived, {} expired, {} infeasible, {} shed, {} pending; {} packets, {} lost, \
              {} bytes on the wire; {} bytes retransmitted, {} bytes after their deadline",
             totals.submitted,
             totals.acknowledged,

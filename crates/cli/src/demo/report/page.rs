@@ -363,7 +363,7 @@ mod tests {
     #[test]
     fn an_overload_is_reported_first() {
         let mut recording = recording();
-        recording.exactness.overload = vec!["9 of 10 packets were released too late".into()];
+        recording.exactness.overload = vec!["9 of 10 packets were forwarded too late".into()];
         let page = page(&recording, &Metrics::of(&recording));
         let warning = page.find("Do not trust");
         assert!(warning.is_some() && warning < page.find("<figure"));

@@ -115,7 +115,7 @@ pub(in crate::scenario) const PRESETS: &[(&str, Preset, &str)] = &[
     (
         "ns2-2.35",
         Preset::Ns2Release,
-        "the defaults of ns-2's last release: Reno, ticks of 10 ms, a least timeout of \
+        "the defaults of ns-2's last release: Reno, ticks of 10 ms, a minimum RTO of \
          200 ms, limited transmit, an initial window of 2, a window of 20 packets, \
          40-byte headers",
     ),
@@ -123,7 +123,7 @@ pub(in crate::scenario) const PRESETS: &[(&str, Preset, &str)] = &[
         "ns2-2000",
         Preset::Ns2Era2000,
         "ns-2 as in 1999 to 2001: the same without handshake and limited transmit, ticks of \
-         100 ms, no least timeout, an initial window of 1",
+         100 ms, no minimum RTO, an initial window of 1",
     ),
 ];
 
@@ -214,7 +214,7 @@ table! {
                 ("reno", RecoveryName::Reno, "fast recovery until new data is acknowledged"),
                 ("newreno", RecoveryName::NewReno, "fast recovery until all data is acknowledged"),
                 ("sack", RecoveryName::Sack, "selective acknowledgements"),
-                ("rack", RecoveryName::Rack, "by the times of sending (RACK-TLP, RFC 8985)"),
+                ("rack", RecoveryName::Rack, "time-based loss detection (RACK-TLP, RFC 8985)"),
             ]),
             "as in the preset; \"sack\" in place of \"rack\" with a time-line",
         );

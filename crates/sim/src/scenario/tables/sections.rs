@@ -54,7 +54,7 @@ table! {
                 ("none", Reliability::None, "never"),
                 ("full", Reliability::Full, "until they have arrived; deadlines are not enforced"),
             ]),
-            "\"timeline\"; \"none\" with \"iftp\" and \"psp\", whose papers send nothing again",
+            "\"timeline\"; \"none\" with \"iftp\" and \"psp\", whose papers do not retransmit",
         );
         /// The protected payload of a full packet. A packet on the wire has `overhead` in addition.
         payload: Bytes = Default(

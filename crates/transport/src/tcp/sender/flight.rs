@@ -1,4 +1,5 @@
-//! A record of each segment in flight, for time-based recoveries.
+//! A record of each segment in flight, for time-based recoveries, and which of them are lost,
+//! retransmissions included.
 
 use alloc::collections::VecDeque;
 

@@ -107,11 +107,11 @@ fn buffers_are_held_against_what_an_endpoint_asks_for() {
 fn packets_that_do_not_fit_are_found() {
     let mtu = |bytes| only(|facts| facts.mtu = Some(Mtu::of_ipv4(bytes)));
     let found = mtu(1_479);
-    assert_eq!(found.check, "MTU of the way out");
+    assert_eq!(found.check, "MTU of the outgoing interface");
     assert!(
         found
             .found
-            .starts_with("1479 bytes; full packets have 1480"),
+            .starts_with("1479 bytes; full packets need 1480"),
         "{found:?}"
     );
     assert_eq!(

@@ -147,7 +147,7 @@ fn mistakes_are_answered_with_place_value_and_expectation() {
         ),
         (
             "udp://:1?rcvbuf=4095",
-            "rcvbuf: is \"4095\"; expected from 4096B to 1073741824B, such as \"1400B\" or \"8MiB\"; a bare \
+            "rcvbuf: is \"4095\"; expected from 4096B to 1073741824B, such as \"8MiB\"; a bare \
              number is in bytes",
         ),
         (

@@ -1,4 +1,5 @@
-//! Keys of other tools, and their counterparts here.
+//! Keys of other tools that Comity refuses, with advice. Those that it accepts are aliases in the
+//! table of settings.
 
 /// The advice for a key of SRT, RIST or their tools in a `comity://` URI; `None` for other names.
 pub(super) fn hint(name: &str) -> Option<&'static str> {
