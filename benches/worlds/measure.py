@@ -87,7 +87,7 @@ def quantities(folder, has_deadlines):
 
 def is_trusted(folder):
     """Whether the lab trusts its own run, and its programs had the processor. A simulated run has no doubts."""
-    return not (folder / STARVED).exists() and all(row["trusted"] != "false" for row in rows(folder, "runs"))
+    return not (folder / STARVED).exists() and all(row.get("trusted") != "false" for row in rows(folder, "runs"))
 
 
 @dataclass(frozen=True)
