@@ -45,23 +45,12 @@ def figure_8(runs, check):
 
 @figure_8.picture
 def picture(runs, draw):
-    kept = {
-        name: throughput.at(controller="libra") / throughput.at(controller="reno")
-        for name, group in (
-            ("all", "first"),
-            ("long", "first+long"),
-            ("medium", "first+medium"),
-            ("short", "first+short"),
-        )
-        for throughput in [
-            runs.measure(lambda run, group=group: run.flows(group).throughput_bps.sum())
-        ]
-    }
-    draw.bars(
-        "TCP beside Libra, over beside TCP",
-        kept,
-        over="buffer",
-        x="buffer, packets",
-        y="ratio of throughputs",
-        wanted=(0.85, 1.3),
-    )
+    def kept(group):
+        throughput = runs.measure(lambda run: run.flows(group).throughput_bps.sum())
+        return throughput.at(controller="libra") / throughput.at(controller="reno")
+
+    axes = {"over": "buffer", "x": "buffer, packets", "y": "beside Libra, over beside TCP"}
+    whole = {"all": kept("first")}
+    draw.bars("TCP flows", whole, wanted=(0.85, 1), **axes)
+    paths = {path: kept(f"first+{path}") for path in ("long", "medium", "short")}
+    draw.bars("TCP flows by path", whole | paths, **axes)

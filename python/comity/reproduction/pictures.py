@@ -131,6 +131,7 @@ class Drawing:
 
         def panel(axes: Axes) -> None:
             styled = list(_styled(series))
+            seen: list[Style] = []
             width = 0.8 / len(styled)
             labels = list(
                 dict.fromkeys(str(value) for _, _, ours, _ in styled for value in _axis(ours, over))
@@ -143,9 +144,12 @@ class Drawing:
                     - 0.4
                 )
                 errors = np.abs(frame[["low", "high"]].to_numpy().T - frame["value"].to_numpy())
-                axes.bar(
-                    places, frame["value"], width * 0.92, label=name, color=look.light, alpha=0.75
-                )
+                shape = {"color": look.light, "alpha": 0.75}
+                if look in seen:
+                    # Another group of the same protocol.
+                    shape |= {"hatch": "///", "edgecolor": INK, "linewidth": 0}
+                seen.append(look)
+                axes.bar(places, frame["value"], width * 0.92, label=name, **shape)
                 axes.errorbar(
                     places, frame["value"], errors, fmt="none", ecolor=INK, elinewidth=1, capsize=2
                 )
@@ -191,7 +195,7 @@ class Drawing:
     def svg(self) -> str:
         """The picture as an element of an HTML page, light or dark as the page is."""
         with matplotlib.rc_context({**LOOK, "svg.hashsalt": self._name}):
-            columns = min(len(self._panels), 3)
+            columns = 2 if len(self._panels) == 4 else min(len(self._panels), 3)
             rows = -(-len(self._panels) // columns)
             size = (3.6 * columns if columns > 1 else 4.8, 2.8 * rows + 0.3)
             figure = Figure(figsize=size, layout="constrained")
@@ -229,7 +233,8 @@ def _styled(series: Mapping[str, Series]):
     others = iter(OTHERS * (1 + len(series) // len(OTHERS)))
     for name, each in series.items():
         ours, paper = each if isinstance(each, tuple) else (each, None)
-        yield name, STYLES.get(name) or next(others), ours, paper
+        # A group behind a comma, as in "Reno, far", has the colour of its protocol.
+        yield name, STYLES.get(name.partition(",")[0]) or next(others), ours, paper
 
 
 def _axis(values: Values, over: str) -> list[Any]:
