@@ -22,6 +22,13 @@
 #define MIN_TIMER_US 20000
 /* After this many pairs the mean dispersion is exponentially weighted. */
 #define MAX_AVERAGED 64
+/* With fewer pairs, all may have other packets between them. */
+#define MIN_PAIRS 4
+/* After this many packets the mean of all dispersions is exponentially weighted. */
+#define MAX_IN_MEAN (1 << 24)
+/* Pairs are believed up to this multiple of the flow's own rate: ACKs of 40 bytes for packets of
+ * 1500, compressed on a reverse path of the same rate, show 37.5 times the capacity. */
+#define MAX_MULTIPLE 24
 
 /* The parameters, as the loader writes them (src/libra/parameters.rs has the same layout). */
 struct libra_parameters {
@@ -54,10 +61,20 @@ struct libra_pair {
 	u32 wire;
 };
 
+/* The times between ACKs of packets that the kernel sent as one. */
+struct libra_mean {
+	u64 apart_us;
+	/* The packets in these times. */
+	u32 packets;
+	/* At most MIN_PAIRS. */
+	u32 pairs;
+};
+
 /* What a window of `memory_us` saw. */
 struct libra_seen {
 	struct libra_extremes rtt;
 	struct libra_pair best;
+	struct libra_mean mean;
 	/* The maximum of the kernel's delivery samples. */
 	u64 delivered_kbps;
 };
@@ -92,7 +109,7 @@ struct libra_flow {
 struct libra_capacity {
 	/* 0 where none is known. */
 	u64 kbps;
-	/* Whether it is configured or measured by pairs; otherwise it is a lower bound. */
+	/* Whether it is configured or known by pairs; otherwise it is the flow's own rate. */
 	u32 is_exact;
 };
 
@@ -176,6 +193,17 @@ INLINE void libra_on_rtt(struct libra_flow *flow, const struct libra_parameters 
 	flow->beta_q16 = libra_beta_q16(flow);
 }
 
+INLINE void libra_on_dispersion(struct libra_mean *mean, u64 apart_us, u32 packets)
+{
+	if (mean->packets >= MAX_IN_MEAN) {
+		mean->apart_us /= 2;
+		mean->packets /= 2;
+	}
+	mean->apart_us += apart_us;
+	mean->packets += packets;
+	mean->pairs += mean->pairs < MIN_PAIRS;
+}
+
 /*
  * Takes the ACK of `packets` packets. If the last of them left together with the last one of the
  * ACK before, both ACKs are `packets` times the bottleneck's time for a packet apart.
@@ -186,6 +214,8 @@ INLINE void libra_on_rtt(struct libra_flow *flow, const struct libra_parameters 
  *
  * An ACK that the receiver's timer may have sent is late by up to that timer, so it makes no pair if
  * it is that far behind the ACK before.
+ *
+ * All packets of one buffer of the kernel have the same departure. Their ACKs count in the mean.
  */
 INLINE void libra_on_pair(struct libra_flow *flow, u64 now_us, u32 packets, u32 wire,
 			  int may_be_timer)
@@ -196,11 +226,14 @@ INLINE void libra_on_pair(struct libra_flow *flow, u64 now_us, u32 packets, u32 
 	u64 left_us = sent_us > flow->sent_us ? sent_us - flow->sent_us : flow->sent_us - sent_us;
 	u64 sum_us = flow->rtt_us + (flow->acked_us - flow->sent_us);
 	u64 packet_ns, tolerance_us;
-	int is_usable = flow->acked_us && apart_us && left_us * 2 <= apart_us && packets;
+	int is_pair = flow->acked_us && left_us * 2 <= apart_us && packets &&
+		      packets <= MAX_COVERED && !(may_be_timer && apart_us >= MIN_TIMER_US);
 
 	flow->acked_us = now_us;
 	flow->sent_us = sent_us;
-	if (!is_usable || packets > MAX_COVERED || (may_be_timer && apart_us >= MIN_TIMER_US))
+	if (is_pair && !left_us)
+		libra_on_dispersion(&flow->current.mean, apart_us, packets);
+	if (!is_pair || !apart_us)
 		return;
 	packet_ns = apart_us * 1000 / packets;
 	tolerance_us = apart_us / 16;
@@ -252,32 +285,79 @@ INLINE void libra_on_delivered(struct libra_flow *flow, u32 packets, u32 wire, u
 		flow->current.delivered_kbps = kbps;
 }
 
+/* The mean of both windows. */
+INLINE struct libra_mean libra_mean(const struct libra_flow *flow)
+{
+	struct libra_mean mean = flow->current.mean, before = flow->before.mean;
+
+	mean.apart_us += before.apart_us;
+	mean.packets += before.packets;
+	mean.pairs += before.pairs;
+	return mean;
+}
+
+/* The pairs with the smallest sum of round trips of both windows. */
+INLINE struct libra_pair libra_best(const struct libra_flow *flow)
+{
+	struct libra_pair now = flow->current.best, before = flow->before.best;
+
+	return !now.packet_ns || (before.packet_ns && before.sum_us < now.sum_us) ? before : now;
+}
+
+INLINE u64 libra_delivered_kbps(const struct libra_flow *flow)
+{
+	u64 now = flow->current.delivered_kbps, before = flow->before.delivered_kbps;
+
+	return now > before ? now : before;
+}
+
 /*
- * C: configured; or that of the pairs; or the highest delivery rate, which is a lower bound. The
- * delivery rate also corrects pairs that other traffic made too long.
+ * Whether the mean m of all dispersions allows the time T of the pairs, as in the simulator:
+ *
+ *   7/8 · T ≤ m ≤ 2 · T   from at least 4 pairs
+ *
+ * Behind a FIFO link, other traffic adds to the dispersion of some pairs and shortens none. Links
+ * that deliver in time slots fail, and so do flows whose pairs never stay together.
+ */
+INLINE int libra_agrees(const struct libra_mean *mean, u64 packet_ns)
+{
+	u64 mean_ns = mean->apart_us * 1000, expected_ns = packet_ns * mean->packets;
+
+	return mean->pairs >= MIN_PAIRS && 8 * mean_ns >= 7 * expected_ns &&
+	       mean_ns <= 2 * expected_ns;
+}
+
+/*
+ * C: configured; or that of the pairs, if their mean and the flow's own rate confirm it; or the
+ * highest delivery rate, which is a lower bound. The delivery rate also corrects pairs that other
+ * traffic made too long.
  */
 INLINE struct libra_capacity libra_capacity(const struct libra_flow *flow)
 {
-	const struct libra_seen *now = &flow->current, *before = &flow->before;
 	struct libra_capacity capacity = { .kbps = flow->configured_kbps, .is_exact = 1 };
-	u64 delivered = now->delivered_kbps > before->delivered_kbps ? now->delivered_kbps :
-								       before->delivered_kbps;
-	u64 packet_ns = now->best.packet_ns;
-	u32 wire = now->best.wire;
+	struct libra_pair best = libra_best(flow);
+	struct libra_mean mean = libra_mean(flow);
+	u64 delivered = libra_delivered_kbps(flow), of_pairs = 0;
 
 	if (capacity.kbps)
 		return capacity;
-	if (!packet_ns || (before->best.packet_ns && before->best.sum_us < now->best.sum_us)) {
-		packet_ns = before->best.packet_ns;
-		wire = before->best.wire;
-	}
-	if (packet_ns)
-		capacity.kbps = (u64)wire * 8 * SECOND_US / packet_ns;
-	else
-		capacity.is_exact = 0;
-	if (delivered > capacity.kbps)
-		capacity.kbps = delivered;
+	if (best.packet_ns && libra_agrees(&mean, best.packet_ns))
+		of_pairs = (u64)best.wire * 8 * SECOND_US / best.packet_ns;
+	capacity.is_exact = of_pairs && of_pairs <= MAX_MULTIPLE * delivered;
+	capacity.kbps = capacity.is_exact && of_pairs > delivered ? of_pairs : delivered;
 	return capacity;
+}
+
+/* The C of the growth. While C is not known, this is the rate of the mean dispersion. */
+INLINE u64 libra_growth_kbps(const struct libra_flow *flow, struct libra_capacity capacity)
+{
+	struct libra_mean mean = libra_mean(flow);
+	u64 of_mean;
+
+	if (capacity.is_exact || !mean.apart_us)
+		return capacity.kbps;
+	of_mean = (u64)libra_best(flow).wire * 8 * mean.packets * 1000 / mean.apart_us;
+	return of_mean > capacity.kbps ? of_mean : capacity.kbps;
 }
 
 /*
@@ -285,17 +365,18 @@ INLINE struct libra_capacity libra_capacity(const struct libra_flow *flow)
  *
  *   α · RTT² / (RTT + A),   α = X · C · e^(−Y · β)                                           (1)
  *
- * Without C the window grows as TCP's, and no faster while C is a lower bound.
+ * Without C the window grows as TCP's, and no faster while C is not known.
  */
 INLINE u64 libra_growth_q32(struct libra_flow *flow, const struct libra_parameters *of)
 {
 	struct libra_capacity capacity = libra_capacity(flow);
+	u64 kbps = libra_growth_kbps(flow, capacity);
 	u64 rtt_us = flow->rtt_us, whole_us = rtt_us + of->a_us;
 	u64 damping_q32 = exp_minus_q32(((u64)of->y_q16 * flow->beta_q16) >> 16);
-	u64 slope_q16 = of->x_q16 * capacity.kbps / 1000;
+	u64 slope_q16 = of->x_q16 * kbps / 1000;
 	u64 seconds_q42, growth_q32;
 
-	if (!capacity.kbps || !whole_us)
+	if (!kbps || !whole_us)
 		return ONE_Q32;
 	flow->alpha_q16 = mul_shift(slope_q16, damping_q32, 32);
 	/* As precise as 64 bits allow: a round trip below a second is squared with 22 more bits. */

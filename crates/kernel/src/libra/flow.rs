@@ -21,9 +21,9 @@ pub struct Flow {
     pub beta: f64,
     /// α of equation 1, in segments per second.
     pub alpha: f64,
-    /// The capacity; `None` if no pair and no delivery sample has arrived.
+    /// The capacity; `None` before the first delivery sample.
     pub capacity: Option<Rate>,
-    /// Whether the capacity is configured or measured by pairs; otherwise it is a lower bound.
+    /// Whether the capacity is configured or known by pairs; otherwise it is the flow's own rate.
     pub capacity_is_exact: bool,
     /// The pacing rate behind the last group.
     pub pacing: Rate,

@@ -251,8 +251,9 @@ fn the_extremes_expire_after_the_memory() {
     );
 }
 
-/// An empty path of 50 ms and 10 Mb/s: 1250 bytes take 1 ms.
-fn estimated(pairs: &[(u64, u64)]) -> State {
+/// A path of 50 ms on which 1250 bytes take 1 ms, so 10 Mb/s: round trips of pairs, and the time in
+/// which the flow delivered one packet.
+fn estimated(pairs: &[(u64, u64)], delivered_us: u64) -> State {
     let mut events = String::new();
     let mut left = 1_000_000_000;
     for (first, second) in pairs {
@@ -261,26 +262,61 @@ fn estimated(pairs: &[(u64, u64)]) -> State {
             writeln!(events, "a {} {rtt} 1 {WIRE}", left + rtt).unwrap();
         }
     }
+    writeln!(events, "d 1 {WIRE} {delivered_us}").unwrap();
     *states(&Parameters::default(), 10.0, &events)
         .last()
         .unwrap()
 }
 
+const CLEAN: (u64, u64) = (51_000, 52_000);
+/// 8 Mb/s.
+const DELIVERED_US: u64 = 1_250;
+
 #[test]
 fn of_pairs_that_other_traffic_disturbed_the_least_delayed_counts() {
-    let clean = (51_000, 52_000);
     for pairs in [
-        vec![clean],
+        [CLEAN; 4],
         // Longer by traffic between the packets, and shorter by traffic in front of the first.
-        vec![(51_000, 53_500), clean, (52_700, 53_000)],
-        vec![(52_700, 53_000), clean, (51_000, 53_500)],
+        [(51_000, 53_500), CLEAN, CLEAN, (52_700, 53_000)],
+        [(52_700, 53_000), CLEAN, CLEAN, (51_000, 53_500)],
     ] {
-        let found = estimated(&pairs);
+        let found = estimated(&pairs, DELIVERED_US);
         assert!(
             (found.kbps - 10_000.0).abs() < 20.0 && found.is_exact,
             "{found:?}"
         );
     }
+}
+
+/// The first pair is clean. The others waited, so the mean alone counts them.
+#[test]
+fn pairs_are_confirmed_by_a_mean_of_seven_eighths_to_twice_their_dispersion() {
+    for (dispersions, is_exact) in [
+        (&[1_000, 1_000, 1_000][..], true),
+        (&[1_000, 1_000], false),
+        (&[834, 833, 833], true),
+        (&[833, 833, 833], false),
+        (&[1_000, 1_000, 5_000], true),
+        (&[1_000, 1_000, 5_001], false),
+        // Most packets of a time slot arrive at once.
+        (&[0, 0, 0, 0, 0, 0, 0, 0, 1_000, 0], false),
+    ] {
+        let waited = dispersions.iter().map(|apart| (55_000, 55_000 + apart));
+        let pairs: Vec<_> = [CLEAN].into_iter().chain(waited).collect();
+        let found = estimated(&pairs, DELIVERED_US);
+        let expected = if is_exact { 10_000.0 } else { 8_000.0 };
+        assert_eq!(found.is_exact, is_exact, "{dispersions:?}");
+        assert!((found.kbps - expected).abs() < 20.0, "{found:?}");
+    }
+}
+
+/// 10 Mb/s are 24 times the rate of a packet of 1250 bytes in 24 ms.
+#[test]
+fn pairs_are_confirmed_by_the_flows_own_rate() {
+    assert!(estimated(&[CLEAN; 4], 23_900).is_exact);
+    let found = estimated(&[CLEAN; 4], 24_100);
+    assert_eq!((found.kbps, found.is_exact), (414.0, false));
+    assert!(!estimated(&[CLEAN; 4], 0).is_exact, "nothing was delivered");
 }
 
 /// The last packet of a group of three waits for the timer of the receiver, which acknowledges
@@ -289,18 +325,22 @@ fn of_pairs_that_other_traffic_disturbed_the_least_delayed_counts() {
 #[test]
 fn the_timer_of_delayed_acks_is_no_pair() {
     let found = |first: u64, late: u64| {
-        let at = |rtt: u64| 1_000_000_000 + rtt;
-        let (one, other) = (51_000, 51_000 + late);
-        let events = format!(
-            "a {} {one} {first} {WIRE}\na {} {other} 1 {WIRE}\n",
-            at(one),
-            at(other)
-        );
-        let state = states(&Parameters::default(), 10.0, &events)[1];
+        let mut events = String::new();
+        for group in 0..4 {
+            for (rtt, packets) in [(51_000, first), (51_000 + late, 1)] {
+                let at = 1_000_000_000 + group * 200_000 + rtt;
+                writeln!(events, "a {at} {rtt} {packets} {WIRE}").unwrap();
+            }
+        }
+        // 200 kb/s.
+        writeln!(events, "d 1 {WIRE} 50000").unwrap();
+        let state = *states(&Parameters::default(), 10.0, &events)
+            .last()
+            .unwrap();
         (state.kbps, state.is_exact)
     };
-    assert_eq!(found(2, 40_000), (0.0, false));
-    assert_eq!(found(2, 20_000), (0.0, false));
+    assert_eq!(found(2, 40_000), (200.0, false));
+    assert_eq!(found(2, 20_000), (200.0, false));
     assert_eq!(found(2, 19_900), (502.0, true));
     assert_eq!(found(1, 40_000), (250.0, true));
 }
@@ -330,19 +370,38 @@ fn a_delivery_sample_is_a_lower_bound_and_growth_is_that_of_tcp_below_it() {
         (found[1].window - 10.1).abs() < 1e-6,
         "one segment in a round trip: {found:?}"
     );
-    // A pair that says 10 Mb/s is wrong where more arrived.
-    let pair =
-        format!("a 1000051000 51000 1 {WIRE}\na 1000052000 52000 1 {WIRE}\nd 20 {WIRE} 10000\n");
-    let found = states(
-        &Parameters {
-            memory: None,
+    // Pairs that say 10 Mb/s are wrong where more arrived.
+    let found = estimated(&[CLEAN; 4], 500);
+    assert_eq!((found.kbps, found.is_exact), (20_000.0, true));
+}
+
+/// Two pairs of 10 Mb/s in 180 ms, where the flow delivered 100 kb/s: C is unknown. At 10 Mb/s the
+/// window would grow by half a segment, and with X = 20 by 5.
+#[test]
+fn while_the_capacity_is_unknown_growth_is_that_of_the_mean_and_at_most_that_of_tcp() {
+    let grown = |x: f64| {
+        let mut events = String::new();
+        for group in 0..2 {
+            for rtt in [180_000, 181_000] {
+                let at = 1_000_000_000 + group * 500_000 + rtt;
+                writeln!(events, "a {at} {rtt} 1 {WIRE}").unwrap();
+                writeln!(events, "d 1 {WIRE} 100000").unwrap();
+            }
+        }
+        let parameters = Parameters {
+            x,
+            y: 0.0,
             ..Parameters::default()
-        },
-        10.0,
-        &pair,
-    );
-    assert!((found[1].kbps - 10_000.0).abs() < 1.0, "{found:?}");
-    assert_eq!((found[2].kbps, found[2].is_exact), (20_000.0, true));
+        };
+        let found = states(&parameters, 10.0, &events);
+        let (before, last) = (found[found.len() - 3], found[found.len() - 1]);
+        assert_eq!((last.kbps, last.is_exact), (100.0, false));
+        (last.window - before.window) * before.window
+    };
+    let rtt = 0.181_f64;
+    let expected = 2.0 * 10.0 * rtt * rtt / (rtt + 1.0);
+    assert!((grown(2.0) - expected).abs() < 1e-3, "{}", grown(2.0));
+    assert!((grown(20.0) - 1.0).abs() < 1e-3, "{}", grown(20.0));
 }
 
 #[test]
