@@ -33,6 +33,14 @@ pub(crate) enum Problem {
     },
 }
 
+/// The smallest MTU of a path to `peer`.
+pub(crate) const fn min_mtu(peer: IpAddr) -> u32 {
+    match peer {
+        IpAddr::V4(_) => MIN_MTU_V4,
+        IpAddr::V6(_) => MIN_MTU_V6,
+    }
+}
+
 /// An error about a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct IcmpError {

@@ -4,14 +4,16 @@ mod sections;
 
 use std::sync::Arc;
 
-use comity_transport::tcp::{self, Connection, Flags, Options, Segment, State};
+use comity_transport::tcp::{self, Connection, Flags, Options, SackBlocks, Segment, State};
 use comity_units::{SeqNo, Time};
 
 use crate::budget::Budget;
 use crate::buffer::{ReceiveBuffer, SendBuffer};
 use crate::config::{Config, Control, KeepAlive};
 use crate::error::End;
+use crate::icmp::min_mtu;
 use crate::id::ListenerId;
+use crate::mtu::{Due, PathMtu};
 use crate::packet::ip_header;
 use crate::sections::Sections;
 use crate::tuple::Tuple;
@@ -55,7 +57,7 @@ pub(crate) struct Socket {
     /// The largest IP packet that the interface carries.
     mtu: u32,
     /// The same for the path.
-    path_mtu: u32,
+    path: PathMtu,
     /// Added to the state machine's timestamps on the wire.
     timestamp_offset: u32,
     /// The handshake is complete.
@@ -157,7 +159,7 @@ impl Socket {
             sections: Sections::new(config),
             owner,
             mtu: config.mtu,
-            path_mtu,
+            path: PathMtu::new(now, path_mtu, config.mtu, min_mtu(tuple.remote.ip())),
             timestamp_offset,
             is_connected: false,
             has_finished: false,
@@ -209,8 +211,15 @@ impl Socket {
         let before = self.tcp.state();
         let mut received = *segment;
         if segment.flags.contains(Flags::SYN) {
-            received.options.mss = Some(self.peer_mss(&segment.options));
+            let mss = self.peer_mss(&segment.options);
+            if matches!(before, State::Listen | State::SynSent) {
+                let headers = ip_header(self.tuple.remote.ip()) + TCP_HEADER;
+                self.path.limit_largest(u32::from(mss) + headers);
+            }
+            let options = self.options_beside_data(&segment.options);
+            received.options.mss = Some(mss - options as u16);
         }
+        self.take_probe_answer(now, &mut received.options.sack);
         if let Some(timestamps) = &mut received.options.timestamps
             && segment.flags.contains(Flags::ACK)
         {
@@ -235,19 +244,23 @@ impl Socket {
         self.receive.advance(self.tcp.expected());
     }
 
-    /// The maximum segment size of the peer's SYN in the state machine's terms. The machine counts
-    /// payload alone; the option counts payload and options (RFC 9293, section 3.7.1).
+    /// The maximum segment size of the peer's SYN: it counts payload and options (RFC 9293, section
+    /// 3.7.1).
     fn peer_mss(&self, options: &Options) -> u16 {
         let default = if self.tuple.remote.is_ipv4() {
             DEFAULT_MSS_V4
         } else {
             DEFAULT_MSS_V6
         };
+        options.mss.unwrap_or(default).max(MIN_PEER_MSS)
+    }
+
+    /// The bytes of options beside data, if the peer's SYN has `options`.
+    fn options_beside_data(&self, options: &Options) -> u32 {
         let own = self.tcp.config();
         let has_timestamps = own.timestamps && options.timestamps.is_some();
         let has_timeline = own.timeline.is_some() && options.seq_update.is_some();
-        let used = option_space(has_timestamps, has_timeline, own.metered);
-        options.mss.unwrap_or(default).max(MIN_PEER_MSS) - used as u16
+        option_space(has_timestamps, has_timeline, own.metered)
     }
 
     /// Whether a SYN opens a connection in place of this one, which is in TIME-WAIT: it is newer
@@ -260,12 +273,68 @@ impl Socket {
         is_request && self.tcp.state() == State::TimeWait && !segment.sequence.precedes(expected)
     }
 
-    /// The path carries packets of at most `mtu` bytes.
-    pub(crate) fn limit_mtu(&mut self, mtu: u32) {
-        if mtu < self.path_mtu {
-            self.path_mtu = mtu;
-            let mss = mss(mtu, &self.tuple, self.tcp.config());
-            self.tcp.limit_mss(mss);
+    pub(crate) const fn path_mtu(&self) -> u32 {
+        self.path.current()
+    }
+
+    /// A router reports that the path carries packets of at most `mtu` bytes.
+    pub(crate) fn limit_mtu(&mut self, now: Time, mtu: u32) {
+        if self.path.on_report(now, mtu) {
+            self.resize();
+        }
+    }
+
+    /// The retransmission timer expired. Returns whether the path seems to drop large packets.
+    pub(crate) fn on_timeout(&mut self, now: Time) -> bool {
+        let consecutive = self.tcp.consecutive_timeouts();
+        let is_black_hole = self.path.on_timeout(now, consecutive, self.tcp.in_flight());
+        if is_black_hole {
+            self.resize();
+        }
+        is_black_hole
+    }
+
+    /// Fits the segments to the path.
+    fn resize(&mut self) {
+        let mss = mss(self.path.current(), &self.tuple, self.tcp.config());
+        self.tcp.set_mss(mss);
+    }
+
+    /// The probe of the path MTU that is due, or the MTU that a search found.
+    pub(crate) fn search(&mut self, now: Time) -> Option<Search> {
+        // Smaller packets have to arrive before larger ones are tried.
+        if self.tcp.consecutive_timeouts() > 0 {
+            return None;
+        }
+        let mtu = match self.path.due(now) {
+            Due::Nothing => return None,
+            Due::Settled => return Some(Search::Found(self.path.current())),
+            Due::Probe(mtu) => mtu,
+        };
+        let length = mss(mtu, &self.tuple, self.tcp.config());
+        let segment = self.tcp.path_probe(now, length)?;
+        let round_trip = self
+            .tcp
+            .rtt()
+            .and_then(|rtt| rtt.smoothed(&self.tcp.config().rtt));
+        let round_trip = round_trip.unwrap_or_default();
+        self.path
+            .on_probe(now, segment.sequence, length, mtu, round_trip);
+        Some(Search::Probe(self.as_sent(segment)))
+    }
+
+    /// Takes the answer to a probe out of an acknowledgement: it says nothing about losses.
+    fn take_probe_answer(&mut self, now: Time, sack: &mut SackBlocks) {
+        let Some((first, rest)) = sack.as_slice().split_first() else {
+            return;
+        };
+        if self.path.on_duplicate(now, first.start, first.end) {
+            let mut others = SackBlocks::EMPTY;
+            for block in rest {
+                others.push(*block);
+            }
+            *sack = others;
+            self.resize();
         }
     }
 
@@ -376,7 +445,7 @@ impl Socket {
     /// The largest payload that fits into a packet beside the headers of `segment`.
     fn room(&self, segment: &Segment) -> u32 {
         let headers = ip_header(self.tuple.remote.ip()) + segment.header_length();
-        self.path_mtu.saturating_sub(headers).max(1)
+        self.path.current().saturating_sub(headers).max(1)
     }
 
     /// Whether the path carries a segment in one packet.
@@ -428,3 +497,9 @@ impl Socket {
 /// An acknowledgement was suppressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Suppressed;
+
+/// A step of the search for the path MTU.
+pub(crate) enum Search {
+    Probe(Segment),
+    Found(u32),
+}

@@ -15,6 +15,8 @@ pub struct Info {
     pub smoothed_rtt: Option<Span>,
     /// The smallest round-trip time so far.
     pub min_rtt: Option<Span>,
+    /// The largest packets that the path carries, as far as the host knows.
+    pub path_mtu: u32,
     /// Outstanding bytes.
     pub in_flight: u64,
     /// Bytes that the peer acknowledged.
@@ -30,7 +32,7 @@ pub struct Info {
 }
 
 impl Info {
-    pub(crate) fn of(connection: &Connection) -> Self {
+    pub(crate) fn of(connection: &Connection, path_mtu: u32) -> Self {
         let rtt = connection.rtt();
         let decision = connection
             .controller()
@@ -42,6 +44,7 @@ impl Info {
                 .map(|bytes| bytes.get()),
             smoothed_rtt: rtt.and_then(|rtt| rtt.smoothed(&connection.config().rtt)),
             min_rtt: rtt.and_then(|rtt| rtt.min()),
+            path_mtu,
             in_flight: connection.in_flight(),
             acknowledged: connection.acknowledged(),
             delivered: connection.delivered(),
@@ -88,6 +91,10 @@ pub struct Statistics {
     pub suppressed_acks: u64,
     /// Packets that were cut because the path carries no larger ones.
     pub cut: u64,
+    /// Paths that seem to drop large packets without a report.
+    pub black_holes: u64,
+    /// Probes of a larger path MTU that left.
+    pub path_probes: u64,
     /// Connections that a peer opened.
     pub opened_by_peer: u64,
     /// Connections that the host opened.

@@ -4,6 +4,7 @@
 //! `COMITY_NEED_LAB=1` they fail.
 
 mod aborts;
+mod black_hole;
 mod lossy;
 mod many;
 mod sections;

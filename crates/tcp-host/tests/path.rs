@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use comity_tcp_host::{Config, End};
+use comity_tcp_host::{Config, ConnectionId, End};
 use comity_units::Span;
 use etherparse::{Icmpv4Type, PacketBuilder, icmpv4};
 
@@ -194,4 +194,84 @@ fn data_in_flight_is_cut_when_the_path_shrinks() {
     world.run_for(Span::from_secs(30));
     assert_eq!(world.apps[1].first_key_value().unwrap().1.received, data);
     assert!(world.hosts[0].statistics().cut > 0);
+}
+
+/// A connection that sends 20 kB every 100 ms for `seconds`; all of it arrives.
+fn send_steadily(world: &mut World, is_v4: bool, seconds: u64) -> ConnectionId {
+    let open = App {
+        shuts_down: false,
+        ..App::sending(b"")
+    };
+    let id = world.open(0, is_v4, open, App::sending(b""));
+    for _ in 0..seconds * 10 {
+        let app = world.apps[0].get_mut(&id).unwrap();
+        app.to_send.extend(bytes(1, 20_000));
+        world.run_for(Span::from_millis(100));
+    }
+    world.run_for(Span::from_secs(10));
+    let sent = &world.apps[0][&id].to_send;
+    let received = &world.apps[1].last_key_value().unwrap().1.received;
+    assert!(received == sent, "{} of {}", received.len(), sent.len());
+    id
+}
+
+#[test]
+fn a_connection_finds_the_mtu_of_a_path_without_reports() {
+    for (is_v4, mtu, falls) in [
+        (true, 1_492, 1),
+        (true, 1_400, 1),
+        (true, 1_030, 1),
+        (true, 900, 2),
+        (false, 1_420, 1),
+        (false, 1_280, 1),
+    ] {
+        let mut world = World::new();
+        (world.path_mtu, world.is_black_hole) = (mtu, true);
+        let id = send_steadily(&mut world, is_v4, 60);
+        let statistics = *world.hosts[0].statistics();
+        assert_eq!((statistics.black_holes, statistics.icmp), (falls, 0));
+        let found = world.hosts[0].path_mtu(id).unwrap() as usize;
+        assert!(found <= mtu && mtu - found < 16, "{found} of {mtu}");
+        let sent = world.records.iter().filter(|(_, sender, _)| *sender == 0);
+        let too_large = sent.filter(|(_, _, packet)| packet.len() > mtu).count();
+        assert!(too_large < 40, "{too_large}");
+        let timeouts = world.hosts[0].connection(id).unwrap().statistics().timeouts;
+        assert_eq!(u64::from(timeouts), 2 + falls, "probes cost none");
+        // A later connection knows the size.
+        let before = world.records.len();
+        world.open(0, is_v4, App::sending(&bytes(1, 20_000)), App::sending(b""));
+        world.run_for(Span::from_secs(5));
+        assert_eq!(largest(&world, 0, before), found);
+    }
+}
+
+/// What looks like a black hole and is none: the first probe brings the former size back.
+#[test]
+fn after_an_outage_packets_are_as_large_as_before() {
+    let mut world = World::new();
+    world.is_black_hole = true;
+    let open = App {
+        shuts_down: false,
+        ..App::sending(b"")
+    };
+    let id = world.open(0, true, open, App::sending(b""));
+    world.run_for(Span::from_secs(1));
+    world.path_mtu = 0;
+    let extend = |world: &mut World| {
+        let app = world.apps[0].get_mut(&id).unwrap();
+        app.to_send.extend(bytes(1, 20_000));
+        world.run_for(Span::from_millis(100));
+    };
+    for _ in 0..50 {
+        extend(&mut world);
+    }
+    assert_eq!(world.hosts[0].path_mtu(id), Some(552));
+    world.path_mtu = usize::MAX;
+    for _ in 0..100 {
+        extend(&mut world);
+    }
+    assert_eq!(world.hosts[0].path_mtu(id), Some(1_500));
+    assert_eq!(world.hosts[0].statistics().path_probes, 1);
+    let received = &world.apps[1].first_key_value().unwrap().1.received;
+    assert!(*received == world.apps[0][&id].to_send);
 }

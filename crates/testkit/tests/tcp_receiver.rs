@@ -230,11 +230,11 @@ fn a_keep_alive_probe_is_numbered_before_the_first_unacknowledged_byte() {
 }
 
 #[test]
-fn a_smaller_segment_size_holds_for_later_data() {
+fn another_segment_size_holds_for_later_data() {
     let mut script = established(PLAIN);
     script.call(20, |connection| {
-        connection.limit_mss(60);
-        connection.limit_mss(80);
+        connection.set_mss(80);
+        connection.set_mss(60);
         connection.write(150);
     });
     script.expect(20, ". 1+60 ack 1");

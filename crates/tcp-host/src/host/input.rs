@@ -185,7 +185,7 @@ impl Host {
         self.paths.learn(now, peer, mtu);
         for socket in self.sockets.values_mut() {
             if socket.tuple.remote.ip() == peer {
-                socket.limit_mtu(mtu);
+                socket.limit_mtu(now, mtu);
             }
         }
     }

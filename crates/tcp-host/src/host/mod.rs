@@ -120,6 +120,11 @@ impl Host {
         self.sockets.len()
     }
 
+    /// The largest packets that the path of a connection carries, as far as the host knows.
+    pub fn path_mtu(&self, id: ConnectionId) -> Option<u32> {
+        self.sockets.get(&id).map(Socket::path_mtu)
+    }
+
     /// The state machine of a connection; `None` once it was released and is over.
     pub fn connection(&self, id: ConnectionId) -> Option<&Connection> {
         self.sockets.get(&id).map(|socket| &socket.tcp)
@@ -164,7 +169,11 @@ impl Host {
                 continue;
             };
             if socket.tcp.next_timer() <= now {
+                let timeouts = socket.tcp.statistics().timeouts;
                 socket.tcp.on_timer(now);
+                if socket.tcp.statistics().timeouts > timeouts && socket.on_timeout(now) {
+                    self.statistics.black_holes += 1;
+                }
             }
             if socket.deadline <= now && !socket.is_over() {
                 self.expire(id);

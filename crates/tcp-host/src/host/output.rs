@@ -6,6 +6,7 @@ use comity_units::Time;
 use super::Host;
 use crate::id::ConnectionId;
 use crate::packet;
+use crate::socket::Search;
 use crate::tuple::Tuple;
 
 impl Host {
@@ -29,10 +30,22 @@ impl Host {
                 continue;
             }
             match socket.poll_transmit(now) {
-                None => {
-                    socket.is_ready = false;
-                    self.settle(now, id);
-                }
+                None => match socket.search(now) {
+                    None => {
+                        socket.is_ready = false;
+                        self.settle(now, id);
+                    }
+                    Some(Search::Found(mtu)) => {
+                        let peer = socket.tuple.remote.ip();
+                        self.paths.learn(now, peer, mtu);
+                        self.ready.push_front(id);
+                    }
+                    Some(Search::Probe(segment)) => {
+                        self.statistics.path_probes += 1;
+                        self.push_segment(id, &segment);
+                        self.ready.push_front(id);
+                    }
+                },
                 Some(Err(_)) => {
                     self.statistics.suppressed_acks += 1;
                     self.ready.push_front(id);

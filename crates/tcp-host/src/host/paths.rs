@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use comity_units::{Span, Time};
+use comity_units::Time;
 
-/// How long a path's MTU counts (RFC 1191, section 6.3).
-const LIFE: Span = Span::from_secs(600);
+use crate::mtu::RAISE_AFTER as LIFE;
+
 /// The maximum number of remembered paths. Beyond it, new connections learn anew.
 const MAX_PATHS: usize = 1_024;
 

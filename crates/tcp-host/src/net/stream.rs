@@ -64,7 +64,10 @@ impl TcpStream {
     pub fn info(&self) -> io::Result<Info> {
         let state = self.stack.shared().state();
         let connection = state.host.connection(self.id);
-        let info = connection.map(Info::of);
+        let path_mtu = state.host.path_mtu(self.id);
+        let info = connection
+            .zip(path_mtu)
+            .map(|(connection, mtu)| Info::of(connection, mtu));
         info.ok_or_else(|| io::ErrorKind::NotConnected.into())
     }
 

@@ -137,6 +137,12 @@ impl Connection {
         self.sender.stream.peer_window
     }
 
+    /// How often the retransmission or the persist timer expired without a sign of life from the
+    /// peer since.
+    pub const fn consecutive_timeouts(&self) -> u32 {
+        self.sender.stream.expiries
+    }
+
     /// Whether a fast recovery is under way.
     pub fn is_recovering(&self) -> bool {
         self.sender.is_recovering()

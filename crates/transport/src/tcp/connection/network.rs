@@ -10,16 +10,34 @@ use super::super::state::State;
 use super::Connection;
 
 impl Connection {
-    /// Limits the payload of later segments to `mss` bytes, because the path carries no larger
-    /// packets. Data in flight keeps its segment boundaries: the host cuts a retransmission that no
-    /// longer fits. Does nothing if segments are as small already.
-    pub fn limit_mss(&mut self, mss: u32) {
-        if mss < self.config.mss {
+    /// Sets the payload of later segments, because the path carries no larger packets, or larger
+    /// ones again. Data in flight keeps its segment boundaries: the host cuts a retransmission that
+    /// no longer fits.
+    pub fn set_mss(&mut self, mss: u32) {
+        let mss = mss.max(1);
+        if mss != self.config.mss {
             self.config = Arc::new(Config {
-                mss: mss.max(1),
+                mss,
                 ..*self.config
             });
         }
+    }
+
+    /// The first `length` bytes in flight as one segment, which may be larger than others: a probe
+    /// of the path MTU. It is no retransmission. A peer that has the bytes reports them as a
+    /// duplicate (RFC 2883).
+    ///
+    /// Returns `None` without duplicate SACKs and with a timeline, and while fewer bytes are in
+    /// flight or a loss is under repair.
+    pub fn path_probe(&mut self, now: Time, length: u32) -> Option<Segment> {
+        let stream = &self.sender.stream;
+        let is_in_flight = stream.max.min(stream.end) >= stream.una + u64::from(length);
+        let is_quiet = stream.expiries == 0 && !self.sender.is_recovering();
+        let is_open = self.is_synchronized() && stream.una > 0;
+        let is_understood = self.config.sack && self.config.timeline.is_none();
+        let may_probe = is_in_flight && is_quiet && is_open && is_understood && length > 0;
+        let una = stream.una;
+        may_probe.then(|| self.segment(now, una, length, Flags::ACK))
     }
 
     /// A keep-alive probe: an acknowledgement numbered before the first unacknowledged byte, which
