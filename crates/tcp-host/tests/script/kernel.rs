@@ -31,8 +31,6 @@ pub(super) struct Kernel {
     /// Closed files are `None`.
     files: Vec<Option<Socket>>,
     sent: VecDeque<(Time, Vec<u8>)>,
-    /// How late this thread woke up at worst.
-    pub(super) lateness: Span,
 }
 
 /// The content of the echo request.
@@ -92,7 +90,6 @@ impl Kernel {
             began: present(),
             files: Vec::new(),
             sent: VecDeque::new(),
-            lateness: Span::ZERO,
         };
         kernel.wait_until_ready();
         kernel
@@ -221,7 +218,6 @@ impl Stack for Kernel {
 
     fn wait_until(&mut self, at: Time) {
         self.receive(at, false);
-        self.lateness = self.lateness.max(self.now().saturating_since(at));
     }
 
     fn next_packet(&mut self, limit: Time) -> Option<(Time, Vec<u8>)> {
