@@ -32,6 +32,9 @@ report: rust python ## the same with pictures, as one page: target/reproduction.
 picture: rust ## run the demo and keep the timeline that its report shows as docs/demo.svg
 	cargo run --quiet --release --package comity-cli -- demo --no-report --picture docs/demo.svg
 
+# What is built once needs no incremental state, and no lines in backtraces.
+test: export CARGO_INCREMENTAL := 0
+test: export CARGO_PROFILE_DEV_DEBUG := 0
 test: rust python ## run every test of the workspace and of the scripts beside it, on the same cases each time (SEED=1)
 	@command -v ffmpeg >/dev/null || echo "no ffmpeg: the tests that compare with it skip; with COMITY_NEED_FFMPEG=1 they fail"
 	@[ "$$(id -u)" -ne 0 ] || scripts/need.sh ip apt:iproute2 || true

@@ -137,17 +137,18 @@ def _run(claims: list[tuple[str, Claim]], form: Form, options: argparse.Namespac
                 print_claim(console, claim, checks)
             progress.advance(whole)
     if report:
-        report.write(options.report)
+        report.write(options.report, _command(options, "report"))
     if options.page:
-        options.page.write_text(page(results, form, _command(options)), encoding="utf-8")
+        options.page.write_text(page(results, form, _command(options, "page")), encoding="utf-8")
     print(json.dumps(document(results, form), indent=1) if options.json else summary(results))
     surprises = [check for _, _, checks in results for check in checks if not check.is_as_expected]
     return 1 if surprises else 0
 
 
-def _command(options: argparse.Namespace) -> str:
-    """The command of `make` that does the same."""
-    chosen = [*options.claims, *(["--full"] if options.full else []), f"--page {options.page}"]
+def _command(options: argparse.Namespace, made: str) -> str:
+    """The command of `make` that makes the same report or page."""
+    form = ["--full"] if options.full else []
+    chosen = [*options.claims, *form, f"--{made} {getattr(options, made)}"]
     return f"make claims CLAIMS='{' '.join(chosen)}'"
 
 

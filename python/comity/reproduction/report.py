@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -87,7 +86,7 @@ class Report:
             )
         )
 
-    def write(self, path: Path) -> None:
+    def write(self, path: Path, command: str) -> None:
         """Writes the page."""
         environment = jinja2.Environment(
             loader=jinja2.FileSystemLoader(Path(__file__).parent),
@@ -107,7 +106,7 @@ class Report:
                 [(entry.system, entry.claim, entry.checks) for entry in self._entries]
             ).splitlines()[0],
             text=text,
-            command=" ".join(["python -m comity.reproduction", *sys.argv[1:]]),
+            command=command,
         )
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(page, encoding="utf-8")
