@@ -53,7 +53,7 @@ def test_the_command_continues_what_python_began_and_the_other_way_round(file, t
     begun = tmp_path / "begun"
     comity.run(file, seeds=SEEDS, out=begun, shard=(1, 2))
     said = command(*words, "--out", begun)
-    assert "10 of 20 runs are stored" in said.stderr and said.returncode == 0
+    assert "10 of 20 runs are already stored" in said.stderr and said.returncode == 0
     assert tables(begun) == tables(theirs)
 
     continued = tmp_path / "continued"
@@ -227,7 +227,7 @@ def test_runs_of_another_sweep_are_refused(file):
     "arguments, message",
     [
         ({"threads": 2, "executor": object()}, "both set"),
-        ({"packets": True, "out": "out"}, "in memory alone"),
+        ({"packets": True, "out": "out"}, "only in memory"),
         (
             {"controllers": {"mine": comity.Controller}, "out": "out"},
             "controllers and out are both set: .* a Python class has no such identity",
