@@ -3,7 +3,7 @@
 use comity_units::{Rate, Span, Time};
 
 use super::feasibility_check::FeasibilityCheck;
-use super::{Chunk, Config, Outbox, PathEstimate};
+use super::{Chunk, Config, Outbox, PathEstimate, Reason};
 use crate::timeline::section::{Elided, Importance, Outgoing, SectionId, StreamId};
 use crate::timeline::tokens::Tokens;
 
@@ -136,4 +136,61 @@ fn drops_count_as_an_overload_while_they_go_on() {
     assert!(check.is_overloaded(ms(3_499)));
     check.on_left_out(ms(5_499));
     assert!(!check.is_overloaded(ms(5_499)));
+}
+
+/// A source of twice the rate overloads the outbox within a second, and one that fits never does.
+#[test]
+fn what_is_left_out_ahead_counts_as_an_overload() {
+    let estimate = PathEstimate {
+        rate: Some(Rate::from_kbps(80)),
+        ..PathEstimate::UNKNOWN
+    };
+    for (sections, is_overloaded) in [(1, false), (2, true)] {
+        let mut outbox = outbox();
+        for now in (0..1_000).step_by(100) {
+            for _ in 0..sections {
+                let section = section(900, 1, ms(now), ms(now + 100));
+                outbox.submit(ms(now), section).unwrap();
+            }
+            while outbox.next_chunk(ms(now), 1_000, &estimate).is_some() {}
+        }
+        assert_eq!(outbox.look.is_overloaded(ms(900)), is_overloaded);
+    }
+}
+
+/// The time to spare is the 100 ms of the section without the 20 ms of the path.
+#[test]
+fn a_plan_reserves_half_of_the_time_to_spare_at_most() {
+    let mut outbox = outbox();
+    outbox
+        .submit(ms(10), section(500, 1, ms(10), ms(110)))
+        .unwrap();
+    let (_, entry) = outbox.entries.first_key_value().unwrap();
+    let span = Span::from_millis;
+    assert_eq!(entry.work(span(30), span(20)).deadline, ms(80));
+    assert_eq!(entry.work(span(100), span(20)).deadline, ms(70));
+}
+
+/// The outbox remembers as many abandoned sections as it may hold.
+#[test]
+fn what_needs_one_of_the_latest_abandoned_sections_is_abandoned() {
+    let is_abandoned = |needs| {
+        let mut outbox = Outbox::new(Config {
+            max_sections: 3,
+            ..Config::default()
+        });
+        outbox
+            .skip_run(StreamId(0), 100, Reason::Cancelled)
+            .unwrap();
+        let needing = Outgoing {
+            needs: Some(SectionId(needs)),
+            ..section(500, 1, ms(10), ms(110))
+        };
+        outbox.submit(ms(10), needing).unwrap();
+        outbox.poll_outcome().is_some()
+    };
+    assert_eq!(
+        [96, 97, 98, 99].map(is_abandoned),
+        [false, true, true, true]
+    );
 }
