@@ -233,6 +233,30 @@ fn it_completes_under_loss_reordering_and_duplication() {
     assert!((300..550).contains(&confirms), "{confirms}");
 }
 
+/// Of the nine exchanges that fit into 3 s, three have to pass: 0, 5 and 185 of 400 calls fail. A
+/// Retry that comes late because a packet was lost makes later waits longer, and costs some more.
+#[test]
+fn few_calls_fail_in_the_default_time_where_a_fifth_is_lost() {
+    for (loss, may_fail) in [(0.1, 0..=2), (0.2, 4..=28), (0.45, 150..=240)] {
+        let path = Path {
+            loss,
+            delay: Span::from_millis(25),
+            ..Path::GOOD
+        };
+        let failed = (0..400).filter(|&seed| {
+            let (listener, caller) = fitting()[seed as usize % 4].clone();
+            let mut world = World::new(seed, path, listener_config(listener));
+            let mut config = caller_config(caller);
+            config.timeout = Span::from_secs(3);
+            world.call(CALLER, config);
+            world.run_for(Span::from_secs(4));
+            world.failure(0).is_some()
+        });
+        let failed = failed.count();
+        assert!(may_fail.contains(&failed), "{loss}: {failed}");
+    }
+}
+
 #[test]
 fn without_an_answer_it_backs_off_and_gives_up_in_time() {
     let mut world = World::with_shared_secret(1, Path::GOOD);
