@@ -79,7 +79,7 @@ def restarted_receiver(programs):
         "the receiver killed and started again",
         "once",
         f"it listens after {listening - began:.2f} s and is called after {connected - began:.2f} s; media after {flows - began:.2f} s",
-        flows - listening <= AT_MOST,
+        flows - began <= AT_MOST,
     )
 
 
@@ -151,14 +151,6 @@ def mangled_path(programs):
     )
 
 
-class LowOrder(peer.KeyExchange):
-    """Shows a public key of low order instead of its own."""
-
-    def __init__(self, *arguments):
-        super().__init__(*arguments)
-        self.public = bytes(32)
-
-
 class Neutral(peer.PassphraseExchange):
     """Shows the neutral element as its share."""
 
@@ -188,17 +180,14 @@ def refused_exchange(address, exchange_of, key):
 
 
 def keys_of_low_order(programs):
-    shared = bytes(range(32))
-    key = programs.folder / "shared.key"
-    refused = []
     receiver, address = programs.receiver()
     with receiver:
-        refused.append(refused_exchange(address, Neutral, shared))
+        is_refused = refused_exchange(address, Neutral, bytes(range(32)))
     yield Outcome(
         "the neutral element as a share of CPace",
         "once",
-        "refused" if all(refused) else "taken",
-        all(refused),
+        "refused" if is_refused else "taken",
+        is_refused,
     )
 
 
