@@ -7,9 +7,11 @@ mod demo;
 mod numbers;
 mod picture;
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 
 use clap::Parser;
+use comity::session::StaticKey;
+use comity::uri::parts::without_secrets;
 
 pub use picture::{Picture, Plotter};
 
@@ -25,5 +27,22 @@ pub fn run(words: impl IntoIterator<Item = OsString>, plotter: Option<Plotter<'_
         }
     }));
     let words: Vec<OsString> = words.into_iter().collect();
-    commands::dispatch(args::Cli::parse_from(words), plotter)
+    let parsed = args::Cli::try_parse_from(&words).unwrap_or_else(|error| {
+        // The message repeats the words that are wrong, and one of them may be or have a secret.
+        let shown = words.iter().map(|word| without_secret(word));
+        let error = args::Cli::try_parse_from(shown).err().unwrap_or(error);
+        error.exit()
+    });
+    commands::dispatch(parsed, plotter)
+}
+
+/// A word of the command line as a message may show it.
+fn without_secret(word: &OsStr) -> OsString {
+    match word.to_str() {
+        Some(text) if text.contains(StaticKey::MARK) => "***".into(),
+        Some(text) if text.contains("://") || text.contains("passphrase") => {
+            without_secrets(text).into()
+        }
+        _ => word.into(),
+    }
 }

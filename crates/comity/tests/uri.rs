@@ -190,7 +190,19 @@ fn the_passphrase_is_kept_and_never_printed() {
         "comity://h:1?passphrase=hunter2-hunter2&insecure",
         "comity://h:1?passphrse=hunter2-hunter2",
         "comty://h:1?passphrase=hunter2-hunter2",
+        "comity://h:1?passphrase=hunter2-hunter2&latncy=1s",
+        "comity://h:1?passphrase=correct-horse&hunter2",
+        "comity://h:1?passphrase=correct-horse&hunter2=",
+        "comity://h:1?passphrase:hunter2-hunter2",
+        "comity://h:1?latency=1s;passphrase=hunter2-hunter2",
+        "comity://h:1&passphrase=hunter2-hunter2",
+        "comity://h:1passphrase=hunter2-hunter2",
+        "comity://h:1/passphrase=hunter2-hunter2",
+        "h:1?passphrase=hunter2-hunter2",
+        "h:1&passphrase=hunter2-hunter2",
+        "me:hunter2@h:1",
         "comity://me:hunter2@h:1",
+        "comity://me:hunter@2@h:1",
         "comity://h:1?key=comity-secret-hunter&peerkey=x",
     ] {
         assert!(!mistake(bad).contains("hunter"), "{}", mistake(bad));
@@ -236,8 +248,15 @@ fn a_passphrase_may_stand_in_a_file_or_in_the_environment() {
     let error = comity("comity://h:1?passphrase=@env:COMITY_NOT_THERE").builder();
     assert_eq!(
         error.unwrap_err().to_string(),
-        "environment variable COMITY_NOT_THERE: environment variable not found"
+        "environment variable COMITY_NOT_THERE: is not set; expected a passphrase"
     );
+    for nowhere in ["@", "@env:"] {
+        let error = mistake(&format!("comity://h:1?passphrase={nowhere}"));
+        assert_eq!(
+            error,
+            "passphrase: a name is missing; expected @FILE or @env:NAME"
+        );
+    }
 }
 
 #[test]

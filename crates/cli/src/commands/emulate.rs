@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
+use comity::uri::parts::without_secrets;
 use comity_emulator::{Config, Emulator, Error, Limits, Report, Statistics, Timing, Way, resolve};
 use comity_link::LinkConfig;
 use comity_sim::scenario::{Folder, Setting, read_duplex};
@@ -27,12 +28,11 @@ pub(crate) fn emulate(args: &args::Emulate) -> Result<(), Failure> {
     }
     let (forward, backward) = links(args)?;
     let listen = if args.listen.starts_with(':') {
-        resolve(&format!("127.0.0.1{}", args.listen), None)
+        address("--listen", &format!("127.0.0.1{}", args.listen), None)?
     } else {
-        resolve(&args.listen, None)
-    }
-    .map_err(|error| refuse(&error))?;
-    let target = resolve(&args.to, Some(listen)).map_err(|error| refuse(&error))?;
+        address("--listen", &args.listen, None)?
+    };
+    let target = address("--to", &args.to, Some(listen))?;
     let config = Config {
         forward,
         backward,
@@ -86,6 +86,18 @@ pub(crate) fn emulate(args: &args::Emulate) -> Result<(), Failure> {
     }
     let report = handle.stop().map_err(|error| complain(&error))?;
     finish(args, &report)
+}
+
+/// The address that an option names. The settings of a URI may have a secret, which is not shown.
+fn address(option: &str, text: &str, like: Option<SocketAddr>) -> Result<SocketAddr, Failure> {
+    if text.contains("://") {
+        let text = without_secrets(text);
+        say(&format!(
+            "error: {option}: is {text:?}; expected host:port, without a scheme"
+        ));
+        return Err(Failure::Usage);
+    }
+    resolve(text, like).map_err(|error| refuse(&error))
 }
 
 /// The failure for an emulator that cannot start.

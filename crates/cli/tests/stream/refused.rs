@@ -253,6 +253,45 @@ pub(super) fn a_secret_key_is_neither_public_nor_open_to_others() {
     );
 }
 
+/// Wherever it stands, a secret may be read by more people than the command line: messages go to
+/// journals.
+pub(super) fn no_message_repeats_a_secret() {
+    use std::os::unix::ffi::OsStrExt;
+    let (clip, secret) = (clip(), "hunter2hunter2");
+    let clip = clip.to_str().unwrap();
+    let uri = format!("comity://127.0.0.1:9?passphrase={secret}");
+    let key = format!("comity-secret-{secret}");
+    for words in [
+        vec!["send", clip, "clip", &uri],
+        vec!["send", &uri],
+        vec![&*uri],
+        vec!["doctor", &uri],
+        vec!["doctor", &key],
+        vec!["send", clip, &uri, "--duration", &uri],
+        vec!["emulate", "--listen", ":0", "--to", &uri],
+        vec!["send", clip, &uri.replace('?', "&")],
+        vec!["send", clip, &format!("{uri}&{secret}")],
+        vec!["send", clip, &format!("comity://me:{secret}@127.0.0.1:9")],
+        vec!["send", clip, &format!("srt://me:{secret}@127.0.0.1:9")],
+        vec!["relay", &format!("rtp://me:{secret}@127.0.0.1:9"), clip],
+    ] {
+        let said = ends(2, &words);
+        assert!(!said.contains(secret), "{words:?}: {said}");
+    }
+    // With the system's words for what is no text, the value would be there.
+    let bytes = [secret.as_bytes(), &[0xff]].concat();
+    for uri in ["passphrase=@env:COMITY_TEST_BYTES", "latency=1s"] {
+        let output = command(&["send", clip, &format!("comity://127.0.0.1:9?{uri}")])
+            .env("COMITY_TEST_BYTES", std::ffi::OsStr::from_bytes(&bytes))
+            .env("COMITY_PASSPHRASE", std::ffi::OsStr::from_bytes(&bytes))
+            .output()
+            .unwrap();
+        let said = checked(2, &output);
+        assert!(said.contains("is no text"), "{said}");
+        assert!(!said.contains(secret), "{said}");
+    }
+}
+
 pub(super) fn a_key_that_is_not_on_the_list_is_refused() {
     let folder = Folder::new();
     let mut public = Vec::new();

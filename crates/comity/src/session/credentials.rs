@@ -21,6 +21,9 @@ pub enum CredentialError {
     /// A passphrase of more than 256 bytes.
     #[error("a passphrase of {0} bytes; expected at most {most}", most = Passphrase::MOST)]
     PassphraseLong(usize),
+    /// An `@` without the name of a file or a variable.
+    #[error("a name is missing; expected @FILE or @env:NAME")]
+    PassphraseNowhere,
     /// A key in text that does not have 64 digits after its mark.
     #[error(
         "a key of {0} characters after its prefix; expected comity-public- or comity-secret- and 64 hexadecimal digits"

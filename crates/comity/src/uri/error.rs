@@ -7,6 +7,7 @@ use comity_units::Span;
 use thiserror::Error;
 
 use super::address::is_address;
+use super::secrets::without_secrets;
 use super::{Mode, PercentError};
 use crate::session::CredentialError;
 
@@ -44,7 +45,7 @@ pub enum UriError {
     #[error("cc: {0}")]
     Controller(#[from] UnknownController),
     /// A passphrase or key is invalid.
-    #[error("{key}: {}", without_place(*.error))]
+    #[error("{key}: {error}")]
     Credential {
         /// The key of the URI.
         key: &'static str,
@@ -84,6 +85,14 @@ pub enum UriError {
     /// The URI has a path.
     #[error("{0:?} follows the port; expected nothing or \"?key=value\" there")]
     Path(String),
+    /// `passphrase` stands where no setting begins. Messages about that place would show it.
+    #[error(
+        "passphrase: stands where no setting begins; expected \"?passphrase=..\" or \"&passphrase=..\""
+    )]
+    PassphraseMisplaced,
+    /// A passphrase has an `&` in it, behind which no setting begins.
+    #[error("passphrase: no setting follows its \"&\"; expected \"%26\" for the character itself")]
+    PassphraseSplit,
     /// The percent-encoding of a key or value is invalid.
     #[error("{place}: {error}")]
     Percent {
@@ -144,10 +153,10 @@ pub enum UriError {
 }
 
 impl UriError {
-    /// The text is not a URI of this scheme. Its settings may contain a passphrase.
+    /// The text is not a URI of this scheme.
     pub(super) fn no_uri(text: &str) -> Self {
         Self::NoUri {
-            found: text.split('?').next().unwrap_or_default().into(),
+            found: without_secrets(text),
         }
     }
 }
@@ -157,15 +166,6 @@ fn did_you_mean_address(found: &str) -> String {
     match is_address(found) {
         true => format!("did you mean comity://{found}?"),
         false => "expected comity://host:port or comity://:port".into(),
-    }
-}
-
-/// The message without its first word, which is not the key's name.
-fn without_place(error: CredentialError) -> String {
-    let text = error.to_string();
-    match text.split_once(": ") {
-        Some((_, wrong)) => wrong.to_owned(),
-        None => text,
     }
 }
 

@@ -36,6 +36,7 @@ pub mod parts;
 mod passphrase;
 mod percent;
 mod query;
+mod secrets;
 
 use core::fmt;
 use core::str::FromStr;
@@ -245,6 +246,7 @@ impl FromStr for Uri {
         let Some((_, rest)) = rest else {
             return Err(UriError::no_uri(text));
         };
+        secrets::check_places(rest)?;
         let (address, query) = split(rest)?;
         let query = Query::read(keys(), SCHEME, query, advice::hint)?;
         let role = read_role(address, &query)?;
@@ -388,10 +390,8 @@ impl fmt::Display for Uri {
 
 fn read_role(address: &str, query: &Query) -> Result<Role, UriError> {
     if address.contains('@') {
-        // What stands before the "@" may be a secret.
-        let host = address.rsplit('@').next().unwrap_or_default();
         return Err(UriError::Address {
-            found: format!("***@{host}"),
+            found: secrets::without_user(address),
             expected:
                 "host:port without a user name; `passphrase` or `key` authenticates the caller"
                     .into(),

@@ -8,6 +8,7 @@ use super::{Host, Key, Kind, UriError};
 pub use super::address::is_address;
 pub use super::percent::{Encoded, decode};
 pub use super::query::Query;
+pub use super::secrets::{check_places, without_secrets, without_user};
 
 /// The key of the local address.
 pub const BIND: Key = Key::new(
@@ -43,7 +44,7 @@ pub fn split(rest: &str) -> Result<(&str, &str), UriError> {
 /// [`UriError::Address`].
 pub fn read_address(text: &str, example: &str) -> Result<(Option<Host>, u16), UriError> {
     let wrong = |expected: &str| UriError::Address {
-        found: text.into(),
+        found: without_user(text),
         expected: expected.into(),
     };
     let (host, port) = split_port(text).ok_or_else(|| {

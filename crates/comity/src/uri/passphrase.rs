@@ -1,7 +1,7 @@
 //! Where a passphrase stands.
 
 use core::fmt;
-use std::env;
+use std::env::{self, VarError};
 use std::path::PathBuf;
 
 use zeroize::Zeroizing;
@@ -32,15 +32,18 @@ impl PassphraseSource {
     ///
     /// # Errors
     ///
-    /// [`CredentialError::PassphraseShort`] and [`CredentialError::PassphraseLong`].
+    /// [`CredentialError::PassphraseShort`], [`CredentialError::PassphraseLong`] and
+    /// [`CredentialError::PassphraseNowhere`].
     pub fn new(text: &str) -> Result<Self, CredentialError> {
         let Some(place) = text.strip_prefix('@') else {
             return Secret::new(text).map(Self::Literal);
         };
-        Ok(match place.strip_prefix(ENVIRONMENT) {
-            Some(name) => Self::Environment(name.into()),
-            None => Self::File(place.into()),
-        })
+        match place.strip_prefix(ENVIRONMENT) {
+            Some("") => Err(CredentialError::PassphraseNowhere),
+            None if place.is_empty() => Err(CredentialError::PassphraseNowhere),
+            Some(name) => Ok(Self::Environment(name.into())),
+            None => Ok(Self::File(place.into())),
+        }
     }
 
     /// The passphrase.
@@ -58,8 +61,12 @@ impl PassphraseSource {
                     name: name.clone(),
                     problem,
                 };
-                let text = env::var(name).map(Zeroizing::new);
-                let text = text.map_err(|error| wrong(error.to_string()))?;
+                // What is no text is not shown either: the system's error would.
+                let text = env::var(name).map_err(|error| match error {
+                    VarError::NotPresent => wrong("is not set; expected a passphrase".into()),
+                    VarError::NotUnicode(_) => wrong("is no text; expected a passphrase".into()),
+                })?;
+                let text = Zeroizing::new(text);
                 Secret::new(&text).map_err(|error| wrong(format!("has {error}")))
             }
         }

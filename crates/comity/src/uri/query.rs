@@ -36,8 +36,28 @@ impl Query {
             given: BTreeMap::new(),
             parameters: BTreeMap::new(),
         };
+        let mut follows_passphrase = false;
         for pair in text.split('&').filter(|pair| !pair.is_empty()) {
-            query.add(pair, hint)?;
+            query.add(pair, hint).map_err(|error| match error {
+                UriError::UnknownKey { nearest: None, .. } if follows_passphrase => {
+                    UriError::PassphraseSplit
+                }
+                // The name may be the rest of the passphrase.
+                UriError::UnknownKey {
+                    scheme,
+                    nearest,
+                    known,
+                    ..
+                } if follows_passphrase => UriError::UnknownKey {
+                    key: "***".into(),
+                    scheme,
+                    nearest,
+                    known,
+                },
+                error => error,
+            })?;
+            let passphrase = pair.strip_prefix("passphrase=");
+            follows_passphrase = passphrase.is_some_and(|text| !text.starts_with('@'));
         }
         Ok(query)
     }

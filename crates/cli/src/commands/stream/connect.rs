@@ -113,9 +113,13 @@ impl Connecting<'_> {
             (_, true) => Err(Error::usage(
                 "--insecure and the passphrase or key of the URI exclude each other; leave one of them out",
             )),
-            (Credentials::Missing, false) => match env::var(PASSPHRASE) {
-                Ok(passphrase) => builder().map(|builder| builder.passphrase(passphrase)),
-                Err(_) => Err(Error::usage(format!(
+            (Credentials::Missing, false) => match env::var_os(PASSPHRASE) {
+                Some(_) => {
+                    let source = PassphraseSource::Environment(PASSPHRASE.into());
+                    let passphrase = source.read().map_err(of_config)?;
+                    builder().map(|builder| builder.passphrase(passphrase.expose()))
+                }
+                None => Err(Error::usage(format!(
                     "{}: has no credentials; give both ends the same passphrase=@FILE (or {PASSPHRASE} in the \
                      environment), or keys from comity keygen as key=.. and peerkey=..; --insecure needs neither",
                     uri.role

@@ -3,7 +3,9 @@
 use core::fmt;
 use std::net::IpAddr;
 
-use comity::uri::parts::{BIND, Query, read_address, split, write_settings};
+use comity::uri::parts::{
+    BIND, Query, check_places, read_address, split, without_user, write_settings,
+};
 use comity::uri::{Host, Key, Kind, Local, UriError};
 use comity_congestion::table::{Domain, Value};
 use comity_units::Bytes;
@@ -108,6 +110,7 @@ const RECEIVE_BUFFER: Bytes = Bytes::new(8 << 20);
 impl MediaUri {
     /// Reads what stands behind `scheme://`.
     pub(super) fn read(scheme: &'static str, rest: &str) -> Result<Self, UriError> {
+        check_places(rest)?;
         let (address, query) = split(rest)?;
         let query = Query::read(&KEYS, scheme, query, foreign::hint)?;
         let bytes = |name| match query.value(name) {
@@ -192,7 +195,7 @@ impl MediaUri {
 fn read_direction(scheme: &str, address: &str) -> Result<Direction, UriError> {
     let example = format!("{scheme}://host:5000");
     let wrong = |expected: &str| UriError::Address {
-        found: address.into(),
+        found: without_user(address),
         expected: expected.into(),
     };
     if let Some(local) = address.strip_prefix('@') {

@@ -25,6 +25,7 @@ use comity::uri::{Uri as ComityUri, UriError};
 use comity_congestion::table::nearest;
 use thiserror::Error;
 
+pub(crate) use comity::uri::parts::without_secrets;
 pub(crate) use media::{Direction, MediaUri};
 
 /// Where media comes from or goes to.
@@ -127,11 +128,6 @@ impl fmt::Display for Uri {
             Self::Udp(uri) => uri.write(f, "udp"),
         }
     }
-}
-
-/// A URI without its settings, which may contain a passphrase.
-pub(crate) fn without_secrets(text: &str) -> &str {
-    text.split('?').next().unwrap_or_default()
 }
 
 /// RFC 3986, section 3.1; of a single letter it would be a drive.

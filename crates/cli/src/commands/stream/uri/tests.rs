@@ -169,7 +169,32 @@ fn mistakes_are_answered_with_place_value_and_expectation() {
         );
         assert!(!said.contains("did you mean"), "{said}");
     }
-    assert!(!mistake("udp://h:1?passphrase=hunter2-hunter2").contains("hunter"));
+    for text in [
+        "udp://h:1?passphrase=hunter2-hunter2",
+        "udp://h:1&passphrase=hunter2-hunter2",
+        "rtp://me:hunter2@h:1",
+        "rtp://me:hunter2@h",
+    ] {
+        assert!(!mistake(text).contains("hunter"), "{}", mistake(text));
+    }
+}
+
+/// What stands before a message.
+#[test]
+fn a_uri_is_shown_without_what_may_be_a_secret() {
+    for (text, shown) in [
+        ("comity://h:1?passphrase=hunter2", "comity://h:1"),
+        ("comity://h:1&passphrase=hunter2", "comity://h:1&"),
+        ("comity://h:1#hunter2", "comity://h:1"),
+        ("comity://me:hunter2@h:1", "comity://***@h:1"),
+        ("srt://hunter@2@h:1?x", "srt://***@h:1"),
+        ("me:hunter2@h:1", "***@h:1"),
+        ("udp://@239.1.1.1:5000", "udp://@239.1.1.1:5000"),
+        ("films/a@b.ts", "films/a@b.ts"),
+        ("file:///films/a@b.ts", "file:///films/a@b.ts"),
+    ] {
+        assert_eq!(without_secrets(text), shown);
+    }
 }
 
 #[test]
