@@ -74,7 +74,10 @@ fn a_killed_sweep_continues_to_the_same_bytes() {
         if is_over {
             assert_eq!(output.status.code(), Some(0), "{}", said(&output));
             let message = said(&output);
-            assert!(message.contains(" of 60 runs are already stored in "), "{message}");
+            assert!(
+                message.contains(" of 60 runs are already stored in "),
+                "{message}"
+            );
             break;
         }
         kills += 1;
@@ -84,7 +87,10 @@ fn a_killed_sweep_continues_to_the_same_bytes() {
     assert_eq!(tables(Path::new(&killed)), tables(Path::new(&whole)));
     // Once more, nothing is left to do, and the table of results is the same.
     let again = said(&ends(0, &sweep(&file, &killed)));
-    assert!(again.starts_with("60 of 60 runs are already stored in "), "{again}");
+    assert!(
+        again.starts_with("60 of 60 runs are already stored in "),
+        "{again}"
+    );
     assert_eq!(tables(Path::new(&killed)), tables(Path::new(&whole)));
 }
 

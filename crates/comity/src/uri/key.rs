@@ -89,7 +89,11 @@ impl Key {
                 format!("{expected}, such as \"20Mbps\"; a bare number is in bit/s")
             }
             Kind::Domain(Domain::Bytes { min, .. }) => {
-                let such = if min > Bytes::new(1_400) { "8MiB" } else { "1400B" };
+                let such = if min > Bytes::new(1_400) {
+                    "8MiB"
+                } else {
+                    "1400B"
+                };
                 format!("{expected}, such as \"{such}\"; a bare number is in bytes")
             }
             _ => expected,
