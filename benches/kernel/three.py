@@ -9,15 +9,19 @@ Finished runs are kept in target/three and not repeated. The tables replace thos
 """
 
 import argparse
+import contextlib
 import csv
 import pathlib
 import statistics
 import subprocess
 import sys
 
+from windows import picture
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 KEPT = ROOT / "target/three"
 PAGE = ROOT / "docs/results/three-worlds.md"
+PICTURE = PAGE.with_suffix(".svg")
 WORLDS = {"simulator": None, "Comity's TCP": "comity", "Linux": "kernel"}
 CONTROLLERS = ["libra", "cubic", "reno"]
 FRIENDLY = "experiments/kernel/friendly.toml"
@@ -32,15 +36,15 @@ class Runs:
         self.comity, self.seeds = comity, seeds
         KEPT.mkdir(parents=True, exist_ok=True)
 
-    def flows(self, scenario, world, seeds, settings=(), flows="*"):
-        """The rows of flows; a run that the lab distrusts is repeated twice at most."""
+    def flows(self, scenario, world, seeds, settings=(), flows="*", table="flows"):
+        """The rows of a table; a run that the lab distrusts is repeated twice at most."""
         stack = WORLDS[world]
         name = "-".join([pathlib.Path(scenario).stem, stack or "sim", seeds, *settings])
         folder = KEPT / "".join(letter if letter.isalnum() else "-" for letter in name)
         for _ in range(3):
             if not folder.exists():
                 self.run(scenario, stack, seeds, settings, flows, folder)
-            rows = read(folder / "flows.csv")
+            rows = read(folder / f"{table}.csv")
             if stack is None or all(run["trusted"] == "true" for run in read(folder / "runs.csv")):
                 return rows
             folder.rename(folder.with_name(f"{folder.name}-distrusted-{len(list(KEPT.iterdir()))}"))
@@ -189,9 +193,46 @@ def phase(runs):
     return lines
 
 
+def windows(runs):
+    """A picture of the windows of one flow over time."""
+    panels = {}
+    of_one = ["sweep.delay.values=['45ms']", "sweep.loss.values=[0.001]", "sweep.queue.values=[600]"]
+    of_real = ["sweep.rate.values=['5Mbps']", "sweep.delay.values=['15ms']", "sweep.drop.values=[0.05]"]
+    titles = {
+        "libra": "Libra, 90 ms, 1 in 1,000 lost",
+        "cubic": "CUBIC, 90 ms, 1 in 1,000 lost",
+        "reno": "Reno, 90 ms, 1 in 1,000 lost",
+        "real": "TCP-Real, 30 ms, on/off losses of 5 %",
+    }
+    for controller, title in titles.items():
+        name, settings = ("real-one", of_real) if controller == "real" else ("one", of_one)
+        settings = [*settings, f"flow.*.controller={controller}", "scenario.bins=100ms"]
+        for world in WORLDS:
+            extra = [] if world == "Linux" else capacity(controller, "20Mbps", "*")
+            real = loaded(runs.comity, "real") if (controller, world) == ("real", "Linux") else contextlib.nullcontext()
+            with real:
+                every = [*settings, *extra]
+                rows = runs.flows(f"experiments/kernel/{name}.toml", world, "1", every, table="flow_series")
+            points = [(int(row["bin_start_ns"]) / 1e9, float(row["cwnd_bytes"]) / 1e3) for row in rows]
+            panels.setdefault(title, {})[world] = points
+    PICTURE.write_text(picture(panels))
+    return [f"![The congestion windows of one flow in three worlds]({PICTURE.name})"]
+
+
+@contextlib.contextmanager
+def loaded(comity, controller, *options):
+    """The kernel with a controller."""
+    subprocess.run([comity, "kernel", "load", controller, *options], check=True)
+    try:
+        yield
+    finally:
+        subprocess.run([comity, "kernel", "unload", controller], check=False)
+
+
 # The tables of the page, and the capacity that the kernel's Libra has for them.
 TABLES = {
     "one": (one, "20Mbps"),
+    "windows": (windows, "20Mbps"),
     "fair": (fair, "20Mbps"),
     "friendly": (friendly, "40Mbps"),
     "phase": (phase, "40Mbps"),
@@ -208,11 +249,8 @@ def main():
     tables = {}
     for name in arguments.only:
         table, capacity_of = TABLES[name]
-        subprocess.run([arguments.comity, "kernel", "load", "libra", "--capacity", capacity_of], check=True)
-        try:
+        with loaded(arguments.comity, "libra", "--capacity", capacity_of):
             tables[name] = "\n".join(table(runs))
-        finally:
-            subprocess.run([arguments.comity, "kernel", "unload", "libra"], check=False)
     page = PAGE.read_text()
     for name, table in tables.items():
         page = replaced(page, name, table)
