@@ -9,9 +9,8 @@
 //! [`net`] runs a host on the real clock over a TUN device, with the interface of [`tokio::net`].
 //!
 //! Source: RFC 9293; RFC 5961 for forged segments, RFC 6528 for sequence numbers, RFC 6056 for
-//! ports, RFC 1191, RFC 8201 and RFC 4821 for the path
-//! MTU, RFC 5927 for forged ICMP errors, RFC 6191 for new
-//! connections in TIME-WAIT.
+//! ports, RFC 1191, RFC 8201 and RFC 4821 for the path MTU, RFC 5927 for forged ICMP errors, RFC
+//! 6191 for new connections in TIME-WAIT.
 //!
 //! Differs from RFC 9293 as [`comity_transport::tcp::Connection`] does, and in: 1. fragments of IP
 //! packets are dropped, since all hosts discover the path MTU; 2. an error of the network ends a
