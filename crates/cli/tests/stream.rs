@@ -98,6 +98,7 @@ fn main() -> ExitCode {
         refused::connections_that_cannot_be_made_say_why,
         refused::a_secret_key_is_neither_public_nor_open_to_others,
         refused::no_message_repeats_a_secret,
+        refused::a_listener_may_start_after_its_caller,
         refused::a_key_that_is_not_on_the_list_is_refused,
         ends::either_end_may_be_stopped_and_keeps_what_it_has,
         ends::an_end_that_is_not_confirmed_is_no_success,

@@ -309,11 +309,9 @@ impl Calls {
             };
             // The host may be about to start the listener.
             let next = now().saturating_duration_since(began) + self.redial.first_pause;
-            if error.is_refused_port() && next < self.target.config.settings().connect_timeout {
-                tokio::time::sleep(self.redial.first_pause).await;
-                continue;
-            }
-            if !keeps_calling || !error.may_pass() {
+            let is_early =
+                error.is_refused_port() && next < self.target.config.settings().connect_timeout;
+            if !(keeps_calling && error.may_pass() || is_early) {
                 return Err(error);
             }
             if std::mem::take(&mut is_first) {
@@ -323,7 +321,9 @@ impl Calls {
                 });
             }
             tokio::time::sleep(pause).await;
-            pause = (2 * pause).min(self.redial.max_pause);
+            if keeps_calling {
+                pause = (2 * pause).min(self.redial.max_pause);
+            }
         }
     }
 }

@@ -19,7 +19,8 @@ pub enum Event<'a> {
     Connected(&'a Connection),
     /// A connection ended.
     Disconnected(&'a Connection, &'a CloseReason),
-    /// The first of a series of calls failed; the dialer keeps calling.
+    /// The first of a series of calls failed; the dialer keeps calling, if only for the time limit
+    /// of an attempt.
     Redialling {
         /// Whether there was a connection before.
         was_connected: bool,

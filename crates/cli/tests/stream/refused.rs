@@ -1,6 +1,7 @@
 //! What is refused, and how each program says so.
 
 use std::fs;
+use std::net::UdpSocket;
 use std::path::Path;
 
 use super::*;
@@ -202,7 +203,7 @@ pub(super) fn connections_that_cannot_be_made_say_why() {
     );
     assert!(said.contains("listener"), "{said}");
     // Whoever stops waiting for an answer does not learn from the exit code that all is well.
-    let silent = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
     let silent = format!("comity://{}?{SECRET}", silent.local_addr().unwrap());
     for args in [["send", clip, &silent], ["recv", &silent, "/dev/null"]] {
         let args = [&args[..], &["--duration", "300ms"]].concat();
@@ -290,6 +291,27 @@ pub(super) fn no_message_repeats_a_secret() {
         assert!(said.contains("is no text"), "{said}");
         assert!(!said.contains(secret), "{said}");
     }
+}
+
+/// The first call lasts for `conntimeo`, whatever the host says of its port meanwhile.
+pub(super) fn a_listener_may_start_after_its_caller() {
+    let folder = Folder::new();
+    let (clip, out) = (clip(), folder.path("out.ts"));
+    let vacant = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let address = vacant.local_addr().unwrap();
+    drop(vacant);
+    let to = format!("comity://{address}?conntimeo=60s&latency=20s&deliver=early&{SECRET}");
+    let mut sender = Running::start(&["send", clip.to_str().unwrap(), &to, "--speed", "10"]);
+    let said = sender.event("note")["message"].as_str().unwrap().to_owned();
+    assert!(
+        said.starts_with("no connection yet, still calling: ") && said.contains("refused"),
+        "{said}"
+    );
+    let here = format!("comity://{address}?mode=listener&deliver=early&{SECRET}");
+    let receiver = Running::start(&["recv", &here, &out]);
+    sender.end(0);
+    receiver.end(0);
+    assert_same_media(&folder.read("out.ts"), &fs::read(clip).unwrap());
 }
 
 pub(super) fn a_key_that_is_not_on_the_list_is_refused() {
