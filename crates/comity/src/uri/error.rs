@@ -7,7 +7,6 @@ use comity_units::Span;
 use thiserror::Error;
 
 use super::address::is_address;
-use super::secrets::without_secrets;
 use super::{Mode, PercentError};
 use crate::session::CredentialError;
 
@@ -150,15 +149,6 @@ pub enum UriError {
         /// The expected form.
         expected: String,
     },
-}
-
-impl UriError {
-    /// The text is not a URI of this scheme.
-    pub(super) fn no_uri(text: &str) -> Self {
-        Self::NoUri {
-            found: without_secrets(text),
-        }
-    }
 }
 
 /// A suggestion of a valid URI.

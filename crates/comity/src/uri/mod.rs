@@ -244,7 +244,9 @@ impl FromStr for Uri {
             .split_once("://")
             .filter(|(scheme, _)| scheme.eq_ignore_ascii_case(SCHEME));
         let Some((_, rest)) = rest else {
-            return Err(UriError::no_uri(text));
+            return Err(UriError::NoUri {
+                found: secrets::without_secrets(text),
+            });
         };
         secrets::check_places(rest)?;
         let (address, query) = split(rest)?;
