@@ -47,7 +47,7 @@ pub(crate) fn kernel_settings(flow: &FlowSpec, tcp: &TcpSpec) -> Result<KernelSe
         .chain([("handshake", !tcp.config.handshake)]);
     if let Some((key, _)) = keys.find(|(_, is_set)| *is_set) {
         return Err(refuse(format!(
-            "Comity's TCP does not let `{key}` be set; expected preset = \"modern\" without that key"
+            "the flow or its preset sets `{key}`, which Comity's TCP cannot apply; expected preset = \"modern\" without that key"
         )));
     }
     // Any address will do for the check.

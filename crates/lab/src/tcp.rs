@@ -43,7 +43,7 @@ pub(crate) fn kernel_settings(flow: &FlowSpec, tcp: &TcpSpec) -> Result<KernelSe
     }
     if let Some(key) = beyond_kernel(flow, tcp) {
         return Err(refuse(format!(
-            "the kernel does not let `{key}` be set; expected preset = \"modern\" without that key"
+            "the flow or its preset sets `{key}`, which the kernel cannot apply; expected preset = \"modern\" without that key"
         )));
     }
     let mtu = mtu(flow, tcp)?;
