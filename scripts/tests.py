@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Builds every test of the workspace and runs the test programs in two rows.
 
-`cargo test` runs one program after the other. Those of the command line mostly wait for the clock,
-so they have a row of their own, with more tests at a time than processors. The other row computes
-beside it, at a lower priority. What a program says is printed when it ends. Arguments go to every
-test program.
+`cargo test` runs one program after the other. Those of the command line and of the TCP host mostly
+wait for the clock, so they have a row of their own, with more tests at a time than processors. The
+other row computes beside it, at a lower priority. What a program says is printed when it ends.
+Arguments go to every test program.
 """
 
 import json
@@ -16,8 +16,8 @@ import sys
 import threading
 import time
 
-# The package whose tests wait, and how many of them run at a time on two processors.
-WAITS = "comity-cli"
+# The packages whose tests wait, and how many of them run at a time on two processors.
+WAIT = ["cli", "tcp-host"]
 AT_A_TIME = 6
 
 CARGO = [os.environ.get("CARGO", "cargo"), "test", "--workspace"]
@@ -61,7 +61,7 @@ def main(arguments):
     for package, target, program in programs():
         name = f"{package.name} {'/'.join(target['kind'])} {target['name']}"
         environment = {**os.environ, "CARGO_MANIFEST_DIR": str(package)}
-        if "test" in target["kind"] and WAITS == "comity-" + package.name:
+        if "test" in target["kind"] and package.name in WAIT:
             environment.setdefault("RUST_TEST_THREADS", str(AT_A_TIME))
             waiting.append((name, [program], {"cwd": package, "env": environment}))
         else:
