@@ -254,7 +254,14 @@ async fn a_receiver_that_stalls_is_left_and_holds_up_nobody() {
     let mut running = Running::new(&config, copies);
     let [from, to] = running.addresses;
     let reader = soon(connect(to, config.clone())).await.unwrap();
-    let stalled = soon(connect(to, config.clone())).await.unwrap();
+    // With less room than the reader's send buffer has, it is never so far ahead of a reader that
+    // has to wait for a processor that the reader is left behind in its place.
+    let small = options()
+        .reliability(Reliability::Full)
+        .receive_buffer(65_536)
+        .build()
+        .unwrap();
+    let stalled = soon(connect(to, small)).await.unwrap();
     running.hears("connected", 2).await;
     let sender = soon(connect(from, config)).await.unwrap();
     let send = async {
