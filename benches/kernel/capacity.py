@@ -13,10 +13,17 @@ import json
 import subprocess
 import time
 
+from three import loaded
+
 SCENARIO = "experiments/kernel/capacity.toml"
 CAPACITY = 20e6
 #: The flows of Libra, of Reno beside them, and of Reno on the reverse path.
-NETWORKS = {"alone": (1, 0, 0), "beside 2 Reno": (1, 2, 0), "2 Reno on the reverse path": (1, 0, 2), "10 beside 10 Reno": (10, 10, 0)}
+NETWORKS = {
+    "alone": (1, 0, 0),
+    "beside 2 Reno": (1, 2, 0),
+    "2 Reno on the reverse path": (1, 0, 2),
+    "10 beside 10 Reno": (10, 10, 0),
+}
 #: When the estimates are read, in seconds after the start; the lab needs about one to begin.
 READ = 11.0
 
@@ -58,16 +65,13 @@ def main():
     parser.add_argument("--comity", default="target/release/comity")
     parser.add_argument("--seeds", type=int, default=5)
     arguments = parser.parse_args()
-    subprocess.run([arguments.comity, "kernel", "load", "libra"], check=True)
-    try:
+    with loaded(arguments.comity, "libra"):
         for network, flows in NETWORKS.items():
             found = [flow for seed in range(1, arguments.seeds + 1) for flow in estimates(arguments.comity, flows, seed)]
             right, unknown, wrong = judged(found)
             rates = sorted(flow["capacity_bps"] / 1e6 for flow in found if flow["capacity_is_exact"])
             known = ", ".join(f"{rate:.1f}" for rate in rates)
             print(f"{network}: {right} within 10 %, {unknown} unknown, {wrong} wrong; known, Mb/s: {known}", flush=True)
-    finally:
-        subprocess.run([arguments.comity, "kernel", "unload", "libra"], check=True)
 
 
 if __name__ == "__main__":

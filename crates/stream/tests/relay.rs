@@ -254,8 +254,8 @@ async fn a_receiver_that_stalls_is_left_and_holds_up_nobody() {
     let mut running = Running::new(&config, copies);
     let [from, to] = running.addresses;
     let reader = soon(connect(to, config.clone())).await.unwrap();
-    // With less room than the reader's send buffer has, it is never so far ahead of a reader that
-    // has to wait for a processor that the reader is left behind in its place.
+    // It takes less than the reader's send buffer holds. So a reader that waits for a processor is
+    // never the one that is left behind.
     let small = options()
         .reliability(Reliability::Full)
         .receive_buffer(65_536)
