@@ -160,10 +160,13 @@ struct Handshake {
     /// When the first Initial without a cookie left.
     begun_at: Time,
     next_send: Time,
-    confirmed: Confirmed,
+    /// The departures of the message that awaits its answer.
+    departures: Departures,
     /// The first wait for the answer to a message.
     first_wait: Span,
     wait: Span,
+    /// The first wait if the Retry answered the first Initial, as long as that is not known.
+    longer_wait: Option<Span>,
     deadline: Time,
     /// When all begins anew, because the cookie and the tickets are too old by then.
     stale_at: Time,
@@ -171,29 +174,27 @@ struct Handshake {
     doubt: Option<(CallError, Time)>,
 }
 
-/// The departures of Confirm packets.
+/// The departures of one message.
 #[derive(Clone, Copy, Debug)]
-enum Confirmed {
-    Never,
-    /// One has left.
-    At(Time),
-    /// An Accept packet may answer any of several.
-    Repeatedly,
+enum Departures {
+    None,
+    One(Time),
+    /// The answer may be to any of them.
+    Several,
 }
 
-impl Confirmed {
+impl Departures {
     fn on_sent(&mut self, now: Time) {
         *self = match self {
-            Self::Never => Self::At(now),
-            _ => Self::Repeatedly,
+            Self::None => Self::One(now),
+            _ => Self::Several,
         };
     }
 
-    /// The round trip that an Accept packet ends, if it is certain which packet began it (Karn's
-    /// rule).
+    /// The round trip that the answer ends, if it is certain which packet began it (Karn's rule).
     fn round_trip(self, now: Time) -> Option<Span> {
         match self {
-            Self::At(sent_at) => Some(now.saturating_since(sent_at)),
+            Self::One(sent_at) => Some(now.saturating_since(sent_at)),
             _ => None,
         }
     }
@@ -255,9 +256,10 @@ impl<C: Protocol> Caller<C> {
             retries: 0,
             begun_at: now,
             next_send: now,
-            confirmed: Confirmed::Never,
+            departures: Departures::None,
             first_wait: config.first_resend,
             wait: config.first_resend,
+            longer_wait: None,
             deadline: now + config.timeout,
             stale_at: Time::MAX,
             doubt: None,
@@ -334,8 +336,12 @@ impl<C: Protocol> Caller<C> {
             Ok(Packet::Retry(Retry {
                 destination,
                 cookie,
-            })) if destination == self.own && cookie != handshake.cookie => {
-                handshake.on_retry(now, cookie);
+            })) if destination == self.own => {
+                if cookie == handshake.cookie {
+                    handshake.on_same_retry();
+                } else {
+                    handshake.on_retry(now, cookie);
+                }
             }
             Ok(Packet::VersionNegotiation {
                 destination,
@@ -350,7 +356,8 @@ impl<C: Protocol> Caller<C> {
                 ticket,
                 message,
             })) if destination == self.own && !ticket.is_empty() => {
-                handshake.on_answer(now, ticket, message);
+                let min_wait = self.config.first_resend;
+                handshake.on_answer(now, min_wait, ticket, message);
             }
             Ok(Packet::Answer(answer)) if answer.destination == self.own => {
                 self.doubt(now, not_accepted(&self.config.credentials, self.address));
@@ -364,7 +371,7 @@ impl<C: Protocol> Caller<C> {
                 let Some((agreed, verdict)) = genuine else {
                     return;
                 };
-                let round_trip = handshake.confirmed.round_trip(now);
+                let round_trip = handshake.departures.round_trip(now);
                 let address = self.address;
                 match verdict {
                     Verdict::Accepted(accepted) => {
@@ -448,9 +455,7 @@ impl<C: Protocol> Caller<C> {
                 }
                 let start = out.len();
                 handshake.write(self.own, &self.config, &mut self.randomness, out);
-                if !handshake.answers.is_empty() {
-                    handshake.confirmed.on_sent(now);
-                }
+                handshake.departures.on_sent(now);
                 if !handshake.answers.iter().any(|answer| answer.is_due) {
                     handshake.next_send = now + handshake.wait;
                     let longest = self.config.longest_resend.max(handshake.wait);
@@ -525,6 +530,12 @@ fn not_accepted(credentials: &CallerCredentials, address: SocketAddr) -> CallErr
     }
 }
 
+/// The wait for an answer on a path of this round trip: a message that is retransmitted before its
+/// answer can arrive costs the listener another key exchange.
+fn wait_for(round_trip: Span) -> Span {
+    (round_trip * 5 / 4).min(LONGEST_FIRST_WAIT)
+}
+
 impl Handshake {
     fn on_retry(&mut self, now: Time, cookie: &[u8]) {
         self.cookie = cookie.to_vec();
@@ -535,12 +546,29 @@ impl Handshake {
         if self.retries <= PROMPT_RETRIES {
             self.next_send = now;
         }
-        // At least a round trip: a message that is retransmitted before its answer can arrive costs
-        // the listener another key exchange.
-        let round_trip = now.saturating_since(self.begun_at);
-        self.first_wait = self
-            .first_wait
-            .max((round_trip * 5 / 4).min(LONGEST_FIRST_WAIT));
+        let longest = wait_for(now.saturating_since(self.begun_at));
+        let known = self.departures.round_trip(now).map(wait_for);
+        self.longer_wait = known.is_none().then_some(longest);
+        // If it answers the first Initial, a Retry to the second one follows in time.
+        let wait = known.unwrap_or(wait_for(MIN_RESEND));
+        self.first_wait = self.first_wait.max(wait);
+        self.on_next_message();
+    }
+
+    /// Several Initials were answered, so the first Retry was not late: the path is long.
+    fn on_same_retry(&mut self) {
+        if let (Some(wait), Departures::One(sent_at)) = (self.longer_wait.take(), self.departures)
+            && self.answers.is_empty()
+        {
+            self.first_wait = self.first_wait.max(wait);
+            self.wait = self.wait.max(self.first_wait);
+            self.next_send = self.next_send.max(sent_at + self.first_wait);
+        }
+    }
+
+    /// Another message awaits its answer.
+    fn on_next_message(&mut self) {
+        self.departures = Departures::None;
         self.wait = self.first_wait;
     }
 
@@ -551,10 +579,10 @@ impl Handshake {
         self.stale_at = Time::MAX;
         self.begun_at = now;
         self.next_send = now;
-        self.wait = self.first_wait;
+        self.on_next_message();
     }
 
-    fn on_answer(&mut self, now: Time, ticket: &[u8], message: &[u8]) {
+    fn on_answer(&mut self, now: Time, min_wait: Span, ticket: &[u8], message: &[u8]) {
         let known = self.answers.iter().find(|known| known.message == message);
         if self.answers.len() >= MAX_ANSWERS || known.is_some_and(|known| known.ticket == ticket) {
             return;
@@ -585,7 +613,10 @@ impl Handshake {
         });
         if is_first {
             self.next_send = now;
-            self.wait = self.first_wait;
+            if let Some(round_trip) = self.departures.round_trip(now) {
+                self.first_wait = wait_for(round_trip).max(min_wait);
+            }
+            self.on_next_message();
         }
     }
 
