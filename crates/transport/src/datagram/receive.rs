@@ -33,7 +33,8 @@ struct Reading {
 impl<P: Payload> Connection<P> {
     /// A packet arrived: its number, the mark on its IP header and its protected payload, opened.
     ///
-    /// Packets that arrived before are ignored.
+    /// Packets that arrived before are ignored, and those whose numbers are too old to tell. The
+    /// latter stay among the missing ones.
     ///
     /// # Errors
     /// [`Violation`] when the peer broke the rules. The connection is closing then.
@@ -49,6 +50,9 @@ impl<P: Payload> Connection<P> {
         }
         if self.reception.is_duplicate(number) {
             self.statistics.received.duplicates += 1;
+            return Ok(());
+        }
+        if self.reception.is_forgotten(number) {
             return Ok(());
         }
         let result = self.read(now, number, ecn, payload);

@@ -54,18 +54,20 @@ impl ReceivedPackets {
         }
     }
 
-    /// Whether this number arrived already, or is too old to tell.
+    /// Whether a packet with this number arrived already.
     pub(super) fn is_known(&self, number: PacketNumber) -> bool {
-        let is_forgotten = self.ranges.len() == MAX_RANGES
-            && self
-                .ranges
-                .last()
-                .is_some_and(|oldest| number < oldest.first);
         let nearest = self.ranges.iter().find(|range| range.first <= number);
-        is_forgotten || nearest.is_some_and(|range| number <= range.last)
+        nearest.is_some_and(|range| number <= range.last)
     }
 
-    /// A packet arrived that is not [known](Self::is_known).
+    /// Whether this number is too old to tell.
+    pub(super) fn is_forgotten(&self, number: PacketNumber) -> bool {
+        let oldest = self.ranges.get(MAX_RANGES - 1);
+        oldest.is_some_and(|oldest| number < oldest.first)
+    }
+
+    /// A packet arrived that is neither [known](Self::is_known) nor
+    /// [forgotten](Self::is_forgotten).
     pub(super) fn on_packet(
         &mut self,
         now: Time,
@@ -267,6 +269,24 @@ mod tests {
         assert_eq!(told(&received), [(2_000, 2_001), (4, 4)]);
         received.on_seen(PacketNumber::new(9_000));
         assert_eq!(told(&received), [(2_000, 2_001)]);
+    }
+
+    /// Of 65 ranges the oldest is forgotten. A packet below the others may have come before or not:
+    /// it is not counted as a copy.
+    #[test]
+    fn below_the_ranges_that_are_kept_nothing_is_known() {
+        let mut received = packets();
+        for range in 0..=MAX_RANGES as u64 {
+            let oldest = PacketNumber::new(10 + 2 * range.saturating_sub(MAX_RANGES as u64 - 1));
+            assert!(!received.is_forgotten(oldest));
+            arrive(&mut received, 0, 10 + 2 * range);
+        }
+        let known = |number| received.is_known(PacketNumber::new(number));
+        let forgotten = |number| received.is_forgotten(PacketNumber::new(number));
+        assert_eq!((known(10), forgotten(10)), (false, true));
+        assert_eq!((known(11), forgotten(11)), (false, true));
+        assert_eq!((known(12), forgotten(12)), (true, false));
+        assert_eq!((known(13), forgotten(13)), (false, false));
     }
 
     /// Every order in which seven packets can arrive, and every set of those that do.

@@ -32,9 +32,14 @@ impl Reception {
         }
     }
 
-    /// Whether this number arrived already, or is too old to tell.
+    /// Whether a packet with this number arrived already.
     pub(super) fn is_duplicate(&self, number: PacketNumber) -> bool {
         self.received.is_known(number) || self.taking.withholds(number)
+    }
+
+    /// Whether this number is too old to tell.
+    pub(super) fn is_forgotten(&self, number: PacketNumber) -> bool {
+        self.received.is_forgotten(number)
     }
 
     /// A packet arrived that is no duplicate.
