@@ -37,7 +37,8 @@ def run(
 
     The same scenario and seeds give the same results as `comity sim run`, whatever the number of
     threads or workers. The GIL is free meanwhile, and an interrupt ends the runs under way. A run
-    that fails does not end the others. Where seeds change nothing, a `UserWarning` says so.
+    that fails does not end the others. A `UserWarning` says where seeds change nothing, and which
+    groups are limited by the preset's receive window and not by the network.
 
     With `out`, each run is stored in the folder `OUT.runs` as it ends, as `comity sim run --out`
     does, and the tables are written to `out` at the end. Runs that are stored are not done again:
@@ -92,10 +93,9 @@ def run(
             failures = store.run(chosen, threads, packets, report)
         else:
             failures = _pieces.run(executor, native, store, chosen, report)
-    done = store.finish(chosen, shard is None)
-    warning = done.seeds_warning()
-    if warning is not None:
-        warnings.warn(warning, stacklevel=2)
+    done, messages = store.finish(chosen, shard is None)
+    for message in messages:
+        warnings.warn(message, stacklevel=2)
     if failures:
         raise RunError(f"{len(failures)} of {len(chosen)} runs failed", failures, done)
     return Results(done)

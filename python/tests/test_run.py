@@ -67,8 +67,10 @@ def test_the_numbers_are_those_that_the_command_prints(file):
 
 def test_a_file_a_text_and_a_dict_are_the_same_scenario(file):
     tables = [
-        [table.arrow().drop_columns(["scenario_hash"] if table.name == "runs" else [])
-         for table in comity.run(scenario)]
+        [
+            table.arrow().drop_columns(["scenario_hash"] if table.name == "runs" else [])
+            for table in comity.run(scenario)
+        ]
         for scenario in (file, str(file), TEXT, DICT)
     ]
     for other in tables[1:]:
@@ -94,6 +96,24 @@ def test_seeds_that_change_nothing_are_warned_of(tmp_path):
         warnings.simplefilter("error")
         comity.run(TEXT, seeds=[1, 2])
         comity.run(TEXT, seeds=1, set=still)
+
+
+def test_a_window_that_limits_a_group_is_warned_of():
+    fat = {
+        "scenario": {"name": "fat", "duration": "20s", "warmup": "5s"},
+        "topology": {
+            "kind": "dumbbell",
+            "bottleneck": {"rate": "1Gbps", "delay": "98ms", "queue": 20000},
+            "access": {"rate": "10Gbps", "delay": "1ms"},
+        },
+        "flow": [{"group": "tcp", "controller": "cubic"}],
+    }
+    with pytest.warns(UserWarning, match="receive window of tcp limits it, and not") as caught:
+        comity.run(fat)
+    assert [it.filename for it in caught] == [__file__]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        comity.run(fat, set={"flow.tcp.rwnd": "64MiB"})
 
 
 def test_values_of_python_and_numpy_are_values_of_a_scenario():
@@ -143,7 +163,14 @@ def test_a_wrong_scenario_says_what_the_command_says(tmp_path):
         ({"seeds": 2**63}, "expected 0 to"),
         ({"seeds": ["one"]}, "expected 0 to"),
         ({"threads": 0}, "expected a number from 1"),
-        ({"scenario": TEXT.replace('controller = "libra"', 'transport = "command"\ncommand = ["true"]')}, "expected"),
+        (
+            {
+                "scenario": TEXT.replace(
+                    'controller = "libra"', 'transport = "command"\ncommand = ["true"]'
+                )
+            },
+            "expected",
+        ),
     ],
 )
 def test_wrong_arguments_are_scenario_errors(arguments, message):

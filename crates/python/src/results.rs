@@ -54,11 +54,6 @@ impl Results {
             .transpose()
     }
 
-    /// Where seeds change nothing, if they do so anywhere.
-    fn seeds_warning(&self) -> Option<String> {
-        self.set.seeds_warning()
-    }
-
     /// Stores everything at a path, whose extension says the format. Earlier results there are
     /// replaced with `force` alone.
     fn write(&self, py: Python<'_>, path: PathBuf, force: bool) -> PyResult<()> {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use comity_sim::results::store::{self, RunStore};
-use comity_sim::results::{self, Format};
+use comity_sim::results::{self, Format, LimitedByReceiveWindow, ResultSet, SeedsWithoutEffect};
 use comity_sim::scenario;
 use pyo3::prelude::*;
 
@@ -113,9 +113,15 @@ impl Store {
             .map_err(|error| errors::store(&error))
     }
 
-    /// The results of these runs. With `tables`, the tables of all stored runs are written.
-    fn finish(&self, py: Python<'_>, numbers: Vec<usize>, tables: bool) -> PyResult<Results> {
-        let set = py.detach(|| {
+    /// The results of these runs, and what a reader of them has to know. With `tables`, the tables
+    /// of all stored runs are written.
+    fn finish(
+        &self,
+        py: Python<'_>,
+        numbers: Vec<usize>,
+        tables: bool,
+    ) -> PyResult<(Results, Vec<String>)> {
+        let done = py.detach(|| {
             self.store.sync()?;
             let mut set = self.store.take_results();
             if let Some((path, format)) = &self.out
@@ -126,10 +132,26 @@ impl Store {
             }
             let chosen: BTreeSet<usize> = numbers.into_iter().collect();
             set.runs.retain(|run| chosen.contains(&run.number));
-            Ok(set)
+            let warnings = self.warnings(&set);
+            Ok((set, warnings))
         });
-        let set = set.map_err(|error| errors::store(&error))?;
-        Ok(Results { set })
+        let (set, warnings) = done.map_err(|error| errors::store(&error))?;
+        Ok((Results { set }, warnings))
+    }
+}
+
+impl Store {
+    fn warnings(&self, set: &ResultSet) -> Vec<String> {
+        let mut seeds = SeedsWithoutEffect::default();
+        let mut windows = LimitedByReceiveWindow::default();
+        let runs = self.scenario.runs();
+        for done in &set.runs {
+            if let Some(run) = runs.get(done.number) {
+                seeds.add(run.point, &done.report);
+                windows.add(&self.scenario, run, &done.report);
+            }
+        }
+        seeds.warning().into_iter().chain(windows.notes()).collect()
     }
 }
 

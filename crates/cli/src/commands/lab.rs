@@ -1,6 +1,5 @@
 //! `comity lab`
 
-use std::collections::BTreeSet;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -94,7 +93,6 @@ fn run(args: args::LabRun) -> Result<(), Failure> {
                     let measured = Measured {
                         report: stored.report,
                         backbone: asked.backbone,
-                        limited: BTreeSet::new(),
                         complaints: Vec::new(),
                     };
                     teller.news((run, Ok(measured)));
@@ -117,7 +115,6 @@ fn run(args: args::LabRun) -> Result<(), Failure> {
                             Ok(Ok(Measured {
                                 report,
                                 backbone: asked.backbone,
-                                limited: BTreeSet::new(),
                                 complaints,
                             }))
                         }

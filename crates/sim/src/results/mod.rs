@@ -39,6 +39,7 @@ mod json;
 mod meaning;
 mod parquet;
 mod place;
+mod receive_window;
 mod seeds;
 mod separated;
 mod set;
@@ -52,6 +53,7 @@ pub use columnar::{ColumnarColumn, ColumnarTable, ColumnarValues, table};
 pub use compare::{Comparison, Difference, RunKey, compare};
 pub use error::WriteError;
 pub use meaning::{TABLES, meaning, meanings};
+pub use receive_window::LimitedByReceiveWindow;
 pub use seeds::SeedsWithoutEffect;
 pub use set::{AxisValue, CompletedRun, ENGINE_VERSION, ResultSet, SCHEMA_VERSION, ScenarioInfo};
 

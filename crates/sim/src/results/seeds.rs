@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use super::set::ResultSet;
 use crate::report::RunReport;
 
 /// Finds points whose runs are all equal, whatever their seeds.
@@ -44,16 +43,5 @@ impl<P: Ord> SeedsWithoutEffect<P> {
                  nothing; randomness comes from starts (start.spread), workloads and losses"
             )
         })
-    }
-}
-
-impl ResultSet {
-    /// Says where seeds change nothing, if they do so anywhere.
-    pub fn seeds_warning(&self) -> Option<String> {
-        let mut seeds = SeedsWithoutEffect::default();
-        for run in &self.runs {
-            seeds.add(run.scenario_hash, &run.report);
-        }
-        seeds.warning()
     }
 }

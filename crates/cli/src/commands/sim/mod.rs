@@ -1,6 +1,5 @@
 //! The simulator's verbs.
 
-mod limits;
 pub(crate) mod list;
 pub(crate) mod run;
 pub(crate) mod schema;

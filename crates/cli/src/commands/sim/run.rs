@@ -1,6 +1,5 @@
 //! `comity sim run`
 
-use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -8,13 +7,12 @@ use std::sync::atomic::AtomicBool;
 use comity_sim::network::Network;
 use comity_sim::report::RunReport;
 use comity_sim::results::store::RunStore;
-use comity_sim::results::{self, SeedsWithoutEffect};
+use comity_sim::results::{self, LimitedByReceiveWindow, SeedsWithoutEffect};
 use comity_sim::scenario::{Execution, Interrupted, Run, RunSettings, Scenario, execute, simulate};
 
 use super::super::progress::{OnInterrupt, Teller, follow};
 use super::super::results::refused;
 use super::super::{Failure, complain, print, say};
-use super::limits::limited_by_rwnd;
 use super::summary::Summary;
 use super::tables::plural;
 use super::{choose_runs, load};
@@ -70,7 +68,7 @@ impl Job<'_> {
         let began = now();
         let mut summary = Summary::default();
         let mut seeds = SeedsWithoutEffect::default();
-        let mut limited = BTreeSet::new();
+        let mut limited = LimitedByReceiveWindow::default();
         let (mut done, mut failed) = (0, 0);
         let mut is_trusted = true;
         let end = follow(
@@ -95,7 +93,7 @@ impl Job<'_> {
                         let lateness = measured.report.world.lateness();
                         is_trusted &= lateness.is_none_or(|lateness| lateness.is_trusted);
                         seeds.add(run.point, &measured.report);
-                        limited.extend(measured.limited);
+                        limited.add(scenario, &run, &measured.report);
                         summary.add(&run, &measured.report, measured.backbone);
                         done += 1;
                     }
@@ -132,11 +130,8 @@ impl Job<'_> {
         if let Some(warning) = seeds.warning() {
             say(&format!("warning: {warning}"));
         }
-        for group in limited {
-            say(&format!(
-                "note: the receive window of {group} limits it, and not the network; \
-                 set flow.{group}.rwnd for more than the preset's 6 MiB"
-            ));
+        for note in limited.notes() {
+            say(&format!("note: {note}"));
         }
         if done > 0 && printing.json {
             print(format!("{:#}\n", summary.json(scenario, wall_seconds)))?;
@@ -229,8 +224,6 @@ pub(crate) struct Measured {
     pub(crate) report: RunReport,
     /// The number of links of the topology itself.
     pub(crate) backbone: usize,
-    /// Groups that the default receive window limits.
-    pub(crate) limited: BTreeSet<String>,
     /// What went wrong with single flows, or makes the results doubtful.
     pub(crate) complaints: Vec<String>,
 }
@@ -276,7 +269,6 @@ fn simulation(
                     }
                 };
                 Ok(Measured {
-                    limited: limited_by_rwnd(network, &report),
                     report,
                     backbone: settings.backbone,
                     complaints,
