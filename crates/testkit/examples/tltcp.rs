@@ -114,6 +114,7 @@ impl<'a> World<'a> {
     ) -> Result<Self, Box<dyn Error>> {
         let timeline = TimelineConfig {
             blind_spot: false,
+            holds_passed: false,
             clock: DeadlineClock::Receiver,
         };
         let offers = match way {

@@ -66,6 +66,31 @@ fn section_5_4_an_acknowledgement_of_obsolete_data_opens_the_window() {
     script.expect_nothing(D1 + 4);
 }
 
+/// 14 is lost, and 20 makes the receiver jump. By the paper's letter its acknowledgement releases
+/// both places; by the other reading only that of 20.
+#[test]
+fn section_5_4_an_acknowledgement_behind_a_jump_may_keep_the_lost_places() {
+    for (holds_passed, next) in [(false, 29..31), (true, 29..30)] {
+        let config = Config {
+            timeline: Some(TimelineConfig {
+                holds_passed,
+                ..TimelineConfig::PAPER
+            }),
+            ..TIMELINED
+        };
+        let mut script = sent_10_to_14(config, 10);
+        script.send(D1 + 1, ". 10+0 ack 14 win 10");
+        for number in 20..29 {
+            script.expect(D1 + 1, &format!(". {number}+1 ack 10 <upd 20>"));
+        }
+        script.send(D1 + 3, ". 10+0 ack 21 win 10");
+        for number in next {
+            script.expect(D1 + 3, &format!(". {number}+1 ack 10 <upd 20>"));
+        }
+        script.expect_nothing(D1 + 4);
+    }
+}
+
 #[test]
 fn section_5_5_a_lost_obsolete_packet_is_answered_with_a_first_send() {
     let mut script = sent_10_to_14(TIMELINED, 5);

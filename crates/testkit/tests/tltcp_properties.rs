@@ -25,7 +25,7 @@ const RECOVERIES: [RecoveryConfig; 6] = [
 fn configs() -> impl Strategy<Value = Config> {
     (
         prop::sample::select(&RECOVERIES[..]),
-        any::<[bool; 9]>(),
+        any::<[bool; 10]>(),
         prop::sample::select(vec![0, 1, 5_000, u32::MAX - 700, u32::MAX]),
         prop::sample::select(vec![150_u64, 400, 3_000, 100_000]),
     )
@@ -39,6 +39,7 @@ fn configs() -> impl Strategy<Value = Config> {
                 bugfix,
                 handshake,
                 blind_spot,
+                holds_passed,
                 at_receiver,
             ] = switches;
             Config {
@@ -57,6 +58,7 @@ fn configs() -> impl Strategy<Value = Config> {
                 recovery: RecoveryConfig { bugfix, ..recovery },
                 timeline: Some(TimelineConfig {
                     blind_spot,
+                    holds_passed,
                     clock: if at_receiver {
                         DeadlineClock::Receiver
                     } else {

@@ -71,26 +71,32 @@ fn tcp() -> impl Strategy<Value = TransportSpec> {
 fn timeline() -> impl Strategy<Value = (TimelineConfig, TimelineSpec)> {
     let millis = |range| Strategy::prop_map(range, Span::from_millis);
     (
-        any::<[bool; 2]>(),
+        any::<[bool; 3]>(),
         1u64..30_000,
         millis(1u64..900),
         prop::option::of(millis(50u64..400)),
     )
-        .prop_map(|([blind_spot, at_receiver], section, deadline, feedback)| {
-            let clock = match at_receiver {
-                true => DeadlineClock::Receiver,
-                false => DeadlineClock::Sender,
-            };
-            let section = Bytes::new(section);
-            (
-                TimelineConfig { blind_spot, clock },
-                TimelineSpec {
-                    section,
-                    deadline,
-                    feedback,
-                },
-            )
-        })
+        .prop_map(
+            |([blind_spot, holds_passed, at_receiver], section, deadline, feedback)| {
+                let clock = match at_receiver {
+                    true => DeadlineClock::Receiver,
+                    false => DeadlineClock::Sender,
+                };
+                let section = Bytes::new(section);
+                (
+                    TimelineConfig {
+                        blind_spot,
+                        holds_passed,
+                        clock,
+                    },
+                    TimelineSpec {
+                        section,
+                        deadline,
+                        feedback,
+                    },
+                )
+            },
+        )
 }
 
 /// TCP of any recovery and controller, with its stream in sections that have deadlines.

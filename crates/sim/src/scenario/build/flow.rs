@@ -535,6 +535,7 @@ fn tcp_spec(table: &TcpTable, cx: &mut Context<'_>) -> Option<TcpSpec> {
             .filter(|timeline| timeline.drop_expired)
             .map(|timeline| TimelineConfig {
                 blind_spot: timeline.blind_spot,
+                holds_passed: timeline.holds_passed,
                 clock: timeline.relative_to,
             }),
     };

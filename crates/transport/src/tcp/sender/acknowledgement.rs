@@ -162,7 +162,7 @@ impl Transfer {
             if !self.repair.windows_decide() {
                 is_repair = line.is_repair(stream.una);
             }
-            acked = advance.saturating_sub(line.on_advance(ack.offset));
+            acked = advance.saturating_sub(line.on_advance(stream.una, ack.offset));
         }
         let reaction = self.repair.on_advance(&Advance {
             to: ack.offset,

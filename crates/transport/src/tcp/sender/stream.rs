@@ -188,9 +188,9 @@ impl Stream {
         self.end.saturating_add(u64::from(self.fin))
     }
 
-    /// Whether the SYN, the FIN or any data is outstanding.
+    /// Whether the SYN, the FIN or any data is outstanding, or taken for it.
     pub(super) fn has_outstanding(&self) -> bool {
-        self.una < self.max
+        self.una < self.max || self.line.as_ref().is_some_and(|line| line.holds_any())
     }
 
     /// The segment at `start`, at most up to `limit`: a full one, or the rest of the data.

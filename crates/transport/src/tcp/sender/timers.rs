@@ -67,6 +67,9 @@ impl Transfer {
                 duplicate_seen: self.repair.duplicate_seen(),
             };
             self.lose_everything(stream, now);
+            if let Some(line) = &mut stream.line {
+                line.release_held();
+            }
             self.control.report(Event::Timeout(&timeout));
             self.control.decision().timeout_repair
         } else {

@@ -89,6 +89,9 @@ pub(in crate::tcp) struct Line {
     /// Outstanding obsolete places without content: another packet took the place, or a timeout
     /// marked them lost. They are not retransmitted.
     free: Ranges,
+    /// How many places an acknowledgement passed by a jump since the last timeout, and still take
+    /// up the window ([`TimelineConfig::holds_passed`]).
+    held: u64,
     /// The place after the last packet of this recovery that answered a loss of obsolete data.
     answered: u64,
     /// The place after the last packet that this recovery retransmitted unchanged.
@@ -128,6 +131,7 @@ impl Line {
             obsolete: 0,
             floor: 0,
             free: Ranges::new(),
+            held: 0,
             answered: 0,
             retransmitted: 0,
             has_passed: false,
@@ -415,10 +419,11 @@ impl Line {
     /// sent.
     #[inline]
     pub(in crate::tcp) fn base(&self, una: u64) -> u64 {
+        let first = una - self.held;
         if self.free.as_slice().is_empty() {
-            una
+            first
         } else {
-            una + self.count_free(una, u64::MAX)
+            first + self.count_free(una, u64::MAX)
         }
     }
 
@@ -426,11 +431,23 @@ impl Line {
     /// missing.
     #[inline]
     pub(in crate::tcp) fn peer_base(&self, una: u64) -> u64 {
+        let first = una - self.held;
         if self.free.as_slice().is_empty() {
-            una
+            first
         } else {
-            una + self.count_free(una, self.floor)
+            first + self.count_free(una, self.floor)
         }
+    }
+
+    /// Whether data that is not outstanding takes up the window.
+    #[inline]
+    pub(in crate::tcp) fn holds_any(&self) -> bool {
+        self.held > 0
+    }
+
+    /// A timeout marks everything in the window as lost.
+    pub(in crate::tcp) fn release_held(&mut self) {
+        self.held = 0;
     }
 
     /// How many places in `[start, end)` are free.
@@ -567,10 +584,11 @@ impl Line {
         order
     }
 
-    /// Handles the advance of the acknowledgement to the place `una`. Returns how many of the
-    /// passed places were free. A packet in a lost packet's place is acknowledged on its own, and
-    /// abandoned data is not acknowledged.
-    pub(in crate::tcp) fn on_advance(&mut self, una: u64) -> u64 {
+    /// Handles the advance of the acknowledgement from the place `before` to `una`. Returns how
+    /// many of the passed places were free or are held. A packet in a lost packet's place is
+    /// acknowledged on its own, and abandoned data is not acknowledged.
+    pub(in crate::tcp) fn on_advance(&mut self, before: u64, una: u64) -> u64 {
+        let held = self.hold(before, una);
         let mut free = 0;
         if !self.free.as_slice().is_empty() {
             free = self.count_free(0, una);
@@ -590,7 +608,26 @@ impl Line {
             self.sections.pop_front();
             self.renew_lifetime();
         }
-        free
+        free + held
+    }
+
+    /// Keeps the places of obsolete sections that an acknowledgement up to `una` passes, and
+    /// returns how many. An acknowledgement of a section ends at its last place, so one from beyond
+    /// it says nothing of the section.
+    fn hold(&mut self, before: u64, una: u64) -> u64 {
+        if !(self.config.blind_spot && self.config.holds_passed && self.is_obsolete(before)) {
+            return 0;
+        }
+        let passed = self.jumps.partition_point(|jump| jump.at < una);
+        let jump = passed.checked_sub(1).and_then(|last| self.jumps.get(last));
+        let end = if una > self.obsolete {
+            self.obsolete
+        } else {
+            jump.map_or(before, |jump| jump.at)
+        };
+        let held = end.saturating_sub(before) - self.count_free(before, end);
+        self.held += held;
+        held
     }
 
     // ---------------------------------------------------------------- the option

@@ -127,14 +127,20 @@ pub struct TimelineConfig {
     /// (section 5.5, figure 4). Without it, the sender detects and answers each of them as TCP
     /// would.
     pub blind_spot: bool,
+    /// With the blind spot: whether obsolete data that an acknowledgement passes by a jump keeps
+    /// its place in the window until a timeout. This is a reading of section 5.4, by which only an
+    /// acknowledgement of an obsolete section moves the window past its data. It explains how
+    /// losses before a jump can end in timeouts (section 6.2.4).
+    pub holds_passed: bool,
     /// Where deadlines apply.
     pub clock: DeadlineClock,
 }
 
 impl TimelineConfig {
-    /// As in the paper: the blind spot, and deadlines at the sender.
+    /// As in the paper: the blind spot, which releases what it passes, and deadlines at the sender.
     pub const PAPER: Self = Self {
         blind_spot: true,
+        holds_passed: false,
         clock: DeadlineClock::Sender,
     };
 }

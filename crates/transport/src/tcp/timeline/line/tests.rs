@@ -192,9 +192,9 @@ fn old_jumps_are_forgotten_and_later_places_keep_their_numbers() {
     let wires = |line: &Line| [25, 35, 45, 55, 65, 75].map(|place| line.wire(place));
     let before = wires(&line);
     assert_eq!(before, [35, 50, 65, 80, 95, 110]);
-    line.on_advance(59);
+    line.on_advance(50, 59);
     assert_eq!((line.jumps.len(), wires(&line)), (6, before));
-    line.on_advance(60);
+    line.on_advance(59, 60);
     assert_eq!((line.jumps.len(), wires(&line)), (5, before));
     assert_eq!(
         before.map(|wire| line.place(wire)),
