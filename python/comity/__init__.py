@@ -1,8 +1,8 @@
 """Comity: a fast, deterministic packet simulator for media with deadlines and for TCP.
 
 >>> import comity
->>> results = comity.run("experiments/demo/dumbbell.toml", seeds=range(1, 6))  # doctest: +SKIP
->>> results.flows.polars()  # doctest: +SKIP
+>>> results = comity.run("experiments/demo/dumbbell.toml", seeds=range(1, 6))
+>>> results.flows.polars()
 
 `docs/guide/python.md` is the guide. `docs/reference/columns.md` lists every column.
 """

@@ -104,9 +104,9 @@ def run(
 class Simulation:
     """One run that pauses at chosen times: a controller can be changed between them.
 
-    >>> simulation = comity.Simulation("one.toml", seed=7)  # doctest: +SKIP
-    >>> simulation.run_until(0.5)  # doctest: +SKIP
-    >>> results = simulation.finish()  # doctest: +SKIP
+    >>> simulation = comity.Simulation("one.toml", seed=7)
+    >>> simulation.run_until(0.5)
+    >>> results = simulation.finish()
 
     Pauses change no total: the results are those of `run` with the same seed, though a bin of a
     series may show the sender's window one event earlier or later. An exception of a controller

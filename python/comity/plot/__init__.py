@@ -19,7 +19,7 @@ pages. `run` is the run to draw; `only` names the flows, groups or links to draw
 
 from ._fairness import heatmap, jain, shares
 from ._packets import sequence, slack
-from ._style import Picture, Style, protocol, style
+from ._style import Style, protocol, style
 from ._time import cwnd, delay, queue, throughput
 
 KINDS = {
@@ -37,7 +37,6 @@ KINDS = {
 
 __all__ = [
     "KINDS",
-    "Picture",
     "Style",
     "cwnd",
     "delay",

@@ -7,17 +7,17 @@ from collections.abc import Sequence
 
 import numpy
 from matplotlib import ticker
+from matplotlib.figure import Figure
 
 from .. import _comity
 from .._results import Results, unfilled
 from ..errors import PlotError
 from . import _data, _style
-from ._style import Picture
 
 
 def shares(
     results: Results, *, run: int | None = None, only: Sequence[str] = (), dark: bool = False
-) -> Picture:
+) -> Figure:
     """Draws the mean throughput of a flow of each group, with its 95 % confidence interval over
     the seeds: over the axis of the sweep if it has one, otherwise group by group.
 
@@ -78,7 +78,7 @@ def _interval(values: numpy.ndarray) -> tuple[float, float]:
 
 def jain(
     results: Results, *, run: int = 0, only: Sequence[str] = (), dark: bool = False
-) -> Picture:
+) -> Figure:
     """Draws Jain's fairness index of the flows' goodputs over time scales.
 
     The run after the warm-up is cut into intervals of 1, 2, 5, 10, ... bins; the index is the mean
@@ -154,7 +154,7 @@ def heatmap(
     run: int | None = None,
     only: Sequence[str] = (),
     dark: bool = False,
-) -> Picture:
+) -> Figure:
     """Draws a column of the table `groups` over two axes of the sweep, a panel for each group.
 
     A cell is the mean over the seeds. `run` is not used: every run counts.

@@ -6,11 +6,11 @@ import typing
 from collections.abc import Sequence
 
 import numpy
+from matplotlib.figure import Figure
 
 from .._results import Results
 from ..errors import PlotError
 from . import _data, _style
-from ._style import Picture
 
 
 def sequence(
@@ -21,7 +21,7 @@ def sequence(
     dark: bool = False,
     start: float | None = None,
     end: float | None = None,
-) -> Picture:
+) -> Figure:
     """Draws the packets of a TCP flow as it sends them, by stream offset, with what the receiver
     has acknowledged, and marks retransmissions and drops.
 
@@ -95,7 +95,7 @@ def sequence(
 
 def slack(
     results: Results, *, run: int = 0, only: Sequence[str] = (), dark: bool = False
-) -> Picture:
+) -> Figure:
     """Draws the time left until the deadline of each frame when it was complete, over its
     deadline; below zero a frame was late. A cross at the bottom is a frame that never came.
 

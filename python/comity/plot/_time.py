@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy
+from matplotlib.figure import Figure
 
 from .._results import Results
 from . import _data, _style
-from ._style import Picture
 
 #: How many single flows of a group are drawn.
 _MOST = 12
@@ -16,7 +16,7 @@ _MOST = 12
 
 def cwnd(
     results: Results, *, run: int = 0, only: Sequence[str] = (), dark: bool = False
-) -> Picture:
+) -> Figure:
     """Draws congestion window and slow-start threshold over time, at the end of each bin.
 
     Of each group the first flow is drawn; name flows in `only` to choose others.
@@ -60,7 +60,7 @@ def cwnd(
 
 def throughput(
     results: Results, *, run: int = 0, only: Sequence[str] = (), dark: bool = False
-) -> Picture:
+) -> Figure:
     """Draws what each flow delivers in order over time: thin lines for flows, a bold one with
     markers for the mean of a group."""
     table = _data.need(results, "flow_series", _data.BINS)
@@ -91,7 +91,7 @@ def throughput(
 
 def queue(
     results: Results, *, run: int = 0, only: Sequence[str] = (), dark: bool = False
-) -> Picture:
+) -> Figure:
     """Draws the longest queue of each link in each bin; a cross at the bottom is a bin with drops.
 
     Without `only`, at most four links are drawn: those with at least a quarter of the longest
@@ -134,7 +134,7 @@ def queue(
 
 def delay(
     results: Results, *, run: int = 0, only: Sequence[str] = (), dark: bool = False
-) -> Picture:
+) -> Figure:
     """Draws the distribution function of the one-way delay of data packets, for each group."""
     of = _data.columns(
         results.delay_histogram, ["index", "from_s", "to_s", "count"], run

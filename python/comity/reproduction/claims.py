@@ -118,7 +118,21 @@ _RELATIONS: dict[str, tuple[str, Callable[[Values, Values], Values]]] = {
 
 
 class Checks:
-    """Collects the checks of a claim, in one form."""
+    """Collects the checks of a claim, in one form.
+
+    The function of a claim calls it with something that has to hold at every point of `value`:
+
+        check("index of Libra", index, above=index_of_tcp, paper=0.99)
+
+    `above`, `at_least`, `below`, `at_most` and `equal` compare with a number or with other values.
+    `wholly_above` and `wholly_below` ask that the 95 % intervals do not meet. `within=(0.1, x)`
+    asks for a distance of at most 10 % of x. `falls_over="axis"` asks that from one value of the
+    axis to the next there is no rise beyond the intervals; `rises_over` likewise. `paper` is what
+    the paper has. With `form` the check is judged in that form alone. `fails` says that the failure
+    is known, and why; `chance` says that chance decides, and why: such a check counts for nothing.
+    `reading` names the reading of the paper that the check is about. A reading holds if all of its
+    checks do.
+    """
 
     def __init__(self, form: Form) -> None:
         self.form = form
@@ -141,17 +155,7 @@ class Checks:
         reading: str | None = None,
         **bounds: Values | float,
     ) -> None:
-        """States something that has to hold at every point of `value`.
-
-        `above`, `at_least`, `below`, `at_most` and `equal` compare with a number or with other
-        values. `wholly_above` and `wholly_below` ask that the 95 % intervals do not meet.
-        `within=(0.1, x)` asks for a distance of at most 10 % of x. `falls_over="axis"` asks that
-        from one value of the axis to the next there is no rise beyond the intervals; `rises_over`
-        likewise. `paper` is what the paper has. With `form` the check is judged in that form alone.
-        `fails` says that the failure is known, and why; `chance` says that chance decides, and why:
-        such a check counts for nothing. `reading` names the reading of the paper that the check is
-        about; see :func:`readings_that_hold`.
-        """
+        """States something that has to hold at every point of `value`; see `Checks`."""
         if fails and chance:
             raise TypeError(f"{says!r}: expected `fails` or `chance`, not both")
         if within is not None:
@@ -233,7 +237,7 @@ class Claim:
 
     def picture(self, draw: Callable[[Any, Any], None]) -> Callable[[Any, Any], None]:
         """Says that this function draws the figure of the claim: it gets the runs and a
-        :class:`.Drawing`.
+        `Drawing`.
         """
         self.draw = draw
         return draw
@@ -258,9 +262,9 @@ def claim(
 ) -> Callable[[Callable[[Any, Checks], None]], Claim]:
     """Makes a claim of the function that judges it.
 
-    The function gets the runs, a :class:`Study` or one for each name of `scenario`, and the
-    :class:`Checks` that it calls. `quick` is what is different in the quick form: `seeds`, `set`
-    and `only` of a :class:`Scenario`. `tests` are functions of the project's tests, `"file:
+    The function gets the runs, a `Study` or one for each name of `scenario`, and the
+    `Checks` that it calls. `quick` is what is different in the quick form: `seeds`, `set`
+    and `only` of a `Scenario`. `tests` are functions of the project's tests, `"file:
     function"`, that hold what no number of a run can show. `cannot` says why nothing could make the
     claim hold.
     """

@@ -1,6 +1,6 @@
 """Numbers at the points of a sweep, with what the seeds leave open about them.
 
-A :class:`Values` has a row for each point of a sweep and a column for each *replicate*: the mean
+A `Values` has a row for each point of a sweep and a column for each *replicate*: the mean
 over all seeds, the means with one seed left out (the jackknife), and the means over seeds drawn
 with replacement (the bootstrap). Arithmetic works on every replicate alike, so that a ratio of
 means has an interval of its own at the end.
