@@ -224,7 +224,7 @@ fn results_are_stored_in_every_format() {
     let refused = said(&ends(2, &args));
     assert!(
         refused
-            .contains("bins.csv holds 4 runs that this sweep does not have; expected a new path"),
+            .contains("bins.csv holds 4 runs that this sweep does not have; expected the scenario"),
         "{refused}"
     );
     assert!(
