@@ -1,6 +1,7 @@
 //! The largest packets that a path carries, as one connection finds it without reports of routers
 //! (RFC 4821).
 
+use comity_transport::{SEARCH_INTERVAL, SizeSearch};
 use comity_units::{SeqNo, Span, Time};
 
 /// How many consecutive retransmission timeouts suggest that the path drops large packets without
@@ -9,16 +10,9 @@ const TIMEOUTS: u32 = 3;
 /// What a connection falls back to first: the initial size of RFC 4821, section 7.2. An IPv6 path
 /// carries more by definition.
 const BASE_V4: u32 = 1_024;
-/// When a larger size is tried again (RFC 8899, section 5.1.1; RFC 1191, section 6.3).
-pub(crate) const RAISE_AFTER: Span = Span::from_secs(600);
 /// How long a fallback lasts at least, and how long the answer to a probe may take beyond two round
 /// trips (RFC 8899, section 5.1.1).
 const PROBE_AFTER: Span = Span::from_secs(1);
-/// How many probes of one size are sent in vain before it counts as too large (RFC 8899, section
-/// 5.1.2).
-const MAX_PROBES: u8 = 3;
-/// A search ends when less than this is to be gained.
-const STEP: u32 = 16;
 
 /// The path MTU of a connection, and the search for a larger one.
 ///
@@ -26,20 +20,14 @@ const STEP: u32 = 16;
 /// duplicate (RFC 2883) if the path carries it, and nothing has to be repaired if not.
 ///
 /// Differs from RFC 4821 in: 1. a probe repeats data, in place of new data that its loss would
-/// delay; a peer without duplicate SACKs confirms none; 2. a search tries the largest size first,
-/// because an outage looks like a black hole.
+/// delay; a peer without duplicate SACKs confirms none; 2. a search tries the largest size first
+/// ([`SizeSearch`]).
 #[derive(Debug)]
 pub(crate) struct PathMtu {
-    /// Only probes are larger.
-    current: u32,
-    /// The largest that both ends accept.
-    largest: u32,
+    /// Only probes are larger than the current size.
+    sizes: SizeSearch,
     /// The smallest that a path has.
     floor: u32,
-    /// The largest size not yet refused in this search.
-    ceiling: u32,
-    /// Probes of the present size in vain.
-    failures: u8,
     probe: Option<Probe>,
     /// When the next probe may leave; [`Time::MAX`] at the largest size.
     next_at: Time,
@@ -67,14 +55,11 @@ impl PathMtu {
     /// Over an interface with the MTU `interface`; packets have `mtu` bytes at most.
     pub(crate) fn new(now: Time, mtu: u32, interface: u32, floor: u32) -> Self {
         Self {
-            current: mtu,
-            largest: interface,
+            sizes: SizeSearch::new(mtu, interface),
             floor,
-            ceiling: interface,
-            failures: 0,
             probe: None,
             next_at: if mtu < interface {
-                now + RAISE_AFTER
+                now + SEARCH_INTERVAL
             } else {
                 Time::MAX
             },
@@ -82,23 +67,23 @@ impl PathMtu {
     }
 
     pub(crate) const fn current(&self) -> u32 {
-        self.current
+        self.sizes.current()
     }
 
     /// The peer accepts packets of at most `mtu` bytes.
     pub(crate) fn limit_largest(&mut self, mtu: u32) {
-        self.largest = self.largest.min(mtu);
-        self.ceiling = self.largest;
-        if self.current >= self.largest {
-            (self.current, self.next_at) = (self.largest, Time::MAX);
+        let most = self.sizes.most().min(mtu);
+        self.sizes = SizeSearch::new(self.current().min(most), most);
+        if self.sizes.is_at_most() {
+            self.next_at = Time::MAX;
         }
     }
 
     /// A router reports that it carries `mtu` bytes. Returns whether packets become smaller.
     pub(crate) fn on_report(&mut self, now: Time, mtu: u32) -> bool {
-        let is_smaller = mtu < self.current;
+        let is_smaller = mtu < self.current();
         if is_smaller {
-            self.current = mtu;
+            self.sizes.restart_at(mtu);
             self.settle(now);
         }
         is_smaller
@@ -108,17 +93,17 @@ impl PathMtu {
     /// outstanding. Returns whether packets become smaller.
     pub(crate) fn on_timeout(&mut self, now: Time, consecutive: u32, in_flight: u64) -> bool {
         let base = self.floor.max(BASE_V4);
-        let next = if self.current > base {
+        let next = if self.current() > base {
             base
         } else {
             self.floor
         };
-        let may_be_size = in_flight > u64::from(next) && next < self.current;
+        let may_be_size = in_flight > u64::from(next) && next < self.current();
         if consecutive < TIMEOUTS || !may_be_size {
             return false;
         }
-        self.current = next;
-        (self.ceiling, self.failures, self.probe) = (self.largest, 0, None);
+        self.sizes.restart_at(next);
+        self.probe = None;
         self.next_at = now + PROBE_AFTER;
         true
     }
@@ -130,20 +115,13 @@ impl PathMtu {
         }
         if let Some(probe) = self.probe.take() {
             // It had no answer.
-            self.failures += 1;
-            if self.failures >= MAX_PROBES {
-                (self.ceiling, self.failures) = (probe.mtu - 1, 0);
-            }
+            self.sizes.on_failure(probe.mtu);
         }
-        if self.ceiling < self.current + STEP && self.ceiling < self.largest {
+        if self.sizes.is_over() {
             self.settle(now);
             return Due::Settled;
         }
-        Due::Probe(if self.ceiling == self.largest {
-            self.largest
-        } else {
-            self.current.midpoint(self.ceiling + 1)
-        })
+        Due::Probe(self.sizes.probe())
     }
 
     /// A probe of `mtu` bytes leaves; its answer takes `round_trip`.
@@ -169,17 +147,20 @@ impl PathMtu {
         let Some(probe) = answered else {
             return false;
         };
-        (self.current, self.failures, self.next_at) = (probe.mtu, 0, now);
-        if self.current >= self.largest {
-            self.next_at = Time::MAX;
-        }
+        self.sizes.on_success(probe.mtu);
+        self.next_at = if self.sizes.is_at_most() {
+            Time::MAX
+        } else {
+            now
+        };
         true
     }
 
     /// Ends a search. The next one begins anew.
     fn settle(&mut self, now: Time) {
-        (self.ceiling, self.failures, self.probe) = (self.largest, 0, None);
-        self.next_at = now + RAISE_AFTER;
+        self.sizes.restart();
+        self.probe = None;
+        self.next_at = now + SEARCH_INTERVAL;
     }
 }
 
@@ -236,7 +217,7 @@ mod tests {
                 let (at, probes) = search(&mut path, Time::ZERO, carried);
                 let found = path.current();
                 assert!(
-                    found <= carried && carried - found < STEP,
+                    found <= carried && carried - found < 16,
                     "{found} of {carried}"
                 );
                 assert!(at < Time::from_secs(60) && probes <= 40, "{at} {probes}");
@@ -277,11 +258,11 @@ mod tests {
         let now = Time::from_secs(5);
         assert!(path.on_report(now, 1_400) && !path.on_report(now, 1_450));
         assert_eq!(
-            path.due((now + RAISE_AFTER).saturating_sub(Span::from_nanos(1))),
+            path.due((now + SEARCH_INTERVAL).saturating_sub(Span::from_nanos(1))),
             Due::Nothing
         );
-        assert_eq!(path.due(now + RAISE_AFTER), Due::Probe(1_500));
-        let (_, probes) = search(&mut path, now + RAISE_AFTER, 1_500);
+        assert_eq!(path.due(now + SEARCH_INTERVAL), Due::Probe(1_500));
+        let (_, probes) = search(&mut path, now + SEARCH_INTERVAL, 1_500);
         assert_eq!((path.current(), probes), (1_500, 1));
     }
 

@@ -13,9 +13,11 @@ mod bucket;
 pub mod checksum;
 pub mod datagram;
 mod pacer;
+mod size_search;
 pub mod tcp;
 pub mod timeline;
 pub mod wire;
 
 pub use bucket::TokenBucket;
 pub use pacer::Pacer;
+pub use size_search::{SEARCH_INTERVAL, SizeSearch};

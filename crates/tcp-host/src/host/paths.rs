@@ -3,9 +3,8 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
+use comity_transport::SEARCH_INTERVAL as LIFE;
 use comity_units::Time;
-
-use crate::mtu::RAISE_AFTER as LIFE;
 
 /// The maximum number of remembered paths. Beyond it, new connections learn anew.
 const MAX_PATHS: usize = 1_024;

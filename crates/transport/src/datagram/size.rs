@@ -2,6 +2,8 @@
 
 use comity_units::{PacketNumber, Span, Time};
 
+use crate::{SEARCH_INTERVAL, SizeSearch};
+
 /// The size of full packets, as protected payload in bytes (RFC 8899: packetization layer path MTU
 /// discovery).
 ///
@@ -23,23 +25,17 @@ use comity_units::{PacketNumber, Span, Time};
 /// what arrived and what did not. A try is a packet of padding: neither window nor pacer hold it,
 /// and its loss is no sign of congestion. At most one is on its way.
 ///
-/// Differs from RFC 8899 in: 1. the largest size is tried first; 2. a black hole is found by the
-/// losses of larger packets behind which smaller ones arrive, as QUIC implementations do, since
-/// loss detection tells of them sooner than the three probe timeouts of section 4.3; 3. nothing is
-/// found out below the base: the handshake does not work there.
+/// Differs from RFC 8899 in: 1. the largest size is tried first ([`SizeSearch`]); 2. a black hole
+/// is found by the losses of larger packets behind which smaller ones arrive, as QUIC
+/// implementations do, since loss detection tells of them sooner than the three probe timeouts of
+/// section 4.3; 3. nothing is found out below the base: the handshake does not work there.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PathSize {
     /// What every path carries on which the handshake works.
     base: u32,
-    /// The most that both ends take.
-    most: u32,
-    current: u32,
-    /// The least size that is known not to arrive; above `most` while none is known.
-    limit: u32,
+    sizes: SizeSearch,
     /// The packet that tries a size: its number, its size, and when it left.
     tried: Option<(PacketNumber, u32, Time)>,
-    /// How often this size has failed.
-    failures: u32,
     search: Search,
     /// Packets larger than the base that were lost since one arrived.
     lost: u32,
@@ -62,11 +58,8 @@ impl PathSize {
         let base = base.unwrap_or(most).min(most);
         Self {
             base,
-            most,
-            current: base,
-            limit: most.saturating_add(1),
+            sizes: SizeSearch::new(base, most),
             tried: None,
-            failures: 0,
             search: match base < most {
                 true => Search::On,
                 false => Search::Complete {
@@ -83,13 +76,13 @@ impl PathSize {
     pub(super) fn on_new_path(&mut self) {
         *self = Self {
             told: self.told,
-            ..Self::new(Some(self.base), self.most)
+            ..Self::new(Some(self.base), self.sizes.most())
         };
     }
 
     /// The payload of a full packet.
     pub(super) const fn current(&self) -> u32 {
-        self.current
+        self.sizes.current()
     }
 
     /// What every path carries on which the handshake works.
@@ -105,20 +98,13 @@ impl PathSize {
             }
             self.begin();
         }
-        if self.tried.is_some() {
-            return None;
-        }
-        Some(match self.limit > self.most {
-            true => self.most,
-            false => self.current + (self.limit - self.current) / 2,
-        })
+        self.tried.is_none().then(|| self.sizes.probe())
     }
 
     fn begin(&mut self) {
         self.search = Search::On;
-        self.limit = self.most.saturating_add(1);
+        self.sizes.restart();
         self.tried = None;
-        self.failures = 0;
         self.lost = 0;
     }
 
@@ -142,8 +128,7 @@ impl PathSize {
         let Some((number, size, _)) = self.tried.take() else {
             return;
         };
-        self.failures = 0;
-        self.current = self.current.max(size);
+        self.sizes.on_success(size);
         self.on_arrived(number);
         self.settle(now);
     }
@@ -153,26 +138,22 @@ impl PathSize {
         let Some((_, size, _)) = self.tried.take() else {
             return;
         };
-        self.failures += 1;
-        if self.failures >= MAX_TRIES {
-            self.failures = 0;
-            self.limit = size;
-            self.settle(now);
-        }
+        self.sizes.on_failure(size);
+        self.settle(now);
     }
 
     /// The system refuses to send packets of this size to the peer.
     pub(super) fn on_refused(&mut self, now: Time, size: u32) {
-        if size <= self.base || size >= self.limit {
+        if size <= self.base || self.sizes.has_failed(size) {
             return;
         }
-        if size <= self.current {
-            self.current = self.base;
+        if size <= self.current() {
+            self.sizes.restart_at(self.base);
         }
         let again = self.tried.filter(|(_, tried, _)| *tried < size);
         self.begin();
         self.tried = again;
-        self.limit = size;
+        self.sizes.refuse(size);
         self.settle(now);
     }
 
@@ -187,7 +168,7 @@ impl PathSize {
     /// Packets are lost, given by number and size, behind which others arrived. Whether that shows
     /// that the path carries them no more.
     pub(super) fn on_lost(&mut self, packets: impl Iterator<Item = (PacketNumber, u32)>) -> bool {
-        if self.current <= self.base {
+        if self.current() <= self.base {
             return false;
         }
         let (base, arrived) = (self.base, self.arrived);
@@ -200,18 +181,16 @@ impl PathSize {
         if self.lost < TELLING_LOSSES {
             return false;
         }
-        self.current = self.base;
+        self.sizes.restart_at(self.base);
         self.begin();
         true
     }
 
     fn settle(&mut self, now: Time) {
-        let is_most = self.current >= self.most;
-        let is_close = self.limit <= self.most && self.limit - self.current <= CLOSE_ENOUGH;
-        if is_most || is_close {
+        if self.sizes.is_over() {
             self.tried = None;
             self.search = Search::Complete {
-                again_at: match is_most {
+                again_at: match self.sizes.is_at_most() {
                     true => Time::MAX,
                     false => now + SEARCH_INTERVAL,
                 },
@@ -222,25 +201,16 @@ impl PathSize {
     /// The size that was found, if the owner does not know it yet.
     pub(super) fn news(&mut self) -> Option<u32> {
         let is_complete = matches!(self.search, Search::Complete { .. });
-        if !is_complete || self.current == self.told {
+        if !is_complete || self.current() == self.told {
             return None;
         }
-        self.told = self.current;
-        Some(self.current)
+        self.told = self.current();
+        Some(self.told)
     }
 }
 
-/// `MAX_PROBES` of RFC 8899, section 5.1.2.
-const MAX_TRIES: u32 = 3;
-
 /// So many losses of larger packets alone are no accident: as many as loss detection takes for one.
 const TELLING_LOSSES: u32 = 3;
-
-/// What is left unknown of the size, in bytes: 1 % is not worth more tries.
-const CLOSE_ENOUGH: u32 = 16;
-
-/// `PMTU_RAISE_TIMER` of RFC 8899, section 5.1.1.
-const SEARCH_INTERVAL: Span = Span::from_secs(600);
 
 #[cfg(test)]
 mod tests {

@@ -1,0 +1,166 @@
+//! The search for the largest packet that a path carries, by the fate of probes.
+
+use comity_units::Span;
+
+/// `MAX_PROBES` of RFC 8899, section 5.1.2.
+const MAX_PROBES: u32 = 3;
+
+/// What is left unknown of the size, in bytes: 1 % is not worth more probes.
+const CLOSE_ENOUGH: u32 = 16;
+
+/// After how long a larger size is tried again: `PMTU_RAISE_TIMER` of RFC 8899, section 5.1.1, and
+/// RFC 1191, section 6.3.
+pub const SEARCH_INTERVAL: Span = Span::from_secs(600);
+
+/// A search for the largest packet that a path carries. Sizes are in bytes, of whatever the owner
+/// counts.
+///
+/// ```text
+/// probe = most                       at first: most paths carry it
+///       = (current + limit) / 2      once a size has failed
+/// current = probe                    when a probe arrives
+/// limit = probe                      when three probes of a size are lost, or one is refused
+/// over: current = most, or limit − current ≤ 16
+/// ```
+///
+/// Source: RFC 8899, section 5.3, and RFC 4821, section 7.3. Differs from them in: the largest size
+/// is tried first, because an outage looks like a path that drops large packets.
+#[derive(Clone, Copy, Debug)]
+pub struct SizeSearch {
+    /// What both ends take.
+    most: u32,
+    current: u32,
+    /// The smallest size that failed; above `most` while none has.
+    limit: u32,
+    /// How many probes of the present size were lost.
+    failures: u32,
+}
+
+impl SizeSearch {
+    /// A search from `current`, which the path carries, up to `most`.
+    pub const fn new(current: u32, most: u32) -> Self {
+        Self {
+            most,
+            current,
+            limit: most.saturating_add(1),
+            failures: 0,
+        }
+    }
+
+    /// The largest size that is known to arrive.
+    pub const fn current(&self) -> u32 {
+        self.current
+    }
+
+    /// The largest size that can be found.
+    pub const fn most(&self) -> u32 {
+        self.most
+    }
+
+    /// The size of the next probe.
+    pub const fn probe(&self) -> u32 {
+        if self.limit > self.most {
+            self.most
+        } else {
+            self.current.midpoint(self.limit)
+        }
+    }
+
+    /// Whether nothing is left to be found.
+    pub const fn is_over(&self) -> bool {
+        let is_close =
+            self.limit <= self.most && self.limit.saturating_sub(self.current) <= CLOSE_ENOUGH;
+        self.is_at_most() || is_close
+    }
+
+    /// Whether the path carries the largest size.
+    pub const fn is_at_most(&self) -> bool {
+        self.current >= self.most
+    }
+
+    /// Whether this size has failed.
+    pub const fn has_failed(&self, size: u32) -> bool {
+        size >= self.limit
+    }
+
+    /// A probe of this size arrived.
+    pub fn on_success(&mut self, size: u32) {
+        self.failures = 0;
+        self.current = self.current.max(size);
+    }
+
+    /// A probe of this size was lost, by its size or by chance.
+    pub const fn on_failure(&mut self, size: u32) {
+        self.failures += 1;
+        if self.failures >= MAX_PROBES {
+            self.refuse(size);
+        }
+    }
+
+    /// This size is too large for certain.
+    pub const fn refuse(&mut self, size: u32) {
+        self.failures = 0;
+        self.limit = size;
+    }
+
+    /// Begins anew, from a size of `current`.
+    pub const fn restart_at(&mut self, current: u32) {
+        *self = Self::new(current, self.most);
+    }
+
+    /// Begins anew, from the size that was found.
+    pub const fn restart(&mut self) {
+        self.restart_at(self.current);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whatever the path carries, the search ends within 16 bytes of it, and never above.
+    #[test]
+    fn a_search_ends_close_below_what_the_path_carries() {
+        for (first, most) in [(552, 1_500), (1_024, 9_000), (1_171, 1_423), (1, 65_535)] {
+            for carried in (first..=most).step_by(41).chain([most]) {
+                let mut search = SizeSearch::new(first, most);
+                let mut probes = 0;
+                while !search.is_over() {
+                    let size = search.probe();
+                    assert!(search.current() < size && !search.has_failed(size));
+                    match size <= carried {
+                        true => search.on_success(size),
+                        false => search.on_failure(size),
+                    }
+                    probes += 1;
+                }
+                let found = search.current();
+                assert!(
+                    found <= carried && carried - found < CLOSE_ENOUGH,
+                    "{carried}: {found}"
+                );
+                // Each halving costs three probes at most, and the largest size three.
+                let halvings = (most - first).ilog2() + 1;
+                assert!(probes <= MAX_PROBES * (1 + halvings), "{carried}: {probes}");
+                assert!(
+                    (probes == 1) == (carried == most),
+                    "the largest size is first"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn two_lost_probes_refuse_nothing() {
+        let mut search = SizeSearch::new(1_200, 1_500);
+        search.on_failure(1_500);
+        search.on_failure(1_500);
+        assert_eq!(search.probe(), 1_500);
+        search.on_failure(1_500);
+        assert_eq!((search.probe(), search.has_failed(1_500)), (1_350, true));
+        search.restart();
+        assert_eq!((search.probe(), search.has_failed(1_500)), (1_500, false));
+        search.refuse(1_210);
+        assert!(search.is_over() && !search.is_at_most());
+    }
+}
