@@ -20,6 +20,9 @@ pages. `run` is the run to draw; `only` names the flows, groups or links to draw
 from ._fairness import heatmap, jain, shares
 from ._packets import sequence, slack
 from ._style import Style, protocol, style
+
+# For a picture of one's own, in a notebook. The API reference has no list of Matplotlib's names.
+from ._style import Picture as Picture
 from ._time import cwnd, delay, queue, throughput
 
 KINDS = {
