@@ -92,6 +92,14 @@ def test_what_is_drawn_is_what_the_tables_say(results):
     assert number == flows["reno-0"]["retransmitted_packets"]
 
 
+def test_a_controller_that_only_paces_has_no_window():
+    """Its window without a limit would be all that is seen."""
+    results = comity.run(VIDEO, seeds=1, set={"scenario.bins": "500ms"})
+    (ax,) = plot.cwnd(results).axes
+    assert not any("video" in it.get_label() for it in ax.get_lines())
+    assert ax.get_ylim()[1] < 1000
+
+
 def seen(colour, matrix):
     """A colour as a reader sees it, in CIE L*a*b*."""
     rgb = numpy.array(colors.to_rgb(colour))

@@ -539,6 +539,9 @@ pub struct LinkSeries {
     pub dropped_packets: Vec<u32>,
     /// The maximum number of packets waiting or in service in the bin.
     pub max_queue_packets: Vec<u32>,
+    /// The longest time, in nanoseconds, from offer to transmission of a packet offered in the bin.
+    /// The lab has none.
+    pub max_queueing_delay_ns: Vec<u64>,
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use crate::report::{FlowSeries, LinkSeries, Series};
 ///
 /// An event at the boundary of two bins belongs to the later one, an event at the end of the run to
 /// the last one, and a later event to none. A packet counts as dropped or lost when it was offered,
-/// and as carried when its last bit left.
+/// and as carried when its last bit left. Its queueing delay belongs to the bin of its offer.
 #[derive(Clone, Debug)]
 pub struct Recorder {
     bin: Span,
@@ -65,6 +65,7 @@ impl Recorder {
                 carried_bytes: vec![0; bins],
                 dropped_packets: vec![0; bins],
                 max_queue_packets: vec![0; bins],
+                max_queueing_delay_ns: vec![0; bins],
             },
             ..LinkRecord::default()
         };
@@ -161,9 +162,12 @@ impl LinkRecord {
 impl Observer for Recorder {
     fn on_link(&mut self, link: u32, event: &LinkEvent<'_>) {
         let length = self.bin;
-        let departure = match event.fate {
-            Fate::Carried { departure, .. } | Fate::Lost { departure } => Some(departure),
-            Fate::Dropped(_) => None,
+        let (start, departure) = match event.fate {
+            Fate::Carried {
+                start, departure, ..
+            }
+            | Fate::Lost { start, departure } => (Some(start), Some(departure)),
+            Fate::Dropped(_) => (None, None),
         };
         let left = departure.and_then(|departure| self.number(departure));
         let (Some(offered), Some(record)) = (
@@ -178,6 +182,12 @@ impl Observer for Recorder {
         }
         if !matches!(event.fate, Fate::Carried { .. }) {
             add(&mut record.series.dropped_packets, offered, 1);
+        }
+        if let Some(start) = start
+            && let Some(longest) = record.series.max_queueing_delay_ns.get_mut(offered)
+        {
+            let delay = start.saturating_since(event.offered_at).as_nanos();
+            *longest = delay.max(*longest);
         }
         record.look(offered, length);
         record.leave_by(event.offered_at);

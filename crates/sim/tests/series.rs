@@ -88,6 +88,14 @@ fn bins_sum_to_the_report() {
     }
     for (link, total) in series.links.iter().zip(&report.links) {
         assert_eq!(link.carried_bytes.len(), bins);
+        assert_eq!(link.max_queueing_delay_ns.len(), bins);
+        let longest = link.max_queueing_delay_ns.iter().max().copied();
+        assert_eq!(
+            longest.unwrap_or(0),
+            (total.queueing_delay.max * 1e9).round() as u64,
+            "{}: nothing before a warm-up is left out",
+            total.name
+        );
         assert_eq!(link.carried_bytes.iter().sum::<u64>(), total.carried_bytes);
         let drops: u64 = link
             .dropped_packets

@@ -586,12 +586,15 @@ impl<O: Observer> Engine<O> {
             let packet = &self.packet(slot);
             let fate = match outcome {
                 Outcome::Carried(way) => Fate::Carried {
+                    start: way.start,
                     departure: way.departure,
                     arrival: way.arrival,
                     marked: way.marked,
                     duplicate: way.duplicate,
                 },
-                Outcome::Lost { departure, .. } => Fate::Lost { departure },
+                Outcome::Lost {
+                    start, departure, ..
+                } => Fate::Lost { start, departure },
                 Outcome::Dropped(cause) => Fate::Dropped(cause),
             };
             self.observer.on_link(

@@ -158,6 +158,8 @@ pub struct LinkEvent<'a> {
 pub enum Fate {
     /// It left the queue at `departure` and arrives at `arrival`.
     Carried {
+        /// The start of its transmission.
+        start: Time,
         /// The end of its transmission.
         departure: Time,
         /// When it arrives.
@@ -169,6 +171,8 @@ pub enum Fate {
     },
     /// It used the link until `departure` and was lost behind it.
     Lost {
+        /// The start of its transmission.
+        start: Time,
         /// The end of its transmission.
         departure: Time,
     },
@@ -193,7 +197,7 @@ impl Fate {
     /// The end of its transmission, if the link transmitted it.
     pub const fn departure(&self) -> Option<Time> {
         match *self {
-            Self::Carried { departure, .. } | Self::Lost { departure } => Some(departure),
+            Self::Carried { departure, .. } | Self::Lost { departure, .. } => Some(departure),
             Self::Dropped(_) => None,
         }
     }

@@ -159,7 +159,7 @@ impl<'a> Things<'a> {
             .maybe_number("srtt_s", |row| row.of.srtt_s)
             .maybe_number("mean_rtt_s", |row| row.of.mean_rtt_s)
             .maybe_number("min_rtt_s", |row| row.of.min_rtt_s)
-            .maybe_unsigned("cwnd_bytes", |row| row.of.cwnd_bytes)
+            .maybe_unsigned("cwnd_bytes", |row| row.of.cwnd_bytes.filter(is_limited))
             .maybe_number("mean_cwnd_bytes", |row| row.of.mean_cwnd_bytes)
             .maybe_unsigned("ssthresh_bytes", |row| {
                 row.of.ssthresh_bytes.filter(is_limited)
@@ -241,7 +241,9 @@ impl<'a> Things<'a> {
             .maybe_unsigned("retransmitted_packets", |bin| {
                 bin.value(&bin.of.retransmitted_packets)
             })
-            .maybe_unsigned("cwnd_bytes", |bin| bin.value(&bin.of.cwnd_bytes))
+            .maybe_unsigned("cwnd_bytes", |bin| {
+                bin.value(&bin.of.cwnd_bytes).filter(is_limited)
+            })
             .maybe_unsigned("ssthresh_bytes", |bin| {
                 bin.value(&bin.of.ssthresh_bytes).filter(is_limited)
             })
@@ -281,12 +283,16 @@ impl<'a> Things<'a> {
             .maybe_unsigned("dropped_packets", |bin| bin.value(&bin.of.dropped_packets))
             .maybe_unsigned("max_queue_packets", |bin| {
                 bin.value(&bin.of.max_queue_packets)
+            })
+            .maybe_unsigned("max_queueing_delay_ns", |bin| {
+                bin.value(&bin.of.max_queueing_delay_ns)
             });
         let length = |of: &LinkSeries| {
             [
                 of.carried_bytes.len(),
                 of.dropped_packets.len(),
                 of.max_queue_packets.len(),
+                of.max_queueing_delay_ns.len(),
             ]
             .into_iter()
             .fold(0, usize::max)
@@ -618,7 +624,7 @@ fn timeline<'a>(columns: Columns<'a, Row<'a, FlowReport>>) -> Columns<'a, Row<'a
     })
 }
 
-/// Whether a threshold is one at all; without a limit it is the largest number.
+/// Whether a window or threshold is one at all; without a limit it is the largest number.
 fn is_limited(bytes: &u64) -> bool {
     *bytes < u64::MAX
 }
