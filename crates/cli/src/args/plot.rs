@@ -11,6 +11,8 @@ use super::values::named_file;
     arg_required_else_help = true,
     after_help = "Pictures are drawn in Python. The command of the Python package draws them; the program that
 cargo builds says how to install it. docs/guide/python.md shows every kind.
+`sequence` and `slack` need the results of `comity.run(..., packets=True)` in Python, which
+`Results.write` stored.
 
 Kinds:
   cwnd           congestion window and slow-start threshold over time
@@ -18,15 +20,15 @@ Kinds:
   queue          longest queue of each link over time
   delay          distribution function of the one-way delay
   sequence       packets, drops and retransmissions of a flow over time
-  shares         throughput of each group, with confidence intervals
+  shares         throughput of a flow of each group, with confidence intervals
   jain           Jain's fairness index over time scales
   slack          time left until the deadline of each frame
   heatmap        a number of each group over two axes of the sweep
 
 Exit codes:
   0    the picture is drawn
-  1    the results lack what the kind needs, or the picture cannot be written
-  2    the command line is wrong
+  1    the results cannot be read, or the picture cannot be written
+  2    the results lack what the kind needs, or the command line is wrong
 
 Examples:
   comity sim run experiments/demo/dumbbell.toml --out results/demo --set scenario.bins=100ms

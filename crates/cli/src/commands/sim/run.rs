@@ -136,7 +136,9 @@ impl Job<'_> {
         if done > 0 && printing.json {
             print(format!("{:#}\n", summary.json(scenario, wall_seconds)))?;
         } else if done > 0 && !printing.quiet {
-            print(summary.text(scenario, wall_seconds))?;
+            // The time says nothing of runs that an earlier command did.
+            let has_stored = store.as_ref().is_some_and(|store| store.found() > 0);
+            print(summary.text(scenario, (!has_stored).then_some(wall_seconds)))?;
         }
         if failed > 0 {
             let others = match &printing.out {

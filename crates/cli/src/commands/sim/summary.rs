@@ -340,8 +340,8 @@ impl Summary {
         })
     }
 
-    /// Tables for people.
-    pub(super) fn text(&self, scenario: &Scenario, wall_seconds: f64) -> String {
+    /// Tables for people. The runs took `wall_seconds`, unless some were stored before.
+    pub(super) fn text(&self, scenario: &Scenario, wall_seconds: Option<f64>) -> String {
         let mut text = scenario.name().to_owned();
         if let Some(description) = scenario.description() {
             text.push_str(": ");
@@ -372,23 +372,28 @@ impl Summary {
         let runs = if self.runs == 1 { "run" } else { "runs" };
         if let Some(routers) = &self.routers {
             text.push_str(&format!(
-                "\n\n{} {runs} on real packets, {} packet hops in {} s\n{}",
+                "\n\n{} {runs} on real packets, {} packet hops{}\n{}",
                 thousands(self.runs),
                 thousands(self.packet_hops),
-                digits(wall_seconds),
+                wall_seconds.map_or_else(String::new, |it| format!(" in {} s", digits(it))),
                 routers.text(self.runs),
             ));
             return text;
         }
-        let rate = self.packet_hops as f64 / wall_seconds.max(1e-9);
         text.push_str(&format!(
-            "\n\n{} {runs}, {} packet hops, {} events in {} s ({} million packet hops per second)\n",
+            "\n\n{} {runs}, {} packet hops, {} events",
             thousands(self.runs),
             thousands(self.packet_hops),
             thousands(self.events),
-            digits(wall_seconds),
-            digits(rate / 1e6),
         ));
+        if let Some(seconds) = wall_seconds {
+            text.push_str(&format!(
+                " in {} s ({} million packet hops per second)",
+                digits(seconds),
+                digits(self.packet_hops as f64 / seconds.max(1e-9) / 1e6),
+            ));
+        }
+        text.push('\n');
         if let [point] = &self.points[..]
             && let [run] = &point.runs[..]
             && let Some(fingerprint) = run["fingerprint"].as_str()
