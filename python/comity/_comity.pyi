@@ -2,11 +2,12 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Literal
+from typing import Literal, final
 
 VERSION: str
 ENGINE_VERSION: int
 
+@final
 class Table:
     def __len__(self) -> int: ...
     def columns(self) -> list[tuple[str, str, str]]: ...
@@ -14,6 +15,7 @@ class Table:
     def __arrow_c_schema__(self) -> object: ...
     def __arrow_c_stream__(self, requested_schema: object = None) -> object: ...
 
+@final
 class Results:
     def __len__(self) -> int: ...
     @property
@@ -27,16 +29,17 @@ class Results:
     def table(self, name: str) -> Table | None: ...
     def write(self, path: str, force: bool) -> None: ...
 
+@final
 class Scenario:
-    def __init__(
-        self,
+    def __new__(
+        cls,
         path: Path,
         text: str | None,
         folder: Path,
         set: list[str],
         seeds: list[int] | None,
         controllers: dict[str, Callable[..., Controller]],
-    ) -> None: ...
+    ) -> Scenario: ...
     @staticmethod
     def from_parts(
         name: str, text: str, files: list[tuple[str, str]], set: list[str], seeds: list[int]
@@ -46,10 +49,11 @@ class Scenario:
     def seed(self, number: int) -> int: ...
     def simulate(self, numbers: list[int]) -> list[tuple[int, bytes | str]]: ...
 
+@final
 class Store:
-    def __init__(
-        self, scenario: Scenario, command: str, out: str | None, force: bool
-    ) -> None: ...
+    def __new__(
+        cls, scenario: Scenario, command: str, out: str | None, force: bool
+    ) -> Store: ...
     def missing(self, numbers: list[int]) -> list[int]: ...
     def run(
         self,
@@ -69,11 +73,13 @@ def command(
     plot: Callable[[Path, str, Path, bool, int | None, list[str]], int],
 ) -> int: ...
 
+@final
 class Simulation:
-    def __init__(self, scenario: Scenario, packets: bool) -> None: ...
+    def __new__(cls, scenario: Scenario, packets: bool) -> Simulation: ...
     def run_until(self, time_s: float) -> None: ...
     def finish(self, command: str) -> Results: ...
 
+@final
 class Setup:
     """What a controller is built with."""
 
@@ -88,6 +94,7 @@ class Setup:
     seed: int
     """The seed of the flow's own random stream."""
 
+@final
 class Pacing:
     """How packets are spread in time."""
 
@@ -167,6 +174,7 @@ class Controller:
     def on_app_limited(self) -> None:
         """The next packet is the last one for now."""
 
+@final
 class Sent:
     """A packet left."""
 
@@ -183,6 +191,7 @@ class Sent:
     app_limited: bool
     """Whether the flow has nothing more to send now."""
 
+@final
 class RateSample:
     """The delivery rate over the flight of the newest acknowledged packet (BBR)."""
 
@@ -215,6 +224,7 @@ class RateSample:
     in_flight_bytes: int
     """The flight after it."""
 
+@final
 class Ack:
     """New data was acknowledged."""
 
@@ -237,6 +247,7 @@ class Ack:
     sample: RateSample | None
     """With `needs_rate_samples`."""
 
+@final
 class InOrderAck:
     """The arrival of one packet was acknowledged, at once and in order."""
 
@@ -249,6 +260,7 @@ class InOrderAck:
     tick_s: float | None
     """The tick of that clock."""
 
+@final
 class PacketAcked:
     """An acknowledgement lists one packet."""
 
@@ -257,6 +269,7 @@ class PacketAcked:
     number: int
     """The packet, as `Sent.number` named it."""
 
+@final
 class PacketLost:
     """One packet was declared lost."""
 
@@ -273,6 +286,7 @@ class PacketLost:
     total_delivered_bytes: int
     """Delivered in all."""
 
+@final
 class Loss:
     """Losses were declared together, once for each episode."""
 
@@ -292,6 +306,7 @@ class Loss:
     restart: bool
     """Whether the recovery begins again from one segment (Tahoe)."""
 
+@final
 class Timeout:
     """The retransmission timer expired."""
 
@@ -306,6 +321,7 @@ class Timeout:
     duplicate_seen: bool
     """Whether a duplicate acknowledgement arrived since the last advance or expiry."""
 
+@final
 class Idle:
     """The flow sends again after a pause in which everything was acknowledged."""
 

@@ -277,6 +277,8 @@ def merge(*stores: str | os.PathLike[str], partial: bool = False) -> Results:
     Raises:
         ResultsError: There are no runs, they are of different sweeps, or some are missing.
     """
+    if not stores:
+        raise ResultsError("there is nothing to merge; expected the `out` of one sweep or more")
     native, missing = _comity.merge([os.fspath(store) for store in stores])
     if missing and not partial:
         some = ", ".join(map(str, missing[:12])) + (", ..." if len(missing) > 12 else "")

@@ -81,11 +81,14 @@ def run(
         raise ScenarioError(f"threads is {threads!r}; expected a number from 1")
     classes = _controllers(controllers)
     _check_together(classes, out, threads, executor, packets)
+    if executor is not None and not hasattr(executor, "submit"):
+        raise ScenarioError(f"executor is {executor!r}; expected a concurrent.futures.Executor")
+    if not (isinstance(progress, bool) or callable(progress)):
+        raise ScenarioError(f"progress is {progress!r}; expected a bool or a function")
     if classes and threads is None:
         threads = 1
     name, native = _read(scenario, set, seeds, classes)
-    part = None if shard is None else "/".join(map(str, shard))
-    chosen = native.choose(list(_points(points or {})), part)
+    chosen = native.choose(list(_points(_dict("points", points))), _part(shard))
     path = None if out is None else os.fspath(out)
     store = _comity.Store(native, f"comity.run({name!r})", path, force)
     with reporting(progress) as report:
@@ -120,7 +123,8 @@ class Simulation:
         packets: As for `run`.
 
     Raises:
-        ScenarioError: The scenario or an argument is wrong.
+        ScenarioError: The scenario or an argument is wrong, also one of a method.
+        RunError: It is finished.
     """
 
     def __init__(
@@ -188,16 +192,31 @@ def _read(
 
 
 def _overrides(values: Mapping[str, typing.Any] | None) -> list[str]:
-    return [f"{key}={_toml.value(value, key)}" for key, value in (values or {}).items()]
+    return [f"{key}={_toml.value(value, key)}" for key, value in _dict("set", values).items()]
 
 
 def _controllers(controllers: Controllers | None) -> dict[str, typing.Any]:
-    for name, make in (controllers or {}).items():
+    for name, make in _dict("controllers", controllers).items():
         if not isinstance(name, str) or not callable(make):
             raise ScenarioError(
                 f"controllers has {name!r}: {make!r}; expected a name and a comity.Controller class"
             )
     return dict(controllers or {})
+
+
+def _dict(name: str, values: Mapping[str, typing.Any] | None) -> Mapping[str, typing.Any]:
+    if values is not None and not isinstance(values, Mapping):
+        raise ScenarioError(f"{name} is {values!r}; expected a dict")
+    return values or {}
+
+
+def _part(shard: tuple[int, int] | None) -> str | None:
+    """A shard as the command takes it."""
+    if shard is None:
+        return None
+    if not isinstance(shard, (tuple, list)) or len(shard) != 2:
+        raise ScenarioError(f"shard is {shard!r}; expected a pair such as (3, 16)")
+    return f"{shard[0]}/{shard[1]}"
 
 
 def _source(scenario: Scenario) -> tuple[Path, str | None, Path]:
@@ -216,6 +235,8 @@ def _source(scenario: Scenario) -> tuple[Path, str | None, Path]:
 
 
 def _seeds(seeds: int | Iterable[int]) -> list[int]:
+    if isinstance(seeds, (str, bytes)) or not isinstance(seeds, (int, Iterable)):
+        raise ScenarioError(f"seeds is {seeds!r}; expected a number or several")
     numbers = [seeds] if isinstance(seeds, int) else list(seeds)
     for seed in numbers:
         if not hasattr(seed, "__index__") or not 0 <= seed < 2**63:

@@ -243,7 +243,7 @@ def test_pauses_change_nothing():
         assert rows(results, name) == rows(whole, name), name
     fingerprints = [it.runs.arrow()["fingerprint"].to_pylist() for it in (results, whole)]
     assert fingerprints[0] == fingerprints[1]
-    with pytest.raises(RuntimeError, match="finished"):
+    with pytest.raises(comity.RunError, match="is finished; expected a new"):
         simulation.run_until(1)
 
 
@@ -285,7 +285,7 @@ def test_a_simulation_raises_the_exception_itself():
         simulation.run_until(10)
     with pytest.raises(comity.ScenarioError, match="3 runs; expected one seed"):
         comity.Simulation(scenario("reno"))
-    with pytest.raises(ValueError, match="time_s is -1"):
+    with pytest.raises(comity.ScenarioError, match="time_s is -1"):
         comity.Simulation(scenario("reno"), seed=1).run_until(-1)
     with pytest.raises(TypeError, match="expected a comity.Controller"):
         comity.Simulation(scenario("x"), seed=1, controllers={"x": lambda setup: 7})

@@ -162,6 +162,11 @@ def test_a_wrong_scenario_says_what_the_command_says(tmp_path):
         ({"seeds": -1}, "expected 0 to"),
         ({"seeds": 2**63}, "expected 0 to"),
         ({"seeds": ["one"]}, "expected 0 to"),
+        ({"seeds": 1.5}, "expected a number or several"),
+        ({"seeds": "1-3"}, "expected a number or several"),
+        ({"set": "flow.reno.rwnd=20"}, "set is .*expected a dict"),
+        ({"controllers": [comity.Controller]}, "controllers is .*expected a dict"),
+        ({"progress": 3}, "expected a bool or a function"),
         ({"threads": 0}, "expected a number from 1"),
         (
             {

@@ -1,11 +1,13 @@
 """Sweeps that survive: stores, shards, points and executors."""
 
 import concurrent.futures
+import contextlib
 import json
 import multiprocessing
 import os
 import signal
 import threading
+import time
 
 import comity
 import pytest
@@ -67,11 +69,19 @@ def test_the_command_continues_what_python_began_and_the_other_way_round(file, t
     assert tables(continued) == whole
 
 
+def interrupt_when_stored(out):
+    """Presses the interrupt key when a run is stored."""
+    while True:
+        with contextlib.suppress(comity.ResultsError):
+            if len(comity.merge(out, partial=True)) > 0:
+                return os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0.01)
+
+
 def test_a_sweep_that_is_cut_short_continues(file, tmp_path, whole):
     out = tmp_path / "out"
     long = {"scenario.duration": "600s"}
-    timer = threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT))
-    timer.start()
+    threading.Thread(target=interrupt_when_stored, args=(out,), daemon=True).start()
     with pytest.raises(KeyboardInterrupt):
         comity.run(file, seeds=range(1, 1001), set=long, out=out)
     kept = len(comity.merge(out, partial=True))
@@ -117,6 +127,8 @@ def test_shards_make_the_whole(file, tmp_path, whole):
         merged.write(tmp_path / "merged")
     with pytest.raises(comity.ResultsError, match="no runs are stored at"):
         comity.merge(tmp_path / "nowhere")
+    with pytest.raises(comity.ResultsError, match="nothing to merge"):
+        comity.merge()
 
 
 def test_points_choose_runs(file, tmp_path):
@@ -236,8 +248,11 @@ def test_runs_of_another_sweep_are_refused(file):
             {"controllers": {"mine": comity.Controller}, "executor": object()},
             "controllers and executor are both set: a worker gets a scenario as text",
         ),
-        ({"shard": (4, 3)}, "such as 3/16"),
-        ({"shard": (1, 2, 3)}, "such as 3/16"),
+        ({"executor": object()}, "expected a concurrent.futures.Executor"),
+        ({"shard": (4, 3)}, "shard is 4/3; .*such as 3/16"),
+        ({"shard": (1, 2, 3)}, "expected a pair"),
+        ({"shard": "1/3"}, "expected a pair"),
+        ({"points": ["queue=20"]}, "points is .*expected a dict"),
     ],
 )
 def test_wrong_arguments_are_refused(file, arguments, message):

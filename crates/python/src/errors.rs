@@ -10,6 +10,7 @@ mod classes {
     use pyo3::import_exception;
 
     import_exception!(comity.errors, ResultsError);
+    import_exception!(comity.errors, RunError);
     import_exception!(comity.errors, ScenarioError);
 }
 
@@ -47,6 +48,11 @@ pub(crate) fn scenario(py: Python<'_>, problems: &Problems) -> PyErr {
 /// A scenario that can be read, but not run with these arguments.
 pub(crate) fn unfit(message: String) -> PyErr {
     classes::ScenarioError::new_err((message,))
+}
+
+/// A run that is over and cannot go on.
+pub(crate) fn finished() -> PyErr {
+    classes::RunError::new_err(("the simulation is finished; expected a new comity.Simulation",))
 }
 
 /// Results that cannot be made or stored.

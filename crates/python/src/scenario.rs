@@ -115,8 +115,11 @@ impl Scenario {
     /// `3/16`.
     #[pyo3(signature = (points, shard))]
     fn choose(&self, points: Vec<String>, shard: Option<&str>) -> PyResult<Vec<usize>> {
-        let shard = shard.map(str::parse::<Shard>).transpose();
-        let runs = shard.and_then(|shard| self.scenario.choose(&points, shard));
+        let shard = shard.map(|part| {
+            let shard = part.parse::<Shard>();
+            shard.map_err(|error| errors::unfit(format!("shard is {part}; {error}")))
+        });
+        let runs = self.scenario.choose(&points, shard.transpose()?);
         let runs = runs.map_err(|error| errors::unfit(error.to_string()))?;
         Ok(runs.iter().map(|run| run.number).collect())
     }

@@ -3,7 +3,6 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use comity_sim::scenario;
-use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 
 use crate::controller::{self, time};
@@ -59,10 +58,11 @@ impl Simulation {
 
     /// Handles all events before a time in seconds.
     fn run_until(&mut self, py: Python<'_>, time_s: f64) -> PyResult<()> {
-        let until = time("time_s", time_s)?;
+        let until = time("time_s", time_s);
+        let until = until.map_err(|error| errors::unfit(error.value(py).to_string()))?;
         let simulation = self.simulation.get_mut();
         let simulation = simulation.unwrap_or_else(PoisonError::into_inner).as_mut();
-        let simulation = simulation.ok_or_else(finished)?;
+        let simulation = simulation.ok_or_else(errors::finished)?;
         py.detach(|| simulation.run_until(until));
         self.custom.take_exception().map_or(Ok(()), Err)
     }
@@ -71,7 +71,7 @@ impl Simulation {
     fn finish(&mut self, py: Python<'_>, command: String) -> PyResult<Results> {
         let simulation = self.simulation.get_mut();
         let simulation = simulation.unwrap_or_else(PoisonError::into_inner).take();
-        let simulation = simulation.ok_or_else(finished)?;
+        let simulation = simulation.ok_or_else(errors::finished)?;
         let report = py.detach(|| simulation.finish());
         if let Some(exception) = self.custom.take_exception() {
             return Err(exception);
@@ -81,8 +81,4 @@ impl Simulation {
             set: self.scenario.results(command, vec![completed]),
         })
     }
-}
-
-fn finished() -> PyErr {
-    PyRuntimeError::new_err("the simulation is finished")
 }
