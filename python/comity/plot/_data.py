@@ -44,7 +44,7 @@ def need(results: Results, table: str, remedy: str) -> Table:
 
 
 BINS = "set `scenario.bins`, such as \"100ms\", before the run"
-PACKETS = "run with packets=True"
+PACKETS = "use comity.run(..., packets=True), and Results.write to store them"
 
 
 class Flow(typing.NamedTuple):

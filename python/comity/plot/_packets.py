@@ -63,9 +63,10 @@ def sequence(
     dots: dict[str, typing.Any] = {"linestyle": "none", "rasterized": True}
     first = sent & ~again
     ax.plot(
-        time[first], offset[first], marker=".", markersize=size / 2, color=colour,
-        label="sent", **dots,
-    )  # fmt: skip
+        time[first], offset[first], marker=".", markersize=size / 2, color=colour, **dots
+    )
+    # A dot of the legend's own: those of many packets are too small to see there.
+    ax.plot([], [], marker=".", color=colour, label="sent", **dots)
     if acks.any():
         # The last link of the return path hands ACKs to the sender.
         last = acks & (of["link"] == of["link"][numpy.flatnonzero(acks)[-1]])

@@ -148,9 +148,11 @@ def legend(ax: Axes, dark: bool, **options: typing.Any) -> None:
     colours = paper(dark)
     if len(labels) > 3 or "loc" not in options:
         options.update(loc="center left", bbox_to_anchor=(1.0, 0.5))
+    # Long enough for the line styles that tell groups of one protocol apart.
     ax.legend(
-        frameon=False, fontsize=9, labelcolor=colours.ink, title_fontsize=9, **options
-    )
+        frameon=False, fontsize=9, handlelength=4, labelcolor=colours.ink, title_fontsize=9,
+        **options,
+    )  # fmt: skip
 
 
 #: What a unit of the tables is shown in, and by how much it is divided.
