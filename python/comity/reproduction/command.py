@@ -137,7 +137,9 @@ def _run(claims: list[tuple[str, Claim]], form: Form, options: argparse.Namespac
                 print_claim(console, claim, checks)
             progress.advance(whole)
     if report:
-        report.write(options.report, _command(options, "report"))
+        beyond = options.experiments.parent / "docs" / "results" / "controllers.md"
+        command = _command(options, "report")
+        report.write(options.report, command, beyond if beyond.exists() else None)
     if options.page:
         options.page.write_text(page(results, form, _command(options, "page")), encoding="utf-8")
     print(json.dumps(document(results, form), indent=1) if options.json else summary(results))

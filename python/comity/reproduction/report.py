@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import jinja2
+from markdown_it import MarkdownIt
 
 from . import text
 from .claims import Check, Claim, Expected, Form, Outcome, Verdict, verdict
@@ -86,8 +87,8 @@ class Report:
             )
         )
 
-    def write(self, path: Path, command: str) -> None:
-        """Writes the page."""
+    def write(self, path: Path, command: str, beyond: Path | None = None) -> None:
+        """Writes the page, with a Markdown file as its last chapter."""
         environment = jinja2.Environment(
             loader=jinja2.FileSystemLoader(Path(__file__).parent),
             autoescape=True,
@@ -107,9 +108,20 @@ class Report:
             ).splitlines()[0],
             text=text,
             command=command,
+            beyond=_chapter(beyond.read_text(encoding="utf-8")) if beyond else None,
         )
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(page, encoding="utf-8")
+
+
+def _chapter(markdown: str) -> str:
+    """A page of Markdown as a chapter, with headings one level lower."""
+    reader = MarkdownIt("commonmark").enable("table")
+    tokens = reader.parse(markdown)
+    for token in tokens:
+        if token.type in ("heading_open", "heading_close"):
+            token.tag = f"h{int(token.tag[1]) + 1}"
+    return reader.renderer.render(tokens, reader.options, {})
 
 
 def _settings(scenarios: list[Scenario]) -> list[tuple[str, str, str]]:

@@ -3,6 +3,7 @@
 import json
 import shutil
 import subprocess
+from pathlib import Path
 
 import pytest
 from comity.reproduction.command import main
@@ -120,8 +121,14 @@ def test_the_page_has_the_verdicts(experiments, tmp_path, monkeypatch):
 
 def test_the_report_needs_nothing_but_itself(experiments, tmp_path):
     page = tmp_path / "report.html"
-    assert main([*experiments(), "--report", str(page)]) == 0
+    arguments = experiments()
+    results = Path(arguments[-1]).parent / "docs" / "results"
+    results.mkdir(parents=True)
+    table = "# Which controller?\n\n| controller | s |\n| --- | ---: |\n| Reno | <1 |\n"
+    (results / "controllers.md").write_text(table, encoding="utf-8")
+    assert main([*arguments, "--report", str(page)]) == 0
     text = page.read_text(encoding="utf-8")
+    assert "<h2>Which controller?</h2>" in text and "<td>Reno</td>" in text and "&lt;1" in text
     assert "The paper gives no queue." in text
     assert "name = &#34;narrow&#34;" in text
     assert text.count("<svg") == 1
