@@ -28,7 +28,7 @@ examples:
   python -m comity.reproduction                    all claims, in the quick form
   python -m comity.reproduction 'libra-*' psp-fig7-single
   python -m comity.reproduction --list             what there is, without running anything
-  python -m comity.reproduction --full --json      as long and as often as the papers, for programs
+  python -m comity.reproduction --full --json      all seeds, points and lengths, for programs
 
 exit codes:
   0    every check came out as it was known to
