@@ -343,6 +343,16 @@ const CASES: &[(&str, &str, &str)] = &[
         "recovery = \"reno\"\nimpatient = false",
     ),
     (
+        "passed data held by a sender that knows what arrived",
+        "rwnd = 10",
+        "recovery = \"sack\"\ntimeline = { deadline = \"1s\", holds_passed = true }",
+    ),
+    (
+        "passed data held without a blind spot",
+        "rwnd = 10",
+        "recovery = \"reno\"\ntimeline = { deadline = \"1s\", blind_spot = false, holds_passed = true }",
+    ),
+    (
         "a least timeout above the largest",
         "rwnd = 10",
         "rto = { min_timeout = \"3s\", max_timeout = \"2s\" }",

@@ -72,9 +72,9 @@ impl PathMtu {
 
     /// The peer accepts packets of at most `mtu` bytes.
     pub(crate) fn limit_largest(&mut self, mtu: u32) {
-        let most = self.sizes.most().min(mtu);
+        let most = self.sizes.max().min(mtu);
         self.sizes = SizeSearch::new(self.current().min(most), most);
-        if self.sizes.is_at_most() {
+        if self.sizes.is_at_max() {
             self.next_at = Time::MAX;
         }
     }
@@ -148,7 +148,7 @@ impl PathMtu {
             return false;
         };
         self.sizes.on_success(probe.mtu);
-        self.next_at = if self.sizes.is_at_most() {
+        self.next_at = if self.sizes.is_at_max() {
             Time::MAX
         } else {
             now

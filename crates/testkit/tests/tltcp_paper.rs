@@ -66,29 +66,64 @@ fn section_5_4_an_acknowledgement_of_obsolete_data_opens_the_window() {
     script.expect_nothing(D1 + 4);
 }
 
-/// 14 is lost, and 20 makes the receiver jump. By the paper's letter its acknowledgement releases
-/// both places; by the other reading only that of 20.
+/// A sender that keeps obsolete places which no acknowledgement of their section has passed, or
+/// does not. 10 to 13 are acknowledged, 14 is not; 20 to 28 leave after `D1`.
+fn sent_20_to_28(holds_passed: bool, (window, peer_window): (u64, u64)) -> Script {
+    let config = Config {
+        timeline: Some(TimelineConfig {
+            holds_passed,
+            ..TimelineConfig::PAPER
+        }),
+        ..TIMELINED
+    };
+    let mut script = sent_10_to_14(config, window);
+    script.send(D1 + 1, &format!(". 10+0 ack 14 win {peer_window}"));
+    for number in 20..29 {
+        script.expect(D1 + 1, &format!(". {number}+1 ack 10 <upd 20>"));
+    }
+    script
+}
+
+/// 14 is lost, and 20 makes the receiver jump. By the paper's letter the acknowledgement of 20
+/// releases both places; by the other reading only that of 20. Either window counts the places.
 #[test]
 fn section_5_4_an_acknowledgement_behind_a_jump_may_keep_the_lost_places() {
-    for (holds_passed, next) in [(false, 29..31), (true, 29..30)] {
-        let config = Config {
-            timeline: Some(TimelineConfig {
-                holds_passed,
-                ..TimelineConfig::PAPER
-            }),
-            ..TIMELINED
-        };
-        let mut script = sent_10_to_14(config, 10);
-        script.send(D1 + 1, ". 10+0 ack 14 win 10");
-        for number in 20..29 {
-            script.expect(D1 + 1, &format!(". {number}+1 ack 10 <upd 20>"));
+    for windows in [(10, 10), (10, 20), (20, 10)] {
+        for (holds_passed, next) in [(false, 29..31), (true, 29..30)] {
+            let mut script = sent_20_to_28(holds_passed, windows);
+            script.send(D1 + 3, &format!(". 10+0 ack 21 win {}", windows.1));
+            for number in next {
+                script.expect(D1 + 3, &format!(". {number}+1 ack 10 <upd 20>"));
+            }
+            script.expect_nothing(D1 + 4);
         }
-        script.send(D1 + 3, ". 10+0 ack 21 win 10");
-        for number in next {
-            script.expect(D1 + 3, &format!(". {number}+1 ack 10 <upd 20>"));
-        }
-        script.expect_nothing(D1 + 4);
     }
+}
+
+/// 14 and 20 are lost: 21 makes the receiver jump, which acknowledges nothing behind the jump.
+#[test]
+fn section_5_4_an_acknowledgement_up_to_a_jump_may_keep_the_lost_places() {
+    let mut script = sent_20_to_28(false, (10, 10));
+    script.send(D1 + 3, ". 10+0 ack 20 win 10");
+    script.expect(D1 + 3, ". 29+1 ack 10 <upd 20>");
+    script.expect_nothing(D1 + 4);
+    let mut script = sent_20_to_28(true, (10, 10));
+    script.send(D1 + 3, ". 10+0 ack 20 win 10");
+    script.expect_nothing(D1 + 4);
+}
+
+/// Kept places leave the window with a timeout, also where nothing else is outstanding.
+#[test]
+fn section_5_4_a_timeout_releases_kept_places() {
+    let mut script = sent_20_to_28(true, (10, 10));
+    script.send(D1 + 3, ". 10+0 ack 29 win 1");
+    // The peer's window holds one packet, and that is taken.
+    script.expect_nothing(D1 + 4);
+    assert_eq!(script.connection().statistics().timeouts, 0);
+    let due = script.connection().next_timer();
+    assert!(due < Time::from_millis(D1 + 3_000), "{due}");
+    script.expect(due.as_nanos() / 1_000_000, ". 29+1 ack 10 <upd 20>");
+    assert_eq!(script.connection().statistics().timeouts, 1);
 }
 
 #[test]

@@ -16,11 +16,11 @@ pub const SEARCH_INTERVAL: Span = Span::from_secs(600);
 /// counts.
 ///
 /// ```text
-/// probe = most                       at first: most paths carry it
+/// probe = max                        at first: most paths carry it
 ///       = (current + limit) / 2      once a size has failed
 /// current = probe                    when a probe arrives
 /// limit = probe                      when three probes of a size are lost, or one is refused
-/// over: current = most, or limit − current ≤ 16
+/// over: current = max, or limit − current ≤ 16
 /// ```
 ///
 /// Source: RFC 8899, section 5.3, and RFC 4821, section 7.3. Differs from them in: the largest size
@@ -28,21 +28,21 @@ pub const SEARCH_INTERVAL: Span = Span::from_secs(600);
 #[derive(Clone, Copy, Debug)]
 pub struct SizeSearch {
     /// What both ends take.
-    most: u32,
+    max: u32,
     current: u32,
-    /// The smallest size that failed; above `most` while none has.
+    /// The smallest size that failed; above `max` while none has.
     limit: u32,
     /// How many probes of the present size were lost.
     failures: u32,
 }
 
 impl SizeSearch {
-    /// A search from `current`, which the path carries, up to `most`.
-    pub const fn new(current: u32, most: u32) -> Self {
+    /// A search from `current`, which the path carries, up to `max`.
+    pub const fn new(current: u32, max: u32) -> Self {
         Self {
-            most,
+            max,
             current,
-            limit: most.saturating_add(1),
+            limit: max.saturating_add(1),
             failures: 0,
         }
     }
@@ -53,14 +53,14 @@ impl SizeSearch {
     }
 
     /// The largest size that can be found.
-    pub const fn most(&self) -> u32 {
-        self.most
+    pub const fn max(&self) -> u32 {
+        self.max
     }
 
     /// The size of the next probe.
     pub const fn probe(&self) -> u32 {
-        if self.limit > self.most {
-            self.most
+        if self.limit > self.max {
+            self.max
         } else {
             self.current.midpoint(self.limit)
         }
@@ -69,13 +69,13 @@ impl SizeSearch {
     /// Whether nothing is left to be found.
     pub const fn is_over(&self) -> bool {
         let is_close =
-            self.limit <= self.most && self.limit.saturating_sub(self.current) <= CLOSE_ENOUGH;
-        self.is_at_most() || is_close
+            self.limit <= self.max && self.limit.saturating_sub(self.current) <= CLOSE_ENOUGH;
+        self.is_at_max() || is_close
     }
 
     /// Whether the path carries the largest size.
-    pub const fn is_at_most(&self) -> bool {
-        self.current >= self.most
+    pub const fn is_at_max(&self) -> bool {
+        self.current >= self.max
     }
 
     /// Whether this size has failed.
@@ -105,7 +105,7 @@ impl SizeSearch {
 
     /// Begins anew, from a size of `current`.
     pub const fn restart_at(&mut self, current: u32) {
-        *self = Self::new(current, self.most);
+        *self = Self::new(current, self.max);
     }
 
     /// Begins anew, from the size that was found.
@@ -121,9 +121,9 @@ mod tests {
     /// Whatever the path carries, the search ends within 16 bytes of it, and never above.
     #[test]
     fn a_search_ends_close_below_what_the_path_carries() {
-        for (first, most) in [(552, 1_500), (1_024, 9_000), (1_171, 1_423), (1, 65_535)] {
-            for carried in (first..=most).step_by(41).chain([most]) {
-                let mut search = SizeSearch::new(first, most);
+        for (first, max) in [(552, 1_500), (1_024, 9_000), (1_171, 1_423), (1, 65_535)] {
+            for carried in (first..=max).step_by(41).chain([max]) {
+                let mut search = SizeSearch::new(first, max);
                 let mut probes = 0;
                 while !search.is_over() {
                     let size = search.probe();
@@ -140,10 +140,10 @@ mod tests {
                     "{carried}: {found}"
                 );
                 // Each halving costs three probes at most, and the largest size three.
-                let halvings = (most - first).ilog2() + 1;
+                let halvings = (max - first).ilog2() + 1;
                 assert!(probes <= MAX_PROBES * (1 + halvings), "{carried}: {probes}");
                 assert!(
-                    (probes == 1) == (carried == most),
+                    (probes == 1) == (carried == max),
                     "the largest size is first"
                 );
             }
@@ -161,6 +161,6 @@ mod tests {
         search.restart();
         assert_eq!((search.probe(), search.has_failed(1_500)), (1_500, false));
         search.refuse(1_210);
-        assert!(search.is_over() && !search.is_at_most());
+        assert!(search.is_over() && !search.is_at_max());
     }
 }

@@ -165,7 +165,7 @@ struct Handshake {
     /// The first wait for the answer to a message.
     first_wait: Span,
     wait: Span,
-    /// The first wait if the Retry answered the first Initial, as long as that is not known.
+    /// The first wait if the Retry answered the first Initial; `None` once that is decided.
     longer_wait: Option<Span>,
     deadline: Time,
     /// When all begins anew, because the cookie and the tickets are too old by then.
@@ -338,7 +338,7 @@ impl<C: Protocol> Caller<C> {
                 cookie,
             })) if destination == self.own => {
                 if cookie == handshake.cookie {
-                    handshake.on_same_retry();
+                    handshake.on_same_retry(now);
                 } else {
                     handshake.on_retry(now, cookie);
                 }
@@ -538,6 +538,7 @@ fn wait_for(round_trip: Span) -> Span {
 
 impl Handshake {
     fn on_retry(&mut self, now: Time, cookie: &[u8]) {
+        let is_first = self.cookie.is_empty();
         self.cookie = cookie.to_vec();
         self.calling = None;
         self.answers.clear();
@@ -546,19 +547,27 @@ impl Handshake {
         if self.retries <= PROMPT_RETRIES {
             self.next_send = now;
         }
-        let longest = wait_for(now.saturating_since(self.begun_at));
-        let known = self.departures.round_trip(now).map(wait_for);
-        self.longer_wait = known.is_none().then_some(longest);
-        // If it answers the first Initial, a Retry to the second one follows in time.
-        let wait = known.unwrap_or(wait_for(MIN_RESEND));
-        self.first_wait = self.first_wait.max(wait);
+        // A later Retry may answer an Initial with or without a cookie.
+        if is_first {
+            let known = self.departures.round_trip(now).map(wait_for);
+            let longest = wait_for(now.saturating_since(self.begun_at));
+            self.longer_wait = known.is_none().then_some(longest);
+            // The Retry to the second Initial would follow within the time between the two.
+            self.first_wait = self
+                .first_wait
+                .max(known.unwrap_or(wait_for(self.first_wait)));
+        }
         self.on_next_message();
     }
 
-    /// Several Initials were answered, so the first Retry was not late: the path is long.
-    fn on_same_retry(&mut self) {
-        if let (Some(wait), Departures::One(sent_at)) = (self.longer_wait.take(), self.departures)
+    /// Another Initial was answered too. So the first one was probably not lost, and the Retry
+    /// answered it: the path is long.
+    fn on_same_retry(&mut self, now: Time) {
+        if let Departures::One(sent_at) = self.departures
             && self.answers.is_empty()
+            // The network may have duplicated the first Retry.
+            && now.saturating_since(sent_at) >= MIN_RESEND / 2
+            && let Some(wait) = self.longer_wait.take()
         {
             self.first_wait = self.first_wait.max(wait);
             self.wait = self.wait.max(self.first_wait);

@@ -191,6 +191,25 @@ fn after_a_retry_a_caller_waits_for_longer_than_a_round_trip() {
     }
 }
 
+/// The answer to a message that left once shows the round trip, where the Retry did not.
+#[test]
+fn after_an_answer_a_caller_waits_by_the_round_trip_of_the_answer() {
+    let path = Path {
+        delay: Span::from_millis(150),
+        ..Path::GOOD
+    };
+    let mut world = World::with_shared_secret(1, path);
+    // The second Initial, which left after 250 ms, is lost.
+    world.run_for(Span::from_millis(399));
+    world.dead.insert(address(LISTENER));
+    world.run_for(Span::from_millis(2));
+    world.dead.clear();
+    world.run_for(Span::from_millis(199));
+    assert_eq!(world.sent(CONFIRM).len(), 1);
+    let due = world.now + Span::from_millis(375);
+    assert_eq!(world.callers[0].1.next_timer(), due);
+}
+
 /// Both ends measure the round trip, unless a retransmitted message may have ended it (Karn's
 /// rule).
 #[test]

@@ -256,8 +256,8 @@ fn few_calls_fail_in_the_default_time_where_a_fifth_is_lost() {
     }
 }
 
-/// Only the empty Initial, whose answer costs the listener next to nothing, is repeated before an
-/// answer can arrive.
+/// Only the empty Initial, whose answer costs the listener next to nothing, is retransmitted before
+/// an answer can arrive.
 #[test]
 fn on_a_long_path_each_key_exchange_leaves_once() {
     for (one_way, empty_ones) in [(100, 1), (150, 2), (300, 2), (400, 3)] {

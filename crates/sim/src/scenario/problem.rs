@@ -348,6 +348,8 @@ pub enum Unfit {
     KeyOfRack,
     /// RACK for a time-lined stream.
     RackWithTimeline,
+    /// A time-line that is to hold passed data, and knows what arrived.
+    NothingToHold,
     /// A token bucket that could never hold the tokens of one interval.
     RefillBeyondDepth,
 }
@@ -389,6 +391,9 @@ impl fmt::Display for Unfit {
             Self::PipeWithoutSack => "only recovery = \"sack\" counts a pipe; leave it out",
             Self::KeyOfRack => "only recovery = \"rack\" has this variant; leave it out",
             Self::RackWithTimeline => "a time-line works with every recovery except \"rack\"; choose another one",
+            Self::NothingToHold => {
+                "`holds_passed` needs blind_spot = true and a recovery without SACK; leave it out"
+            }
             Self::RefillBeyondDepth => "`refill` is larger than the `depth` of the bucket",
         })
     }

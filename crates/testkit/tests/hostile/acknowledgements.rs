@@ -101,6 +101,39 @@ fn floods_of_ranges_cost_no_memory() {
 }
 
 /// The peer sends without end and never acknowledges anything, so no packet record is ever settled.
+/// Of every second packet, 64 ranges are remembered. An older packet may have come before or not:
+/// it is ignored, and counts neither as a duplicate nor as received.
+#[test]
+fn a_packet_that_is_too_old_stays_missing() {
+    let mut world = World::new(reliable());
+    let ping = [Frame::Ping];
+    for number in (10..=138).step_by(2) {
+        world.next = number;
+        world.say(&ping).unwrap();
+    }
+    let counts = |world: &World| {
+        let received = world.end.statistics().received;
+        (
+            received.packets,
+            received.duplicates,
+            received.missing_packets,
+        )
+    };
+    let before = counts(&world);
+    assert_eq!((before.0, before.1), (65, 0));
+    for number in [9, 10, 11] {
+        world.next = number;
+        world.say(&ping).unwrap();
+    }
+    assert_eq!(counts(&world), before);
+    world.next = 12;
+    world.say(&ping).unwrap();
+    assert_eq!(counts(&world), (65, 1, before.2));
+    world.next = 13;
+    world.say(&ping).unwrap();
+    assert_eq!(counts(&world), (66, 1, before.2 - 1));
+}
+
 #[test]
 fn a_peer_that_never_acknowledges_costs_no_memory_and_times_out() {
     let mut world = World::new(Config::default());

@@ -272,7 +272,7 @@ mod tests {
     }
 
     /// Of 65 ranges the oldest is forgotten. A packet below the others may have come before or not:
-    /// it is not counted as a copy.
+    /// it is not counted as a duplicate.
     #[test]
     fn below_the_ranges_that_are_kept_nothing_is_known() {
         let mut received = packets();

@@ -42,7 +42,7 @@ impl Reception {
         self.received.is_forgotten(number)
     }
 
-    /// A packet arrived that is no duplicate.
+    /// A packet arrived that is neither a duplicate nor forgotten.
     pub(super) fn on_packet(&mut self, now: Time, number: PacketNumber) {
         self.last_at = now;
         self.missing.on_packet(number);

@@ -76,7 +76,7 @@ impl PathSize {
     pub(super) fn on_new_path(&mut self) {
         *self = Self {
             told: self.told,
-            ..Self::new(Some(self.base), self.sizes.most())
+            ..Self::new(Some(self.base), self.sizes.max())
         };
     }
 
@@ -96,14 +96,14 @@ impl PathSize {
             if again_at > now {
                 return None;
             }
-            self.begin();
+            self.begin_at(self.current());
         }
         self.tried.is_none().then(|| self.sizes.probe())
     }
 
-    fn begin(&mut self) {
+    fn begin_at(&mut self, current: u32) {
         self.search = Search::On;
-        self.sizes.restart();
+        self.sizes.restart_at(current);
         self.tried = None;
         self.lost = 0;
     }
@@ -147,11 +147,11 @@ impl PathSize {
         if size <= self.base || self.sizes.has_failed(size) {
             return;
         }
-        if size <= self.current() {
-            self.sizes.restart_at(self.base);
-        }
         let again = self.tried.filter(|(_, tried, _)| *tried < size);
-        self.begin();
+        self.begin_at(match size <= self.current() {
+            true => self.base,
+            false => self.current(),
+        });
         self.tried = again;
         self.sizes.refuse(size);
         self.settle(now);
@@ -181,8 +181,7 @@ impl PathSize {
         if self.lost < TELLING_LOSSES {
             return false;
         }
-        self.sizes.restart_at(self.base);
-        self.begin();
+        self.begin_at(self.base);
         true
     }
 
@@ -190,7 +189,7 @@ impl PathSize {
         if self.sizes.is_over() {
             self.tried = None;
             self.search = Search::Complete {
-                again_at: match self.sizes.is_at_most() {
+                again_at: match self.sizes.is_at_max() {
                     true => Time::MAX,
                     false => now + SEARCH_INTERVAL,
                 },

@@ -60,8 +60,8 @@ pub struct ReceivedStatistics {
     /// Their bytes on the wire, headers included.
     pub wire_bytes: u64,
     /// Packets that have not come, by the numbers missing below the largest one that came. What
-    /// comes late is taken back, unless its number is so old that it may be a copy. Numbers that
-    /// the peer leaves out on purpose are not counted.
+    /// comes late is taken back, unless its number is so old that it may be a duplicate. Numbers
+    /// that the peer leaves out on purpose are not counted.
     pub missing_packets: u64,
     /// Packets that had arrived before.
     pub duplicates: u64,

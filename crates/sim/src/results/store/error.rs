@@ -87,7 +87,7 @@ impl std::fmt::Display for StoreError {
             Self::WouldLose { path, runs } => write!(
                 f,
                 "{} holds {runs} runs that this sweep does not have; expected the scenario, the seeds, \
-                 the files and the version of Comity that made them, a new path",
+                 the files and the version of Comity that made them, or a new path",
                 path.display()
             ),
             Self::Write(error) => error.fmt(f),

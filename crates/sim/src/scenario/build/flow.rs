@@ -637,6 +637,11 @@ fn recovery(table: &TcpTable, rest: &PresetRest, cx: &mut Context<'_>) -> Recove
     let is_new_reno = matches!(config.kind, RecoveryKind::NewReno { .. });
     let is_sack = matches!(config.kind, RecoveryKind::Sack { .. });
     let is_rack = matches!(config.kind, RecoveryKind::Rack { .. });
+    let is_blind = drops_expired(table)
+        && table
+            .timeline
+            .as_ref()
+            .is_some_and(|timeline| timeline.blind_spot);
     for (key, is_given, fits, reason) in [
         (
             "impatient",
@@ -669,6 +674,15 @@ fn recovery(table: &TcpTable, rest: &PresetRest, cx: &mut Context<'_>) -> Recove
             drops_expired(table) && table.recovery == Some(RecoveryName::Rack),
             false,
             Unfit::RackWithTimeline,
+        ),
+        (
+            "timeline",
+            table
+                .timeline
+                .as_ref()
+                .is_some_and(|timeline| timeline.holds_passed),
+            is_blind && !is_sack && !is_rack,
+            Unfit::NothingToHold,
         ),
     ] {
         if is_given && !fits {

@@ -331,8 +331,9 @@ table! {
         /// Whether losses of obsolete data remain undetected after the receiver has skipped them,
         /// as in the paper.
         blind_spot: bool = Default(Flag, "true");
-        /// With the blind spot: whether obsolete data that an acknowledgement passes by a jump
-        /// keeps its place in the window until a timeout. A reading of section 5.4.
+        /// With the blind spot, and without SACK: whether obsolete data that its own section's
+        /// acknowledgements have not passed keeps its place in the window until a timeout. A
+        /// reading of section 5.4 of the TLTCP paper.
         holds_passed: bool = Default(Flag, "false");
         /// The end to which deadlines refer.
         relative_to: DeadlineClock = Default(

@@ -178,7 +178,7 @@ impl Stream {
                 .is_some_and(|line| line.is_unconfirmed(self.una))
     }
 
-    /// The number of outstanding bytes.
+    /// The number of outstanding bytes, and of those that the window holds.
     pub(in crate::tcp) fn in_flight(&self) -> u64 {
         self.max - self.base()
     }
@@ -188,9 +188,14 @@ impl Stream {
         self.end.saturating_add(u64::from(self.fin))
     }
 
-    /// Whether the SYN, the FIN or any data is outstanding, or taken for it.
+    /// Whether the SYN, the FIN or any data is outstanding.
     pub(super) fn has_outstanding(&self) -> bool {
-        self.una < self.max || self.line.as_ref().is_some_and(|line| line.holds_any())
+        self.una < self.max
+    }
+
+    /// Whether data that is not outstanding takes up the window until a timeout.
+    pub(super) fn holds_any(&self) -> bool {
+        self.line.as_ref().is_some_and(|line| line.holds_any())
     }
 
     /// The segment at `start`, at most up to `limit`: a full one, or the rest of the data.
@@ -241,9 +246,9 @@ impl Stream {
         }
     }
 
-    /// Starts the retransmission timer for the outstanding data.
+    /// Starts the retransmission timer for the outstanding data, and for what the window holds.
     pub(super) fn restart_timer(&mut self, now: Time, timeout: Span) {
-        self.rto_at = if self.has_outstanding() {
+        self.rto_at = if self.has_outstanding() || self.holds_any() {
             now + timeout
         } else {
             Time::MAX

@@ -415,8 +415,8 @@ impl Line {
     // ---------------------------------------------------------------- the logical window
 
     /// The place at which the congestion window begins: the oldest outstanding one, moved up by the
-    /// free ones behind it. As many places are then outstanding as lie between it and the highest
-    /// sent.
+    /// free ones behind it, and down by the held ones. As many places are then outstanding or held
+    /// as lie between it and the highest sent.
     #[inline]
     pub(in crate::tcp) fn base(&self, una: u64) -> u64 {
         let first = una - self.held;
@@ -612,13 +612,15 @@ impl Line {
     }
 
     /// Keeps the places of obsolete sections that an acknowledgement up to `una` passes, and
-    /// returns how many. An acknowledgement of a section ends at its last place, so one from beyond
-    /// it says nothing of the section.
+    /// returns how many. An acknowledgement of a section ends behind its last byte, so one from
+    /// beyond it does not acknowledge the section. Where a section was sent whole there is no jump,
+    /// and its end is known only if no later section is obsolete.
     fn hold(&mut self, before: u64, una: u64) -> u64 {
         if !(self.config.blind_spot && self.config.holds_passed && self.is_obsolete(before)) {
             return 0;
         }
-        let passed = self.jumps.partition_point(|jump| jump.at < una);
+        let is_passed = |jump: &Jump| jump.at < una || jump.at == una && jump.from < self.confirmed;
+        let passed = self.jumps.partition_point(is_passed);
         let jump = passed.checked_sub(1).and_then(|last| self.jumps.get(last));
         let end = if una > self.obsolete {
             self.obsolete

@@ -95,6 +95,9 @@
 //!   that the peer reports as arrived uses the room offered for it.
 //! * *An acknowledgement from before a jump arrives after one that passes it*: both are at the same
 //!   place, yet the first is old and no duplicate.
+//! * *An acknowledgement from beyond a jump*: it releases the obsolete places before the jump, so
+//!   that the second loss of figure 4 does not slow the sender down. By another reading it does not
+//!   ([`TimelineConfig::holds_passed`]).
 //! * *Deadlines out of order* (the B frames of section 4): expired unsent data is passed over even
 //!   while older data is current. The lifetime timer follows the oldest data alone, so the segments
 //!   behind such a hole name it (`void`), and the receiver abandons nothing else.
@@ -127,17 +130,18 @@ pub struct TimelineConfig {
     /// (section 5.5, figure 4). Without it, the sender detects and answers each of them as TCP
     /// would.
     pub blind_spot: bool,
-    /// With the blind spot: whether obsolete data that an acknowledgement passes by a jump keeps
-    /// its place in the window until a timeout. This is a reading of section 5.4, by which only an
-    /// acknowledgement of an obsolete section moves the window past its data. It explains how
-    /// losses before a jump can end in timeouts (section 6.2.4).
+    /// With the blind spot, and without SACK: whether obsolete data that its own section's
+    /// acknowledgements have not passed keeps its place in the window until a timeout. This is a
+    /// reading of section 5.4 of the paper, where such acknowledgements move the window. By it,
+    /// losses before a jump end in timeouts (section 6.2.4). A flow that ends or pauses then has
+    /// one more timeout.
     pub holds_passed: bool,
     /// Where deadlines apply.
     pub clock: DeadlineClock,
 }
 
 impl TimelineConfig {
-    /// As in the paper: the blind spot, which releases what it passes, and deadlines at the sender.
+    /// As in the paper: the blind spot, and deadlines at the sender.
     pub const PAPER: Self = Self {
         blind_spot: true,
         holds_passed: false,

@@ -184,6 +184,41 @@ fn a_section_that_was_acknowledged_whole_does_not_expire() {
     }
 }
 
+/// Two obsolete sections of 20 bytes, each with 10 sent bytes, and an acknowledgement from the
+/// first place on. It leaves so many places in the window, which begins at such a place.
+#[test]
+fn places_of_each_passed_section_may_be_held() {
+    let held = |acknowledged: u64, replaced: u64| {
+        let mut line = Line::new(TimelineConfig {
+            holds_passed: true,
+            ..TimelineConfig::PAPER
+        });
+        for deadline in [100, 200, 300] {
+            line.add(20, ms(deadline)).unwrap();
+        }
+        line.on_lifetime(ms(100), sent(11, 61));
+        line.on_lifetime(ms(200), sent(21, 51));
+        assert_eq!((line.obsolete, line.jumps.len()), (21, 2));
+        line.on_replacement((1, 1 + replaced), 31);
+        let una = line.place(acknowledged);
+        line.on_confirmed(acknowledged);
+        let before = line.base(1);
+        assert_eq!(before, 1 + replaced);
+        let passed = line.on_advance(1, una);
+        (passed - replaced, line.base(una))
+    };
+    // In the first section, and behind its last sent byte.
+    assert_eq!(held(6, 0), (0, 6));
+    assert_eq!(held(11, 0), (0, 11));
+    // At the beginning of the second section, and in it.
+    assert_eq!(held(21, 0), (10, 1));
+    assert_eq!(held(26, 0), (10, 6));
+    assert_eq!(held(26, 4), (6, 10));
+    // In the third section.
+    assert_eq!(held(41, 0), (20, 1));
+    assert_eq!(held(46, 0), (20, 6));
+}
+
 /// Of the jumps behind the acknowledgement some are kept for late ones. Places before these keep
 /// their numbers.
 #[test]
