@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Union
 
 import matplotlib
@@ -43,6 +43,8 @@ OTHERS = [
     Style("", "#009E73", "#2CC49A", "^"),
     Style("", "#CC79A7", "#E8A5C8", "D"),
 ]
+#: The lines and the hatches of the groups of one protocol. The paper's lines are dashed.
+GROUPS = [("-", None), (":", "///"), ("-.", "...")]
 LOOK = {
     "font.size": 9,
     "svg.fonttype": "none",
@@ -72,6 +74,7 @@ class Drawing:
     def __init__(self, name: str) -> None:
         self._name = name
         self._panels: list[Callable[[Axes], None]] = []
+        self._others: list[str] = []
 
     def __len__(self) -> int:
         return len(self._panels)
@@ -92,10 +95,12 @@ class Drawing:
 
         def panel(axes: Axes) -> None:
             scale = quantity(f"1{unit}") if unit else 1.0
-            for name, look, ours, paper in _styled(series):
-                line(axes, ours, name, look, scale)
+            seen: list[Style] = []
+            for name, look, ours, paper in self._styled(series):
+                line(axes, ours, name, look, scale, GROUPS[seen.count(look) % len(GROUPS)])
+                seen.append(look)
                 if isinstance(paper, Values):
-                    line(axes, paper, None, look, scale, ours=False)
+                    line(axes, paper, None, look, scale)
                 elif paper is not None:
                     axes.axhline(paper, color=look.light, linestyle="--", linewidth=1)
             if log:
@@ -103,15 +108,22 @@ class Drawing:
                     "symlog", linthresh=min(axes.get_lines()[0].get_xdata()[1:2] or [1])
                 )
 
-        def line(axes, values, name, look, scale, ours=True):
+        def line(axes, values, name, look, scale, group=None):
             frame = values.frame()
             at = frame[over].map(key).to_numpy(dtype=float) / scale
             order = np.argsort(at)
-            shape = {"color": look.light, "marker": look.marker, "markersize": 4.5, "linewidth": 1.4}
-            if not ours:
+            shape = {
+                "color": look.light,
+                "marker": look.marker,
+                "markersize": 4.5,
+                "linewidth": 1.4,
+            }
+            if group:
+                shape |= {"linestyle": group[0]}
+            else:
                 shape |= {"linestyle": "--", "markerfacecolor": "none", "linewidth": 1}
             axes.plot(at[order], frame["value"].to_numpy()[order], label=name, **shape)
-            if ours:
+            if group:
                 low, high = frame["low"].to_numpy()[order], frame["high"].to_numpy()[order]
                 axes.fill_between(at[order], low, high, color=look.light, alpha=0.18, linewidth=0)
 
@@ -130,7 +142,7 @@ class Drawing:
         """Numbers at the values of an axis, side by side. `wanted` is shaded."""
 
         def panel(axes: Axes) -> None:
-            styled = list(_styled(series))
+            styled = list(self._styled(series))
             seen: list[Style] = []
             width = 0.8 / len(styled)
             labels = list(
@@ -145,9 +157,9 @@ class Drawing:
                 )
                 errors = np.abs(frame[["low", "high"]].to_numpy().T - frame["value"].to_numpy())
                 shape = {"color": look.light, "alpha": 0.75}
-                if look in seen:
-                    # Another group of the same protocol.
-                    shape |= {"hatch": "///", "edgecolor": INK, "linewidth": 0}
+                _, hatch = GROUPS[seen.count(look) % len(GROUPS)]
+                if hatch:
+                    shape |= {"hatch": hatch, "edgecolor": INK, "linewidth": 0}
                 seen.append(look)
                 axes.bar(places, frame["value"], width * 0.92, label=name, **shape)
                 axes.errorbar(
@@ -186,11 +198,29 @@ class Drawing:
             _frame(axes, series, wanted)
             if wanted:
                 axes.axhspan(*wanted, color=INK, alpha=0.08, linewidth=0, label="wanted")
-            if any(paper is not None for _, _, _, paper in _styled(series)):
+            if any(paper is not None for _, _, _, paper in self._styled(series)):
                 shape = {"color": INK, "linestyle": "--", "marker": "D", "markerfacecolor": "none"}
                 axes.plot([], [], label="paper", markersize=5, **shape)
 
         self._panels.append(whole)
+        self._others += [
+            name for name in series if not _protocol(name) and name not in self._others
+        ]
+
+    def _styled(self, series: Mapping[str, Series]) -> Iterator[tuple[str, Style, Values, Any]]:
+        """Each series with its style, our numbers and the paper's. A name has one style in all
+        panels, if there are enough of them.
+        """
+        fits = len(self._others) <= len(OTHERS)
+        names = self._others if fits else [name for name in series if not _protocol(name)]
+        for name, each in series.items():
+            ours, paper = each if isinstance(each, tuple) else (each, None)
+            yield (
+                name,
+                _protocol(name) or OTHERS[names.index(name) % len(OTHERS)],
+                ours,
+                paper,
+            )
 
     def svg(self) -> str:
         """The picture as an element of an HTML page, light or dark as the page is."""
@@ -219,22 +249,19 @@ class Drawing:
         return svg[svg.index("<svg") :].replace(INK, "currentColor")
 
 
+def _protocol(name: str) -> Style | None:
+    """The style of a protocol, or of a group of one, as in "Reno, far"."""
+    return STYLES.get(name.partition(",")[0])
+
+
 def _frame(axes: Axes, series: Mapping[str, Series], wanted: tuple[float, float] | None) -> None:
     """Lets the axis of the numbers begin at zero, and have room for what is wanted."""
-    least = min(float(np.nanmin(ours.value)) for _, _, ours, _ in _styled(series))
+    ours = [each[0] if isinstance(each, tuple) else each for each in series.values()]
+    least = min(float(np.nanmin(values.value)) for values in ours)
     low, high = axes.get_ylim()
     axes.set_ylim(
         0 if least >= 0 else low, max(high, wanted[1] * 1.05 if wanted else 0, 1.05 * least)
     )
-
-
-def _styled(series: Mapping[str, Series]):
-    """Each series with its style, our numbers and the paper's."""
-    others = iter(OTHERS * (1 + len(series) // len(OTHERS)))
-    for name, each in series.items():
-        ours, paper = each if isinstance(each, tuple) else (each, None)
-        # A group behind a comma, as in "Reno, far", has the colour of its protocol.
-        yield name, STYLES.get(name.partition(",")[0]) or next(others), ours, paper
 
 
 def _axis(values: Values, over: str) -> list[Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -34,7 +35,7 @@ class Entry:
     claim: Claim
     checks: list[Check]
     picture: str
-    settings: list[tuple[str, str, str]]
+    settings: list[tuple[str, str, str, str]]
 
     @property
     def verdict(self) -> str:
@@ -76,10 +77,10 @@ class Report:
         drawing = Drawing(claim.id)
         if claim.draw:
             claim.draw(runs, drawing)
-        scenarios = [
-            scenario.in_quick_form() if self._form is Form.QUICK else scenario
-            for scenario in claim.scenarios.values()
-        ]
+        scenarios = {
+            name: scenario.in_quick_form() if self._form is Form.QUICK else scenario
+            for name, scenario in claim.scenarios.items()
+        }
         self._papers[system] = claim.paper
         self._entries.append(
             Entry(
@@ -124,16 +125,21 @@ def _chapter(markdown: str) -> str:
     return reader.renderer.render(tokens, reader.options, {})
 
 
-def _settings(scenarios: list[Scenario]) -> list[tuple[str, str, str]]:
-    """The path of each scenario, what is different here, and its text."""
+def _settings(scenarios: Mapping[str, Scenario]) -> list[tuple[str, str, str, str]]:
+    """The name of each scenario, its path, what is different here, and its text."""
     settings = []
-    for scenario in scenarios:
+    for name, scenario in scenarios.items():
         changes = [f"{name} = {value}" for name, value in scenario.set.items()]
         changes += [
             f"{axis}: {', '.join(map(str, values))} only" for axis, values in scenario.only.items()
         ]
         changes += [f"the first {scenario.seeds} seeds"] if scenario.seeds else []
         settings.append(
-            (scenario.path, "; ".join(changes), Path(scenario.path).read_text(encoding="utf-8"))
+            (
+                name,
+                scenario.path,
+                "; ".join(changes),
+                Path(scenario.path).read_text(encoding="utf-8"),
+            )
         )
     return settings
