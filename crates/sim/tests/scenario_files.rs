@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use comity_congestion::table::Value;
 use comity_link::{DelayProfile, Limit, Queue, RateProfile};
 use comity_sim::network::{FlowSpec, Headers, Network, TcpSpec, TransportSpec};
-use comity_sim::scenario::{NoFiles, Reading, Scenario};
+use comity_sim::scenario::{NoFiles, Reading, Scenario, simulate};
 use comity_transport::tcp::Config;
 use comity_transport::timeline::Reliability;
 use comity_units::{Bytes, Rate, Span};
@@ -728,6 +728,35 @@ fn shared_hosts_are_used_in_turn() {
         ends,
         [("s0", "d0"), ("s1", "d1"), ("s0", "d0"), ("s1", "d0")]
     );
+}
+
+/// Beside the propagation, a round trip has the transmission of a packet and an acknowledgement.
+#[test]
+fn flows_of_a_group_have_round_trips_of_their_own() {
+    let text = r#"
+        scenario = { name = "x", duration = "3s" }
+        [topology]
+        kind = "dumbbell"
+        bottleneck = { rate = "10Mbps", delay = "10ms" }
+        access = { rate = "100Mbps", delay = "1ms" }
+        [[flow]]
+        group = "a"
+        count = 3
+        access_delays = ["2ms", "40ms"]
+        rwnd = 2
+    "#;
+    let scenario = Scenario::parse("x.toml", text, NoFiles, &Reading::default()).unwrap();
+    let run = &scenario.runs()[0];
+    let (network, settings) = scenario.prepare(run);
+    let report = simulate(&network, run, &settings).unwrap();
+    for (flow, delay_ms) in report.flows.iter().zip([2.0, 40.0, 2.0]) {
+        let transmissions_ms = flow.min_rtt_s.unwrap() * 1e3 - 2.0 * (delay_ms + 10.0 + 1.0);
+        assert!(
+            (0.05..3.0).contains(&transmissions_ms),
+            "{}: {transmissions_ms} ms",
+            flow.name
+        );
+    }
 }
 
 /// Absent keys have the values of the controller's paper.

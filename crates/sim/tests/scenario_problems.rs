@@ -348,6 +348,11 @@ const CASES: &[(&str, &str, &str)] = &[
         "recovery = \"sack\"\ntimeline = { deadline = \"1s\", holds_passed = true }",
     ),
     (
+        "delays of an access link that is not there",
+        "rwnd = 10",
+        "access = \"none\"\naccess_delays = [\"2ms\", \"20ms\"]",
+    ),
+    (
         "passed data held without a blind spot",
         "rwnd = 10",
         "recovery = \"reno\"\ntimeline = { deadline = \"1s\", blind_spot = false, holds_passed = true }",

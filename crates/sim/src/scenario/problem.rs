@@ -350,6 +350,8 @@ pub enum Unfit {
     RackWithTimeline,
     /// A time-line that is to hold passed data, and knows what arrived.
     NothingToHold,
+    /// Delays of an access link that does not exist.
+    DelaysWithoutAccess,
     /// A token bucket that could never hold the tokens of one interval.
     RefillBeyondDepth,
 }
@@ -391,6 +393,7 @@ impl fmt::Display for Unfit {
             Self::PipeWithoutSack => "only recovery = \"sack\" counts a pipe; leave it out",
             Self::KeyOfRack => "only recovery = \"rack\" has this variant; leave it out",
             Self::RackWithTimeline => "a time-line works with every recovery except \"rack\"; choose another one",
+            Self::DelaysWithoutAccess => "there is no access link; add `access` to the flow or the topology",
             Self::NothingToHold => {
                 "`holds_passed` needs blind_spot = true and a recovery without SACK; leave it out"
             }

@@ -4,6 +4,7 @@ use core::num::NonZeroU32;
 
 use comity_congestion::recovery::{RecoveryConfig, RecoveryKind};
 use comity_congestion::table::{Parameters, find};
+use comity_link::{DelayProfile, LinkConfig};
 use comity_transport::tcp;
 use comity_transport::tcp::timeline::TimelineConfig;
 use comity_units::{Bytes, SeqNo, Span, Time};
@@ -103,6 +104,9 @@ pub(super) fn build(
     else {
         return;
     };
+    if table.access_delays.is_some() && access.is_none() {
+        return cx.report_at(written, "access_delays", unfit(Unfit::DelaysWithoutAccess));
+    }
     let hosts = Hosts {
         table,
         core,
@@ -233,7 +237,8 @@ impl Hosts<'_> {
                 Some(configs) => {
                     let host = format!("{name}.source");
                     let node = graph.add_node(&host, place)?;
-                    graph.add_duplex(&host, (node, from), configs, place)?;
+                    let configs = self.delayed(index, configs);
+                    graph.add_duplex(&host, (node, from), &configs, place)?;
                     node
                 }
             };
@@ -258,6 +263,21 @@ impl Hosts<'_> {
                 Err(())
             }
         }
+    }
+
+    /// The access link of a flow with its own delay.
+    fn delayed(
+        &self,
+        index: u32,
+        (forward, reverse): &(LinkConfig, LinkConfig),
+    ) -> (LinkConfig, LinkConfig) {
+        let delays = self.table.access_delays.as_deref().unwrap_or_default();
+        let delay = delays.get(index as usize % delays.len().max(1)).copied();
+        let with = |config: &LinkConfig| LinkConfig {
+            delay: delay.map_or_else(|| config.delay.clone(), DelayProfile::Constant),
+            ..config.clone()
+        };
+        (with(forward), with(reverse))
     }
 
     /// The nodes of the topology at either end of the flow.

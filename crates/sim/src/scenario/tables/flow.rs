@@ -7,7 +7,7 @@ use comity_units::{Bytes, Rate, Span};
 use crate::network::Stack;
 
 use super::super::kinds::{
-    Amount, Choice, Count, Either, Extent, ExtentKind, Flag, Name, NameTemplate, PACKET,
+    Amount, Choice, Count, Either, Extent, ExtentKind, Flag, List, Name, NameTemplate, PACKET,
     POSITIVE_BYTES, POSITIVE_SPAN, RATE, Real, SPAN, TICK, Template, Text, Word,
 };
 use super::super::parameters::{ControllerName, ParameterTable, ParametersKind};
@@ -50,6 +50,12 @@ table! {
         access_to: Option<Access> = Optional(
             host_link(),
             "as `access` of this flow, else as in the topology",
+        );
+        /// The delays of the source's access link in both directions, for the flows in turn: each
+        /// flow has a round trip of its own, as with `["2ms", "20ms", "80ms"]`.
+        access_delays: Option<Vec<Span>> = Optional(
+            List { item: SPAN, min: 1, max: 100_000 },
+            "the delay of `access`",
         );
         /// When the flows start: all at one time, or each at a random time, as in
         /// `{ at = "0s", spread = "1s" }`.
