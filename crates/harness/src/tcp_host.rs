@@ -58,7 +58,6 @@ impl World {
         config.tcp.ecn = bits & 16 != 0;
         config.tcp.timeline = (bits & 32 != 0).then_some(TimelineConfig {
             blind_spot: bits & 128 == 0,
-            holds_passed: false,
             ..TimelineConfig::PAPER
         });
         if bits & 64 != 0 {

@@ -162,13 +162,7 @@ impl LinkRecord {
 impl Observer for Recorder {
     fn on_link(&mut self, link: u32, event: &LinkEvent<'_>) {
         let length = self.bin;
-        let (start, departure) = match event.fate {
-            Fate::Carried {
-                start, departure, ..
-            }
-            | Fate::Lost { start, departure } => (Some(start), Some(departure)),
-            Fate::Dropped(_) => (None, None),
-        };
+        let departure = event.fate.departure();
         let left = departure.and_then(|departure| self.number(departure));
         let (Some(offered), Some(record)) = (
             self.number(event.offered_at),
@@ -183,7 +177,7 @@ impl Observer for Recorder {
         if !matches!(event.fate, Fate::Carried { .. }) {
             add(&mut record.series.dropped_packets, offered, 1);
         }
-        if let Some(start) = start
+        if let Fate::Carried { start, .. } | Fate::Lost { start, .. } = event.fate
             && let Some(longest) = record.series.max_queueing_delay_ns.get_mut(offered)
         {
             let delay = start.saturating_since(event.offered_at).as_nanos();

@@ -72,8 +72,8 @@ impl PathMtu {
 
     /// The peer accepts packets of at most `mtu` bytes.
     pub(crate) fn limit_largest(&mut self, mtu: u32) {
-        let most = self.sizes.max().min(mtu);
-        self.sizes = SizeSearch::new(self.current().min(most), most);
+        let max = self.sizes.max().min(mtu);
+        self.sizes = SizeSearch::new(self.current().min(max), max);
         if self.sizes.is_at_max() {
             self.next_at = Time::MAX;
         }

@@ -9,11 +9,11 @@ use crate::{SEARCH_INTERVAL, SizeSearch};
 ///
 /// ```text
 ///             a packet of the size tried arrives: current = size
-///           ┌──┐                                     current = most, or limit − current ≤ 16
+///           ┌──┐                                     current = max, or limit − current ≤ 16
 ///        ┌──▼──┴─────┐ ─────────────────────────────────────────────► ┌──────────┐
 ///  ────► │ Searching │                                                │ Complete │
 ///        └─▲──┬────▲─┘ ◄───────────────────────────────────────────── └────┬─────┘
-///          └──┘    │           current < most, and 600 s have passed       │
+///          └──┘    │           current < max, and 600 s have passed        │
 ///   three tries of │                                                       │
 ///   a size failed, └───────────────────────────────────────────────────────┘
 ///   or the system         three packets larger than the base are lost and no later one of them arrives,
@@ -52,15 +52,15 @@ enum Search {
 }
 
 impl PathSize {
-    /// Sizes up to `most`; those above `base` are to be tried first. Without a base `most` is not
+    /// Sizes up to `max`; those above `base` are to be tried first. Without a base `max` is not
     /// questioned.
-    pub(super) fn new(base: Option<u32>, most: u32) -> Self {
-        let base = base.unwrap_or(most).min(most);
+    pub(super) fn new(base: Option<u32>, max: u32) -> Self {
+        let base = base.unwrap_or(max).min(max);
         Self {
             base,
-            sizes: SizeSearch::new(base, most),
+            sizes: SizeSearch::new(base, max),
             tried: None,
-            search: match base < most {
+            search: match base < max {
                 true => Search::On,
                 false => Search::Complete {
                     again_at: Time::MAX,
@@ -68,7 +68,7 @@ impl PathSize {
             },
             lost: 0,
             arrived: None,
-            told: most,
+            told: max,
         }
     }
 

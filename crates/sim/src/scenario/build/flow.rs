@@ -175,6 +175,15 @@ fn unfit(reason: Unfit) -> ProblemKind {
     ProblemKind::Unfit { reason }
 }
 
+/// A link whose directions both have this delay.
+fn delayed((forward, reverse): &(LinkConfig, LinkConfig), delay: Span) -> (LinkConfig, LinkConfig) {
+    let with = |config: &LinkConfig| LinkConfig {
+        delay: DelayProfile::Constant(delay),
+        ..config.clone()
+    };
+    (with(forward), with(reverse))
+}
+
 /// Connects the flows of one group to the network.
 struct Hosts<'t> {
     table: &'t FlowTable,
@@ -237,8 +246,13 @@ impl Hosts<'_> {
                 Some(configs) => {
                     let host = format!("{name}.source");
                     let node = graph.add_node(&host, place)?;
-                    let configs = self.delayed(index, configs);
-                    graph.add_duplex(&host, (node, from), &configs, place)?;
+                    match self.delay(index) {
+                        None => graph.add_duplex(&host, (node, from), configs, place)?,
+                        Some(delay) => {
+                            let configs = delayed(configs, delay);
+                            graph.add_duplex(&host, (node, from), &configs, place)?;
+                        }
+                    }
                     node
                 }
             };
@@ -265,19 +279,11 @@ impl Hosts<'_> {
         }
     }
 
-    /// The access link of a flow with its own delay.
-    fn delayed(
-        &self,
-        index: u32,
-        (forward, reverse): &(LinkConfig, LinkConfig),
-    ) -> (LinkConfig, LinkConfig) {
-        let delays = self.table.access_delays.as_deref().unwrap_or_default();
-        let delay = delays.get(index as usize % delays.len().max(1)).copied();
-        let with = |config: &LinkConfig| LinkConfig {
-            delay: delay.map_or_else(|| config.delay.clone(), DelayProfile::Constant),
-            ..config.clone()
-        };
-        (with(forward), with(reverse))
+    /// The delay of the flow's own access link, if it is not that of the group.
+    fn delay(&self, index: u32) -> Option<Span> {
+        let delays = self.table.access_delays.as_deref()?;
+        let turn = (index as usize).checked_rem(delays.len())?;
+        delays.get(turn).copied()
     }
 
     /// The nodes of the topology at either end of the flow.
@@ -657,11 +663,8 @@ fn recovery(table: &TcpTable, rest: &PresetRest, cx: &mut Context<'_>) -> Recove
     let is_new_reno = matches!(config.kind, RecoveryKind::NewReno { .. });
     let is_sack = matches!(config.kind, RecoveryKind::Sack { .. });
     let is_rack = matches!(config.kind, RecoveryKind::Rack { .. });
-    let is_blind = drops_expired(table)
-        && table
-            .timeline
-            .as_ref()
-            .is_some_and(|timeline| timeline.blind_spot);
+    let timeline = table.timeline.as_ref();
+    let is_blind = timeline.is_some_and(|it| it.drop_expired && it.blind_spot);
     for (key, is_given, fits, reason) in [
         (
             "impatient",
@@ -697,10 +700,7 @@ fn recovery(table: &TcpTable, rest: &PresetRest, cx: &mut Context<'_>) -> Recove
         ),
         (
             "timeline",
-            table
-                .timeline
-                .as_ref()
-                .is_some_and(|timeline| timeline.holds_passed),
+            timeline.is_some_and(|it| it.holds_passed),
             is_blind && !is_sack && !is_rack,
             Unfit::NothingToHold,
         ),
