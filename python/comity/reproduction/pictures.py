@@ -95,10 +95,8 @@ class Drawing:
 
         def panel(axes: Axes) -> None:
             scale = quantity(f"1{unit}") if unit else 1.0
-            seen: list[Style] = []
-            for name, look, ours, paper in self._styled(series):
-                line(axes, ours, name, look, scale, GROUPS[seen.count(look) % len(GROUPS)])
-                seen.append(look)
+            for name, look, (shape, _), ours, paper in self._styled(series):
+                line(axes, ours, name, look, scale, shape)
                 if isinstance(paper, Values):
                     line(axes, paper, None, look, scale)
                 elif paper is not None:
@@ -108,7 +106,7 @@ class Drawing:
                     "symlog", linthresh=min(axes.get_lines()[0].get_xdata()[1:2] or [1])
                 )
 
-        def line(axes, values, name, look, scale, group=None):
+        def line(axes, values, name, look, scale, ours=None):
             frame = values.frame()
             at = frame[over].map(key).to_numpy(dtype=float) / scale
             order = np.argsort(at)
@@ -118,12 +116,12 @@ class Drawing:
                 "markersize": 4.5,
                 "linewidth": 1.4,
             }
-            if group:
-                shape |= {"linestyle": group[0]}
+            if ours:
+                shape |= {"linestyle": ours}
             else:
                 shape |= {"linestyle": "--", "markerfacecolor": "none", "linewidth": 1}
             axes.plot(at[order], frame["value"].to_numpy()[order], label=name, **shape)
-            if group:
+            if ours:
                 low, high = frame["low"].to_numpy()[order], frame["high"].to_numpy()[order]
                 axes.fill_between(at[order], low, high, color=look.light, alpha=0.18, linewidth=0)
 
@@ -143,12 +141,11 @@ class Drawing:
 
         def panel(axes: Axes) -> None:
             styled = list(self._styled(series))
-            seen: list[Style] = []
             width = 0.8 / len(styled)
             labels = list(
-                dict.fromkeys(str(value) for _, _, ours, _ in styled for value in _axis(ours, over))
+                dict.fromkeys(str(value) for *_, ours, _ in styled for value in _axis(ours, over))
             )
-            for at, (name, look, ours, paper) in enumerate(styled):
+            for at, (name, look, (_, hatch), ours, paper) in enumerate(styled):
                 frame = ours.frame()
                 places = (
                     np.array([labels.index(str(value)) for value in _axis(ours, over)])
@@ -157,10 +154,8 @@ class Drawing:
                 )
                 errors = np.abs(frame[["low", "high"]].to_numpy().T - frame["value"].to_numpy())
                 shape = {"color": look.light, "alpha": 0.75}
-                _, hatch = GROUPS[seen.count(look) % len(GROUPS)]
                 if hatch:
                     shape |= {"hatch": hatch, "edgecolor": INK, "linewidth": 0}
-                seen.append(look)
                 axes.bar(places, frame["value"], width * 0.92, label=name, **shape)
                 axes.errorbar(
                     places, frame["value"], errors, fmt="none", ecolor=INK, elinewidth=1, capsize=2
@@ -198,7 +193,7 @@ class Drawing:
             _frame(axes, series, wanted)
             if wanted:
                 axes.axhspan(*wanted, color=INK, alpha=0.08, linewidth=0, label="wanted")
-            if any(paper is not None for _, _, _, paper in self._styled(series)):
+            if any(paper is not None for *_, paper in self._styled(series)):
                 shape = {"color": INK, "linestyle": "--", "marker": "D", "markerfacecolor": "none"}
                 axes.plot([], [], label="paper", markersize=5, **shape)
 
@@ -207,20 +202,20 @@ class Drawing:
             name for name in series if not _protocol(name) and name not in self._others
         ]
 
-    def _styled(self, series: Mapping[str, Series]) -> Iterator[tuple[str, Style, Values, Any]]:
-        """Each series with its style, our numbers and the paper's. A name has one style in all
-        panels, if there are enough of them.
+    def _styled(
+        self, series: Mapping[str, Series]
+    ) -> Iterator[tuple[str, Style, tuple[str, str | None], Values, Any]]:
+        """Each series with its style and those of its group, our numbers and the paper's. A name
+        has one style in all panels, if there are enough of them.
         """
         fits = len(self._others) <= len(OTHERS)
         names = self._others if fits else [name for name in series if not _protocol(name)]
+        seen: list[Style] = []
         for name, each in series.items():
             ours, paper = each if isinstance(each, tuple) else (each, None)
-            yield (
-                name,
-                _protocol(name) or OTHERS[names.index(name) % len(OTHERS)],
-                ours,
-                paper,
-            )
+            look = _protocol(name) or OTHERS[names.index(name) % len(OTHERS)]
+            yield name, look, GROUPS[seen.count(look) % len(GROUPS)], ours, paper
+            seen.append(look)
 
     def svg(self) -> str:
         """The picture as an element of an HTML page, light or dark as the page is."""

@@ -129,7 +129,7 @@ def _settings(scenarios: Mapping[str, Scenario]) -> list[tuple[str, str, str, st
     """The name of each scenario, its path, what is different here, and its text."""
     settings = []
     for name, scenario in scenarios.items():
-        changes = [f"{name} = {value}" for name, value in scenario.set.items()]
+        changes = [f"{key} = {value}" for key, value in scenario.set.items()]
         changes += [
             f"{axis}: {', '.join(map(str, values))} only" for axis, values in scenario.only.items()
         ]
