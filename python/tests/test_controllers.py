@@ -301,7 +301,7 @@ def test_other_threads_run_while_a_controller_does():
 
     thread = threading.Thread(target=tick)
     thread.start()
-    comity.run(scenario("mine"), controllers={"mine": Reno}, set={"scenario.duration": "60s"})
+    comity.run(scenario("mine"), controllers={"mine": Reno}, set={"scenario.duration": "600s"})
     stop.set()
     thread.join()
     assert len(ticks) > 5
