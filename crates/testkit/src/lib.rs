@@ -7,3 +7,4 @@ pub mod meters;
 pub mod page;
 pub mod paths;
 pub mod tcp;
+pub mod tracked;

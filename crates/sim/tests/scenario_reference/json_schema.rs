@@ -1,24 +1,10 @@
 //! The JSON Schema of scenarios, checked by an independent validator.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use comity_sim::scenario::{NoFiles, Reading, Scenario, reference};
 use toml::de::{DeTable, DeValue};
-
-fn scenarios_below(folder: &Path, found: &mut Vec<PathBuf>) {
-    for entry in fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_dir() {
-            scenarios_below(&path, found);
-        } else if path
-            .extension()
-            .is_some_and(|extension| extension == "toml")
-        {
-            found.push(path);
-        }
-    }
-}
 
 /// The value as JSON; dates do not occur in scenarios.
 fn json(value: &DeValue<'_>) -> serde_json::Value {
@@ -53,10 +39,8 @@ fn the_json_schema_accepts_every_experiment() {
     jsonschema::draft202012::meta::validate(&schema).unwrap();
     let validator = jsonschema::draft202012::new(&schema).unwrap();
     let folder = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../experiments"));
-    let mut files = Vec::new();
-    scenarios_below(folder, &mut files);
     let mut scenarios = 0;
-    for file in files {
+    for file in comity_testkit::tracked::files(folder, &["toml"]) {
         let document = parse(&fs::read_to_string(&file).unwrap());
         // A file without the table is about scenarios, such as the causes of differences.
         if document.get("scenario").is_none() {

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
-use super::files;
+use comity_testkit::tracked::files;
 
 /// A module by its path below the crate; the crate itself is the empty one.
 type Name = Vec<String>;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::files;
+use comity_testkit::tracked::files;
 
 /// Files that may name a document.
 const NAMES_DOCUMENTS: [&str; 5] = ["md", "rs", "toml", "py", "sh"];
@@ -82,7 +82,11 @@ fn links_of_the_documents_lead_to_files_and_headings() {
         }
     }
     assert!(links > 200, "only {links} links were found");
-    assert!(dead.is_empty(), "dead links:\n{}", dead.join("\n"));
+    assert!(
+        dead.is_empty(),
+        "dead links (mend them, or make the files):\n{}",
+        dead.join("\n")
+    );
 }
 
 #[test]

@@ -12,8 +12,6 @@ mod papers;
 mod programs;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
-use std::path::{Path, PathBuf};
 
 use cargo_metadata::{DependencyKind, MetadataCommand};
 
@@ -398,24 +396,4 @@ fn impurity_is_found_at_any_depth() {
         impurities("comity-units", &graph, &workspace),
         [] as [&str; 0]
     );
-}
-
-/// The files below `folder` with one of these extensions, in order; hidden folders and build
-/// folders are left out.
-fn files(folder: &Path, extensions: &[&str]) -> Vec<PathBuf> {
-    let mut found = Vec::new();
-    for entry in fs::read_dir(folder).expect("the folder can be read") {
-        let path = entry.expect("its entries can be read").path();
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        let extension = path.extension().and_then(|extension| extension.to_str());
-        if path.is_dir() {
-            if name != "target" && !name.starts_with('.') {
-                found.extend(files(&path, extensions));
-            }
-        } else if extension.is_some_and(|extension| extensions.contains(&extension)) {
-            found.push(path);
-        }
-    }
-    found.sort();
-    found
 }

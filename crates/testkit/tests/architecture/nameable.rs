@@ -8,8 +8,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
+use comity_testkit::tracked::files;
+
 use super::circles::{Cursor, tokens};
-use super::files;
 
 /// Crates whose types users of the library do not have by themselves.
 const BEHIND: [&str; 4] = [
