@@ -8,7 +8,8 @@ import time
 import typing
 from collections.abc import Callable, Iterator
 
-#: The time in seconds from one line of a log to the next.
+#: The times in seconds until the first line of a log, and from one line to the next.
+_PATIENCE = 2.0
 _PERIOD = 10.0
 
 Report = Callable[[int, int], None]
@@ -42,7 +43,7 @@ def reporting(
             if has_begun:
                 print(file=out, flush=True)
     else:
-        due = clock() + _PERIOD
+        due = clock() + _PATIENCE
 
         def add(done: int, runs: int) -> None:
             nonlocal due

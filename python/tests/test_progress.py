@@ -29,16 +29,16 @@ def test_an_error_does_not_share_the_line():
     assert terminal.getvalue().endswith(" runs\n")
 
 
-def test_a_log_gets_a_line_every_ten_seconds():
+def test_a_log_gets_a_line_after_two_seconds_and_then_every_ten():
     log, now = io.StringIO(), [100.0]
     with reporting(True, log, lambda: now[0]) as report:
         for done in range(351):
             report(done, 350)
             now[0] += 0.1
     lines = log.getvalue().splitlines()
-    assert len(lines) == 3 and "\r" not in log.getvalue()
+    assert len(lines) == 4 and "\r" not in log.getvalue()
     counts = [int(line.removesuffix(" of 350 runs")) for line in lines]
-    assert counts == pytest.approx([100, 200, 300], abs=3)
+    assert counts == pytest.approx([20, 120, 220, 320], abs=4)
 
 
 def test_no_progress_is_none_and_a_function_is_itself():

@@ -7,6 +7,8 @@ import dataclasses
 import fnmatch
 import json
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 from rich.console import Console
@@ -120,11 +122,14 @@ def _run(claims: list[tuple[str, Claim]], form: Form, options: argparse.Namespac
         console if not options.json and console.is_terminal else Console(stderr=True)
     ) as progress:
         whole, part = progress.add_task("claims", total=len(claims)), progress.add_task("")
+        log = _Log(len(claims))
 
         def tell(scenario: str, done: int, runs: int) -> None:
             progress.update(
                 part, description=f"runs of {Path(scenario).name}", completed=done, total=runs
             )
+            if progress.disable:
+                log.tell(len(results), scenario, done, runs)
 
         runner = Runner(form, options.jobs, tell)
         for system, claim in claims:
@@ -145,6 +150,26 @@ def _run(claims: list[tuple[str, Claim]], form: Form, options: argparse.Namespac
     print(json.dumps(document(results, form), indent=1) if options.json else summary(results))
     surprises = [check for _, _, checks in results for check in checks if not check.is_as_expected]
     return 1 if surprises else 0
+
+
+class _Log:
+    """Lines on standard error where it is no terminal, at most one in ten seconds."""
+
+    def __init__(self, claims: int, clock: Callable[[], float] = time.monotonic) -> None:
+        self._claims, self._clock, self._began = claims, clock, clock()
+        self._due = self._began + 2.0
+
+    def tell(self, judged: int, scenario: str, done: int, runs: int) -> None:
+        now = self._clock()
+        if now < self._due:
+            return
+        self._due = now + 10.0
+        print(
+            f"{judged} of {self._claims} claims, {done} of {runs} runs of {Path(scenario).name}, "
+            f"{now - self._began:.0f} s",
+            file=sys.stderr,
+            flush=True,
+        )
 
 
 def _command(options: argparse.Namespace, made: str) -> str:

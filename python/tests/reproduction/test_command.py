@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from comity.reproduction.command import main
+from comity.reproduction.command import _Log, main
 
 SCENARIO = """
 [scenario]
@@ -77,6 +77,19 @@ def experiments(tmp_path):
         return ["--experiments", str(folder.parent)]
 
     return made
+
+
+def test_a_log_hears_how_far_the_claims_are(capsys):
+    now = [100.0]
+    log = _Log(8, lambda: now[0])
+    for done in range(30):
+        log.tell(3, "experiments/libra/fig08.toml", done, 30)
+        now[0] += 1.0
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.splitlines() == [
+        f"3 of 8 claims, {done} of 30 runs of fig08.toml, {done} s" for done in (2, 12, 22)
+    ]
 
 
 def test_a_claim_that_holds_is_printed(experiments, capsys):

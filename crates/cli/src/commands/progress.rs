@@ -1,5 +1,6 @@
 //! What people see and do while runs are run.
 
+use std::cell::Cell;
 use std::io::IsTerminal;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,6 +14,9 @@ use crate::clock::now;
 
 /// After how long progress is shown.
 const PATIENCE: Duration = Duration::from_secs(2);
+
+/// The interval between lines where standard error is no terminal.
+const LINES: Duration = Duration::from_secs(10);
 
 /// Calls `tell` when the interrupt key is pressed; what is returned becomes true then. When the key
 /// is pressed again, or `tell` says that nobody listens, the program ends.
@@ -128,11 +132,32 @@ pub(crate) fn follow<N: Send + 'static, E: Send + 'static>(
     }
 }
 
-/// A bar on the terminal, once the runs take long enough for one.
+/// Does what cannot say how far it is, and says how long it takes already.
+pub(crate) fn timed<T>(what: &str, work: impl FnOnce() -> T) -> T {
+    std::thread::scope(|scope| {
+        let (working, end) = mpsc::channel::<()>();
+        scope.spawn(move || {
+            let began = now();
+            let mut patience = PATIENCE;
+            while end.recv_timeout(patience) == Err(RecvTimeoutError::Timeout) {
+                say(&format!("{what}: {} s", began.elapsed().as_secs()));
+                patience = LINES;
+            }
+        });
+        let done = work();
+        drop(working);
+        done
+    })
+}
+
+/// A bar on the terminal, once the runs take long enough for one. Elsewhere a line now and then.
 pub(crate) struct Progress {
     bar: ProgressBar,
     began: Instant,
     wanted: bool,
+    is_terminal: bool,
+    /// When the next line is due.
+    due: Cell<Duration>,
 }
 
 impl Progress {
@@ -145,15 +170,32 @@ impl Progress {
         Self {
             bar,
             began: now(),
-            wanted: !quiet && std::io::stderr().is_terminal(),
+            wanted: !quiet,
+            is_terminal: std::io::stderr().is_terminal(),
+            due: Cell::new(PATIENCE),
         }
     }
 
     fn tick(&self) {
-        if self.wanted && self.bar.is_hidden() && self.began.elapsed() > PATIENCE {
+        let elapsed = self.began.elapsed();
+        if self.wanted && !self.is_terminal {
+            if let Some(line) = self.line(elapsed) {
+                say(&line);
+            }
+        } else if self.wanted && self.bar.is_hidden() && elapsed > PATIENCE {
             self.bar.set_draw_target(ProgressDrawTarget::stderr());
         }
         self.bar.tick();
+    }
+
+    /// The line for a log, if one is due.
+    fn line(&self, elapsed: Duration) -> Option<String> {
+        if elapsed < self.due.get() {
+            return None;
+        }
+        self.due.set(elapsed + LINES);
+        let (done, runs) = (self.bar.position(), self.bar.length().unwrap_or_default());
+        Some(format!("{done} of {runs} runs, {} s", elapsed.as_secs()))
     }
 
     fn set(&self, done: usize) {
@@ -174,6 +216,17 @@ impl Progress {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_log_gets_a_line_after_two_seconds_and_then_every_ten() {
+        let progress = Progress::new(8, true);
+        progress.set(3);
+        let lines = (0..30).filter_map(|at| progress.line(Duration::from_secs(at)));
+        assert_eq!(
+            lines.collect::<Vec<_>>(),
+            ["3 of 8 runs, 2 s", "3 of 8 runs, 12 s", "3 of 8 runs, 22 s"]
+        );
+    }
 
     #[test]
     fn a_thread_that_panics_ends_the_wait() {

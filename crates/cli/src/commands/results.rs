@@ -3,6 +3,7 @@
 use comity_sim::results;
 use comity_sim::results::store::{StoreError, has_something, merge};
 
+use super::progress::timed;
 use super::{Failure, complain, say};
 use crate::args;
 
@@ -15,7 +16,7 @@ pub(crate) fn results(args: &args::Results) -> Result<(), Failure> {
     if !args.force && has_something(path) {
         return Err(refused(&StoreError::Exists { path: path.clone() }));
     }
-    let merged = merge(&args.stores).map_err(|error| refused(&error))?;
+    let merged = timed("reading", || merge(&args.stores)).map_err(|error| refused(&error))?;
     let (there, missing) = (merged.set.runs.len(), merged.missing.len());
     if missing > 0 {
         let numbers: Vec<_> = merged
@@ -37,7 +38,10 @@ pub(crate) fn results(args: &args::Results) -> Result<(), Failure> {
         }
         say(&format!("warning: {message}"));
     }
-    results::write(&merged.set, args.out.format, path).map_err(|error| complain(&error))?;
+    timed("writing", || {
+        results::write(&merged.set, args.out.format, path)
+    })
+    .map_err(|error| complain(&error))?;
     say(&format!("merged {there} runs into {}", path.display()));
     Ok(())
 }

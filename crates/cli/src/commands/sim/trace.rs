@@ -10,6 +10,7 @@ use comity_sim::scenario::{Run, Scenario};
 use comity_sim::trace::{CapturePoints, TraceError, Tracer};
 use comity_sim::{RunOptions, run_observed};
 
+use super::super::progress::timed;
 use super::super::{Failure, complain, say};
 use super::tables::plural;
 use super::{choose_runs, load};
@@ -47,7 +48,7 @@ pub(crate) fn trace(args: &args::Trace) -> Result<(), Failure> {
         return Err(Failure::Usage);
     }
     discard_when_interrupted(&outputs);
-    let written = (|| -> Result<(), Error> {
+    let written = timed("tracing", || -> Result<(), Error> {
         let mut tracer = Tracer::new(&network, &links, &flows);
         let changing = change_files();
         if let Some(target) = &outputs.capture {
@@ -77,7 +78,7 @@ pub(crate) fn trace(args: &args::Trace) -> Result<(), Failure> {
             target.keep()?;
         }
         Ok(())
-    })();
+    });
     if let Err(error) = written {
         outputs.all().for_each(Target::discard);
         return Err(complain(&error));
