@@ -8,20 +8,32 @@ ROUNDS ?= 5
 # `fuzz` draws its own.
 SEED ?= 1
 
+# Cargo with its own progress on a terminal, and with a line every ten seconds elsewhere; other commands likewise.
+CARGO := scripts/progress.py cargo
+LONG := scripts/progress.py
+
 # The modules that the API reference of Python has.
 PYTHON_MODULES := comity comity.errors comity.events comity.gym comity.plot comity.quantity comity.reproduction
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-sim claims report picture test kernel lint docs docs-python bench race media worlds compare deadline attack coverage miri loom load endurance fuzz fuzz-short
+.PHONY: help demo demo-sim claims report picture test guides kernel lint docs docs-python bench race media worlds compare deadline attack coverage miri loom load endurance fuzz fuzz-short
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: rust ## send video with deadlines beside TCP-like flows, for 20 s, and write target/demo.html about it
-	cargo run --quiet --profile demo --package comity-cli -- demo --report target/demo.html
+# `demo`, `test` and `guides` share what they build. What is built once needs no incremental state and no lines in
+# backtraces; a crate in one part compiles in less time in all, and runs faster.
+demo picture test guides: export CARGO_INCREMENTAL := 0
+demo picture test guides: export CARGO_PROFILE_DEV_DEBUG := 0
+demo picture test guides: export CARGO_PROFILE_DEV_CODEGEN_UNITS := 1
 
-demo-sim: rust ## simulate 30 TCP flows through one bottleneck and print what they got
-	cargo run --quiet --release --package comity-cli -- sim run experiments/demo/dumbbell.toml
+demo: rust python ## send video with deadlines beside TCP-like flows, for 20 s, and write target/demo.html about it
+	$(CARGO) build --package comity-cli
+	cargo run --quiet --package comity-cli -- demo --report target/demo.html
+
+demo-sim: rust python ## simulate 30 TCP flows through one bottleneck and print what they got
+	$(CARGO) build --profile quick --package comity-cli
+	cargo run --quiet --profile quick --package comity-cli -- sim run experiments/demo/dumbbell.toml
 
 claims: rust python ## say which claims of the papers hold (CLAIMS='--full libra')
 	scripts/python.sh comity.reproduction $(CLAIMS)
@@ -29,109 +41,112 @@ claims: rust python ## say which claims of the papers hold (CLAIMS='--full libra
 report: rust python ## the same with pictures, as one page: target/reproduction.html (CLAIMS='--full')
 	scripts/python.sh comity.reproduction --report target/reproduction.html $(CLAIMS)
 
-picture: rust ## run the demo and keep the timeline that its report shows as docs/demo.svg
-	cargo run --quiet --release --package comity-cli -- demo --no-report --picture docs/demo.svg
+picture: rust python ## run the demo and keep the timeline that its report shows as docs/demo.svg
+	$(CARGO) build --package comity-cli
+	cargo run --quiet --package comity-cli -- demo --no-report --picture docs/demo.svg
 
-# What is built once needs no incremental state, and no lines in backtraces.
-test: export CARGO_INCREMENTAL := 0
-test: export CARGO_PROFILE_DEV_DEBUG := 0
 test: rust python ## run every test of the workspace and of the scripts beside it, on the same cases each time (SEED=1)
 	@command -v ffmpeg >/dev/null || echo "no ffmpeg: the tests that compare with it skip; with COMITY_NEED_FFMPEG=1 they fail"
 	@[ "$$(id -u)" -ne 0 ] || scripts/need.sh ip apt:iproute2 || true
 	@[ "$$(id -u)" -eq 0 ] && [ -c /dev/net/tun ] && command -v ip >/dev/null || \
 		echo "no root, /dev/net/tun or ip: the tests of the lab skip; with COMITY_NEED_LAB=1 they fail"
 	PROPTEST_RNG_SEED=$(SEED) scripts/tests.py
-	python3 -m doctest benches/race/race.py benches/media/media.py benches/media/contend.py benches/deadline/deadline.py benches/worlds/*.py benches/kernel/*.py benches/endurance/*.py benches/wrap.py scripts/vocabulary.py scripts/coverage.py experiments/tltcp/section_reader.py
+	python3 -m doctest benches/race/race.py benches/media/media.py benches/media/contend.py benches/deadline/deadline.py benches/worlds/*.py benches/kernel/*.py benches/endurance/*.py benches/wrap.py scripts/vocabulary.py scripts/coverage.py scripts/progress.py scripts/guides.py experiments/tltcp/section_reader.py
 	scripts/python.sh
 	cd benches/compare && python3 -m doctest *.py
 	cd benches/attack && python3 -m doctest *.py
 
-kernel: rust ## test TCP Libra and TCP-Real in the running kernel, as root, where the kernel has BTF
+guides: rust python ## run the commands of docs/guide as a reader would, in one folder, and compare what they print
+	$(CARGO) build --package comity-cli
+	[ -e target/python-venv ] || scripts/python.sh
+	scripts/guides.py
+
+kernel: rust python ## test TCP Libra and TCP-Real in the running kernel, as root, where the kernel has BTF
 	scripts/kernel.sh || [ $$? -eq 77 ]
 
 lint: format clippy docs purity language dependencies advisories ## check format, lints, docs, purity, words, licences and dependencies
 
-docs: rust ## build the documentation of all crates (target/doc)
-	RUSTDOCFLAGS=-Dwarnings cargo doc --workspace --no-deps
+docs: rust python ## build the documentation of all crates (target/doc)
+	RUSTDOCFLAGS=-Dwarnings $(CARGO) doc --workspace --no-deps
 
 docs-python: rust python ## build the API reference of the Python package (target/python-doc)
 	scripts/python.sh pdoc --docformat google --no-show-source --output-directory target/python-doc $(PYTHON_MODULES)
 
-bench: rust ## run the micro-benchmarks
-	cargo bench --workspace
+bench: rust python ## run the micro-benchmarks
+	$(CARGO) bench --workspace
 
 race: rust python ## race the simulator against ns-2 on the same networks (ROUNDS=5)
 	scripts/need.sh ns apt:ns2
-	cargo build --quiet --release --package comity-cli
-	python3 benches/race/race.py --rounds $(ROUNDS)
+	$(CARGO) build --release --package comity-cli
+	$(LONG) python3 benches/race/race.py --rounds $(ROUNDS)
 
 media: rust python ## send real video over bad paths and hold what arrives against what was sent, with ffmpeg
 	-scripts/need.sh ffmpeg apt:ffmpeg
-	cargo build --quiet --release --package comity-cli
-	python3 benches/media/media.py
+	$(CARGO) build --release --package comity-cli
+	$(LONG) python3 benches/media/media.py
 
 WORLDS = $(if $(QUICK),--quick) $(if $(SEEDS),--seeds $(SEEDS)) $(if $(JOBS),--jobs $(JOBS)) $(if $(ONLY),--only $(ONLY),--page docs/results/worlds.md) \
 	--command 'make worlds$(if $(QUICK), QUICK=1)$(if $(SEEDS), SEEDS=$(SEEDS))'
 worlds: rust python ## run scenarios in the simulator and beside kernel TCP, as root (SEEDS=1-3 ONLY='tcp-*' QUICK=1 JOBS=6)
-	cargo build --quiet --release --package comity-cli
-	python3 benches/worlds/worlds.py $(WORLDS)
+	$(CARGO) build --release --package comity-cli
+	$(LONG) python3 benches/worlds/worlds.py $(WORLDS)
 
 compare: rust python ## send the same frames through Comity, SRT, TCP and QUIC beside kernel TCP, as root (COMPARE='--set all --page --readme')
 	scripts/need.sh srt-live-transmit apt:srt-tools
-	cargo build --quiet --release --package comity-cli
-	cargo build --quiet --release --manifest-path benches/compare/Cargo.toml
-	python3 benches/compare/compare.py $(COMPARE)
+	$(CARGO) build --release --package comity-cli
+	$(CARGO) build --release --manifest-path benches/compare/Cargo.toml
+	$(LONG) python3 benches/compare/compare.py $(COMPARE)
 
-load: rust ## serve 10,000 peers of 100 kb/s from one listener, and more in virtual time (PEERS=10000 SIMULATED='10000 50000')
-	cargo bench --quiet --package comity --bench load -- $(PEERS)
-	cargo bench --quiet --package comity --bench load -- --simulated $(SIMULATED)
+load: rust python ## serve 10,000 peers of 100 kb/s from one listener, and more in virtual time (PEERS=10000 SIMULATED='10000 50000')
+	$(CARGO) bench --package comity --bench load -- $(PEERS)
+	$(CARGO) bench --package comity --bench load -- --simulated $(SIMULATED)
 
 endurance: rust python ## run a day of virtual time and an hour of real time while faults are injected (HOURS=24 MINUTES=60)
-	COMITY_ENDURANCE_HOURS=$(or $(HOURS),24) cargo test --quiet --release --package comity --test endurance -- --ignored --nocapture
-	cargo build --quiet --release --package comity-cli
-	python3 benches/endurance/endurance.py --minutes $(or $(MINUTES),60) || [ $$? -eq 77 ]
+	COMITY_ENDURANCE_HOURS=$(or $(HOURS),24) $(CARGO) test --release --package comity --test endurance -- --ignored --nocapture
+	$(CARGO) build --release --package comity-cli
+	$(LONG) python3 benches/endurance/endurance.py --minutes $(or $(MINUTES),60) || [ $$? -eq 77 ]
 
 deadline: rust python ## make docs/results/deadline.md: punctuality and friendliness in the simulator
-	cargo build --quiet --release --package comity-cli
-	python3 benches/deadline/deadline.py --page
+	$(CARGO) build --release --package comity-cli
+	$(LONG) python3 benches/deadline/deadline.py --page
 
 attack: rust python ## attack the command on loopback and hold every outcome against the threat model (ATTACK='--only floors --page')
-	cargo build --quiet --release --package comity-cli
-	cargo build --quiet --release --manifest-path benches/attack/Cargo.toml
-	python3 benches/attack/attack.py $(ATTACK)
+	$(CARGO) build --release --package comity-cli
+	$(CARGO) build --release --manifest-path benches/attack/Cargo.toml
+	$(LONG) python3 benches/attack/attack.py $(ATTACK)
 
 coverage: rust python ## run every test with counters, and print the share of the code that each crate's tests reach
 	scripts/need.sh cargo-llvm-cov cargo:cargo-llvm-cov@$(CARGO_LLVM_COV)
 	scripts/coverage.sh
 
-miri: rust ## run the unit tests of the pure crates in Miri: units and frames in minutes, all in more than half an hour (CRATES='units frames' CASES=2)
+miri: rust python ## run the unit tests of the pure crates in Miri: units and frames in minutes, all in more than half an hour (CRATES='units frames' CASES=2)
 	scripts/miri.sh || [ $$? -eq 77 ]
 
-loom: rust ## run the endpoint's sleep and wake-up under every interleaving of its threads
-	cd loom && cargo test --quiet --release
+loom: rust python ## run the endpoint's sleep and wake-up under every interleaving of its threads
+	cd loom && ../$(CARGO) test --release
 
-fuzz: rust ## run the property tests on new cases, and all fuzz targets for 30 minutes (CASES=2000 MINUTES=30)
+fuzz: rust python ## run the property tests on new cases, and all fuzz targets for 30 minutes (CASES=2000 MINUTES=30)
 	scripts/fuzz.sh || [ $$? -eq 77 ]
 
-fuzz-short: rust ## build the fuzz targets and run each for 5 s, where a nightly compiler and cargo-fuzz are
+fuzz-short: rust python ## build the fuzz targets and run each for 5 s, where a nightly compiler and cargo-fuzz are
 	scripts/fuzz.sh --short || [ $$? -eq 77 ]
 
 .PHONY: format clippy purity language dependencies advisories rust python
 format: rust
 	cargo fmt --all --check
 
-clippy: rust
-	cargo clippy --workspace --all-targets -- -D warnings
+clippy: rust python
+	$(CARGO) clippy --workspace --all-targets -- -D warnings
 
-purity: rust
+purity: rust python
 	scripts/purity.sh
 
 language: python
 	scripts/vocabulary.py
 
-dependencies: rust
+dependencies: rust python
 	scripts/need.sh cargo-deny cargo:cargo-deny@$(CARGO_DENY)
-	cargo deny check licenses bans sources
+	$(CARGO) deny check licenses bans sources
 
 advisories: rust
 	scripts/need.sh cargo-deny cargo:cargo-deny@$(CARGO_DENY)

@@ -8,6 +8,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
+echo "advisories: fetching the database of RustSec (2 minutes at most)"
 if message=$(timeout 120 cargo deny fetch db 2>&1 </dev/null); then
     cargo deny check advisories
 else

@@ -17,7 +17,7 @@ export PROPTEST_RNG_SEED=${SEED:-1}
 cargo llvm-cov clean --workspace
 # The table is of use when a test fails, too.
 code=0
-cargo llvm-cov test --no-report --no-fail-fast "${tests[@]}" || code=$?
+scripts/progress.py cargo llvm-cov test --no-report --no-fail-fast "${tests[@]}" || code=$?
 # Tests kill programs, whose counters are then unreadable.
 cargo llvm-cov report --failure-mode all --json --summary-only --output-path target/coverage.json
 python3 scripts/coverage.py target/coverage.json

@@ -34,7 +34,7 @@ if [ -z "$mode" ] && [ "$cases" -gt 0 ]; then
     # New cases each time; the seed is told, so that a run can be repeated.
     seed=${SEED:-$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')}
     echo "fuzz: the property tests with SEED=$seed"
-    PROPTEST_RNG_SEED=$seed PROPTEST_CASES=$cases cargo test --workspace --no-fail-fast
+    PROPTEST_RNG_SEED=$seed PROPTEST_CASES=$cases scripts/progress.py cargo test --workspace --no-fail-fast
 fi
 
 if [ "$mode" = --ci ] && ! cargo +nightly --version >/dev/null 2>&1; then
@@ -53,14 +53,14 @@ if [ -n "$mode" ]; then
 else
     seconds=$((${MINUTES:-30} * 60 / ${#targets[@]}))
 fi
-cargo +nightly fuzz build
+scripts/progress.py cargo +nightly fuzz build
 for target in "${targets[@]}"; do
     echo "fuzz: $target, $seconds s"
     # New inputs go to fuzz/corpus; what broke something is to be copied from fuzz/artifacts to the seeds.
     mkdir -p "fuzz/corpus/$target"
     seeds=crates/harness/corpus/$target
     # Up to the largest datagram: 65,507 bytes. The fuzzer begins with short inputs.
-    cargo +nightly fuzz run "$target" "fuzz/corpus/$target" "$seeds" -- \
+    scripts/progress.py cargo +nightly fuzz run "$target" "fuzz/corpus/$target" "$seeds" -- \
         -verbosity=0 -print_final_stats=1 -max_total_time="$seconds" -max_len=65507 -timeout=20 -rss_limit_mb=2048
     echo "fuzz: $target: $(find "fuzz/corpus/$target" -type f | wc -l) inputs in fuzz/corpus"
 done

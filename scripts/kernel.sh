@@ -23,10 +23,10 @@ done
 
 # What skips is a failure here.
 export COMITY_NEED_KERNEL=1
-cargo clippy --package comity-kernel --features bpf --all-targets -- -D warnings
-cargo test --package comity-kernel --features bpf
-cargo test --package comity-cli --features kernel --test command kernel
-cargo build --package comity-cli --features kernel
+scripts/progress.py cargo clippy --package comity-kernel --features bpf --all-targets -- -D warnings
+scripts/progress.py cargo test --package comity-kernel --features bpf
+scripts/progress.py cargo test --package comity-cli --features kernel --test command kernel
+scripts/progress.py cargo build --package comity-cli --features kernel
 # nginx serves a video with Libra; what is missing for that is printed.
 benches/kernel/video.py --comity target/debug/comity --controllers libra --seeds 1 --seconds 25 || [ $? -eq 77 ]
 echo "kernel.sh: TCP Libra and TCP-Real ran in Linux $(uname -r)"

@@ -10,7 +10,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 if ! cargo +nightly miri --version >/dev/null 2>&1; then
-    timeout 300 rustup toolchain install nightly --profile minimal --component miri,rust-src >/dev/null 2>&1 || {
+    timeout 300 rustup toolchain install nightly --profile minimal --component miri,rust-src || {
         echo "miri: SKIPPED: there is no nightly compiler with miri, and it could not be fetched" >&2
         exit 77
     }
@@ -22,4 +22,4 @@ done
 # The files of regressions are read, and seeds are drawn from the system.
 export MIRIFLAGS="-Zmiri-disable-isolation ${MIRIFLAGS-}"
 export PROPTEST_CASES=${CASES:-2} PROPTEST_RNG_SEED=${SEED:-1}
-cargo +nightly miri test "${packages[@]}" --lib
+scripts/progress.py cargo +nightly miri test "${packages[@]}" --lib

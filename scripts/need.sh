@@ -37,9 +37,9 @@ apt:*)
         as_root=(sudo)
     fi
     echo "need.sh: installing the Debian package '$package' for '$command'"
-    "${as_root[@]}" apt-get update -qq
+    "${as_root[@]}" apt-get update -q
     "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
-        apt-get install --yes --no-install-recommends -qq "$package" >/dev/null ||
+        apt-get install --yes --no-install-recommends -q "$package" ||
         give_up "apt-get could not install '$package'"
     ;;
 cargo:*)
@@ -48,7 +48,7 @@ cargo:*)
     # A tool that runs for a second need not be optimised for a quarter of an hour.
     CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_OPT_LEVEL=1 \
         CARGO_PROFILE_RELEASE_CODEGEN_UNITS=64 CARGO_PROFILE_RELEASE_DEBUG=0 \
-        cargo install --quiet --locked "$crate" || give_up "cargo could not build '$crate'"
+        "$(dirname "$0")/progress.py" cargo install --locked "$crate" || give_up "cargo could not build '$crate'"
     ;;
 *)
     give_up "nothing here installs it"

@@ -4,7 +4,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-build() { cargo build --quiet --package comity-purity --profile purity --features "$1"; }
+build() { scripts/progress.py cargo build --package comity-purity --profile purity --features "$1"; }
 
 build check
 echo "purity: units, congestion, frames, link and transport link without std"

@@ -27,7 +27,8 @@ def tables_of(comity, name, *tables):
     """The rows of these tables of a scenario of experiments/deadline."""
     with tempfile.TemporaryDirectory() as folder:
         out = pathlib.Path(folder) / "results.csv"
-        subprocess.run([comity, "sim", "run", SCENARIOS / f"{name}.toml", "--quiet", "--out", out], check=True, stdout=subprocess.DEVNULL)
+        print(f"deadline: {name}.toml", file=sys.stderr, flush=True)
+        subprocess.run([comity, "sim", "run", SCENARIOS / f"{name}.toml", "--out", out], check=True, stdout=subprocess.DEVNULL)
         return [list(csv.DictReader((out / f"{table}.csv").read_text(encoding="utf-8").splitlines())) for table in tables]
 
 

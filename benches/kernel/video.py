@@ -241,7 +241,11 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         bench = Bench(arguments.comity, arguments.seconds, folder)
         for name in arguments.controllers:
-            lines.append(row(name, [bench.results(name, seed) for seed in seeds]))
+            results = []
+            for seed in seeds:
+                print(f"video.py: {name}, seed {seed}: {arguments.seconds} s", file=sys.stderr, flush=True)
+                results.append(bench.results(name, seed))
+            lines.append(row(name, results))
     table = "\n".join(lines)
     print(table)
     if arguments.page:
