@@ -29,6 +29,7 @@ import os
 import pathlib
 import re
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -180,6 +181,14 @@ def free_ports():
     return ports
 
 
+def end(child):
+    """Ends a script at the limit, and all that it leaves when it ends."""
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        child.wait(LIMIT)
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(child.pid, signal.SIGKILL)
+
+
 class Reader:
     """One who reads the pages: a home, a copy of the repository, and a user who is not root."""
 
@@ -226,7 +235,7 @@ class Reader:
 
     def run(self, script, where):
         """Runs a script as the user; its exit code, and what was printed."""
-        command = ["timeout", "--kill-after=5", str(LIMIT), "bash", "-c", script]
+        command = ["bash", "-c", script]
         if self.is_root:
             user = ["setpriv", f"--reuid={USER}", f"--regid={USER}", "--clear-groups"]
             command = [*user, *command]
@@ -238,7 +247,10 @@ class Reader:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
+            start_new_session=True,
         ) as child:
+            # What is still running in the background after the last command would be waited for.
+            threading.Thread(target=end, args=(child,), daemon=True).start()
             printed = []
             for line in child.stdout:
                 if line.startswith("== "):
@@ -332,6 +344,14 @@ def kernel_problem(reader):
     return None
 
 
+def clean_up(folder, reader):
+    """Ends what the page on the kernel began and did not come to end."""
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+        os.kill(int((folder / "nginx.pid").read_text()), signal.SIGTERM)
+    unload = [reader.environment["GUIDES_COMITY"], "kernel", "unload", "libra"]
+    subprocess.run(unload, check=False, capture_output=True)
+
+
 def cgroup_root():
     for line in pathlib.Path("/proc/mounts").read_text().splitlines():
         if line.split()[2] == "cgroup2":
@@ -356,6 +376,7 @@ def main():
             ("/sys/fs/cgroup/libra", f"{cgroup_root()}/comity-guides"),
             ("/srv/libra", str(folder / "srv")),
             ("/run/nginx-libra.pid", str(folder / "nginx.pid")),
+            ("/var/log/nginx-libra.log", str(folder / "nginx.log")),
         ]
         before = reader.files()
         names = order((ROOT / GUIDES / "README.md").read_text())
@@ -379,6 +400,8 @@ def main():
             started = time.monotonic()
             code, printed = reader.run(page.script, where)
             problems = [f"the exit code is {code}"] if code else []
+            if name == "video-server.md" and code:
+                clean_up(folder, reader)
             if not code:
                 problems += [f"line {at}: not printed: {line}" for at, line in page.missing(printed)]
             if left := sorted(str(path.relative_to(reader.repository)) for path in reader.files() - before):
