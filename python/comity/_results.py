@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import os
 import typing
@@ -15,6 +16,13 @@ if typing.TYPE_CHECKING:
     import pandas
     import polars
     import pyarrow
+
+
+#: The columns that compare the flows of a group with each other.
+AMONG_FLOWS = ("jain", "f_best", "f_worst", "max_min_ratio")
+#: How many rows and columns a notebook shows.
+_SHOWN = 20
+_LOOK = "text-align: right; white-space: nowrap"
 
 
 class Table:
@@ -71,6 +79,41 @@ class Table:
     def __repr__(self) -> str:
         columns = ", ".join(self.columns[:8]) + (", ..." if len(self.columns) > 8 else "")
         return f"<comity.Table {self.name}: {len(self)} rows; {columns}>"
+
+    def _repr_html_(self) -> str | None:
+        """The first rows and columns, for notebooks; `None` without a library to read them."""
+        names = self.columns[:_SHOWN]
+        rows = self._first(_SHOWN)
+        if rows is None:
+            return None
+        text = html.escape
+        heads = "".join(
+            f'<th title="{text(self.meanings[name])}">{text(name)}'
+            f"<br><small>{text(_unit(name, self.units[name]))}</small></th>"
+            for name in names
+        )
+        lines = "".join(
+            f"<tr>{''.join(f'<td>{text(_cell(row, name))}</td>' for name in names)}</tr>"
+            for row in rows
+        )
+        said = f"{text(self.name)}: {len(self):,} row{'' if len(self) == 1 else 's'}"
+        said += f", the first {_SHOWN} shown" if len(self) > _SHOWN else ""
+        more = ", ".join(self.columns[_SHOWN:])
+        said += f"; more columns: {text(more)}" if more else ""
+        return (
+            f'<div style="overflow-x: auto"><table style="{_LOOK}"><thead><tr>{heads}</tr></thead>'
+            f"<tbody>{lines}</tbody></table></div><p>{said}</p>"
+        )
+
+    def _first(self, count: int) -> list[dict[str, typing.Any]] | None:
+        try:
+            return self.arrow().slice(0, count).to_pylist()
+        except ImportError:
+            pass
+        try:
+            return self.polars().head(count).to_dicts()
+        except ImportError:
+            return None
 
 
 class Results:
@@ -287,6 +330,21 @@ def merge(*stores: str | os.PathLike[str], partial: bool = False) -> Results:
             "all, or partial=True to do without them"
         )
     return Results(native)
+
+
+def _unit(name: str, unit: str) -> str:
+    """A unit in a heading: counts and names have none, and the values of an axis have their own."""
+    return "" if unit == "1" or name.startswith("axis.") else unit
+
+
+def _cell(row: Mapping[str, typing.Any], name: str) -> str:
+    """A value in six digits or more; empty if there is none, or for a group of one flow."""
+    value = row[name]
+    if value is None or (name in AMONG_FLOWS and row.get("flows") == 1):
+        return ""
+    if isinstance(value, float):
+        return f"{value:.0f}" if 1e6 <= abs(value) < 1e15 else f"{value:.6g}"
+    return str(value)
 
 
 def unfilled(table: str, column: str) -> str | None:

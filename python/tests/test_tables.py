@@ -5,7 +5,7 @@ import pandas
 import polars
 import pyarrow
 import pytest
-from conftest import TEXT, VIDEO
+from conftest import DICT, TEXT, VIDEO
 
 
 @pytest.fixture(scope="module")
@@ -149,3 +149,50 @@ def test_results_go_nowhere_else(results, tmp_path):
     assert isinstance(caught.value, OSError) and isinstance(caught.value, comity.Error)
     with pytest.raises(comity.ResultsError, match="existing directory"):
         results.write(tmp_path / "no" / "such" / "folder")
+
+
+def cells(html):
+    """The heading and the rows of a table in HTML, as texts."""
+    import xml.etree.ElementTree as tree
+
+    # Well-formed, so whatever stands in it is escaped.
+    document = tree.fromstring(f"<body>{html.replace('<br>', '<br/>')}</body>")
+    rows = [["|".join(cell.itertext()) for cell in row] for row in document.iter("tr")]
+    return rows[0], rows[1:], document.find("p").text
+
+
+def test_a_notebook_shows_a_table_with_units():
+    results = comity.run(DICT, seeds=1)
+    heads, rows, below = cells(results.groups._repr_html_())
+    names = [head.partition("|")[0] for head in heads]
+    assert names == results.groups.columns
+    assert "goodput_bps|bit/s" in heads and "group" in heads
+    of = results.groups.arrow().to_pylist()
+    assert len(rows) == len(of) == 4 and below == "groups: 4 rows"
+    for row, true in zip(rows, of):
+        shown = dict(zip(names, row))
+        assert shown["group"] == true["group"]
+        assert float(shown["goodput_bps"]) == pytest.approx(true["goodput_bps"], rel=1e-5)
+        # One flow compares with nothing.
+        assert (shown["jain"] == "") == (true["flows"] == 1)
+    assert {true["flows"] for true in of} == {1, 2}
+    source = pyarrow.table({"<i>": ["a <b> & 'c'", None]})
+    foreign = comity.Table("<p>", source, [("<i>", "&", '"><')])
+    assert cells(foreign._repr_html_()) == (["<i>|&"], [["a <b> & 'c'"], [""]], "<p>: 2 rows")
+
+
+def test_a_notebook_shows_the_beginning_of_a_long_table(results, monkeypatch):
+    _, rows, below = cells(results.packets._repr_html_())
+    assert len(rows) == 20 and ", the first 20 shown" in below
+    heads, rows, below = cells(results.flows._repr_html_())
+    assert len(rows) == len(results.flows) == 12 and "shown" not in below
+    assert len(heads) == 20 and results.flows.columns[20] in below
+    # Without PyArrow, Polars reads the table; without both, its text is shown.
+    monkeypatch.setattr(comity.Table, "arrow", missing)
+    assert cells(results.flows._repr_html_())[1]
+    monkeypatch.setattr(comity.Table, "polars", missing)
+    assert results.flows._repr_html_() is None
+
+
+def missing(self):
+    raise ImportError
