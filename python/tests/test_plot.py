@@ -39,6 +39,7 @@ LABELS = {
     "delay": ["one-way delay (ms)", "share of the data packets", "reno", "libra"],
     "sequence": ["time (s)", "stream offset (kB)", "sent", "retransmitted", "dropped"],
     "shares": ["queue", "throughput of a flow (Mb/s)", "95 % confidence interval of 2 seeds"],
+    "fairness": ["queue", "Jain's index (1 is equal)", "95 % confidence interval of 2 seeds", "reno"],
     "jain": ["time scale (s)", "Jain's index (1 is equal)", "reno", "all flows"],
     "slack": ["deadline of the frame (s)", "time left (ms), late below 0", "video", "TLTCP"],
     "heatmap": ["bottleneck.queue", "flow.reno.rwnd", "mean throughput (Mb/s)", "libra"],
@@ -147,12 +148,16 @@ def test_colours_can_be_told_apart_or_markers_differ(dark):
 def test_what_is_missing_is_named(results, grid):
     plain = comity.run(TEXT, seeds=1, set={"scenario.duration": "3s"})
     bare = comity.run({**DICT, "scenario": {"name": "bare", "duration": "3s"}}, seeds=1)
+    third = [("flow.reno.rwnd", [4]), ("flow.libra.rwnd", [40])]
+    axes = [*DICT["sweep"], *({"parameter": name, "values": values} for name, values in third)]
+    cube = comity.run({**DICT, "sweep": axes}, seeds=1)
     for kind, of, message in [
         ("throughput", bare, "scenario.bins"),
         ("sequence", plain, "packets=True"),
         ("slack", results, "no table `sections`; give a flow"),
         ("heatmap", results, "1 axes; expected two"),
-        ("shares", grid, "2 axes; expected at most one"),
+        ("shares", cube, "3 axes; expected at most two"),
+        ("fairness", cube, "3 axes; expected at most two"),
     ]:
         with pytest.raises(comity.PlotError, match=message):
             plot.KINDS[kind](of)

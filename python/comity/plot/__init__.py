@@ -11,13 +11,14 @@ pages. `run` is the run to draw; `only` names the flows, groups or links to draw
 | `queue` | longest queue of each link over time, and drops | `bins` |
 | `delay` | distribution function of the one-way delay | |
 | `sequence` | packets of a TCP flow over time, drops and retransmissions | `packets=True` |
-| `shares` | throughput per flow of each group, with 95 % confidence intervals | several seeds |
-| `jain` | Jain's fairness index over time scales | `bins` |
+| `shares` | throughput per flow of each group over the sweep, with 95 % confidence intervals | |
+| `fairness` | Jain's fairness index over the sweep, with 95 % confidence intervals | several flows |
+| `jain` | Jain's fairness index of one run over time scales | `bins` |
 | `slack` | time left until the deadline of each frame | `packets=True` |
 | `heatmap` | a number of each group over two axes of the sweep | two axes |
 """
 
-from ._fairness import heatmap, jain, shares
+from ._fairness import fairness, heatmap, jain, shares
 from ._packets import sequence, slack
 from ._style import Style, protocol, style
 
@@ -32,6 +33,7 @@ KINDS = {
     "delay": delay,
     "sequence": sequence,
     "shares": shares,
+    "fairness": fairness,
     "jain": jain,
     "slack": slack,
     "heatmap": heatmap,
@@ -43,6 +45,7 @@ __all__ = [
     "Style",
     "cwnd",
     "delay",
+    "fairness",
     "heatmap",
     "jain",
     "protocol",

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import numpy
 
+from .. import _comity
 from .._results import Results, Table
 from ..errors import PlotError
 from . import _style
@@ -63,15 +64,18 @@ class Look(typing.NamedTuple):
     colour: str
     marker: str
     dashes: typing.Any
+    fill: typing.Any = "full"
 
 
-def flows(results: Results, run: int, only: Sequence[str] = ()) -> list[Flow]:
-    """The flows of a run, or those whose flow or group is named."""
+def flows(results: Results, run: int | None, only: Sequence[str] = ()) -> list[Flow]:
+    """The flows of a run or of all runs, or those whose flow or group is named. A flow whose
+    controller is swept is there with each of its protocols.
+    """
     of = columns(results.flows, ["flow", "group", "kind", "index"], run)
-    found = [
+    found = dict.fromkeys(
         Flow(str(name), str(group), _style.protocol(str(kind)), int(index))
         for name, group, kind, index in zip(of["flow"], of["group"], of["kind"], of["index"])
-    ]
+    )
     known = {it.name for it in found} | {it.group for it in found}
     check(only, known, "flow or group")
     return [it for it in found if not only or it.name in only or it.group in only]
@@ -86,30 +90,100 @@ def check(only: Sequence[str], known: typing.Collection[str], what: str) -> None
 
 
 def looks(of: Sequence[Flow], dark: bool) -> dict[str, Look]:
-    """How each group is drawn: its protocol's colour and marker, and a line style of its own."""
-    groups: dict[str, str] = {}
+    """How each group is drawn: its protocol's colour and marker, with a line style and a filling of
+    its own. Groups have colours of their own instead if the sweep gives one several protocols, or
+    if a protocol has more groups than there are line styles.
+    """
+    groups: dict[str, dict[str, None]] = {}
     for flow in of:
-        groups.setdefault(flow.group, flow.protocol)
-    seen: dict[str, int] = {}
-    looks = {}
-    for group, protocol in groups.items():
-        style = _style.style(protocol)
-        number = seen[protocol] = seen.get(protocol, -1) + 1
-        dashes = _style.DASHES[number % len(_style.DASHES)]
-        same = protocol.lower() in group.lower() or style.name.lower() in group.lower()
-        label = group if same else f"{group} ({style.name})"
-        looks[group] = Look(label, style.colour(dark), style.marker, dashes)
+        groups.setdefault(flow.group, {})[flow.protocol] = None
+    single = [_style.style(next(iter(its))) for its in groups.values() if len(its) == 1]
+    is_by_protocol = len(single) == len(groups) and all(
+        single.count(style) <= len(_style.DASHES) for style in single
+    )
+    looks: dict[str, Look] = {}
+    for number, (group, protocols) in enumerate(groups.items()):
+        if is_by_protocol:
+            style = _style.style(next(iter(protocols)))
+            place = sum(look.marker == style.marker for look in looks.values())
+        else:
+            style, place = _style.own(number)
+        looks[group] = Look(
+            _label(group, list(protocols)), style.colour(dark), style.marker,
+            _style.DASHES[place], _style.FILLS[place],
+        )  # fmt: skip
     return looks
+
+
+def looks_of_values(axis: Axis, dark: bool) -> dict[typing.Any, Look]:
+    """How each value of an axis is drawn: as its protocol if all of them are protocols."""
+    known = _style.styles()
+    are_protocols = all(str(value) in known for value in axis.values)
+    looks = {}
+    for number, value in enumerate(axis.values):
+        style = known[str(value)] if are_protocols else _style.own(number)[0]
+        dashes = _style.DASHES[number % len(_style.DASHES)]
+        looks[value] = Look(str(value), style.colour(dark), style.marker, dashes)
+    return looks
+
+
+def _label(group: str, protocols: Sequence[str]) -> str:
+    """A group in a legend, with its protocol where it has one and its name does not tell."""
+    # Matplotlib leaves labels out that begin with `_`.
+    group = f" {group}" if group.startswith("_") else group
+    if len(protocols) > 1:
+        return group
+    (protocol,) = protocols
+    known = _style.styles().get(protocol)
+    name = known.name if known else protocol
+    told = protocol.lower() in group.lower() or name.lower() in group.lower()
+    return group if told else f"{group} ({name})"
 
 
 def name(flow: Flow, look: Look) -> str:
     """A flow in a legend: its name, and its protocol where the name does not tell."""
-    return flow.name + look.label[len(flow.group) :]
+    return look.label.replace(flow.group, flow.name, 1)
 
 
 def axes(table: Table) -> list[str]:
     """The columns of the sweep's axes."""
     return [name for name in table.columns if name.startswith("axis.")]
+
+
+class Axis(typing.NamedTuple):
+    """An axis of the sweep, as pictures place its values."""
+
+    column: str
+    """Its column in the tables."""
+    name: str
+    """Its name, with the unit of `numbers`."""
+    values: list[typing.Any]
+    """Its values in the order of the table, or by size if they are numbers."""
+    numbers: list[float] | None
+    """The numbers that they are; `None` if they are categories."""
+
+
+def axis(name: str, column: numpy.ndarray) -> Axis:
+    """An axis from its column in a table. Quantities of one kind, such as `5ms`, are numbers."""
+    values = list(dict.fromkeys(column.tolist()))
+    if all(isinstance(it, (int, float)) and not isinstance(it, bool) for it in values):
+        return Axis(name, name[5:], sorted(values), sorted(map(float, values)))
+    sizes = [_comity.quantity(it) if isinstance(it, str) else None for it in values]
+    units = [str(it).lstrip("0123456789. ") for it in values]
+    if None in sizes or len(set(map(_dimension, units))) > 1:
+        return Axis(name, name[5:], values, None)
+    ordered = sorted(zip(sizes, values, units))
+    unit = ordered[-1][2]
+    one = _comity.quantity(f"1{unit}")
+    numbers = [size / one for size, *_ in ordered]
+    values = [value for _, value, _ in ordered]
+    return Axis(name, f"{name[5:]} ({unit})", values, numbers)
+
+
+def _dimension(unit: str) -> str:
+    if unit.endswith(("bps", "bit/s")):
+        return "rate"
+    return "size" if unit.endswith("B") else "time"
 
 
 def title(results: Results, run: int | None, what: str) -> str:
@@ -118,6 +192,13 @@ def title(results: Results, run: int | None, what: str) -> str:
         return f"{results.name}: {what}"
     names = axes(results.runs)
     of = columns(results.runs, ["seed", *names], run)
-    point = [f"{name[5:].rsplit('.', 1)[-1]} {of[name][0]}" for name in names]
+    point = [f"{short(name, names)} {of[name][0]}" for name in names]
     where = ", ".join([*point, f"seed {of['seed'][0]}"])
     return f"{results.name}: {what}\n{where}"
+
+
+def short(name: str, names: Sequence[str]) -> str:
+    """The last word of an axis, or its name where two end alike."""
+    words = [it[5:].rsplit(".", 1)[-1] for it in names]
+    word = name[5:].rsplit(".", 1)[-1]
+    return word if words.count(word) == 1 else name[5:]

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import typing
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy
-from matplotlib import ticker
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from .. import _comity
-from .._results import Results, unfilled
+from .._results import AMONG_FLOWS, Results, Table, unfilled
 from ..errors import PlotError
 from . import _data, _style
 
@@ -19,61 +19,185 @@ def shares(
     results: Results, *, run: int | None = None, only: Sequence[str] = (), dark: bool = False
 ) -> Figure:
     """Draws the mean throughput of a flow of each group, with its 95 % confidence interval over
-    the seeds: over the axis of the sweep if it has one, otherwise group by group.
+    the seeds: over the axis of the sweep if it has one, otherwise group by group. If it has two, a
+    panel is drawn for each value of one of them.
 
-    Intervals are those of Student's t distribution, as in `comity sim run --json`. `run` is not
-    used: every seed counts.
+    Points along an axis of numbers, such as `20` or `5ms`, are joined; those of categories, such as
+    controllers, are not. Intervals are those of Student's t distribution, as in `comity sim run
+    --json`, cut at zero. `run` is not used: every seed counts.
     """
-    table = results.groups
-    names = _data.axes(table)
-    if len(names) > 1:
-        raise PlotError(
-            f"the sweep has {len(names)} axes; expected at most one, or the kind `heatmap`"
-        )
-    of = _data.columns(table, ["group", "mean_throughput_bps", *names])
-    looks = _data.looks(_data.flows(results, 0, only), dark)
-    values = of["mean_throughput_bps"] / 1e6
-    seeds = len(set(results.runs.arrow()["seed"].to_pylist()))
-    what = f"throughput, mean and 95 % confidence interval of {seeds} seeds"
-    figure, (ax,) = _style.picture(_data.title(results, None, what), dark)
-    if not names:
-        for number, (group, look) in enumerate(looks.items()):
-            mean, half = _interval(values[of["group"] == group])
-            ax.bar(number, mean, 0.6, color=look.colour, alpha=0.85)
-            ax.errorbar(
-                number, mean, half, color=_style.paper(dark).ink, capsize=6, linewidth=1.4
-            )
-        ax.set_xticks(range(len(looks)), [look.label for look in looks.values()])
-        ax.grid(False, axis="x")
+    across, beside = _axes(results.groups)
+    of = _data.columns(
+        results.groups, ["group", "mean_throughput_bps", *_data.axes(results.groups)]
+    )
+    of["value"] = of["mean_throughput_bps"] / 1e6
+    looks = _data.looks(_data.flows(results, None, only), dark)
+    panels = [("", of)] if beside is None else list(_split(of, beside, results))
+    content = [
+        (name, [(look, _where(rows, "group", group)) for group, look in looks.items()])
+        for name, rows in panels
+    ]
+    figure = _draw(_title(results, "throughput of a flow"), across, content, dark)
+    return _label(figure, "throughput of a flow (Mb/s)", dark)
+
+
+def fairness(
+    results: Results, *, run: int | None = None, only: Sequence[str] = (), dark: bool = False
+) -> Figure:
+    """Draws Jain's fairness index of all flows and of the flows of each group that has several,
+    with its 95 % confidence interval over the seeds: over the axis of the sweep if it has one. If
+    it has two, the values of one are compared, in a panel for each group.
+
+    The index is the column `jain` of the tables `runs` and `groups`. Points are joined and
+    intervals are made as in `shares`, and cut at 1. `run` is not used: every seed counts.
+    """
+    across, beside = _axes(results.runs)
+    names = ["flows", "jain", *_data.axes(results.runs)]
+    looks = _data.looks(_data.flows(results, None, only), dark)
+    of = _data.columns(results.groups, ["group", *names])
+    sets = [(look, _where(of, "group", group)) for group, look in looks.items()]
+    if len(looks) > 1 and not only:
+        every = _data.Look("all flows", _style.paper(dark).ink, "x", "-")
+        sets.append((every, _data.columns(results.runs, names)))
+    for _, rows in sets:
+        # The index of one flow is 1 whatever it gets.
+        rows["value"] = numpy.where(rows["flows"] > 1, rows["jain"].astype(float), numpy.nan)
+    sets = [(look, rows) for look, rows in sets if numpy.isfinite(rows["value"]).any()]
+    if not sets:
+        raise _style.missing("group with several flows", "fairness needs at least two")
+    legend = None
+    if beside is None:
+        content = [("", sets)]
     else:
-        (axis,) = names
-        points = of[axis]
-        is_number = numpy.issubdtype(points.dtype, numpy.number)
-        xs = numpy.unique(points) if is_number else list(dict.fromkeys(points))
-        for number, (group, look) in enumerate(looks.items()):
-            estimates = [
-                _interval(values[(of["group"] == group) & (points == x)]) for x in xs
-            ]
-            means, halves = zip(*estimates)
-            places = numpy.asarray(xs, float) if is_number else numpy.arange(len(xs), dtype=float)
-            if not is_number:
-                places = places + 0.06 * (number - (len(looks) - 1) / 2)
-            ax.errorbar(
-                places, means, halves, color=look.colour, linestyle=look.dashes,
-                marker=look.marker, markersize=6, capsize=4, linewidth=1.5, label=look.label,
-            )  # fmt: skip
-        if not is_number:
-            ax.set_xticks(range(len(xs)), [str(x) for x in xs])
-        ax.set_xlabel(axis[5:])
-        _style.legend(ax, dark)
-    ax.set_ylabel("throughput of a flow (Mb/s)")
-    ax.set_ylim(bottom=0)
+        legend = beside.name
+        compared = _data.looks_of_values(beside, dark)
+        content = [
+            (
+                look.label,
+                [(compared[value], _where(rows, beside.column, value)) for value in beside.values],
+            )
+            for look, rows in sets
+        ]
+    title = _title(results, "Jain's fairness index")
+    figure = _draw(title, across, content, dark, legend=legend, most=1.0)
+    figure.axes[0].set_ylim(0, 1.05)
+    return _label(figure, "Jain's index (1 is equal)", dark)
+
+
+#: A line or a row of bars: its look, and the rows of a table with a column `value`.
+_Series = tuple[_data.Look, _data.Columns]
+
+
+def _axes(table: Table) -> tuple[_data.Axis | None, _data.Axis | None]:
+    """The axis along the x axis, and the other one: numbers are along x where they can be."""
+    names = _data.axes(table)
+    if len(names) > 2:
+        raise PlotError(
+            f"the sweep has {len(names)} axes; expected at most two: choose points of the others "
+            "with comity.run(..., points=...) or --point"
+        )
+    of = _data.columns(table, names)
+    axes = [_data.axis(name, of[name]) for name in names]
+    axes.sort(key=lambda axis: axis.numbers is None)
+    across, beside, *_ = [*axes, None, None]
+    return across, beside
+
+
+def _where(of: _data.Columns, column: str, value: typing.Any) -> _data.Columns:
+    """The rows with a value in a column."""
+    rows = of[column] == value
+    return {name: numbers[rows] for name, numbers in of.items()}
+
+
+def _split(
+    of: _data.Columns, axis: _data.Axis, results: Results
+) -> Iterable[tuple[str, _data.Columns]]:
+    """The rows of each value of an axis, and what it is called."""
+    word = _data.short(axis.column, _data.axes(results.runs))
+    return ((f"{word} {value}", _where(of, axis.column, value)) for value in axis.values)
+
+
+def _title(results: Results, what: str) -> str:
+    seeds = len(set(results.runs.arrow()["seed"].to_pylist()))
+    over = f"mean and 95 % confidence interval of {seeds} seeds" if seeds > 1 else "one seed"
+    return _data.title(results, None, f"{what}, {over}")
+
+
+def _draw(
+    title: str,
+    across: _data.Axis | None,
+    panels: Sequence[tuple[str, Sequence[_Series]]],
+    dark: bool,
+    *,
+    legend: str | None = None,
+    most: float = numpy.inf,
+) -> Figure:
+    """Panels of series along an axis, or of a bar for each of them."""
+    columns, rows = min(len(panels), 4), -(-len(panels) // 4)
+    size = (max(7.2, 2.6 * columns + 1.2), 4.0 if rows == 1 else 2.6 * rows + 1.0)
+    figure, drawn = _style.picture(title, dark, len(panels), size)
+    for ax, (name, series) in zip(drawn, panels):
+        ax.set_title(_style.wrapped(name, int(9 * size[0] / columns)), fontsize=10)
+        if across is None:
+            _bars(ax, series, dark, most)
+        else:
+            for number, (look, rows) in enumerate(series):
+                aside = (number - (len(series) - 1) / 2) * min(0.14, 0.8 / len(series))
+                _points(ax, across, look, rows, aside, most)
+            if across.numbers is None:
+                _style.categories(ax, across.values)
+            elif across.numbers[0] > 0 and across.numbers[-1] >= 100 * across.numbers[0]:
+                _style.logarithmic(ax, has_room=len(panels) == 1)
+    drawn[0].set_ylim(bottom=0)
+    if across is not None:
+        _style.names_across(figure, drawn, across.name)
+        _style.legend(figure, dark, title=legend)
     return figure
 
 
-def _interval(values: numpy.ndarray) -> tuple[float, float]:
-    mean, half = _comity.mean_with_interval([float(value) for value in values])
-    return mean, float("nan") if half is None else half
+def _bars(ax: Axes, series: Sequence[_Series], dark: bool, most: float) -> None:
+    for number, (look, rows) in enumerate(series):
+        mean, low, high = _interval(rows["value"], most)
+        ax.bar(number, mean, 0.6, color=look.colour, alpha=0.85)
+        ax.errorbar(
+            number, mean, [[low], [high]], color=_style.paper(dark).ink, capsize=6, linewidth=1.4
+        )
+    _style.categories(ax, [look.label for look, _ in series])
+
+
+def _points(
+    ax: Axes, axis: _data.Axis, look: _data.Look, of: _data.Columns, aside: float, most: float
+) -> None:
+    """Means with intervals: joined if the axis has numbers, otherwise at places of their own."""
+    values = [of["value"][of[axis.column] == value] for value in axis.values]
+    means, low, high = zip(*(_interval(each, most) for each in values))
+    if not numpy.isfinite(means).any():
+        return
+    categories = axis.numbers is None
+    places = numpy.arange(len(values)) + aside if categories else axis.numbers
+    drawn = ax.errorbar(
+        places, means, (low, high), color=look.colour, linestyle="none" if categories else
+        look.dashes, marker=look.marker, markersize=7, fillstyle=look.fill, capsize=4,
+        linewidth=1.5, label=look.label,
+    )  # fmt: skip
+    for artist in drawn.get_children():
+        artist.set_clip_on(False)
+
+
+def _interval(values: numpy.ndarray, most: float) -> tuple[float, float, float]:
+    """The mean, and how far its interval reaches below and above within 0 and `most`."""
+    known = [float(value) for value in values if numpy.isfinite(value)]
+    if not known:
+        return (float("nan"),) * 3
+    mean, half = _comity.mean_with_interval(known)
+    if half is None:
+        return mean, float("nan"), float("nan")
+    return mean, min(half, mean), min(half, most - mean)
+
+
+def _label(figure: Figure, text: str, dark: bool) -> Figure:
+    figure.supylabel(text, fontsize=10, color=_style.paper(dark).ink)
+    return figure
 
 
 def jain(
@@ -93,18 +217,17 @@ def jain(
     warmup = _data.columns(results.runs, ["warmup_ns"], run)["warmup_ns"][0]
     chosen = _data.flows(results, run, only)
     looks = _data.looks(chosen, dark)
-    ink = _style.paper(dark).ink
-    sets: list[tuple[str, str, str, typing.Any, str | None]] = [
-        (look.label, look.colour, look.marker, look.dashes, group)
+    sets: list[tuple[_data.Look, str | None]] = [
+        (look, group)
         for group, look in looks.items()
         if sum(flow.group == group for flow in chosen) > 1
     ]
     if len(looks) > 1:
-        sets.append(("all flows", ink, "o", "-", None))
+        sets.append((_data.Look("all flows", _style.paper(dark).ink, "x", "-"), None))
     if not sets:
         raise _style.missing("group with several flows", "fairness needs at least two")
     figure, (ax,) = _style.picture(_data.title(results, run, "Jain's fairness index"), dark)
-    for label, colour, marker, dashes, group in sets:
+    for look, group in sets:
         rows = [
             of["delivered_bytes"][(of["index"] == flow.number) & (of["bin_start_ns"] >= warmup)]
             for flow in chosen
@@ -123,18 +246,13 @@ def jain(
             index = sums.sum(axis=0) ** 2 / (len(sums) * (sums**2).sum(axis=0))
             scales.append(bins * length)
             indices.append(index.mean())
-        ax.plot(
-            scales, indices, color=colour, marker=marker, linestyle=dashes, markersize=6,
-            linewidth=1.5, label=label,
-        )  # fmt: skip
-    ax.set_xscale("log")
-    ax.xaxis.set_major_locator(ticker.LogLocator(subs=(1.0, 2.0, 5.0)))
-    ax.xaxis.set_major_formatter(ticker.FormatStrFormatter("%g"))
-    ax.xaxis.set_minor_formatter(ticker.NullFormatter())
+        if scales:
+            _style.curve(ax, look, scales, indices, look.label, markevery=1)
+    _style.logarithmic(ax)
     ax.set_xlabel("time scale (s)")
     ax.set_ylabel("Jain's index (1 is equal)")
-    ax.set_ylim(0, 1.03)
-    _style.legend(ax, dark, loc="lower right")
+    ax.set_ylim(0, 1.05)
+    _style.legend(figure, dark, loc="lower right")
     return figure
 
 
@@ -157,7 +275,8 @@ def heatmap(
 ) -> Figure:
     """Draws a column of the table `groups` over two axes of the sweep, a panel for each group.
 
-    A cell is the mean over the seeds. `run` is not used: every run counts.
+    A cell is the mean over the seeds. It is empty where the value compares flows, such as `jain`,
+    and the group has one. `run` is not used: every run counts.
     """
     table = results.groups
     names = _data.axes(table)
@@ -166,35 +285,43 @@ def heatmap(
     if value not in table.columns:
         reason = unfilled("groups", value) or f"the table `groups` has no column `{value}`"
         raise PlotError(f"{reason}; expected a column of numbers")
-    of = _data.columns(table, ["group", value, *names])
+    of = _data.columns(table, list(dict.fromkeys(["group", "flows", value, *names])))
     unit, divisor = _style.shown(table.units[value])
-    looks = _data.looks(_data.flows(results, 0, only), dark)
+    looks = _data.looks(_data.flows(results, None, only), dark)
     across, up = (list(dict.fromkeys(of[name])) for name in names)
-    what = value.rsplit("_", 1)[0].replace("_", " ") if unit else value.replace("_", " ")
-    width = max(3.0, 0.7 * len(across) + 1.6) * len(looks) + 1.2
-    size = (min(width, 16.0), max(3.2, 0.5 * len(up) + 1.8))
-    title = _data.title(results, None, f"{what}, mean over the seeds")
-    figure, panels = _style.picture(title, dark, len(looks), size)
-    grids = []
+    numbers = of[value].astype(float) / divisor
+    if value in AMONG_FLOWS:
+        numbers[of["flows"] < 2] = numpy.nan
+    grids = {}
     for group in looks:
         grid = numpy.full((len(up), len(across)), numpy.nan)
         for row, y in enumerate(up):
             for column, x in enumerate(across):
-                cell = (of["group"] == group) & (of[names[0]] == x) & (of[names[1]] == y)
-                numbers = of[value][cell].astype(float)
-                if numpy.isfinite(numbers).any():
-                    grid[row, column] = numpy.nanmean(numbers) / divisor
-        grids.append(grid)
-    least, most = numpy.nanmin(grids), numpy.nanmax(grids)
+                cell = numbers[(of["group"] == group) & (of[names[0]] == x) & (of[names[1]] == y)]
+                if numpy.isfinite(cell).any():
+                    grid[row, column] = numpy.nanmean(cell)
+        if numpy.isfinite(grid).any():
+            grids[group] = grid
+    if not grids:
+        raise _style.missing(f"value of `{value}` in these groups", "it needs several flows")
+    least = min(numpy.nanmin(grid) for grid in grids.values())
+    most = max(numpy.nanmax(grid) for grid in grids.values())
+    what = value.rsplit("_", 1)[0].replace("_", " ") if unit else value.replace("_", " ")
+    columns, rows = min(len(grids), 4), -(-len(grids) // 4)
+    width = max(3.0, 0.7 * len(across) + 1.6) * columns + 1.2
+    height = max(2.4, 0.5 * len(up) + 1.0) * rows + 0.8
+    size = (min(max(width, 5.5), 16.0), min(height, 16.0))
+    title = _data.title(results, None, f"{what}, mean over the seeds")
+    figure, panels = _style.picture(title, dark, len(grids), size)
     ink = _style.paper(dark).ink
-    for ax, look, grid in zip(panels, looks.values(), grids):
+    for ax, (group, grid) in zip(panels, grids.items()):
         # Cividis looks the same to all readers, colour-blind or not.
         image = ax.imshow(grid, cmap="cividis", vmin=least, vmax=most, origin="lower", aspect="auto")
+        _style.categories(ax, across)
+        ax.set_xlim(-0.5, len(across) - 0.5)
+        ax.set_yticks(range(len(up)), [_style.wrapped(str(y), 24) for y in up])
         ax.grid(False)
-        ax.set_xticks(range(len(across)), [f"{x}" for x in across])
-        ax.set_yticks(range(len(up)), [f"{y}" for y in up])
-        ax.set_xlabel(names[0][5:])
-        ax.set_title(look.label, fontsize=10)
+        ax.set_title(_style.wrapped(looks[group].label, int(9 * size[0] / columns)), fontsize=10)
         if grid.size <= 100:
             for (row, column), number in numpy.ndenumerate(grid):
                 if numpy.isfinite(number):
@@ -203,7 +330,8 @@ def heatmap(
                         column, row, f"{number:.3g}", ha="center", va="center", fontsize=8,
                         color="black" if is_bright else "white",
                     )  # fmt: skip
-    panels[0].set_ylabel(names[1][5:])
+    _style.names_across(figure, panels, names[0][5:])
+    figure.supylabel(names[1][5:], fontsize=10, color=ink)
     bar = figure.colorbar(image, ax=panels, shrink=0.9)
     bar.set_label(f"{what} ({unit})" if unit else what, color=ink)
     bar.ax.tick_params(colors=ink, labelcolor=ink)

@@ -90,7 +90,7 @@ def sequence(
         )  # fmt: skip
     ax.set_xlabel("time (s)")
     ax.set_ylabel("stream offset (kB)")
-    _style.legend(ax, dark, loc="upper left")
+    _style.legend(figure, dark, loc="upper left")
     return figure
 
 
@@ -139,5 +139,5 @@ def slack(
     ax.axhline(0, color=paper.ink, linewidth=1.0)
     ax.set_xlabel("deadline of the frame (s)")
     ax.set_ylabel("time left (ms), late below 0")
-    _style.legend(ax, dark)
+    _style.legend(figure, dark)
     return figure

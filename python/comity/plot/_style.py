@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import io
+import textwrap
 import typing
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from matplotlib import ticker
 from matplotlib.figure import Figure
 
 from ..errors import PlotError
@@ -54,6 +57,22 @@ _OTHER = Style("other", "#555555", "#BBBBBB", ".")
 
 #: Line styles of groups that have the same protocol.
 DASHES = ["-", (0, (5, 1.5)), (0, (1.2, 1.2)), (0, (6, 1.5, 1.2, 1.5))]
+#: The fillings of their markers, which tell them apart without a line.
+FILLS: list[typing.Literal["full", "none", "left", "top"]] = ["full", "none", "left", "top"]
+_HUES = [
+    ("#DC267F", "#FF6FB0"), ("#5B7FE8", "#8FAEFF"), ("#8C6D31", "#D2B173"),
+    ("#785EF0", "#B3A3FF"), ("#4D8B00", "#9CD14B"), ("#6B6B6B", "#B5B5B5"),
+]  # fmt: skip
+_MARKERS = "osDvXPh^*p<>"
+
+
+def own(number: int) -> tuple[Style, int]:
+    """The style of a group that no protocol's style tells from the others, and the number of its
+    line style.
+    """
+    light, dark = _HUES[number % len(_HUES)]
+    style = Style("", light, dark, _MARKERS[number % len(_MARKERS)])
+    return style, number // len(_HUES) % len(DASHES)
 
 
 def protocol(kind: str) -> str:
@@ -109,11 +128,17 @@ def paper(dark: bool) -> Paper:
 def picture(
     title: str, dark: bool, panels: int = 1, size: tuple[float, float] = (7.2, 4.0)
 ) -> tuple[Picture, list[Axes]]:
-    """An empty picture with panels side by side."""
+    """An empty picture with panels of one scale, at most four in a row."""
     colours = paper(dark)
     figure = Picture(figsize=size, layout="constrained", facecolor=colours.back)
-    axes = list(figure.subplots(1, panels, squeeze=False)[0])
-    for ax in axes:
+    columns = min(panels, 4)
+    rows = -(-panels // columns)
+    axes = list(figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True).flat)
+    for ax in axes[panels:]:
+        ax.remove()
+    for number, ax in enumerate(axes[:panels]):
+        # A panel with none below it has the labels of its column.
+        ax.tick_params(labelbottom=number + columns >= panels)
         ax.set_facecolor(colours.back)
         ax.tick_params(colors=colours.ink, labelcolor=colours.ink)
         ax.grid(color=colours.grid, linewidth=0.6)
@@ -125,8 +150,22 @@ def picture(
         ax.xaxis.label.set_color(colours.ink)
         ax.yaxis.label.set_color(colours.ink)
         ax.title.set_color(colours.ink)
-    figure.suptitle(title, color=colours.ink, fontsize=11)
-    return figure, axes
+    figure.suptitle(wrapped(title, int(11 * size[0])), color=colours.ink, fontsize=11)
+    return figure, axes[:panels]
+
+
+def wrapped(text: str, width: int) -> str:
+    """A text of the user in lines of at most this length; a `$` in it is no mathematics.
+
+    >>> wrapped("a price of 5$", 8)
+    'a price\\nof 5\\\\$'
+    >>> wrapped("topology.bottleneck.queue", 24)
+    'topology.bottleneck.\\nqueue'
+    """
+    # Names have dots and no blanks: they are broken behind a dot.
+    parts = [part.replace(".", ".\0 ") for part in text.split("\n")]
+    lines = [line for part in parts for line in textwrap.wrap(part, width) or [""]]
+    return "\n".join(lines).replace("\0 ", "").replace("\0", "").replace("$", r"\$")
 
 
 def curve(
@@ -136,23 +175,73 @@ def curve(
     options.setdefault("markevery", max(1, len(x) // 12))
     ax.plot(
         x, y, color=look.colour, linestyle=look.dashes, marker=look.marker, markersize=5,
-        label=label, **options,
+        fillstyle=look.fill, label=label, clip_on=False, **options,
     )  # fmt: skip
 
 
-def legend(ax: Axes, dark: bool, **options: typing.Any) -> None:
-    """The legend: inside at `loc`, or beside the data where it would hide some."""
-    handles, labels = ax.get_legend_handles_labels()
-    if not handles:
+def categories(ax: Axes, names: Sequence[typing.Any]) -> None:
+    """Names along the x axis, upright and in lines, or slanted where they are many or long."""
+    width = ax.get_position().width * ax.get_figure().get_figwidth()
+    longest = max(len(str(name)) for name in names)
+    # A letter is 0.09 inches wide.
+    room = int(width / len(names) / 0.09)
+    lines = room if room >= min(longest, 10) else 24
+    labels = [wrapped(str(name), lines) for name in names]
+    ax.set_xticks(range(len(names)), labels)
+    if lines > room:
+        ax.tick_params(axis="x", labelrotation=35)
+        for label in ax.get_xticklabels():
+            label.set(ha="right", rotation_mode="anchor")
+    ax.set_xlim(-0.6, len(names) - 0.4)
+    ax.grid(False, axis="x")
+
+
+def names_across(figure: Figure, axes: Sequence[Axes], name: str) -> None:
+    """The name of the x axis below each column of panels."""
+    columns = min(len(axes), 4)
+    # A letter is 0.08 inches wide, and the legend may take a third.
+    letters = int(figure.get_figwidth() / columns / 0.12)
+    for ax in axes[-columns:]:
+        ax.set_xlabel(wrapped(name, letters))
+
+
+def logarithmic(ax: Axes, has_room: bool = True) -> None:
+    """A logarithmic x axis with ticks at 1, 2, 5, 10, ..., or at 1, 10, ... without room."""
+    ax.set_xscale("log")
+    ax.xaxis.set_major_locator(ticker.LogLocator(subs=(1.0, 2.0, 5.0) if has_room else (1.0,)))
+    ax.xaxis.set_major_formatter(ticker.FormatStrFormatter("%g"))
+    ax.xaxis.set_minor_formatter(ticker.NullFormatter())
+
+
+def legend(figure: Figure, dark: bool, *, loc: str | None = None, title: str | None = None) -> None:
+    """The legend: inside at `loc` if it is small, otherwise beside the panels, or below them where
+    its names are long. The picture grows with it.
+    """
+    entries: dict[str, typing.Any] = {}
+    for ax in figure.axes:
+        for handle, label in zip(*ax.get_legend_handles_labels()):
+            entries.setdefault(wrapped(label, 60), handle)
+    if not entries:
         return
-    colours = paper(dark)
-    if len(labels) > 3 or "loc" not in options:
-        options.update(loc="center left", bbox_to_anchor=(1.0, 0.5))
-    # Long enough for the line styles that tell groups of one protocol apart.
-    ax.legend(
-        frameon=False, fontsize=9, handlelength=4, labelcolor=colours.ink, title_fontsize=9,
-        **options,
+    longest = max(len(line) for label in entries for line in label.split("\n"))
+    lines = sum(label.count("\n") + 1 for label in entries)
+    options: dict[str, typing.Any] = {"loc": loc}
+    if loc is None or len(entries) > 3 or longest > 30:
+        width, height = figure.get_size_inches()
+        if longest > 28:
+            columns = max(1, min(3, int(width / (0.7 + 0.085 * longest))))
+            options = {"loc": "outside lower center", "ncols": columns}
+            figure.set_figheight(height + 0.2 * -(-lines // columns))
+        else:
+            options = {"loc": "outside right center"}
+            figure.set_figheight(max(height, 0.8 + 0.2 * lines))
+    owner = figure if str(options["loc"]).startswith("outside") else figure.axes[0]
+    drawn = owner.legend(
+        # Long enough for the line styles that tell groups of one protocol apart.
+        entries.values(), entries.keys(), frameon=False, fontsize=9, handlelength=4,
+        labelcolor=paper(dark).ink, title=title and wrapped(title, 60), title_fontsize=9, **options,
     )  # fmt: skip
+    drawn.get_title().set_color(paper(dark).ink)
 
 
 #: What a unit of the tables is shown in, and by how much it is divided.

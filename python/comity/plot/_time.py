@@ -54,7 +54,7 @@ def cwnd(
     # A threshold of the first slow start may be far above every window.
     highest = numpy.nanmax(of["cwnd_bytes"].astype(float)) / 1e3
     ax.set_ylim(top=min(ax.get_ylim()[1], 1.6 * highest))
-    _style.legend(ax, dark)
+    _style.legend(figure, dark)
     return figure
 
 
@@ -85,7 +85,7 @@ def throughput(
     ax.set_xlabel("time (s)")
     ax.set_ylabel("goodput of a flow (Mb/s)")
     ax.set_ylim(bottom=0)
-    _style.legend(ax, dark)
+    _style.legend(figure, dark)
     return figure
 
 
@@ -128,7 +128,7 @@ def queue(
     ax.set_xlabel("time (s)")
     ax.set_ylabel("longest queue in the bin (packets)")
     ax.set_ylim(bottom=0)
-    _style.legend(ax, dark)
+    _style.legend(figure, dark)
     return figure
 
 
@@ -158,8 +158,8 @@ def delay(
         _style.curve(ax, look, x, y, look.label, linewidth=1.6, markevery=marks.tolist())
     ax.set_xlabel("one-way delay (ms)")
     ax.set_ylabel("share of the data packets")
-    ax.set_ylim(0, 1.01)
-    _style.legend(ax, dark, loc="lower right")
+    ax.set_ylim(0, 1.02)
+    _style.legend(figure, dark, loc="lower right")
     return figure
 
 

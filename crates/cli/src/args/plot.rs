@@ -21,7 +21,8 @@ Kinds:
   delay          distribution function of the one-way delay
   sequence       packets, drops and retransmissions of a flow over time
   shares         throughput of a flow of each group, with confidence intervals
-  jain           Jain's fairness index over time scales
+  fairness       Jain's fairness index over the sweep, with confidence intervals
+  jain           Jain's fairness index of one run over time scales
   slack          time left until the deadline of each frame
   heatmap        a number of each group over two axes of the sweep
 
