@@ -21,7 +21,8 @@ def draw(
     try:
         from . import KINDS
     except ImportError as error:
-        print(f"error: {error}; pip install 'comity[plot]' brings what is missing", file=sys.stderr)
+        advice = "pip install '.[plot]' in a clone of the repository brings what is missing"
+        print(f"error: {error}; {advice}", file=sys.stderr)
         return 1
     if kind not in KINDS:
         print(f"error: no kind `{kind}`; expected one of {', '.join(KINDS)}", file=sys.stderr)

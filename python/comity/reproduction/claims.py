@@ -58,7 +58,7 @@ class Verdict(str, enum.Enum):
     """What came out for a claim."""
 
     HOLDS = "holds"
-    HOLDS_FOR_READINGS = "holds for these readings"
+    HOLDS_FOR_READINGS = "holds for some readings"
     HOLDS_IN_PART = "holds in part"
     FAILS = "does not hold"
     CANNOT = "cannot hold"
@@ -285,17 +285,22 @@ def held_by_tests(id: str, *, says: str, source: str, tests: Sequence[str]) -> C
     return Claim(id, says, source, {}, None, tests=tuple(tests))
 
 
-def verdict(claim: Claim, checks: list[Check]) -> Verdict:
-    """What the checks say of the claim. Those that chance decides count for nothing."""
+def held_and_judged(checks: list[Check]) -> tuple[int, int]:
+    """How many checks hold, and how many are judged. Those that chance decides count for nothing."""
     judged = [
-        check
+        check.outcome
         for check in checks
         if check.outcome in (Outcome.HOLDS, Outcome.FAILS) and check.expected is not Expected.CHANCE
     ]
-    holding = [check for check in judged if check.outcome is Outcome.HOLDS]
+    return judged.count(Outcome.HOLDS), len(judged)
+
+
+def verdict(claim: Claim, checks: list[Check]) -> Verdict:
+    """What the checks say of the claim. Those that chance decides count for nothing."""
+    held, judged = held_and_judged(checks)
     if not judged:
         return Verdict.HOLDS if claim.tests and not checks else Verdict.NOT_JUDGED
-    if len(holding) == len(judged):
+    if held == judged:
         open_ends = [
             check
             for check in checks
@@ -307,7 +312,7 @@ def verdict(claim: Claim, checks: list[Check]) -> Verdict:
         return Verdict.HOLDS_FOR_READINGS
     if claim.cannot:
         return Verdict.CANNOT
-    return Verdict.HOLDS_IN_PART if holding else Verdict.FAILS
+    return Verdict.HOLDS_IN_PART if held else Verdict.FAILS
 
 
 def readings_that_hold(checks: list[Check]) -> list[str]:

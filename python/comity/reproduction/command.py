@@ -6,6 +6,7 @@ import argparse
 import dataclasses
 import fnmatch
 import json
+import os
 import sys
 import time
 from collections.abc import Callable
@@ -17,7 +18,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from ..errors import Error
 from .claims import Claim, Form, readings_that_hold, verdict
 from .figures import found_in
-from .page import page
+from .page import page, readme
 from .report import Report
 from .runner import Runner
 from .text import Result, print_claim, summary
@@ -84,6 +85,12 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument(
         "--page", type=Path, metavar="PATH", help="write the verdicts as a page in Markdown"
     )
+    parser.add_argument(
+        "--readme",
+        type=Path,
+        metavar="PATH",
+        help="with --page, write how many claims hold between the markers of this file",
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON document")
     parser.add_argument(
         "--jobs", type=int, metavar="N", help="how many runs to run in parallel (one per processor)"
@@ -98,6 +105,8 @@ def main(arguments: list[str] | None = None) -> int:
             f"--experiments {options.experiments}: expected a folder of figures, such as "
             "experiments/"
         )
+    if options.readme and not options.page:
+        parser.error("--readme: expected --page too, which it leads to")
     try:
         claims = chosen(found_in(options.experiments), options.claims)
         if options.list:
@@ -147,6 +156,10 @@ def _run(claims: list[tuple[str, Claim]], form: Form, options: argparse.Namespac
         report.write(options.report, command, beyond if beyond.exists() else None)
     if options.page:
         options.page.write_text(page(results, form, _command(options, "page")), encoding="utf-8")
+    if options.readme:
+        text = options.readme.read_text(encoding="utf-8")
+        link = os.path.relpath(options.page, options.readme.parent)
+        options.readme.write_text(readme(text, results, link), encoding="utf-8")
     print(json.dumps(document(results, form), indent=1) if options.json else summary(results))
     surprises = [check for _, _, checks in results for check in checks if not check.is_as_expected]
     return 1 if surprises else 0
@@ -176,6 +189,8 @@ def _command(options: argparse.Namespace, made: str) -> str:
     """The command of `make` that makes the same report or page."""
     form = ["--full"] if options.full else []
     chosen = [*options.claims, *form, f"--{made} {getattr(options, made)}"]
+    if made == "page" and options.readme:
+        chosen.append(f"--readme {options.readme}")
     return f"make claims CLAIMS='{' '.join(chosen)}'"
 
 

@@ -39,8 +39,8 @@ class Entry:
 
     @property
     def verdict(self) -> str:
-        """The verdict, with the readings that it is about."""
-        return text.verdict_with_readings(self.claim, self.checks)
+        """The verdict, with the checks and readings for which it holds."""
+        return text.verdict_with_checks(self.claim, self.checks)
 
     @property
     def kind(self) -> str:
@@ -97,6 +97,9 @@ class Report:
             trim_blocks=True,
             lstrip_blocks=True,
         )
+        found = text.verdicts(
+            [(entry.system, entry.claim, entry.checks) for entry in self._entries]
+        )
         page = environment.get_template("report.html").render(
             systems={
                 system: [entry for entry in self._entries if entry.system == system]
@@ -104,9 +107,8 @@ class Report:
             },
             papers=self._papers,
             form=self._form.value,
-            counts=text.summary(
-                [(entry.system, entry.claim, entry.checks) for entry in self._entries]
-            ).splitlines()[0],
+            title=text.title(*found),
+            headline=text.headline(*found),
             text=text,
             command=command,
             beyond=_chapter(beyond.read_text(encoding="utf-8")) if beyond else None,

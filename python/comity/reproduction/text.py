@@ -2,26 +2,52 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
-from .claims import Check, Claim, Expected, Outcome, Row, Verdict, readings_that_hold, verdict
+from .claims import (
+    Check,
+    Claim,
+    Expected,
+    Outcome,
+    Row,
+    Verdict,
+    held_and_judged,
+    readings_that_hold,
+    verdict,
+)
 
 __all__ = [
     "Result",
     "at",
+    "headline",
     "number",
     "outcome",
     "print_claim",
     "spread",
     "summary",
-    "verdict_with_readings",
+    "title",
+    "verdict_with_checks",
+    "verdicts",
     "wanted",
 ]
 
 #: A system, one of its claims, and the checks of it.
 Result = tuple[str, Claim, list[Check]]
+
+_NUMBERS = ("no", "one", "two", "three", "four", "five")
+#: The verdicts of several claims.
+_SEVERAL = {
+    Verdict.HOLDS: "hold",
+    Verdict.HOLDS_FOR_READINGS: "hold for some readings",
+    Verdict.HOLDS_IN_PART: "hold in part",
+    Verdict.FAILS: "do not hold",
+    Verdict.CANNOT: "cannot hold",
+    Verdict.NOT_JUDGED: "are not judged",
+}
 
 HEADINGS = ("", "paper", "here", "±95%", "wanted", "")
 STYLES = {"holds": "green", "fails": "red"}
@@ -64,18 +90,52 @@ def outcome(check: Check, row: Row) -> str:
     return f"{word}{'' if row.sure else '?'}{known}"
 
 
-def verdict_with_readings(claim: Claim, checks: list[Check]) -> str:
-    """The verdict, and the readings for which the claim holds."""
+def verdict_with_checks(claim: Claim, checks: list[Check]) -> str:
+    """The verdict, how many checks hold, and the readings for which the claim holds.
+
+    `holds for some readings, 1 of 13 checks: buffer of 150 packets`
+    """
     found = verdict(claim, checks)
-    readings = (
-        f": {'; '.join(readings_that_hold(checks))}" if found is Verdict.HOLDS_FOR_READINGS else ""
-    )
-    return f"{found.value}{readings}"
+    held, judged = held_and_judged(checks)
+    text = found.value
+    if judged:
+        text += f", {held} of {judged} check{'' if judged == 1 else 's'}"
+    elif found is Verdict.HOLDS:
+        text += ", by tests"
+    if found is Verdict.HOLDS_FOR_READINGS:
+        text += f": {'; '.join(readings_that_hold(checks))}"
+    return text
+
+
+def title(found: Sequence[Verdict], papers: int) -> str:
+    """The title of a page: `12 of 37 claims of five papers hold here`."""
+    held = found.count(Verdict.HOLDS)
+    return f"{held} of {_claims(found, papers)} {_do(Verdict.HOLDS, held)} here"
+
+
+def headline(found: Sequence[Verdict], papers: int) -> str:
+    """How many claims have each verdict: `Of 37 claims of five papers, 12 hold and 25 hold in part`."""
+    counts = {each: found.count(each) for each in Verdict if each in found}
+    parts = [f"{count} {_do(each, count)}" for each, count in counts.items()]
+    *before, last = parts
+    listed = f"{', '.join(before)} and {last}" if before else last
+    return f"Of {_claims(found, papers)}, {listed}"
+
+
+def _claims(found: Sequence[Verdict], papers: int) -> str:
+    number = _NUMBERS[papers] if papers < len(_NUMBERS) else papers
+    claims = "claim" if len(found) == 1 else "claims"
+    return f"{len(found)} {claims} of {number} paper{'' if papers == 1 else 's'}"
+
+
+def _do(each: Verdict, count: int) -> str:
+    """The verdict of so many claims."""
+    return each.value if count == 1 else _SEVERAL[each]
 
 
 def print_claim(console: Console, claim: Claim, checks: list[Check]) -> None:
     """Prints the checks of a claim, a line for each point."""
-    console.print(Text.assemble((claim.id, "bold"), ": ", verdict_with_readings(claim, checks)))
+    console.print(Text.assemble((claim.id, "bold"), ": ", verdict_with_checks(claim, checks)))
     console.print(Padding(Text(f"{claim.says} ({claim.source})"), (0, 0, 0, 2), expand=False))
     for test in claim.tests:
         console.print(Padding(Text(f"held by a test, {test}"), (0, 0, 0, 2), expand=False))
@@ -113,11 +173,15 @@ def _aligned(cells: tuple[str, ...], widths: list[int]) -> str:
     return "  ".join([f"{place:<{widths[0]}}", *right, f"{bound:<{widths[4]}}", holds]).rstrip()
 
 
+def verdicts(results: Sequence[Result]) -> tuple[list[Verdict], int]:
+    """The verdicts of claims, and of how many papers they are."""
+    found = [verdict(claim, checks) for _, claim, checks in results]
+    return found, len({claim.paper for _, claim, _ in results})
+
+
 def summary(results: list[Result]) -> str:
     """How many claims have each verdict, and which checks are a surprise."""
-    found = [verdict(claim, checks) for _, claim, checks in results]
-    counts = [f"{each.value}: {found.count(each)}" for each in Verdict if each in found]
-    lines = [f"{len(results)} judged. {', '.join(counts)}"]
+    lines = [f"{headline(*verdicts(results))}."]
     for _, claim, checks in results:
         lines += [
             f"surprise: {claim.id}: {check.says}: {check.outcome.value}, known to be: "

@@ -15,7 +15,7 @@ from comity.reproduction import (
     table,
 )
 from comity.reproduction.claims import verdict
-from comity.reproduction.text import verdict_with_readings
+from comity.reproduction.text import verdict_with_checks
 from comity.reproduction.values import replicated
 
 
@@ -156,7 +156,7 @@ def verdict_of(*calls, cannot=None, form=Form.QUICK):
     for call in calls:
         shows = call.pop("shows", False)
         (check.show if shows else check)("says", **call)
-    return verdict(claim, check.list), verdict_with_readings(claim, check.list)
+    return verdict(claim, check.list), verdict_with_checks(claim, check.list)
 
 
 HOLDS, FAILS = {"value": 1, "above": 0}, {"value": 1, "above": 2}
@@ -214,7 +214,7 @@ def test_verdicts(calls, expected):
 
 def test_a_verdict_names_the_readings_that_hold():
     calls = [{**HOLDS, "reading": "a"}, {**FAILS, "reading": "b"}, {**HOLDS, "reading": "c"}]
-    assert verdict_of(*calls)[1] == "holds for these readings: a; c"
+    assert verdict_of(*calls)[1] == "holds for some readings, 2 of 3 checks: a; c"
 
 
 def test_what_cannot_hold_is_called_so_where_it_fails():

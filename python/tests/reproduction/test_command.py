@@ -1,12 +1,17 @@
 """The command: runs figures, prints and reports, and says what is wrong with them."""
 
 import json
+import re
 import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 from comity.reproduction.command import _Log, main
+from comity.reproduction.figures import found_in
+from comity.reproduction.page import BEGIN, END
+
+ROOT = Path(__file__).resolve().parents[3]
 
 SCENARIO = """
 [scenario]
@@ -95,16 +100,16 @@ def test_a_log_hears_how_far_the_claims_are(capsys):
 def test_a_claim_that_holds_is_printed(experiments, capsys):
     assert main(experiments()) == 0
     text = capsys.readouterr().out
-    assert text.startswith("narrow-fig1: holds\n  two flows fill the link (figure 1)")
+    assert text.startswith("narrow-fig1: holds, 2 of 2 checks\n  two flows fill the link (figure 1)")
     assert "queue=40" in text
-    assert text.endswith("1 judged. holds: 1\n")
+    assert text.endswith("Of 1 claim of one paper, 1 holds.\n")
     assert max(map(len, text.splitlines())) <= 80
 
 
 def test_a_claim_whose_feature_is_broken_fails(experiments, capsys):
     assert main(experiments('{"flow.reno.rwnd": 1}')) == 1
     text = capsys.readouterr().out
-    assert "narrow-fig1: holds in part" in text
+    assert "narrow-fig1: holds in part, 1 of 2 checks" in text
     assert "surprise: narrow-fig1: utilisation: fails, known to be: holds" in text
 
 
@@ -125,11 +130,44 @@ def test_the_page_has_the_verdicts(experiments, tmp_path, monkeypatch):
     page = tmp_path / "page.md"
     assert main([*experiments(), "--page", str(page)]) == 0
     text = page.read_text(encoding="utf-8")
-    assert "Claims judged in the quick form: 1 (holds 1)." in text
+    assert text.startswith("# 1 of 1 claim of one paper holds here\n\nOf 1 claim of one paper, 1 holds, ")
     assert f"```sh\nmake claims CLAIMS='--page {page}'\n```\n" in text
     assert "## Narrow" in text
-    row = "| `narrow-fig1` | two flows fill the link (figure 1) | holds | 2 of 2 |"
+    row = "| `narrow-fig1` | two flows fill the link (figure 1) | holds, 2 of 2 checks |"
     assert row in text.splitlines()
+
+
+def test_the_readme_says_how_many_claims_hold(experiments, tmp_path, capsys):
+    page, readme = tmp_path / "docs" / "page.md", tmp_path / "README.md"
+    page.parent.mkdir()
+    readme.write_text(f"# A\n\n{BEGIN}\nold\n{END}\n\nb\n", encoding="utf-8")
+    arguments = [*experiments('{"flow.reno.rwnd": 1}'), "--page", str(page)]
+    assert main([*arguments, "--readme", str(readme)]) == 1
+    sentence = "Of 1 claim of one paper, 1 holds in part: [the verdicts](docs/page.md)."
+    assert readme.read_text() == f"# A\n\n{BEGIN}\n{sentence}\n{END}\n\nb\n"
+    assert f"--page {page} --readme {readme}'" in page.read_text(encoding="utf-8")
+    readme.write_text("# A\n", encoding="utf-8")
+    assert main([*arguments, "--readme", str(readme)]) == 2
+    assert "expected the lines <!-- claims: begin" in capsys.readouterr().err
+
+
+def test_the_stored_pages_count_the_stored_verdicts():
+    """The oracle are the rows of the table, one for each claim."""
+    text = (ROOT / "docs" / "results" / "reproduction.md").read_text(encoding="utf-8")
+    cells = re.findall(r"^\| `[^`]+` \| .* \| ([^|]+) \|$", text, re.MULTILINE)
+    readings = sum(cell.startswith("holds for some readings, ") for cell in cells)
+    in_part = sum(cell.startswith("holds in part, ") for cell in cells)
+    never = sum(cell.startswith("does not hold, 0 of ") for cell in cells)
+    hold = sum(re.match(r"holds, (by tests|(\d+) of \2 checks?)$", cell) is not None for cell in cells)
+    assert hold + readings + in_part + never == len(cells) == len(found_in(ROOT / "experiments"))
+    assert text.startswith(f"# {hold} of {len(cells)} claims of five papers hold here\n")
+    counted = (
+        f"Of {len(cells)} claims of five papers, {hold} hold, {readings} hold for some readings, "
+        f"{in_part} hold in part and {never} do not hold"
+    )
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    for of in (text, readme.partition(BEGIN)[2].partition(END)[0]):
+        assert counted in " ".join(of.split())
 
 
 def test_the_report_needs_nothing_but_itself(experiments, tmp_path):
@@ -141,6 +179,7 @@ def test_the_report_needs_nothing_but_itself(experiments, tmp_path):
     (results / "controllers.md").write_text(table, encoding="utf-8")
     assert main([*arguments, "--report", str(page)]) == 0
     text = page.read_text(encoding="utf-8")
+    assert "<title>Comity: 1 of 1 claim of one paper holds here</title>" in text
     assert "<h2>Which controller?</h2>" in text and "<td>Reno</td>" in text and "&lt;1" in text
     assert "The paper gives no queue." in text
     assert "name = &#34;narrow&#34;" in text
