@@ -28,6 +28,14 @@ pub enum Error {
     /// Somebody else's controller has the name.
     #[error("the kernel has a controller called {0} that `comity kernel load` did not register")]
     Registered(Controller),
+    /// A folder is no cgroup of version 2.
+    #[error("{} is no cgroup of version 2: {advice}", .folder.display())]
+    Cgroup {
+        /// The folder.
+        folder: PathBuf,
+        /// What was expected.
+        advice: String,
+    },
     /// The kernel or libbpf refused.
     #[error("the kernel refused to {purpose}: {reason}")]
     Kernel {

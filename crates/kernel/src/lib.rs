@@ -44,9 +44,12 @@ pub use socket::Socket;
 /// Registers a controller with the kernel.
 ///
 /// # Errors
-/// If the host lacks something ([`missing`]), the controller is loaded already, a cgroup does not
-/// exist, or the kernel refuses the program.
+/// If a cgroup does not exist or is none of version 2, the host lacks something ([`missing`]), the
+/// controller is loaded already, or the kernel refuses the program.
 pub fn load(settings: &Settings) -> Result<(), Error> {
+    for cgroup in &settings.cgroups {
+        requirements::check_cgroup(cgroup)?;
+    }
     let controller = settings.parameters.controller();
     let missing = missing(controller);
     if !missing.is_empty() {

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::controller::Controller;
+use crate::error::Error;
 
 /// The types of the running kernel, which the loader corrects the programs with.
 const BTF: &str = "/sys/kernel/btf/vmlinux";
@@ -47,10 +48,7 @@ pub fn missing(controller: Controller) -> Vec<String> {
         ));
     }
     if controller == Controller::Real && cgroup_root().is_none() {
-        missing.push(
-            "no cgroup file system of version 2 is mounted: mount -t cgroup2 none /sys/fs/cgroup"
-                .into(),
-        );
+        missing.push(NO_CGROUPS.into());
     }
     missing
 }
@@ -71,9 +69,54 @@ pub(crate) fn cgroup_root() -> Option<PathBuf> {
     found.get(1).map(PathBuf::from)
 }
 
+/// What `statfs` says of a file system of cgroups of version 2 (`linux/magic.h`).
+const CGROUP2_SUPER_MAGIC: u64 = 0x6367_7270;
+
+/// Checks that connections can be watched in a folder: the kernel says EBADF of any other.
+pub(crate) fn check_cgroup(folder: &Path) -> Result<(), Error> {
+    let system = rustix::fs::statfs(folder)
+        .map_err(|reason| Error::file("open the cgroup", folder)(reason.into()))?;
+    if u64::try_from(system.f_type) == Ok(CGROUP2_SUPER_MAGIC) && folder.is_dir() {
+        return Ok(());
+    }
+    let advice = cgroup_root().map_or_else(
+        || NO_CGROUPS.to_owned(),
+        |root| format!("expected a folder below {}", root.display()),
+    );
+    Err(Error::Cgroup {
+        folder: folder.to_owned(),
+        advice,
+    })
+}
+
+/// The advice where no cgroups are mounted.
+const NO_CGROUPS: &str =
+    "no cgroup file system of version 2 is mounted: mount -t cgroup2 none /sys/fs/cgroup";
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_folder_elsewhere_is_no_cgroup() {
+        let said = |path: &str| check_cgroup(Path::new(path)).map_err(|error| error.to_string());
+        let advice = said("/proc").unwrap_err();
+        assert!(
+            advice.starts_with("/proc is no cgroup of version 2: "),
+            "{advice}"
+        );
+        let absent = said("/proc/no/such/folder").unwrap_err();
+        assert!(
+            absent.starts_with("cannot open the cgroup /proc/no/such/folder: "),
+            "{absent}"
+        );
+        if let Some(root) = cgroup_root() {
+            assert!(advice.ends_with(&format!("expected a folder below {}", root.display())));
+            check_cgroup(&root).unwrap();
+            let file = root.join("cgroup.procs");
+            assert!(check_cgroup(&file).is_err());
+        }
+    }
 
     #[test]
     fn a_release_gives_its_version() {

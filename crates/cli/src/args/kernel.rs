@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand, ValueEnum, ValueHint};
 use comity_kernel::{Controller, libra, real};
 use comity_units::{Rate, Span};
 
@@ -112,8 +112,9 @@ pub(crate) struct LoadLibra {
     #[arg(long)]
     pub(crate) no_pairs: bool,
 
-    /// Use the controller for new connections of this cgroup (version 2); may be repeated
-    #[arg(long = "cgroup", value_name = "DIR")]
+    /// Use the controller for new connections of this cgroup, a folder below the mount point of
+    /// cgroups of version 2, such as /sys/fs/cgroup/video.slice; may be repeated
+    #[arg(long = "cgroup", value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) cgroups: Vec<PathBuf>,
 }
 
@@ -165,8 +166,9 @@ pub(crate) struct LoadReal {
     #[arg(long)]
     pub(crate) always_reduce: bool,
 
-    /// Use the controller for new connections of this cgroup (version 2); may be repeated
-    #[arg(long = "cgroup", value_name = "DIR")]
+    /// Use the controller for new connections of this cgroup, a folder below the mount point of
+    /// cgroups of version 2, such as /sys/fs/cgroup/video.slice; may be repeated
+    #[arg(long = "cgroup", value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) cgroups: Vec<PathBuf>,
 }
 
@@ -208,14 +210,17 @@ pub(crate) struct KernelList {
 #[derive(Debug, Args)]
 #[command(after_help = "Columns for libra:
   cwnd       the congestion window, in segments
-  rtt        the last RTT, and the minimum and maximum within --memory, in ms
+  ssthresh   the slow-start threshold, in segments; - before the first loss
+  RTT        the last RTT, and the minimum and maximum within --memory, in ms
   beta       the utilisation of the queue, from 0 to 1 (equation 2)
   alpha      the increase of the window, in segments per second (equation 1)
   capacity   C in Mb/s; with > it is a lower bound: delivery rates without a packet pair
+  pacing     the rate at which packets leave, in Mb/s
 
 Columns for real:
   cwnd       the congestion window, in segments
-  sends      the level of the window, or reno after a fallback; - if another controller sends
+  sends      the level of the window, or reno after a fallback; - if another controller sends. A
+             level is two segments
   wave       the number of the wave that is being sent
   measures   the level for the peer; - before its first wave
   threshold  the level above which the decision table (figure 1 of

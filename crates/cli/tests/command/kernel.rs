@@ -44,6 +44,11 @@ fn it_loads_lists_shows_and_unloads_also_after_a_kill() {
     let wrong = ends(2, &["kernel", "load", "libra", "--y", "fast"]);
     assert!(said(&wrong).contains("fast"), "{}", said(&wrong));
     for Case { name, .. } in CASES {
+        let refused = said(&ends(2, &["kernel", "load", name, "--cgroup", "/proc"]));
+        assert!(
+            refused.contains("/proc is no cgroup of version 2: "),
+            "{refused}"
+        );
         let _ = comity(&["kernel", "unload", name]);
         assert!(!is_loaded(name));
     }

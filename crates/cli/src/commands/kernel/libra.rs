@@ -73,8 +73,17 @@ pub(super) fn status() -> Result<(String, Vec<Map<String, Value>>), Error> {
 
 fn flow_table(flows: &[Flow]) -> String {
     let mut table = Table::new([
-        "local", "remote", "cwnd", "ssthresh", "rtt", "min", "max", "beta", "alpha", "capacity",
-        "pacing",
+        "local",
+        "remote",
+        "cwnd\nsegments",
+        "ssthresh\nsegments",
+        "RTT\nms",
+        "min RTT\nms",
+        "max RTT\nms",
+        "beta\n0 to 1",
+        "alpha\nsegments/s",
+        "capacity\nMb/s",
+        "pacing\nMb/s",
     ]);
     for column in 2..=10 {
         table.right(column);
@@ -152,9 +161,12 @@ mod tests {
             .lines()
             .map(|line| line.split_whitespace().collect())
             .collect();
-        assert_eq!(rows[0].len(), 11, "{table}");
+        let headings = "local remote cwnd ssthresh RTT min RTT max RTT beta alpha capacity pacing";
+        assert_eq!(rows[0].join(" "), headings);
+        let units = "segments segments ms ms ms 0 to 1 segments/s Mb/s Mb/s";
+        assert_eq!(rows[1].join(" "), units);
         assert_eq!(
-            rows[1],
+            rows[2],
             [
                 "198.18.0.1:40000",
                 "198.18.0.2:5000",

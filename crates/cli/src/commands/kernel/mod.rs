@@ -34,7 +34,7 @@ fn load(args: args::KernelLoad) -> Result<(), Failure> {
         Ok(()) => print(format!(
             "{controller} is loaded; `comity kernel unload {controller}` removes it\n"
         )),
-        Err(error @ Error::Parameters(_)) => {
+        Err(error @ (Error::Parameters(_) | Error::Cgroup { .. })) => {
             complain(&error);
             Err(Failure::Usage)
         }

@@ -108,13 +108,13 @@ fn flow_table(flows: &[Flow]) -> String {
     let mut table = Table::new([
         "local",
         "remote",
-        "cwnd",
-        "sends",
-        "wave",
-        "measures",
-        "threshold",
-        "rate",
-        "malformed",
+        "cwnd\nsegments",
+        "sends\nlevel",
+        "wave\nnumber",
+        "measures\nlevel",
+        "threshold\nlevel",
+        "rate\nsegments/s",
+        "malformed\nsegments",
     ]);
     for column in 2..=8 {
         table.right(column);
@@ -193,7 +193,7 @@ mod tests {
 
     fn rows(flow: Flow) -> Vec<String> {
         let table = flow_table(&[flow]);
-        let row = table.lines().nth(1).unwrap();
+        let row = table.lines().nth(2).unwrap();
         row.split_whitespace().skip(2).map(Into::into).collect()
     }
 
