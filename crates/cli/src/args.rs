@@ -33,7 +33,9 @@ pub(crate) use tcp::{
     Pictures, Tcp, TcpHost, TcpProxy, TcpSend, TcpServe, TcpVideoReceive, TcpVideoSend,
 };
 pub(crate) use values::Outage;
-use values::named_file;
+use values::{Offering, named_file};
+
+use crate::commands::list;
 
 /// Deadline-aware media transport, and a simulator to try it in.
 #[derive(Debug, Parser)]
@@ -169,6 +171,7 @@ Examples:
 )]
 pub(crate) struct Catalogue {
     /// The controller, system or application to describe in detail
+    #[arg(value_parser = Offering(list::names()), hide_possible_values = true)]
     pub(crate) name: Option<String>,
 
     /// Print one JSON document

@@ -4,10 +4,9 @@ use std::path::PathBuf;
 
 use clap::Args;
 use comity::DEFAULT_CONTROLLER;
-use comity_congestion::table;
 use comity_units::{Rate, Span};
 
-use super::values::{quantity, share};
+use super::values::{ControllerName, quantity, share};
 
 #[derive(Debug, Args)]
 #[command(
@@ -53,7 +52,7 @@ pub(crate) struct Demo {
     pub(crate) flows: u16,
 
     /// The congestion controller of the greedy flows
-    #[arg(long, value_name = "NAME", default_value = "reno", value_parser = controller)]
+    #[arg(long, value_name = "NAME", default_value = "reno", value_parser = ControllerName)]
     pub(crate) rivals: String,
 
     /// A video file to send instead of the built-in clip: a transport stream, or MPEG-1 or MPEG-2
@@ -75,7 +74,7 @@ pub(crate) struct Demo {
     pub(crate) duration: Span,
 
     /// The congestion controller of the video
-    #[arg(long, value_name = "NAME", default_value = DEFAULT_CONTROLLER, value_parser = controller)]
+    #[arg(long, value_name = "NAME", default_value = DEFAULT_CONTROLLER, value_parser = ControllerName)]
     pub(crate) cc: String,
 
     /// Never drop pictures to fit the path
@@ -111,13 +110,6 @@ fn rate(text: &str) -> Result<Rate, String> {
         )),
         rate => Ok(rate),
     }
-}
-
-/// Reads the name of a controller, so that a wrong one is refused before any file is made.
-fn controller(text: &str) -> Result<String, String> {
-    table::find(text)
-        .map(|row| row.name.to_owned())
-        .map_err(|error| error.to_string())
 }
 
 /// Reads the length of the video.

@@ -4,7 +4,21 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::values::named_file;
+use super::values::{Offering, named_file};
+
+/// The kinds of pictures, which Python draws.
+const KINDS: [&str; 10] = [
+    "cwnd",
+    "throughput",
+    "queue",
+    "delay",
+    "sequence",
+    "shares",
+    "fairness",
+    "jain",
+    "slack",
+    "heatmap",
+];
 
 #[derive(Debug, Args)]
 #[command(
@@ -42,7 +56,7 @@ pub(crate) struct Plot {
     pub(crate) results: PathBuf,
 
     /// What to draw
-    #[arg(long)]
+    #[arg(long, value_parser = Offering(KINDS.to_vec()), hide_possible_values = true)]
     pub(crate) kind: String,
 
     /// The picture: NAME.png, NAME.svg or NAME.pdf

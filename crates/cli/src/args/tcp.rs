@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueEnum};
 use comity_units::Span;
 
-use super::values::{own_address, quantity};
+use super::values::{ControllerName, own_address, quantity};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Tcp {
@@ -43,8 +43,8 @@ pub(crate) struct TcpHost {
     #[arg(long, value_name = "BYTES", default_value_t = 1_500)]
     pub(crate) mtu: u16,
 
-    /// The congestion controller; `comity list` names them
-    #[arg(long, value_name = "NAME", default_value = "cubic")]
+    /// The congestion controller; `comity list` describes them
+    #[arg(long, value_name = "NAME", default_value = "cubic", value_parser = ControllerName)]
     pub(crate) cc: String,
 }
 

@@ -1,11 +1,14 @@
 //! Readers for the values of options.
 
+use std::ffi::OsStr;
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use clap::builder::{PathBufValueParser, TypedValueParser};
+use clap::builder::{PathBufValueParser, PossibleValue, StringValueParser, TypedValueParser};
+use clap::{Arg, Command};
+use comity_congestion::table::{self, TABLE};
 use comity_sim::results::Format;
 use comity_units::{Bytes, ParseError, Span};
 
@@ -22,6 +25,49 @@ pub(super) fn named_file() -> impl TypedValueParser<Value = PathBuf> {
         ),
         false => Ok(path),
     })
+}
+
+/// The name of a congestion controller, which shells complete. A wrong one is refused with advice.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ControllerName;
+
+impl TypedValueParser for ControllerName {
+    type Value = String;
+
+    fn parse_ref(
+        &self,
+        command: &Command,
+        arg: Option<&Arg>,
+        value: &OsStr,
+    ) -> Result<String, clap::Error> {
+        let find = |text: &str| table::find(text).map(|row| row.name.to_owned());
+        find.parse_ref(command, arg, value)
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        Some(Box::new(TABLE.iter().map(|row| row.name.into())))
+    }
+}
+
+/// Any text, for which shells offer these words.
+#[derive(Clone, Debug)]
+pub(super) struct Offering(pub(super) Vec<&'static str>);
+
+impl TypedValueParser for Offering {
+    type Value = String;
+
+    fn parse_ref(
+        &self,
+        command: &Command,
+        arg: Option<&Arg>,
+        value: &OsStr,
+    ) -> Result<String, clap::Error> {
+        StringValueParser::new().parse_ref(command, arg, value)
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        Some(Box::new(self.0.iter().map(PossibleValue::from)))
+    }
 }
 
 /// An address of this host to answer at, the loopback one by default.

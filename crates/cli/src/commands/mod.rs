@@ -8,7 +8,7 @@ mod emulate;
 mod kernel;
 mod keygen;
 mod lab;
-mod list;
+pub(crate) mod list;
 mod mtu;
 mod plot;
 mod progress;

@@ -393,7 +393,11 @@ fn help_completions_and_manual() {
         }
     }
     for shell in ["bash", "zsh", "fish"] {
-        assert!(out(&ends(0, &["completions", shell])).contains("comity"));
+        let script = out(&ends(0, &["completions", shell]));
+        // Controllers of `--cc` and `list`, an application, and a kind of pictures.
+        for word in ["comity", "bbr3", "tltcp", "heatmap"] {
+            assert!(script.contains(word), "no {word} for {shell}");
+        }
     }
     let folder = TempDir::new().unwrap();
     let dir = folder.path().join("man1");

@@ -34,7 +34,7 @@ pub(crate) fn list(args: &args::Catalogue) -> Result<(), Failure> {
     let applications: Vec<&Application> = applications.collect();
     let named: Vec<&System> = systems.iter().filter(|known| known.name == name).collect();
     if rows.is_empty() && named.is_empty() && applications.is_empty() {
-        complain(&unknown(name, &systems));
+        complain(&unknown(name));
         return Err(Failure::Usage);
     }
     if args.json {
@@ -55,14 +55,25 @@ pub(crate) fn list(args: &args::Catalogue) -> Result<(), Failure> {
     print(parts.join("\n"))
 }
 
-fn unknown(name: &str, systems: &[System]) -> String {
+/// The names that the list has, each once: a recovery and a controller may have one name.
+pub(crate) fn names() -> Vec<&'static str> {
+    let names = TABLE.iter().map(|row| row.name);
+    let names = names.chain(systems().into_iter().map(|system| system.name));
+    let names = names.chain(APPLICATIONS.iter().map(|application| application.name));
+    let mut once = Vec::new();
+    for name in names {
+        if !once.contains(&name) {
+            once.push(name);
+        }
+    }
+    once
+}
+
+fn unknown(name: &str) -> String {
     if let Some(other) = other_name(name) {
         return format!("there is no entry {name:?}: {}", other.instead);
     }
-    let names = TABLE.iter().map(|row| row.name);
-    let names = names.chain(systems.iter().map(|system| system.name));
-    let names = names.chain(APPLICATIONS.iter().map(|application| application.name));
-    match nearest(name, names) {
+    match nearest(name, names()) {
         Some(nearest) => format!("there is no entry {name:?}; did you mean {nearest:?}?"),
         None => format!("there is no entry {name:?}; `comity list` prints all names"),
     }
