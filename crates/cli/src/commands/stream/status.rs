@@ -1,5 +1,6 @@
 //! The status line, notices, JSON lines and the summary at the end.
 
+use std::collections::VecDeque;
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal, Write};
 use std::net::SocketAddr;
@@ -22,9 +23,12 @@ struct Telling {
     has_status: bool,
     /// The address that it listens on, until everything is open; then `None`.
     listening: Option<Vec<SocketAddr>>,
-    /// The bytes of the last status, and its time.
-    before: (f64, u64, u64),
+    /// The bytes in and out at earlier times, in seconds, for the rates.
+    earlier: VecDeque<(f64, [u64; 2])>,
 }
+
+/// Rates are means over this long, or since the status before: key frames come at such intervals.
+const RATE_WINDOW_S: f64 = 2.0;
 
 /// The output for JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,7 +47,7 @@ impl Reporter {
             json,
             has_status: false,
             listening: Some(Vec::new()),
-            before: (0.0, 0, 0),
+            earlier: VecDeque::from([(0.0, [0; 2])]),
         })))
     }
 
@@ -211,74 +215,83 @@ impl Telling {
         }
     }
 
-    /// `12.0 s  on time 300  late 0  gaps 2  in 4.01 Mb/s  out 3.98 Mb/s  RTT 41 ms`.
+    /// `12.0 s  on time 300  late 0  gaps 2  in 4.01 Mb/s  out 3.98 Mb/s  RTT 41 ms  sections 302`,
+    /// in this order for every verb. Between two connections, the fields of each have its name.
     fn describe(&mut self, snapshot: &Snapshot) -> String {
-        let (inward, outward) = (volume(&snapshot.input), volume(&snapshot.output));
-        let (time, before_in, before_out) = self.before;
-        self.before = (snapshot.elapsed_s, inward, outward);
-        let seconds = (snapshot.elapsed_s - time).max(1e-3);
-        let rate = |bytes: u64, before: u64| bytes.saturating_sub(before) as f64 * 8e-6 / seconds;
-        let mut text = format!("{:.1} s", snapshot.elapsed_s);
-        let sides = [&snapshot.input, &snapshot.output];
-        for side in sides {
-            describe_sections(side, &mut text);
-        }
-        let _ = write!(
-            text,
-            "  in {:.2} Mb/s  out {:.2} Mb/s",
-            rate(inward, before_in),
-            rate(outward, before_out)
-        );
-        for side in sides {
-            describe_path(side, &mut text);
-        }
+        let (input, output) = (&snapshot.input, &snapshot.output);
+        let [inward, outward] = self.rates(snapshot.elapsed_s, [volume(input), volume(output)]);
+        let names = match (&input.totals, &output.totals) {
+            (Some(_), Some(_)) => ["input ", "output "],
+            _ => ["", ""],
+        };
         let missing = snapshot.passed.missing();
+        let mut text = format!("{:.1} s", snapshot.elapsed_s);
+        for (side, name) in [input, output].into_iter().zip(names) {
+            describe_sections(side, name, missing, &mut text);
+        }
+        let _ = write!(text, "  in {inward:.2} Mb/s  out {outward:.2} Mb/s");
+        for (side, name) in [input, output].into_iter().zip(names) {
+            describe_path(side, name, &mut text);
+        }
         let _ = write!(text, "  sections {}", snapshot.passed.sections());
-        if snapshot.input.totals.is_some() || missing > 0 {
-            let _ = write!(text, "  gaps {missing}");
+        if input.totals.is_none() && missing > 0 {
+            let _ = write!(text, "  missing {missing}");
         }
         text
     }
+
+    /// The rates in and out, in Mb/s.
+    fn rates(&mut self, now: f64, bytes: [u64; 2]) -> [f64; 2] {
+        self.earlier.push_back((now, bytes));
+        while let Some((time, _)) = self.earlier.get(1)
+            && now - time >= RATE_WINDOW_S
+        {
+            self.earlier.pop_front();
+        }
+        let (then, before) = self.earlier.front().copied().unwrap_or_default();
+        let seconds = (now - then).max(1e-3);
+        let [inward, outward] = [0, 1].map(|side: usize| bytes[side].saturating_sub(before[side]));
+        [inward, outward].map(|bytes| bytes as f64 * 8e-6 / seconds)
+    }
 }
 
-/// The outcomes of the sections of a side, as far as they are known.
-fn describe_sections(side: &Side, text: &mut String) {
+/// The outcomes of the sections of a side, as far as they are known; `missing` are those of a
+/// receiver.
+fn describe_sections(side: &Side, name: &str, missing: u64, text: &mut String) {
     let Some(totals) = &side.totals else { return };
-    if side.unsent.is_none() {
-        let _ = write!(text, "  on time {}  late {}", totals.on_time, totals.late);
-        if totals.missing_packets > 0 {
-            let _ = write!(text, "  packets lost {:.2} %", totals.missing_share());
-        }
-        return;
+    let [on_time, late, gaps] = match side.unsent {
+        Some(_) => [totals.peer_on_time, totals.peer_late, totals.peer_gaps],
+        None => [totals.on_time, totals.late, missing],
+    };
+    let _ = write!(text, "  {name}on time {on_time}  late {late}  gaps {gaps}");
+    if side.unsent.is_none() && totals.missing_packets > 0 {
+        let _ = write!(text, "  packets lost {:.2} %", totals.missing_share());
     }
-    let _ = write!(
-        text,
-        "  on time {}  late {}  gaps {}",
-        totals.peer_on_time, totals.peer_late, totals.peer_gaps
-    );
-    if totals.shed > 0 {
+    if side.unsent.is_some() && totals.shed > 0 {
         let _ = write!(text, "  shed {}", totals.shed);
     }
 }
 
 /// The connections of a side.
-fn describe_path(side: &Side, text: &mut String) {
+fn describe_path(side: &Side, name: &str, text: &mut String) {
     if side.totals.is_none() {
         return;
     }
     match side.connections.as_slice() {
-        [] => text.push_str("  not connected"),
+        [] => {
+            let _ = write!(text, "  {name}not connected");
+        }
         [peer] => {
             let path = &peer.statistics.path;
             if let Some(rtt) = path.rtt_ms {
-                let _ = write!(text, "  RTT {rtt:.0} ms");
+                let _ = write!(text, "  {name}RTT {rtt:.0} ms");
             }
             if let (Some(_), Some(target)) = (&side.unsent, path.target_mbps) {
                 let _ = write!(text, "  target {target:.2} Mb/s");
             }
         }
         many => {
-            let _ = write!(text, "  {} callers", many.len());
+            let _ = write!(text, "  {name}{} callers", many.len());
         }
     }
 }
@@ -414,16 +427,20 @@ mod tests {
 
     use super::*;
 
-    #[test]
-    fn a_status_has_rates_since_the_one_before() {
-        let mut telling = Telling {
+    fn telling(earlier: &[(f64, [u64; 2])]) -> Telling {
+        Telling {
             is_quiet: false,
             is_terminal: false,
             json: None,
             has_status: false,
             listening: None,
-            before: (1.0, 1_000_000, 0),
-        };
+            earlier: earlier.iter().copied().collect(),
+        }
+    }
+
+    #[test]
+    fn a_status_has_rates_since_the_one_before() {
+        let mut telling = telling(&[(1.0, [1_000_000, 0])]);
         let mut snapshot = Snapshot {
             elapsed_s: 3.0,
             ..Snapshot::default()
@@ -439,11 +456,79 @@ mod tests {
             telling.describe(&snapshot),
             "3.0 s  on time 0  late 0  gaps 0  shed 4  in 4.00 Mb/s  out 2.00 Mb/s  not connected  sections 0"
         );
-        snapshot.elapsed_s = 4.0;
-        assert!(
-            telling
-                .describe(&snapshot)
-                .contains("  in 0.00 Mb/s  out 0.00 Mb/s")
+        snapshot.elapsed_s = 6.0;
+        let idle = telling.describe(&snapshot);
+        assert!(idle.contains("  in 0.00 Mb/s  out 0.00 Mb/s"), "{idle}");
+    }
+
+    #[test]
+    fn a_rate_is_a_mean_over_seconds_however_often_it_is_asked_for() {
+        let mut telling = telling(&[(0.0, [0; 2])]);
+        // A megabit every half second, and a key frame of five once in two seconds.
+        let mut bytes = 0;
+        for half_seconds in 1..=40_u32 {
+            bytes += if half_seconds % 4 == 0 {
+                625_000
+            } else {
+                125_000
+            };
+            let [inward, outward] = telling.rates(f64::from(half_seconds) / 2.0, [bytes, 0]);
+            assert!(half_seconds < 4 || (inward - 4.0).abs() < 1e-9, "{inward}");
+            assert!(outward.abs() < 1e-9);
+        }
+        assert!(telling.earlier.len() <= 5);
+    }
+
+    #[test]
+    fn every_verb_has_the_fields_of_a_side_in_one_order() {
+        let sent = Side {
+            totals: Some(Totals {
+                peer_on_time: 5,
+                peer_late: 6,
+                peer_gaps: 7,
+                shed: 8,
+                ..Totals::default()
+            }),
+            unsent: Some(Unsent::default()),
+            ..Side::default()
+        };
+        let received = Side {
+            totals: Some(Totals {
+                on_time: 1,
+                late: 2,
+                received_packets: 3,
+                missing_packets: 1,
+                ..Totals::default()
+            }),
+            ..Side::default()
+        };
+        let mut passed = Passed::default();
+        passed.gaps.insert(MissingReason::Overdue, 3);
+        let describe = |input: &Side, output: &Side| {
+            let snapshot = Snapshot {
+                elapsed_s: 1.0,
+                input: input.clone(),
+                output: output.clone(),
+                passed: passed.clone(),
+            };
+            telling(&[]).describe(&snapshot)
+        };
+        let media = Side::default();
+        assert_eq!(
+            describe(&media, &sent),
+            "1.0 s  on time 5  late 6  gaps 7  shed 8  in 0.00 Mb/s  out 0.00 Mb/s  not connected  \
+             sections 0  missing 3"
+        );
+        assert_eq!(
+            describe(&received, &media),
+            "1.0 s  on time 1  late 2  gaps 3  packets lost 25.00 %  in 0.00 Mb/s  out 0.00 Mb/s  \
+             not connected  sections 0"
+        );
+        assert_eq!(
+            describe(&received, &sent),
+            "1.0 s  input on time 1  late 2  gaps 3  packets lost 25.00 %  output on time 5  late 6  \
+             gaps 7  shed 8  in 0.00 Mb/s  out 0.00 Mb/s  input not connected  output not connected  \
+             sections 0"
         );
     }
 

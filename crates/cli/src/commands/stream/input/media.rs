@@ -27,13 +27,13 @@ pub(crate) struct MediaInput {
     reader: Reader,
     config: ReaderConfig,
     has_ended: bool,
-    /// Whether the reader has given all that it will.
-    is_dry: bool,
     pace: Pace,
     waiting: Waiting,
     /// Whether it waits until somebody reads it.
     is_patient: bool,
     /// Bytes read.
+    read: u64,
+    /// Bytes read, without those of sections that wait for their time.
     bytes: Arc<AtomicU64>,
 }
 
@@ -132,6 +132,11 @@ impl Waiting {
         self.count += 1;
     }
 
+    /// The bytes of the sections that wait.
+    fn payload(&self) -> u64 {
+        (self.bytes - READ_AHEAD_EACH * self.items.len()) as u64
+    }
+
     const fn is_full(&self) -> bool {
         self.bytes >= READ_AHEAD
     }
@@ -192,10 +197,10 @@ impl MediaInput {
             reader: Reader::new(config),
             config,
             has_ended: false,
-            is_dry: false,
             pace,
             waiting: Waiting::default(),
             is_patient: false,
+            read: 0,
             bytes: Arc::default(),
         }
     }
@@ -210,13 +215,8 @@ impl MediaInput {
             {
                 return Ok(Some(SourceItem::Notice(notice::full(READ_AHEAD))));
             }
-            if self.has_read_enough()
-                && let Some(due) = self.waiting.due()
-            {
-                if self.is_stored() {
-                    sleep_until(due.into()).await;
-                }
-                return Ok(self.waiting.take());
+            if !self.is_stored() && self.waiting.due().is_some() {
+                return Ok(self.take_next());
             }
             match self.reader.poll() {
                 Some(Event::Section(section)) => {
@@ -233,12 +233,17 @@ impl MediaInput {
                 Some(Event::Notice(notice)) => {
                     return Ok(Some(SourceItem::Notice(self.said(&notice))));
                 }
-                None if self.has_ended && self.waiting.due().is_none() => return Ok(None),
-                None if self.has_ended => {
-                    self.is_dry = true;
-                    continue;
-                }
                 None => {}
+            }
+            // All that was read of a file lies in order.
+            self.count();
+            match self.waiting.due() {
+                Some(due) if self.has_ended || self.has_read_enough() => {
+                    sleep_until(due.into()).await;
+                    return Ok(self.take_next());
+                }
+                None if self.has_ended => return Ok(None),
+                _ => {}
             }
             match self.feed.next().await {
                 Some(Piece::Bytes(bytes)) => self.take(&bytes)?,
@@ -253,8 +258,19 @@ impl MediaInput {
         }
     }
 
+    fn take_next(&mut self) -> Option<SourceItem> {
+        let item = self.waiting.take();
+        self.count();
+        item
+    }
+
+    fn count(&self) {
+        let bytes = self.read.saturating_sub(self.waiting.payload());
+        self.bytes.store(bytes, Ordering::Relaxed);
+    }
+
     fn take(&mut self, bytes: &[u8]) -> Result<(), Error> {
-        self.bytes.fetch_add(bytes.len() as u64, Ordering::Relaxed);
+        self.read += bytes.len() as u64;
         let read = match self.pace {
             Pace::Stored { .. } => self.reader.push(bytes),
             Pace::Live { epoch, .. } => {
@@ -302,7 +318,7 @@ impl MediaInput {
                         self.waiting.reaches_picture(near) || self.waiting.reaches(far)
                     }
                 };
-                self.is_dry || is_read || self.waiting.is_full()
+                is_read || self.waiting.is_full()
             }
             Pace::Live { .. } => true,
         }
@@ -326,6 +342,7 @@ impl Source for MediaInput {
         }
         self.has_ended = true;
         if self.is_stored() {
+            self.read -= self.waiting.payload();
             self.waiting = Waiting::default();
             self.reader = Reader::new(self.config);
             return;
@@ -573,6 +590,51 @@ mod tests {
         }
         assert_eq!(at(1, 99), Duration::from_micros(39_600));
         assert_eq!(at(2, 25), Duration::from_micros(29_600));
+    }
+
+    #[test]
+    fn what_waits_for_its_time_does_not_count_as_read() {
+        let mut writer = TsWriter::new(WriterConfig::default());
+        let mut file = Vec::new();
+        for millis in (0..4_000).step_by(40) {
+            let header = Header::Unit(Unit {
+                pid: 0x100,
+                stream_type: 0x81,
+                stream_id: 0xbd,
+                frame: FrameType::Audio,
+                times: Times::Presentation(90 * millis),
+                random_access: false,
+                discontinuity: false,
+                aligned: false,
+            });
+            let mut payload = Vec::new();
+            header.encode(&mut payload);
+            payload.extend([7; 20_000]);
+            writer.write(&payload, &mut file).unwrap();
+        }
+        writer.finish(&mut file);
+        let (pieces, feed) = mpsc::channel(64);
+        for piece in file.chunks(64 << 10) {
+            pieces.try_send(Piece::Bytes(piece.to_vec())).unwrap();
+        }
+        pieces.try_send(Piece::End).unwrap();
+        let mut input = MediaInput::stored(feed.into(), 100.0, ReaderConfig::default());
+        let bytes = input.bytes.clone();
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .build();
+        runtime.unwrap().block_on(async {
+            let mut given = 0;
+            while let Some(SourceItem::Unit(unit)) = input.next().await.unwrap() {
+                given += unit.payload.len() as u64;
+                // The container takes 3 %, and a section may be there in part.
+                let counted = bytes.load(Ordering::Relaxed);
+                let most = given + 20_000 + file.len() as u64 / 25;
+                assert!((given..most).contains(&counted), "{counted} of {given}");
+            }
+            assert!(given > 100 * 20_000);
+        });
+        assert_eq!(bytes.load(Ordering::Relaxed), file.len() as u64);
     }
 
     #[test]
