@@ -16,8 +16,8 @@ pub(crate) fn plot(args: args::Plot, plotter: Option<Plotter<'_>>) -> u8 {
     match plotter {
         Some(draw) => draw(&picture),
         None => complain(
-            &"this program draws no pictures; the command of the Python package does: \
-              pip install 'comity[plot]', or pip install '.[plot]' in the sources",
+            &"this program draws no pictures; the command of the Python package does: run \
+              pip install '.[plot]' in a clone of the repository, and then its `comity plot`",
         )
         .into(),
     }

@@ -464,7 +464,10 @@ impl Summary {
                 row.extend([
                     rate(least(&group.least)),
                     rate(most(&group.most)),
-                    or_dash(mean(&group.jain), |jain| format!("{jain:.4}")),
+                    // The index of one flow is 1, whatever it gets.
+                    or_dash(mean(&group.jain).filter(|_| group.flows > 1), |jain| {
+                        format!("{jain:.4}")
+                    }),
                     or_dash(mean(&group.data_loss), percent),
                     or_dash(mean(&group.retransmitted), percent),
                     or_dash(mean(&group.timeouts), |timeouts| {
