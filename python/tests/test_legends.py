@@ -16,7 +16,7 @@ from matplotlib.text import Text
 
 #: What a reader calls the controllers of a scenario.
 NAMES = {"libra": "TCP Libra", "reno": "TCP Reno", "cubic": "CUBIC"}
-LONG = "a.name.without-any-blank-for-which-a-legend-has-to-find-room"
+LONG = "a.name.of-sixty-three-letters-for-which-a-legend-finds-its-room"
 CONTROLLERS = {"parameter": "flow.*.controller", "values": list(NAMES)}
 ONE = {"parameter": "flow.other.controller", "values": list(NAMES)}
 QUEUES = {"parameter": "topology.bottleneck.queue", "values": [40, 10, 20]}

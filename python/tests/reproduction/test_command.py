@@ -138,12 +138,12 @@ def test_the_page_has_the_verdicts(experiments, tmp_path, monkeypatch):
 
 
 def test_the_readme_says_how_many_claims_hold(experiments, tmp_path, capsys):
-    page, readme = tmp_path / "docs" / "page.md", tmp_path / "README.md"
+    page, readme = tmp_path / "pages" / "page.md", tmp_path / "README.md"
     page.parent.mkdir()
     readme.write_text(f"# A\n\n{BEGIN}\nold\n{END}\n\nb\n", encoding="utf-8")
     arguments = [*experiments('{"flow.reno.rwnd": 1}'), "--page", str(page)]
     assert main([*arguments, "--readme", str(readme)]) == 1
-    sentence = "Of 1 claim of one paper, 1 holds in part: [the verdicts](docs/page.md)."
+    sentence = "Of 1 claim of one paper, 1 holds in part: [the verdicts](pages/page.md)."
     assert readme.read_text() == f"# A\n\n{BEGIN}\n{sentence}\n{END}\n\nb\n"
     assert f"--page {page} --readme {readme}'" in page.read_text(encoding="utf-8")
     readme.write_text("# A\n", encoding="utf-8")

@@ -33,6 +33,18 @@ fn a_run_prints_a_table_for_people() {
     assert_eq!(words(3)[..3], ["5", "tcp", "2"]);
     assert_eq!(words(4)[..3], ["5", "udp", "1"]);
     assert_eq!(words(5)[..4], ["10", "packets", "tcp", "2"]);
+    // The index of several flows is a number; one flow has none.
+    let end = lines[2].split("Jain").next().unwrap().chars().count() + "Jain".len();
+    let jain = |line: usize| {
+        let row: String = lines[line].chars().take(end).collect();
+        row.split_whitespace().last().unwrap().to_owned()
+    };
+    assert!(
+        jain(3).starts_with("0.") || jain(3) == "1.0000",
+        "{}",
+        jain(3)
+    );
+    assert_eq!(jain(4), "-");
     assert!(text.contains("bottleneck.reverse"));
     assert!(
         !text.contains("tcp-0.source"),

@@ -121,6 +121,13 @@ impl Template {
         (!parts.is_empty() && literals_are_names).then_some(Self { parts })
     }
 
+    /// The names of the flows of a group: `GROUP-{i}`.
+    pub(super) fn of_group(group: &str) -> Self {
+        Self {
+            parts: vec![Part::Literal(format!("{group}-")), Part::Index(0)],
+        }
+    }
+
     /// Whether the name differs for every flow.
     pub(super) fn varies(&self) -> bool {
         self.parts.iter().any(|part| matches!(part, Part::Index(_)))
@@ -726,6 +733,12 @@ mod tests {
         assert_eq!(template.expand(3).as_deref(), Some("n2-x"));
         assert_eq!(template.expand(0), None, "below zero");
         assert!(!Template::parse("left").unwrap().varies());
+        // A group may have a name as long as names can be.
+        let longest = "g".repeat(64);
+        assert!(is_name(&longest));
+        let first = Template::of_group(&longest).expand(0);
+        assert_eq!(first, Some(format!("{longest}-0")));
+        assert_eq!(Template::parse("tcp-{i}"), Some(Template::of_group("tcp")));
         for bad in [
             "",
             "n{j}",

@@ -85,7 +85,7 @@ pub(super) fn build(
             return cx.report_at(written, "name", unfit(Unfit::NameWithoutIndex));
         }
         Some(template) => Some(template.clone()),
-        None => Template::parse(&format!("{}-{{i}}", table.group)),
+        None => Some(Template::of_group(&table.group)),
     };
     let total = graph.flows.len() as u64 + u64::from(table.count);
     if total > u64::from(limits.flows) {
