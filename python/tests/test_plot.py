@@ -39,7 +39,7 @@ LABELS = {
     "delay": ["one-way delay (ms)", "share of the data packets", "reno", "libra"],
     "sequence": ["time (s)", "stream offset (kB)", "sent", "retransmitted", "dropped"],
     "shares": ["queue", "throughput of a flow (Mb/s)", "95 % confidence interval of 2 seeds"],
-    "fairness": ["queue", "Jain's index (1 is equal)", "95 % confidence interval of 2 seeds", "reno"],
+    "fairness": ["queue", "Jain's index (1 is equal)", "interval of 2 seeds", "reno"],
     "jain": ["time scale (s)", "Jain's index (1 is equal)", "reno", "all flows"],
     "slack": ["deadline of the frame (s)", "time left (ms), late below 0", "video", "TLTCP"],
     "heatmap": ["bottleneck.queue", "flow.reno.rwnd", "mean throughput (Mb/s)", "libra"],

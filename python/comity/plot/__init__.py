@@ -11,8 +11,8 @@ pages. `run` is the run to draw; `only` names the flows, groups or links to draw
 | `queue` | longest queue of each link over time, and drops | `bins` |
 | `delay` | distribution function of the one-way delay | |
 | `sequence` | packets of a TCP flow over time, drops and retransmissions | `packets=True` |
-| `shares` | throughput per flow of each group over the sweep, with 95 % confidence intervals | |
-| `fairness` | Jain's fairness index over the sweep, with 95 % confidence intervals | several flows |
+| `shares` | throughput per flow of each group over the sweep, 95 % confidence intervals | |
+| `fairness` | Jain's fairness index over the sweep, 95 % confidence intervals | several flows |
 | `jain` | Jain's fairness index of one run over time scales | `bins` |
 | `slack` | time left until the deadline of each frame | `packets=True` |
 | `heatmap` | a number of each group over two axes of the sweep | two axes |

@@ -286,7 +286,7 @@ def held_by_tests(id: str, *, says: str, source: str, tests: Sequence[str]) -> C
 
 
 def held_and_judged(checks: list[Check]) -> tuple[int, int]:
-    """How many checks hold, and how many are judged. Those that chance decides count for nothing."""
+    """How many checks hold, and how many are judged. Those that chance decides do not count."""
     judged = [
         check.outcome
         for check in checks

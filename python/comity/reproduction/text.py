@@ -114,7 +114,7 @@ def title(found: Sequence[Verdict], papers: int) -> str:
 
 
 def headline(found: Sequence[Verdict], papers: int) -> str:
-    """How many claims have each verdict: `Of 37 claims of five papers, 12 hold and 25 hold in part`."""
+    """How many claims have each verdict: `Of 3 claims of one paper, 1 holds and 2 hold in part`."""
     counts = {each: found.count(each) for each in Verdict if each in found}
     parts = [f"{count} {_do(each, count)}" for each, count in counts.items()]
     *before, last = parts

@@ -100,7 +100,8 @@ def test_a_log_hears_how_far_the_claims_are(capsys):
 def test_a_claim_that_holds_is_printed(experiments, capsys):
     assert main(experiments()) == 0
     text = capsys.readouterr().out
-    assert text.startswith("narrow-fig1: holds, 2 of 2 checks\n  two flows fill the link (figure 1)")
+    begin = "narrow-fig1: holds, 2 of 2 checks\n  two flows fill the link (figure 1)"
+    assert text.startswith(begin)
     assert "queue=40" in text
     assert text.endswith("Of 1 claim of one paper, 1 holds.\n")
     assert max(map(len, text.splitlines())) <= 80
@@ -130,7 +131,8 @@ def test_the_page_has_the_verdicts(experiments, tmp_path, monkeypatch):
     page = tmp_path / "page.md"
     assert main([*experiments(), "--page", str(page)]) == 0
     text = page.read_text(encoding="utf-8")
-    assert text.startswith("# 1 of 1 claim of one paper holds here\n\nOf 1 claim of one paper, 1 holds, ")
+    begin = "# 1 of 1 claim of one paper holds here\n\nOf 1 claim of one paper, 1 holds, "
+    assert text.startswith(begin)
     assert f"```sh\nmake claims CLAIMS='--page {page}'\n```\n" in text
     assert "## Narrow" in text
     row = "| `narrow-fig1` | two flows fill the link (figure 1) | holds, 2 of 2 checks |"
