@@ -17,7 +17,8 @@ pub struct ShedderConfig {
     pub window: Span,
     /// How far the target must rise, as a share of it, before the shedder keeps more (0.1).
     pub rise: f64,
-    /// How long the rise must last (2 s).
+    /// How long the rise must last, and at the start how long the target must not have risen
+    /// before anything is shed (2 s).
     pub hold: Span,
 }
 
@@ -120,9 +121,13 @@ impl Plan {
 /// sheds referenced B pictures, then P pictures from the end of each group. It always sheds the
 /// dependents of a shed picture. It keeps intra pictures, audio, tables and unknown data.
 ///
-/// A lower target takes effect at once. During shedding, a higher target takes effect after it has
-/// exceeded the old one by [`ShedderConfig::rise`] for [`ShedderConfig::hold`]. Otherwise each
-/// feedback would change the smoothness of the picture.
+/// A connection finds its rate in the first seconds, and its first targets are far too low. The
+/// shedder therefore sheds nothing while the target sets new maxima, nor for
+/// [`ShedderConfig::hold`] after the last one.
+///
+/// Later, a lower target takes effect at once. During shedding, a higher target takes effect after
+/// it has exceeded the old one by [`ShedderConfig::rise`] for [`ShedderConfig::hold`]. Otherwise
+/// each feedback would change the smoothness of the picture.
 ///
 /// ```
 /// use comity_frames::{Frame, FrameType, Shedder, ShedderConfig, Verdict};
@@ -146,12 +151,14 @@ impl Plan {
 /// let kept = frames.filter(|frame| shedder.offer(frame) == Verdict::Keep).count();
 /// let counters = shedder.counters();
 /// assert_eq!(kept as u64, counters.kept.frames);
-/// assert!((170..200).contains(&kept) && counters.unreferenced.frames == 250 - counters.kept.frames);
+/// assert!((180..210).contains(&kept) && counters.unreferenced.frames == 250 - counters.kept.frames);
 /// ```
 #[derive(Debug)]
 pub struct Shedder {
     config: ShedderConfig,
     allowed: Option<Rate>,
+    /// The maximum of the target, and when the target last rose clearly above the one before.
+    highest: Option<(Time, Rate)>,
     /// When the target rose, and its minimum since.
     rising: Option<(Time, Rate)>,
     /// The rate of the source, if the caller states it.
@@ -191,6 +198,7 @@ impl Shedder {
         Self {
             config,
             allowed: None,
+            highest: None,
             rising: None,
             stated: None,
             recent: VecDeque::new(),
@@ -208,15 +216,20 @@ impl Shedder {
     /// it.
     pub fn retarget(&mut self, now: Time, target: Rate, source: Option<Rate>) {
         self.stated = source;
+        let is_higher =
+            |(_, highest): (Time, Rate)| target > highest.mul_f64(1.0 + self.config.rise);
+        if self.highest.is_none_or(is_higher) {
+            self.highest = Some((now, target));
+        }
         let Some(allowed) = self.allowed else {
             self.allowed = Some(target);
-            return self.decide();
+            return self.decide(now);
         };
         // Without shedding, a higher target makes no visible difference.
         if target < allowed || !self.is_shedding {
             self.allowed = Some(target);
             self.rising = None;
-            self.decide();
+            self.decide(now);
         } else if target < allowed.mul_f64(1.0 + self.config.rise) {
             self.rising = None;
         } else {
@@ -227,7 +240,7 @@ impl Shedder {
             if now.saturating_since(since) >= self.config.hold {
                 self.allowed = Some(least);
                 self.rising = None;
-                self.decide();
+                self.decide(now);
             }
         }
     }
@@ -245,7 +258,7 @@ impl Shedder {
     pub fn offer(&mut self, frame: &Frame) -> Verdict {
         self.measure(frame);
         if frame.frame_type.is_intra() {
-            self.decide();
+            self.decide(frame.source_time);
         }
         self.counters.offered.add(frame);
         let class = class(frame);
@@ -352,7 +365,16 @@ impl Shedder {
         is_enough.then(|| (Rate::of(bytes, span), bytes))
     }
 
-    fn decide(&mut self) {
+    /// Whether the connection may still be finding its rate.
+    fn is_starting(&self, now: Time) -> bool {
+        self.highest
+            .is_none_or(|(since, _)| now.saturating_since(since) < self.config.hold)
+    }
+
+    fn decide(&mut self, now: Time) {
+        if !self.is_shedding && self.is_starting(now) {
+            return;
+        }
         let (Some(allowed), Some((measured, bytes))) = (self.allowed, self.measured()) else {
             return;
         };
@@ -576,12 +598,51 @@ mod tests {
         }
         let rate = shedder.source_rate().map(|rate| rate.as_bps() / 1_000);
         assert_eq!(rate, Some(200));
-        // With a lower target, shedding begins in the second group at the latest.
+        // With a lower target, shedding begins in the third group.
         let mut shedder = Shedder::new(ShedderConfig::default());
         shedder.retarget(Time::ZERO, Rate::from_kbps(100), None);
-        let verdicts = frames(0..2).map(|frame| shedder.offer(&frame));
-        let gone = verdicts.filter(|verdict| *verdict != Verdict::Keep).count();
+        let mut gone = |groups| {
+            let verdicts = frames(groups).map(|frame| shedder.offer(&frame));
+            verdicts.filter(|verdict| *verdict != Verdict::Keep).count()
+        };
+        assert_eq!(gone(0..2), 0);
+        let gone = gone(2..3);
         assert!(gone >= 4, "{gone}");
+    }
+
+    /// The first targets are a quarter of what the source needs, and each is an eighth higher than
+    /// the one before; or the target stays.
+    #[test]
+    fn nothing_is_shed_while_the_connection_finds_its_rate() {
+        let gone = |rises: bool| {
+            let mut shedder = Shedder::new(ShedderConfig::default());
+            let mut target = 34_000.0;
+            let verdicts = frames(0..8).map(|frame| {
+                if rises && frame.frame_type == P {
+                    target *= 1.125;
+                }
+                let target = Rate::from_bps_f64(target);
+                let verdict = shedder.offer_at(Some(target), &frame);
+                (frame.source_time, verdict != Verdict::Keep)
+            });
+            let gone: Vec<_> = verdicts.filter(|(_, gone)| *gone).collect();
+            gone.first().map(|(at, _)| *at)
+        };
+        assert_eq!(gone(true), None);
+        let begin = gone(false).unwrap();
+        let limits = Time::from_secs(2)..Time::from_millis(2_200);
+        assert!(limits.contains(&begin), "{begin}");
+    }
+
+    /// Targets that rise and fall between two values are no start.
+    #[test]
+    fn a_target_that_goes_up_and_down_below_the_need_does_not_delay_shedding() {
+        let mut shedder = Shedder::new(ShedderConfig::default());
+        let gone = frames(0..8).filter(|frame| {
+            let kbps = 60 + frame.number % 3 * 10;
+            shedder.offer_at(Some(Rate::from_kbps(kbps)), frame) != Verdict::Keep
+        });
+        assert!(gone.count() > 20);
     }
 
     #[test]

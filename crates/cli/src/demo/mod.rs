@@ -16,4 +16,6 @@ pub(crate) mod network;
 pub(crate) mod plot;
 pub(crate) mod recording;
 pub(crate) mod report;
+#[cfg(test)]
+mod starting;
 pub(crate) mod summary;
