@@ -19,6 +19,7 @@ pub(crate) struct Callers {
 #[derive(Debug)]
 pub(crate) struct Caller {
     pub(crate) address: SocketAddr,
+    pub(crate) target: SocketAddr,
     /// The local address that it called; answers must leave from it.
     pub(crate) called: Option<IpAddr>,
     pub(crate) socket: Socket,
@@ -99,6 +100,7 @@ mod tests {
     fn caller(port: u16, at: u64) -> Caller {
         let target = ([127, 0, 0, 1], 9).into();
         Caller {
+            target,
             address: ([127, 0, 0, 1], port).into(),
             called: None,
             socket: Socket::towards(target).unwrap(),

@@ -32,6 +32,8 @@ pub struct Config {
     pub listen: SocketAddr,
     /// The destination of callers' packets.
     pub target: SocketAddr,
+    /// Callers whose packets go to targets of their own, as (caller, target).
+    pub routes: Vec<(SocketAddr, SocketAddr)>,
     /// The link from the callers to the target.
     pub forward: LinkConfig,
     /// The link from the target to the callers.
@@ -80,6 +82,7 @@ impl Config {
         Self {
             listen,
             target,
+            routes: Vec::new(),
             forward: LinkConfig::default(),
             backward: LinkConfig::default(),
             seed: Seed::new(1),
@@ -88,6 +91,13 @@ impl Config {
             limits: Limits::default(),
             record: 0,
         }
+    }
+
+    /// The destination of a caller's packets.
+    pub(crate) fn target_of(&self, caller: SocketAddr) -> SocketAddr {
+        let mut routes = self.routes.iter();
+        let own = routes.find(|(from, _)| *from == caller);
+        own.map_or(self.target, |(_, target)| *target)
     }
 
     /// The headers of each packet in bytes: 20 of IPv4 or 40 of IPv6 and 8 of UDP, unless

@@ -407,11 +407,13 @@ impl Core {
         if !self.callers.has_room() {
             return None;
         }
-        let socket = Socket::towards(self.config.target).ok()?;
+        let target = self.config.target_of(incoming.from);
+        let socket = Socket::towards(target).ok()?;
         let data = epoll::EventData::new_u64(self.callers.next_number());
         epoll::add(&self.epoll, &socket, data, epoll::EventFlags::IN).ok()?;
         Some(self.callers.add(Caller {
             address: incoming.from,
+            target,
             called: incoming.to,
             socket,
             last_active: incoming.arrival,
@@ -455,7 +457,7 @@ impl Core {
             };
             let sent = self.callers.caller(release.item.caller).map(|caller| {
                 caller.last_active = caller.last_active.max(horizon);
-                send(&caller.socket, &release, self.config.target, None)
+                send(&caller.socket, &release, caller.target, None)
             });
             let error = self.clock.now().saturating_since(release.due);
             self.forward_timing.record(error);

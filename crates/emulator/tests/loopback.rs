@@ -265,6 +265,30 @@ fn callers_get_their_own_answers_and_no_others() {
 }
 
 #[test]
+fn a_caller_with_a_route_reaches_its_own_target_through_the_same_link() {
+    let (routed, other) = (socket(), socket());
+    let (target, own_target) = (socket(), socket());
+    let mut config = config(&target, link(Queue::DropTail(Limit::Packets(10))));
+    let address = |socket: &UdpSocket| socket.local_addr().unwrap();
+    config.routes = vec![(address(&routed), address(&own_target))];
+    let emulator = Emulator::bind(config).unwrap().spawn().unwrap();
+    for (caller, target, said) in [(&routed, &own_target, b"own"), (&other, &target, b"all")] {
+        caller.send_to(said, emulator.local_address()).unwrap();
+        let mut buffer = [0; 16];
+        let (length, from) = target.recv_from(&mut buffer).unwrap();
+        assert_eq!(&buffer[..length], said);
+        target.send_to(b"yes", from).unwrap();
+        let (length, from) = caller.recv_from(&mut buffer).unwrap();
+        assert_eq!(
+            (&buffer[..length], from),
+            (&b"yes"[..], emulator.local_address())
+        );
+    }
+    let report = emulator.stop().unwrap();
+    assert_eq!(report.statistics.forward.counts.arrived.packets, 2);
+}
+
+#[test]
 fn an_empty_datagram_is_carried_and_so_is_the_largest() {
     let (caller, target) = (socket(), socket());
     let emulator = Emulator::bind(config(&target, LinkConfig::default())).unwrap();
