@@ -78,6 +78,19 @@ fn a_short_demonstration_accounts_for_everything() {
     let jain = number(&document, "/jain");
     assert!((1.0 / 3.0..=1.0).contains(&jain), "{jain}");
 
+    let transports = document.pointer("/transports").and_then(Value::as_array);
+    let transports = transports.unwrap();
+    let names: Vec<_> = transports.iter().map(|one| one["name"].as_str()).collect();
+    assert_eq!(names, [Some("Comity"), Some("SRT"), Some("TCP, simulated")]);
+    // SRT may not be installed here, or the machine be too busy.
+    assert!(transports[0]["failure"].is_null() && transports[2]["failure"].is_null());
+    for one in transports.iter().filter(|one| one["failure"].is_null()) {
+        let seen = number(one, "/pictures");
+        assert_eq!(seen, sent, "{one}");
+        let shown = number(one, "/shown_in_time");
+        assert_eq!(shown == sent, number(one, "/freezes") == 0.0, "{one}");
+    }
+
     let page = std::fs::read_to_string(&report).unwrap();
     assert!(page.starts_with("<!doctype html>") && page.ends_with("</html>\n"));
     assert_eq!(page.contains("Do not trust"), is_overloaded);
@@ -125,7 +138,15 @@ fn a_video_of_ones_own_is_played_once() {
         env!("CARGO_MANIFEST_DIR"),
         "/../../experiments/demo/clip/clip.ts"
     );
-    let options = ["--flows", "0", "--duration", "2s", "--json", "--no-report"];
+    let options = [
+        "--flows",
+        "0",
+        "--duration",
+        "2s",
+        "--json",
+        "--no-report",
+        "--only-comity",
+    ];
     let output = demo(&[&["--clip", clip], &options[..]].concat());
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(said.contains("clip.ts, about 0.5"), "{said}");
@@ -133,6 +154,8 @@ fn a_video_of_ones_own_is_played_once() {
     assert_eq!(document.pointer("/setup/clip"), Some(&clip.into()));
     assert_eq!(number(&document, "/setup/copies"), 1.0);
     assert_eq!(number(&document, "/pictures/sent"), 50.0);
+    let transports = document.pointer("/transports").and_then(Value::as_array);
+    assert_eq!(transports.map(Vec::len), Some(1));
 
     for (file, part) in [
         ("no such file.ts", "cannot read no such file.ts"),

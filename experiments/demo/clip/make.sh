@@ -11,3 +11,8 @@ ffmpeg -hide_banner -loglevel error -y -fflags +bitexact \
     -x264-params "bframes=2:b-adapt=0:b-pyramid=none:keyint=25:min-keyint=25:scenecut=0:threads=1" \
     -c:a aac -b:a 64k -flags:v +bitexact -flags:a +bitexact -map_metadata -1 \
     -metadata service_name="Comity demo clip" -metadata service_provider="Comity" -f mpegts clip.ts
+
+# The pictures that the page shows: each as WebP with 128x72 pixels, one file after the other in the order of
+# their times.
+ffmpeg -hide_banner -loglevel error -y -i clip.ts -an -vf scale=128:72:flags=area \
+    -c:v libwebp -quality 30 -compression_level 6 -f image2pipe thumbnails.webp

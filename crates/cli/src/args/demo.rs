@@ -15,6 +15,9 @@ several copies of the clip side by side over encrypted UDP, on this host, throug
 of the same library compete for the bottleneck. By default, the rate of the bottleneck is such that the video needs \
 three quarters of an equal share. With --clip, the video is one copy of your own file, with the bursts of its encoder.
 
+Then the same video goes over SRT through the same bottleneck, if srt-live-transmit is installed (Debian: srt-tools), \
+and over TCP in the simulator.
+
 Exit codes:
   0    done
   1    the demo failed, or the report could not be written
@@ -80,6 +83,10 @@ pub(crate) struct Demo {
     /// Never drop pictures to fit the path
     #[arg(long)]
     pub(crate) no_shed: bool,
+
+    /// Send the video over Comity only, not over SRT, and do not simulate it over TCP
+    #[arg(long)]
+    pub(crate) only_comity: bool,
 
     /// The seed of the losses
     #[arg(long, value_name = "N", default_value_t = 1)]

@@ -12,7 +12,7 @@ use super::{Failure, complain, print, say};
 use crate::args;
 use crate::demo::clip::Clip;
 use crate::demo::metrics::{Metrics, share};
-use crate::demo::network::{DemoError, Progress, VIDEO, run};
+use crate::demo::network::{DemoError, Progress, Spectator, VIDEO, run};
 use crate::demo::recording::{Recording, Setup};
 use crate::demo::report::{figures, page};
 use crate::demo::summary::{decimals, document, percent, situation, statements, text, wrap};
@@ -63,18 +63,15 @@ pub(crate) fn demo(args: &args::Demo) -> Result<(), Failure> {
         }
     }
     let opening = wrap(&format!("Sending {}", situation(&setup)), WIDTH);
-    // Printed only after all settings were checked.
-    let begin = || opening.iter().for_each(|line| say(line));
     let plan = clip.plan(copies, args.duration);
     let is_stopped = interrupt();
     let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_time()
+        .enable_all()
         .build()
         .map_err(|error| complain(&format!("cannot start: {error}")))?;
-    let mut live = Live::new(&setup);
-    let running = run(setup, plan, is_stopped.clone(), begin, |progress| {
-        live.tell(progress);
-    });
+    let mut live = Live::new(&setup, opening);
+    let others = !args.only_comity;
+    let running = run(setup, &plan, others, is_stopped.clone(), &mut live);
     let recording = runtime.block_on(running);
     live.clear();
     let recording = recording.map_err(|error| {
@@ -133,10 +130,10 @@ fn interrupt() -> Arc<AtomicBool> {
 fn finish(args: &args::Demo, recording: &Recording, metrics: &Metrics) -> Result<(), Failure> {
     let report = report(args);
     if let Some(file) = report {
-        write(file, &page(recording, metrics))?;
+        write(file, &page(recording, metrics, &command()))?;
     }
     if let Some(file) = &args.picture {
-        write(file, &figures::timeline(recording, metrics).svg())?;
+        write(file, &figures::timeline(recording).file())?;
     }
     if args.json {
         let mut document = document(recording, metrics);
@@ -146,11 +143,33 @@ fn finish(args: &args::Demo, recording: &Recording, metrics: &Metrics) -> Result
     print(text(&statements(recording, metrics), WIDTH))?;
     if let Some(file) = report {
         print(format!(
-            "\nThe report with charts is in {}; open it in a browser.\n",
-            file.display()
+            "\nOpen the page about it in a browser: {}\n",
+            address(file)
         ))?;
     }
     Ok(())
+}
+
+/// The address of a file for a browser, or its path where that is unknown.
+fn address(file: &Path) -> String {
+    match std::fs::canonicalize(file) {
+        Ok(whole) => format!("file://{}", whole.display()).replace(' ', "%20"),
+        Err(_) => file.display().to_string(),
+    }
+}
+
+/// The command line, as a shell reads it.
+fn command() -> String {
+    let quoted = |word: std::ffi::OsString| {
+        let word = word.to_string_lossy().into_owned();
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,%".contains(c);
+        match word.chars().all(is_plain) && !word.is_empty() {
+            true => word,
+            false => format!("'{}'", word.replace('\'', r"'\''")),
+        }
+    };
+    let words: Vec<String> = std::env::args_os().skip(1).map(quoted).collect();
+    format!("comity {}", words.join(" "))
 }
 
 /// The path of the report, unless --no-report is set.
@@ -191,13 +210,15 @@ struct Live {
     /// When the next plain line is due, in seconds of the video.
     next_s: f64,
     names: Vec<String>,
+    /// Printed once all settings were checked.
+    opening: Vec<String>,
 }
 
 impl Live {
     /// The interval between plain lines.
     const EVERY_S: f64 = 5.0;
 
-    fn new(setup: &Setup) -> Self {
+    fn new(setup: &Setup, opening: Vec<String>) -> Self {
         let is_terminal = std::io::stderr().is_terminal();
         let target = if is_terminal {
             ProgressDrawTarget::stderr()
@@ -214,23 +235,42 @@ impl Live {
             is_terminal,
             next_s: 1.0,
             names: std::iter::once(VIDEO.to_owned()).chain(others).collect(),
+            opening,
         }
     }
 
-    fn tell(&mut self, progress: &Progress) {
-        let line = line(progress, &self.names);
+    fn show(&mut self, elapsed_s: f64, line: &str) {
         if self.is_terminal {
-            self.bar
-                .set_position((progress.elapsed_s * 1e3).max(0.0) as u64);
-            self.bar.set_message(line);
-        } else if progress.elapsed_s >= self.next_s {
+            self.bar.set_position((elapsed_s * 1e3).max(0.0) as u64);
+            self.bar.set_message(line.to_owned());
+        } else if elapsed_s >= self.next_s {
             self.next_s += Self::EVERY_S;
-            say(&line);
+            say(line);
         }
     }
 
     fn clear(&self) {
         self.bar.finish_and_clear();
+    }
+}
+
+impl Spectator for Live {
+    fn begin(&mut self) {
+        self.opening.iter().for_each(|line| say(line));
+    }
+
+    fn tell(&mut self, progress: &Progress) {
+        let line = line(progress, &self.names);
+        self.show(progress.elapsed_s, &line);
+    }
+
+    fn tell_other(&mut self, name: &str, elapsed_s: f64) {
+        // The plain lines begin again with each transport.
+        if elapsed_s + Self::EVERY_S < self.next_s {
+            self.next_s = elapsed_s;
+        }
+        let line = format!("{elapsed_s:.1} s | the same video over {name}");
+        self.show(elapsed_s, &line);
     }
 }
 

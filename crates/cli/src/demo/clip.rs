@@ -8,7 +8,10 @@ use std::time::Instant;
 
 use comity::sizes::{SEALING, UDP_IPV4};
 use comity::{Importance, SectionId, StreamId};
-use comity_media::{Event, FrameType, MediaSection, ReadError, Reader, ReaderConfig};
+use comity_frames::stamp::difference;
+use comity_media::{
+    Event, FrameType, Header, MediaSection, ReadError, Reader, ReaderConfig, Times,
+};
 use comity_stream::{Due, MediaUnit};
 use comity_units::{Bytes, Rate, Span, Time};
 use thiserror::Error;
@@ -85,6 +88,8 @@ impl Kind {
 #[derive(Clone, Debug)]
 pub(crate) struct Clip {
     sections: Vec<MediaSection>,
+    /// For each section the number of its picture, in the order of showing.
+    pictures: Vec<Option<usize>>,
     /// The time until it repeats.
     length: Span,
     /// The time from one picture where decoding can begin to the next.
@@ -94,6 +99,10 @@ pub(crate) struct Clip {
 /// A section, and the time to send it.
 #[derive(Clone, Debug)]
 pub(crate) struct Planned {
+    /// The copy of the video that it belongs to.
+    pub(crate) copy: u16,
+    /// The picture of the clip, counted from 0 in the order of showing; `None` for other content.
+    pub(crate) picture: Option<usize>,
     /// Its stream; each copy has its own.
     pub(crate) stream: u16,
     /// Its number in that stream, continued when the clip repeats.
@@ -102,6 +111,8 @@ pub(crate) struct Planned {
     pub(crate) needs: Option<u64>,
     /// Its source time after the beginning.
     pub(crate) at: Span,
+    /// When it would be shown if nothing took time.
+    pub(crate) shown: Span,
     /// The section, with the numbers and times of the plan.
     pub(crate) media: MediaSection,
 }
@@ -220,8 +231,21 @@ impl Clip {
             [first, second, ..] => second.saturating_since(*first),
             _ => Span::ZERO,
         };
+        let mut shown: Vec<(Time, usize)> = (0..)
+            .zip(&sections)
+            .filter(|(_, section)| Kind::of(section.frame).is_picture())
+            .map(|(place, section)| (section.source_time + reordering(section), place))
+            .collect();
+        shown.sort_unstable();
+        let mut pictures = vec![None; sections.len()];
+        for (number, (_, place)) in shown.into_iter().enumerate() {
+            if let Some(picture) = pictures.get_mut(place) {
+                *picture = Some(number);
+            }
+        }
         Self {
             sections,
+            pictures,
             length: length.unwrap_or(Span::from_secs(1)),
             group,
         }
@@ -251,7 +275,7 @@ impl Clip {
         for copy in 0..copies {
             let offset = self.group.mul_f64(f64::from(copy) / f64::from(copies));
             for round in 0..rounds {
-                for section in &self.sections {
+                for (section, picture) in self.sections.iter().zip(&self.pictures) {
                     let elapsed = Span::from_nanos(self.length.as_nanos() * round);
                     let at = section.source_time.saturating_since(Time::ZERO) + elapsed + offset;
                     if at >= duration {
@@ -259,6 +283,9 @@ impl Clip {
                     }
                     let before = round * counts.get(&section.stream).copied().unwrap_or(0);
                     plan.push(Planned {
+                        copy,
+                        picture: *picture,
+                        shown: at + reordering(section),
                         stream: copy * streams + section.stream,
                         number: before + section.number,
                         needs: section.needs.map(|needs| before + needs),
@@ -286,6 +313,23 @@ fn sections(reader: &mut Reader) -> impl Iterator<Item = MediaSection> {
         Event::Section(section) => Some(section),
         _ => None,
     })
+}
+
+/// From the decoding of a section to its presentation.
+fn reordering(section: &MediaSection) -> Span {
+    match Header::decode(&section.payload) {
+        Ok((Header::Unit(unit), _)) => match unit.times {
+            Times::Both {
+                presentation,
+                decoding,
+            } => {
+                let ticks = u64::try_from(difference(presentation, decoding)).unwrap_or(0);
+                Span::from_nanos(ticks * 100_000 / 9)
+            }
+            _ => Span::ZERO,
+        },
+        _ => Span::ZERO,
+    }
 }
 
 /// The length of a stream with these times, including one interval after the last one.
@@ -316,6 +360,9 @@ mod tests {
         assert_eq!(count(Kind::Intra), 10);
         let pictures = count(Kind::Intra) + count(Kind::Predicted) + count(Kind::Bidirectional);
         assert_eq!(pictures, 250);
+        // Sent as I P B B, shown as I B B P.
+        let order = clip.pictures.iter().flatten().take(4).copied();
+        assert_eq!(order.collect::<Vec<_>>(), [0, 3, 1, 2]);
         // The file has 668 kB; datagram headers replace those of the transport stream.
         let rate = clip.wire_rate().as_mbps_f64();
         assert!((0.45..0.65).contains(&rate), "{rate}");

@@ -40,13 +40,6 @@ pub(crate) struct ByteCount {
     pub(crate) decodable: u64,
 }
 
-impl KindCount {
-    /// The share that was on time; 1 if none was sent.
-    pub(crate) fn on_time_share(&self) -> f64 {
-        share(self.on_time, self.sent)
-    }
-}
-
 /// The rate of a flow, and its share.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct FlowShare {
@@ -277,13 +270,17 @@ pub(crate) mod tests {
     use comity_units::{Rate, Span};
 
     use super::*;
-    use crate::demo::recording::{Exactness, QueuePoint, Sample, SenderCount};
+    use crate::demo::recording::{Exactness, Other, Sample, SenderCount};
 
     /// Ten seconds of three flows at 9 Mb/s. One of the four pictures needs a late one.
     pub(crate) fn recording() -> Recording {
-        let sent = |kind: Kind, at_s, needs, fate| Sent {
+        let sent = |kind: Kind, at_s: f64, needs, fate| Sent {
             kind,
+            copy: 0,
+            picture: kind.is_picture().then_some(at_s as usize),
             at_s,
+            shown_s: at_s,
+            allowed_ms: 400.0,
             bytes: match kind {
                 Kind::Intra => 40_000,
                 Kind::Predicted => 20_000,
@@ -300,14 +297,6 @@ pub(crate) mod tests {
                 .map(|step| Sample {
                     at_s: f64::from(step) / 10.0,
                     arrived_bytes: (mbps * 1e6 / 8.0 * f64::from(step) / 10.0) as u64,
-                    cwnd_bytes: Some(20_000),
-                    ssthresh_bytes: None,
-                    in_flight_bytes: 10_000,
-                    pacing_mbps: None,
-                    peak_mbps: None,
-                    tokens_bytes: None,
-                    target_mbps: Some(3.0),
-                    loss_events: u64::from(step > 50),
                 })
                 .collect(),
         };
@@ -343,16 +332,19 @@ pub(crate) mod tests {
                 sent(Kind::Audio, 3.0, None, complete(350.0)),
             ],
             flows: vec![flow("video", 2.0), flow("Reno 1", 4.0), flow("Reno 2", 2.0)],
-            queue: vec![
-                QueuePoint {
-                    at_s: 0.5,
-                    longest_ms: 40.0,
-                    dropped: 0,
+            others: vec![
+                Other {
+                    name: "SRT".into(),
+                    how: "As <sent>.".into(),
+                    sections: Err("it does <not> connect".into()),
                 },
-                QueuePoint {
-                    at_s: 1.5,
-                    longest_ms: 79.0,
-                    dropped: 3,
+                Other {
+                    name: "TCP, simulated".into(),
+                    how: "Simulated.".into(),
+                    sections: Ok(vec![
+                        sent(Kind::Intra, 0.0, None, complete(300.0)),
+                        sent(Kind::Predicted, 1.0, Some(0), complete(-5.0)),
+                    ]),
                 },
             ],
             exactness: Exactness {
@@ -463,7 +455,6 @@ pub(crate) mod tests {
     fn an_empty_recording_has_no_results() {
         let mut recording = recording();
         recording.sections.clear();
-        recording.queue.clear();
         for flow in &mut recording.flows {
             flow.samples.clear();
         }

@@ -1,14 +1,14 @@
 //! The demonstration of `comity demo`: video with deadlines beside greedy flows through one
-//! emulated bottleneck.
+//! emulated bottleneck, and the same video over other transports.
 //!
 //! ```text
 //! Clip ─► plan ─┐
 //!               ├─► network::run ─► Recording ─► Metrics ─► text, JSON
-//! Setup ────────┘   (sockets)           └──────────┴───────► report: charts ─► HTML
+//! Setup ────────┘   srt, tcp            └─► Viewing ──┴───► report: charts ─► HTML
 //! ```
 //!
-//! Only `network` uses sockets and clocks. Everything after it is a function of the
-//! [`recording::Recording`].
+//! `network` and `srt` use sockets and clocks, and `tcp` simulates. Everything after them is a
+//! function of the [`recording::Recording`].
 
 pub(crate) mod clip;
 pub(crate) mod metrics;
@@ -16,6 +16,10 @@ pub(crate) mod network;
 pub(crate) mod plot;
 pub(crate) mod recording;
 pub(crate) mod report;
+mod srt;
 #[cfg(test)]
 mod starting;
 pub(crate) mod summary;
+mod tcp;
+mod thumbnails;
+pub(crate) mod viewer;

@@ -9,7 +9,7 @@
 //! Every flow has its own socket; all share the bottleneck.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -21,32 +21,29 @@ use comity::{
     Endpoint, Item, Reliability, Section, SectionId, SendError, StreamId, connect,
 };
 use comity_emulator::{Config as EmulatorConfig, Emulator, Error as EmulatorError, Report};
-use comity_link::{DropCause, Limit, LinkConfig, Loss, LossModel, LossPlace, Outcome, Queue};
+use comity_link::{Limit, LinkConfig, Loss, LossModel, LossPlace, Queue};
 use comity_media::{Shedder, ShedderConfig};
 use comity_sim::network::skip_reason;
 use comity_stream::MissingReason;
-use comity_units::{Seed, Span, Time};
+use comity_units::{Seed, Span};
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, sleep_until, timeout};
 
 use super::clip::Planned;
-use super::recording::{
-    Exactness, Fate, Flow, QueuePoint, Recording, Sample, SenderCount, Sent, Setup,
-};
+use super::recording::{Exactness, Fate, Flow, Recording, Sample, SenderCount, Sent, Setup};
+use super::{srt, tcp};
 use crate::clock::now;
 
 /// The interval between samples of the statistics.
 const SAMPLING: Duration = Duration::from_millis(100);
 /// Progress is reported after each such number of samples.
 const SAMPLES_PER_REPORT: u32 = 2;
-/// The interval of the longest queueing delay.
-const QUEUE_STEP_S: f64 = 0.05;
 /// The name of the video's connection.
 pub(crate) const VIDEO: &str = "video";
+/// Any free port of this host.
+const LOOPBACK: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
 /// The length of the competitors' sections, which contain zeros.
 const GREEDY: usize = 16_384;
-/// The maximum number of recorded packets: 20 s at 600 Mb/s.
-const MAX_RECORDS: usize = 1_000_000;
 /// The connections count IPv6 headers; packets here have IPv4 headers, shorter by this.
 const LONGER_HEADER: u64 = 20;
 /// How long to wait for the last sections, beyond the latency.
@@ -63,7 +60,10 @@ pub(crate) enum DemoError {
     Emulator(#[from] EmulatorError),
     /// A flow could not connect.
     #[error("{flow} cannot connect: {reason}")]
-    Connect { flow: String, reason: ConnectError },
+    Connect {
+        flow: String,
+        reason: Box<ConnectError>,
+    },
     /// The receiver's endpoint closed before all flows were connected.
     #[error("the receiver closed before all flows were connected")]
     NoReceiver,
@@ -108,76 +108,166 @@ struct Reported {
     outcome: Result<Instant, &'static str>,
 }
 
-/// Runs until all sections are sent, or `is_stopped`.
-pub(crate) async fn run(
-    setup: Setup,
-    plan: Vec<Planned>,
-    is_stopped: Arc<AtomicBool>,
-    begin: impl FnOnce(),
-    mut tell: impl FnMut(&Progress),
-) -> Result<Recording, DemoError> {
-    let key = PresharedKey::new(Randomness::system().bytes());
-    let video = Config::builder()
-        .preshared_key(key.clone())
+/// The competitors, and the endpoint that receives them.
+pub(super) struct Rivals {
+    endpoint: Endpoint,
+    key: PresharedKey,
+    flows: Vec<Ends>,
+    tasks: Vec<JoinHandle<()>>,
+    is_over: Arc<AtomicBool>,
+}
+
+impl Rivals {
+    /// An endpoint without competitors.
+    pub(super) fn endpoint(setup: &Setup) -> Result<Self, DemoError> {
+        let key = PresharedKey::new(Randomness::system().bytes());
+        let config = video(setup, key.clone())?;
+        Ok(Self {
+            endpoint: Endpoint::bind(LOOPBACK, config)?,
+            key,
+            flows: Vec::new(),
+            tasks: Vec::new(),
+            is_over: Arc::new(AtomicBool::new(false)),
+        })
+    }
+
+    /// The address of the endpoint.
+    pub(super) fn target(&self) -> SocketAddr {
+        self.endpoint.local_address()
+    }
+
+    /// Connects all competitors.
+    async fn connect(&mut self, setup: &Setup, bottleneck: SocketAddr) -> Result<(), DemoError> {
+        for number in 1..=setup.flows {
+            let name = format!("{} {number}", setup.rival());
+            let config = Config::builder()
+                .preshared_key(self.key.clone())
+                .controller(&setup.rivals)
+                .reliability(Reliability::Full)
+                .drop_policy(DropPolicy::Never)
+                .latency(setup.latency.into())
+                .send_buffer(1 << 20)
+                .stream_name(&name)
+                .build()?;
+            let ends = join(name, &self.endpoint, bottleneck, config).await?;
+            self.flows.push(ends);
+        }
+        Ok(())
+    }
+
+    /// They begin to send.
+    fn begin(&mut self) {
+        for ends in &self.flows {
+            let filling = fill(ends.sender.clone(), self.is_over.clone());
+            let draining = drain(ends.receiver.clone());
+            self.tasks
+                .extend([tokio::spawn(filling), tokio::spawn(draining)]);
+        }
+    }
+
+    /// Connects all competitors, which begin to send.
+    pub(super) async fn start(
+        &mut self,
+        setup: &Setup,
+        bottleneck: SocketAddr,
+    ) -> Result<(), DemoError> {
+        self.connect(setup, bottleneck).await?;
+        self.begin();
+        Ok(())
+    }
+
+    /// Ends them, and the endpoint with all its connections.
+    pub(super) async fn end(self) {
+        self.is_over.store(true, Ordering::Relaxed);
+        for ends in &self.flows {
+            ends.sender.close(CloseCode::DONE, "the video is over");
+        }
+        for task in self.tasks {
+            // A failed competitor shows in its rate.
+            let _ = timeout(PATIENCE, task).await;
+        }
+        self.endpoint.close().await;
+    }
+}
+
+/// The configuration of the video's connection.
+fn video(setup: &Setup, key: PresharedKey) -> Result<Config, ConfigError> {
+    Config::builder()
+        .preshared_key(key)
         .latency(setup.latency.into())
         .controller(&setup.controller)
         .stream_name(VIDEO)
-        .build()?;
-    let anywhere = ([127, 0, 0, 1], 0).into();
-    let endpoint = Endpoint::bind(anywhere, video.clone())?;
-    let emulator = Emulator::bind(emulation(&setup, endpoint.local_address(), anywhere))?;
+        .build()
+}
+
+/// What the caller of [`run`] sees while it runs.
+pub(crate) trait Spectator {
+    /// The settings were valid, and all flows are connected.
+    fn begin(&mut self);
+    /// The video is on its way.
+    fn tell(&mut self, progress: &Progress);
+    /// The video is on its way over this other transport, after so many seconds.
+    fn tell_other(&mut self, name: &str, elapsed_s: f64);
+}
+
+/// Runs until all sections are sent, or `is_stopped`; then, with `others`, sends the same video
+/// over other transports.
+pub(crate) async fn run(
+    setup: Setup,
+    plan: &[Planned],
+    others: bool,
+    is_stopped: Arc<AtomicBool>,
+    spectator: &mut impl Spectator,
+) -> Result<Recording, DemoError> {
+    let mut recording = run_comity(setup, plan, is_stopped.clone(), spectator).await?;
+    if others && !is_stopped.load(Ordering::Relaxed) {
+        let setup = &recording.setup;
+        let told = |elapsed_s| spectator.tell_other("SRT", elapsed_s);
+        let srt = srt::run(setup, plan, is_stopped, told).await;
+        let tcp = tcp::simulate(setup, plan, &link(setup));
+        recording.others = vec![srt, tcp];
+    }
+    Ok(recording)
+}
+
+async fn run_comity(
+    setup: Setup,
+    plan: &[Planned],
+    is_stopped: Arc<AtomicBool>,
+    spectator: &mut impl Spectator,
+) -> Result<Recording, DemoError> {
+    let mut rivals = Rivals::endpoint(&setup)?;
+    let emulator = Emulator::bind(emulation(&setup, rivals.target(), LOOPBACK))?;
     let bottleneck = emulator.local_address();
     let emulator = emulator.spawn()?;
-    let emulated_since = now();
 
-    let mut flows = vec![join(VIDEO.into(), &endpoint, bottleneck, video).await?];
-    for number in 1..=setup.flows {
-        let name = format!("{} {number}", setup.rival());
-        let config = Config::builder()
-            .preshared_key(key.clone())
-            .controller(&setup.rivals)
-            .reliability(Reliability::Full)
-            .drop_policy(DropPolicy::Never)
-            .latency(setup.latency.into())
-            .send_buffer(1 << 20)
-            .stream_name(&name)
-            .build()?;
-        flows.push(join(name, &endpoint, bottleneck, config).await?);
-    }
-    begin();
-    let [main, competitors @ ..] = flows.as_slice() else {
-        return Err(DemoError::NoReceiver);
-    };
+    let config = video(&setup, rivals.key.clone())?;
+    let main = join(VIDEO.into(), &rivals.endpoint, bottleneck, config).await?;
+    rivals.connect(&setup, bottleneck).await?;
+    spectator.begin();
     let cipher = match main.sender.cipher() {
         Some(Cipher::Aes128Gcm) => "AES-128-GCM",
         Some(Cipher::ChaCha20Poly1305) => "ChaCha20-Poly1305",
         None => "nothing",
     };
 
-    let is_over = Arc::new(AtomicBool::new(false));
     let receiving = tokio::spawn(receive(main.receiver.clone()));
-    let greedy: Vec<JoinHandle<()>> = competitors
-        .iter()
-        .flat_map(|ends| {
-            [
-                tokio::spawn(fill(ends.sender.clone(), is_over.clone())),
-                tokio::spawn(drain(ends.receiver.clone())),
-            ]
-        })
-        .collect();
+    rivals.begin();
     // The first sections would otherwise be late from the start.
     let start = now() + Duration::from_millis(50);
     let feeding = tokio::spawn(feed(
         main.sender.clone(),
-        plan,
+        plan.to_vec(),
         start,
         setup.sheds,
         is_stopped,
     ));
-    let mut watch = Watch::new(start, flows.clone());
-    let fed = watch.until(feeding, &mut tell).await;
-    let length_s = match &fed {
-        Ok(fed) if fed.is_complete => setup.duration.as_secs_f64(),
+    let ends = std::iter::once(main.clone()).chain(rivals.flows.iter().cloned());
+    let mut watch = Watch::new(start, ends.collect());
+    let mut tell = |progress: &Progress| spectator.tell(progress);
+    let ids = watch.until(feeding, &mut tell).await;
+    let length_s = match &ids {
+        Ok(ids) if ids.len() == plan.len() => setup.duration.as_secs_f64(),
         _ => since(start, now()),
     };
     let sender = main.sender.clone();
@@ -191,30 +281,20 @@ pub(crate) async fn run(
         Ok(Ok(reported)) => reported,
         _ => Vec::new(),
     };
-    is_over.store(true, Ordering::Relaxed);
-    for ends in competitors {
-        ends.sender.close(CloseCode::DONE, "the video is over");
-    }
-    for task in greedy {
-        // A failed competitor shows in its rate.
-        let _ = timeout(PATIENCE, task).await;
-    }
-    endpoint.close().await;
+    rivals.end().await;
     let report = emulator.stop()?;
-    let fed = fed?;
+    let ids = ids?;
     // The receiver may be the first to finish; that is a clean end too.
     if let Ok(Err(end)) = finished
         && !end.is_clean()
     {
         return Err(DemoError::Ended(end));
     }
-    let offset_s = since(emulated_since, start);
     Ok(Recording {
         length_s,
         cipher: cipher.into(),
-        sections: outcomes(&fed.sections, &reported, start, setup.latency),
+        sections: outcomes(plan, &ids, &reported, start, setup.latency),
         flows: watch.recorded(),
-        queue: queue(&report, offset_s, length_s),
         exactness: exactness(&report),
         sender: SenderCount {
             submitted_bytes: last.sent.bytes.submitted,
@@ -222,11 +302,13 @@ pub(crate) async fn run(
             late_bytes: last.sent.counters.late_bytes,
             pacing_p99_us: last.pacing.p99_us,
         },
+        others: Vec::new(),
         setup,
     })
 }
 
-fn emulation(setup: &Setup, target: SocketAddr, listen: SocketAddr) -> EmulatorConfig {
+/// The bottleneck, in each direction.
+fn link(setup: &Setup) -> LinkConfig {
     let losses = if setup.loss > 0.0 {
         vec![Loss {
             model: LossModel::Bernoulli(setup.loss),
@@ -235,16 +317,18 @@ fn emulation(setup: &Setup, target: SocketAddr, listen: SocketAddr) -> EmulatorC
     } else {
         Vec::new()
     };
-    let link = LinkConfig {
+    LinkConfig {
         queue: Queue::DropTail(Limit::Packets(setup.queue)),
         losses,
         ..LinkConfig::new(setup.rate, setup.delay)
-    };
+    }
+}
+
+pub(super) fn emulation(setup: &Setup, target: SocketAddr, listen: SocketAddr) -> EmulatorConfig {
     EmulatorConfig {
-        forward: link.clone(),
-        backward: link,
+        forward: link(setup),
+        backward: link(setup),
         seed: Seed::new(setup.seed),
-        record: MAX_RECORDS,
         ..EmulatorConfig::new(listen, target)
     }
 }
@@ -265,7 +349,10 @@ async fn join(
             sender: Arc::new(sender),
             receiver: Arc::new(receiver),
         }),
-        (Err(reason), _) => Err(DemoError::Connect { flow: name, reason }),
+        (Err(reason), _) => Err(DemoError::Connect {
+            flow: name,
+            reason: reason.into(),
+        }),
         (_, None) => Err(DemoError::NoReceiver),
     }
 }
@@ -305,29 +392,16 @@ async fn receive(receiver: Arc<Connection>) -> Vec<Reported> {
     reported
 }
 
-/// The sections submitted to the video's connection.
-struct Fed {
-    sections: Vec<Submitted>,
-    /// Whether the whole plan was submitted.
-    is_complete: bool,
-}
-
-struct Submitted {
-    planned: Planned,
-    id: SectionId,
-}
-
 /// Submits each section to the connection at its source time, and skips those that the shedder
-/// drops.
+/// drops. Returns the numbers of the sections up to the end, or to `is_stopped`.
 async fn feed(
     sender: Arc<Connection>,
     plan: Vec<Planned>,
     start: Instant,
     sheds: bool,
     is_stopped: Arc<AtomicBool>,
-) -> Result<Fed, DemoError> {
-    let mut sections = Vec::with_capacity(plan.len());
-    let planned = plan.len();
+) -> Result<Vec<SectionId>, DemoError> {
+    let mut submitted = Vec::with_capacity(plan.len());
     let mut ids: BTreeMap<(u16, u64), SectionId> = BTreeMap::new();
     let mut shedder = Shedder::new(ShedderConfig::default());
     let target = sender.target_bitrate();
@@ -354,17 +428,15 @@ async fn feed(
         };
         let id = sent.map_err(DemoError::Refused)?;
         ids.insert((planned.stream, planned.number), id);
-        sections.push(Submitted { planned, id });
+        submitted.push(id);
     }
-    Ok(Fed {
-        is_complete: sections.len() == planned,
-        sections,
-    })
+    Ok(submitted)
 }
 
 /// Combines the submitted sections with the receiver's reports of them.
 fn outcomes(
-    submitted: &[Submitted],
+    plan: &[Planned],
+    ids: &[SectionId],
     reported: &[Reported],
     start: Instant,
     latency: Span,
@@ -373,37 +445,24 @@ fn outcomes(
         .iter()
         .map(|report| ((report.stream, report.id), report))
         .collect();
-    let places: BTreeMap<(u16, u64), usize> = submitted
-        .iter()
-        .enumerate()
-        .map(|(place, Submitted { planned, .. })| ((planned.stream, planned.number), place))
-        .collect();
-    submitted
-        .iter()
-        .map(|Submitted { planned, id }| {
-            let deadline = start + Duration::from(planned.at + latency + planned.media.deadline);
-            let report = reports.get(&(StreamId(planned.stream), *id));
-            Sent {
-                kind: planned.kind(),
-                at_s: planned.at.as_secs_f64(),
-                bytes: planned.media.payload.len() as u64,
-                needs: planned
-                    .needs
-                    .and_then(|needs| places.get(&(planned.stream, needs)).copied()),
-                fate: match report.map(|report| report.outcome) {
-                    None => Fate::Unreported,
-                    Some(Err(reason)) => Fate::Gap(reason),
-                    Some(Ok(completed)) => Fate::Complete {
-                        slack_ms: since(completed, deadline) * 1e3,
-                    },
-                },
-            }
-        })
-        .collect()
+    let plan = plan.get(..ids.len()).unwrap_or(plan);
+    let report = |place: usize| {
+        let stream = StreamId(plan.get(place)?.stream);
+        reports.get(&(stream, *ids.get(place)?)).copied()
+    };
+    Sent::all(plan, latency, |place, due_s| {
+        match report(place).map(|report| report.outcome) {
+            None => Fate::Unreported,
+            Some(Err(reason)) => Fate::Gap(reason),
+            Some(Ok(completed)) => Fate::Complete {
+                slack_ms: (due_s - since(start, completed)) * 1e3,
+            },
+        }
+    })
 }
 
 /// Seconds from one moment to another; negative if the second is earlier.
-fn since(from: Instant, to: Instant) -> f64 {
+pub(super) fn since(from: Instant, to: Instant) -> f64 {
     match to.checked_duration_since(from) {
         Some(after) => after.as_secs_f64(),
         None => -from.saturating_duration_since(to).as_secs_f64(),
@@ -456,14 +515,6 @@ impl Watch {
                     .counters
                     .wire_bytes
                     .saturating_sub(receiver.received.counters.packets * LONGER_HEADER),
-                cwnd_bytes: path.window_bytes,
-                ssthresh_bytes: path.ssthresh_bytes,
-                in_flight_bytes: path.in_flight_bytes,
-                pacing_mbps: path.pacing_mbps,
-                peak_mbps: path.peak_mbps,
-                tokens_bytes: path.token_bytes,
-                target_mbps: path.target_mbps,
-                loss_events: sender.sent.counters.loss_events,
             });
             if progress.is_none() {
                 let gaps = &receiver.received.gaps;
@@ -517,38 +568,6 @@ async fn finished<T>(task: std::pin::Pin<&mut JoinHandle<T>>, within: Duration) 
         done = task => done.ok(),
         () = sleep(within) => None,
     }
-}
-
-/// The queueing delays and the drops at the bottleneck, per interval.
-fn queue(report: &Report, offset_s: f64, length_s: f64) -> Vec<QueuePoint> {
-    let steps = (length_s / QUEUE_STEP_S).ceil().max(0.0) as usize;
-    let mut points: Vec<QueuePoint> = (0..steps)
-        .map(|step| QueuePoint {
-            at_s: (step as f64 + 0.5) * QUEUE_STEP_S,
-            ..QueuePoint::default()
-        })
-        .collect();
-    for record in &report.forward_record {
-        let at_s = record.at.as_secs_f64() - offset_s;
-        if at_s < 0.0 {
-            continue;
-        }
-        let Some(point) = points.get_mut((at_s / QUEUE_STEP_S) as usize) else {
-            continue;
-        };
-        let wait = |start: Time| start.saturating_since(record.at).as_secs_f64() * 1e3;
-        match record.outcome {
-            Some(Outcome::Carried(passage)) => {
-                point.longest_ms = point.longest_ms.max(wait(passage.start));
-            }
-            Some(Outcome::Lost { start, .. }) => {
-                point.longest_ms = point.longest_ms.max(wait(start));
-            }
-            Some(Outcome::Dropped(DropCause::QueueFull)) => point.dropped += 1,
-            Some(Outcome::Dropped(_)) | None => {}
-        }
-    }
-    points
 }
 
 fn exactness(report: &Report) -> Exactness {

@@ -9,13 +9,15 @@ use plotters::coord::types::RangedCoordf64;
 use plotters::element::DashedPathElement;
 use plotters::prelude::*;
 
-/// The size of a chart, and of the column at its right that has the legend.
-const SIZE: (u32, u32) = (860, 380);
-const LEGEND: u32 = 200;
-/// From one row of the legend to the next.
-const ROW: i32 = 20;
+/// The size of a chart on the page, where it is readable on a narrow screen.
+const NARROW: (u32, u32) = (400, 300);
+/// The size of a chart in a file of its own.
+const WIDE: (u32, u32) = (860, 400);
+/// The least width of an entry of the legend, and its height.
+const ENTRY: (u32, u32) = (190, 20);
 const INK: RGBColor = RGBColor(0x1d, 0x24, 0x30);
-/// After Okabe and Ito (2002): people who do not see all colours can tell them apart as well.
+/// After Okabe and Ito (2002): people who do not see all colours can tell them apart as well. Each
+/// has a contrast of 3 and more with the light and the dark page.
 const SERIES: [RGBColor; 5] = [
     RGBColor(0xc2, 0x41, 0x0c),
     RGBColor(0x03, 0x69, 0xa1),
@@ -46,29 +48,19 @@ impl fmt::Display for Escaped<'_> {
     }
 }
 
-/// One of the colours.
+/// The colour of a series, by its number; there are five.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Colour {
-    /// Something went wrong.
-    Bad,
-    /// A series, by its number; there are five.
-    Series(u8),
-}
+pub(crate) struct Colour(pub(crate) u8);
 
 impl Colour {
     fn rgb(self) -> RGBColor {
-        match self {
-            Self::Bad => RGBColor(0xc0, 0x10, 0x30),
-            Self::Series(number) => SERIES[usize::from(number) % SERIES.len()],
-        }
+        SERIES[usize::from(self.0) % SERIES.len()]
     }
 }
 
 /// How something is drawn.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Mark {
-    /// Rectangles from (x, y) to (x, y).
-    Bars(Vec<[(f64, f64); 2]>),
     /// An × at each point.
     Crosses(Vec<(f64, f64)>),
     /// A dot of this radius at each point.
@@ -78,13 +70,10 @@ pub(crate) enum Mark {
 }
 
 impl Mark {
-    /// The points with finite values; of a bar its upper end.
+    /// The points with finite values.
     pub(crate) fn points(&self) -> impl Iterator<Item = (f64, f64)> + '_ {
-        let (points, bars): (&[_], &[_]) = match self {
-            Self::Bars(bars) => (&[], bars),
-            Self::Crosses(points) | Self::Dots(points, _) | Self::Curve(points, _) => (points, &[]),
-        };
-        let all = points.iter().chain(bars.iter().map(|[_, upper]| upper));
+        let (Self::Crosses(all) | Self::Dots(all, _) | Self::Curve(all, _)) = self;
+        let all = all.iter();
         all.copied().filter(|(x, y)| x.is_finite() && y.is_finite())
     }
 }
@@ -179,74 +168,100 @@ type Plot<'a, 'b> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<RangedCoordf64,
 type Drawn = Result<(), DrawingAreaErrorKind<std::io::Error>>;
 
 impl Chart {
-    /// The chart as an SVG element, which is a file of its own too.
-    pub(crate) fn svg(&self) -> String {
+    /// The chart as an element of a page, in the page's own colours.
+    pub(crate) fn element(&self) -> String {
+        self.svg(NARROW).replace("#1D2430", "currentColor")
+    }
+
+    /// The chart as a file of its own.
+    pub(crate) fn file(&self) -> String {
+        let ground = "<rect width=\"100%\" height=\"100%\" fill=\"#FFFFFF\"/>\n";
+        self.svg(WIDE)
+            .replacen("</desc>", &format!("</desc>\n{ground}"), 1)
+    }
+
+    fn svg(&self, size: (u32, u32)) -> String {
         let mut drawn = String::new();
-        let root = SVGBackend::with_string(&mut drawn, SIZE).into_drawing_area();
+        let mut dots = String::new();
+        let root = SVGBackend::with_string(&mut drawn, size).into_drawing_area();
         // Writing to a string does not fail.
-        let _ = self.draw(&root).and_then(|()| root.present());
+        let _ = self
+            .draw(&root, size, &mut dots)
+            .and_then(|()| root.present());
         drop(root);
         let inside = drawn.split_once('>').map_or("", |(_, inside)| inside);
+        let inside = inside.trim_end().trim_end_matches("</svg>");
         format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {} {}\" role=\"img\" \
              aria-labelledby=\"{id}-title {id}-text\">\n\
-             <title id=\"{id}-title\">{}</title>\n<desc id=\"{id}-text\">{}</desc>{inside}",
-            SIZE.0,
-            SIZE.1,
+             <title id=\"{id}-title\">{}</title>\n<desc id=\"{id}-text\">{}</desc>{inside}{dots}</svg>\n",
+            size.0,
+            size.1,
             Escaped(&self.title),
             Escaped(&self.description),
             id = self.id,
         )
     }
 
-    fn draw(&self, root: &Area<'_>) -> Drawn {
-        root.fill(&WHITE)?;
-        let titled = root.titled(&self.title, ("sans-serif", 17).into_font().color(&INK))?;
-        let (left, right) = titled.split_horizontally(SIZE.0 - LEGEND);
-        let mut plot = ChartBuilder::on(&left)
-            .margin(8)
-            .x_label_area_size(40)
-            .y_label_area_size(56)
+    fn draw(&self, root: &Area<'_>, (width, height): (u32, u32), dots: &mut String) -> Drawn {
+        let titled = root.titled(&self.title, ("sans-serif", 14).into_font().color(&INK))?;
+        let columns = (width / ENTRY.0).max(1);
+        let entries = self.shown().count() + self.rules.len();
+        let rows = u32::try_from(entries).unwrap_or(0).div_ceil(columns);
+        let title = height.saturating_sub(titled.dim_in_pixel().1);
+        let (above, below) = titled.split_vertically(height.saturating_sub(title + rows * ENTRY.1));
+        let mut plot = ChartBuilder::on(&above)
+            .margin(6)
+            .margin_right(12)
+            .x_label_area_size(36)
+            .y_label_area_size(46)
             .build_cartesian_2d(self.x.range(), self.y.range())?;
         plot.configure_mesh()
             .disable_x_mesh()
             .light_line_style(TRANSPARENT)
-            .label_style(("sans-serif", 13).into_font().color(&INK))
+            .bold_line_style(INK.mix(0.2))
+            .axis_style(INK)
+            .label_style(("sans-serif", 12).into_font().color(&INK))
             .x_label_formatter(&label)
             .y_label_formatter(&label)
             .x_desc(self.x.name)
             .y_desc(self.y.name)
             .draw()?;
-        for layer in &self.layers {
-            self.mark(&mut plot, layer)?;
-        }
         for rule in &self.rules {
             let y = self.y.within(rule.y);
             let ends = [(self.x.range().start, y), (self.x.range().end, y)];
             plot.draw_series([DashedPathElement::new(ends, 5, 4, INK.stroke_width(2))])?;
         }
-        self.legend(&right)
+        for layer in &self.layers {
+            self.mark(&mut plot, layer, dots)?;
+        }
+        self.legend(&below, columns)
     }
 
-    fn mark(&self, plot: &mut Plot<'_, '_>, layer: &Layer) -> Drawn {
+    fn mark(&self, plot: &mut Plot<'_, '_>, layer: &Layer, dots: &mut String) -> Drawn {
         let at = |(x, y): (f64, f64)| (self.x.within(x), self.y.within(y));
         let colour = layer.colour.rgb();
         match &layer.mark {
-            Mark::Bars(bars) => {
-                let bar = |bar: &[_; 2]| Rectangle::new(bar.map(at), colour.filled());
-                plot.draw_series(bars.iter().map(bar)).map(drop)
-            }
             Mark::Crosses(_) => {
                 let cross = |point| Cross::new(at(point), 3, colour.stroke_width(2));
                 plot.draw_series(layer.mark.points().map(cross)).map(drop)
             }
             Mark::Dots(_, radius) => {
-                let dot = |point| Circle::new(point, *radius, colour.filled());
-                // One is enough where several fall on one place.
-                let mut taken = BTreeSet::new();
-                let mut points: Vec<_> = layer.mark.points().map(at).collect();
-                points.retain(|point| taken.insert(plot.backend_coord(point)));
-                plot.draw_series(points.into_iter().map(dot)).map(drop)
+                // One path of lines without length and with round ends: a circle for each of
+                // thousands of dots would take ten times as many bytes.
+                let taken: BTreeSet<_> = layer
+                    .mark
+                    .points()
+                    .map(|point| plot.backend_coord(&at(point)))
+                    .collect();
+                let path: String = taken.iter().map(|(x, y)| format!("M{x} {y}h0")).collect();
+                let RGBColor(red, green, blue) = colour;
+                *dots += &format!(
+                    "<path d=\"{path}\" stroke=\"#{red:02X}{green:02X}{blue:02X}\" \
+                     stroke-width=\"{}\" stroke-linecap=\"round\"/>\n",
+                    radius * 2
+                );
+                Ok(())
             }
             Mark::Curve(points, width) => {
                 let parts = points.split(|(x, y)| !(x.is_finite() && y.is_finite()));
@@ -260,36 +275,44 @@ impl Chart {
         }
     }
 
-    /// A sample and a name for each layer that has something to show, and for each rule.
-    fn legend(&self, area: &Area<'_>) -> Drawn {
-        let mut y = ROW;
-        let mut name = |sample: &dyn Fn(i32) -> Drawn, name: &str| {
-            sample(y)?;
-            let style = ("sans-serif", 13).into_font().color(&INK);
-            area.draw(&Text::new(name.to_owned(), (24, y - 8), style))?;
-            y += ROW;
-            Ok(())
-        };
+    /// The layers with something to show.
+    fn shown(&self) -> impl Iterator<Item = &Layer> {
         let shown = |layer: &&Layer| layer.mark.points().next().is_some();
-        for layer in self.layers.iter().filter(shown) {
+        self.layers.iter().filter(shown)
+    }
+
+    /// A sample and a name for each layer that has something to show, and for each rule.
+    fn legend(&self, area: &Area<'_>, columns: u32) -> Drawn {
+        let width = area.dim_in_pixel().0 / columns;
+        let mut count = 0;
+        let mut place = || {
+            let (column, row) = (count % columns, count / columns);
+            count += 1;
+            let middle = row * ENTRY.1 + ENTRY.1 / 2;
+            (8 + (column * width) as i32, middle as i32)
+        };
+        let name = |(x, y): (i32, i32), name: &str| {
+            let style = ("sans-serif", 12).into_font().color(&INK);
+            area.draw(&Text::new(name.to_owned(), (x + 24, y - 6), style))
+        };
+        for layer in self.shown() {
+            let (x, y) = place();
             let colour = layer.colour.rgb();
-            let sample = |y| match &layer.mark {
-                Mark::Bars(_) => {
-                    area.draw(&Rectangle::new([(2, y - 6), (16, y + 6)], colour.filled()))
-                }
-                Mark::Crosses(_) => area.draw(&Cross::new((9, y), 3, colour.stroke_width(2))),
-                Mark::Dots(..) => area.draw(&Circle::new((9, y), 4, colour.filled())),
+            match &layer.mark {
+                Mark::Crosses(_) => area.draw(&Cross::new((x + 9, y), 3, colour.stroke_width(2))),
+                Mark::Dots(..) => area.draw(&Circle::new((x + 9, y), 4, colour.filled())),
                 Mark::Curve(_, width) => area.draw(&PathElement::new(
-                    [(0, y), (18, y)],
+                    [(x, y), (x + 18, y)],
                     colour.stroke_width(*width),
                 )),
-            };
-            name(&sample, &layer.name)?;
+            }?;
+            name((x, y), &layer.name)?;
         }
         for rule in &self.rules {
-            let style = INK.stroke_width(2);
-            let sample = |y| area.draw(&DashedPathElement::new([(0, y), (18, y)], 5, 4, style));
-            name(&sample, rule.name)?;
+            let (x, y) = place();
+            let ends = [(x, y), (x + 18, y)];
+            area.draw(&DashedPathElement::new(ends, 5, 4, INK.stroke_width(2)))?;
+            name((x, y), rule.name)?;
         }
         Ok(())
     }
@@ -322,19 +345,14 @@ mod tests {
                 most: 4.0,
             },
             layers: vec![
-                Layer::new("a & b", Colour::Series(0), Mark::Curve(line, 2)),
+                Layer::new("a & b", Colour(0), Mark::Curve(line, 2)),
                 Layer::new(
                     "dots",
-                    Colour::Series(1),
+                    Colour(1),
                     Mark::Dots(vec![(5.0, 2.0), (6.0, 9.0)], 2),
                 ),
-                Layer::new("lost", Colour::Bad, Mark::Crosses(vec![(2.5, 1.0)])),
-                Layer::new(
-                    "bars",
-                    Colour::Series(2),
-                    Mark::Bars(vec![[(0.0, 0.0), (1.0, 2.0)]]),
-                ),
-                Layer::new("nothing", Colour::Series(3), Mark::Curve(Vec::new(), 2)),
+                Layer::new("lost", Colour(2), Mark::Crosses(vec![(2.5, 1.0)])),
+                Layer::new("nothing", Colour(3), Mark::Curve(Vec::new(), 2)),
             ],
             rules: vec![Rule {
                 y: 3.0,
@@ -346,10 +364,10 @@ mod tests {
     /// How often `part` is in the chart, and in its legend.
     #[test]
     fn a_small_chart_has_these_parts() {
-        let svg = chart().svg();
+        let svg = chart().element();
         for (part, times) in [
             (
-                "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 860 380\"",
+                "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 400 300\"",
                 1,
             ),
             ("<title id=\"small-title\">A &lt;small&gt; chart</title>", 1),
@@ -363,13 +381,19 @@ mod tests {
             ("time (s)", 1),
             ("nothing", 1),
             ("stroke=\"#C2410C\"", 2 + 1),
-            ("<circle", 2 + 1),
-            ("fill=\"#0F8A5F\"", 1 + 1),
+            ("<circle", 1),
+            ("h0M", 1),
+            ("h0\" stroke=\"#0369A1\" stroke-width=\"4\"", 1),
+            ("#1D2430", 0),
+            ("#FFFFFF", 0),
             ("</svg>", 1),
         ] {
             assert_eq!(svg.matches(part).count(), times, "{part}\nin\n{svg}");
         }
         assert!(svg.ends_with("</svg>\n"), "{svg}");
+        let file = chart().file();
+        assert!(file.contains("viewBox=\"0 0 860 400\"") && !file.contains("currentColor"));
+        assert_eq!(file.matches("fill=\"#FFFFFF\"").count(), 1);
     }
 
     #[test]

@@ -1,9 +1,11 @@
 //! The events of a run, without evaluation. Times are seconds after the beginning of the video.
 
+use std::collections::BTreeMap;
+
 use comity_sim::host::payload_of;
 use comity_units::{Rate, Span};
 
-use super::clip::{Kind, PER_DATAGRAM, WITH_SECTIONS};
+use super::clip::{Kind, PER_DATAGRAM, Planned, WITH_SECTIONS};
 
 /// The settings of a run.
 #[derive(Clone, Debug, PartialEq)]
@@ -78,12 +80,51 @@ impl Setup {
     }
 }
 
+impl Sent {
+    /// The outcome of each section of the plan, by its place in the plan.
+    pub(crate) fn all(
+        plan: &[Planned],
+        latency: Span,
+        fate: impl Fn(usize, f64) -> Fate,
+    ) -> Vec<Self> {
+        let places: BTreeMap<(u16, u64), usize> = (0..)
+            .zip(plan)
+            .map(|(place, planned)| ((planned.stream, planned.number), place))
+            .collect();
+        let of = |(place, planned): (usize, &Planned)| {
+            let allowed = latency + planned.media.deadline;
+            let due_s = (planned.at + allowed).as_secs_f64();
+            let needs = planned.needs.map(|needs| (planned.stream, needs));
+            Self {
+                kind: planned.kind(),
+                copy: planned.copy,
+                picture: planned.picture,
+                at_s: planned.at.as_secs_f64(),
+                shown_s: planned.shown.as_secs_f64(),
+                allowed_ms: allowed.as_secs_f64() * 1e3,
+                bytes: planned.media.payload.len() as u64,
+                needs: needs.and_then(|needs| places.get(&needs).copied()),
+                fate: fate(place, due_s),
+            }
+        };
+        plan.iter().enumerate().map(of).collect()
+    }
+}
+
 /// A section of the video, and its outcome.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Sent {
     pub(crate) kind: Kind,
+    /// The copy of the video that it belongs to.
+    pub(crate) copy: u16,
+    /// The picture of the clip, counted from 0 in the order of showing; `None` for other content.
+    pub(crate) picture: Option<usize>,
     /// Its source time.
     pub(crate) at_s: f64,
+    /// When it would be shown if nothing took time.
+    pub(crate) shown_s: f64,
+    /// From its source time to its deadline.
+    pub(crate) allowed_ms: f64,
     pub(crate) bytes: u64,
     /// The index in the recording of the section that it needs.
     pub(crate) needs: Option<usize>,
@@ -113,36 +154,12 @@ pub(crate) struct Flow {
     pub(crate) samples: Vec<Sample>,
 }
 
-/// The statistics of a flow at one moment.
+/// The arrivals of a flow at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Sample {
     pub(crate) at_s: f64,
     /// Bytes on the wire that have arrived so far.
     pub(crate) arrived_bytes: u64,
-    pub(crate) cwnd_bytes: Option<u64>,
-    pub(crate) ssthresh_bytes: Option<u64>,
-    pub(crate) in_flight_bytes: u64,
-    /// The rate of the controller if it has one: an instantaneous rate, or an average.
-    pub(crate) pacing_mbps: Option<f64>,
-    /// The maximum rate of a burst, if the rate is an average.
-    pub(crate) peak_mbps: Option<f64>,
-    /// The tokens left, if the rate is an average; negative if bytes were borrowed.
-    pub(crate) tokens_bytes: Option<i64>,
-    /// The target bit rate for the application.
-    pub(crate) target_mbps: Option<f64>,
-    /// Loss episodes so far.
-    pub(crate) loss_events: u64,
-}
-
-/// The bottleneck during a short interval.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) struct QueuePoint {
-    /// The middle of the interval.
-    pub(crate) at_s: f64,
-    /// The longest queueing delay of a packet that arrived in it.
-    pub(crate) longest_ms: f64,
-    /// Packets dropped because the queue was full.
-    pub(crate) dropped: u64,
 }
 
 /// The timing errors of the emulator, and its counts.
@@ -189,8 +206,19 @@ pub(crate) struct Recording {
     pub(crate) sections: Vec<Sent>,
     /// The video first, then its competitors.
     pub(crate) flows: Vec<Flow>,
-    /// The bottleneck, in equal intervals.
-    pub(crate) queue: Vec<QueuePoint>,
     pub(crate) exactness: Exactness,
     pub(crate) sender: SenderCount,
+    /// The same video over other transports.
+    pub(crate) others: Vec<Other>,
+}
+
+/// The same video over another transport, through a bottleneck of its own with as many competitors.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Other {
+    /// Its name, which says whether it is simulated.
+    pub(crate) name: String,
+    /// How it ran.
+    pub(crate) how: String,
+    /// The sections of the video, or why it did not run.
+    pub(crate) sections: Result<Vec<Sent>, String>,
 }

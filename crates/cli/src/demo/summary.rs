@@ -6,12 +6,13 @@ use serde_json::{Value, json};
 use super::clip::Kind;
 use super::metrics::{Metrics, share};
 use super::recording::{Recording, Setup};
+use super::viewer::{Delay, Transport, transports};
 use crate::numbers::thousands;
 
 /// A statement about the results, and its subject.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Statement {
-    pub(crate) about: &'static str,
+    pub(crate) about: String,
     pub(crate) text: String,
 }
 
@@ -51,9 +52,14 @@ pub(crate) fn situation(setup: &Setup) -> String {
 /// The results, statement by statement.
 pub(crate) fn statements(recording: &Recording, metrics: &Metrics) -> Vec<Statement> {
     let mut statements = Vec::new();
-    let mut state = |about, text| statements.push(Statement { about, text });
+    let mut state = |about: &str, text| {
+        statements.push(Statement {
+            about: about.into(),
+            text,
+        });
+    };
     let (sections, sections_on_time, _) = metrics.total(|_| true);
-    let (pictures, on_time, decodable) = metrics.total(Kind::is_picture);
+    let (pictures, on_time, _) = metrics.total(Kind::is_picture);
     if !recording.exactness.overload.is_empty() {
         state(
             "do not trust",
@@ -63,6 +69,13 @@ pub(crate) fn statements(recording: &Recording, metrics: &Metrics) -> Vec<Statem
                 recording.exactness.overload.join("; ")
             ),
         );
+    }
+    for transport in transports(recording) {
+        let text = match transport.viewing {
+            Ok(viewing) => viewing.words(),
+            Err(reason) => format!("did not run: {reason}"),
+        };
+        state(&transport.name, text);
     }
     state(
         "on time",
@@ -76,29 +89,6 @@ pub(crate) fn statements(recording: &Recording, metrics: &Metrics) -> Vec<Statem
             percent(share(on_time, pictures)),
         ),
     );
-    let by_kind: Vec<String> = metrics
-        .kinds
-        .iter()
-        .map(|count| {
-            format!(
-                "{} {} of {} ({})",
-                count.kind.name(),
-                thousands(count.on_time),
-                thousands(count.sent),
-                percent(count.on_time_share())
-            )
-        })
-        .collect();
-    state("by type", format!("{}.", by_kind.join(", ")));
-    state(
-        "decodable",
-        format!(
-            "{} pictures ({}) arrived on time, and so did all pictures that they depend on.",
-            thousands(decodable),
-            percent(share(decodable, pictures)),
-        ),
-    );
-    state("bytes", bytes(metrics));
     state("missing", missing(metrics));
     let sender = &recording.sender;
     state(
@@ -143,26 +133,6 @@ pub(crate) fn statements(recording: &Recording, metrics: &Metrics) -> Vec<Statem
         ),
     );
     statements
-}
-
-fn bytes(metrics: &Metrics) -> String {
-    let counted = &metrics.bytes;
-    let most = counted.sent.min(metrics.equal_share_bytes);
-    let most = if most == counted.sent {
-        "all bytes sent; an equal share of the bottleneck could have carried them".to_owned()
-    } else {
-        format!(
-            "the {} that an equal share of the bottleneck could carry",
-            megabytes(most)
-        )
-    };
-    format!(
-        "{} of pictures, audio and tables were sent; {} were on time; {} were decodable, which is {} of {most}.",
-        megabytes(counted.sent),
-        megabytes(counted.on_time),
-        megabytes(counted.decodable),
-        percent(metrics.decodable_of_share()),
-    )
 }
 
 fn missing(metrics: &Metrics) -> String {
@@ -223,7 +193,7 @@ pub(crate) fn text(statements: &[Statement], width: usize) -> String {
     let widest = statements.iter().map(|s| s.about.len()).max().unwrap_or(0);
     let mut out = String::new();
     for statement in statements {
-        let mut about = statement.about;
+        let mut about = statement.about.as_str();
         for line in wrap(&statement.text, width.saturating_sub(widest + 2).max(20)) {
             out.push_str(&format!("{about:<widest$}  {line}\n"));
             about = "";
@@ -327,6 +297,7 @@ pub(crate) fn document(recording: &Recording, metrics: &Metrics) -> Value {
             "equal_share": metrics.equal_share_bytes,
             "decodable_of_share": metrics.decodable_of_share(),
         },
+        "transports": transports(recording).iter().map(transport).collect::<Vec<_>>(),
         "kinds": kinds,
         "gaps": metrics.gaps,
         "slack_ms": metrics.slack_ms.map(|(least, median)| json!({ "p1": least, "p50": median })),
@@ -351,8 +322,23 @@ pub(crate) fn document(recording: &Recording, metrics: &Metrics) -> Value {
     })
 }
 
-fn megabytes(bytes: u64) -> String {
-    format!("{:.2} MB", bytes as f64 / 1e6)
+/// What the viewers of a transport saw. A delay of `null` is infinite: the picture never came.
+fn transport(transport: &Transport) -> Value {
+    let viewing = match &transport.viewing {
+        Ok(viewing) => viewing,
+        Err(reason) => return json!({ "name": transport.name, "failure": reason }),
+    };
+    let delay =
+        |Delay { p50, p95, p99, max }| json!({ "p50": p50, "p95": p95, "p99": p99, "max": max });
+    json!({
+        "name": transport.name,
+        "pictures": viewing.pictures,
+        "shown_in_time": viewing.shown,
+        "delay_ms": viewing.delay_ms.map(delay),
+        "freezes": viewing.freezes,
+        "frozen_s": viewing.frozen_s,
+        "longest_freeze_s": viewing.longest_s,
+    })
 }
 
 /// A share in percent with one decimal, rounded down: only all is 100 %.
@@ -417,20 +403,9 @@ mod tests {
             Some("3 of 5 sections (60.0 %); 2 of 4 pictures (50.0 %).")
         );
         assert_eq!(
-            about("by type"),
-            Some("I 1 of 1 (100 %), P 0 of 2 (0.0 %), B 1 of 1 (100 %), audio 1 of 1 (100 %).")
-        );
-        assert_eq!(
             about("missing"),
             Some(
                 "1 section never complete (1 expired <at> the sender); 1 section complete after the deadline."
-            )
-        );
-        assert_eq!(
-            about("bytes"),
-            Some(
-                "0.09 MB of pictures, audio and tables were sent; 0.05 MB were on time; 0.04 MB were decodable, \
-                 which is 45.0 % of all bytes sent; an equal share of the bottleneck could have carried them."
             )
         );
         assert!(
@@ -466,7 +441,7 @@ mod tests {
         recording.exactness.overload = vec!["900 of 1000 packets were forwarded too late".into()];
         let metrics = Metrics::of(&recording);
         let statements = statements(&recording, &metrics);
-        let first = statements.first().map(|statement| statement.about);
+        let first = statements.first().map(|statement| statement.about.as_str());
         assert_eq!(first, Some("do not trust"));
         let document = document(&recording, &metrics);
         let overload = &document["emulator"]["overload"];

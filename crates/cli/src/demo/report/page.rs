@@ -6,7 +6,9 @@ use super::super::clip::Kind;
 use super::super::metrics::Metrics;
 use super::super::plot::Escaped;
 use super::super::recording::Recording;
-use super::super::summary::{decimals, percent, situation, statements};
+use super::super::summary::{decimals, percent, situation};
+use super::super::thumbnails;
+use super::super::viewer::{Delay, Transport, Viewing, milliseconds, transports};
 use super::figures;
 use crate::numbers::thousands;
 
@@ -15,7 +17,7 @@ const PAGE_STYLE: &str = "\
 @media (prefers-color-scheme:dark){:root{--page:#14181f;--text:#e8ebf0;--soft:#a3adba;--line:#343b46;--card:#1c222b;--warn:#ff8095;--warn-page:#3a1820}}
 *{box-sizing:border-box}
 body{margin:0;background:var(--page);color:var(--text);font:16px/1.5 system-ui,-apple-system,'Segoe UI',Roboto,sans-serif}
-main{max-width:908px;margin:0 auto;padding:24px}
+main{max-width:1000px;margin:0 auto;padding:24px}
 h1{font-size:1.7rem;line-height:1.2;margin:0 0 8px}
 h2{font-size:1.2rem;margin:40px 0 8px}
 p{margin:8px 0;max-width:70ch}
@@ -24,25 +26,32 @@ p{margin:8px 0;max-width:70ch}
 .numbers div{background:var(--card);border-radius:8px;padding:12px 14px}
 .numbers b{display:block;font-size:1.5rem;line-height:1.3}
 .warn{background:var(--warn-page);color:var(--warn);border-radius:8px;padding:12px 14px}
-figure{margin:28px 0}
+.charts{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,380px),1fr));gap:8px 24px}
+figure{margin:16px 0}
 figcaption{color:var(--soft);font-size:.92rem;margin-top:2px}
-svg{width:100%;min-width:640px;height:auto;display:block}
-.scroll{overflow-x:auto}
+svg{width:100%;height:auto;display:block}
+svg text{font-family:inherit}
+.moments{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,290px),1fr));gap:12px}
+.moments section{background:var(--card);border-radius:8px;padding:12px 14px}
+.moments h3{font-size:1rem;margin:0 0 8px}
+.pair{display:flex;gap:8px}
+.pair figure{flex:1;margin:0}
+.pair img,.pair .none{width:100%;height:auto;aspect-ratio:16/9;border-radius:4px;display:block;background:#000}
+pre{background:var(--card);border-radius:8px;padding:12px 14px;white-space:pre-wrap;overflow-wrap:anywhere;margin:8px 0}
 table{border-collapse:collapse;font-variant-numeric:tabular-nums;margin:8px 0}
-th,td{text-align:right;padding:5px 12px 5px 0;border-bottom:1px solid var(--line);white-space:nowrap}
-th:first-child,td:first-child{text-align:left;white-space:normal}
+th,td{text-align:right;padding:5px 0 5px 16px;border-bottom:1px solid var(--line)}
+th:first-child,td:first-child{text-align:left;padding-left:0}
+caption{text-align:left;color:var(--soft)}
 th{font-weight:600;color:var(--soft)}
-dl{margin:8px 0}
-dt{font-weight:600;margin-top:10px}
-dd{margin:0;max-width:70ch}
-@media (max-width:640px){main{padding:16px}h1{font-size:1.4rem}}
+@media (max-width:640px){main{padding:16px}h1{font-size:1.4rem}table{width:100%;font-size:.86rem}th,td{padding-left:7px}}
 @media print{main{max-width:none}figure{break-inside:avoid}}
 ";
 
-/// The whole page. It loads no other file and runs no script.
-pub(crate) fn page(recording: &Recording, metrics: &Metrics) -> String {
+/// The whole page. It loads no other file and runs no script. `command` made it.
+pub(crate) fn page(recording: &Recording, metrics: &Metrics, command: &str) -> String {
     let mut out = String::new();
-    let title = headline(metrics);
+    let transports = transports(recording);
+    let title = headline(&transports);
     // Writing to a string does not fail.
     let _ = write!(
         out,
@@ -54,41 +63,162 @@ pub(crate) fn page(recording: &Recording, metrics: &Metrics) -> String {
         Escaped(&situation(&recording.setup)),
     );
     warning(&mut out, recording);
-    numbers(&mut out, recording, metrics);
-    for chart in figures::all(recording, metrics) {
+    viewings(&mut out, recording, &transports);
+    moments(&mut out, recording, &transports);
+    out.push_str("<h2>Over time</h2>\n<div class=\"charts\">\n");
+    for chart in figures::all(recording) {
         let _ = write!(
             out,
-            "<figure id=\"{}\">\n<div class=\"scroll\">{}</div><figcaption>{}</figcaption>\n</figure>\n",
+            "<figure id=\"{}\">\n{}<figcaption>{}</figcaption>\n</figure>\n",
             chart.id,
-            chart.svg(),
+            chart.element(),
             Escaped(&chart.description)
         );
     }
-    out.push_str("<h2>Results</h2>\n");
+    out.push_str("</div>\n<h2>The run over Comity</h2>\n");
+    numbers(&mut out, recording, metrics);
     kinds(&mut out, metrics);
     gaps(&mut out, metrics);
     flows(&mut out, metrics);
-    out.push_str("<h2>In words</h2>\n<dl>\n");
-    for statement in statements(recording, metrics) {
-        let _ = writeln!(
-            out,
-            "<dt>{}</dt><dd>{}</dd>",
-            Escaped(statement.about),
-            Escaped(&statement.text)
-        );
-    }
-    out.push_str("</dl>\n");
+    vary(&mut out, command);
     run(&mut out, recording);
     out.push_str("</main>\n</body>\n</html>\n");
     out
 }
 
-fn headline(metrics: &Metrics) -> String {
-    let (sections, on_time, _) = metrics.total(|_| true);
-    format!(
-        "{} of the video was on time",
-        percent(super::super::metrics::share(on_time, sections))
-    )
+fn headline(transports: &[Transport]) -> String {
+    let shown: Vec<String> = transports
+        .iter()
+        .filter_map(|transport| {
+            let viewing = transport.viewing.as_ref().ok()?;
+            let share = percent(viewing.shown_share());
+            Some(format!("{} {share}", transport.name))
+        })
+        .collect();
+    format!("Pictures shown in time: {}", shown.join("; "))
+}
+
+/// What the viewers saw, with a column for each transport.
+fn viewings(out: &mut String, recording: &Recording, transports: &[Transport]) {
+    let ran: Vec<(&str, &Viewing)> = transports
+        .iter()
+        .filter_map(|transport| Some((transport.name.as_str(), transport.viewing.as_ref().ok()?)))
+        .collect();
+    let row = |name: &str, of: &dyn Fn(&Viewing) -> String| {
+        // A value stays on the line of its unit.
+        let cells = ran
+            .iter()
+            .map(|(_, viewing)| of(viewing).replace(' ', "\u{a0}"));
+        std::iter::once(name.to_owned()).chain(cells).collect()
+    };
+    let delay = |of: fn(Delay) -> f64| {
+        move |viewing: &Viewing| {
+            let delay = viewing.delay_ms.map(of);
+            delay.map_or("none".into(), milliseconds)
+        }
+    };
+    let seconds = |length: f64| format!("{length:.2} s");
+    let rows: [Vec<String>; 9] = [
+        row("pictures", &|viewing| thousands(viewing.pictures)),
+        row("shown in time", &|viewing| percent(viewing.shown_share())),
+        row("delay, median", &delay(|delay| delay.p50)),
+        row("delay, 95 %", &delay(|delay| delay.p95)),
+        row("delay, 99 %", &delay(|delay| delay.p99)),
+        row("delay, longest", &delay(|delay| delay.max)),
+        row("freezes", &|viewing| thousands(viewing.freezes)),
+        row("frozen in all", &|viewing| seconds(viewing.frozen_s)),
+        row("longest freeze", &|viewing| seconds(viewing.longest_s)),
+    ];
+    let heads: Vec<&str> = std::iter::once("")
+        .chain(ran.iter().map(|(name, _)| *name))
+        .collect();
+    out.push_str("<h2>What a viewer saw</h2>\n");
+    table(out, "The same video over each transport", &heads, &rows);
+    let _ = writeln!(
+        out,
+        "<p class=\"soft\">A player shows each picture {} after its time. A freeze is a run of pictures of \
+         one copy that are not shown then: each, or one that it depends on, was incomplete. The delay is the \
+         time from the sending of a picture until it was complete; a picture that was never complete counts as \
+         the longest.</p>",
+        recording.setup.latency
+    );
+    for transport in transports {
+        let failure = match &transport.viewing {
+            Ok(_) => String::new(),
+            Err(reason) => format!(" It did not run: {reason}."),
+        };
+        let _ = writeln!(
+            out,
+            "<p class=\"soft\"><b>{}.</b> {}{}</p>",
+            Escaped(&transport.name),
+            Escaped(&transport.how),
+            Escaped(&failure)
+        );
+    }
+}
+
+/// The pictures that were due and on the screen when each transport was at its worst.
+fn moments(out: &mut String, recording: &Recording, transports: &[Transport]) {
+    out.push_str("<h2>The worst moment of each</h2>\n<div class=\"moments\">\n");
+    for transport in transports {
+        let Ok(viewing) = &transport.viewing else {
+            continue;
+        };
+        let Some(worst) = viewing.worst else {
+            continue;
+        };
+        let text = if viewing.freezes > 0 {
+            format!(
+                "After {:.2} s, at the end of the longest freeze: the screen was {:.2} s behind.",
+                worst.at_s, worst.behind_s
+            )
+        } else {
+            format!(
+                "After {:.2} s: no picture froze; this one had the least time left, {:.0} ms.",
+                worst.at_s, worst.left_ms
+            )
+        };
+        let _ = write!(out, "<section>\n<h3>{}</h3>\n", Escaped(&transport.name));
+        // A file of the user has no pictures in the program.
+        if recording.setup.clip.is_none() {
+            out.push_str("<div class=\"pair\">\n");
+            picture(out, Some(worst.due), "due");
+            let seen = match worst.seen {
+                Some(_) => "on the screen",
+                None => "no picture yet",
+            };
+            picture(out, worst.seen, seen);
+            out.push_str("</div>\n");
+        }
+        let _ = write!(out, "<p>{}</p>\n</section>\n", Escaped(&text));
+    }
+    out.push_str("</div>\n");
+}
+
+fn picture(out: &mut String, number: Option<usize>, caption: &str) {
+    let (width, height) = thumbnails::SIZE;
+    let image = match number.and_then(thumbnails::address) {
+        Some(address) => format!(
+            "<img src=\"{address}\" width=\"{width}\" height=\"{height}\" alt=\"The picture {caption}\">"
+        ),
+        None => "<div class=\"none\"></div>".into(),
+    };
+    let _ = writeln!(
+        out,
+        "<figure>{image}<figcaption>{caption}</figcaption></figure>"
+    );
+}
+
+fn vary(out: &mut String, command: &str) {
+    let _ = writeln!(
+        out,
+        "<h2>Vary it</h2>\n<p>This page was made by:</p>\n<pre><code>{}</code></pre>\n\
+         <p>More competitors, less time, a window controller, random losses:</p>\n<pre><code>\
+         comity demo --flows 4 --latency 200ms --cc cubic\n\
+         comity demo --rivals cubic --loss 1%\n\
+         comity demo --help</code></pre>",
+        Escaped(command)
+    );
 }
 
 fn warning(out: &mut String, recording: &Recording) {
@@ -148,7 +278,7 @@ fn numbers(out: &mut String, recording: &Recording, metrics: &Metrics) {
 fn table(out: &mut String, caption: &str, heads: &[&str], rows: &[Vec<String>]) {
     let _ = write!(
         out,
-        "<div class=\"scroll\"><table>\n<caption class=\"soft\" style=\"text-align:left\">{}</caption>\n<tr>",
+        "<table>\n<caption>{}</caption>\n<tr>",
         Escaped(caption)
     );
     for head in heads {
@@ -162,7 +292,7 @@ fn table(out: &mut String, caption: &str, heads: &[&str], rows: &[Vec<String>]) 
         }
         out.push_str("</tr>\n");
     }
-    out.push_str("</table></div>\n");
+    out.push_str("</table>\n");
 }
 
 fn kinds(out: &mut String, metrics: &Metrics) {
@@ -174,28 +304,13 @@ fn kinds(out: &mut String, metrics: &Metrics) {
                 count.kind.name().into(),
                 thousands(count.sent),
                 thousands(count.on_time),
-                percent(count.on_time_share()),
                 thousands(count.late),
                 thousands(count.gaps),
                 thousands(count.decodable),
-                thousands(count.bytes.sent / 1_000),
-                thousands(count.bytes.on_time / 1_000),
-                thousands(count.bytes.decodable / 1_000),
             ]
         })
         .collect();
-    let heads = [
-        "type",
-        "sent",
-        "on time",
-        "",
-        "late",
-        "never complete",
-        "decodable",
-        "kB sent",
-        "on time",
-        "decodable",
-    ];
+    let heads = ["type", "sent", "on time", "late", "missing", "decodable"];
     table(out, "Sections of the video by type", &heads, &rows);
 }
 
@@ -294,18 +409,21 @@ mod tests {
 
     fn built() -> String {
         let recording = recording();
-        page(&recording, &Metrics::of(&recording))
+        page(&recording, &Metrics::of(&recording), "comity demo")
     }
 
     #[test]
     fn the_page_has_these_parts() {
         let page = built();
         for part in [
-            "<h1>60.0 % of the video was on time</h1>",
+            "<h1>Pictures shown in time: Comity 50.0 %; TCP, simulated 50.0 %</h1>",
+            "<tr><td>delay, 95 %</td><td>never</td><td>405\u{a0}ms</td></tr>",
+            "<p class=\"soft\"><b>SRT.</b> As &lt;sent&gt;. It did not run: it does &lt;not&gt; connect.</p>",
+            "<figcaption>on the screen</figcaption>",
+            "<pre><code>comity demo</code></pre>",
             "<div><b>0</b>bytes sent after their deadline</div>",
             "<div><b>25.0 %</b>of the traffic is the video</div>",
-            "<tr><td>P</td><td>2</td><td>0</td><td>0.0 %</td><td>1</td><td>1</td><td>0</td>\
-             <td>40</td><td>0</td><td>0</td></tr>",
+            "<tr><td>P</td><td>2</td><td>0</td><td>1</td><td>1</td><td>0</td></tr>",
             "<div><b>45.0 %</b>of an equal share decodable in time</div>",
             "<tr><td>expired &lt;at&gt; the sender</td><td>1</td><td>0</td><td>1</td><td>0</td><td>0</td></tr>",
             "<tr><td>Reno 1</td><td>4</td><td>50.0 %</td><td>3.38</td></tr>",
@@ -320,7 +438,7 @@ mod tests {
     fn the_page_needs_nothing_else_and_runs_nothing() {
         let page = built().replace("xmlns=\"http://www.w3.org/2000/svg\"", "");
         for outside in [
-            "http", "src=", "url(", "@import", "<script", "<link", "<at>",
+            "http", "src=\"h", "url(", "@import", "<script", "<link", "<at>",
         ] {
             assert!(!page.contains(outside), "{outside}");
         }
@@ -330,7 +448,7 @@ mod tests {
     fn every_element_that_begins_ends_and_every_id_is_there_once() {
         let page = built();
         for element in [
-            "svg", "figure", "table", "div", "text", "tr", "td", "p", "dl", "main", "html",
+            "svg", "figure", "table", "div", "text", "tr", "td", "p", "section", "main", "html",
         ] {
             let begins = page.matches(&format!("<{element}>")).count()
                 + page.matches(&format!("<{element} ")).count();
@@ -347,15 +465,19 @@ mod tests {
         ids.sort_unstable();
         ids.dedup();
         assert_eq!(ids.len(), all);
-        assert_eq!(page.matches("<figure").count(), 6);
-        assert_eq!(page.matches("role=\"img\"").count(), 6);
+        assert_eq!(page.matches("role=\"img\"").count(), 3);
+        assert_eq!(page.matches("<img ").count(), 4);
     }
 
     #[test]
     fn names_cannot_leave_their_place() {
         let mut recording = recording();
         recording.setup.controller = "</td><script>".into();
-        let page = page(&recording, &Metrics::of(&recording));
+        let page = page(
+            &recording,
+            &Metrics::of(&recording),
+            "comity demo --cc '<script>'",
+        );
         assert!(!page.contains("<script>"));
         assert!(page.contains("&lt;/td&gt;&lt;script&gt;"));
     }
@@ -364,7 +486,7 @@ mod tests {
     fn an_overload_is_reported_first() {
         let mut recording = recording();
         recording.exactness.overload = vec!["9 of 10 packets were forwarded too late".into()];
-        let page = page(&recording, &Metrics::of(&recording));
+        let page = page(&recording, &Metrics::of(&recording), "comity demo");
         let warning = page.find("Do not trust");
         assert!(warning.is_some() && warning < page.find("<figure"));
     }
