@@ -27,7 +27,7 @@ demo picture test guides: export CARGO_INCREMENTAL := 0
 demo picture test guides: export CARGO_PROFILE_DEV_DEBUG := 0
 demo picture test guides: export CARGO_PROFILE_DEV_CODEGEN_UNITS := 1
 
-demo: rust python ## send video with deadlines beside TCP-like flows, for 20 s, and write target/demo.html about it
+demo: rust python ## send video with deadlines beside TCP-like flows, over Comity, SRT and TCP, and write target/demo.html about it
 	$(CARGO) build --package comity-cli
 	cargo run --quiet --package comity-cli -- demo --report target/demo.html
 
@@ -41,9 +41,9 @@ claims: rust python ## say which claims of the papers hold (CLAIMS='--full libra
 report: rust python ## the same with pictures, as one page: target/reproduction.html (CLAIMS='--full')
 	scripts/python.sh comity.reproduction --report target/reproduction.html $(CLAIMS)
 
-picture: rust python ## run the demo and keep the timeline that its report shows as docs/demo.svg
+picture: rust python ## run the demo and keep its timeline as docs/demo.svg and its numbers in docs/reference/demo.md
 	$(CARGO) build --package comity-cli
-	cargo run --quiet --package comity-cli -- demo --no-report --picture docs/demo.svg
+	python3 scripts/demo.py target/debug/comity
 
 test: rust python ## run every test of the workspace and of the scripts beside it, on the same cases each time (SEED=1)
 	@command -v ffmpeg >/dev/null || echo "no ffmpeg: the tests that compare with it skip; with COMITY_NEED_FFMPEG=1 they fail"
