@@ -100,6 +100,8 @@ fn main() -> ExitCode {
         refused::no_message_repeats_a_secret,
         refused::a_listener_may_start_after_its_caller,
         refused::a_key_that_is_not_on_the_list_is_refused,
+        refused::a_caller_that_names_another_stream_is_refused,
+        refused::settings_without_effect_are_told,
         ends::either_end_may_be_stopped_and_keeps_what_it_has,
         ends::an_end_that_is_not_confirmed_is_no_success,
         ends::where_nothing_arrived_is_no_success,

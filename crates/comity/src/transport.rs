@@ -193,10 +193,10 @@ impl Transport {
         seed: Seed,
     ) -> Result<Self, BadParameters> {
         let own = config.transport();
-        let sealing = u32::try_from(overhead).map_err(|_| BadParameters)?;
+        let sealing = u32::try_from(overhead).map_err(|_| BadParameters::Unfit)?;
         let datagram = (own.payload + limits::SEALING).min(peer.max_datagram.into());
         let transport = datagram::Config {
-            payload: datagram.checked_sub(sealing).ok_or(BadParameters)?,
+            payload: datagram.checked_sub(sealing).ok_or(BadParameters::Unfit)?,
             overhead: own.overhead - limits::SEALING + sealing,
             expect_deadlines: peer.reliability != Reliability::Full,
             // Without a peer that sees marks, which the handshake shows, requesting them is
@@ -218,14 +218,14 @@ impl Transport {
         let controller = config
             .row()
             .build(&setup, &config.settings().controller_parameters)
-            .map_err(|_| BadParameters)?;
+            .map_err(|_| BadParameters::Unfit)?;
         let meter = match &peer.meter {
-            None if peer.meter_parameters.is_some() => return Err(BadParameters),
+            None if peer.meter_parameters.is_some() => return Err(BadParameters::Unfit),
             None => None,
             Some(name) => Some(meter(name, peer.meter_parameters.as_deref(), &setup)?),
         };
         let mut connection = Connection::new(transport, peer.max_ack_delay, controller, meter, now)
-            .map_err(|_| BadParameters)?;
+            .map_err(|_| BadParameters::Unfit)?;
         connection.set_initial_credit(peer.initial_credit, peer.max_open_sections);
         let trace = config
             .qlog()
@@ -259,7 +259,18 @@ impl Transport {
     pub fn opener(config: Config, seed: Seed) -> Opener<Self> {
         let mut count = 0;
         Box::new(move |now, role, overhead, parameters| {
-            let peer = Parameters::decode(parameters).map_err(|_| BadParameters)?;
+            let peer = Parameters::decode(parameters).map_err(|_| BadParameters::Unfit)?;
+            let settings = config.settings();
+            if role == Role::Listener
+                && settings.only_own_stream
+                && let Some(requested) = &peer.stream_name
+                && *requested != settings.stream_name
+            {
+                return Err(BadParameters::Stream {
+                    requested: requested.clone(),
+                    own: settings.stream_name.clone(),
+                });
+            }
             count += 1;
             Self::open(now, role, &config, overhead, peer, seed.index(count))
         })
@@ -630,13 +641,13 @@ fn meter(
     parameters: Option<&str>,
     setup: &Setup,
 ) -> Result<Box<dyn Meter>, BadParameters> {
-    let row = table::find(name).map_err(|_| BadParameters)?;
+    let row = table::find(name).map_err(|_| BadParameters::Unfit)?;
     let parameters = row
         .parse_list(parameters.unwrap_or_default())
-        .map_err(|_| BadParameters)?;
+        .map_err(|_| BadParameters::Unfit)?;
     row.build_meter(setup, &parameters)
         .and_then(Result::ok)
-        .ok_or(BadParameters)
+        .ok_or(BadParameters::Unfit)
 }
 
 impl Protocol for Transport {

@@ -77,7 +77,7 @@ impl Protocol for Echo {
 fn opener() -> Opener<Echo> {
     Box::new(|_, _, _, parameters| match parameters {
         [] => Ok(Echo::default()),
-        _ => Err(BadParameters),
+        _ => Err(BadParameters::Unfit),
     })
 }
 

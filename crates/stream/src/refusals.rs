@@ -20,7 +20,7 @@ const SILENCE: Duration = Duration::from_secs(10);
 const REMEMBERED: usize = 256;
 
 /// The words for why calls are refused, as [`Side::refused`](crate::Side::refused) has them.
-pub const REFUSALS: [&str; 10] = [
+pub const REFUSALS: [&str; 11] = [
     "busy",
     "credentials",
     "downgrade",
@@ -28,6 +28,7 @@ pub const REFUSALS: [&str; 10] = [
     "malformed",
     "other",
     "parameters",
+    "stream",
     "unproven",
     "untold",
     "waiting",
@@ -131,6 +132,7 @@ fn word(why: &RefusedCaller) -> &'static str {
         RefusedCaller::Downgrade => "downgrade",
         RefusedCaller::Busy => "busy",
         RefusedCaller::Parameters => "parameters",
+        RefusedCaller::Stream { .. } => "stream",
         _ => "other",
     }
 }
@@ -147,6 +149,10 @@ mod tests {
             RefusedCaller::Downgrade,
             RefusedCaller::Busy,
             RefusedCaller::Parameters,
+            RefusedCaller::Stream {
+                requested: String::new(),
+                own: String::new(),
+            },
         ] {
             assert!(REFUSALS.contains(&word(&why)), "{why:?}");
         }

@@ -30,8 +30,8 @@ Exit codes:
   2    the command line, a URI or a key file is invalid
   3    no connection; a lost connection that was not re-established; or
        the receiver did not confirm the end, or confirmed no section
-  4    the other end refused: wrong passphrase, unknown key, or a
-       different kind of protection
+  4    the other end refused: wrong passphrase, unknown key, a
+       different kind of protection, or another stream
   5    an address to listen on is in use, or does not belong to this host
   6    a file cannot be opened, the input is empty, or the output exists
   130  interrupted a second time; the program stopped at once
@@ -149,9 +149,9 @@ pub(crate) struct Sending {
     #[arg(long, value_name = "FACTOR", value_parser = speed)]
     pub(crate) speed: Option<f64>,
 
-    /// The rate to read an input file at if its container is unknown
-    #[arg(long, value_name = "RATE", default_value = "4Mbps", value_parser = assumed_rate)]
-    pub(crate) input_rate: Rate,
+    /// The rate to read an input file at if its container is unknown [default: 4Mbps]
+    #[arg(long, value_name = "RATE", value_parser = assumed_rate)]
+    pub(crate) input_rate: Option<Rate>,
 }
 
 /// What the three verbs have in common.

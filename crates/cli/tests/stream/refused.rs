@@ -376,3 +376,94 @@ pub(super) fn options_of_connections_are_refused_where_there_are_none() {
         "{said}"
     );
 }
+
+/// Nobody routes by the names of streams: a viewer who asks for one never gets another.
+pub(super) fn a_caller_that_names_another_stream_is_refused() {
+    let folder = Folder::new();
+    let clip = clip();
+    let clip = clip.to_str().unwrap();
+    for (own, expected, told) in [
+        (
+            "streamid=cam2&",
+            "has no stream \"cam1\"; its streamid is \"cam2\". Ask for that stream",
+            "asks for the stream \"cam1\", and the streamid of this listener is \"cam2\"",
+        ),
+        (
+            "",
+            "has no stream \"cam1\"; it has no streamid. Give both ends the same streamid",
+            "asks for the stream \"cam1\", and this listener has no streamid",
+        ),
+    ] {
+        let out = folder.path("out.ts");
+        let here = format!("comity://127.0.0.1:0?mode=listener&{own}{SECRET}");
+        let mut receiver = Running::start(&["recv", &here, &out, "--overwrite"]);
+        let to = format!("comity://127.0.0.1:{}?{SECRET}", receiver.port());
+        // Calling again would not help.
+        let other = format!("{to}&streamid=cam1");
+        let said = ends(4, &["send", clip, &other, "--reconnect", "always"]);
+        assert!(said.contains(expected), "{said}");
+        assert_eq!(receiver.event("refused")["reason"], "stream");
+        // The right name, and none, get what is there.
+        let right = match own.is_empty() {
+            true => to,
+            false => format!("{to}&streamid=cam2"),
+        };
+        checked(
+            0,
+            &command(&["send", clip, &right, "--speed", "20"])
+                .output()
+                .unwrap(),
+        );
+        let (report, said) = receiver.end(0);
+        assert!(said.contains(told), "{said}");
+        assert_eq!(report["input"]["refused"]["stream"], 1);
+    }
+}
+
+/// Both ends may have the same settings, and learn which of them do nothing.
+pub(super) fn settings_without_effect_are_told() {
+    let folder = Folder::new();
+    let clip = clip();
+    let clip = clip.to_str().unwrap();
+    let both = "cc=reno&drop=expired&deliver=early&rcvbuf=1MiB";
+    let here = format!("comity://127.0.0.1:0?mode=listener&{both}&{SECRET}");
+    let mut receiver = Running::start(&["recv", &here, &folder.path("out.ts")]);
+    let to = format!("comity://127.0.0.1:{}?{both}&{SECRET}", receiver.port());
+    let sent = command(&["send", clip, &to, "--speed", "20"])
+        .output()
+        .unwrap();
+    let said = checked(0, &sent);
+    let expected = "warning: no effect at this end, which only sends: deliver, rcvbuf;";
+    assert!(said.contains(expected), "{said}");
+    let (_, said) = receiver.end(0);
+    let expected = "warning: no effect at this end, which only receives: cc, drop;";
+    assert!(said.contains(expected), "{said}");
+    // What contradicts itself is refused.
+    let never = format!("comity://127.0.0.1:9?reconnect=no&{SECRET}");
+    let pipe = format!("comity://127.0.0.1:0?mode=listener&{SECRET}");
+    let waiting = format!("{pipe}&conntimeo=1s");
+    let out = folder.path("never.ts");
+    for (args, expected) in [
+        (
+            &["send", clip, &never, "--reconnect", "always"][..],
+            "--reconnect: is always, and the URI has reconnect=no",
+        ),
+        (&["recv", &waiting, &out], "conntimeo"),
+        (
+            &["recv", &pipe, "-", "--overwrite"],
+            "--overwrite: is for an output file",
+        ),
+        (
+            &["recv", &pipe, &out, "--quiet", "--statsfreq", "1s"],
+            "--statsfreq: --quiet prints no statistics",
+        ),
+        (
+            &["relay", &pipe, &out, "--input-rate", "1Mbps"],
+            "--input-rate: is for a file",
+        ),
+    ] {
+        let said = ends(2, args);
+        assert!(said.contains(expected), "{args:?}: {said}");
+    }
+    assert!(!Path::new(&out).exists());
+}

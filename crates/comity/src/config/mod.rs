@@ -4,6 +4,8 @@
 //! keys of URIs, the checks and `docs/reference/settings.md` come from it. A [`Config`] determines
 //! the transport's configuration and its parameters on the wire.
 
+#[cfg(test)]
+mod effects;
 pub(crate) mod files;
 mod kind;
 mod settings;

@@ -339,7 +339,9 @@ settings! {
     /// When the receiver delivers a section: as soon as it is complete, or at its deadline.
     deliver: [Deliver] = Transport::DEFAULT.deliver, choice(DELIVERIES), uri("deliver");
 
-    /// The name of the stream that the caller requests or brings.
+    /// The name of the stream that the caller requests or brings, and that a listener has. `comity
+    /// send`, `recv` and `relay` refuse a caller that names another stream than theirs, and one
+    /// that names a stream where they have no name. A caller without a name gets any stream.
     stream_name: [String] = String::new(), Kind::Text(MAX_STREAM_NAME), uri("streamid");
 
     /// The most protected bytes of a packet, if the path carries them. The packet on the wire is 57
@@ -353,7 +355,12 @@ settings! {
 
     /// The time limit of one attempt to connect.
     connect_timeout: [Duration] = duration(CALL_TIMEOUT),
-        span(Span::from_millis(10)..=HOUR), uri("conntimeo");
+        span(Span::from_millis(10)..=HOUR), Some(Spelling {
+            key: "conntimeo",
+            aliases: &[],
+            words: &[],
+            only: Some(Mode::Caller),
+        });
 
     /// The connection ends when nothing has arrived for this long.
     idle_timeout: [Duration] = duration(Transport::DEFAULT.idle_timeout),
@@ -397,6 +404,10 @@ settings! {
     /// case.
     ack_frequency: [u32] = Transport::DEFAULT.ack_frequency,
         whole(*bounds::ACK_FREQUENCY.start(), *bounds::ACK_FREQUENCY.end(), "packets"), None;
+
+    /// Whether a listener refuses callers that name a stream which is not its `streamid`. Otherwise
+    /// the application routes accepted connections by their stream names.
+    only_own_stream: [bool] = false, FLAG, None;
 
     /// The maximum number of a listener's connections.
     max_connections: [usize] = USUAL_CONNECTIONS, whole(1, 1 << 20, "connections"), None;

@@ -12,7 +12,7 @@ use crate::session::RefusedCaller;
 use crate::transport::PathSize;
 
 /// An event of an endpoint, apart from its connections.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum EndpointEvent {
     /// The endpoint refused a caller.

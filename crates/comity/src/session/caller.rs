@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 
 use comity_transport::wire::header::{self, Answer, Confirm, Initial, Packet, Retry};
 use comity_transport::wire::limits::{MAX_PARAMETERS, VERSION};
+use comity_transport::wire::parameters::Parameters;
 use comity_units::{Span, Time};
 use thiserror::Error;
 use zeroize::Zeroizing;
@@ -73,7 +74,7 @@ impl CallerConfig {
 }
 
 /// Why no connection came about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum CallError {
     /// No answer came, or none that the listener could have sent.
@@ -139,6 +140,16 @@ pub enum CallError {
     Parameters {
         /// The called address.
         address: SocketAddr,
+    },
+    /// The listener has another stream than the requested one, or none with a name.
+    #[error("{address}: {}", other_stream(.requested, .own))]
+    Stream {
+        /// The called address.
+        address: SocketAddr,
+        /// The stream that this end requested.
+        requested: String,
+        /// The stream of the listener; empty if it has no name.
+        own: String,
     },
     /// The parameters in the configuration are too long.
     #[error("parameters: {0} bytes; expected at most {MAX_PARAMETERS}")]
@@ -224,7 +235,7 @@ pub struct Caller<C> {
 }
 
 /// An event of a caller.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CallerEvent {
     /// An event of the open connection.
     Session(Event),
@@ -383,6 +394,15 @@ impl<C: Protocol> Caller<C> {
                     Verdict::Refused(Refused::Parameters) => {
                         self.fail(CallError::Parameters { address });
                     }
+                    Verdict::Refused(Refused::Stream { own }) => {
+                        let parameters = Parameters::decode(&self.config.parameters).ok();
+                        let requested = parameters.and_then(|parameters| parameters.stream_name);
+                        self.fail(CallError::Stream {
+                            address,
+                            requested: requested.unwrap_or_default(),
+                            own,
+                        });
+                    }
                 }
             }
             _ => {}
@@ -433,7 +453,7 @@ impl<C: Protocol> Caller<C> {
 
     fn doubt(&mut self, now: Time, error: CallError) {
         if let State::Calling(handshake) = &mut self.state
-            && handshake.is_believed(now, error)
+            && handshake.is_believed(now, &error)
         {
             self.fail(error);
         }
@@ -500,7 +520,7 @@ impl<C: Protocol> Caller<C> {
                     let address = self.address;
                     let within = self.config.timeout;
                     let silence = CallError::NoAnswer { address, within };
-                    let error = handshake.doubt.map_or(silence, |(error, _)| error);
+                    let error = handshake.doubt.take().map_or(silence, |(error, _)| error);
                     self.fail(error);
                 }
             }
@@ -513,6 +533,13 @@ impl<C: Protocol> Caller<C> {
             return Some(CallerEvent::Failed(error));
         }
         self.session_mut()?.poll_event().map(CallerEvent::Session)
+    }
+}
+
+fn other_stream(requested: &str, own: &str) -> String {
+    match own {
+        "" => format!("has no stream {requested:?}; it has no streamid"),
+        own => format!("has no stream {requested:?}; its streamid is {own:?}"),
     }
 }
 
@@ -671,13 +698,13 @@ impl Handshake {
 
     /// Remembers why somebody refused the call, and whether that is to be believed: the same reason
     /// came before the last [`DOUBT`]. Being busy passes, so that is waited for to the end.
-    fn is_believed(&mut self, now: Time, error: CallError) -> bool {
+    fn is_believed(&mut self, now: Time, error: &CallError) -> bool {
         let is_busy = |error: &CallError| matches!(error, CallError::Busy { .. });
         match &self.doubt {
-            Some((known, since)) if *known == error => !is_busy(&error) && *since + DOUBT <= now,
-            Some((known, _)) if is_busy(&error) && !is_busy(known) => false,
+            Some((known, since)) if known == error => !is_busy(error) && *since + DOUBT <= now,
+            Some((known, _)) if is_busy(error) && !is_busy(known) => false,
             _ => {
-                self.doubt = Some((error, now));
+                self.doubt = Some((error.clone(), now));
                 false
             }
         }

@@ -116,7 +116,10 @@ impl Verdict {
                 out.extend(&accepted.parameters);
                 out
             }
-            Self::Refused(why) => Zeroizing::new(vec![*why as u8]),
+            Self::Refused(why) => {
+                let (status, rest) = why.to_wire();
+                Zeroizing::new([&[status], rest].concat())
+            }
         }
     }
 
@@ -131,8 +134,7 @@ impl Verdict {
                     parameters: parameters.to_vec(),
                 }))
             }
-            (&code, []) => Refused::from_wire(code).map(Self::Refused),
-            _ => None,
+            (&status, rest) => Refused::from_wire(status, rest).map(Self::Refused),
         }
     }
 }

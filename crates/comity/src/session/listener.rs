@@ -27,6 +27,7 @@ use super::exchange::Channel;
 use super::handshake::{self, Accepted, Refusal, Verdict, described};
 use super::ids::{IdChange, IdMap, LaterIds, change_id};
 use super::protection::{Cipher, KeyLimits, Protection, Role};
+use super::protocol::{BadParameters, other_stream};
 use super::refusal::{NOT_ACCEPTED, Refused};
 use super::reset::Resets;
 use super::session::{Event, Names, Session};
@@ -98,7 +99,7 @@ pub enum ListenerConfigError {
 
 /// Why a caller with a proved address was turned away. The listener's log has it; a caller that has
 /// not proved itself does not learn it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum RefusedCaller {
     /// The passphrase is another one, the listener was called by another key, or it was noise.
@@ -122,10 +123,18 @@ pub enum RefusedCaller {
     /// The caller's transport parameters were not accepted.
     #[error("the caller's transport parameters were not accepted")]
     Parameters,
+    /// The caller names another stream than that of this listener.
+    #[error("{}", other_stream(.requested, .own))]
+    Stream {
+        /// The stream that the caller asks for.
+        requested: String,
+        /// The stream of the listener; empty if it has no name.
+        own: String,
+    },
 }
 
 /// An event of a listener.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ListenerEvent {
     /// Something happened to a connection.
     Session(ConnectionId, Event),
@@ -493,11 +502,12 @@ impl<C: Protocol> Listener<C> {
                 reset_token: self.resets.token(ticket.own),
                 parameters: self.config.parameters.clone(),
             }),
-            Err(refused) => {
+            Err(why) => {
                 self.statistics.refused += 1;
-                let why = match refused {
-                    Refused::Busy => RefusedCaller::Busy,
-                    Refused::Parameters => RefusedCaller::Parameters,
+                let refused = match &why {
+                    RefusedCaller::Busy => Refused::Busy,
+                    RefusedCaller::Stream { own, .. } => Refused::Stream { own: own.clone() },
+                    _ => Refused::Parameters,
                 };
                 self.tell(ListenerEvent::Refused { from, why });
                 Verdict::Refused(refused)
@@ -520,20 +530,25 @@ impl<C: Protocol> Listener<C> {
         addresses: Addresses,
         ticket: &Ticket,
         parameters: &[u8],
-    ) -> Result<(), Refused> {
+    ) -> Result<(), RefusedCaller> {
         let identity = match ticket.peer_key {
             Some(key) => Identity::Key(key),
             None => Identity::Host(addresses.peer.ip(), parameters.to_vec()),
         };
         let identity = Arc::new(identity);
         if !self.has_room(now, &identity) {
-            return Err(Refused::Busy);
+            return Err(RefusedCaller::Busy);
         }
         let config = &self.config;
         let secrets = ticket.agreed.secrets();
         let protection = Protection::new(secrets, Role::Listener, config.key_limits);
         let protocol = (self.opener)(now, Role::Listener, protection.overhead(), parameters)
-            .map_err(|_| Refused::Parameters)?;
+            .map_err(|error| match error {
+                BadParameters::Unfit => RefusedCaller::Parameters,
+                BadParameters::Stream { requested, own } => {
+                    RefusedCaller::Stream { requested, own }
+                }
+            })?;
         let names = Names {
             role: Role::Listener,
             own: ticket.own,

@@ -83,10 +83,35 @@ pub trait Protocol {
     }
 }
 
-/// The peer's transport parameters do not work with this end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[error("the peer's transport parameters are invalid or not acceptable")]
-pub struct BadParameters;
+/// Why this end opens no connection with a peer of these transport parameters.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum BadParameters {
+    /// They are invalid, or do not work with this end.
+    #[error("the peer's transport parameters are invalid or not acceptable")]
+    Unfit,
+    /// The caller asks for another stream than that of the listener.
+    #[error("{}", other_stream(.requested, .own))]
+    Stream {
+        /// The stream that the caller asks for.
+        requested: String,
+        /// The stream of the listener; empty if it has no name.
+        own: String,
+    },
+}
+
+/// The error of a listener that refuses a caller for its stream.
+pub(super) fn other_stream(requested: &str, own: &str) -> String {
+    match own {
+        "" => {
+            format!(
+                "the caller asks for the stream {requested:?}, and this listener has no streamid"
+            )
+        }
+        own => format!(
+            "the caller asks for the stream {requested:?}, and the streamid of this listener is {own:?}"
+        ),
+    }
+}
 
 /// Makes the transport of a new connection from this end's role, the bytes that sealing adds to
 /// each payload, and the peer's parameters.

@@ -4,25 +4,71 @@
 //! the same for all of them. Nothing protects it, so a caller believes it only when no
 //! genuine answer follows. A caller that has proved itself learns the reason in message 4.
 
+use comity_transport::wire::limits::MAX_STREAM_NAME;
+
 /// The message of an Answer that refuses.
 pub(super) const NOT_ACCEPTED: [u8; 1] = [1];
 
 /// Why a listener does not take a caller that has proved itself.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Refused {
     /// There are as many connections as the listener takes.
-    Busy = 1,
+    Busy,
     /// The transport parameters were not accepted.
-    Parameters = 2,
+    Parameters,
+    /// The caller names another stream than that of the listener, which is empty if it has none.
+    Stream { own: String },
 }
 
 impl Refused {
-    pub(super) const fn from_wire(code: u8) -> Option<Self> {
-        match code {
-            1 => Some(Self::Busy),
-            2 => Some(Self::Parameters),
+    /// The status of message 4, and what follows it.
+    pub(super) fn to_wire(&self) -> (u8, &[u8]) {
+        match self {
+            Self::Busy => (1, &[]),
+            Self::Parameters => (2, &[]),
+            Self::Stream { own } => (3, own.as_bytes()),
+        }
+    }
+
+    pub(super) fn from_wire(status: u8, rest: &[u8]) -> Option<Self> {
+        match (status, rest) {
+            (1, []) => Some(Self::Busy),
+            (2, []) => Some(Self::Parameters),
+            (3, own) if own.len() <= MAX_STREAM_NAME => {
+                let own = std::str::from_utf8(own).ok()?.to_owned();
+                Some(Self::Stream { own })
+            }
             _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reasons_come_back_as_they_were_written_and_nothing_else_is_one() {
+        let name = "é".repeat(MAX_STREAM_NAME / 2);
+        for refused in [
+            Refused::Busy,
+            Refused::Parameters,
+            Refused::Stream { own: String::new() },
+            Refused::Stream { own: name },
+        ] {
+            let (status, rest) = refused.to_wire();
+            assert_eq!(Refused::from_wire(status, rest), Some(refused.clone()));
+        }
+        let long = [b'a'; MAX_STREAM_NAME + 1];
+        for (status, rest) in [
+            (0, &b""[..]),
+            (1, b"a"),
+            (2, b"a"),
+            (3, &[0xff]),
+            (3, &long),
+            (4, b""),
+        ] {
+            assert_eq!(Refused::from_wire(status, rest), None, "{status} {rest:?}");
         }
     }
 }

@@ -329,7 +329,7 @@ fn fails_with(mut world: World) -> (CallError, RefusedCaller, Span) {
     assert_eq!(world.listener.connections(), 0);
     (
         world.failure(0).unwrap(),
-        *why,
+        why.clone(),
         world.now.saturating_since(start),
     )
 }

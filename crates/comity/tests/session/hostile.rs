@@ -124,7 +124,7 @@ fn a_first_message_that_is_malformed_or_leaves_the_version_out_is_not_accepted()
         initial[message + at] = value;
         deliver(&mut world, CALLER, &initial);
         let why = match world.listener_events.as_slice() {
-            [ListenerEvent::Refused { why, .. }] => *why,
+            [ListenerEvent::Refused { why, .. }] => why.clone(),
             events => panic!("{events:?}"),
         };
         assert_eq!(why, expected, "byte {at} is {value}");

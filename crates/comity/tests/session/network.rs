@@ -214,7 +214,7 @@ pub(crate) struct World {
 pub(crate) fn opener() -> comity::session::Opener<Fake> {
     Box::new(|_, _, overhead, parameters| {
         if parameters == b"unacceptable" {
-            return Err(BadParameters);
+            return Err(BadParameters::Unfit);
         }
         Ok(Fake {
             peer_parameters: parameters.to_vec(),
@@ -427,7 +427,7 @@ impl World {
     /// Why a caller has failed.
     pub(crate) fn failure(&self, at: usize) -> Option<comity::session::CallError> {
         self.caller_events.iter().find_map(|event| match event {
-            (who, CallerEvent::Failed(error)) if *who == at => Some(*error),
+            (who, CallerEvent::Failed(error)) if *who == at => Some(error.clone()),
             _ => None,
         })
     }

@@ -68,6 +68,8 @@ impl Connecting<'_> {
     ) -> Result<Config, Error> {
         self.warn_of_exposure(&uri.credentials);
         let mut builder = self.builder(uri)?;
+        // Nothing here routes by the name of a stream.
+        builder = builder.only_own_stream(true);
         if let Some(deliver) = deliver {
             builder = builder.deliver(deliver);
         }

@@ -116,6 +116,7 @@ impl Error {
                     CallError::Passphrase { .. }
                     | CallError::SharedKey { .. }
                     | CallError::StaticKey { .. }
+                    | CallError::Stream { .. }
                     | CallError::Refused { .. },
                 ) => Failure::Refused,
                 _ => Failure::Unconnected,
@@ -184,7 +185,7 @@ fn bind_hint(error: &BindError) -> String {
     }
 }
 
-const fn call_hint(error: &CallError) -> &'static str {
+fn call_hint(error: &CallError) -> &'static str {
     match error {
         CallError::NoAnswer { .. } => {
             "; is the listener running, and does a firewall let UDP through? --reconnect always keeps calling"
@@ -194,6 +195,12 @@ const fn call_hint(error: &CallError) -> &'static str {
         }
         CallError::StaticKey { .. } => {
             "; put this key on the listener's allow=.. list, and the listener's key into peerkey=.."
+        }
+        CallError::Stream { own, .. } if own.is_empty() => {
+            ". Give both ends the same streamid, or leave it out to get the stream that is there"
+        }
+        CallError::Stream { .. } => {
+            ". Ask for that stream, or leave streamid out to get whatever is there"
         }
         CallError::Busy { .. } => {
             "; it serves another caller. --reconnect always keeps calling until that caller is done"

@@ -98,6 +98,9 @@ fn refusal(why: Option<&RefusedCaller>) -> String {
         Some(RefusedCaller::Busy) => {
             "this listener serves another caller; call again when that caller is done".into()
         }
+        Some(why @ RefusedCaller::Stream { .. }) => {
+            format!("{why}; both ends need the same streamid, or the caller none")
+        }
         Some(why) => why.to_string(),
     }
 }

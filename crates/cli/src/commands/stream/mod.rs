@@ -26,9 +26,9 @@ pub(crate) mod uri;
 use std::io::{self, IsTerminal};
 use std::time::Duration;
 
-use comity::Qlog;
 use comity::uri::Role;
 use comity::uri::parts::is_address;
+use comity::{Qlog, Settings};
 use comity_stream::{FanoutOptions, Relay, Reports};
 use comity_units::Bytes;
 
@@ -136,6 +136,11 @@ fn run(
         check_sending(sending, (to, &output))?;
     }
     check_connecting(args, &[&input, &output])?;
+    if overwrite && !matches!(output, Uri::File(_)) {
+        return Err(Error::usage(
+            "--overwrite: is for an output file; expected a file as the output, or no --overwrite",
+        ));
+    }
     overwrite::check(&input, &output, args.gaps.as_deref())?;
     if let Uri::File(path) = &output
         && !overwrite
@@ -147,6 +152,9 @@ fn run(
         _ => Channel::Output,
     });
     let reporter = Reporter::new(args.quiet, json);
+    for warning in warnings_of_settings(&input, &output) {
+        reporter.warn(&warning);
+    }
     let every = how_often(args)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
@@ -227,6 +235,9 @@ fn how_often(args: &args::Common) -> Result<Option<Duration>, Error> {
     match every {
         Some(Duration::ZERO) => Err(Error::usage(
             "--statsfreq: is 0; expected a time such as 1s",
+        )),
+        Some(_) if args.quiet && !args.json => Err(Error::usage(
+            "--statsfreq: --quiet prints no statistics; expected --json as well, or one of the two",
         )),
         every => Ok(every),
     }
@@ -316,11 +327,59 @@ fn check_connecting(args: &args::Common, ends: &[&Uri]) -> Result<(), Error> {
     let given = given.into_iter().find(|(_, is_given)| *is_given);
     let is_connected = |end: &&Uri| matches!(end, Uri::Comity(_));
     match given {
-        Some((option, _)) if !ends.iter().any(is_connected) => Err(Error::usage(format!(
-            "{option}: applies to connections; expected comity:// as the input or the output, or no {option}"
-        ))),
-        _ => Ok(()),
+        Some((option, _)) if !ends.iter().any(is_connected) => {
+            return Err(Error::usage(format!(
+                "{option}: applies to connections; expected comity:// as the input or the output, or no {option}"
+            )));
+        }
+        _ => {}
     }
+    let stays_away = |end: &&Uri| matches!(end, Uri::Comity(uri) if !uri.settings.reconnect);
+    match args.reconnect == Reconnect::Always && ends.iter().any(stays_away) {
+        true => Err(Error::usage(
+            "--reconnect: is always, and the URI has reconnect=no; expected one of them",
+        )),
+        false => Ok(()),
+    }
+}
+
+/// Warnings of settings that do nothing at an end that only receives, or only sends. They are
+/// no errors: both ends of a connection may have the same settings.
+fn warnings_of_settings(input: &Uri, output: &Uri) -> Vec<String> {
+    let usual = Settings::default();
+    let mut warnings = Vec::new();
+    let mut warn = |keys: &[(&str, bool)], does, other| {
+        let set = keys.iter().filter(|(_, is_set)| *is_set);
+        let keys: Vec<_> = set.map(|(key, _)| *key).collect();
+        if !keys.is_empty() {
+            warnings.push(format!(
+                "no effect at this end, which only {does}: {}; only the {other} goes by it",
+                keys.join(", ")
+            ));
+        }
+    };
+    if let Uri::Comity(uri) = input {
+        let own = &uri.settings;
+        let parameters = &own.controller_parameters;
+        let keys = [
+            ("cc", own.controller != usual.controller),
+            ("cc.*", *parameters != usual.controller_parameters),
+            ("maxbw", own.max_rate != usual.max_rate),
+            ("reliability", own.reliability != usual.reliability),
+            ("drop", own.drop_policy != usual.drop_policy),
+            ("sndbuf", own.send_buffer != usual.send_buffer),
+        ];
+        warn(&keys, "receives", "sender");
+    }
+    if let Uri::Comity(uri) = output {
+        let own = &uri.settings;
+        let keys = [
+            ("deliver", own.deliver != usual.deliver),
+            ("rcvbuf", own.receive_buffer != usual.receive_buffer),
+        ];
+        warn(&keys, "sends", "receiver");
+    }
+    warnings
 }
 
 /// Refuses options that do not apply to the output.

@@ -28,21 +28,16 @@ pub(crate) struct Reading {
     pub(crate) speed: Option<f64>,
     /// Which deadlines pictures get.
     pub(crate) deadlines: DeadlineRule,
-    /// How fast a file is taken to be that does not tell its times.
-    pub(crate) assumed_rate: Rate,
+    /// How fast a file is taken to be that does not tell its times, where that was requested.
+    pub(crate) assumed_rate: Option<Rate>,
 }
 
 impl Default for Reading {
     fn default() -> Self {
-        let ReaderConfig {
-            deadlines,
-            assumed_rate,
-            ..
-        } = ReaderConfig::default();
         Self {
             speed: None,
-            deadlines,
-            assumed_rate,
+            deadlines: ReaderConfig::default().deadlines,
+            assumed_rate: None,
         }
     }
 }
@@ -59,20 +54,26 @@ impl From<&Sending> for Reading {
 
 impl Reading {
     fn config(self) -> ReaderConfig {
+        let usual = ReaderConfig::default();
         ReaderConfig {
             deadlines: self.deadlines,
-            assumed_rate: self.assumed_rate,
-            ..ReaderConfig::default()
+            assumed_rate: self.assumed_rate.unwrap_or(usual.assumed_rate),
+            ..usual
         }
     }
 
     /// A live source sets the pace itself, and gives pictures one by one.
     fn check_live(self, text: &str) -> Result<(), Error> {
         let text = without_secrets(text);
-        if self.speed.is_some() {
-            return Err(Error::usage(format!(
-                "--speed: is for a file, and {text} sets the pace itself; expected it with a file, or no --speed"
-            )));
+        for (option, is_given) in [
+            ("--speed", self.speed.is_some()),
+            ("--input-rate", self.assumed_rate.is_some()),
+        ] {
+            if is_given {
+                return Err(Error::usage(format!(
+                    "{option}: is for a file, and {text} sets the pace itself; expected it with a file, or no {option}"
+                )));
+            }
         }
         match self.deadlines {
             DeadlineRule::Group => Err(Error::usage(format!(
