@@ -202,6 +202,19 @@ fn nothing_is_lost_unless_asked() {
     let fewer = scenario(TEXT, &[], Some(vec![1]));
     let store = RunStore::open(&path, fewer.sweep("sim", "comity".into()), true).unwrap();
     assert_eq!(store.found(), 0, "all runs are done anew");
+    // Runs of another sweep are not forgotten before there are results.
+    let path = home.join("parts");
+    open(&path, &first).unwrap();
+    let other = scenario(TEXT, &["flow.tcp.count=1"], None);
+    assert!(open(&path, &other).is_ok(), "nothing was stored");
+    let store_of_other = open(&path, &other).unwrap();
+    work(&store_of_other, &other, &other.runs(), 2);
+    let error = open(&path, &first).unwrap_err().to_string();
+    assert!(
+        error.contains("parts.runs holds 2 runs of another sweep, of \"sweep\" by `comity`"),
+        "{error}"
+    );
+    assert_eq!(merge(&[path]).unwrap().set.runs.len(), 2);
     // Results without a store are not replaced.
     let path = home.join("alone");
     write(&store.results(), Format::Parquet, &path).unwrap();

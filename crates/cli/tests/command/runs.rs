@@ -235,8 +235,7 @@ fn results_are_stored_in_every_format() {
     let args = ["sim", "run", &file, "-q", "--seed", "1", "-o", out];
     let refused = said(&ends(2, &args));
     assert!(
-        refused
-            .contains("bins.csv holds 4 runs that this sweep does not have; expected the scenario"),
+        refused.contains("bins.csv.runs holds 4 runs of another sweep"),
         "{refused}"
     );
     assert!(

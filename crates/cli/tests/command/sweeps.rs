@@ -169,7 +169,7 @@ fn results_are_not_lost_to_another_sweep() {
     let other = [&args[..], &["--set", "flow.tcp.count=3"]].concat();
     let refused = said(&ends(2, &other));
     assert!(
-        refused.contains("holds 4 runs that this sweep does not have"),
+        refused.contains("out.json.runs holds 4 runs of another sweep"),
         "{refused}"
     );
     ends(0, &[&other[..], &["--force"]].concat());

@@ -79,24 +79,21 @@ impl RunStore {
     /// removed.
     ///
     /// # Errors
-    /// [`StoreError::WouldLose`] and [`StoreError::Exists`] if results at `path` would be lost;
-    /// else what the system says.
+    /// [`StoreError::WouldLose`] and [`StoreError::Exists`] if results at `path`, or runs of
+    /// another sweep, would be lost; else what the system says.
     pub fn open(path: &Path, sweep: Sweep, anew: bool) -> Result<Self, StoreError> {
         let folder = folder_of(path);
         if anew {
             remove(&folder)?;
-        } else if has_something(path) {
-            let Some(earlier) = describe(&folder)? else {
-                return Err(StoreError::Exists { path: path.into() });
-            };
-            let known: BTreeSet<u64> = sweep.ids.iter().copied().collect();
-            let stored = read_journals(&folder, &earlier.ids)?;
-            let lost = stored.keys().filter(|id| !known.contains(id)).count();
-            if lost > 0 {
-                return Err(StoreError::WouldLose {
-                    path: path.into(),
-                    runs: lost,
-                });
+        } else {
+            match describe(&folder)? {
+                Some(earlier) if earlier.ids != sweep.ids => {
+                    refuse_to_lose(&folder, earlier, &sweep)?;
+                }
+                None if has_something(path) => {
+                    return Err(StoreError::Exists { path: path.into() });
+                }
+                _ => {}
             }
         }
         match fs::create_dir(&folder) {
@@ -323,6 +320,22 @@ pub fn has_something(path: &Path) -> bool {
     match fs::read_dir(path) {
         Ok(mut entries) => entries.next().is_some(),
         Err(_) => path.exists(),
+    }
+}
+
+/// Refuses a sweep that lacks runs which an earlier one stored. Without its description they are
+/// no longer found.
+fn refuse_to_lose(folder: &Path, earlier: Sweep, sweep: &Sweep) -> Result<(), StoreError> {
+    let known: BTreeSet<u64> = sweep.ids.iter().copied().collect();
+    let stored = read_journals(folder, &earlier.ids)?;
+    match stored.keys().filter(|id| !known.contains(id)).count() {
+        0 => Ok(()),
+        runs => Err(StoreError::WouldLose {
+            folder: folder.into(),
+            runs,
+            scenario: earlier.scenario.name,
+            command: earlier.command,
+        }),
     }
 }
 

@@ -35,12 +35,16 @@ pub enum StoreError {
         /// Why not.
         reason: String,
     },
-    /// The results hold runs that the sweep does not have.
+    /// The store holds runs that the sweep does not have.
     WouldLose {
-        /// The place of the results.
-        path: PathBuf,
+        /// The folder of the store.
+        folder: PathBuf,
         /// How many.
         runs: usize,
+        /// The name of their scenario.
+        scenario: String,
+        /// The command that made them.
+        command: String,
     },
     /// It cannot be written or read.
     Write(WriteError),
@@ -84,11 +88,18 @@ impl std::fmt::Display for StoreError {
             Self::Unreadable { path, reason } => {
                 write!(f, "cannot read {}: {reason}", path.display())
             }
-            Self::WouldLose { path, runs } => write!(
+            Self::WouldLose {
+                folder,
+                runs,
+                scenario,
+                command,
+            } => write!(
                 f,
-                "{} holds {runs} runs that this sweep does not have; expected the scenario, the seeds, \
-                 the files and the version of Comity that made them, or a new path",
-                path.display()
+                "{} holds {runs} {} of another sweep, of \"{scenario}\" by `{command}`, which this \
+                 sweep does not have; expected the scenario, the overrides, the seeds, the files and the version \
+                 of Comity that made them, or a new path",
+                folder.display(),
+                if *runs == 1 { "run" } else { "runs" }
             ),
             Self::Write(error) => error.fmt(f),
         }
