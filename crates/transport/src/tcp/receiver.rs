@@ -491,7 +491,8 @@ impl Receiver {
     }
 
     /// Reads up to `limit` bytes. Opens the window, and requests an acknowledgement if it opened by
-    /// two segments or half the buffer (RFC 9293, section 3.8.6.2.2).
+    /// two segments, or those of a delayed acknowledgement if they are more, or by half the buffer
+    /// (RFC 9293, section 3.8.6.2.2).
     pub(super) fn read(&mut self, limit: u64, config: &Config) -> u64 {
         if self.gaps.is_none() {
             return self.take(limit.min(self.unread), config);
@@ -512,7 +513,11 @@ impl Receiver {
         self.unread -= length;
         self.bytes_read += length;
         let opened = self.room_beyond_limit(config);
-        let worth = (2 * u64::from(config.mss)).min(config.receive_buffer.get() / 2);
+        let segments = config
+            .delayed_ack
+            .map_or(2, |policy| policy.segments.max(2));
+        let worth =
+            (u64::from(segments) * u64::from(config.mss)).min(config.receive_buffer.get() / 2);
         if length > 0 && opened >= worth.max(1) && self.fin == u64::MAX {
             self.ack_now = true;
         }
