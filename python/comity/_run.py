@@ -49,13 +49,15 @@ def run(
         scenario: The path of a file, the text of one (with a line break), or a dict of the same
             shape. Paths in a text or dict start at the working directory.
         seeds: Seeds that replace those of the scenario: one, or several.
-        set: Values that replace those of the scenario, such as `{"flow.tcp.rwnd": 20}`.
+        set: Values that replace those of the scenario, such as `{"flow.tcp.rwnd": 20}`. The value
+            of a swept key replaces the values of its axis, and a `UserWarning` says so.
         points: Values of axes of the sweep, such as `{"queue": [20, 60]}`: runs at other points are
             left out. The others keep their numbers.
         shard: A part of the runs, such as `(3, 16)` for the third of sixteen. With `out` they are
             only stored there; `comity.merge` or `comity results merge` makes tables of all shards.
         out: Where to store the results: NAME (Parquet), NAME.csv or NAME.json.
-        force: Whether to do stored runs anew, and to replace earlier results at `out`.
+        force: Whether to do stored runs anew, and to replace earlier results at `out` and runs of
+            another sweep in `OUT.runs`.
         controllers: Controllers that are written in Python: the name by which flows choose one,
             and the class, or any function of a `comity.Setup` that makes a `comity.Controller`. Not
             with `out` or `executor`.
@@ -188,6 +190,8 @@ def _read(
     name, text, folder = _source(scenario)
     numbers = None if seeds is None else _seeds(seeds)
     native = _comity.Scenario(name, text, folder, _overrides(values), numbers, controllers)
+    for note in native.notes():
+        warnings.warn(note, stacklevel=3)
     return str(name), native
 
 

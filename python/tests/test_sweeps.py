@@ -281,3 +281,31 @@ def test_a_dask_cluster_loses_a_worker_and_nothing_else(file, tmp_path, whole):
         )
     assert len(results) == 20
     assert tables(out) == whole
+
+
+def test_a_value_for_a_swept_key_replaces_the_axis_or_is_refused(file, tmp_path):
+    axis = "topology.bottleneck.queue"
+    with pytest.warns(UserWarning, match=f"`{axis}` = 20 replaces the 2 values of the axis"):
+        results = comity.run(file, set={axis: 20}, seeds=1)
+    assert results.groups.arrow()[f"axis.{axis}"].to_pylist() == [20, 20]
+    for value in ("banana", 0, {"kind": "red", "limti": 5}):
+        with pytest.raises(comity.ScenarioError, match="bottleneck.queue"):
+            comity.run(file, set={axis: value}, seeds=1)
+    with pytest.raises(comity.ScenarioError, match="the sweep sets it as well"):
+        comity.run(
+            file, set={"topology.bottleneck": {"rate": "1Mbps", "delay": "1ms", "queue": 9}}
+        )
+    with pytest.raises(comity.ScenarioError, match="has no value 10"), pytest.warns(UserWarning):
+        comity.run(file, set={axis: 20}, points={axis: 10})
+
+
+def test_runs_of_another_sweep_are_not_forgotten(file, tmp_path):
+    out = tmp_path / "parts"
+    comity.run(file, out=out, shard=(1, 2), set={"scenario.duration": "3s"})
+    with pytest.raises(comity.ResultsError) as raised:
+        comity.run(file, out=out, shard=(1, 2))
+    for part in ("parts.runs holds 2 runs of another sweep", "expected the scenario", "force=True"):
+        assert part in str(raised.value)
+    assert len(comity.merge(out, partial=True)) == 2
+    comity.run(file, out=out, shard=(1, 2), force=True)
+    assert len(comity.merge(out, partial=True)) == 2

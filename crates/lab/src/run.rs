@@ -254,6 +254,9 @@ pub fn run(
         flows.push(finished.report);
         flow_series.push(finished.series);
     }
+    for (flow, base_rtt) in flows.iter_mut().zip(network.base_rtts()) {
+        flow.base_rtt = base_rtt;
+    }
     drop(devices);
     writers.finish()?;
     let mut links = Vec::with_capacity(network.links.len());

@@ -111,6 +111,11 @@ impl Scenario {
         Ok((name, text, files.into_iter().collect(), set, seeds))
     }
 
+    /// What overrides do to the sweep.
+    fn notes(&self) -> Vec<String> {
+        self.scenario.notes().to_vec()
+    }
+
     /// The numbers of the runs at these points, such as `queue=60`, that belong to a shard such as
     /// `3/16`.
     #[pyo3(signature = (points, shard))]

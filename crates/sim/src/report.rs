@@ -168,6 +168,9 @@ pub struct FlowReport {
     pub group: String,
     /// Its controller and recovery, `datagram`, or its controller and `sections`.
     pub kind: String,
+    /// Its [base round-trip time](crate::network::Network::base_rtts).
+    #[serde(with = "words")]
+    pub base_rtt: Option<Span>,
     /// When it started.
     #[serde(with = "words")]
     pub started: Time,
@@ -312,6 +315,14 @@ pub struct TimelineReport {
 }
 
 impl FlowReport {
+    /// The least and the largest base round-trip time of flows, in seconds.
+    pub fn base_rtt_range<'f>(flows: impl Iterator<Item = &'f Self>) -> Option<[f64; 2]> {
+        let rtts = flows.filter_map(|flow| flow.base_rtt);
+        rtts.map(|rtt| [rtt, rtt])
+            .reduce(|[least, most], [rtt, _]| [least.min(rtt), most.max(rtt)])
+            .map(|range| range.map(Span::as_secs_f64))
+    }
+
     /// Whether the flow counts in the group, by its own group or by a combined one
     /// ([`RunReport::groups`]).
     pub fn is_in(&self, group: &str) -> bool {

@@ -10,16 +10,20 @@ mod common;
 mod custom;
 mod directions;
 mod fairness_against_ns2;
+#[path = "keys/main.rs"]
+mod keys;
 mod libra;
 mod linux_tcp;
 mod ns2_drops;
 mod ns2_networks;
+mod overrides;
 mod parameters;
 #[path = "properties/main.rs"]
 mod properties;
 mod psp_scale;
 mod results;
 mod results_of_runs;
+mod rtt;
 mod scale;
 mod scenario_files;
 mod scenario_never_panics;

@@ -444,8 +444,9 @@ fn every_key_replaces_its_own_setting() {
             },
         ),
         (
-            "duplicate_sack = true",
+            "sack = true\nduplicate_sack = true",
             Config {
+                sack: true,
                 duplicate_sack: true,
                 ..base
             },

@@ -353,6 +353,16 @@ const CASES: &[(&str, &str, &str)] = &[
         "access = \"none\"\naccess_delays = [\"2ms\", \"20ms\"]",
     ),
     (
+        "a base round trip shorter than the path",
+        "rwnd = 10",
+        "rtt = \"30ms\"",
+    ),
+    (
+        "a base round trip beside the delay of a link of its own",
+        "rwnd = 10",
+        "rtt = \"90ms\"\naccess = { rate = \"1Mbps\", delay = \"2ms\" }",
+    ),
+    (
         "passed data held without a blind spot",
         "rwnd = 10",
         "recovery = \"reno\"\ntimeline = { deadline = \"1s\", blind_spot = false, holds_passed = true }",
@@ -533,6 +543,12 @@ const CASES: &[(&str, &str, &str)] = &[
         "",
         "[[sweep]]\nparameter = \"flow.tcp.rwnd\"\nvalues = [1]\n\
          [[sweep]]\nparameter = \"flow.tcp.rwnd\"\nvalues = [2]\n",
+    ),
+    (
+        "an axis that a later one hides",
+        "",
+        "[[sweep]]\nparameter = \"flow.tcp.rwnd\"\nvalues = [1, 2]\n\
+         [[sweep]]\nparameter = \"flow.*.rwnd\"\nvalues = [3, 4]\n",
     ),
     (
         "an explosion of runs",

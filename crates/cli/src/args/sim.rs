@@ -29,7 +29,8 @@ pub(crate) struct Printing {
     #[arg(long, short, value_name = "PATH", value_parser = PathBufValueParser::new().try_map(Out::new))]
     pub(crate) out: Option<Out>,
 
-    /// Repeat all runs, and replace earlier results at the path of --out
+    /// Repeat all runs, and replace earlier results at the path of --out and stored runs of other
+    /// sweeps
     #[arg(long, requires = "out")]
     pub(crate) force: bool,
 
@@ -66,7 +67,8 @@ pub(crate) struct Reading {
     /// The scenario file
     pub(crate) file: PathBuf,
 
-    /// Replace a value of the file, such as flow.tcp.count=4; may be repeated
+    /// Replace a value of the file, such as flow.tcp.count=4; may be repeated. The value of a swept
+    /// key replaces the values of its axis
     #[arg(long, value_name = "KEY=VALUE")]
     pub(crate) set: Vec<String>,
 }

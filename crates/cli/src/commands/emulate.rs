@@ -144,6 +144,29 @@ fn links(args: &args::Emulate) -> Result<(LinkConfig, LinkConfig), Failure> {
 fn settings(args: &args::Emulate) -> Result<Vec<Setting>, Failure> {
     let mut settings = Vec::new();
     let (both, up, down) = (&args.both, &args.up, &args.down);
+    macro_rules! refuse_replaced {
+        ($($option:literal $field:ident $is_given:ident),+) => {
+            $(if [both.$field.$is_given(), up.$field.$is_given(), down.$field.$is_given()] == [true; 3] {
+                say(concat!(
+                    "error: --", $option, ": --up-", $option, " and --down-", $option,
+                    " replace it; leave one of the three out"
+                ));
+                return Err(Failure::Usage);
+            })+
+        };
+    }
+    refuse_replaced!(
+        "rate" rate is_some, "delay" delay is_some, "mtu" mtu is_some, "queue" queue is_some,
+        "loss" loss is_some, "jitter" jitter is_some, "duplication" duplication is_some,
+        "trace" trace is_some
+    );
+    let is_given = |outages: &[args::Outage]| !outages.is_empty();
+    if is_given(&both.outages) && is_given(&up.outages) && is_given(&down.outages) {
+        say(
+            "error: --outage: --up-outage and --down-outage replace it; leave one of the three out",
+        );
+        return Err(Failure::Usage);
+    }
     macro_rules! gather {
         ($way:expr, $prefix:literal, $tables:expr) => {
             for table in $tables {

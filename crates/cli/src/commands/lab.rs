@@ -8,12 +8,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use comity_lab::endpoint::{self, Task};
 use comity_lab::{Clock, EndpointCall, Error, Role, Settings};
+use comity_sim::network::{FlowSpec, TransportSpec};
 use comity_sim::results::store::RunStore;
 use comity_sim::scenario::{Interrupted, Run, RunSettings, Scenario};
 
 use super::progress::{OnInterrupt, Teller};
-use super::sim::load;
 use super::sim::run::{Job, Measured, Outcome};
+use super::sim::{load, load_silently};
 use super::{Failure, complain, print, say};
 use crate::args;
 
@@ -56,9 +57,12 @@ fn run(args: args::LabRun) -> Result<(), Failure> {
         qlog: args.qlog,
         logs: args.logs,
     };
+    let mut has_endpoints = false;
     // What no run can be is said before the first one, not after hours of others.
     for run in scenario.runs() {
         let (network, asked) = scenario.prepare(&run);
+        let is_of_sections = |flow: &FlowSpec| matches!(flow.transport, TransportSpec::Sections(_));
+        has_endpoints |= network.flows.iter().any(is_of_sections);
         let settings = records.settings(&run, asked);
         if let Err(error) = comity_lab::check(&network, run.seed, &settings) {
             let failure = complain(&error);
@@ -67,6 +71,25 @@ fn run(args: args::LabRun) -> Result<(), Failure> {
             } else {
                 failure
             });
+        }
+    }
+    for (option, is_idle, what) in [
+        (
+            "--qlog",
+            records.qlog.is_some() && !has_endpoints,
+            "flows with transport = \"sections\"",
+        ),
+        (
+            "--logs",
+            records.logs.is_some() && !scenario.is_for_lab(),
+            "flows with transport = \"command\"",
+        ),
+    ] {
+        if is_idle {
+            complain(&format!(
+                "{option}: the scenario has nothing to write there; expected {what}, or no {option}"
+            ));
+            return Err(Failure::Usage);
         }
     }
     let job = Job {
@@ -215,7 +238,7 @@ fn endpoint_command(reading: &args::Reading, run: &Run, call: &EndpointCall) -> 
 }
 
 fn run_endpoint(args: &args::LabEndpoint) -> Result<(), Failure> {
-    let scenario: Scenario = load(&args.reading, Some(vec![args.seed]))?;
+    let scenario: Scenario = load_silently(&args.reading, Some(vec![args.seed]))?;
     let runs = scenario.runs();
     let Some(run) = runs.iter().find(|run| run.point == args.point) else {
         return Err(complain(&format!(

@@ -200,3 +200,95 @@ fn a_receive_window_that_limits_is_mentioned() {
         ""
     );
 }
+
+/// A value for a swept key replaces those of the axis, and an invalid one is refused.
+#[test]
+fn a_value_for_a_swept_key_is_never_ignored() {
+    let (folder, file) = small();
+    let run = |code, set: &str| ends(code, &["sim", "run", &file, "--set", set]);
+    let output = run(0, "topology.bottleneck.queue=7");
+    let told = said(&output);
+    assert!(
+        told.contains(
+            "note: `topology.bottleneck.queue` = 7 replaces the 2 values of the axis \"queue\""
+        ),
+        "{told}"
+    );
+    let table = crate::out(&output);
+    let row = table.lines().nth(3).unwrap();
+    assert!(row.starts_with("7 "), "{table}");
+    let point = |value| {
+        [
+            "sim",
+            "run",
+            &file,
+            "--set",
+            "topology.bottleneck.queue=7",
+            "--point",
+            value,
+        ]
+    };
+    ends(0, &point("queue=7"));
+    let told = said(&ends(2, &point("queue=5")));
+    assert!(
+        told.contains("the axis queue has no value 5; expected one of 7"),
+        "{told}"
+    );
+    let told = said(&run(2, "topology.bottleneck.queue=banana"));
+    assert!(
+        told.contains("--set topology.bottleneck.queue:1:1") && told.contains("banana"),
+        "{told}"
+    );
+    let told = said(&run(
+        2,
+        "topology.bottleneck={ rate = \"1Mbps\", delay = \"1ms\", queue = 7 }",
+    ));
+    assert!(
+        told.contains("the axis \"queue\" of the sweep sets it as well"),
+        "{told}"
+    );
+    let trace = folder.path().join("x.csv").to_str().unwrap().to_owned();
+    let words = [
+        "sim",
+        "trace",
+        &file,
+        "--set",
+        "topology.bottleneck.queue=x",
+        "--csv",
+        &trace,
+    ];
+    ends(2, &words);
+}
+
+/// Shards have no tables yet; their runs are kept all the same.
+#[test]
+fn shards_are_not_lost_to_another_sweep() {
+    let (folder, file) = small();
+    let path = folder.path().join("parts").to_str().unwrap().to_owned();
+    let shard = |set: &str| {
+        let words = [
+            "sim", "run", &file, "-q", "--out", &path, "--shard", "1/2", "--set", set,
+        ];
+        words.map(str::to_owned)
+    };
+    let run = |code, set: &str, more: &[&str]| {
+        let words = shard(set);
+        let words: Vec<&str> = words
+            .iter()
+            .map(String::as_str)
+            .chain(more.iter().copied())
+            .collect();
+        said(&ends(code, &words))
+    };
+    run(0, "scenario.duration=2s", &[]);
+    let refused = run(2, "scenario.duration=3s", &[]);
+    for part in [
+        "parts.runs holds 2 runs of another sweep, of \"small\" by `comity sim run",
+        "scenario.duration=2s",
+        "expected the scenario",
+        "--force",
+    ] {
+        assert!(refused.contains(part), "{part}: {refused}");
+    }
+    run(0, "scenario.duration=3s", &["--force"]);
+}

@@ -58,7 +58,7 @@ pub use packet::{Body, Packet, SectionPacket};
 
 use crate::custom::{CustomControllers, NoControllers};
 use crate::network::{Network, NetworkError};
-use crate::report::{Cost, RunReport};
+use crate::report::{Cost, FlowReport, RunReport};
 use event::{Class, Event};
 use fingerprint::Fingerprint;
 use flow::{Agent, Flow, ReaderState, TcpWorkload};
@@ -685,9 +685,13 @@ impl<O: Observer> Engine<O> {
             .flows
             .iter()
             .zip(&mut self.flows)
-            .map(|(spec, flow)| {
+            .zip(network.base_rtts())
+            .map(|((spec, flow), base_rtt)| {
                 let share = shares.of(data(flow));
-                flow.report(spec, watch, share)
+                FlowReport {
+                    base_rtt,
+                    ..flow.report(spec, watch, share)
+                }
             })
             .collect();
         let report = RunReport {

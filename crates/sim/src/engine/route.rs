@@ -5,7 +5,24 @@ use std::collections::BinaryHeap;
 
 use comity_units::Span;
 
-use crate::network::{FlowError, Network, NodeId};
+use crate::network::{FlowError, FlowSpec, Network, NodeId};
+
+impl Network {
+    /// The base round-trip time of each flow: the propagation delays of the links of its path and
+    /// of the path back, at the start of the run. Transmission, queues and jitter add to it. `None`
+    /// if no links lead there.
+    pub fn base_rtts(&self) -> Vec<Option<Span>> {
+        let mut router = Router::new(self);
+        let mut base_rtt = |flow: &FlowSpec| {
+            let forward = router.path(flow.source, flow.destination)?;
+            let back = router.path(flow.destination, flow.source)?;
+            let links = forward.iter().chain(&back);
+            let delays = links.filter_map(|link| router.delays.get(*link as usize));
+            Some(delays.fold(Span::ZERO, |sum, delay| sum + *delay))
+        };
+        self.flows.iter().map(&mut base_rtt).collect()
+    }
+}
 
 /// Finds paths of minimum propagation delay. Of equal paths it prefers fewer links, then links
 /// named earlier.

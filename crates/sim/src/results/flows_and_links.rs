@@ -133,6 +133,7 @@ impl<'a> Things<'a> {
             .leading("flow", |row: &Row<'_, FlowReport>| row.of.name.as_str())
             .text("group", |row| row.of.group.as_str().into())
             .text("kind", |row| row.of.kind.as_str().into())
+            .maybe_number("base_rtt_s", |row| row.of.base_rtt.map(Span::as_secs_f64))
             .unsigned("started_ns", |row| row.of.started.as_nanos())
             .maybe_unsigned("finished_ns", |row| row.of.finished.map(Time::as_nanos))
             .unsigned("delivered_bytes", |row| row.of.delivered_bytes)

@@ -30,6 +30,8 @@ struct Group<'a> {
     sharing: Sharing,
     friendliness: Option<f64>,
     convergence: Option<f64>,
+    /// The least and the largest base round trip of its flows, in seconds.
+    base_rtt: Option<[f64; 2]>,
 }
 
 /// How a set of flows shares.
@@ -194,6 +196,12 @@ impl<'a> Tables<'a> {
             .things
             .leading("group", |row: &Row<'_, Group<'_>>| row.of.name);
         let columns = sharing(first, |row| &row.of.sharing)
+            .maybe_number("base_rtt_min_s", |row| {
+                row.of.base_rtt.map(|[least, _]| least)
+            })
+            .maybe_number("base_rtt_max_s", |row| {
+                row.of.base_rtt.map(|[_, most]| most)
+            })
             .maybe_number("friendliness", |row| row.of.friendliness)
             .maybe_number("convergence_s", |row| row.of.convergence);
         let rows = self.things.runs.iter().zip(&self.shares);
@@ -251,6 +259,7 @@ impl<'a> Shares<'a> {
                 friendliness: metrics::friendliness(&throughputs(&inside), &throughputs(&outside))
                     .ok(),
                 convergence: report.convergence(name).map(Span::as_secs_f64),
+                base_rtt: FlowReport::base_rtt_range(inside.iter().copied()),
             }
         };
         Self {

@@ -89,7 +89,7 @@ use crate::results::{AxisValue, CompletedRun, ResultSet, ScenarioInfo};
 use build::Library;
 use document::{Entry, Node, Value};
 use schema::{Context, Kind, Nested, Shape, Table, read_text};
-use sweep::Group;
+use sweep::{Group, Override};
 use tables::{ScenarioFile, ScenarioTable, SweepTable};
 
 /// Options for reading a scenario.
@@ -128,6 +128,7 @@ pub struct Scenario {
     sources: Arc<Sources>,
     document: Node,
     groups: Vec<Group>,
+    notes: Vec<String>,
     files: Box<dyn Files + Send + Sync>,
     custom: Vec<String>,
     library: Library,
@@ -204,15 +205,18 @@ impl Scenario {
             .filter(taken)
             .map(|name| Problem::new(None, name, ProblemKind::ControllerTaken))
             .collect();
+        let mut overrides = Vec::new();
         for text in &reading.set {
-            if let Err(found) = set(&mut document, &shape, text, &mut sources) {
-                problems.extend(found);
+            match set(&mut document, &shape, text, &mut sources) {
+                Ok(value) => overrides.push(value),
+                Err(found) => problems.extend(found),
             }
         }
         let outlined = if problems.is_empty() {
             let mut cx = Context::new(&*files, &reading.controllers);
             let is_swept = document.get("sweep").is_some();
-            let outlined = outline(&mut document, reading, &mut cx);
+            sweep::report_set_again(&overrides, &mut cx);
+            let outlined = outline(&mut document, &shape, reading, &overrides, &mut cx);
             // Without axes, further problems do not depend on them: report these as well.
             if outlined.is_none()
                 && !is_swept
@@ -227,14 +231,15 @@ impl Scenario {
         };
         let sources = Arc::new(sources);
         match outlined {
-            Some((table, seeds, groups)) if problems.is_empty() => Ok(Self {
-                name: table.name,
-                description: table.description,
-                seeds,
+            Some(outline) if problems.is_empty() => Ok(Self {
+                name: outline.table.name,
+                description: outline.table.description,
+                seeds: outline.seeds,
                 overrides: reading.set.clone(),
                 sources,
                 document,
-                groups,
+                groups: outline.groups,
+                notes: outline.notes,
                 files,
                 custom: reading.controllers.clone(),
                 library: Library::default(),
@@ -260,6 +265,11 @@ impl Scenario {
     /// The values that replaced those of the text, as `path=value`.
     pub fn overrides(&self) -> &[String] {
         &self.overrides
+    }
+
+    /// What overrides do beside replacing values of the text: the axes whose values they replace.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
     }
 
     /// The description of what it shows.
@@ -355,7 +365,7 @@ impl Scenario {
     /// With a run of another scenario.
     pub fn prepare(&self, run: &Run) -> (Network, RunSettings) {
         match self.read_point(run.point) {
-            Ok(prepared) => prepared,
+            Ok((prepared, _)) => prepared,
             Err(problems) => panic!(
                 "point {} is not one of this scenario, whose points all read: {problems:?}",
                 run.point
@@ -375,13 +385,14 @@ impl Scenario {
         })
     }
 
-    fn read_point(&self, point: usize) -> Result<(Network, RunSettings), Vec<Problem>> {
+    /// The network and the settings of a point, and its keys without effect.
+    fn read_point(&self, point: usize) -> Result<(Prepared, Vec<Problem>), Vec<Problem>> {
         let mut cx = Context::new(&*self.files, &self.custom);
         let document = self.document_of(point, &mut cx);
         let built = ScenarioFile::read_table(&document, &mut cx)
             .and_then(|file| build::build(&file, &self.library, &self.limits, &mut cx));
         match built {
-            Some(prepared) if cx.problems.is_empty() => Ok(prepared),
+            Some(prepared) if cx.problems.is_empty() => Ok((prepared, cx.idle)),
             _ => Err(cx.problems),
         }
     }
@@ -408,14 +419,23 @@ impl Scenario {
         const AT_ONCE: usize = 1_024;
         let points = self.points();
         let mut found: Vec<(Problem, usize)> = Vec::new();
+        let mut idle: Option<Vec<Problem>> = None;
         let mut checked = 0;
         while checked < points && found.len() < Problems::MOST {
             let end = (checked + AT_ONCE).min(points);
-            let problems: Vec<(usize, Vec<Problem>)> = (checked..end)
+            let read: Vec<Result<Vec<Problem>, Vec<Problem>>> = (checked..end)
                 .into_par_iter()
-                .filter_map(|point| Some((point, self.read_point(point).err()?)))
+                .map(|point| self.read_point(point).map(|(_, idle)| idle))
                 .collect();
-            for (point, problems) in problems {
+            for (point, read) in (checked..).zip(read) {
+                let problems = match read {
+                    Ok(here) => {
+                        idle.get_or_insert_with(|| here.clone())
+                            .retain(|problem| here.contains(problem));
+                        continue;
+                    }
+                    Err(problems) => problems,
+                };
                 for problem in problems {
                     match found.iter_mut().find(|(known, _)| {
                         known.place == problem.place
@@ -433,7 +453,10 @@ impl Scenario {
             checked = end;
         }
         if found.is_empty() {
-            return Ok(self);
+            return match idle {
+                Some(idle) if !idle.is_empty() => Err(Problems::new(self.sources, idle)),
+                _ => Ok(self),
+            };
         }
         let problems = found
             .into_iter()
@@ -464,21 +487,26 @@ impl Scenario {
     }
 }
 
+/// The network of a run, and its settings.
+type Prepared = (Network, RunSettings);
+
 /// Applies an override.
 fn set(
     document: &mut Node,
     shape: &Shape,
     text: &str,
     sources: &mut Sources,
-) -> Result<(), Vec<Problem>> {
+) -> Result<Override, Vec<Problem>> {
     let Some((path, value)) = text.split_once('=') else {
         let kind = ProblemKind::BadOverride { text: text.into() };
         return Err(vec![Problem::new(None, "", kind)]);
     };
     let path = path.trim();
-    let node = value_of(sources, &format!("--set {path}"), value.trim())?;
-    path::assign(document, shape, path, &node)
-        .map_err(|kind| vec![Problem::new(Some(node.place), path, kind)])
+    let value = value_of(sources, &format!("--set {path}"), value.trim())?;
+    let keys = path::assign(document, shape, path, &value)
+        .map_err(|kind| vec![Problem::new(Some(value.place), path, kind)])?;
+    let path = path.to_owned();
+    Ok(Override { path, value, keys })
 }
 
 /// Reads a value of the command line, reported under `name`.
@@ -494,12 +522,23 @@ fn value_of(sources: &mut Sources, name: &str, value: &str) -> Result<Node, Vec<
     })
 }
 
+/// What is known before any point is read.
+struct Outline {
+    table: ScenarioTable,
+    seeds: Vec<u64>,
+    groups: Vec<Group>,
+    /// What overrides do to the axes.
+    notes: Vec<String>,
+}
+
 /// Reads the settings of all runs, and removes the axes from the document.
 fn outline(
     document: &mut Node,
+    shape: &Shape,
     reading: &Reading,
+    overrides: &[Override],
     cx: &mut Context<'_>,
-) -> Option<(ScenarioTable, Vec<u64>, Vec<Group>)> {
+) -> Option<Outline> {
     let place = document.place;
     let Value::Table(entries) = &mut document.value else {
         return None;
@@ -529,7 +568,20 @@ fn outline(
                 .and_then(|tables| sweep::groups(&tables, cx))
         }
     };
-    let (table, groups) = (table?, groups?);
+    let (table, mut groups) = (table?, groups?);
+    let reported = cx.problems.len();
+    let notes = sweep::overrule(&mut groups, document, shape, overrides, cx);
+    let sets_seeds = overrides.iter().rfind(|it| it.path == "scenario.seeds");
+    if let (Some(seeds), Some(set)) = (&reading.seeds, sets_seeds)
+        && *seeds != table.seeds.0
+    {
+        let kind = ProblemKind::SeedsTwice;
+        let problem = Problem::new(Some(set.value.place), &set.path, kind);
+        cx.problems.push(problem);
+    }
+    if cx.problems.len() > reported {
+        return None;
+    }
     let seeds = reading
         .seeds
         .clone()
@@ -566,7 +618,12 @@ fn outline(
         cx.problems.push(Problem::new(Some(place), "sweep", kind));
         return None;
     }
-    Some((table, seeds, groups))
+    Some(Outline {
+        table,
+        seeds,
+        groups,
+        notes,
+    })
 }
 
 fn is_any_repeated(seeds: &[u64]) -> bool {

@@ -7,7 +7,11 @@ use super::problem::ProblemKind;
 use super::schema::{FieldDoc, Shape, TableDoc, item_label};
 use crate::report::is_within;
 
-/// Puts `value` at `path`, and creates the tables on the way that are missing.
+/// A key of one document: names of keys, and numbers of list items.
+pub(super) type Location = Vec<String>;
+
+/// Puts `value` at `path`, creates the tables on the way that are missing, and returns the keys
+/// that got it.
 ///
 /// A `name`, a `group` or a number from 0 chooses an item of a list, and `*` chooses all. `net`
 /// chooses the groups `net+long` and `net+short`, because results count them together under that
@@ -20,117 +24,167 @@ pub(super) fn assign(
     shape: &Shape,
     path: &str,
     value: &Node,
-) -> Result<(), ProblemKind> {
+) -> Result<Vec<Location>, ProblemKind> {
     let parts: Vec<_> = path.split('.').map(str::trim).collect();
-    put(root, shape, &parts, "", value)
+    let mut assignment = Assignment {
+        value,
+        at: Vec::new(),
+        done: Vec::new(),
+    };
+    assignment.put(root, shape, &parts, "")?;
+    Ok(assignment.done)
 }
 
-fn put(
-    node: &mut Node,
-    shape: &Shape,
-    parts: &[&str],
-    before: &str,
-    value: &Node,
-) -> Result<(), ProblemKind> {
-    let Some((part, rest)) = parts.split_first() else {
-        *node = value.clone();
-        return Ok(());
-    };
-    let fitting = match shape {
-        Shape::Either(shapes) => shapes.iter().find(|shape| match &node.value {
-            Value::Table(_) => matches!(shape, Shape::Table(_)),
-            Value::List(_) => matches!(shape, Shape::List(_)),
-            _ => false,
-        }),
-        shape => Some(shape),
-    };
-    let here = if before.is_empty() {
-        (*part).to_owned()
-    } else {
-        format!("{before}.{part}")
-    };
-    let plain = ProblemKind::PathIntoValue {
-        part: before.into(),
-        value: node.show(),
-    };
-    match (fitting, &mut node.value) {
-        (Some(Shape::Table(table)), Value::Table(entries)) => {
-            let field = match field(table, entries, part) {
-                Ok(field) => field,
-                Err(known) => return Err(unknown(part, known)),
-            };
-            let place = value.place;
-            let index = match entries.iter().position(|entry| entry.key == *part) {
-                Some(index) => index,
-                None => {
-                    entries.push(Entry {
-                        key: (*part).into(),
-                        key_place: place,
-                        node: Node {
-                            place,
-                            value: Value::Table(Vec::new()),
-                        },
-                    });
-                    entries.len() - 1
-                }
-            };
-            let Some(entry) = entries.get_mut(index) else {
-                return Err(plain);
-            };
-            match field {
-                Some(field) => put(&mut entry.node, &field.shape, rest, &here, value),
-                // The tag of alternatives is a plain word.
-                None if rest.is_empty() => {
-                    entry.node = value.clone();
-                    Ok(())
-                }
-                None => Err(ProblemKind::PathIntoValue {
-                    part: here,
-                    value: entry.node.show(),
-                }),
-            }
-        }
-        (Some(Shape::List(item)), Value::List(items)) => {
-            let mut found = false;
-            let mut by_number = items.iter().enumerate();
-            let is_one = by_number.any(|(index, node)| is_called(node, index, part));
-            for (index, node) in items.iter_mut().enumerate() {
-                let is_chosen = match is_one {
-                    true => is_called(node, index, part),
-                    false => *part == "*" || is_counted_in(node, part),
+/// The value inside `node` at `rest`; `None` if it has no such key.
+pub(super) fn inside<'n>(node: &'n Node, rest: &[String]) -> Option<&'n Node> {
+    rest.iter().try_fold(node, |node, part| match node.items() {
+        Some(items) => items.get(part.parse::<usize>().ok()?),
+        None => node.get(part),
+    })
+}
+
+struct Assignment<'v> {
+    value: &'v Node,
+    /// The keys that lead to the present node.
+    at: Location,
+    /// The keys that have the value.
+    done: Vec<Location>,
+}
+
+impl Assignment<'_> {
+    /// As [`Self::put`], one key deeper.
+    fn put_in(
+        &mut self,
+        key: String,
+        node: &mut Node,
+        shape: &Shape,
+        parts: &[&str],
+        before: &str,
+    ) -> Result<(), ProblemKind> {
+        self.at.push(key);
+        let result = self.put(node, shape, parts, before);
+        self.at.pop();
+        result
+    }
+
+    fn put(
+        &mut self,
+        node: &mut Node,
+        shape: &Shape,
+        parts: &[&str],
+        before: &str,
+    ) -> Result<(), ProblemKind> {
+        let value = self.value;
+        let Some((part, rest)) = parts.split_first() else {
+            *node = value.clone();
+            self.done.push(self.at.clone());
+            return Ok(());
+        };
+        let fitting = match shape {
+            Shape::Either(shapes) => shapes.iter().find(|shape| match &node.value {
+                Value::Table(_) => matches!(shape, Shape::Table(_)),
+                Value::List(_) => matches!(shape, Shape::List(_)),
+                _ => false,
+            }),
+            shape => Some(shape),
+        };
+        let here = if before.is_empty() {
+            (*part).to_owned()
+        } else {
+            format!("{before}.{part}")
+        };
+        let plain = ProblemKind::PathIntoValue {
+            part: before.into(),
+            value: node.show(),
+        };
+        match (fitting, &mut node.value) {
+            (Some(Shape::Table(table)), Value::Table(entries)) => {
+                let field = match field(table, entries, part) {
+                    Ok(field) => field,
+                    Err(known) => return Err(unknown(part, known)),
                 };
-                if is_chosen {
-                    found = true;
-                    put(node, item, rest, &here, value)?;
+                let place = value.place;
+                let index = match entries.iter().position(|entry| entry.key == *part) {
+                    Some(index) => index,
+                    None => {
+                        entries.push(Entry {
+                            key: (*part).into(),
+                            key_place: place,
+                            node: Node {
+                                place,
+                                value: Value::Table(Vec::new()),
+                            },
+                        });
+                        entries.len() - 1
+                    }
+                };
+                let Some(entry) = entries.get_mut(index) else {
+                    return Err(plain);
+                };
+                match field {
+                    Some(field) => {
+                        let node = &mut entry.node;
+                        self.put_in((*part).into(), node, &field.shape, rest, &here)
+                    }
+                    // The tag of alternatives is a plain word.
+                    None if rest.is_empty() => self.put_in(
+                        (*part).into(),
+                        &mut entry.node,
+                        &Shape::Anything,
+                        rest,
+                        &here,
+                    ),
+                    None => Err(ProblemKind::PathIntoValue {
+                        part: here,
+                        value: entry.node.show(),
+                    }),
                 }
             }
-            if found {
-                return Ok(());
+            (Some(Shape::List(item)), Value::List(items)) => {
+                let mut found = false;
+                let mut by_number = items.iter().enumerate();
+                let is_one = by_number.any(|(index, node)| is_called(node, index, part));
+                for (index, node) in items.iter_mut().enumerate() {
+                    let is_chosen = match is_one {
+                        true => is_called(node, index, part),
+                        false => *part == "*" || is_counted_in(node, part),
+                    };
+                    if is_chosen {
+                        found = true;
+                        self.put_in(index.to_string(), node, item, rest, &here)?;
+                    }
+                }
+                if found {
+                    return Ok(());
+                }
+                let labels = items
+                    .iter()
+                    .enumerate()
+                    .map(|(index, item)| item_label(index, item))
+                    .collect();
+                Err(unknown(part, labels))
             }
-            let labels = items
-                .iter()
-                .enumerate()
-                .map(|(index, item)| item_label(index, item))
-                .collect();
-            Err(unknown(part, labels))
-        }
-        // Which parameters there are depends on the controller.
-        (Some(Shape::Parameters), Value::Table(entries)) => {
-            if !rest.is_empty() {
-                return Err(ProblemKind::PathIntoValue {
-                    part: here,
-                    value: value.show(),
+            // Which parameters there are depends on the controller.
+            (Some(Shape::Parameters), Value::Table(entries)) => {
+                if !rest.is_empty() {
+                    return Err(ProblemKind::PathIntoValue {
+                        part: here,
+                        value: value.show(),
+                    });
+                }
+                entries.retain(|entry| entry.key != *part);
+                entries.push(Entry {
+                    key: (*part).into(),
+                    key_place: value.place,
+                    node: value.clone(),
                 });
+                let mut at = self.at.clone();
+                at.push((*part).into());
+                self.done.push(at);
+                Ok(())
             }
-            entries.retain(|entry| entry.key != *part);
-            entries.push(Entry {
-                key: (*part).into(),
-                key_place: value.place,
-                node: value.clone(),
-            });
-            Ok(())
+            _ => Err(plain),
         }
-        _ => Err(plain),
     }
 }
 
@@ -216,7 +270,7 @@ mod tests {
             value: Value::Integer(7),
         };
         let shape = Nested::<ScenarioFile>::KIND.shape();
-        assign(&mut root, &shape, path, &value).map(|()| root.show())
+        assign(&mut root, &shape, path, &value).map(|_| root.show())
     }
 
     #[test]

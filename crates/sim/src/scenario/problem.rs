@@ -7,7 +7,7 @@ use std::sync::Arc;
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 use comity_congestion::table::ParameterError;
 use comity_link::{ConfigError, TraceError};
-use comity_units::ParseError;
+use comity_units::{ParseError, Span};
 
 use super::source::{Place, Sources};
 use crate::frames::FramesError;
@@ -229,6 +229,25 @@ pub enum ProblemKind {
         /// The text as given.
         text: String,
     },
+    /// An override whose keys an axis sets as well, and which cannot replace the axis's values.
+    SetAndSwept {
+        /// The name of the axis.
+        axis: String,
+        /// The keys that the axis sets.
+        keys: Vec<String>,
+    },
+    /// An override, or an axis, whose keys later ones set again.
+    SetAgain {
+        /// The later one.
+        by: String,
+    },
+    /// A key that has no effect at any point of the sweep.
+    Idle {
+        /// Why.
+        why: &'static str,
+    },
+    /// Seeds of the scenario, beside other ones from outside.
+    SeedsTwice,
     /// Axes that advance together have different lengths.
     UnevenZip {
         /// The name of the group.
@@ -242,6 +261,13 @@ pub enum ProblemKind {
     BadRange {
         /// Why.
         reason: RangeFault,
+    },
+    /// A base round trip below that of the links with delays of their own.
+    RttTooShort {
+        /// What is requested.
+        rtt: Span,
+        /// What the other links take.
+        rest: Span,
     },
     /// More runs than allowed.
     TooManyRuns {
@@ -503,6 +529,18 @@ impl Problem {
                 format!("`{path}` is the same for all runs and cannot be swept")
             }
             ProblemKind::BadOverride { text } => format!("{text:?} is not of the form key=value"),
+            ProblemKind::SetAndSwept { axis, .. } => {
+                format!("`{path}` is set, and the axis \"{axis}\" of the sweep sets it as well")
+            }
+            ProblemKind::SetAgain { by } => {
+                format!("`{path}` has no effect, because `{by}` sets all its keys again")
+            }
+            ProblemKind::Idle { why } => format!("`{path}` has no effect: {why}"),
+            ProblemKind::SeedsTwice => {
+                format!(
+                    "`{path}` has no effect beside the seeds that the call or the command requests"
+                )
+            }
             ProblemKind::UnevenZip {
                 group,
                 found,
@@ -512,6 +550,9 @@ impl Problem {
                  `{path}` has {found}, the first one {expected}"
             ),
             ProblemKind::BadRange { reason } => format!("`{path}`: {reason}"),
+            ProblemKind::RttTooShort { rtt, rest } => format!(
+                "`{path}` = {rtt} is less than {rest}, which the other links of the path take"
+            ),
             ProblemKind::TooManyRuns {
                 product,
                 runs,
@@ -538,6 +579,7 @@ impl Problem {
                 Some(nearest) => format!("did you mean \"{nearest}\"?"),
                 None => format!("expected {}", one_of(known)),
             },
+            ProblemKind::RttTooShort { rest, .. } => format!("expected at least {rest}"),
             ProblemKind::BadName { .. } => "expected 1 to 64 letters, digits or any of -_.+".into(),
             ProblemKind::BadTemplate { .. } => {
                 "expected a name in which {i}, {i+1} or {i-1} stand for the flow's number, from 0"
@@ -595,6 +637,14 @@ impl Problem {
             ProblemKind::PathIntoValue { part, .. } => notes.push(format!(
                 "write `{part}` as a table to reach the keys in it"
             )),
+            ProblemKind::SetAndSwept { keys, .. } => notes.push(format!(
+                "expected one value for all keys of the axis, {}, which replaces its values; \
+                 or `sweep=[]` for no sweep",
+                some(keys)
+            )),
+            ProblemKind::Idle { .. } => notes.push("leave it out".into()),
+            ProblemKind::SetAgain { .. } => notes.push("leave one of them out".into()),
+            ProblemKind::SeedsTwice => notes.push("expected seeds in one place".into()),
             ProblemKind::NotSwept => notes.push(
                 "sweeps reach `topology`, `flow` and the `duration`, `warmup` and `bins` of `scenario`"
                     .into(),

@@ -201,6 +201,8 @@ impl Files for NoFiles {
 pub(super) struct Context<'f> {
     path: Vec<String>,
     pub(super) problems: Vec<Problem>,
+    /// Keys without effect at this point of the sweep.
+    pub(super) idle: Vec<Problem>,
     pub(super) files: &'f dyn Files,
     /// The names of custom controllers.
     pub(super) custom: &'f [String],
@@ -211,6 +213,7 @@ impl<'f> Context<'f> {
         Self {
             path: Vec::new(),
             problems: Vec::new(),
+            idle: Vec::new(),
             files,
             custom,
         }
@@ -254,6 +257,15 @@ impl<'f> Context<'f> {
                 expected: shape.expected(),
             },
         );
+    }
+
+    /// Reports a written key that has no effect beside the others. At other points of the sweep it
+    /// may have one.
+    pub(super) fn report_idle(&mut self, at: &At, key: &str, why: &'static str) {
+        if at.has(key) {
+            let (path, kind) = (at.path_of(key), ProblemKind::Idle { why });
+            self.idle.push(Problem::new(at.place_of(key), &path, kind));
+        }
     }
 
     /// Reports a problem with a key of a table that was read before.

@@ -6,8 +6,9 @@ use comity_units::{Bytes, Rate, Span};
 
 use super::document::{Node, Value};
 use super::kinds::Quantity;
+use super::path::{self, Location};
 use super::problem::{Problem, ProblemKind, RangeFault, Unfit};
-use super::schema::{At, Context};
+use super::schema::{At, Context, Shape};
 use super::source::Place;
 use super::tables::{RangeTable, SweepTable};
 use crate::results::AxisValue;
@@ -80,6 +81,141 @@ impl Group {
                 .push(Problem::new(Some(value.place), &path, kind));
             return;
         }
+    }
+}
+
+/// A value from outside of the scenario, and the keys that got it.
+#[derive(Clone, Debug)]
+pub(super) struct Override {
+    pub(super) path: String,
+    pub(super) value: Node,
+    pub(super) keys: Vec<Location>,
+}
+
+/// Whether everything that `keys` name is within what `others` name.
+fn is_covered(keys: &[Location], others: &[&Location]) -> bool {
+    keys.iter()
+        .all(|key| others.iter().any(|other| key.starts_with(other)))
+}
+
+/// Reports overrides without effect, because later ones set their keys again.
+pub(super) fn report_set_again(overrides: &[Override], cx: &mut Context<'_>) {
+    for (at, early) in overrides.iter().enumerate() {
+        let later = overrides.get(at + 1..).unwrap_or_default();
+        let keys: Vec<&Location> = later.iter().flat_map(|it| &it.keys).collect();
+        let Some(last) = later.last().filter(|_| is_covered(&early.keys, &keys)) else {
+            continue;
+        };
+        let kind = ProblemKind::SetAgain {
+            by: last.path.clone(),
+        };
+        let problem = Problem::new(Some(early.value.place), &early.path, kind);
+        cx.problems.push(problem);
+    }
+}
+
+/// Lets overrides replace the values of the axes that set the same keys. Returns what to tell the
+/// user. Reports overrides that axes would hide, and axes that later ones hide.
+pub(super) fn overrule(
+    groups: &mut [Group],
+    document: &Node,
+    shape: &Shape,
+    overrides: &[Override],
+    cx: &mut Context<'_>,
+) -> Vec<String> {
+    let mut notes = Vec::new();
+    // Keys of lists are those at the first point.
+    let mut document = document.clone();
+    let mut known: Vec<(String, Option<Place>, Vec<Location>)> = Vec::new();
+    for group in groups.iter_mut() {
+        let mut replaced = 0;
+        for axis in &mut group.axes {
+            let Some(value) = axis.values.first() else {
+                continue;
+            };
+            let assigned = axis.paths.iter().map(|path| {
+                // Paths that lead nowhere are reported when the point is read.
+                path::assign(&mut document, shape, path, value).unwrap_or_default()
+            });
+            let keys: Vec<Location> = assigned.flatten().collect();
+            if let Some((by, value)) = axis.overruled(&keys, overrides, cx) {
+                let number = axis.values.len();
+                let values = if number == 1 { "value" } else { "values" };
+                notes.push(format!(
+                    "`{by}` = {} replaces the {number} {values} of the axis \"{}\"",
+                    value.show(),
+                    axis.name,
+                ));
+                axis.values = vec![value; number];
+                replaced += 1;
+            }
+            known.push((axis.name.clone(), axis.place, keys));
+        }
+        if replaced == group.axes.len() {
+            for axis in &mut group.axes {
+                axis.values.truncate(1);
+            }
+        } else if replaced > 0 {
+            group.report_repeated(cx);
+        }
+    }
+    for (at, (name, place, keys)) in known.iter().enumerate() {
+        let later = known.get(at + 1..).unwrap_or_default();
+        let others: Vec<&Location> = later.iter().flat_map(|(_, _, keys)| keys).collect();
+        if let Some((by, ..)) = later.last()
+            && !keys.is_empty()
+            && is_covered(keys, &others)
+        {
+            let kind = ProblemKind::SetAgain {
+                by: format!("sweep.{by}"),
+            };
+            let problem = Problem::new(*place, &format!("sweep.{name}"), kind);
+            cx.problems.push(problem);
+        }
+    }
+    notes
+}
+
+impl Axis {
+    /// The path and the value of the overrides that set all keys of the axis. Reports an override
+    /// that the axis would hide otherwise.
+    fn overruled(
+        &self,
+        keys: &[Location],
+        overrides: &[Override],
+        cx: &mut Context<'_>,
+    ) -> Option<(String, Node)> {
+        let mut hidden = overrides.iter().filter(|it| it.meets(keys)).peekable();
+        let by = *hidden.peek()?;
+        // Of two overrides of one key the last one counts.
+        let last = |key: &Location| overrides.iter().rfind(|it| it.keys.contains(key));
+        let values: Option<Vec<&Override>> = keys.iter().map(last).collect();
+        let value = values.filter(|values| {
+            let is_same = |it: &&Override| identity(&it.value) == identity(&by.value);
+            values.iter().all(is_same)
+        });
+        if value.is_some() {
+            return Some((by.path.clone(), by.value.clone()));
+        }
+        let kind = ProblemKind::SetAndSwept {
+            axis: self.name.clone(),
+            keys: self.paths.clone(),
+        };
+        let problem = Problem::new(Some(by.value.place), &by.path, kind);
+        cx.problems.push(problem);
+        None
+    }
+}
+
+impl Override {
+    /// Whether an axis that sets `keys` hides a part of this value.
+    fn meets(&self, keys: &[Location]) -> bool {
+        self.keys.iter().any(|own| {
+            keys.iter().any(|key| match key.strip_prefix(&own[..]) {
+                Some(rest) => path::inside(&self.value, rest).is_some(),
+                None => own.starts_with(key),
+            })
+        })
     }
 }
 

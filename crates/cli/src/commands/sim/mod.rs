@@ -16,8 +16,20 @@ use comity_sim::scenario::{Problems, Run, Scenario, Shard};
 use super::{Failure, complain, has_colours, say};
 use crate::args;
 
-/// Reads a scenario, saying everything that is wrong with it.
+/// Reads a scenario, saying everything that is wrong with it, and what --set does to its sweep.
 pub(crate) fn load(reading: &args::Reading, seeds: Option<Vec<u64>>) -> Result<Scenario, Failure> {
+    let scenario = load_silently(reading, seeds)?;
+    for note in scenario.notes() {
+        say(&format!("note: {note}"));
+    }
+    Ok(scenario)
+}
+
+/// As [`load`], for a part of a command that has said it.
+pub(crate) fn load_silently(
+    reading: &args::Reading,
+    seeds: Option<Vec<u64>>,
+) -> Result<Scenario, Failure> {
     let options = comity_sim::scenario::Reading {
         set: reading.set.clone(),
         seeds,

@@ -80,6 +80,8 @@ struct Point {
 struct Group {
     name: String,
     flows: usize,
+    /// The least and the largest base round trip of its flows, in seconds.
+    base_rtt: Option<[f64; 2]>,
     goodput: Vec<f64>,
     throughput: Vec<f64>,
     least: Vec<f64>,
@@ -125,6 +127,8 @@ impl Group {
         let sent = sum(|flow| flow.sent_packets);
         let offered = sent + sum(|flow| flow.acks);
         self.flows = self.flows.max(flows.len());
+        // Every run of a point has the same network.
+        self.base_rtt = FlowReport::base_rtt_range(flows.iter().copied());
         self.goodput.extend(mean(&goodputs));
         self.throughput.extend(mean(&throughputs));
         self.least.extend(least(&goodputs));
@@ -177,6 +181,24 @@ impl Group {
         }
     }
 
+    /// The base round trip in milliseconds, or the least and the largest.
+    fn base_rtt_text(&self) -> String {
+        let Some([least, most]) = self.base_rtt else {
+            return "-".into();
+        };
+        let [least, most] = [least, most].map(|rtt| {
+            let text = digits(rtt * 1e3);
+            match text.contains('.') {
+                true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
+                false => text,
+            }
+        });
+        match least == most {
+            true => least,
+            false => format!("{least}-{most}"),
+        }
+    }
+
     /// Takes in what the players among the flows found.
     fn add_playback(&mut self, flows: &[&FlowReport]) {
         let players: Vec<_> = flows.iter().filter_map(|flow| flow.playback).collect();
@@ -209,6 +231,8 @@ impl Group {
         json!({
             "group": self.name,
             "flows": self.flows,
+            "base_rtt_min_s": self.base_rtt.map(|[least, _]| least),
+            "base_rtt_max_s": self.base_rtt.map(|[_, most]| most),
             "goodput_bps": estimate(&self.goodput),
             "goodput_min_bps": least(&self.least),
             "goodput_max_bps": most(&self.most),
@@ -414,7 +438,7 @@ impl Summary {
         let intervals = self.has_intervals();
         let axes = scenario.axes();
         let mut header: Vec<String> = axes.iter().map(|axis| (*axis).to_owned()).collect();
-        header.extend(["group".into(), "flows".into()]);
+        header.extend(["group", "flows", "base RTT ms"].map(Into::into));
         header.push(format!("goodput {}", unit.name));
         if intervals {
             header.push("±95%".into());
@@ -452,7 +476,11 @@ impl Summary {
         for point in &self.points {
             for group in &point.groups {
                 let mut row: Vec<String> = point.values.iter().map(AxisValue::to_string).collect();
-                row.extend([group.name.clone(), group.flows.to_string()]);
+                row.extend([
+                    group.name.clone(),
+                    group.flows.to_string(),
+                    group.base_rtt_text(),
+                ]);
                 let rate = |value: Option<f64>| or_dash(value, |value| unit.show(value));
                 row.push(rate(mean(&group.goodput)));
                 if intervals {

@@ -42,6 +42,12 @@ pub(crate) fn trace(args: &args::Trace) -> Result<(), Failure> {
         ));
         return Err(Failure::Usage);
     }
+    if !args.link.is_empty() && args.pcapng.is_none() && args.csv.is_none() {
+        complain(
+            &"--link: a qlog file has no links; expected --pcapng or --csv as well, or no --link",
+        );
+        return Err(Failure::Usage);
+    }
     let outputs = Outputs::new(args, &network, &flows);
     if outputs.all().filter(|target| target.is_standard()).count() > 1 {
         complain(&"expected only one trace for standard output (-)");

@@ -1,12 +1,11 @@
-//! From flow tables to flows with their hosts.
+//! From flow tables to flows.
 
 use core::num::NonZeroU32;
 
 use comity_congestion::recovery::{RecoveryConfig, RecoveryKind};
 use comity_congestion::table::{Parameters, find};
-use comity_link::{DelayProfile, LinkConfig};
 use comity_transport::tcp;
-use comity_transport::tcp::timeline::TimelineConfig;
+use comity_transport::tcp::timeline::{DeadlineClock, TimelineConfig};
 use comity_units::{Bytes, SeqNo, Span, Time};
 
 use super::super::kinds::Template;
@@ -17,12 +16,13 @@ use super::super::tables::flow::{
     CbrTable, DelayedAckTable, FlowTable, HeadersTable, ReaderTable, RecoveryName, RtoTable,
     TcpTable, TransportTable, WorkloadTable,
 };
-use super::graph::{Graph, Taken};
+use super::graph::Graph;
+use super::hosts::{Hosts, own_access};
 use super::library::{Library, Limits};
 use super::preset::PresetRest;
 use super::sections;
 use super::sizes::{narrow, size};
-use super::topology::{AccessLink, Core, Ends, access_link, find_node, report_taken};
+use super::topology::{Core, access_link};
 use crate::custom::Names;
 use crate::engine::check_flow;
 use crate::network::{
@@ -67,18 +67,16 @@ pub(super) fn build(
     if let Some(prototype) = &prototype {
         report_faults(table, prototype, has_workload, cx);
     }
-    let own = table
-        .access
-        .as_ref()
-        .map(|access| access_link(access, library, cx));
-    let access = match &own {
-        None => Some(core.access.clone()),
-        Some(own) => own.clone(),
+    let own = own_access(table, library, cx);
+    let access = match (&own, &table.rtt) {
+        (Some(own), _) => own.clone(),
+        (None, None) => Some(core.access.clone()),
+        (None, Some(_)) => Some(core.access.clone().or_else(|| Some(Default::default()))),
     };
     let access_to = match (&table.access_to, &own) {
         (Some(access), _) => access_link(access, library, cx),
-        (None, Some(own)) => own.clone(),
-        (None, None) => Some(core.access_to.clone()),
+        (None, Some(own)) if table.rtt.is_none() && !core.has_access_to => own.clone(),
+        (None, _) => Some(core.access_to.clone()),
     };
     let template = match &table.name {
         Some(template) if table.count > 1 && !template.varies() => {
@@ -171,161 +169,8 @@ fn report_faults(
     }
 }
 
-fn unfit(reason: Unfit) -> ProblemKind {
+pub(super) fn unfit(reason: Unfit) -> ProblemKind {
     ProblemKind::Unfit { reason }
-}
-
-/// A link whose directions both have this delay.
-fn delayed((forward, reverse): &(LinkConfig, LinkConfig), delay: Span) -> (LinkConfig, LinkConfig) {
-    let with = |config: &LinkConfig| LinkConfig {
-        delay: DelayProfile::Constant(delay),
-        ..config.clone()
-    };
-    (with(forward), with(reverse))
-}
-
-/// Connects the flows of one group to the network.
-struct Hosts<'t> {
-    table: &'t FlowTable,
-    core: &'t Core,
-    access: &'t AccessLink,
-    access_to: &'t AccessLink,
-}
-
-impl Hosts<'_> {
-    /// Adds one flow; an error has been reported.
-    fn add(
-        &self,
-        index: u32,
-        name: &str,
-        prototype: &FlowSpec,
-        graph: &mut Graph,
-        cx: &mut Context<'_>,
-    ) -> Result<(), ()> {
-        let written = &self.table.written;
-        let (from, to) = self.routers(index, graph, cx)?;
-        let (source, destination) = (graph.name(from).to_owned(), graph.name(to).to_owned());
-        if from == to && (self.access.is_none() || self.access_to.is_none()) {
-            let key = if written.has("to") { "to" } else { "from" };
-            cx.report_at(
-                written,
-                key,
-                ProblemKind::FlowToItself {
-                    flow: name.into(),
-                    node: source,
-                },
-            );
-            return Err(());
-        }
-        for (key, (start, start_name), (end, end_name)) in [
-            ("to", (from, &source), (to, &destination)),
-            ("from", (to, &destination), (from, &source)),
-        ] {
-            if !self.core.reach.leads(start, end) {
-                let key = if written.has(key) { key } else { "" };
-                cx.report_at(
-                    written,
-                    key,
-                    ProblemKind::Unreachable {
-                        flow: name.into(),
-                        from: start_name.clone(),
-                        to: end_name.clone(),
-                    },
-                );
-                return Err(());
-            }
-        }
-        let key = if written.has("name") { "name" } else { "group" };
-        let mut attach = || -> Result<FlowSpec, Taken> {
-            let place = written.place_of(key);
-            graph.claim_flow(name, place)?;
-            let mut flow = prototype.clone();
-            flow.name = name.into();
-            flow.source = match self.access {
-                None => from,
-                Some(configs) => {
-                    let host = format!("{name}.source");
-                    let node = graph.add_node(&host, place)?;
-                    match self.delay(index) {
-                        None => graph.add_duplex(&host, (node, from), configs, place)?,
-                        Some(delay) => {
-                            let configs = delayed(configs, delay);
-                            graph.add_duplex(&host, (node, from), &configs, place)?;
-                        }
-                    }
-                    node
-                }
-            };
-            flow.destination = match self.access_to {
-                None => to,
-                Some(configs) => {
-                    let host = format!("{name}.destination");
-                    let node = graph.add_node(&host, place)?;
-                    graph.add_duplex(&host, (to, node), configs, place)?;
-                    node
-                }
-            };
-            Ok(flow)
-        };
-        match attach() {
-            Ok(flow) => {
-                graph.flows.push(flow);
-                Ok(())
-            }
-            Err(taken) => {
-                report_taken(cx, written, key, taken);
-                Err(())
-            }
-        }
-    }
-
-    /// The delay of the flow's own access link, if it is not that of the group.
-    fn delay(&self, index: u32) -> Option<Span> {
-        let delays = self.table.access_delays.as_deref()?;
-        let turn = (index as usize).checked_rem(delays.len())?;
-        delays.get(turn).copied()
-    }
-
-    /// The nodes of the topology at either end of the flow.
-    fn routers(
-        &self,
-        index: u32,
-        graph: &mut Graph,
-        cx: &mut Context<'_>,
-    ) -> Result<(NodeId, NodeId), ()> {
-        let (table, written) = (self.table, &self.table.written);
-        let automatic = match &self.core.ends {
-            Ends::Unknown => None,
-            Ends::Routers(left, right) => Some((*left, *right)),
-            Ends::Pairs(pairs) => {
-                let pair = pairs
-                    .get(graph.hosted as usize % pairs.len().max(1))
-                    .copied();
-                if table.from.is_none() && table.to.is_none() {
-                    graph.hosted += 1;
-                }
-                pair
-            }
-        };
-        let mut end = |template: &Option<Template>, key, automatic: Option<NodeId>| match template {
-            Some(template) => {
-                let Some(name) = template.expand(index) else {
-                    cx.report_at(written, key, unfit(Unfit::IndexBelowZero));
-                    return None;
-                };
-                find_node(graph, &name, written, key, cx)
-            }
-            None => {
-                if automatic.is_none() {
-                    cx.report_at(written, key, unfit(Unfit::EndsMissing));
-                }
-                automatic
-            }
-        };
-        let from = end(&table.from, "from", automatic.map(|(from, _)| from));
-        let to = end(&table.to, "to", automatic.map(|(_, to)| to));
-        from.zip(to).ok_or(())
-    }
 }
 
 fn check_times(table: &FlowTable, scenario: &ScenarioTable, cx: &mut Context<'_>) {
@@ -432,7 +277,16 @@ fn reader(table: &FlowTable, library: &Library, cx: &mut Context<'_>) -> Option<
 
 fn transport(table: &FlowTable, cx: &mut Context<'_>) -> Option<TransportSpec> {
     match &table.transport {
-        TransportTable::Tcp(tcp) => tcp_spec(tcp, cx).map(TransportSpec::Tcp),
+        TransportTable::Tcp(tcp) => {
+            if let Some(timeline) = &tcp.timeline {
+                let (key, why) = match table.has_frames() {
+                    true => ("section", "each frame is a section"),
+                    false => ("feedback", "only sources of frames adapt to reports"),
+                };
+                cx.report_idle(&timeline.written, key, why);
+            }
+            tcp_spec(tcp, cx).map(TransportSpec::Tcp)
+        }
         TransportTable::Datagram(datagram) => Some(TransportSpec::Datagram(DatagramSpec {
             wire: datagram.packet,
         })),
@@ -521,6 +375,23 @@ fn tcp_spec(table: &TcpTable, cx: &mut Context<'_>) -> Option<TcpSpec> {
         cx.report_at(written, "sack", unfit(Unfit::SackRecoveryWithoutSack));
     }
     let packets = packets?;
+    if !packets.timestamps {
+        cx.report_idle(written, "timestamp_tick", "there are no timestamps");
+    }
+    if !sack && table.duplicate_sack == Some(true) {
+        cx.report_idle(written, "duplicate_sack", "there are no SACK blocks");
+    }
+    if let Some(timeline) = table.timeline.as_ref().filter(|it| !it.drop_expired) {
+        let why = "with drop_expired = false, the sender is that of plain TCP";
+        for (key, differs) in [
+            ("blind_spot", timeline.blind_spot),
+            ("relative_to", timeline.relative_to != DeadlineClock::Sender),
+        ] {
+            if differs {
+                cx.report_idle(&timeline.written, key, why);
+            }
+        }
+    }
     let window_scaling = table.window_scaling.unwrap_or(base.window_scaling);
     if !window_scaling && packets.receive_buffer > Bytes::new(UNSCALED_WINDOW) {
         cx.report_at(written, "rwnd", unfit(Unfit::WindowNeedsScaling));

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use comity_link::LinkConfig;
+use comity_units::Span;
 
 use super::super::source::Place;
 use crate::network::{FlowSpec, LinkSpec, NodeId};
@@ -13,11 +14,24 @@ pub(super) struct Graph {
     pub(super) nodes: Vec<String>,
     pub(super) links: Vec<LinkSpec>,
     pub(super) flows: Vec<FlowSpec>,
+    /// The base round trips that flows request.
+    pub(super) rtts: Vec<Requested>,
     /// How many flows use a host of the topology so far.
     pub(super) hosted: u32,
     node_places: BTreeMap<String, (NodeId, Option<Place>)>,
     pub(super) link_places: BTreeMap<String, Option<Place>>,
     flow_places: BTreeMap<String, Option<Place>>,
+}
+
+/// A base round trip that a flow requests.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Requested {
+    pub(super) rtt: Span,
+    /// The number of the flow.
+    pub(super) flow: usize,
+    /// The number of the link of its source's host, which has no delay yet; its reverse direction
+    /// follows.
+    pub(super) link: usize,
 }
 
 /// A used name, and its first place in the text.

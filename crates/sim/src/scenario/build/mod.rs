@@ -2,6 +2,7 @@
 
 mod flow;
 mod graph;
+mod hosts;
 mod library;
 mod link;
 mod preset;
@@ -11,15 +12,18 @@ mod topology;
 
 use std::collections::BTreeMap;
 
+use comity_link::DelayProfile;
+
 use super::problem::{Problem, ProblemKind, Unfit};
 use super::schema::Context;
 use super::settings::RunSettings;
 use super::source::Place;
 use super::tables::ScenarioFile;
+use super::tables::flow::FlowTable;
 use crate::engine::{check_times, check_ways};
 use crate::metrics::Convergence;
 use crate::network::{Network, NetworkError};
-use graph::Graph;
+use graph::{Graph, Requested};
 pub(super) use library::Library;
 pub use library::Limits;
 pub(super) use link::duplex;
@@ -57,6 +61,41 @@ fn report(
             cx.report_at(&file.scenario.written, "", kind);
         }
     }
+}
+
+/// Gives the links of hosts the delays that make the requested base round trips; `None` only after
+/// a report.
+fn set_rtts<'f>(
+    network: &mut Network,
+    requested: &[Requested],
+    table_of: impl Fn(usize) -> &'f FlowTable,
+    cx: &mut Context<'_>,
+) -> Option<()> {
+    if requested.is_empty() {
+        return Some(());
+    }
+    let reported = cx.problems.len();
+    let mut blamed = None;
+    // The links of the hosts have no delay yet, and their nodes no other link: the paths stay.
+    let rest_of = network.base_rtts();
+    for &Requested { rtt, flow, link } in requested {
+        let rest = rest_of.get(flow).copied().flatten().unwrap_or_default();
+        let Some(missing) = rtt.checked_sub(rest) else {
+            let written = &table_of(flow).written;
+            // The next flow of a group has the same path.
+            if blamed.replace(written.path_of("")) != Some(written.path_of("")) {
+                cx.report_at(written, "rtt", ProblemKind::RttTooShort { rtt, rest });
+            }
+            continue;
+        };
+        let forward = missing / 2;
+        for (link, delay) in [(link, forward), (link + 1, missing.saturating_sub(forward))] {
+            if let Some(link) = network.links.get_mut(link) {
+                link.config.delay = DelayProfile::Constant(delay);
+            }
+        }
+    }
+    (cx.problems.len() == reported).then_some(())
 }
 
 /// The network of the tables, and the settings of the run; `None` only after a report.
@@ -118,11 +157,16 @@ pub(super) fn build(
     network.nodes = graph.nodes;
     network.links = graph.links;
     network.flows = graph.flows;
+    let group_of = |flow: usize| {
+        let group = first_flows.partition_point(|&first| first <= flow);
+        group.saturating_sub(1)
+    };
+    let table_of = |flow: usize| &file.flow[group_of(flow)];
+    set_rtts(&mut network, &graph.rtts, table_of, cx)?;
     if let Err(error) = check_ways(&network) {
         let group_of = |name: &str| {
-            let flow = network.flows.iter().position(|flow| flow.name == name);
-            let group = first_flows.partition_point(|&first| Some(first) <= flow);
-            group.saturating_sub(1)
+            let mut flows = network.flows.iter();
+            flows.position(|flow| flow.name == name).map_or(0, group_of)
         };
         report(file, error, &link_places, group_of, cx);
         return None;

@@ -2,7 +2,7 @@
 
 use comity_congestion::table::{Parameters, find};
 use comity_transport::datagram;
-use comity_transport::timeline::Reliability;
+use comity_transport::timeline::{Deliver, DropPolicy, Reliability};
 use comity_units::Span;
 
 use super::super::problem::ProblemKind;
@@ -55,11 +55,49 @@ pub(super) fn spec(
     if let (None, Some(row)) = (table.reliability, row) {
         spec.config.reliability = Reliability::usual(row);
     }
+    report_idle(table, flow, &spec, cx);
     if let Some(table) = &table.parameters {
         let path = written.path_of("parameters");
         table.set(row, &mut spec.parameters, &path, cx);
     }
     (cx.problems.len() == reported).then_some(spec)
+}
+
+/// Reports keys that have no effect beside the others. A key that says what happens anyway is none.
+fn report_idle(table: &SectionsTable, flow: &FlowTable, spec: &SectionsSpec, cx: &mut Context<'_>) {
+    let written = &table.written;
+    let is_full = spec.config.reliability == Reliability::Full;
+    let why_kept = match (is_full, spec.latency) {
+        (true, _) => Some("with reliability = \"full\", deadlines are not enforced"),
+        (false, None) => Some("without `latency`, sections have no deadlines"),
+        (false, Some(_)) => None,
+    };
+    if let Some(why) = why_kept.filter(|_| table.drop != DropPolicy::Never) {
+        cx.report_idle(written, "drop", why);
+    }
+    if spec.latency.is_none() && table.deliver == Deliver::Paced {
+        cx.report_idle(
+            written,
+            "deliver",
+            "without `latency`, sections have no deadlines",
+        );
+    }
+    if flow.has_frames() {
+        cx.report_idle(written, "section", "each frame is a section");
+    }
+    if table.shed && is_full {
+        cx.report_idle(
+            written,
+            "shed",
+            "with reliability = \"full\", nothing is shed",
+        );
+    } else if table.shed && !flow.has_frames() {
+        cx.report_idle(
+            written,
+            "shed",
+            "only frames of `video` and `frames` are shed",
+        );
+    }
 }
 
 pub(super) fn video(table: &VideoTable, cx: &mut Context<'_>) -> Option<Video> {

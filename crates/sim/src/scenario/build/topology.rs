@@ -1,10 +1,13 @@
 //! From topology tables to nodes and links.
 
+use std::collections::BTreeMap;
+
 use comity_congestion::table::nearest;
 use comity_link::LinkConfig;
 
 use super::super::problem::ProblemKind;
 use super::super::schema::{At, Context};
+use super::super::source::Place;
 use super::super::tables::topology::{
     Access, DumbbellTable, GraphTable, ParkingLotTable, TopologyTable,
 };
@@ -26,6 +29,8 @@ pub(super) struct Core {
     pub(super) ends: Ends,
     pub(super) access: AccessLink,
     pub(super) access_to: AccessLink,
+    /// Whether the topology writes `access_to`.
+    pub(super) has_access_to: bool,
 }
 
 /// Where flows go that do not say it.
@@ -157,6 +162,7 @@ fn dumbbell(
             // Flows on shared hosts have none of their own.
             access: access.filter(|_| table.pairs.is_none()),
             access_to: access_to.filter(|_| table.pairs.is_none()),
+            has_access_to: table.access_to.is_some(),
             ends,
         }),
         Err(taken) => {
@@ -176,7 +182,18 @@ fn parking_lot(
     let accesses = accesses(&table.access, table.access_to.as_ref(), library, cx);
     let mut configs = vec![link?; table.links as usize];
     let mut complete = true;
+    let mut changed: BTreeMap<u32, Option<Place>> = BTreeMap::new();
     for different in table.different.iter().flatten() {
+        let place = different.written.place_of("number");
+        if let Some(first) = changed.insert(different.number, place) {
+            complete = false;
+            let kind = ProblemKind::Duplicate {
+                what: "different link",
+                name: different.number.to_string(),
+                first,
+            };
+            cx.report_at(&different.written, "number", kind);
+        }
         let index = (different.number as usize).wrapping_sub(1);
         match (configs.get_mut(index), duplex(&different.link, library, cx)) {
             (Some(config), Some(link)) => *config = link,
@@ -215,6 +232,7 @@ fn parking_lot(
         ends: Ends::Unknown,
         access,
         access_to,
+        has_access_to: table.access_to.is_some(),
     })
 }
 
@@ -279,6 +297,7 @@ fn general(
         ends: Ends::Unknown,
         access,
         access_to,
+        has_access_to: table.access_to.is_some(),
     })
 }
 

@@ -44,12 +44,25 @@ table! {
             NameTemplate("the name of a node, which may have {i}"),
             "`right` in a dumbbell, or its next host where it has `pairs`; required elsewhere",
         );
+        /// The base round-trip time: the propagation delays of all links there and back, at the
+        /// start. One for all flows, or a list for the flows in turn, as with
+        /// `["20ms", "80ms", "200ms"]`. The link of the source's host gets the missing delay, half
+        /// of it in each direction: the link `access`, without a `delay` of its own, or the one of
+        /// the topology, or else a link of unlimited rate.
+        rtt: Option<Turns> = Optional(
+            Either::<Turns, _, _>::of(
+                POSITIVE_SPAN,
+                List { item: POSITIVE_SPAN, min: 1, max: 100_000 },
+            ),
+            "the delays of the links",
+        );
         /// The link between the source's own host and `from`, or `"none"`.
         access: Option<Access> = Optional(host_link(), "as in the topology");
         /// The link between `to` and the destination's own host, or `"none"`.
         access_to: Option<Access> = Optional(
             host_link(),
-            "as `access` of this flow, else as in the topology",
+            "`access_to` of the topology; where it has none, as `access` of this flow without `rtt`, \
+             else as `access` of the topology",
         );
         /// The delays of the source's access link in both directions, for the flows in turn: each
         /// flow has a round trip of its own, as with `["2ms", "20ms", "80ms"]`.
@@ -69,6 +82,32 @@ table! {
         );
         /// The transport.
         transport: TransportTable = Keys::<TransportTable>::OF;
+    }
+}
+
+impl FlowTable {
+    /// Whether the source produces frames.
+    pub(in crate::scenario) const fn has_frames(&self) -> bool {
+        matches!(
+            self.workload,
+            Some(WorkloadTable::Video(_) | WorkloadTable::Frames(_))
+        )
+    }
+}
+
+/// Times for the flows of a group in turn.
+#[derive(Clone, Debug)]
+pub(in crate::scenario) struct Turns(pub(in crate::scenario) Vec<Span>);
+
+impl From<Span> for Turns {
+    fn from(span: Span) -> Self {
+        Self(vec![span])
+    }
+}
+
+impl From<Vec<Span>> for Turns {
+    fn from(spans: Vec<Span>) -> Self {
+        Self(spans)
     }
 }
 
@@ -293,7 +332,8 @@ table! {
         /// The number of consecutive expiries of the retransmission or persist timer that end the
         /// connection (R2 of RFC 9293).
         give_up_after: Option<u32> = Optional(Count { min: 1, max: 1_000 }, "never");
-        /// How long a closed connection keeps its sequence numbers (TIME-WAIT).
+        /// How long a closed connection keeps its sequence numbers (TIME-WAIT). In the simulator no
+        /// receiver closes, so that no connection comes there.
         time_wait: Option<Span> = Optional(SPAN, FROM_PRESET);
         /// The most segments sent after one event.
         max_burst: Option<u32> = Optional(Count { min: 1, max: 1_000_000 }, "no limit");

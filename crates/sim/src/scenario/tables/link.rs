@@ -103,7 +103,7 @@ impl From<Vec<RateStep>> for RateValue {
 
 table! {
     /// A rate from a time on.
-    struct RateStep ("a step") {
+    struct RateStep ("a step of the rate") {
         /// The time.
         at: Span = Required(Amount { min: Span::ZERO, max: LONGEST });
         /// The rate; `"0bps"` holds every packet.
@@ -132,7 +132,7 @@ impl From<Vec<DelayStep>> for DelayValue {
 
 table! {
     /// A delay from a time on.
-    struct DelayStep ("a step") {
+    struct DelayStep ("a step of the delay") {
         /// The time.
         at: Span = Required(SPAN);
         /// The delay.

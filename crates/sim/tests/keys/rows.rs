@@ -1,0 +1,887 @@
+//! The keys, each with two values and what else the scenario needs.
+
+/// A key, and two values that make a difference.
+pub(super) struct Row {
+    /// The table, as in the schema, with the tag of an alternative.
+    table: &'static str,
+    /// The path to the table, with its last dot.
+    pub(super) at: &'static str,
+    pub(super) key: &'static str,
+    pub(super) values: [&'static str; 2],
+    /// What else is set.
+    pub(super) with: &'static [&'static str],
+}
+
+impl Row {
+    pub(super) fn id(&self) -> String {
+        format!("{}.{}", self.table, self.key)
+    }
+}
+
+type Keys = &'static [(&'static str, &'static str, &'static str)];
+
+/// Rows of one table that need the same settings.
+struct Group(&'static str, &'static str, &'static [&'static str], Keys);
+
+const SECTIONS: &str = "flow.a.transport=sections";
+const VIDEO: &str = "flow.a.workload={ kind = 'video', rate = '3Mbps' }";
+const DATAGRAM: &str = "flow.a.transport=datagram";
+const POISSON: &str = "flow.a.workload={ kind = 'poisson', rate = '1Mbps' }";
+const PAUSES: &str =
+    "flow.a.workload={ kind = 'on_off', rate = '3Mbps', mean_on = '300ms', mean_off = '900ms' }";
+const FILE: &str = "flow.a.workload={ kind = 'file', size = '200kB' }";
+const NS2: &str = "flow.a.preset=ns2-2.35";
+const LOT: &str = "topology={ kind = 'parking_lot', links = 3, link = { rate = '4Mbps', delay = '5ms', queue = 12 } }";
+const LOT_ENDS: [&str; 2] = ["flow.a.from=n0", "flow.a.to=n2"];
+const DIFFERENT: &str = "topology.different=[{ number = 2, rate = '2Mbps', delay = '9ms' }]";
+const GRAPH: &str = "topology={ kind = 'graph', nodes = ['p', 'q', 'r'], link = [\
+    { name = 'l', from = 'p', to = 'q', rate = '4Mbps', delay = '15ms', queue = 12 }, \
+    { name = 'm', from = 'q', to = 'r', rate = '4Mbps', delay = '15ms', queue = 12 }, \
+    { name = 'n', from = 'r', to = 'q', rate = '3Mbps', delay = '10ms', queue = 9, duplex = false }] }";
+const GRAPH_ENDS: [&str; 2] = ["flow.a.from=p", "flow.a.to=r"];
+
+const LINK: Keys = &[
+    ("rate", "2Mbps", "3Mbps"),
+    ("delay", "10ms", "11ms"),
+    ("mtu", "'1400B'", "'9000B'"),
+    ("queue", "8", "9"),
+    (
+        "losses",
+        "[]",
+        "[{ model = 'bernoulli', probability = 0.1 }]",
+    ),
+    ("jitter", "0s", "5ms"),
+    ("duplication", "0", "0.1"),
+];
+/// Links of acknowledgements, which are small.
+const ACK_LINK: Keys = &[
+    ("rate", "50kbps", "40kbps"),
+    ("delay", "10ms", "11ms"),
+    ("mtu", "'60B'", "'9000B'"),
+    ("queue", "2", "8"),
+    (
+        "losses",
+        "[]",
+        "[{ model = 'bernoulli', probability = 0.1 }]",
+    ),
+    ("jitter", "0s", "5ms"),
+    ("duplication", "0", "0.1"),
+];
+const REVERSE: Keys = &[("reverse", "{ rate = '1Mbps' }", "{ rate = '50kbps' }")];
+const TRACE: Keys = &[("trace", "a.up", "b.up")];
+const HOST: &str = "{ rate = '3Mbps', delay = '4ms' }";
+
+/// The groups of rows.
+const GROUPS: &[Group] = &[
+    Group(
+        "scenario",
+        "scenario.",
+        &[],
+        &[("duration", "8s", "9s"), ("warmup", "0s", "2s")],
+    ),
+    Group(
+        "scenario",
+        "scenario.",
+        &[],
+        &[("bins", "1s", "2s"), ("seeds", "[1]", "[2]")],
+    ),
+    Group(
+        "scenario",
+        "scenario.",
+        &["scenario.bins=500ms"],
+        &[(
+            "convergence",
+            "{ tolerance = 0.9, hold = '1s' }",
+            "{ tolerance = 0.01, hold = '1s' }",
+        )],
+    ),
+    Group(
+        "convergence",
+        "scenario.convergence.",
+        &[
+            "scenario.bins=500ms",
+            "scenario.convergence={ tolerance = 0.9, hold = '500ms' }",
+        ],
+        &[("tolerance", "0.9", "0.01"), ("hold", "500ms", "20s")],
+    ),
+    Group(
+        "topology(dumbbell)",
+        "topology.",
+        &[],
+        &[
+            (
+                "bottleneck",
+                "{ rate = '4Mbps', delay = '15ms' }",
+                "{ rate = '3Mbps', delay = '15ms' }",
+            ),
+            ("access", "none", HOST),
+            ("access_to", "none", HOST),
+        ],
+    ),
+    Group(
+        "topology(dumbbell)",
+        "topology.",
+        &["topology.access={ rate = '3Mbps', delay = '4ms', queue = 5 }"],
+        &[("pairs", "1", "2")],
+    ),
+    Group(
+        "topology(parking_lot)",
+        "topology.",
+        &[LOT, LOT_ENDS[0], LOT_ENDS[1]],
+        &[
+            (
+                "link",
+                "{ rate = '4Mbps', delay = '15ms' }",
+                "{ rate = '3Mbps', delay = '15ms' }",
+            ),
+            (
+                "different",
+                "[]",
+                "[{ number = 2, rate = '2Mbps', delay = '9ms' }]",
+            ),
+            ("access", "none", HOST),
+            ("access_to", "none", HOST),
+        ],
+    ),
+    Group(
+        "topology(parking_lot)",
+        "topology.",
+        &[LOT, "flow.a.from=n0", "flow.a.to=n{i+1}"],
+        &[("links", "2", "3")],
+    ),
+    Group(
+        "topology(graph)",
+        "topology.",
+        &[GRAPH, GRAPH_ENDS[0], GRAPH_ENDS[1]],
+        &[("access", "none", HOST), ("access_to", "none", HOST)],
+    ),
+    Group(
+        "topology(graph)",
+        "topology.",
+        &[GRAPH, GRAPH_ENDS[0], GRAPH_ENDS[1]],
+        &[(
+            "link",
+            "[{ from = 'p', to = 'r', rate = '4Mbps', delay = '15ms' }]",
+            "[{ from = 'p', to = 'r', rate = '3Mbps', delay = '15ms' }]",
+        )],
+    ),
+    Group("a_link", "topology.bottleneck.", &[], LINK),
+    Group("a_link", "topology.bottleneck.", &[], REVERSE),
+    Group(
+        "a_link",
+        "topology.bottleneck.",
+        &["topology.bottleneck={ trace = 'a.up', delay = '15ms' }"],
+        TRACE,
+    ),
+    Group(
+        "a_one_way_link",
+        "topology.bottleneck.reverse.",
+        &["topology.bottleneck.reverse={ rate = '50kbps' }"],
+        ACK_LINK,
+    ),
+    Group("a_one_way_link", "topology.bottleneck.reverse.", &[], TRACE),
+    Group(
+        "a_different_link",
+        "topology.different.0.",
+        &[LOT, DIFFERENT, LOT_ENDS[0], LOT_ENDS[1]],
+        LINK,
+    ),
+    Group(
+        "a_different_link",
+        "topology.different.0.",
+        &[LOT, DIFFERENT, LOT_ENDS[0], LOT_ENDS[1]],
+        REVERSE,
+    ),
+    Group(
+        "a_different_link",
+        "topology.different.0.",
+        &[LOT, DIFFERENT, LOT_ENDS[0], LOT_ENDS[1]],
+        &[("number", "2", "3")],
+    ),
+    Group(
+        "a_different_link",
+        "topology.different.0.",
+        &[
+            LOT,
+            "topology.different=[{ number = 2, trace = 'a.up', delay = '9ms' }]",
+            LOT_ENDS[0],
+            LOT_ENDS[1],
+        ],
+        TRACE,
+    ),
+    Group(
+        "topology_link",
+        "topology.link.l.",
+        &[GRAPH, GRAPH_ENDS[0], GRAPH_ENDS[1]],
+        LINK,
+    ),
+    Group(
+        "topology_link",
+        "topology.link.l.",
+        &[GRAPH, GRAPH_ENDS[0], GRAPH_ENDS[1]],
+        REVERSE,
+    ),
+    Group(
+        "topology_link",
+        "topology.link.l.",
+        &[GRAPH, GRAPH_ENDS[0], GRAPH_ENDS[1]],
+        &[("to", "q", "r")],
+    ),
+    Group(
+        "topology_link",
+        "topology.link.n.",
+        &[GRAPH, GRAPH_ENDS[0], GRAPH_ENDS[1]],
+        &[("from", "r", "p"), ("duplex", "false", "true")],
+    ),
+    Group(
+        "topology_link",
+        "topology.link.0.",
+        &[
+            GRAPH,
+            "topology.link.l.losses=[{ model = 'bernoulli', probability = 0.1 }]",
+            GRAPH_ENDS[0],
+            GRAPH_ENDS[1],
+        ],
+        &[("name", "l", "k")],
+    ),
+    Group(
+        "topology_link",
+        "topology.link.0.",
+        &[
+            "topology={ kind = 'graph', nodes = ['p', 'r'], link = [\
+             { from = 'p', to = 'r', trace = 'a.up', delay = '15ms' }] }",
+            GRAPH_ENDS[0],
+            GRAPH_ENDS[1],
+        ],
+        TRACE,
+    ),
+    Group(
+        "a_step_of_the_rate",
+        "topology.bottleneck.rate.1.",
+        &[
+            "topology.bottleneck.rate=[{ at = '0s', rate = '4Mbps' }, { at = '2s', rate = '2Mbps' }]",
+        ],
+        &[("at", "2s", "3s"), ("rate", "2Mbps", "1Mbps")],
+    ),
+    Group(
+        "a_step_of_the_delay",
+        "topology.bottleneck.delay.1.",
+        &["topology.bottleneck.delay=[{ at = '0s', delay = '9ms' }, { at = '2s', delay = '5ms' }]"],
+        &[("at", "2s", "3s"), ("delay", "5ms", "7ms")],
+    ),
+    Group(
+        "a_trace",
+        "topology.bottleneck.trace.",
+        &["topology.bottleneck={ trace = { file = 'a.up' }, delay = '15ms' }"],
+        &[("file", "a.up", "b.up")],
+    ),
+    Group(
+        "a_queue(drop_tail)",
+        "topology.bottleneck.queue.",
+        &["topology.bottleneck.queue={ kind = 'drop_tail', limit = 9 }"],
+        &[("limit", "9", "10")],
+    ),
+    Group(
+        "a_queue(red)",
+        "topology.bottleneck.queue.",
+        &[
+            "topology.bottleneck.queue={ kind = 'red', weight = 0.02 }",
+            "flow.a.ecn=true",
+        ],
+        &[
+            ("limit", "8", "51"),
+            ("min_threshold", "3", "8"),
+            ("max_threshold", "10", "30"),
+            ("max_probability", "0.1", "0.5"),
+            ("weight", "0.02", "0.5"),
+            ("gentle", "true", "false"),
+            ("ecn", "true", "false"),
+            ("wait", "true", "false"),
+            ("unit", "packets", "bytes"),
+        ],
+    ),
+    Group(
+        "a_queue(red)",
+        "topology.bottleneck.queue.",
+        &["topology.bottleneck.queue={ kind = 'red', weight = 0.02, unit = 'bytes' }"],
+        &[("mean_packet", "'500B'", "'1500B'")],
+    ),
+    Group(
+        "a_queue(codel)",
+        "topology.bottleneck.queue.",
+        &[
+            "topology.bottleneck.queue={ kind = 'codel' }",
+            "flow.a.ecn=true",
+        ],
+        &[
+            ("target", "5ms", "20ms"),
+            ("interval", "100ms", "50ms"),
+            ("limit", "9", "1000"),
+            ("ecn", "true", "false"),
+            ("mtu", "'1500B'", "'9000B'"),
+        ],
+    ),
+    Group(
+        "a_queue(fq_codel)",
+        "topology.bottleneck.queue.",
+        &[
+            "topology.bottleneck.queue={ kind = 'fq_codel' }",
+            "flow.a.ecn=true",
+        ],
+        &[
+            ("target", "5ms", "20ms"),
+            ("interval", "100ms", "50ms"),
+            ("limit", "9", "1000"),
+            ("ecn", "true", "false"),
+            ("mtu", "'1500B'", "'9000B'"),
+            ("queues", "1", "1024"),
+            ("quantum", "'300B'", "'9000B'"),
+        ],
+    ),
+    Group(
+        "a_queue(fq_codel)",
+        "topology.bottleneck.queue.",
+        &[
+            "topology.bottleneck.queue={ kind = 'fq_codel', limit = 8 }",
+            "flow.a.count=8",
+        ],
+        &[("drop_batch", "1", "64")],
+    ),
+    Group(
+        "a_queue(pie)",
+        "topology.bottleneck.queue.",
+        &[
+            "topology.bottleneck.queue={ kind = 'pie' }",
+            "flow.a.ecn=true",
+            "flow.a.count=8",
+        ],
+        &[
+            ("target", "15ms", "30ms"),
+            ("update_interval", "15ms", "30ms"),
+            ("limit", "9", "1000"),
+            ("alpha", "0.125", "1"),
+            ("beta", "1.25", "3"),
+            ("max_burst", "150ms", "0s"),
+            ("ecn", "true", "false"),
+            ("mean_packet", "'1500B'", "'9000B'"),
+        ],
+    ),
+    Group(
+        "a_loss",
+        "topology.bottleneck.losses.0.",
+        &["topology.bottleneck.losses=[{ model = 'bernoulli', probability = 0.02 }]"],
+        &[("place", "after_transmission", "before_queue")],
+    ),
+    Group(
+        "a_loss(packets)",
+        "topology.bottleneck.losses.0.",
+        &["topology.bottleneck.losses=[{ model = 'packets', packets = [9] }]"],
+        &[("packets", "[9]", "[30]")],
+    ),
+    Group(
+        "a_loss(bernoulli)",
+        "topology.bottleneck.losses.0.",
+        &["topology.bottleneck.losses=[{ model = 'bernoulli', probability = 0.02 }]"],
+        &[("probability", "0.02", "0.1")],
+    ),
+    Group(
+        "a_loss(gilbert_elliott)",
+        "topology.bottleneck.losses.0.",
+        &[
+            "topology.bottleneck.losses=[{ model = 'gilbert_elliott', good_to_bad = 0.02, bad_to_good = 0.3 }]",
+        ],
+        &[
+            ("good_to_bad", "0.02", "0.1"),
+            ("bad_to_good", "0.3", "0.9"),
+            ("loss_good", "0", "0.1"),
+            ("loss_bad", "1", "0.1"),
+        ],
+    ),
+    Group(
+        "a_loss(on_off)",
+        "topology.bottleneck.losses.0.",
+        &[
+            "topology.bottleneck.losses=[{ model = 'on_off', mean_on = '1s', mean_off = '1s', drop_on = 0.1 }]",
+        ],
+        &[
+            ("mean_on", "1s", "2s"),
+            ("mean_off", "1s", "2s"),
+            ("drop_on", "0.1", "0.3"),
+            ("drop_off", "0", "0.1"),
+            ("start_on", "true", "false"),
+        ],
+    ),
+    Group(
+        "a_loss(outage)",
+        "topology.bottleneck.losses.0.",
+        &["topology.bottleneck.losses=[{ model = 'outage', at = '2s', lasts = '1s' }]"],
+        &[("at", "2s", "3s"), ("lasts", "1s", "2s")],
+    ),
+    Group(
+        "jitter(uniform)",
+        "topology.bottleneck.jitter.",
+        &["topology.bottleneck.jitter={ kind = 'uniform', max = '20ms' }"],
+        &[("max", "20ms", "10ms"), ("reorder", "false", "true")],
+    ),
+    Group(
+        "jitter(normal)",
+        "topology.bottleneck.jitter.",
+        &["topology.bottleneck.jitter={ kind = 'normal', mean = '20ms', stddev = '9ms' }"],
+        &[
+            ("mean", "20ms", "10ms"),
+            ("stddev", "9ms", "4ms"),
+            ("reorder", "false", "true"),
+        ],
+    ),
+    Group(
+        "jitter(exponential)",
+        "topology.bottleneck.jitter.",
+        &["topology.bottleneck.jitter={ kind = 'exponential', mean = '20ms' }"],
+        &[("mean", "20ms", "10ms"), ("reorder", "false", "true")],
+    ),
+    Group(
+        "flow",
+        "flow.a.",
+        &[],
+        &[
+            ("count", "2", "3"),
+            ("name", "x{i}", "y{i}"),
+            ("rtt", "100ms", "['50ms', '100ms']"),
+            ("access", "none", HOST),
+            ("access_to", "none", HOST),
+            ("start", "0s", "1s"),
+            ("stop", "4s", "5s"),
+            (
+                "workload",
+                "{ kind = 'greedy' }",
+                "{ kind = 'file', size = '100kB' }",
+            ),
+        ],
+    ),
+    Group(
+        "flow",
+        "flow.a.",
+        &["flow.a.access={ rate = '9Mbps', delay = '1ms' }"],
+        &[("access_delays", "['1ms']", "['1ms', '30ms']")],
+    ),
+    Group(
+        "flow",
+        "flow.a.",
+        &[LOT, "flow.a.to=n3"],
+        &[("from", "n0", "n1")],
+    ),
+    Group(
+        "flow",
+        "flow.a.",
+        &[LOT, "flow.a.from=n0"],
+        &[("to", "n2", "n3")],
+    ),
+    Group(
+        "a_start",
+        "flow.a.start.",
+        &[],
+        &[("at", "0s", "1s"), ("spread", "50ms", "90ms")],
+    ),
+    Group(
+        "flow(tcp)",
+        "flow.a.",
+        &[],
+        &[
+            ("preset", "modern", "ns2-2.35"),
+            ("packet", "'1500B'", "'1000B'"),
+            ("mss", "'1000B'", "'500B'"),
+            ("headers", "real", "'60B'"),
+            ("rwnd", "4", "5"),
+            ("initial_window", "2", "4"),
+            ("ssthresh", "12", "40"),
+            ("controller", "cubic", "reno"),
+            ("recovery", "sack", "newreno"),
+            ("tail_loss_probe", "true", "false"),
+            ("prr", "true", "false"),
+            ("undo", "true", "false"),
+            ("delayed_ack", "true", "false"),
+            ("timestamps", "true", "false"),
+            ("duplicate_sack", "true", "false"),
+            ("handshake", "true", "false"),
+            ("max_burst", "1", "9"),
+            ("rto", "{ min_timeout = '200ms' }", "{ min_timeout = '1s' }"),
+            ("timeline", "{ deadline = '1s' }", "{ deadline = '500ms' }"),
+            (
+                "reader",
+                "{ kind = 'playback', bytes = '9kB', interval = '100ms' }",
+                "{ kind = 'playback', bytes = '5kB', interval = '100ms' }",
+            ),
+            ("give_up_after", "1", "9"),
+        ],
+    ),
+    Group(
+        "flow(tcp)",
+        "flow.a.",
+        &["flow.a.rwnd='60kB'"],
+        &[("window_scaling", "true", "false")],
+    ),
+    Group(
+        "flow(tcp)",
+        "flow.a.",
+        &["flow.a.controller=libra"],
+        &[("timestamp_tick", "1ms", "100ms")],
+    ),
+    Group(
+        "flow(tcp)",
+        "flow.a.",
+        &["flow.a.recovery=newreno"],
+        &[
+            ("impatient", "true", "false"),
+            ("deflate_window", "true", "false"),
+            ("sack", "true", "false"),
+        ],
+    ),
+    Group(
+        "flow(tcp)",
+        "flow.a.",
+        &["flow.a.recovery=sack"],
+        &[
+            ("pipe", "scoreboard", "counter"),
+            ("duplicate_threshold", "3", "6"),
+        ],
+    ),
+    Group(
+        "flow(tcp)",
+        "flow.a.",
+        &[NS2, "flow.a.recovery=reno", "flow.a.rwnd=30"],
+        &[
+            ("bugfix", "true", "false"),
+            ("limited_transmit", "true", "false"),
+            ("restart_timer_before_sample", "true", "false"),
+        ],
+    ),
+    Group(
+        "flow(tcp)",
+        "flow.a.",
+        &["topology.bottleneck.queue={ kind = 'codel', ecn = true }"],
+        &[("ecn", "true", "false")],
+    ),
+    Group(
+        "flow(tcp)",
+        "flow.a.",
+        &[PAUSES],
+        &[("restart_after_idle", "true", "false")],
+    ),
+    Group(
+        "flow(datagram)",
+        "flow.a.",
+        &[DATAGRAM, POISSON],
+        &[("packet", "'1500B'", "'700B'")],
+    ),
+    Group(
+        "fixed_headers",
+        "flow.a.headers.",
+        &["flow.a.headers={ bytes = '40B' }"],
+        &[
+            ("bytes", "'40B'", "'60B'"),
+            ("per_sack_block", "'0B'", "'8B'"),
+        ],
+    ),
+    Group(
+        "delayed_acknowledgements",
+        "flow.a.delayed_ack.",
+        &["flow.a.delayed_ack={ segments = 2 }"],
+        &[
+            ("segments", "2", "4"),
+            ("timeout", "40ms", "5ms"),
+            ("quick", "0", "200"),
+        ],
+    ),
+    Group(
+        "a_retransmission_timer",
+        "flow.a.rto.",
+        &[NS2, "flow.a.recovery=reno", "flow.a.rwnd=30"],
+        &[
+            ("tick", "10ms", "100ms"),
+            ("phase", "0s", "3ms"),
+            ("granularity", "10ms", "500ms"),
+            ("min_timeout", "200ms", "1s"),
+            ("max_timeout", "64s", "300ms"),
+            ("max_doublings", "6", "0"),
+            ("floor_before_backoff", "true", "false"),
+        ],
+    ),
+    Group(
+        "a_retransmission_timer",
+        "flow.a.rto.",
+        &[
+            NS2,
+            "topology.bottleneck.losses=[{ model = 'packets', packets = [0, 1] }]",
+        ],
+        &[("initial_timeout", "6s", "1s")],
+    ),
+    Group(
+        "a_retransmission_timer",
+        "flow.a.rto.",
+        &["flow.a.rto={ min_timeout = '20ms', granularity = '1ms' }"],
+        &[("forget_after_backoff", "true", "false")],
+    ),
+    Group(
+        "a_time_line",
+        "flow.a.timeline.",
+        &[
+            "flow.a.timeline={ deadline = '400ms' }",
+            "flow.a.preset=ns2-2000",
+            "flow.a.rwnd=10",
+            "flow.a.count=6",
+        ],
+        &[
+            ("section", "'30kB'", "'700kB'"),
+            ("deadline", "400ms", "500ms"),
+            ("drop_expired", "true", "false"),
+            ("blind_spot", "true", "false"),
+            ("holds_passed", "true", "false"),
+            ("relative_to", "sender", "receiver"),
+        ],
+    ),
+    Group(
+        "a_time_line",
+        "flow.a.timeline.",
+        &["flow.a.timeline={ deadline = '400ms' }", VIDEO],
+        &[("feedback", "500ms", "2s")],
+    ),
+    Group(
+        "a_workload(file)",
+        "flow.a.workload.",
+        &[FILE],
+        &[("size", "'200kB'", "'300kB'")],
+    ),
+    Group(
+        "a_workload(cbr)",
+        "flow.a.workload.",
+        &["flow.a.workload={ kind = 'cbr', rate = '1Mbps' }", DATAGRAM],
+        &[("rate", "1Mbps", "2Mbps"), ("jitter", "0", "1")],
+    ),
+    Group(
+        "a_workload(cbr)",
+        "flow.a.workload.",
+        &["flow.a.workload={ kind = 'cbr' }", DATAGRAM],
+        &[("interval", "10ms", "20ms"), ("gap", "10ms", "20ms")],
+    ),
+    Group(
+        "a_workload(on_off)",
+        "flow.a.workload.",
+        &[PAUSES],
+        &[
+            ("rate", "3Mbps", "2Mbps"),
+            ("mean_on", "300ms", "1s"),
+            ("mean_off", "900ms", "300ms"),
+        ],
+    ),
+    Group(
+        "a_workload(token_bucket)",
+        "flow.a.workload.",
+        &[
+            "flow.a.workload={ kind = 'token_bucket', depth = '20kB', refill = '5kB', interval = '30ms' }",
+        ],
+        &[
+            ("depth", "'20kB'", "'40kB'"),
+            ("refill", "'5kB'", "'2kB'"),
+            ("interval", "30ms", "60ms"),
+        ],
+    ),
+    Group(
+        "a_workload(poisson)",
+        "flow.a.workload.",
+        &[POISSON, DATAGRAM],
+        &[("rate", "1Mbps", "2Mbps")],
+    ),
+    Group(
+        "a_workload(video)",
+        "flow.a.workload.",
+        &[VIDEO, SECTIONS],
+        &[
+            ("rate", "1Mbps", "2Mbps"),
+            ("fps", "30", "25"),
+            ("group", "30", "12"),
+            ("b_frames", "2", "0"),
+            ("ratio", "[5, 2, 1]", "[9, 2, 1]"),
+            ("variation", "0", "0.5"),
+        ],
+    ),
+    Group(
+        "a_workload(frames)",
+        "flow.a.workload.",
+        &[
+            "flow.a.workload={ kind = 'frames', file = 'a.csv' }",
+            SECTIONS,
+        ],
+        &[("file", "a.csv", "b.csv")],
+    ),
+    Group(
+        "a_reader(playback)",
+        "flow.a.reader.",
+        &[
+            "flow.a.reader={ kind = 'playback', bytes = '9kB', interval = '20ms' }",
+            "flow.a.rwnd='30kB'",
+        ],
+        &[
+            ("bytes", "'9kB'", "'20kB'"),
+            ("interval", "100ms", "50ms"),
+            ("delay", "0s", "1s"),
+            ("buffer", "'9kB'", "'25kB'"),
+        ],
+    ),
+    Group(
+        "a_reader(playback)",
+        "flow.a.reader.",
+        &["flow.a.reader={ kind = 'playback', interval = '100ms' }"],
+        &[("frames", "a.csv", "b.csv")],
+    ),
+    Group(
+        "flow(sections)",
+        "flow.a.",
+        &[SECTIONS, VIDEO],
+        &[
+            ("controller", "steady", "rap"),
+            ("initial_window", "10", "2"),
+            ("latency", "120ms", "90ms"),
+            ("drop", "infeasible", "never"),
+            ("reliability", "timeline", "none"),
+            ("payload", "'1423B'", "'900B'"),
+            ("overhead", "'57B'", "'77B'"),
+            ("pad", "false", "true"),
+            ("acknowledgement", "'100B'", "'900B'"),
+            ("ack_frequency", "4", "1"),
+            ("ack_delay", "10ms", "1ms"),
+            ("shed", "true", "false"),
+            ("buffer", "'60kB'", "'16MiB'"),
+            ("idle_timeout", "5s", "1s"),
+            ("deliver", "paced", "early"),
+        ],
+    ),
+    Group(
+        "flow(sections)",
+        "flow.a.",
+        &[
+            SECTIONS,
+            VIDEO,
+            "topology.bottleneck.queue={ kind = 'codel', ecn = true }",
+        ],
+        &[("ecn", "true", "false")],
+    ),
+    Group(
+        "flow(sections)",
+        "flow.a.",
+        &[SECTIONS, VIDEO, "flow.a.controller=reno"],
+        &[("pace_windows", "true", "false")],
+    ),
+    Group(
+        "flow(sections)",
+        "flow.a.",
+        &[
+            SECTIONS,
+            "flow.a.workload={ kind = 'cbr', interval = '2s' }",
+        ],
+        &[
+            ("keep_alive", "1s", "300ms"),
+            ("section", "'1200B'", "'9000B'"),
+        ],
+    ),
+];
+
+pub(super) fn rows() -> Vec<Row> {
+    let of_group = |Group(table, at, with, keys): &Group| {
+        let (table, at, with) = (*table, *at, *with);
+        keys.iter().map(move |&(key, first, second)| Row {
+            table,
+            at,
+            key,
+            values: [first, second],
+            with,
+        })
+    };
+    GROUPS.iter().flat_map(of_group).collect()
+}
+
+/// Overrides that contradict each other, and the key that the message names.
+pub(super) const CONTRADICTIONS: &[(&[&str], &str)] = &[
+    (&["flow.a.recovery=sack", "flow.a.prr=true"], "flow.a.prr"),
+    (
+        &["flow.a.recovery=sack", "flow.a.impatient=true"],
+        "flow.a.impatient",
+    ),
+    (&["flow.a.pipe=counter"], "flow.a.pipe"),
+    (
+        &["flow.a.timestamps=false", "flow.a.timestamp_tick=9ms"],
+        "flow.a.timestamp_tick",
+    ),
+    (
+        &[
+            "flow.a.recovery=newreno",
+            "flow.a.sack=false",
+            "flow.a.duplicate_sack=true",
+        ],
+        "flow.a.duplicate_sack",
+    ),
+    (
+        &[
+            VIDEO,
+            "flow.a.timeline={ deadline = '1s', section = '9kB' }",
+        ],
+        "flow.a.timeline.section",
+    ),
+    (
+        &["flow.a.timeline={ deadline = '1s', feedback = '1s' }"],
+        "flow.a.timeline.feedback",
+    ),
+    (
+        &["flow.a.timeline={ deadline = '1s', drop_expired = false, blind_spot = true }"],
+        "flow.a.timeline.blind_spot",
+    ),
+    (
+        &["flow.a.timeline={ deadline = '1s', drop_expired = false, relative_to = 'receiver' }"],
+        "flow.a.timeline.relative_to",
+    ),
+    (&[SECTIONS, VIDEO, "flow.a.section='9kB'"], "flow.a.section"),
+    (
+        &[
+            SECTIONS,
+            VIDEO,
+            "flow.a.reliability=full",
+            "flow.a.shed=true",
+        ],
+        "flow.a.shed",
+    ),
+    (&[SECTIONS, "flow.a.shed=true"], "flow.a.shed"),
+    (
+        &[
+            SECTIONS,
+            VIDEO,
+            "flow.a.reliability=full",
+            "flow.a.drop=expired",
+        ],
+        "flow.a.drop",
+    ),
+    (&[SECTIONS, "flow.a.drop=expired"], "flow.a.drop"),
+    (&[SECTIONS, "flow.a.deliver=paced"], "flow.a.deliver"),
+    (
+        &[
+            LOT,
+            LOT_ENDS[0],
+            LOT_ENDS[1],
+            "topology.different=[{ number = 2, rate = '2Mbps', delay = '9ms' }, \
+             { number = 2, rate = '3Mbps', delay = '9ms' }]",
+        ],
+        "topology.different.1.number",
+    ),
+    (
+        &["flow.a.rtt=100ms", "flow.a.access_delays=['1ms']"],
+        "flow.a.access_delays",
+    ),
+    (&["flow.a.access_delays=['1ms']"], "flow.a.access_delays"),
+    (
+        &["scenario.convergence={ tolerance = 0.1, hold = '1s' }"],
+        "scenario.convergence",
+    ),
+    (
+        &["topology.bottleneck.trace=a.up"],
+        "topology.bottleneck.trace",
+    ),
+    (&[DATAGRAM, POISSON, "flow.a.rwnd=9"], "rwnd"),
+];
