@@ -16,6 +16,8 @@ use comity_units::{Rate, Seed, Span, Time};
 
 #[path = "datagram/credit.rs"]
 mod credit;
+#[path = "datagram/finish.rs"]
+mod finish;
 #[path = "datagram/gain.rs"]
 mod gain;
 #[path = "datagram/size.rs"]

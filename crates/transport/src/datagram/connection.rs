@@ -230,6 +230,7 @@ impl<P: Payload> Connection<P> {
     /// outcome.
     pub fn finish(&mut self) {
         self.control.ends.extend(self.outbox.finish());
+        self.loss.finish();
     }
 
     /// Whether every section has its outcome, and everything that the peer has to know was

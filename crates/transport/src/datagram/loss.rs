@@ -15,7 +15,9 @@ use comity_units::{Span, Time, TwoWindows};
 ///
 /// Differs from RFC 9002 in: 1. the packet threshold grows with the reordering that is seen, up to
 /// [`MAX_THRESHOLD`], and so does the time, as RACK (RFC 8985, section 6.2) lets it grow up to a
-/// second round trip; 2. one probe for each expiry, not two.
+/// second round trip; 2. one probe for each expiry, not two; 3. the first [`STEADY_PROBES`] probes of a
+/// connection that finishes do not back off. It has nothing new to send, and somebody waits for its end. A
+/// packet in a round trip is what RFC 8085, section 3.1.3, leaves to the smallest senders.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LossDetection {
     rtt: RttEstimator,
@@ -32,6 +34,8 @@ pub(super) struct LossDetection {
     last_sent_at: Time,
     /// Expiries of the probe timer in a row.
     pub(super) expiries: u32,
+    /// Whether the connection has nothing new to send any more.
+    is_finishing: bool,
 }
 
 impl LossDetection {
@@ -51,7 +55,18 @@ impl LossDetection {
             due_at: Time::MAX,
             last_sent_at: Time::MAX,
             expiries: 0,
+            is_finishing: false,
         }
+    }
+
+    /// Nothing new follows: a back-off that has begun ends.
+    pub(super) fn finish(&mut self) {
+        self.is_finishing = true;
+        self.rtt.end_backoff();
+    }
+
+    pub(super) const fn is_finishing(&self) -> bool {
+        self.is_finishing
     }
 
     pub(super) const fn threshold(&self) -> u64 {
@@ -149,7 +164,9 @@ impl LossDetection {
     /// The probe timer expired.
     pub(super) fn on_probe(&mut self, now: Time) {
         self.expiries += 1;
-        self.rtt.back_off(&self.config);
+        if !self.is_finishing || self.expiries > STEADY_PROBES {
+            self.rtt.back_off(&self.config);
+        }
         self.last_sent_at = now;
     }
 
@@ -165,6 +182,9 @@ impl LossDetection {
 /// `kPacketThreshold` of RFC 9002: three later packets, as three duplicate acknowledgements in TCP.
 pub(super) const MIN_THRESHOLD: u64 = 3;
 
+/// The probes in a row that do not back off when a connection finishes.
+pub(super) const STEADY_PROBES: u32 = 8;
+
 /// A path that reorders no more is waited for no longer than one to two such windows.
 pub(super) const LATENESS_MEMORY: Span = Span::from_secs(10);
 
@@ -174,6 +194,27 @@ pub(super) const MAX_THRESHOLD: u64 = 64;
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_first_probes_of_an_end_do_not_back_off() {
+        let mut loss = LossDetection::new(Span::from_millis(10));
+        loss.on_sample(Time::ZERO, Time::from_millis(100), Span::ZERO);
+        loss.on_sent(Time::from_millis(100));
+        loss.on_probe(loss.probe_at());
+        loss.finish();
+        let mut spans = alloc::vec::Vec::new();
+        let mut before = loss.probe_at();
+        for _ in 0..=STEADY_PROBES {
+            loss.on_probe(before);
+            spans.push(loss.probe_at().saturating_since(before).as_millis());
+            before = loss.probe_at();
+        }
+        // srtt + 4 · variation + the delay of an acknowledgement, and twice the first part in the end.
+        assert_eq!(
+            spans,
+            [310, 310, 310, 310, 310, 310, 310, 610, 610 * 2 - 10]
+        );
+    }
 
     #[test]
     fn the_probe_timer_by_hand() {

@@ -31,7 +31,7 @@ impl<P: Payload> Connection<P> {
             .min(self.loss.due_at)
             .min(self.outbox.earliest_deadline())
             .min(self.reception.last_at() + self.config.idle_timeout)
-            .min(self.departures.last_at() + self.config.keep_alive)
+            .min(self.keep_alive_at())
             .min(self.congestion.next_timer())
             .min(self.reports.next_timer());
         if self.sent.in_flight_packets() > 0 {
@@ -80,13 +80,23 @@ impl<P: Payload> Connection<P> {
         if self.reports.on_timer(now) {
             self.reception.demand_ack(now);
         }
-        if now >= self.departures.last_at() + self.config.keep_alive {
+        if now >= self.keep_alive_at() {
             self.control.ping = true;
         }
         if self.waits_for_credit() && now >= self.asks_for_room_at() {
             self.credit.request();
         }
         self.update_target(now);
+    }
+
+    /// When a packet keeps the state of the path. An end that only waits for its last answers sends
+    /// none: where a round trip takes longer than the interval, there would always be a packet in
+    /// flight, and the connection would never be settled.
+    fn keep_alive_at(&self) -> Time {
+        match self.loss.is_finishing() && self.outbox.is_settled() {
+            true => Time::MAX,
+            false => self.departures.last_at() + self.config.keep_alive,
+        }
     }
 
     /// When a sender that only the peer's lack of room holds up requests credit.
