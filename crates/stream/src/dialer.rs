@@ -218,6 +218,13 @@ impl Dialer {
         });
     }
 
+    /// A listener answers no more callers.
+    pub(crate) fn stop_accepting(&self) {
+        if let Opened::Listener(endpoint) = &self.role {
+            endpoint.stop_accepting();
+        }
+    }
+
     /// Gives the peers time to learn that their connections are over.
     pub async fn close(&mut self) {
         if let Some(pending) = self.pending.take() {

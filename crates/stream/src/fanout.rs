@@ -297,6 +297,7 @@ impl Sink for Fanout {
     }
 
     async fn finish(&mut self) -> Result<(), Error> {
+        self.dialer.stop_accepting();
         self.ends.abort_all();
         for mut subscriber in std::mem::take(&mut self.left) {
             self.unreached.missing.extend(subscriber.close_fates());

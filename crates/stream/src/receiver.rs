@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use comity::{CloseCode, Connection, Item};
+use comity::{CloseCode, Connection, Deliver, Item};
 
 use crate::clock::now;
 use crate::counters::{ConnectionId, Counters, SharedConnections};
@@ -95,6 +95,7 @@ impl Source for Receiver {
             let disconnected = Event::Disconnected(&connection, &end);
             self.dialer.observer().on_event(&disconnected);
             if end.is_clean() && !self.dialer.outlasts_senders() {
+                self.dialer.stop_accepting();
                 return Ok(None);
             }
             match self.dialer.on_lost(&end) {
@@ -104,18 +105,24 @@ impl Source for Receiver {
         }
     }
 
-    /// Delivers only what has arrived, within the latency. The connection acknowledges nothing
-    /// more, so that the sender does not count it as arrived.
+    /// Delivers only what has arrived: at its deadlines, if it is to wait for them, for as long as
+    /// `linger`, and then the rest at once. The connection acknowledges nothing more, so that the sender does not count it as
+    /// arrived.
     fn cut(&mut self) {
-        let mut latency = Duration::ZERO;
+        self.dialer.stop_accepting();
+        let settings = self.dialer.config().settings();
+        let mut wait = Duration::ZERO;
         if let Some((_, connection)) = &self.connection {
             connection.stop_receiving();
-            latency = connection.latency();
+            if settings.deliver == Deliver::Paced {
+                wait = connection.latency().min(settings.linger);
+            }
         }
-        self.cut = now().checked_add(latency + MARGIN);
+        self.cut = now().checked_add(wait + MARGIN);
     }
 
     fn refuse(&mut self, reason: &str) {
+        self.dialer.stop_accepting();
         if let Some((_, connection)) = &self.connection {
             connection.close(CloseCode::APPLICATION, reason);
         }
@@ -123,6 +130,7 @@ impl Source for Receiver {
     }
 
     async fn close(&mut self, reason: Option<&str>) {
+        self.dialer.stop_accepting();
         if let Some((id, connection)) = self.connection.take() {
             match reason {
                 Some(reason) => connection.close(CloseCode::APPLICATION, reason),

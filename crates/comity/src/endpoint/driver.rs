@@ -178,6 +178,9 @@ impl Driver {
             for request in self.calls.take() {
                 self.call(request);
             }
+            if self.shared.accepts_nobody() {
+                self.stop_answering();
+            }
             if self.shared.is_shut_down() {
                 self.shut_down();
             }
@@ -216,10 +219,18 @@ impl Driver {
         }
     }
 
+    fn stop_answering(&mut self) {
+        if let Some(listener) = &mut self.listener {
+            listener.stop_answering();
+        }
+    }
+
     fn shut_down(&mut self) {
         if self.until.is_some() {
             return;
         }
+        // A caller would be connected, and lost at once.
+        self.stop_answering();
         let now = self.now();
         self.until = Some(now + LINGER);
         let (closed, _) = mpsc::channel(1);

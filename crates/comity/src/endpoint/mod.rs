@@ -233,6 +233,13 @@ impl Endpoint {
         *lock(&self.handle.shared.statistics)
     }
 
+    /// Answers no more callers; open connections go on. A listener that is about to end calls this
+    /// before it closes its connections: a peer that calls again at once finds the listener's
+    /// successor, or nobody, and is not connected to an endpoint that will be gone.
+    pub fn stop_accepting(&self) {
+        self.handle.shared.stop_accepting();
+    }
+
     /// Closes all connections with [`CloseCode::SHUTDOWN`](crate::CloseCode::SHUTDOWN), accepts no
     /// more, and gives their peers up to a second to learn of it. Sections that have not arrived
     /// are lost: call [`Connection::finish`] first to deliver them.

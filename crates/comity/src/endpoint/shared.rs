@@ -23,6 +23,7 @@ pub(crate) struct EndpointShared {
     pub(crate) address: SocketAddr,
     pub(crate) sleep: Sleep<ConnectionId, OwnedFd>,
     is_shut_down: AtomicBool,
+    accepts_nobody: AtomicBool,
     pub(crate) events: broadcast::Sender<EndpointEvent>,
     /// The counters at the thread's last look for requests.
     pub(crate) statistics: Mutex<EndpointStatistics>,
@@ -64,10 +65,21 @@ impl EndpointShared {
             address,
             sleep: Sleep::new(wake),
             is_shut_down: AtomicBool::new(false),
+            accepts_nobody: AtomicBool::new(false),
             events: broadcast::Sender::new(MAX_ENDPOINT_EVENTS),
             statistics: Mutex::default(),
             is_over: watch::Sender::new(false),
         }
+    }
+
+    /// Answers no more callers.
+    pub(crate) fn stop_accepting(&self) {
+        self.accepts_nobody.store(true, Ordering::SeqCst);
+        self.sleep.request();
+    }
+
+    pub(crate) fn accepts_nobody(&self) -> bool {
+        self.accepts_nobody.load(Ordering::SeqCst)
     }
 
     /// Closes all connections, and ends the thread.

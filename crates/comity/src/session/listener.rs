@@ -216,6 +216,8 @@ pub struct Listener<C> {
     replies: VecDeque<(Addresses, Vec<u8>)>,
     events: VecDeque<ListenerEvent>,
     statistics: ListenerStatistics,
+    /// Whether callers get answers.
+    answers: bool,
 }
 
 impl<C: Protocol> Listener<C> {
@@ -257,7 +259,13 @@ impl<C: Protocol> Listener<C> {
             replies: VecDeque::new(),
             events: VecDeque::new(),
             statistics: ListenerStatistics::default(),
+            answers: true,
         })
+    }
+
+    /// Answers no more callers, as if nobody listened. Its connections stay.
+    pub fn stop_answering(&mut self) {
+        self.answers = false;
     }
 
     /// How many connections there are, half-open ones included.
@@ -396,6 +404,10 @@ impl<C: Protocol> Listener<C> {
     }
 
     fn on_initial(&mut self, now: Time, addresses: Addresses, initial: &Initial<'_>) {
+        if !self.answers {
+            self.statistics.unknown += 1;
+            return;
+        }
         let from = addresses.peer;
         let caller = initial.source;
         if !self.cookies.accepts(now, from, caller, initial.cookie) {
@@ -484,7 +496,7 @@ impl<C: Protocol> Listener<C> {
             }
             return;
         }
-        if self.spent.contains(now, ticket.own) {
+        if !self.answers || self.spent.contains(now, ticket.own) {
             self.statistics.unknown += 1;
             return;
         }
