@@ -305,7 +305,7 @@ async fn what_did_not_arrive_is_listed_by_its_fate() {
     running.hears("connected", 1).await;
     // Nothing is acknowledged any more.
     receiver.stop_receiving();
-    let section = Section::new(vec![1; 3_000]).deadline(Duration::from_secs(1));
+    let section = Section::new(vec![1; 3_000]).deadline(Duration::from_secs(3));
     soon(sender.send(section)).await.unwrap();
     soon(sender.finish()).await.unwrap();
     let error = soon(running.relay).await.unwrap().unwrap_err();
@@ -329,7 +329,7 @@ async fn what_did_not_arrive_is_listed_by_its_fate() {
 #[tokio::test]
 async fn a_relay_that_is_stopped_passes_on_what_has_arrived() {
     // Sections that had arrived are waited for as long as the latency.
-    let config = options().latency(Duration::from_secs(1)).build().unwrap();
+    let config = options().latency(Duration::from_secs(3)).build().unwrap();
     let mut running = Running::new(&config, FanoutOptions::default());
     let [from, to] = running.addresses;
     let receiver = soon(connect(to, config.clone())).await.unwrap();

@@ -7,8 +7,8 @@ use std::process::{Command, Stdio};
 use serde_json::Value;
 
 use crate::{
-    Folder, Running, SECRET, assert_same_media, checked, clip, command, elementary_streams, ends,
-    tool,
+    EARLY, Folder, Running, SECRET, UNHURRIED, assert_same_media, checked, clip, command,
+    elementary_streams, ends, tool,
 };
 
 const PACKET: usize = 188;
@@ -287,9 +287,12 @@ pub(super) fn what_is_damaged_at_the_source_is_in_both_lists() {
         packet[1] |= 0x80;
     }
     fs::write(&source, &stream).unwrap();
-    let from = format!("comity://:0?{SECRET}");
+    let from = format!("comity://:0?{EARLY}&{SECRET}");
     let mut receiver = Running::start(&["recv", &from, &out, "--gaps", &received]);
-    let target = format!("comity://127.0.0.1:{}?{SECRET}", receiver.port());
+    let target = format!(
+        "comity://127.0.0.1:{}?{UNHURRIED}&{SECRET}",
+        receiver.port()
+    );
     let sender = Running::start(&["send", &source, &target, "--gaps", &sent, "--speed", "5"]);
     let (summary, said) = sender.end(0);
     let (end, _) = receiver.end(0);

@@ -202,19 +202,8 @@ pub(super) fn the_only_receiver_is_waited_for_until_another_one_comes() {
     let pipe = copying.pipe.as_fd().try_clone_to_owned().unwrap();
     let given = bytes.clone();
     let feeding = thread::spawn(move || fs::File::from(pipe).write_all(&given));
-    // It is stalled when statistics do not grow any more, all its room being full, and still
-    // connected.
-    let mut sent = u64::MAX;
-    loop {
-        let statistics = copying.sender.event("statistics");
-        let now = statistics["output"]["totals"]["sectionsSubmitted"]
-            .as_u64()
-            .unwrap();
-        if now == sent {
-            break;
-        }
-        sent = now;
-    }
+    // All its room is full, and it is still connected.
+    copying.sender.stalls("output", "sectionsSubmitted");
     let awake = copying.receiver(&folder.path("awake"));
     copying.sender.event("disconnected");
     feeding.join().unwrap().unwrap();

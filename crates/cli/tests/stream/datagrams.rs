@@ -22,7 +22,7 @@ pub(super) fn datagrams_and_rtp_carry_it_too() {
                 // Nothing holds datagrams back: the socket's buffer has to last while the machine
                 // does something else.
                 "--speed",
-                "5",
+                "2",
                 "-q",
             ],
         );
@@ -38,8 +38,8 @@ pub(super) fn datagrams_and_rtp_carry_it_too() {
     }
 }
 
-/// What is sent to a relay that listens as `listen` says, at this address.
-fn relayed(listen: &str, host: &str) -> Value {
+/// Whether a relay that listens as `listen` says receives what is sent to this address.
+fn is_heard(listen: &str, host: &str) -> bool {
     let folder = Folder::new();
     let mut receiver = Running::start(&["relay", listen, &folder.path("out.ts")]);
     let target = format!("udp://{host}:{}", receiver.port());
@@ -51,13 +51,13 @@ fn relayed(listen: &str, host: &str) -> Value {
             clip.to_str().unwrap(),
             &target,
             "--speed",
-            "5",
+            "20",
             "-q",
         ],
     );
     receiver.interrupt();
     let (summary, _) = receiver.end(0);
-    summary["passed"]["whole"]["key"]["sections"].clone()
+    summary["passed"]["whole"]["key"].is_object()
 }
 
 #[expect(
@@ -69,16 +69,16 @@ pub(super) fn a_port_is_open_for_both_families_and_an_address_for_its_own() {
         eprintln!("skipped: this host has no IPv6");
         return;
     }
-    for (listen, host, keys) in [
-        ("udp://:0", "127.0.0.1", Value::from(10)),
-        ("udp://:0", "[::1]", Value::from(10)),
-        ("udp://@[::1]:0", "[::1]", Value::from(10)),
-        ("udp://:0?bind=127.0.0.1", "127.0.0.1", Value::from(10)),
-        ("udp://:0?bind=[::1]", "[::1]", Value::from(10)),
-        ("udp://:0?bind=127.0.0.1", "[::1]", Value::Null),
-        ("udp://@[::1]:0", "127.0.0.1", Value::Null),
+    for (listen, host, expected) in [
+        ("udp://:0", "127.0.0.1", true),
+        ("udp://:0", "[::1]", true),
+        ("udp://@[::1]:0", "[::1]", true),
+        ("udp://:0?bind=127.0.0.1", "127.0.0.1", true),
+        ("udp://:0?bind=[::1]", "[::1]", true),
+        ("udp://:0?bind=127.0.0.1", "[::1]", false),
+        ("udp://@[::1]:0", "127.0.0.1", false),
     ] {
-        assert_eq!(relayed(listen, host), keys, "{listen} from {host}");
+        assert_eq!(is_heard(listen, host), expected, "{listen} from {host}");
     }
 }
 
@@ -88,24 +88,26 @@ pub(super) fn the_last_picture_is_not_waited_for() {
     let folder = Folder::new();
     let mut receiver = Running::start(&[
         "recv",
-        &format!("comity://:0?{SECRET}"),
+        &format!("comity://:0?{EARLY}&{SECRET}"),
         &folder.path("out.ts"),
     ]);
-    let target = format!("comity://127.0.0.1:{}?{SECRET}", receiver.port());
+    let target = format!(
+        "comity://127.0.0.1:{}?{UNHURRIED}&{SECRET}",
+        receiver.port()
+    );
     let mut relay = Running::start(&["send", "udp://@127.0.0.1:0", &target]);
     let source = format!("udp://127.0.0.1:{}", relay.port());
     // Nothing comes before there is a connection.
     relay.event("connected");
     let clip = clip();
     let clip = clip.to_str().unwrap();
-    ends(0, &["relay", clip, &source, "--speed", "5", "-q"]);
+    ends(0, &["relay", clip, &source, "--speed", "2", "-q"]);
     let pictures = |object: &Value| -> u64 {
         let count = |kind: &&str| object["passed"]["whole"][*kind]["sections"].as_u64();
         ["key", "P", "B"].iter().filter_map(count).sum()
     };
-    // One of these comes every second.
-    let has_all = (0..20).any(|_| pictures(&receiver.event("statistics")) == 250);
-    assert!(has_all, "before anybody says that it is over");
+    // Before anybody says that it is over.
+    receiver.statistics_when(|statistics| pictures(statistics) == 250);
     relay.interrupt();
     relay.end(0);
     let (received, _) = receiver.end(0);

@@ -20,18 +20,6 @@ fn unsent(end: &Value, reason: &str) -> u64 {
     end["output"]["unsent"][reason].as_u64().unwrap()
 }
 
-/// Waits until a count of the statistics does not grow any more.
-fn stalls(running: &mut Running, side: &str, name: &str) {
-    let mut before = u64::MAX;
-    loop {
-        let now = total(&running.event("statistics"), side, name);
-        if now > 0 && now == before {
-            return;
-        }
-        before = now;
-    }
-}
-
 /// A receiver waits for its reader, and a sender for the receiver, when both are stopped. What
 /// waited with the receiver is written, and what waited with the sender named.
 pub(super) fn a_section_that_waits_for_room_at_the_stop_is_written_or_named() {
@@ -66,7 +54,7 @@ pub(super) fn a_section_that_waits_for_room_at_the_stop_is_written_or_named() {
         let mut pieces = (0_u32..).map(|piece| words(piece * 4_096..(piece + 1) * 4_096));
         pieces.find_map(|piece| pipe.write_all(&piece).err())
     });
-    stalls(&mut sender, "output", "sectionsSubmitted");
+    sender.stalls("output", "sectionsSubmitted");
     sender.interrupt();
     kill_process(Pid::from_child(&receiver), Signal::INT).unwrap();
     let mut written = Vec::new();
@@ -80,8 +68,7 @@ pub(super) fn a_section_that_waits_for_room_at_the_stop_is_written_or_named() {
     // It ends when the sender does.
     feeding.join().unwrap();
 
-    let arrived = ["sectionsOnTime", "sectionsLate"].map(|name| total(&received, "input", name));
-    assert_eq!(passed(&received), arrived.iter().sum::<u64>(), "{received}");
+    assert_eq!(passed(&received), arrived(&received), "{received}");
     assert_eq!(received["output"]["bytes"], written.len());
     assert!(written.len() > 100_000, "{} bytes", written.len());
     let last = u32::try_from(written.len() / 4 + 1).unwrap();
@@ -139,8 +126,7 @@ pub(super) fn a_relay_names_what_did_not_arrive_behind_it() {
 
 /// What reached a relay that has nobody to pass it on to.
 fn assert_all_unconnected(relayed: &Value, list: &BTreeSet<(u64, u64)>) {
-    let arrived = ["sectionsOnTime", "sectionsLate"].map(|name| total(relayed, "input", name));
-    let arrived = arrived.iter().sum::<u64>();
+    let arrived = arrived(relayed);
     assert!(arrived > 0, "{relayed}");
     assert_eq!(passed(relayed), arrived, "{relayed}");
     assert_eq!(unsent(relayed, "unconnected"), arrived, "{relayed}");
@@ -157,11 +143,8 @@ pub(super) fn a_relay_that_is_stopped_before_it_found_anybody_names_what_it_had(
     let mut relay = Running::start(&[&relay[..], &["--gaps", &list]].concat());
     let target = format!("comity://127.0.0.1:{}?latency=1s&{SECRET}", relay.port());
     let sender = ["send", clip.to_str().unwrap(), &target, "--speed", "2"];
-    let mut sender = Running::start(&[&sender[..], &["--reconnect", "no"]].concat());
-    sender.event("connected");
-    for _ in 0..2 {
-        relay.event("statistics");
-    }
+    let sender = Running::start(&[&sender[..], &["--reconnect", "no"]].concat());
+    relay.statistics_when(|statistics| arrived(statistics) > 0);
     relay.interrupt();
     let (relayed, _) = relay.end(0);
     sender.end(3);
@@ -175,7 +158,7 @@ pub(super) fn a_relay_that_cannot_connect_names_what_it_had() {
     // Nobody is there, which it knows after a while in which something comes.
     let nobody = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
     let port = nobody.local_addr().unwrap().port();
-    let next = format!("comity://127.0.0.1:{port}?conntimeo=6s&{SECRET}");
+    let next = format!("comity://127.0.0.1:{port}?conntimeo=8s&{KEY}");
     let relay = ["relay", &here, &next, "--add-latency", "60s"];
     let mut relay = Running::start(&[&relay[..], &["--gaps", &list]].concat());
     let target = format!("comity://127.0.0.1:{}?latency=1s&{SECRET}", relay.port());

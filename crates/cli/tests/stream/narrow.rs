@@ -37,8 +37,8 @@ pub(super) fn an_interface_that_is_narrower_than_full_packets_carries_everything
     let folder = Folder::new();
     let out = folder.path("out.ts");
     let (sent, received) = (folder.path("sent.json"), folder.path("received.json"));
-    let from = format!("comity://127.0.0.1:9000?mode=listener&{SECRET}");
-    let to = format!("comity://127.0.0.1:9000?latency=2s&{SECRET}");
+    let from = format!("comity://127.0.0.1:9000?mode=listener&{EARLY}&{SECRET}");
+    let to = format!("comity://127.0.0.1:9000?{UNHURRIED}&{SECRET}");
     let clip = clip();
     let variables = [
         ("COMITY", env!("CARGO_BIN_EXE_comity")),
@@ -94,7 +94,7 @@ pub(super) fn a_path_that_swallows_full_packets_carries_everything_in_smaller_on
     let out = folder.path("out.ts");
     let mut receiver = Running::start(&[
         "recv",
-        &format!("comity://127.0.0.1:0?mode=listener&{SECRET}"),
+        &format!("comity://127.0.0.1:0?mode=listener&{EARLY}&{SECRET}"),
         &out,
     ]);
     let to = format!("127.0.0.1:{}", receiver.port());
@@ -109,7 +109,7 @@ pub(super) fn a_path_that_swallows_full_packets_carries_everything_in_smaller_on
     ];
     // Whether this machine is busy is not what is tested.
     let mut path = Running::start(&[&path[..], &["--mtu", "1400", "--late", "60s"]].concat());
-    let target = format!("comity://127.0.0.1:{}?latency=2s&{SECRET}", path.port());
+    let target = format!("comity://127.0.0.1:{}?{UNHURRIED}&{SECRET}", path.port());
     let clip = clip();
     let mut sender = Running::start(&["send", clip.to_str().unwrap(), &target, "--speed", "10"]);
     let warning = sender.event("warning");
@@ -137,7 +137,7 @@ pub(super) fn a_path_that_swallows_full_packets_carries_everything_in_smaller_on
 /// The first packets of a connection have 1,200 bytes and the 28 of IP and UDP.
 pub(super) fn an_interface_too_narrow_for_any_connection_is_named() {
     let variables = [("COMITY", env!("CARGO_BIN_EXE_comity"))];
-    let to = format!("comity://127.0.0.1:9000?conntimeo=1s&{SECRET}");
+    let to = format!("comity://127.0.0.1:9000?conntimeo=1s&{KEY}");
     let clip = clip();
     let script = format!("\"$COMITY\" send '{}' '{to}'", clip.to_str().unwrap());
     let Some(output) = in_network(1_220, &script, &variables) else {

@@ -162,11 +162,12 @@ pub(super) fn connections_that_cannot_be_made_say_why() {
     let here = format!("comity://127.0.0.1:0?mode=listener&{SECRET}");
     let mut receiver = Running::start(&["recv", &here, "/dev/null"]);
     let port = receiver.port();
-    let wrong = format!("comity://127.0.0.1:{port}?passphrase=wrong horse battery");
+    let wrong = format!("comity://127.0.0.1:{port}?conntimeo=60s&passphrase=wrong horse battery");
     let said = ends(4, &["send", clip, &wrong]);
     assert!(said.contains("the same passphrase"), "{said}");
     let unprotected = format!("comity://127.0.0.1:{port}");
-    let said = ends(4, &["send", clip, &unprotected, "--insecure"]);
+    let patient = format!("{unprotected}?conntimeo=60s");
+    let said = ends(4, &["send", clip, &patient, "--insecure"]);
     assert!(
         said.contains("INSECURE") && said.contains("give both ends the same passphrase"),
         "{said}"
@@ -300,14 +301,14 @@ pub(super) fn a_listener_may_start_after_its_caller() {
     let vacant = UdpSocket::bind("127.0.0.1:0").unwrap();
     let address = vacant.local_addr().unwrap();
     drop(vacant);
-    let to = format!("comity://{address}?conntimeo=60s&latency=20s&deliver=early&{SECRET}");
+    let to = format!("comity://{address}?{UNHURRIED}&{SECRET}");
     let mut sender = Running::start(&["send", clip.to_str().unwrap(), &to, "--speed", "10"]);
     let said = sender.event("note")["message"].as_str().unwrap().to_owned();
     assert!(
         said.starts_with("no connection yet, still calling: ") && said.contains("refused"),
         "{said}"
     );
-    let here = format!("comity://{address}?mode=listener&deliver=early&{SECRET}");
+    let here = format!("comity://{address}?mode=listener&{EARLY}&{SECRET}");
     let receiver = Running::start(&["recv", &here, &out]);
     sender.end(0);
     receiver.end(0);
@@ -326,14 +327,14 @@ pub(super) fn a_key_that_is_not_on_the_list_is_refused() {
     let (own, list) = (folder.path("listener"), folder.path("allowed"));
     let mut receiver = Running::start(&[
         "recv",
-        &format!("comity://127.0.0.1:0?mode=listener&key={own}&allow={list}"),
+        &format!("comity://127.0.0.1:0?mode=listener&{EARLY}&key={own}&allow={list}"),
         &folder.path("out.ts"),
     ]);
     let port = receiver.port();
     let clip = clip();
     let call = |key: &str, listener: &str| {
         format!(
-            "comity://127.0.0.1:{port}?key={}&peerkey={listener}",
+            "comity://127.0.0.1:{port}?conntimeo=60s&{UNHURRIED}&key={}&peerkey={listener}",
             folder.path(key)
         )
     };

@@ -2,23 +2,30 @@
 
 use rustix::process::Signal;
 
-use super::{Folder, Running, SECRET, clip};
+use std::fs;
+
+use super::{EARLY, Folder, Running, SECRET, UNHURRIED, clip};
 
 /// The sender learns with its next packet that its receiver does not know it any more, and calls
 /// the new one.
 pub(super) fn a_receiver_that_was_killed_is_called_again_at_once() {
     let folder = Folder::new();
-    let listener = format!("comity://127.0.0.1:0?mode=listener&{SECRET}");
+    let clip = fs::read(clip()).unwrap();
+    let (before, after) = clip.split_at(clip.len() / 2);
+    let listener = format!("comity://127.0.0.1:0?mode=listener&{EARLY}&{SECRET}");
     let mut first = Running::start(&["recv", &listener, "/dev/null"]);
     let port = first.port();
-    let uri = format!("comity://127.0.0.1:{port}?{SECRET}");
-    let sender = Running::start(&["send", clip().to_str().unwrap(), &uri, "--speed", "3"]);
+    let uri = format!("comity://127.0.0.1:{port}?{UNHURRIED}&{SECRET}");
+    let mut sender = Running::fed(&["send", "-", &uri]);
     first.event("connected");
     first.signal(Signal::KILL);
     drop(first);
-    let listener = format!("comity://127.0.0.1:{port}?mode=listener&{SECRET}");
+    let listener = format!("comity://127.0.0.1:{port}?mode=listener&{EARLY}&{SECRET}");
     let mut second = Running::start(&["recv", &listener, &folder.path("out.ts")]);
+    // Within a minute nothing but a packet tells it that the first one is gone.
+    sender.feed(before);
     second.event("connected");
+    sender.feed(after);
     let (sent, said) = sender.end(0);
     assert!(said.contains("it was restarted"), "{said}");
     assert_eq!(sent["output"]["totals"]["connections"], 2);
@@ -36,7 +43,7 @@ pub(super) fn a_sender_that_was_killed_is_served_again_at_once() {
     receiver.event("connected");
     first.signal(Signal::KILL);
     drop(first);
-    // Within the 3 s that a caller waits, and the 5 s after which silence ends a connection.
+    // Before a minute of silence ends the first connection.
     let second = Running::start(&["send", clip().to_str().unwrap(), &uri, "--speed", "10"]);
     receiver.event("connected");
     second.end(0);

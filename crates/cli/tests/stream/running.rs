@@ -1,6 +1,6 @@
 //! Commands that run beside a test.
 
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread;
@@ -40,6 +40,12 @@ impl Running {
         Self::spawn(command(args).arg("--json"))
     }
 
+    /// Starts it with an input that [`feed`](Self::feed) fills: what it has is up to the test, and
+    /// not to a clock.
+    pub(super) fn fed(args: &[&str]) -> Self {
+        Self::spawn(command(args).arg("--json").stdin(Stdio::piped()))
+    }
+
     pub(super) fn spawn(command: &mut Command) -> Self {
         let mut child = command
             .stdout(Stdio::piped())
@@ -71,6 +77,35 @@ impl Running {
         }
     }
 
+    /// The first statistics of which this holds.
+    pub(super) fn statistics_when(&mut self, holds: impl Fn(&Value) -> bool) -> Value {
+        loop {
+            let statistics = self.event("statistics");
+            if holds(&statistics) {
+                return statistics;
+            }
+        }
+    }
+
+    /// Waits until a count of one of its sides has not grown for three seconds.
+    pub(super) fn stalls(&mut self, side: &str, name: &str) {
+        let (mut before, mut unchanged) = (0, 0);
+        while before == 0 || unchanged < 3 {
+            let now = self.event("statistics")[side]["totals"][name].as_u64();
+            unchanged = if now == Some(before) {
+                unchanged + 1
+            } else {
+                0
+            };
+            before = now.unwrap();
+        }
+    }
+
+    /// Gives it more input.
+    pub(super) fn feed(&mut self, bytes: &[u8]) {
+        self.child.stdin.as_mut().unwrap().write_all(bytes).unwrap();
+    }
+
     /// The port that it listens on.
     pub(super) fn port(&mut self) -> u16 {
         let address = self.event("listening")["address"].clone();
@@ -93,8 +128,9 @@ impl Running {
         (last, said)
     }
 
-    /// Waits for the end; the last object, the code, and what was said.
+    /// Ends its input and waits for the end; the last object, the code, and what was said.
     pub(super) fn ended(mut self) -> (Value, Option<i32>, String) {
+        drop(self.child.stdin.take());
         let mut rest = String::new();
         self.lines.read_to_string(&mut rest).unwrap();
         let last = rest
@@ -107,6 +143,13 @@ impl Running {
         let code = self.child.wait().unwrap().code();
         (last, code, said)
     }
+}
+
+/// The sections that arrived at its input, by its statistics.
+pub(super) fn arrived(statistics: &Value) -> u64 {
+    let totals = &statistics["input"]["totals"];
+    let counts = ["sectionsOnTime", "sectionsLate"].map(|name| totals[name].as_u64());
+    counts.into_iter().flatten().sum()
 }
 
 impl Drop for Running {

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::{Folder, Running, SECRET, clip, elementary_streams};
+use crate::{EARLY, Folder, Running, SECRET, UNHURRIED, clip, elementary_streams};
 
 /// The clip without time stamps and clock references.
 fn untimed() -> Vec<u8> {
@@ -31,8 +31,11 @@ pub(super) fn a_file_without_times_is_sent_at_once_and_told() {
     let folder = Folder::new();
     let (source, out) = (folder.path("in.ts"), folder.path("out.ts"));
     fs::write(&source, untimed()).unwrap();
-    let mut receiver = Running::start(&["recv", &format!("comity://:0?{SECRET}"), &out]);
-    let target = format!("comity://127.0.0.1:{}?latency=2s&{SECRET}", receiver.port());
+    let mut receiver = Running::start(&["recv", &format!("comity://:0?{EARLY}&{SECRET}"), &out]);
+    let target = format!(
+        "comity://127.0.0.1:{}?{UNHURRIED}&{SECRET}",
+        receiver.port()
+    );
     let mut sender = Running::start(&["send", &source, &target]);
     let warning = sender.event("warning");
     let message = warning["message"].as_str().unwrap();
