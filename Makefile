@@ -45,16 +45,12 @@ picture: rust python ## run the demo and keep its timeline as docs/demo.svg and 
 	$(CARGO) build --package comity-cli
 	python3 scripts/demo.py target/debug/comity
 
-test: rust python ## run every test of the workspace and of the scripts beside it, on the same cases each time (SEED=1)
+test: rust python ## run every test of the workspace and of the scripts beside it, on the same cases each time (SEED=1 FAILED=1)
 	@command -v ffmpeg >/dev/null || echo "no ffmpeg: the tests that compare with it skip; with COMITY_NEED_FFMPEG=1 they fail"
 	@[ "$$(id -u)" -ne 0 ] || scripts/need.sh ip apt:iproute2 || true
 	@[ "$$(id -u)" -eq 0 ] && [ -c /dev/net/tun ] && command -v ip >/dev/null || \
 		echo "no root, /dev/net/tun or ip: the tests of the lab skip; with COMITY_NEED_LAB=1 they fail"
-	PROPTEST_RNG_SEED=$(SEED) scripts/tests.py
-	python3 -m doctest benches/race/race.py benches/media/media.py benches/media/contend.py benches/deadline/deadline.py benches/worlds/*.py benches/kernel/*.py benches/endurance/*.py benches/wrap.py scripts/vocabulary.py scripts/coverage.py scripts/progress.py scripts/guides.py experiments/tltcp/section_reader.py
-	scripts/python.sh
-	cd benches/compare && python3 -m doctest *.py
-	cd benches/attack && python3 -m doctest *.py
+	PROPTEST_RNG_SEED=$(SEED) scripts/tests.py $(if $(FAILED),--failed)
 
 guides: rust python ## run the commands of docs/guide as a reader would, in one folder, and compare what they print
 	$(CARGO) build --package comity-cli

@@ -33,7 +33,7 @@ FAILED = TARGET / "failed-tests.json"
 DOCTESTS = """
     benches/race/race.py benches/media/media.py benches/media/contend.py benches/deadline/deadline.py
     benches/endurance/endurance.py benches/wrap.py scripts/vocabulary.py scripts/coverage.py
-    experiments/tltcp/section_reader.py
+    scripts/progress.py scripts/guides.py scripts/demo.py experiments/tltcp/section_reader.py
 """.split()
 OTHERS = [
     ("doctests of scripts", ".", [*DOCTESTS, "benches/worlds/*.py", "benches/kernel/*.py"]),
@@ -182,7 +182,7 @@ def main():
         FAILED.write_text(json.dumps(failed))
     if failed:
         tests = [f"  {name}: {test}" for name, tests in failed.items() for test in tests or ["all tests"]]
-        again = " ".join(sys.argv) if options.only else "scripts/tests.py --failed"
+        again = " ".join(sys.argv) if options.only else "make test FAILED=1"
         sys.exit("\n".join(["error: these tests failed:", *tests, f"run them again: {again}"]))
 
 

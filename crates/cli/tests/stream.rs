@@ -136,8 +136,9 @@ fn main() -> ExitCode {
 const KEY: &str = "passphrase=@env:COMITY_TEST_SECRET";
 /// The key, and time limits that no stall of the machine reaches: a test whose subject is a limit
 /// has the key alone.
-const SECRET: &str =
-    "passphrase=@env:COMITY_TEST_SECRET&conntimeo=60s&peeridletimeo=60s&linger=60s";
+const SECRET: &str = "passphrase=@env:COMITY_TEST_SECRET&peeridletimeo=60s&linger=60s";
+/// The time limit of calls whose URI has none.
+const PATIENT: &str = "conntimeo=60s";
 /// Deadlines that no stall of the machine reaches. A receiver takes [`EARLY`] with it, or its
 /// output waits for them.
 const UNHURRIED: &str = "latency=60s&drop=expired";
@@ -152,9 +153,17 @@ fn clip() -> PathBuf {
 
 fn command(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_comity"));
-    command.args(args).stdin(Stdio::null());
-    command.envs(SECRET_VALUE);
+    command.args(args.iter().map(|arg| match arg.contains(SECRET) {
+        true if is_call(arg) => format!("{arg}&{PATIENT}"),
+        _ => (*arg).to_owned(),
+    }));
+    command.stdin(Stdio::null()).envs(SECRET_VALUE);
     command
+}
+
+/// Whether a URI is that of a caller.
+fn is_call(uri: &str) -> bool {
+    !uri.starts_with("comity://:") && !uri.contains("mode=listener")
 }
 
 /// Runs the command to its end, which has to be with `code`; what it said on the standard error.
@@ -638,7 +647,7 @@ fn what_a_lost_connection_took_along_is_in_the_senders_list() {
     let mut receiver = Running::start(&["recv", &format!("comity://:0?{settings}"), &first]);
     let port = receiver.port();
     // The silence that ends a connection has its default of five seconds.
-    let target = format!("comity://127.0.0.1:{port}?{UNHURRIED}&conntimeo=60s&linger=60s&{KEY}");
+    let target = format!("comity://127.0.0.1:{port}?{UNHURRIED}&linger=60s&{PATIENT}&{KEY}");
     let mut sender = Running::fed(&["send", "-", &target, "--gaps", &gaps]);
     sender.feed(before);
     receiver.statistics_when(|statistics| arrived(statistics) > 60);

@@ -154,7 +154,7 @@ pub(super) fn where_nothing_arrived_is_no_success() {
     let mut sender = Running::fed(&["send", "-", &target]);
     // Both ends know by then how long the path is.
     receiver.statistics_when(|statistics| {
-        statistics["input"]["connections"][0]["path"]["msRTT"].is_number()
+        statistics["input"]["connections"][0]["statistics"]["path"]["msRTT"].is_number()
     });
     // No media, whose times would give it longer deadlines: it is due when it has come.
     sender.feed(&b"no picture begins in this line\n".repeat(4_000));
@@ -181,7 +181,7 @@ pub(super) fn an_end_that_is_not_confirmed_is_no_success() {
     let faults = ["--delay", "5ms", "--down-outage", "7s+240s"];
     let mut path = Running::start(&[&path[..], &faults[..]].concat());
     // The end is waited for as long as by default, and a silent peer for longer.
-    let settings = format!("latency=500ms&conntimeo=60s&peeridletimeo=60s&{KEY}");
+    let settings = format!("latency=500ms&peeridletimeo=60s&{PATIENT}&{KEY}");
     let target = format!("comity://127.0.0.1:{}?{settings}", path.port());
     let clip = clip();
     let args = ["send", clip.to_str().unwrap(), &target];

@@ -38,7 +38,7 @@ pub(super) fn an_interface_that_is_narrower_than_full_packets_carries_everything
     let out = folder.path("out.ts");
     let (sent, received) = (folder.path("sent.json"), folder.path("received.json"));
     let from = format!("comity://127.0.0.1:9000?mode=listener&{EARLY}&{SECRET}");
-    let to = format!("comity://127.0.0.1:9000?{UNHURRIED}&{SECRET}");
+    let to = format!("comity://127.0.0.1:9000?{UNHURRIED}&{PATIENT}&{SECRET}");
     let clip = clip();
     let variables = [
         ("COMITY", env!("CARGO_BIN_EXE_comity")),

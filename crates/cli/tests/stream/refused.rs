@@ -162,11 +162,11 @@ pub(super) fn connections_that_cannot_be_made_say_why() {
     let here = format!("comity://127.0.0.1:0?mode=listener&{SECRET}");
     let mut receiver = Running::start(&["recv", &here, "/dev/null"]);
     let port = receiver.port();
-    let wrong = format!("comity://127.0.0.1:{port}?conntimeo=60s&passphrase=wrong horse battery");
+    let wrong = format!("comity://127.0.0.1:{port}?{PATIENT}&passphrase=wrong horse battery");
     let said = ends(4, &["send", clip, &wrong]);
     assert!(said.contains("the same passphrase"), "{said}");
     let unprotected = format!("comity://127.0.0.1:{port}");
-    let patient = format!("{unprotected}?conntimeo=60s");
+    let patient = format!("{unprotected}?{PATIENT}");
     let said = ends(4, &["send", clip, &patient, "--insecure"]);
     assert!(
         said.contains("INSECURE") && said.contains("give both ends the same passphrase"),
@@ -334,7 +334,7 @@ pub(super) fn a_key_that_is_not_on_the_list_is_refused() {
     let clip = clip();
     let call = |key: &str, listener: &str| {
         format!(
-            "comity://127.0.0.1:{port}?conntimeo=60s&{UNHURRIED}&key={}&peerkey={listener}",
+            "comity://127.0.0.1:{port}?{PATIENT}&{UNHURRIED}&key={}&peerkey={listener}",
             folder.path(key)
         )
     };
@@ -396,9 +396,12 @@ pub(super) fn a_caller_that_names_another_stream_is_refused() {
         ),
     ] {
         let out = folder.path("out.ts");
-        let here = format!("comity://127.0.0.1:0?mode=listener&{own}{SECRET}");
+        let here = format!("comity://127.0.0.1:0?mode=listener&{own}{EARLY}&{SECRET}");
         let mut receiver = Running::start(&["recv", &here, &out, "--overwrite"]);
-        let to = format!("comity://127.0.0.1:{}?{SECRET}", receiver.port());
+        let to = format!(
+            "comity://127.0.0.1:{}?{UNHURRIED}&{SECRET}",
+            receiver.port()
+        );
         // Calling again would not help.
         let other = format!("{to}&streamid=cam1");
         let said = ends(4, &["send", clip, &other, "--reconnect", "always"]);
@@ -426,7 +429,7 @@ pub(super) fn settings_without_effect_are_told() {
     let folder = Folder::new();
     let clip = clip();
     let clip = clip.to_str().unwrap();
-    let both = "cc=reno&drop=expired&deliver=early&rcvbuf=1MiB";
+    let both = "cc=reno&latency=60s&drop=expired&deliver=early&rcvbuf=1MiB";
     let here = format!("comity://127.0.0.1:0?mode=listener&{both}&{SECRET}");
     let mut receiver = Running::start(&["recv", &here, &folder.path("out.ts")]);
     let to = format!("comity://127.0.0.1:{}?{both}&{SECRET}", receiver.port());
@@ -442,7 +445,7 @@ pub(super) fn settings_without_effect_are_told() {
     // What contradicts itself is refused.
     let never = format!("comity://127.0.0.1:9?reconnect=no&{SECRET}");
     let pipe = format!("comity://127.0.0.1:0?mode=listener&{SECRET}");
-    let waiting = format!("{pipe}&conntimeo=1s");
+    let waiting = format!("{pipe}&{PATIENT}");
     let out = folder.path("never.ts");
     for (args, expected) in [
         (
