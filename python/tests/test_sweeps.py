@@ -103,7 +103,7 @@ def test_a_sweep_that_is_cut_short_continues(file, tmp_path, whole):
     comity.run(file, seeds=range(1, 4), out=out)
     comity.run(file, seeds=SEEDS, out=out)
     assert tables(out) == whole
-    with pytest.raises(comity.ResultsError, match="14 runs that this sweep .*force=True"):
+    with pytest.raises(comity.ResultsError, match="14 runs of another sweep.*force=True"):
         comity.run(file, seeds=range(1, 4), out=out)
     assert tables(out) == whole
     assert len(comity.run(file, seeds=range(1, 4), out=out, force=True)) == 6

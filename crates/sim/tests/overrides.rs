@@ -61,7 +61,7 @@ fn an_override_replaces_the_values_of_its_axis() {
         ["`topology.bottleneck.queue` = 7 replaces the 3 values of the axis \"queue\""]
     );
     assert!(read(TEXT, &["flow.a.count=2"]).unwrap().notes().is_empty());
-    // The value is what runs have.
+    // Runs have the new value.
     let (network, _) = scenario.prepare(&scenario.runs()[0]);
     assert!(format!("{:?}", network.links[0].config.queue).contains("Packets(7)"));
 }

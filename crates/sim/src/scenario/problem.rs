@@ -382,6 +382,12 @@ pub enum Unfit {
     RefillBeyondDepth,
 }
 
+impl From<Unfit> for ProblemKind {
+    fn from(reason: Unfit) -> Self {
+        Self::Unfit { reason }
+    }
+}
+
 impl fmt::Display for Unfit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {

@@ -80,7 +80,7 @@ pub(super) fn build(
     };
     let template = match &table.name {
         Some(template) if table.count > 1 && !template.varies() => {
-            return cx.report_at(written, "name", unfit(Unfit::NameWithoutIndex));
+            return cx.report_at(written, "name", Unfit::NameWithoutIndex.into());
         }
         Some(template) => Some(template.clone()),
         None => Some(Template::of_group(&table.group)),
@@ -103,7 +103,7 @@ pub(super) fn build(
         return;
     };
     if table.access_delays.is_some() && access.is_none() {
-        return cx.report_at(written, "access_delays", unfit(Unfit::DelaysWithoutAccess));
+        return cx.report_at(written, "access_delays", Unfit::DelaysWithoutAccess.into());
     }
     let hosts = Hosts {
         table,
@@ -114,7 +114,7 @@ pub(super) fn build(
     for index in 0..table.count {
         let added = template
             .expand(index)
-            .ok_or_else(|| cx.report_at(written, "name", unfit(Unfit::IndexBelowZero)))
+            .ok_or_else(|| cx.report_at(written, "name", Unfit::IndexBelowZero.into()))
             .and_then(|name| hosts.add(index, &name, &prototype, graph, cx));
         // One flow of a group is like the next: more reports would repeat the first.
         if added.is_err() {
@@ -169,23 +169,19 @@ fn report_faults(
     }
 }
 
-pub(super) fn unfit(reason: Unfit) -> ProblemKind {
-    ProblemKind::Unfit { reason }
-}
-
 fn check_times(table: &FlowTable, scenario: &ScenarioTable, cx: &mut Context<'_>) {
     let latest = table.start.at + table.start.spread;
     if table.start.at >= scenario.duration {
-        cx.report_at(&table.written, "start", unfit(Unfit::StartAfterEnd));
+        cx.report_at(&table.written, "start", Unfit::StartAfterEnd.into());
     }
     if table.stop.is_some_and(|stop| stop <= latest) {
-        cx.report_at(&table.written, "stop", unfit(Unfit::StopBeforeStart));
+        cx.report_at(&table.written, "stop", Unfit::StopBeforeStart.into());
     }
 }
 
 fn workload(table: &FlowTable, library: &Library, cx: &mut Context<'_>) -> Option<Workload> {
     if table.workload.is_some() && matches!(table.transport, TransportTable::Command(_)) {
-        cx.report_at(&table.written, "workload", unfit(Unfit::WorkloadOfCommand));
+        cx.report_at(&table.written, "workload", Unfit::WorkloadOfCommand.into());
         return None;
     }
     Some(match &table.workload {
@@ -202,7 +198,7 @@ fn workload(table: &FlowTable, library: &Library, cx: &mut Context<'_>) -> Optio
         },
         Some(WorkloadTable::TokenBucket(table)) => {
             if table.refill > table.depth {
-                cx.report_at(&table.written, "refill", unfit(Unfit::RefillBeyondDepth));
+                cx.report_at(&table.written, "refill", Unfit::RefillBeyondDepth.into());
                 return None;
             }
             Workload::TokenBucket {
@@ -229,7 +225,7 @@ fn spacing(table: &CbrTable, cx: &mut Context<'_>) -> Option<CbrSpacing> {
         (None, Some(interval), None) => Some(CbrSpacing::Interval(interval)),
         (None, None, Some(gap)) => Some(CbrSpacing::Gap(gap)),
         _ => {
-            cx.report_at(&table.written, "", unfit(Unfit::SpacingNotOne));
+            cx.report_at(&table.written, "", Unfit::SpacingNotOne.into());
             None
         }
     }
@@ -253,7 +249,7 @@ fn reader(table: &FlowTable, library: &Library, cx: &mut Context<'_>) -> Option<
                     }
                 },
                 _ => {
-                    cx.report_at(written, "", unfit(Unfit::ReadsNotOne));
+                    cx.report_at(written, "", Unfit::ReadsNotOne.into());
                     return None;
                 }
             };
@@ -261,7 +257,7 @@ fn reader(table: &FlowTable, library: &Library, cx: &mut Context<'_>) -> Option<
             let window = Packets::of(tcp, cx)?.receive_buffer;
             for (bytes, key) in [(sizes.largest(), key), (buffer, "buffer")] {
                 if bytes > window {
-                    cx.report_at(written, key, unfit(Unfit::ReadBeyondWindow));
+                    cx.report_at(written, key, Unfit::ReadBeyondWindow.into());
                     return None;
                 }
             }
@@ -372,7 +368,7 @@ fn tcp_spec(table: &TcpTable, cx: &mut Context<'_>) -> Option<TcpSpec> {
         (None, None) => base.sack,
     };
     if by_sack && !sack {
-        cx.report_at(written, "sack", unfit(Unfit::SackRecoveryWithoutSack));
+        cx.report_at(written, "sack", Unfit::SackRecoveryWithoutSack.into());
     }
     let packets = packets?;
     if !packets.timestamps {
@@ -394,7 +390,7 @@ fn tcp_spec(table: &TcpTable, cx: &mut Context<'_>) -> Option<TcpSpec> {
     }
     let window_scaling = table.window_scaling.unwrap_or(base.window_scaling);
     if !window_scaling && packets.receive_buffer > Bytes::new(UNSCALED_WINDOW) {
-        cx.report_at(written, "rwnd", unfit(Unfit::WindowNeedsScaling));
+        cx.report_at(written, "rwnd", Unfit::WindowNeedsScaling.into());
     }
     let config = tcp::Config {
         mss: packets.mss,
@@ -577,7 +573,7 @@ fn recovery(table: &TcpTable, rest: &PresetRest, cx: &mut Context<'_>) -> Recove
         ),
     ] {
         if is_given && !fits {
-            cx.report_at(&table.written, key, unfit(reason));
+            cx.report_at(&table.written, key, reason.into());
         }
     }
     config.duplicate_threshold = table
@@ -640,7 +636,7 @@ fn rtt(
         } else {
             "max_timeout"
         };
-        cx.report_at(&table.written, key, unfit(Unfit::TimeoutFloorAboveCeiling));
+        cx.report_at(&table.written, key, Unfit::TimeoutFloorAboveCeiling.into());
     }
     config
 }

@@ -9,7 +9,6 @@ use super::super::schema::Context;
 use super::super::tables::flow::FlowTable;
 use super::super::tables::link::DelayValue;
 use super::super::tables::topology::Access;
-use super::flow::unfit;
 use super::graph::{Graph, Requested, Taken};
 use super::library::Library;
 use super::topology::{AccessLink, Core, Ends, access_link, find_node, report_taken};
@@ -197,14 +196,14 @@ impl Hosts<'_> {
         let mut end = |template: &Option<Template>, key, automatic: Option<NodeId>| match template {
             Some(template) => {
                 let Some(name) = template.expand(index) else {
-                    cx.report_at(written, key, unfit(Unfit::IndexBelowZero));
+                    cx.report_at(written, key, Unfit::IndexBelowZero.into());
                     return None;
                 };
                 find_node(graph, &name, written, key, cx)
             }
             None => {
                 if automatic.is_none() {
-                    cx.report_at(written, key, unfit(Unfit::EndsMissing));
+                    cx.report_at(written, key, Unfit::EndsMissing.into());
                 }
                 automatic
             }
