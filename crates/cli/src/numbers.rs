@@ -12,3 +12,13 @@ pub(crate) fn thousands(number: u64) -> String {
     }
     text
 }
+
+/// A share in percent with one decimal, rounded down: only all is 100 %.
+pub(crate) fn percent(share: f64) -> String {
+    let tenths = (share * 1_000.0 + 1e-9).floor();
+    if tenths == 1_000.0 {
+        "100 %".into()
+    } else {
+        format!("{:.1} %", tenths / 10.0)
+    }
+}

@@ -106,8 +106,8 @@ impl Source for Receiver {
     }
 
     /// Delivers only what has arrived: at its deadlines, if it is to wait for them, for as long as
-    /// `linger`, and then the rest at once. The connection acknowledges nothing more, so that the sender does not count it as
-    /// arrived.
+    /// `linger`, and then the rest at once. The connection acknowledges nothing more, so that the
+    /// sender does not count it as arrived.
     fn cut(&mut self) {
         self.dialer.stop_accepting();
         let settings = self.dialer.config().settings();

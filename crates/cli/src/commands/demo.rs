@@ -10,12 +10,14 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::{Failure, complain, print, say};
 use crate::args;
+use crate::demo::bottleneck::{DemoError, VIDEO};
 use crate::demo::clip::Clip;
 use crate::demo::metrics::{Metrics, share};
-use crate::demo::network::{DemoError, Progress, Spectator, VIDEO, run};
+use crate::demo::network::{Progress, Spectator, run};
 use crate::demo::recording::{Recording, Setup};
 use crate::demo::report::{figures, page};
-use crate::demo::summary::{decimals, document, percent, situation, statements, text, wrap};
+use crate::demo::summary::{decimals, document, situation, statements, text, wrap};
+use crate::numbers::percent;
 
 /// The default rate is such that the video needs this share of an equal share.
 const NEED: f64 = 0.75;

@@ -7,9 +7,11 @@
 //! Setup ────────┘   srt, tcp            └─► Viewing ──┴───► report: charts ─► HTML
 //! ```
 //!
-//! `network` and `srt` use sockets and clocks, and `tcp` simulates. Everything after them is a
+//! `network` and `srt` run through the emulated link of `bottleneck`. They use sockets and clocks,
+//! and `tcp` simulates. Everything after them is a
 //! function of the [`recording::Recording`].
 
+pub(crate) mod bottleneck;
 pub(crate) mod clip;
 pub(crate) mod metrics;
 pub(crate) mod network;

@@ -9,26 +9,23 @@
 //! Every flow has its own socket; all share the bottleneck.
 
 use std::collections::BTreeMap;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use bytes::Bytes;
-use comity::session::{Cipher, PresharedKey, Randomness};
-use comity::{
-    BindError, CloseCode, CloseReason, Config, ConfigError, ConnectError, Connection, DropPolicy,
-    Endpoint, Item, Reliability, Section, SectionId, SendError, StreamId, connect,
-};
-use comity_emulator::{Config as EmulatorConfig, Emulator, Error as EmulatorError, Report};
-use comity_link::{Limit, LinkConfig, Loss, LossModel, LossPlace, Queue};
+use comity::session::Cipher;
+use comity::{Connection, Item, SectionId, StreamId};
+use comity_emulator::{Emulator, Report};
 use comity_media::{Shedder, ShedderConfig};
 use comity_sim::network::skip_reason;
 use comity_stream::MissingReason;
-use comity_units::{Seed, Span};
+use comity_units::Span;
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, sleep_until, timeout};
 
+use super::bottleneck::{
+    DemoError, Ends, LOOPBACK, PATIENCE, Rivals, VIDEO, emulation, join, link, since, video,
+};
 use super::clip::Planned;
 use super::recording::{Exactness, Fate, Flow, Recording, Sample, SenderCount, Sent, Setup};
 use super::{srt, tcp};
@@ -38,42 +35,8 @@ use crate::clock::now;
 const SAMPLING: Duration = Duration::from_millis(100);
 /// Progress is reported after each such number of samples.
 const SAMPLES_PER_REPORT: u32 = 2;
-/// The name of the video's connection.
-pub(crate) const VIDEO: &str = "video";
-/// Any free port of this host.
-const LOOPBACK: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
-/// The length of the competitors' sections, which contain zeros.
-const GREEDY: usize = 16_384;
 /// The connections count IPv6 headers; packets here have IPv4 headers, shorter by this.
 const LONGER_HEADER: u64 = 20;
-/// How long to wait for the last sections, beyond the latency.
-const PATIENCE: Duration = Duration::from_secs(3);
-
-/// Why the demonstration failed.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum DemoError {
-    #[error(transparent)]
-    Config(#[from] ConfigError),
-    #[error(transparent)]
-    Bind(#[from] BindError),
-    #[error("the emulated bottleneck failed: {0}")]
-    Emulator(#[from] EmulatorError),
-    /// A flow could not connect.
-    #[error("{flow} cannot connect: {reason}")]
-    Connect {
-        flow: String,
-        reason: Box<ConnectError>,
-    },
-    /// The receiver's endpoint closed before all flows were connected.
-    #[error("the receiver closed before all flows were connected")]
-    NoReceiver,
-    /// The video's connection was lost.
-    #[error("the video's connection ended: {0}")]
-    Ended(CloseReason),
-    /// The connection refused a section.
-    #[error("the video's connection refused a section: {0}")]
-    Refused(SendError),
-}
 
 /// The progress of the run.
 #[derive(Clone, Debug, PartialEq)]
@@ -92,112 +55,12 @@ pub(crate) struct Progress {
     pub(crate) rates_mbps: Vec<f64>,
 }
 
-/// A flow: both ends of its connection.
-#[derive(Clone)]
-struct Ends {
-    name: String,
-    sender: Arc<Connection>,
-    receiver: Arc<Connection>,
-}
-
 /// The receiver's report of a section.
 struct Reported {
     stream: StreamId,
     id: SectionId,
     /// The time of its completion, or why it was never complete.
     outcome: Result<Instant, &'static str>,
-}
-
-/// The competitors, and the endpoint that receives them.
-pub(super) struct Rivals {
-    endpoint: Endpoint,
-    key: PresharedKey,
-    flows: Vec<Ends>,
-    tasks: Vec<JoinHandle<()>>,
-    is_over: Arc<AtomicBool>,
-}
-
-impl Rivals {
-    /// An endpoint without competitors.
-    pub(super) fn endpoint(setup: &Setup) -> Result<Self, DemoError> {
-        let key = PresharedKey::new(Randomness::system().bytes());
-        let config = video(setup, key.clone())?;
-        Ok(Self {
-            endpoint: Endpoint::bind(LOOPBACK, config)?,
-            key,
-            flows: Vec::new(),
-            tasks: Vec::new(),
-            is_over: Arc::new(AtomicBool::new(false)),
-        })
-    }
-
-    /// The address of the endpoint.
-    pub(super) fn target(&self) -> SocketAddr {
-        self.endpoint.local_address()
-    }
-
-    /// Connects all competitors.
-    async fn connect(&mut self, setup: &Setup, bottleneck: SocketAddr) -> Result<(), DemoError> {
-        for number in 1..=setup.flows {
-            let name = format!("{} {number}", setup.rival());
-            let config = Config::builder()
-                .preshared_key(self.key.clone())
-                .controller(&setup.rivals)
-                .reliability(Reliability::Full)
-                .drop_policy(DropPolicy::Never)
-                .latency(setup.latency.into())
-                .send_buffer(1 << 20)
-                .stream_name(&name)
-                .build()?;
-            let ends = join(name, &self.endpoint, bottleneck, config).await?;
-            self.flows.push(ends);
-        }
-        Ok(())
-    }
-
-    /// They begin to send.
-    fn begin(&mut self) {
-        for ends in &self.flows {
-            let filling = fill(ends.sender.clone(), self.is_over.clone());
-            let draining = drain(ends.receiver.clone());
-            self.tasks
-                .extend([tokio::spawn(filling), tokio::spawn(draining)]);
-        }
-    }
-
-    /// Connects all competitors, which begin to send.
-    pub(super) async fn start(
-        &mut self,
-        setup: &Setup,
-        bottleneck: SocketAddr,
-    ) -> Result<(), DemoError> {
-        self.connect(setup, bottleneck).await?;
-        self.begin();
-        Ok(())
-    }
-
-    /// Ends them, and the endpoint with all its connections.
-    pub(super) async fn end(self) {
-        self.is_over.store(true, Ordering::Relaxed);
-        for ends in &self.flows {
-            ends.sender.close(CloseCode::DONE, "the video is over");
-        }
-        for task in self.tasks {
-            // A failed competitor shows in its rate.
-            let _ = timeout(PATIENCE, task).await;
-        }
-        self.endpoint.close().await;
-    }
-}
-
-/// The configuration of the video's connection.
-fn video(setup: &Setup, key: PresharedKey) -> Result<Config, ConfigError> {
-    Config::builder()
-        .preshared_key(key)
-        .latency(setup.latency.into())
-        .controller(&setup.controller)
-        .stream_name(VIDEO)
-        .build()
 }
 
 /// What the caller of [`run`] sees while it runs.
@@ -307,71 +170,6 @@ async fn run_comity(
     })
 }
 
-/// The bottleneck, in each direction.
-fn link(setup: &Setup) -> LinkConfig {
-    let losses = if setup.loss > 0.0 {
-        vec![Loss {
-            model: LossModel::Bernoulli(setup.loss),
-            place: LossPlace::AfterTransmission,
-        }]
-    } else {
-        Vec::new()
-    };
-    LinkConfig {
-        queue: Queue::DropTail(Limit::Packets(setup.queue)),
-        losses,
-        ..LinkConfig::new(setup.rate, setup.delay)
-    }
-}
-
-pub(super) fn emulation(setup: &Setup, target: SocketAddr, listen: SocketAddr) -> EmulatorConfig {
-    EmulatorConfig {
-        forward: link(setup),
-        backward: link(setup),
-        seed: Seed::new(setup.seed),
-        ..EmulatorConfig::new(listen, target)
-    }
-}
-
-/// Connects a flow through the bottleneck.
-async fn join(
-    name: String,
-    endpoint: &Endpoint,
-    bottleneck: SocketAddr,
-    config: Config,
-) -> Result<Ends, DemoError> {
-    let (sender, receiver) = tokio::join!(connect(bottleneck, config), async {
-        timeout(PATIENCE, endpoint.accept()).await.ok().flatten()
-    });
-    match (sender, receiver) {
-        (Ok(sender), Some(receiver)) => Ok(Ends {
-            name,
-            sender: Arc::new(sender),
-            receiver: Arc::new(receiver),
-        }),
-        (Err(reason), _) => Err(DemoError::Connect {
-            flow: name,
-            reason: reason.into(),
-        }),
-        (_, None) => Err(DemoError::NoReceiver),
-    }
-}
-
-/// Submits more than the network carries, until `is_over` or the connection ends.
-async fn fill(sender: Arc<Connection>, is_over: Arc<AtomicBool>) {
-    let payload = Bytes::from(vec![0; GREEDY]);
-    while !is_over.load(Ordering::Relaxed) {
-        let section = Section::new(payload.clone()).deadline(Duration::MAX);
-        if sender.send(section).await.is_err() {
-            break;
-        }
-    }
-}
-
-async fn drain(receiver: Arc<Connection>) {
-    while receiver.recv().await.is_some() {}
-}
-
 async fn receive(receiver: Arc<Connection>) -> Vec<Reported> {
     let mut reported = Vec::new();
     while let Some(item) = receiver.recv().await {
@@ -459,14 +257,6 @@ fn outcomes(
             },
         }
     })
-}
-
-/// Seconds from one moment to another; negative if the second is earlier.
-pub(super) fn since(from: Instant, to: Instant) -> f64 {
-    match to.checked_duration_since(from) {
-        Some(after) => after.as_secs_f64(),
-        None => -from.saturating_duration_since(to).as_secs_f64(),
-    }
 }
 
 /// Samples the statistics of all connections at regular intervals.

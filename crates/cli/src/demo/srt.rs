@@ -19,8 +19,8 @@ use comity_units::Span;
 use tokio::net::UdpSocket;
 use tokio::time::{sleep, sleep_until};
 
+use super::bottleneck::{DemoError, Rivals, emulation, since};
 use super::clip::Planned;
-use super::network::{DemoError, Rivals, emulation, since};
 use super::recording::{Fate, Other, Sent, Setup};
 use crate::clock::now;
 

@@ -7,7 +7,7 @@ use super::clip::Kind;
 use super::metrics::{Metrics, share};
 use super::recording::{Recording, Setup};
 use super::viewer::{Delay, Transport, transports};
-use crate::numbers::thousands;
+use crate::numbers::{percent, thousands};
 
 /// A statement about the results, and its subject.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -339,16 +339,6 @@ fn transport(transport: &Transport) -> Value {
         "frozen_s": viewing.frozen_s,
         "longest_freeze_s": viewing.longest_s,
     })
-}
-
-/// A share in percent with one decimal, rounded down: only all is 100 %.
-pub(crate) fn percent(share: f64) -> String {
-    let tenths = (share * 1_000.0 + 1e-9).floor();
-    if tenths == 1_000.0 {
-        "100 %".into()
-    } else {
-        format!("{:.1} %", tenths / 10.0)
-    }
 }
 
 fn sections(count: u64) -> String {

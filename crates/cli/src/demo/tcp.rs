@@ -10,8 +10,8 @@ use comity_units::{Seed, Span, Time};
 
 use super::clip::Planned;
 use super::recording::{Fate, Other, Sent, Setup};
-use super::summary::percent;
 use super::viewer::Viewing;
+use crate::numbers::percent;
 
 /// When the video begins: the competitors are a little older, as in the emulator.
 const BEGIN: Span = Span::from_millis(50);

@@ -13,8 +13,7 @@
 use std::collections::BTreeMap;
 
 use super::recording::{Fate, Recording, Sent};
-use super::summary::percent;
-use crate::numbers::thousands;
+use crate::numbers::{percent, thousands};
 
 /// The name of the demo's own transport.
 pub(crate) const COMITY: &str = "Comity";

@@ -77,7 +77,7 @@ impl Running {
         }
     }
 
-    /// The first statistics of which this holds.
+    /// Waits for statistics that satisfy `holds`.
     pub(super) fn statistics_when(&mut self, holds: impl Fn(&Value) -> bool) -> Value {
         loop {
             let statistics = self.event("statistics");

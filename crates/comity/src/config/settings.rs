@@ -371,9 +371,9 @@ settings! {
     keep_alive: [Duration] = duration(Transport::DEFAULT.keep_alive),
         span(bounds::KEEP_ALIVE), uri("keepalive");
 
-    /// How long a closing connection waits for sections on their way, and a receiver that is stopped
-    /// for the deadlines of those that have arrived. A bare number is in milliseconds here too, but
-    /// in seconds in SRT.
+    /// How long a closing connection waits for sections on their way, and a receiver that is
+    /// stopped for the deadlines of those that have arrived. A bare number is in milliseconds here
+    /// too, but in seconds in SRT.
     linger: [Duration] = Duration::from_secs(1), span(Span::ZERO..=HOUR), uri("linger");
 
     /// Whether the caller calls again when the connection is lost.

@@ -71,7 +71,7 @@ fn the_end_is_known_within_a_second_on_paths_that_lose_packets() {
         let times: Vec<Span> = ends.collect();
         let later = times.iter().filter(|time| **time > second).count();
         assert!(later <= may_be_later, "{later} of 400 at a loss of {loss}");
-        // An answer to what left last takes a round trip of 120 ms, from 60 ms before that moment on.
+        // What left last was 60 ms old then, and its answer takes a round trip of 120 ms.
         let first = times.iter().min().expect("400 times");
         assert!(*first > Span::from_millis(60), "{first}");
     }

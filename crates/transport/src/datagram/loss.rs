@@ -15,9 +15,10 @@ use comity_units::{Span, Time, TwoWindows};
 ///
 /// Differs from RFC 9002 in: 1. the packet threshold grows with the reordering that is seen, up to
 /// [`MAX_THRESHOLD`], and so does the time, as RACK (RFC 8985, section 6.2) lets it grow up to a
-/// second round trip; 2. one probe for each expiry, not two; 3. the first [`STEADY_PROBES`] probes of a
-/// connection that finishes do not back off. It has nothing new to send, and somebody waits for its end. A
-/// packet in a round trip is what RFC 8085, section 3.1.3, leaves to the smallest senders.
+/// second round trip; 2. one probe for each expiry, not two; 3. the first
+/// [`STEADY_PROBES`] probes of a connection that finishes do not back off. It has nothing new to
+/// send, and somebody waits for its end. RFC 8085, section 3.1.3, allows every sender a small packet
+/// in a round trip.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LossDetection {
     rtt: RttEstimator,
@@ -209,7 +210,7 @@ mod tests {
             spans.push(loss.probe_at().saturating_since(before).as_millis());
             before = loss.probe_at();
         }
-        // srtt + 4 · variation + the delay of an acknowledgement, and twice the first part in the end.
+        // srtt + 4 · variation + the delay of an acknowledgement; in the end, twice the first part.
         assert_eq!(
             spans,
             [310, 310, 310, 310, 310, 310, 310, 610, 610 * 2 - 10]

@@ -6,11 +6,11 @@ use super::super::clip::Kind;
 use super::super::metrics::Metrics;
 use super::super::plot::Escaped;
 use super::super::recording::Recording;
-use super::super::summary::{decimals, percent, situation};
+use super::super::summary::{decimals, situation};
 use super::super::thumbnails;
 use super::super::viewer::{Delay, Transport, Viewing, milliseconds, transports};
 use super::figures;
-use crate::numbers::thousands;
+use crate::numbers::{percent, thousands};
 
 const PAGE_STYLE: &str = "\
 :root{color-scheme:light dark;--page:#ffffff;--text:#1d2430;--soft:#5c6675;--line:#dfe3e8;--card:#f6f7f9;--warn:#c01030;--warn-page:#fdecef}
