@@ -17,8 +17,8 @@ use comity_units::{Span, Time, TwoWindows};
 /// [`MAX_THRESHOLD`], and so does the time, as RACK (RFC 8985, section 6.2) lets it grow up to a
 /// second round trip; 2. one probe for each expiry, not two; 3. the first
 /// [`STEADY_PROBES`] probes of a connection that finishes do not back off. It has nothing new to
-/// send, and somebody waits for its end. RFC 8085, section 3.1.3, allows every sender a small packet
-/// in a round trip.
+/// send, and somebody waits for its end. RFC 8085, section 3.1.3, allows every sender a small
+/// packet in a round trip.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LossDetection {
     rtt: RttEstimator,
