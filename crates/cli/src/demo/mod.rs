@@ -8,8 +8,7 @@
 //! ```
 //!
 //! `network` and `srt` run through the emulated link of `bottleneck`. They use sockets and clocks,
-//! and `tcp` simulates. Everything after them is a
-//! function of the [`recording::Recording`].
+//! and `tcp` simulates. Everything after them is a function of the [`recording::Recording`].
 
 pub(crate) mod bottleneck;
 pub(crate) mod clip;
