@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use serde_json::Value;
 
 use crate::{
-    EARLY, Folder, Running, SECRET, UNHURRIED, assert_same_media, checked, clip, command,
+    EARLY, Folder, Running, SECRET, UNHURRIED, arrived, assert_same_media, checked, clip, command,
     elementary_streams, ends, tool,
 };
 
@@ -159,9 +159,7 @@ pub(super) fn units_that_garbage_cuts_and_a_lossy_path_loses_are_listed() {
     path.interrupt();
     let listed = folder.listed("gaps.jsonl");
     assert!(!listed.is_empty(), "repairs are too late");
-    let totals = &received["input"]["totals"];
-    let whole = ["sectionsOnTime", "sectionsLate"].map(|name| totals[name].as_u64().unwrap());
-    let whole = whole.iter().sum::<u64>();
+    let whole = arrived(&received);
     let submitted = &sent["output"]["totals"]["sectionsSubmitted"];
     assert_eq!(whole + listed.len() as u64, submitted.as_u64().unwrap());
     let written = folder.read("out.ts");

@@ -407,7 +407,7 @@ pub(super) fn a_caller_that_names_another_stream_is_refused() {
         let said = ends(4, &["send", clip, &other, "--reconnect", "always"]);
         assert!(said.contains(expected), "{said}");
         assert_eq!(receiver.event("refused")["reason"], "stream");
-        // The right name, and none, get what is there.
+        // A caller with the same name is served; without a streamid, one without a name.
         let right = match own.is_empty() {
             true => to,
             false => format!("{to}&streamid=cam2"),
