@@ -29,16 +29,15 @@ AT_A_TIME = 6
 # What failed in the last run: program names and their tests, for --failed.
 FAILED = TARGET / "failed-tests.json"
 
-# The other tests: a name, a folder and a command.
-DOCTESTS = """
-    benches/race/race.py benches/media/media.py benches/media/contend.py benches/deadline/deadline.py
-    benches/endurance/endurance.py benches/wrap.py scripts/vocabulary.py scripts/coverage.py
-    scripts/progress.py scripts/guides.py scripts/demo.py experiments/tltcp/section_reader.py
-""".split()
+# The other tests: a name, and a folder with the files that have doctests; none for the Python
+# package. Each folder has a process of its own, since modules of two folders may share a name.
 OTHERS = [
-    ("doctests of scripts", ".", [*DOCTESTS, "benches/worlds/*.py", "benches/kernel/*.py"]),
-    ("doctests of benches/compare", "benches/compare", ["*.py"]),
-    ("doctests of benches/attack", "benches/attack", ["*.py"]),
+    ("doctests of scripts", "scripts", ["vocabulary.py", "coverage.py", "progress.py", "guides.py", "demo.py"]),
+    ("doctests of experiments/tltcp", "experiments/tltcp", ["section_reader.py"]),
+    *((f"doctests of {folder}", folder, ["*.py"]) for folder in [
+        "benches", "benches/race", "benches/media", "benches/deadline", "benches/endurance",
+        "benches/worlds", "benches/kernel", "benches/compare", "benches/attack",
+    ]),
     ("Python package", ".", None),
 ]
 
