@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Runs every test: `make test`.
 
-Rust's tests are built at once, and their programs run in two rows. Those of the command line and of
-the TCP host mostly wait for the clock, so they have a row of their own, with more tests at a time
-than processors. The other row computes beside it. The tests of Python follow. All stages run, also
-after a failure; the last lines name the tests that failed, and the command that runs them again.
+Rust's tests are built at once. Then three rows run beside each other: the programs of the command
+line and of the TCP host, which mostly wait for the clock and run more tests at a time than there
+are processors; the other programs of Rust; and the tests of Python. All stages run, also after a
+failure; the last lines name the tests that failed, and the command that runs them again.
 """
 
 import argparse
@@ -161,7 +161,7 @@ def main():
     options = parser.parse_args()
     os.chdir(ROOT)
     console, chosen, failed = Console(), choice(options), {}
-    rows = commands(console, chosen)
+    rows = [*commands(console, chosen), others(chosen)]
     busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(options.busy)]
     try:
         def run(row):
@@ -173,7 +173,6 @@ def main():
             thread.start()
         for thread in threads:
             thread.join()
-        run(others(chosen))
     finally:
         for program in busy:
             program.kill()
