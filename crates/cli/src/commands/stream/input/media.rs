@@ -421,14 +421,15 @@ impl Pace {
             Self::Stored { speed, .. } => deadline.div_f64(*speed),
             Self::Live { .. } => deadline,
         };
+        let frame = section.to_frame();
         MediaUnit {
             stream: StreamId(section.stream),
             id: SectionId(section.number),
             importance: Importance(section.importance.0),
             source_time,
             due: Due::AfterLatency(deadline),
-            needs: section.needs.map(SectionId),
-            frame: Some(section.to_frame()),
+            needs: frame.bound_to().map(SectionId),
+            frame: Some(frame),
             payload: section.payload,
         }
     }
