@@ -43,6 +43,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+pub mod check;
 mod clock;
 mod codec;
 mod header;
