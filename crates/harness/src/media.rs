@@ -213,7 +213,7 @@ fn checked(data: &[u8], length: usize, timing: Timing) -> Report {
     let mut checker = Checker::new(timing);
     let mut arrival = Time::ZERO;
     for piece in data.chunks(length) {
-        checker.push(piece, arrival);
+        checker.push_arrived(piece, arrival);
         arrival += Span::from_millis(10);
     }
     checker.finish();

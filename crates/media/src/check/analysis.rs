@@ -565,8 +565,8 @@ impl Analysis {
                 pid: number,
                 programs: pid.clock_of.iter().copied().collect(),
                 intervals: clock.seen.intervals,
-                accuracy: (is_even == Some(true)).then_some(by_bytes.deviations),
-                jitter: (self.timing == Timing::Arrival).then_some(by_arrival.deviations),
+                accuracy: (is_even == Some(true)).then_some(by_bytes.offsets),
+                jitter: (self.timing == Timing::Arrival).then_some(by_arrival.offsets),
             };
             (clock, is_even)
         };

@@ -14,7 +14,7 @@ const LIMIT: u64 = 500;
 
 /// Distances from the line, in nanoseconds.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Deviations {
+pub struct Offsets {
     /// How many.
     pub count: u64,
     /// The lowest one.
@@ -26,7 +26,7 @@ pub struct Deviations {
     sizes: Sizes,
 }
 
-impl Default for Deviations {
+impl Default for Offsets {
     fn default() -> Self {
         Self {
             count: 0,
@@ -38,7 +38,7 @@ impl Default for Deviations {
     }
 }
 
-impl Deviations {
+impl Offsets {
     /// The value that 99 % of the absolute values do not exceed, rounded up by an eighth at most.
     pub fn p99_ns(&self) -> u64 {
         let rank = self.count - self.count / 100;
@@ -120,7 +120,7 @@ pub(super) struct Linear {
     points: VecDeque<Point>,
     /// How many of the points are measured.
     measured: usize,
-    pub(super) deviations: Deviations,
+    pub(super) offsets: Offsets,
     /// Stretches between two points with the slope of their line, and with another one.
     even: u64,
     uneven: u64,
@@ -170,7 +170,7 @@ impl Linear {
             let Some(point) = self.points.get(index) else {
                 break;
             };
-            self.deviations.add(line.distance(point));
+            self.offsets.add(line.distance(point));
             let before = index
                 .checked_sub(1)
                 .and_then(|index| self.points.get(index));
@@ -233,11 +233,11 @@ impl Line {
 mod tests {
     use super::*;
 
-    /// Points every 100 places and 20 ms, with these deviations.
-    fn measured(count: i64, deviation: impl Fn(i64) -> f64) -> Linear {
+    /// Points every 100 places and 20 ms, with these offsets.
+    fn measured(count: i64, offset: impl Fn(i64) -> f64) -> Linear {
         let mut linear = Linear::default();
         for number in 0..count {
-            linear.push(100 * number, 2e7 * number as f64 + deviation(number));
+            linear.push(100 * number, 2e7 * number as f64 + offset(number));
         }
         linear.restart();
         linear
@@ -247,33 +247,33 @@ mod tests {
     fn points_on_a_line_deviate_by_nothing() {
         for count in [5, 20, 33, 34, 500] {
             let linear = measured(count, |_| 0.0);
-            let deviations = &linear.deviations;
-            assert_eq!(deviations.count, count as u64);
-            assert_eq!((deviations.min_ns, deviations.max_ns), (0, 0));
-            assert_eq!((deviations.over_500_ns, deviations.p99_ns()), (0, 0));
+            let offsets = &linear.offsets;
+            assert_eq!(offsets.count, count as u64);
+            assert_eq!((offsets.min_ns, offsets.max_ns), (0, 0));
+            assert_eq!((offsets.over_500_ns, offsets.p99_ns()), (0, 0));
             assert_eq!(linear.is_even(), Some(true));
         }
-        assert_eq!(measured(4, |_| 0.0).deviations.count, 0);
+        assert_eq!(measured(4, |_| 0.0).offsets.count, 0);
         assert_eq!(measured(4, |_| 0.0).is_even(), None);
     }
 
     #[test]
     fn a_point_that_is_off_shows_32_of_33_parts_of_it() {
-        let deviations = measured(500, |number| if number == 200 { 3_300.0 } else { 0.0 });
-        let deviations = deviations.deviations;
-        assert_eq!(deviations.max_ns, 3_200);
+        let offsets = measured(500, |number| if number == 200 { 3_300.0 } else { 0.0 });
+        let offsets = offsets.offsets;
+        assert_eq!(offsets.max_ns, 3_200);
         // The others of its lines show the rest.
-        assert_eq!((deviations.min_ns, deviations.over_500_ns), (-100, 1));
-        assert!((100..=112).contains(&deviations.p99_ns()));
+        assert_eq!((offsets.min_ns, offsets.over_500_ns), (-100, 1));
+        assert!((100..=112).contains(&offsets.p99_ns()));
     }
 
     #[test]
     fn a_clock_that_is_fast_does_not_deviate_and_one_that_jitters_does() {
-        let fast = measured(500, |number| 1e5 * number as f64).deviations;
+        let fast = measured(500, |number| 1e5 * number as f64).offsets;
         assert_eq!((fast.min_ns, fast.max_ns), (0, 0));
         let jitter = measured(500, |number| if number % 2 == 0 { 600.0 } else { -600.0 });
-        assert_eq!(jitter.deviations.over_500_ns, 500);
-        assert!((550..=650).contains(&jitter.deviations.p99_ns()));
+        assert_eq!(jitter.offsets.over_500_ns, 500);
+        assert!((550..=650).contains(&jitter.offsets.p99_ns()));
         assert_eq!(jitter.is_even(), Some(true));
     }
 

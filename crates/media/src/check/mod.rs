@@ -12,7 +12,7 @@ mod indicator;
 mod interval;
 mod kind;
 mod linear;
-mod packet;
+pub(crate) mod packet;
 mod peaks;
 mod pid;
 mod report;
@@ -26,7 +26,7 @@ use analysis::Analysis;
 pub use indicator::{ErrorCount, Errors, Indicator};
 pub use interval::Intervals;
 pub use kind::Kind;
-pub use linear::Deviations;
+pub use linear::Offsets;
 pub use peaks::Peak;
 use peaks::Peaks;
 pub use report::{Clock, Jump, Jumped, Pid, Program, Report};
@@ -49,13 +49,12 @@ pub enum Timing {
 ///
 /// ```
 /// use comity_media::check::{Checker, Indicator, Timing};
-/// use comity_units::Time;
 ///
 /// let mut file = include_bytes!("../../tests/vectors/h264.ts").to_vec();
 /// // The 41st packet is missing.
 /// file.drain(40 * 188..41 * 188);
 /// let mut checker = Checker::new(Timing::Clock);
-/// checker.push(&file, Time::ZERO);
+/// checker.push(&file);
 /// checker.finish();
 /// let report = checker.report();
 /// assert_eq!(report.errors.of(Indicator::ContinuityCountError).count, 1);
@@ -81,9 +80,14 @@ impl Checker {
         }
     }
 
-    /// Adds bytes that arrived at `now`. Times of arrival do not fall; [`Timing::Clock`] ignores
-    /// them.
-    pub fn push(&mut self, bytes: &[u8], now: Time) {
+    /// Adds bytes of a stored stream; those of a live one have the time of the bytes before.
+    pub fn push(&mut self, bytes: &[u8]) {
+        self.push_arrived(bytes, self.analysis.now().unwrap_or(Time::ZERO));
+    }
+
+    /// Adds bytes that arrived at `now`, no earlier than those before. A stored stream ignores the
+    /// time.
+    pub fn push_arrived(&mut self, bytes: &[u8], now: Time) {
         if self.stored.is_none() {
             self.peaks.arrive(now, bytes.len());
         }
@@ -109,6 +113,11 @@ impl Checker {
         if let Some(stored) = stored {
             stored.finish(&mut |time, item| analysis.push(time, &item));
         }
+    }
+
+    /// Whether any packet was found.
+    pub const fn has_packets(&self) -> bool {
+        self.sync.packet_distance().is_some()
     }
 
     /// What was found so far. An interval that is too long already counts as an error.

@@ -6,28 +6,28 @@ use crate::header::PACKET;
 use crate::timeline::WRAP;
 
 /// Clock references count modulo this, in ticks of 27 MHz.
-pub(super) const CLOCK_WRAP: u64 = WRAP * 300;
+pub(crate) const CLOCK_WRAP: u64 = WRAP * 300;
 
 /// The header of a packet.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Facts<'a> {
-    pub(super) pid: u16,
-    pub(super) is_erroneous: bool,
-    pub(super) is_scrambled: bool,
+pub(crate) struct Facts<'a> {
+    pub(crate) pid: u16,
+    pub(crate) is_erroneous: bool,
+    pub(crate) is_scrambled: bool,
     /// Whether a PES packet or a section begins in it.
-    pub(super) begins: bool,
-    pub(super) counter: u8,
+    pub(crate) begins: bool,
+    pub(crate) counter: u8,
     /// Whether it counts as one with a payload.
-    pub(super) has_payload: bool,
-    pub(super) payload: Option<&'a [u8]>,
-    pub(super) discontinuity: bool,
+    pub(crate) has_payload: bool,
+    pub(crate) payload: Option<&'a [u8]>,
+    pub(crate) discontinuity: bool,
     /// The clock reference in it, in ticks of 27 MHz.
-    pub(super) clock: Option<u64>,
+    pub(crate) clock: Option<u64>,
 }
 
 impl<'a> Facts<'a> {
     /// Returns `None` without a sync byte.
-    pub(super) fn of(bytes: &'a [u8; PACKET]) -> Option<Self> {
+    pub(crate) fn of(bytes: &'a [u8; PACKET]) -> Option<Self> {
         let packet = Packet::try_new(bytes)?;
         let field = packet.adaptation_field();
         let clock = field.as_ref().map(AdaptationField::pcr);
@@ -46,7 +46,7 @@ impl<'a> Facts<'a> {
 }
 
 /// From one clock reference to the next, the shorter way round.
-pub(super) const fn clock_step(from: u64, to: u64) -> i64 {
+pub(crate) const fn clock_step(from: u64, to: u64) -> i64 {
     let forward = (to % CLOCK_WRAP + CLOCK_WRAP - from % CLOCK_WRAP) % CLOCK_WRAP;
     if forward < CLOCK_WRAP / 2 {
         forward as i64

@@ -5,7 +5,7 @@ use comity_units::{Rate, Span, Time};
 use super::indicator::Errors;
 use super::interval::Intervals;
 use super::kind::Kind;
-use super::linear::Deviations;
+use super::linear::Offsets;
 use super::peaks::Peak;
 
 /// What is known of a stream.
@@ -70,9 +70,9 @@ pub struct Clock {
     /// Between its references.
     pub intervals: Intervals,
     /// How far references lie from the line over the bytes; `None` unless the rate is constant.
-    pub accuracy: Option<Deviations>,
+    pub accuracy: Option<Offsets>,
     /// How far they lie from the line over their arrivals; `None` for a stored stream.
-    pub jitter: Option<Deviations>,
+    pub jitter: Option<Offsets>,
 }
 
 /// A PID.

@@ -15,7 +15,7 @@ fn check(bytes: &[u8]) -> Report {
 fn check_in<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Report {
     let mut checker = Checker::new(Timing::Clock);
     for piece in pieces {
-        checker.push(piece, Time::ZERO);
+        checker.push(piece);
     }
     checker.finish();
     checker.report()
@@ -25,7 +25,7 @@ fn check_in<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Report {
 fn check_live(bytes: &[u8], arrival: impl Fn(u64) -> u64) -> Report {
     let mut checker = Checker::new(Timing::Arrival);
     for (number, datagram) in (0..).zip(bytes.chunks(1_316)) {
-        checker.push(datagram, Time::from_nanos(arrival(number)));
+        checker.push_arrived(datagram, Time::from_nanos(arrival(number)));
     }
     checker.finish();
     checker.report()
