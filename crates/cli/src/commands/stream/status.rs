@@ -7,7 +7,8 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use comity::{CloseReason, Connection};
-use comity_stream::{Passed, Side, Snapshot, plain};
+use comity_media::check::Indicator;
+use comity_stream::{Passed, Side, Snapshot, TransportStatistics, plain};
 use serde_json::{Value, json};
 
 /// Writes text to the standard error, and JSON objects, one a line, for programs.
@@ -328,6 +329,9 @@ fn summary(snapshot: &Snapshot) -> String {
             _ => passed.kinds(),
         },
     );
+    if let Some(transport) = &snapshot.input.transport {
+        let _ = writeln!(text, "transport stream in: {}", stream(transport));
+    }
     if let Some(totals) = &snapshot.input.totals {
         let _ = writeln!(
             text,
@@ -392,6 +396,35 @@ fn summary(snapshot: &Snapshot) -> String {
     }
     if let Some(bytes) = snapshot.output.bytes {
         let _ = writeln!(text, "written: {bytes} bytes");
+    }
+    if let Some(transport) = &snapshot.output.transport {
+        let _ = writeln!(text, "transport stream out: {}", stream(transport));
+    }
+    text
+}
+
+/// A transport stream, and its errors of priority 1 and 2.
+fn stream(transport: &TransportStatistics) -> String {
+    let nulls = 100.0 * transport.null_packets as f64 / transport.packets.max(1) as f64;
+    let mut text = format!("{} packets, {nulls:.1} % null", transport.packets);
+    let mut has_errors = false;
+    for indicator in Indicator::ALL {
+        let count = transport.errors.get(indicator.name()).copied();
+        let count = count.filter(|count| *count > 0 && indicator.priority() < 3);
+        if let Some(count) = count {
+            has_errors = true;
+            let _ = write!(text, ", {} {count}", indicator.name());
+        }
+    }
+    if transport.missing_packets > 0 {
+        let _ = write!(
+            text,
+            ", {} or more packets missing",
+            transport.missing_packets
+        );
+    }
+    if !has_errors {
+        text.push_str(", no errors");
     }
     text
 }

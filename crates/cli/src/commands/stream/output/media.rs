@@ -14,7 +14,7 @@ use std::sync::Arc;
 use comity::session::Randomness;
 use comity_media::rtp::Packetiser;
 use comity_media::{Header, PACKET, TsWriter, WriterConfig};
-use comity_stream::{Counters, MediaUnit, Missing, MissingReason, Sink, Written};
+use comity_stream::{Counters, MediaUnit, Missing, MissingReason, Sink, TransportMonitor, Written};
 use comity_units::Bytes;
 use tokio::sync::{Semaphore, mpsc, oneshot};
 
@@ -62,6 +62,7 @@ pub(crate) struct MediaOutput {
     /// How the thread that writes has ended.
     written: Option<oneshot::Receiver<io::Result<()>>>,
     ledger: Ledger,
+    transport: TransportMonitor,
 }
 
 /// What sections hold: what the first one looks like decides.
@@ -136,6 +137,7 @@ impl MediaOutput {
             free: Arc::new(Semaphore::new(room.0 as usize)),
             written: Some(written),
             ledger,
+            transport: TransportMonitor::default(),
         })
     }
 
@@ -144,6 +146,7 @@ impl MediaOutput {
             self.ledger.keep();
             return;
         }
+        self.transport.push(&piece);
         self.ledger.give();
         self.waiting.push_back(piece);
     }
@@ -207,6 +210,7 @@ impl MediaOutput {
         self.ledger.assign(&BTreeSet::new());
         if self.pieces.is_some() {
             self.give(rest);
+            self.transport.finish();
             self.flush_waiting().await?;
         }
         self.pieces = None;
@@ -281,7 +285,7 @@ impl Sink for MediaOutput {
     /// Bytes written, of whole pieces: not those that wait, nor those of a piece that did not find
     /// room.
     fn counters(&self) -> Counters {
-        Counters::of_bytes(self.ledger.written.bytes())
+        Counters::of_media(self.ledger.written.bytes(), self.transport.clone())
     }
 }
 
