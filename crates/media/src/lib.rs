@@ -47,6 +47,7 @@ pub mod check;
 mod clock;
 mod codec;
 mod header;
+mod pacer;
 mod psi;
 mod reader;
 pub mod rtp;
@@ -60,6 +61,7 @@ pub use comity_frames::{
     Verdict,
 };
 pub use header::{Header, HeaderError, PACKET, Times, Unit};
+pub use pacer::{Datagram, Pacer};
 pub use reader::{ReadError, Reader, ReaderConfig};
 pub use section::{Event, MediaSection, MissingUnit, Notice};
 pub use writer::{TsWriter, WriterConfig, WriterStatistics};

@@ -10,6 +10,7 @@ use std::io;
 use std::net::UdpSocket;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Instant;
 
 use comity::session::Randomness;
 use comity_media::rtp::Packetiser;
@@ -21,6 +22,7 @@ use tokio::sync::{Semaphore, mpsc, oneshot};
 use super::super::error::Error;
 use super::ledger::Ledger;
 use super::target::{Datagrams, Piece, Recording, Target, write_all};
+use crate::clock::now;
 
 /// How many pieces may wait for a slow disk or reader, however short they are.
 const WAITING: usize = 256;
@@ -54,8 +56,8 @@ pub(crate) struct MediaOutput {
     unfit: Option<Error>,
     name: String,
     pieces: Option<mpsc::Sender<Piece>>,
-    /// The bytes that the thread does not have yet.
-    waiting: VecDeque<Vec<u8>>,
+    /// The bytes that the thread does not have yet, and when they came.
+    waiting: VecDeque<(Vec<u8>, Instant)>,
     room: Room,
     /// The bytes of it that are free.
     free: Arc<Semaphore>,
@@ -148,7 +150,7 @@ impl MediaOutput {
         }
         self.transport.push(&piece);
         self.ledger.give();
-        self.waiting.push_back(piece);
+        self.waiting.push_back((piece, now()));
     }
 
     /// Gives on what was taken; waits while the disk or the reader is behind. A call that is
@@ -158,7 +160,7 @@ impl MediaOutput {
             self.ledger.has_failed = true;
             return Err(error);
         }
-        while let Some(piece) = self.waiting.front() {
+        while let Some((piece, _)) = self.waiting.front() {
             // What it takes of the memory is more than what it holds, where it grew.
             let taken =
                 u32::try_from(piece.capacity()).map_or(self.room.0, |taken| taken.min(self.room.0));
@@ -171,8 +173,12 @@ impl MediaOutput {
             let (Some(place), Ok(room)) = (place, free) else {
                 return self.ended().await;
             };
-            if let Some(bytes) = self.waiting.pop_front() {
-                place.send(Piece { bytes, _room: room });
+            if let Some((bytes, came)) = self.waiting.pop_front() {
+                place.send(Piece {
+                    bytes,
+                    came,
+                    _room: room,
+                });
             }
         }
         Ok(Written::Yes)
@@ -324,7 +330,6 @@ mod tests {
     use comity_stream::Due;
 
     use super::*;
-    use crate::clock::now;
 
     /// Takes a piece whenever it is let, and says how long it was.
     struct Slow {
@@ -333,7 +338,7 @@ mod tests {
     }
 
     impl Target for Slow {
-        fn take(&mut self, piece: &[u8]) -> io::Result<()> {
+        fn take(&mut self, piece: &[u8], _: Instant) -> io::Result<()> {
             self.may.recv().map_err(io::Error::other)?;
             self.took.send(piece.len()).map_err(io::Error::other)
         }
