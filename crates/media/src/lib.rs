@@ -61,7 +61,7 @@ pub use comity_frames::{
     Verdict,
 };
 pub use header::{Header, HeaderError, PACKET, Times, Unit};
-pub use pacer::{Datagram, Pacer};
+pub use pacer::{Datagram, Pacer, Spacing};
 pub use reader::{ReadError, Reader, ReaderConfig};
 pub use section::{Event, MediaSection, MissingUnit, Notice};
 pub use writer::{TsWriter, WriterConfig, WriterStatistics};

@@ -12,8 +12,10 @@ use crate::header::PACKET;
 const CATCHING_UP: f64 = 1.05;
 /// How far a datagram may fall behind its time for that.
 const MAX_LAG: Span = Span::from_millis(250);
-/// The time over which bytes without a constant rate are spread.
+/// The time over which a burst of bytes without a constant rate is spread. It is shorter by the
+/// share of the largest backlog that earlier bursts still take.
 const SPREAD: Span = Span::from_millis(20);
+const MAX_BACKLOG: Span = Span::from_millis(60);
 /// The time over which their mean rate is taken, and the time before it is known.
 const MEAN: Span = Span::from_secs(1);
 const KNOWN_AFTER: Span = Span::from_millis(500);
@@ -31,18 +33,19 @@ pub struct Datagram {
     pub bytes: Vec<u8>,
 }
 
-/// Spaces the datagrams of a stream whose bytes come in lumps.
+/// Spaces the datagrams of a stream whose bytes come in bursts.
 ///
 /// In a *multiplex of constant rate* the bytes tell the time, and clock references (PCR) the rate.
 /// A datagram leaves when its last packet is due by that clock. The clock follows the bytes that
 /// came latest for their time in the last 30 s, as [`SourceClock`] does, so that a source whose
-/// lumps differ leaves evenly. Datagrams that came too late leave 5 % faster than the multiplex.
+/// bursts differ leaves evenly. Datagrams that came too late leave 5 % faster than the multiplex.
 ///
-/// Of *any other stream* each lump is spread over 20 ms, or leaves at 1.2 times the mean rate of the
-/// last second if that is faster.
+/// Of *any other stream* each burst is spread over 20 ms, or leaves at 1.2 times the mean rate of
+/// the last second if that is faster. A burst that comes while others still leave follows them,
+/// faster the more time these take.
 ///
 /// No datagram leaves before its bytes came, or before one whose bytes came first. Each leaves at
-/// most 1.25 s after its bytes came, and at most 20 ms in a stream that never has a constant rate.
+/// most 1.25 s after its bytes came, and at most 60 ms in a stream that never has a constant rate.
 ///
 /// ```
 /// use comity_media::Pacer;
@@ -86,14 +89,15 @@ impl Pacer {
     pub fn push(&mut self, now: Time, bytes: &[u8]) {
         self.arrive(now, bytes.len() as u64);
         let mean = self.mean_rate(now);
-        let lumps = bytes.chunks(self.largest);
-        let mut left = lumps.len() as u64;
-        for media in lumps {
+        let bursts = bytes.chunks(self.largest);
+        let backlog = self.free.saturating_since(now).min(MAX_BACKLOG);
+        let room = MAX_BACKLOG.saturating_sub(backlog).as_secs_f64() / MAX_BACKLOG.as_secs_f64();
+        let even = SPREAD.mul_f64(room) / (bursts.len() as u64).max(1);
+        for media in bursts {
             let (departure, gap) = match self.multiplex.read(media) {
                 Some((due, taken)) => self.due(now, due, taken),
-                None => self.spread(now, (media.len() as u64, left), mean),
+                None => self.spread(now, media.len() as u64, even, mean),
             };
-            left -= 1;
             // In their order, and never before they came.
             let departure = departure.max(self.last).max(now);
             self.last = departure;
@@ -121,18 +125,11 @@ impl Pacer {
         )
     }
 
-    /// In any other stream, with this mean rate: the same for the first of the `left` datagrams that
-    /// came now.
-    fn spread(
-        &mut self,
-        now: Time,
-        (length, left): (u64, u64),
-        mean: Option<Rate>,
-    ) -> (Time, Span) {
+    /// In any other stream, with this mean rate: the same for a datagram of a burst whose datagrams
+    /// are so far apart.
+    fn spread(&mut self, now: Time, length: u64, even: Span, mean: Option<Rate>) -> (Time, Span) {
         self.clock = None;
-        let end = now + SPREAD;
-        let start = self.free.clamp(now, end);
-        let even = end.saturating_since(start) / left;
+        let start = self.free.clamp(now, now + MAX_BACKLOG);
         let gap = match mean {
             None => even,
             Some(rate) => even.min(rate.mul_f64(FASTER).transmission_time(Bytes::new(length))),
@@ -154,6 +151,51 @@ impl Pacer {
         let passed = now.saturating_since(self.began?).min(MEAN);
         let bytes = self.arrivals.iter().map(|(_, bytes)| bytes).sum();
         (passed >= KNOWN_AFTER).then(|| Rate::of(Bytes::new(bytes), passed))
+    }
+}
+
+/// How much faster than planned datagrams leave behind one that left late.
+const MAKING_UP: f64 = 1.2;
+/// A sender that is later than this does not make up for it gently.
+const MAX_DELAY: Span = Span::from_millis(50);
+
+/// Keeps a sender that was late, because its host did something else, from sending all that is due
+/// by then at once.
+///
+/// ```
+/// use comity_media::Spacing;
+/// use comity_units::Time;
+///
+/// let at = Time::from_millis;
+/// let mut spacing = Spacing::default();
+/// spacing.on_sent(at(0), at(9));
+/// // Twelve milliseconds behind the last one in the plan, and ten in fact.
+/// assert_eq!(spacing.moment(at(12)), at(19));
+/// assert_eq!(spacing.moment(at(24)), at(29));
+/// ```
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Spacing {
+    /// When the latest datagram was to leave, and when it left.
+    last: Option<(Time, Time)>,
+}
+
+impl Spacing {
+    /// When a datagram leaves that has this departure.
+    pub fn moment(&self, departure: Time) -> Time {
+        let Some((planned, left)) = self.last else {
+            return departure;
+        };
+        let gap = departure.saturating_since(planned);
+        let moment = departure.max(left + gap.mul_f64(1.0 / MAKING_UP));
+        match moment.saturating_since(departure) > MAX_DELAY {
+            true => departure,
+            false => moment,
+        }
+    }
+
+    /// A datagram with this departure has left.
+    pub const fn on_sent(&mut self, departure: Time, now: Time) {
+        self.last = Some((departure, now));
     }
 }
 
@@ -287,15 +329,15 @@ mod tests {
         within.max().unwrap_or(0)
     }
 
-    /// Sends a multiplex that comes in lumps of 532 packets, 40 ms, delayed by `delay`; returns the
+    /// Sends a multiplex that comes in bursts of 532 packets, 40 ms, delayed by `delay`. Returns the
     /// arrival and the departure of each datagram.
-    fn paced(lumps: u64, delay: impl Fn(u64) -> Span) -> Vec<(Time, Time)> {
+    fn paced(bursts: u64, delay: impl Fn(u64) -> Span) -> Vec<(Time, Time)> {
         let mut pacer = Pacer::new(7 * PACKET);
         let (mut times, mut now) = (Vec::new(), Time::ZERO);
-        for lump in 0..lumps {
+        for burst in 0..bursts {
             // None overtakes another one.
-            now = now.max(Time::from_nanos((lump + 1) * 532 * 75_200) + delay(lump));
-            pacer.push(now, &packets(lump * 532, 532, 266));
+            now = now.max(Time::from_nanos((burst + 1) * 532 * 75_200) + delay(burst));
+            pacer.push(now, &packets(burst * 532, 532, 266));
             times.extend(pacer.datagrams().map(|datagram| (now, datagram.departure)));
         }
         times
@@ -314,25 +356,25 @@ mod tests {
             let gap = pair[1].saturating_since(pair[0]);
             assert!(gap.abs_diff(DATAGRAM) < Span::from_micros(2), "{gap}");
         }
-        // The first datagram of a lump waits for nothing, the last one for all of it.
+        // The first datagram of a burst waits for nothing, the last one for all of it.
         let waits = times
             .iter()
             .skip(1_000)
             .map(|(came, leaves)| leaves.saturating_since(*came));
         let longest = waits.max().unwrap();
-        let lump = Span::from_nanos(532 * 75_200);
+        let burst = Span::from_nanos(532 * 75_200);
         assert!(
-            longest <= lump && longest + DATAGRAM * 2 > lump,
+            longest <= burst && longest + DATAGRAM * 2 > burst,
             "{longest}"
         );
     }
 
     #[test]
-    fn late_lumps_make_no_peaks() {
-        // Every lump is up to 10 ms late, and one by 100 ms with those behind it.
-        let times = paced(1_200, |lump| {
-            let late = lump * 7_919 % 10;
-            Span::from_millis(late + if (500..503).contains(&lump) { 100 } else { 0 })
+    fn late_bursts_make_no_peaks() {
+        // Every burst is up to 10 ms late, and one by 100 ms with those behind it.
+        let times = paced(1_200, |burst| {
+            let late = burst * 7_919 % 10;
+            Span::from_millis(late + if (500..503).contains(&burst) { 100 } else { 0 })
         });
         let settled: Vec<Time> = times
             .iter()
@@ -350,12 +392,38 @@ mod tests {
     }
 
     #[test]
+    fn a_late_sender_makes_up_at_1_2_times_the_rate() {
+        let (mut spacing, mut sent) = (Spacing::default(), Vec::new());
+        let mut now = Time::ZERO;
+        for number in 0..200 {
+            let departure = Time::ZERO + DATAGRAM * number;
+            // Once, the host is away for 10 ms.
+            let away = Span::from_millis(if number == 50 { 10 } else { 0 });
+            now = now.max(spacing.moment(departure)) + away;
+            spacing.on_sent(departure, now);
+            sent.push(now.saturating_since(departure));
+        }
+        assert_eq!(sent[49], Span::ZERO);
+        assert_eq!(sent[50], Span::from_millis(10));
+        for pair in sent[50..].windows(2) {
+            let made_up = pair[0].saturating_sub(pair[1]);
+            assert!(made_up <= DATAGRAM / 6 + Span::from_nanos(2), "{made_up}");
+        }
+        // 10 ms are made up by a sixth of each of 114 gaps.
+        let behind = sent[50..].iter().take_while(|late| !late.is_zero()).count();
+        assert!((113..=116).contains(&behind), "{behind}");
+        // After a longer absence, what is due leaves at once.
+        spacing.on_sent(Time::ZERO, Time::from_secs(1));
+        assert_eq!(spacing.moment(Time::from_millis(20)), Time::from_millis(20));
+    }
+
+    #[test]
     fn other_streams_are_spread_over_20_ms() {
         let mut pacer = Pacer::new(7 * PACKET);
         // 40 kB every 40 ms, and 400 kB every second.
-        for lump in 0..100_u64 {
-            let now = Time::from_millis(40 * lump);
-            let length = if lump % 25 == 0 { 400_000 } else { 40_000 };
+        for burst in 0..100_u64 {
+            let now = Time::from_millis(40 * burst);
+            let length = if burst % 25 == 0 { 400_000 } else { 40_000 };
             pacer.push(now, &vec![0; length]);
             let datagrams: Vec<_> = pacer.datagrams().collect();
             let (first, last) = (
@@ -366,7 +434,7 @@ mod tests {
             let taken = last.saturating_since(first);
             assert!(
                 (15_000..=20_000).contains(&taken.as_micros()),
-                "{lump}: {taken}"
+                "{burst}: {taken}"
             );
             for pair in datagrams.windows(2) {
                 let gap = pair[1].departure.saturating_since(pair[0].departure);
@@ -379,21 +447,42 @@ mod tests {
     }
 
     #[test]
+    fn bursts_that_come_at_once_follow_each_other() {
+        let mut pacer = Pacer::new(7 * PACKET);
+        let mut last = Time::ZERO;
+        for burst in 0..12 {
+            pacer.push(Time::ZERO, &vec![0; 40_000]);
+            let departures: Vec<Time> = pacer.datagrams().map(|sent| sent.departure).collect();
+            let even = Span::from_millis(20) / 31;
+            for pair in departures.windows(2) {
+                let gap = pair[1].saturating_since(pair[0]);
+                assert!(!gap.is_zero() && gap <= even, "{burst}: {gap}");
+            }
+            assert!(departures[0] >= last);
+            last = departures[departures.len() - 1];
+        }
+        assert!(
+            (40_000..60_000).contains(&(last.as_nanos() / 1_000)),
+            "{last}"
+        );
+    }
+
+    #[test]
     fn a_clock_that_jumps_does_not_move_the_departures() {
         let mut pacer = Pacer::new(7 * PACKET);
         let mut last = None;
-        for lump in 0..200_u64 {
-            let now = Time::from_nanos((lump + 1) * 532 * 75_200);
+        for burst in 0..200_u64 {
+            let now = Time::from_nanos((burst + 1) * 532 * 75_200);
             // An hour ahead, whole references apart.
-            let jump = if lump < 100 { 0 } else { 266 * 180_000 };
-            pacer.push(now, &packets(lump * 532 + jump, 532, 266));
+            let jump = if burst < 100 { 0 } else { 266 * 180_000 };
+            pacer.push(now, &packets(burst * 532 + jump, 532, 266));
             for datagram in pacer.datagrams() {
                 let gap = last.map(|last| datagram.departure.saturating_since(last));
                 last = Some(datagram.departure);
-                if let Some(gap) = gap.filter(|_| lump > 10) {
+                if let Some(gap) = gap.filter(|_| burst > 10) {
                     assert!(
                         gap.abs_diff(DATAGRAM) < Span::from_micros(2),
-                        "{lump}: {gap}"
+                        "{burst}: {gap}"
                     );
                 }
             }
@@ -403,12 +492,12 @@ mod tests {
     proptest! {
         #[test]
         fn datagrams_are_whole_ordered_and_in_time(
-            lumps in prop::collection::vec((0_u64..200_000, 0_u64..2_000, any::<bool>()), 1..60),
+            bursts in prop::collection::vec((0_u64..200_000, 0_u64..2_000, any::<bool>()), 1..60),
             largest in prop_oneof![Just(7 * PACKET), 100_usize..3_000],
         ) {
             let mut pacer = Pacer::new(largest);
             let (mut now, mut last, mut number) = (Time::ZERO, Time::ZERO, 0);
-            for (micros, count, is_media) in lumps {
+            for (micros, count, is_media) in bursts {
                 now += Span::from_micros(micros);
                 let bytes = match is_media {
                     true => packets(number, count, 266),

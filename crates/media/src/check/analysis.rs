@@ -30,8 +30,9 @@ const DATE: Span = Span::from_secs(30);
 
 /// How far a clock reference may go on, in ticks of 27 MHz.
 const STEPS: core::ops::RangeInclusive<i64> = 0..=2_700_000;
-/// How many programs are followed.
+/// How many programs and clocks are followed.
 const MAX_PROGRAMS: usize = 1_024;
+const MAX_CLOCKS: usize = 512;
 /// How many jumps are listed.
 const MAX_JUMPS: usize = 100;
 
@@ -63,6 +64,8 @@ pub(super) struct Analysis {
     run: u64,
     errors: Errors,
     pids: BTreeMap<u16, Pid>,
+    /// How many of them have a clock.
+    clocks: usize,
     programs: BTreeMap<u16, Program>,
     pat: Repetition,
     nit: Repetition,
@@ -87,6 +90,7 @@ impl Analysis {
             run: 0,
             errors: Errors::default(),
             pids: BTreeMap::new(),
+            clocks: 0,
             programs: BTreeMap::new(),
             pat: Repetition::default(),
             nit: Repetition::default(),
@@ -219,7 +223,9 @@ impl Analysis {
             return;
         };
         let is_used = !pid.clock_of.is_empty();
-        let state = pid.clock.get_or_insert_default();
+        let Some(state) = with_clock(pid, &mut self.clocks) else {
+            return;
+        };
         let mut jump = None;
         let mut is_outside = false;
         let mut step = 0;
@@ -459,7 +465,9 @@ impl Analysis {
             if clock_pid == Some(number) {
                 pid.name(Kind::CLOCK);
                 pid.clock_of.insert(map.number);
-                pid.clock.get_or_insert_default().seen.expect(now);
+                if let Some(clock) = with_clock(pid, &mut self.clocks) {
+                    clock.seen.expect(now);
+                }
             }
             // What is neither a stream nor the clock has the keys.
             pid.name(Kind::KEYS);
@@ -560,7 +568,8 @@ impl Analysis {
             let (mut by_bytes, mut by_arrival) = (clock.by_bytes.clone(), clock.by_arrival.clone());
             by_bytes.restart();
             by_arrival.restart();
-            let is_even = by_bytes.is_even();
+            // Without null packets, a rate that is nearly constant has no clock of its own.
+            let is_even = by_bytes.is_even(self.nulls == 0);
             let clock = report::Clock {
                 pid: number,
                 programs: pid.clock_of.iter().copied().collect(),
@@ -572,6 +581,15 @@ impl Analysis {
         };
         with_clock.map(of_clock).collect()
     }
+}
+
+/// The clock of a PID, one of a limited number.
+fn with_clock<'a>(pid: &'a mut Pid, count: &mut usize) -> Option<&'a mut Clock> {
+    if pid.clock.is_none() && *count < MAX_CLOCKS {
+        *count += 1;
+        pid.clock = Some(Box::default());
+    }
+    pid.clock.as_deref_mut()
 }
 
 fn of_program((&number, program): (&u16, &Program)) -> report::Program {

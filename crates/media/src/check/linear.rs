@@ -7,8 +7,10 @@ use std::collections::VecDeque;
 const WINDOW: usize = 33;
 /// A line through fewer points says nothing about them.
 const MIN_WINDOW: usize = 5;
-/// A stretch between two points is even if its slope is that of its line within this share.
+/// A stretch between two points is even, or exactly so, if its slope is that of its line within
+/// this share.
 const EVEN: f64 = 0.1;
+const EXACT: f64 = 0.01;
 /// The limit of accuracy, in nanoseconds (TR 101 290, 2.4).
 const LIMIT: u64 = 500;
 
@@ -121,9 +123,10 @@ pub(super) struct Linear {
     /// How many of the points are measured.
     measured: usize,
     pub(super) offsets: Offsets,
-    /// Stretches between two points with the slope of their line, and with another one.
+    /// Stretches between two points, and of these the even and the exactly even ones.
+    stretches: u64,
     even: u64,
-    uneven: u64,
+    exact: u64,
 }
 
 /// A clock reference, in nanoseconds, and where it lies: in bytes or in nanoseconds.
@@ -155,9 +158,10 @@ impl Linear {
         self.measured = 0;
     }
 
-    /// Whether nine of ten stretches have the slope of their lines; `None` with too few points.
-    pub(super) fn is_even(&self) -> Option<bool> {
-        (self.even + self.uneven > 0).then_some(self.even >= 9 * self.uneven)
+    /// Whether nine of ten stretches are even, or exactly so; `None` with too few points.
+    pub(super) fn is_even(&self, exactly: bool) -> Option<bool> {
+        let even = if exactly { self.exact } else { self.even };
+        (self.stretches > 0).then_some(10 * even >= 9 * self.stretches)
     }
 
     /// Measures the points up to the one with this number.
@@ -176,11 +180,10 @@ impl Linear {
                 .and_then(|index| self.points.get(index));
             if let Some(before) = before {
                 let slope = (point.clock - before.clock) / (point.place - before.place) as f64;
-                let is_even = (slope / line.slope - 1.0).abs() <= EVEN;
-                *match is_even {
-                    true => &mut self.even,
-                    false => &mut self.uneven,
-                } += 1;
+                let wrong = (slope / line.slope - 1.0).abs();
+                self.stretches += 1;
+                self.even += u64::from(wrong <= EVEN);
+                self.exact += u64::from(wrong <= EXACT);
             }
         }
         self.measured = up_to;
@@ -251,10 +254,10 @@ mod tests {
             assert_eq!(offsets.count, count as u64);
             assert_eq!((offsets.min_ns, offsets.max_ns), (0, 0));
             assert_eq!((offsets.over_500_ns, offsets.p99_ns()), (0, 0));
-            assert_eq!(linear.is_even(), Some(true));
+            assert_eq!(linear.is_even(true), Some(true));
         }
         assert_eq!(measured(4, |_| 0.0).offsets.count, 0);
-        assert_eq!(measured(4, |_| 0.0).is_even(), None);
+        assert_eq!(measured(4, |_| 0.0).is_even(false), None);
     }
 
     #[test]
@@ -274,7 +277,7 @@ mod tests {
         let jitter = measured(500, |number| if number % 2 == 0 { 600.0 } else { -600.0 });
         assert_eq!(jitter.offsets.over_500_ns, 500);
         assert!((550..=650).contains(&jitter.offsets.p99_ns()));
-        assert_eq!(jitter.is_even(), Some(true));
+        assert_eq!(jitter.is_even(true), Some(true));
     }
 
     #[test]
@@ -286,7 +289,11 @@ mod tests {
             linear.push(place, 2e7 * number as f64);
         }
         linear.restart();
-        assert_eq!(linear.is_even(), Some(false));
+        assert_eq!(linear.is_even(false), Some(false));
+        // Every stretch is off by 5 %.
+        let nearly = measured(500, |number| if number % 2 == 0 { 5e5 } else { -5e5 });
+        let is_even = [true, false].map(|exactly| nearly.is_even(exactly));
+        assert_eq!(is_even, [Some(false), Some(true)]);
     }
 
     #[test]

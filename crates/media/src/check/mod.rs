@@ -45,7 +45,7 @@ pub enum Timing {
 /// Checks a transport stream: accepts its bytes in pieces of any size, and reports what it found.
 ///
 /// Any bytes are accepted. Memory is bounded: 12 MiB of packets that wait for their time, and the
-/// state of 8,192 PIDs and 1,024 programs.
+/// state of 8,192 PIDs, 1,024 programs and 512 clocks.
 ///
 /// ```
 /// use comity_media::check::{Checker, Indicator, Timing};

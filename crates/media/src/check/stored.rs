@@ -81,8 +81,17 @@ impl StoredClock {
         }
     }
 
-    /// Gives what is held at the end.
+    /// Gives what is held at the end. A multiplexer writes its last packets at once: they take no
+    /// longer than references may be apart, unless they are so many that the clock has stopped.
     pub(super) fn finish(&mut self, take: &mut impl FnMut(Option<Time>, Item)) {
+        if let Some((ticks, per)) = self.pace {
+            let took = u128::from(ticks) * u128::from(self.packets) / u128::from(per.max(1));
+            if took < u128::from(MAX_STEP.unsigned_abs()) {
+                let most = USUAL_STEP.unsigned_abs();
+                let fastest = most / self.packets.max(1);
+                self.pace = Some((ticks.min(fastest.saturating_mul(per)), per));
+            }
+        }
         self.release(take);
     }
 
@@ -261,6 +270,21 @@ mod tests {
             packet(1, Some(clock), false)
         });
         assert_eq!(times(back).last(), Some(&Some(200_000)));
+    }
+
+    #[test]
+    fn the_last_packets_take_no_longer_than_a_reference_may() {
+        let last = |behind: u64| {
+            let items = (0..11 + behind).map(|number| match number {
+                0..=10 => packet(1, Some(5 * number), false),
+                _ => packet(1, None, false),
+            });
+            times(items).last().copied().flatten().unwrap() / 1_000 - 55
+        };
+        assert_eq!([last(1), last(20), last(21)], [5, 100, 99]);
+        assert!((98..=100).contains(&last(199)));
+        // The clock has stopped.
+        assert_eq!(last(200), 1_000);
     }
 
     #[test]

@@ -577,6 +577,32 @@ mod tests {
     }
 
     #[test]
+    fn the_faults_of_a_transport_stream_are_in_the_summary() {
+        let mut transport = TransportStatistics {
+            packets: 1_000,
+            null_packets: 255,
+            ..TransportStatistics::default()
+        };
+        assert_eq!(stream(&transport), "1000 packets, 25.5 % null, no errors");
+        for (name, count) in [
+            ("Continuity_count_error", 3),
+            ("PTS_error", 1),
+            ("CRC_error", 0),
+            // Of priority 3.
+            ("Unreferenced_PID", 9),
+        ] {
+            transport.errors.insert(name, count);
+        }
+        transport.missing_packets = 5;
+        let expected = "1000 packets, 25.5 % null, Continuity_count_error 3, PTS_error 1, 5 or more packets missing";
+        assert_eq!(stream(&transport), expected);
+        let mut snapshot = Snapshot::default();
+        snapshot.input.transport = Some(transport);
+        let text = summary(&snapshot);
+        assert!(text.contains("transport stream in: 1000 packets"), "{text}");
+    }
+
+    #[test]
     fn callers_that_were_rejected_are_in_the_summary_without_any_connection() {
         let mut snapshot = Snapshot::default();
         snapshot.input.totals = Some(Totals::default());

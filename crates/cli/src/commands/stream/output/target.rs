@@ -5,8 +5,8 @@ use std::io::{self, Write};
 use std::net::UdpSocket;
 use std::time::Instant;
 
-use comity_media::Pacer;
 use comity_media::rtp::Packetiser;
+use comity_media::{Pacer, Spacing};
 use comity_units::Time;
 use rustix::thread::{Timespec, nanosleep};
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
@@ -115,6 +115,7 @@ impl Target for Recording {
 pub(crate) struct Datagrams {
     socket: UdpSocket,
     pacer: Pacer,
+    spacing: Spacing,
     packetiser: Option<Packetiser>,
     began: Instant,
 }
@@ -126,6 +127,7 @@ impl Datagrams {
         Self {
             socket,
             pacer: Pacer::new(length),
+            spacing: Spacing::default(),
             packetiser,
             began: now(),
         }
@@ -139,11 +141,13 @@ impl Target for Datagrams {
         let came = came.saturating_duration_since(self.began);
         self.pacer.push(Time::ZERO + came.into(), piece);
         for datagram in self.pacer.datagrams() {
-            let after = datagram.departure.saturating_since(Time::ZERO);
-            wait_until(self.began + after.into());
+            let moment = self.spacing.moment(datagram.departure);
+            wait_until(self.began + moment.saturating_since(Time::ZERO).into());
+            let elapsed = now().saturating_duration_since(self.began);
+            self.spacing
+                .on_sent(datagram.departure, Time::ZERO + elapsed.into());
             let sent = match &mut self.packetiser {
                 Some(packetiser) => {
-                    let elapsed = now().saturating_duration_since(self.began);
                     let packet = packetiser.packet(elapsed.into(), &datagram.bytes);
                     self.socket.send(&packet)
                 }
