@@ -158,6 +158,8 @@ impl Pacer {
 const MAKING_UP: f64 = 1.2;
 /// A sender that is later than this does not make up for it gently.
 const MAX_DELAY: Span = Span::from_millis(50);
+/// How inexact the timers of a host are: less is no delay.
+const INEXACT: Span = Span::from_micros(200);
 
 /// Keeps a sender that was late, because its host did something else, from sending all that is due
 /// by then at once.
@@ -170,8 +172,8 @@ const MAX_DELAY: Span = Span::from_millis(50);
 /// let mut spacing = Spacing::default();
 /// spacing.on_sent(at(0), at(9));
 /// // Twelve milliseconds behind the last one in the plan, and ten in fact.
-/// assert_eq!(spacing.moment(at(12)), at(19));
-/// assert_eq!(spacing.moment(at(24)), at(29));
+/// assert_eq!(spacing.moment(at(12)), Time::from_micros(18_800));
+/// assert_eq!(spacing.moment(at(24)), Time::from_micros(28_800));
 /// ```
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Spacing {
@@ -194,15 +196,16 @@ impl Spacing {
     }
 
     /// A datagram with this departure has left.
-    pub const fn on_sent(&mut self, departure: Time, now: Time) {
-        self.last = Some((departure, now));
+    pub fn on_sent(&mut self, departure: Time, now: Time) {
+        let left = self.moment(departure).max(now.saturating_sub(INEXACT));
+        self.last = Some((departure, left));
     }
 }
 
 /// After so many stretches with one pace, the rate of a multiplex is taken to be constant.
-const STRETCHES: u64 = 5;
-/// By which share the pace of a stretch may differ.
-const TOLERANCE: u128 = 50;
+const STRETCHES: u64 = 3;
+/// By one in so many parts the pace of a stretch may differ.
+const TOLERANCE: u128 = 20;
 /// The largest step of the clock, in ticks: a second.
 const MAX_STEP: i64 = 27_000_000;
 /// Without a clock reference for so many stretches, another PID may have the clock.
@@ -329,8 +332,8 @@ mod tests {
         within.max().unwrap_or(0)
     }
 
-    /// Sends a multiplex that comes in bursts of 532 packets, 40 ms, delayed by `delay`. Returns the
-    /// arrival and the departure of each datagram.
+    /// Sends a multiplex that comes in bursts of 532 packets, 40 ms, each late by `delay`. Returns
+    /// the arrival and the departure of each datagram.
     fn paced(bursts: u64, delay: impl Fn(u64) -> Span) -> Vec<(Time, Time)> {
         let mut pacer = Pacer::new(7 * PACKET);
         let (mut times, mut now) = (Vec::new(), Time::ZERO);
@@ -407,11 +410,21 @@ mod tests {
         assert_eq!(sent[50], Span::from_millis(10));
         for pair in sent[50..].windows(2) {
             let made_up = pair[0].saturating_sub(pair[1]);
-            assert!(made_up <= DATAGRAM / 6 + Span::from_nanos(2), "{made_up}");
+            let limit = DATAGRAM / 6 + INEXACT + Span::from_nanos(2);
+            assert!(made_up <= limit, "{made_up}");
         }
-        // 10 ms are made up by a sixth of each of 114 gaps.
+        // 10 ms, less what timers may be late, are made up by a sixth of each of 112 gaps.
         let behind = sent[50..].iter().take_while(|late| !late.is_zero()).count();
-        assert!((113..=116).contains(&behind), "{behind}");
+        assert!((110..=114).contains(&behind), "{behind}");
+        // Timers that are late by more than a gap can make up hold nothing up.
+        let (mut spacing, mut now) = (Spacing::default(), Time::ZERO);
+        for number in 0..1_000 {
+            let departure = Time::ZERO + DATAGRAM / 4 * number;
+            now = now.max(spacing.moment(departure)) + Span::from_micros(100);
+            spacing.on_sent(departure, now);
+        }
+        let late = now.saturating_since(Time::ZERO + DATAGRAM / 4 * 999);
+        assert!(late < Span::from_micros(700), "{late}");
         // After a longer absence, what is due leaves at once.
         spacing.on_sent(Time::ZERO, Time::from_secs(1));
         assert_eq!(spacing.moment(Time::from_millis(20)), Time::from_millis(20));

@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use comity_units::{Rate, Span, Time};
 use mpeg2ts_reader::pes::{PesContents, PesHeader, PtsDts};
 
-use super::Timing;
 use super::continuity::Continuity;
 use super::indicator::{Errors, Indicator};
 use super::interval::Repetition;
@@ -18,6 +17,15 @@ use super::tables::{self, PatEntry};
 use crate::header::PACKET;
 use crate::psi::Gatherer;
 use crate::timeline::{difference, ticks};
+
+/// Which time a packet has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Timing {
+    /// Its arrival, for a live stream.
+    Arrival,
+    /// Its place between the clock references around it, for a stored stream.
+    Clock,
+}
 
 /// The limits of TR 101 290.
 const TABLES: Span = Span::from_millis(500);

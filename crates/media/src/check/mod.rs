@@ -23,6 +23,7 @@ mod tables;
 use comity_units::Time;
 
 use analysis::Analysis;
+pub use analysis::Timing;
 pub use indicator::{ErrorCount, Errors, Indicator};
 pub use interval::Intervals;
 pub use kind::Kind;
@@ -32,15 +33,6 @@ use peaks::Peaks;
 pub use report::{Clock, Jump, Jumped, Pid, Program, Report};
 use stored::{Item, StoredClock};
 use sync::{Found, Sync};
-
-/// Which time a packet has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Timing {
-    /// Its arrival, for a live stream.
-    Arrival,
-    /// Its place between the clock references around it, for a stored stream.
-    Clock,
-}
 
 /// Checks a transport stream: accepts its bytes in pieces of any size, and reports what it found.
 ///
