@@ -4,7 +4,7 @@ use comity_media::check::{Clock, Indicator, Intervals, Jump, Jumped, Offsets, Pi
 use comity_units::{Rate, Time};
 use serde_json::{Value, json};
 
-use super::Findings;
+use super::findings::Findings;
 
 pub(super) fn document(findings: &Findings<'_>) -> Value {
     let report = &findings.report;

@@ -15,6 +15,7 @@ use super::super::say;
 use super::super::stream::error::Error;
 use super::super::stream::sockets;
 use super::super::stream::uri::Uri;
+use super::findings::Rtp;
 use super::text;
 use crate::args;
 use crate::clock::now;
@@ -28,13 +29,6 @@ const GLANCE: Duration = Duration::from_millis(20);
 /// For how long a socket is read at the end: more than it can hold comes meanwhile only of a source
 /// that does not end.
 const LAST_LOOK: Duration = Duration::from_millis(100);
-
-/// What RTP says of datagrams.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Rtp {
-    pub(super) missing_packets: u64,
-    pub(super) late_packets: u64,
-}
 
 /// Reads all of the input, or as long as it is wanted.
 pub(super) fn read(

@@ -2,27 +2,15 @@
 //! found.
 
 mod document;
+mod findings;
 mod input;
 mod text;
 
-use comity_media::check::Report;
-
-use self::input::Rtp;
+use self::findings::Findings;
 use super::stream::error::Error;
 use super::stream::uri::{Uri, without_secrets};
 use super::{Failure, print, say};
 use crate::args;
-
-/// What was checked, and what was found.
-struct Findings<'a> {
-    /// As on the command line.
-    input: &'a str,
-    /// Whether packets have the times of their arrival.
-    is_live: bool,
-    /// Of RTP.
-    rtp: Option<Rtp>,
-    report: Report,
-}
 
 /// `comity check`
 pub(crate) fn check(args: &args::Check) -> Result<(), Failure> {

@@ -6,8 +6,8 @@ use std::time::Duration;
 use comity_media::check::{Indicator, Intervals, Offsets, Report};
 use comity_units::{Rate, Span, Time};
 
-use super::Findings;
 use super::document::word;
+use super::findings::Findings;
 use crate::commands::sim::tables::{Table, plural};
 use crate::numbers::thousands;
 
