@@ -61,8 +61,9 @@ struct Program {
 pub(super) struct Analysis {
     timing: Timing,
     now: Option<Time>,
-    /// The time of the first packet with one, and how many have one.
+    /// The times of the first and the last packet with one, and how many have one.
     first: Option<Time>,
+    last: Option<Time>,
     timed: u64,
     packets: u64,
     skipped: u64,
@@ -90,6 +91,7 @@ impl Analysis {
             timing,
             now: None,
             first: None,
+            last: None,
             timed: 0,
             packets: 0,
             skipped: 0,
@@ -128,6 +130,11 @@ impl Analysis {
         }
     }
 
+    /// Nothing came until now.
+    pub(super) fn wait(&mut self, now: Time) {
+        self.now = self.now.max(Some(now));
+    }
+
     /// The time of the latest part.
     pub(super) const fn now(&self) -> Option<Time> {
         self.now
@@ -142,6 +149,7 @@ impl Analysis {
         self.packets += 1;
         if let Some(now) = now {
             self.first.get_or_insert(now);
+            self.last = Some(now);
             self.timed += 1;
         }
         self.pat.expect(now);
@@ -405,8 +413,8 @@ impl Analysis {
             pid.name(Kind::PMT);
             pid.gatherer.get_or_insert_with(Gatherer::default);
         }
-        if is_whole && self.programs.len() > entries.len() {
-            let named: BTreeSet<u16> = entries.iter().map(|entry| entry.number).collect();
+        let named: BTreeSet<u16> = entries.iter().map(|entry| entry.number).collect();
+        if is_whole {
             let known = self.programs.keys().copied();
             let gone: Vec<u16> = known.filter(|number| !named.contains(number)).collect();
             for number in gone {
@@ -522,8 +530,8 @@ impl Analysis {
 
     /// What is known so far.
     pub(super) fn report(&self) -> Report {
-        let duration = self.first.zip(self.now);
-        let duration = duration.map(|(first, now)| now.saturating_since(first));
+        let duration = self.first.zip(self.last);
+        let duration = duration.map(|(first, last)| last.saturating_since(first));
         let duration = duration.filter(|duration| !duration.is_zero());
         let rate = |packets: u64| {
             let bits = packets as f64 * PACKET as f64 * 8.0;

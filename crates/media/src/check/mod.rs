@@ -92,6 +92,13 @@ impl Checker {
         sync.push(bytes, &mut |found| place(stored, analysis, now, found));
     }
 
+    /// Nothing came until `now`, of a live stream: what should have come is late.
+    pub fn wait(&mut self, now: Time) {
+        if self.stored.is_none() {
+            self.analysis.wait(now);
+        }
+    }
+
     /// Takes what is held at the end. The last packets arrived with the bytes before.
     pub fn finish(&mut self) {
         let now = self.analysis.now().unwrap_or(Time::ZERO);

@@ -1,7 +1,7 @@
 //! Streams of the multiplexer, damaged by hand: each fault is found, as often as it was made, and
 //! no other.
 
-use comity_media::check::{Indicator, Jumped, Report};
+use comity_media::check::{Checker, Indicator, Jumped, Report, Timing};
 use comity_units::Time;
 
 use super::multiplex::{
@@ -448,6 +448,75 @@ fn lost_sync_is_counted() {
     let report = check(&less);
     assert_eq!(report.packets + 1, PACKETS);
     assert_eq!(report.skipped_bytes, 20);
+}
+
+#[test]
+fn a_live_stream_that_stops_is_late() {
+    use Indicator::*;
+    let bytes = clean();
+    let mut checker = Checker::new(Timing::Arrival);
+    for (number, datagram) in (0..).zip(bytes.chunks(1_316)) {
+        checker.push_arrived(datagram, Time::from_nanos(number * DATAGRAM));
+    }
+    checker.finish();
+    let end = checker.report();
+    assert_eq!(found(&end.errors), []);
+    let second = Time::from_secs(SECONDS + 1);
+    checker.wait(second);
+    let expected = [
+        (PatError, 1),
+        (PmtError, 1),
+        (PcrRepetitionError, 1),
+        (PtsError, 2),
+    ];
+    assert_eq!(found(&checker.report().errors), expected);
+    assert_eq!(checker.report().errors.of(PatError).last, Some(second));
+    // The rate is that of the packets.
+    assert_eq!(checker.report().rate, end.rate);
+    // A stored stream is over when it ends.
+    let mut stored = Checker::new(Timing::Clock);
+    stored.push(&bytes);
+    stored.finish();
+    stored.wait(second);
+    assert_eq!(found(&stored.report().errors), []);
+}
+
+#[test]
+fn a_program_that_the_pat_replaces_is_forgotten() {
+    let entry = |number: u8, pid: u8| [0, number, 0xe0, pid];
+    let mut bytes = Vec::new();
+    let mut counters = Default::default();
+    for entries in [
+        [entry(0, 0x10), entry(1, 0x41), entry(2, 0x42)].concat(),
+        [entry(0, 0x10), entry(1, 0x41), entry(3, 0x43)].concat(),
+        [entry(0, 0x10), entry(3, 0x44)].concat(),
+    ] {
+        let mut packet = Packet {
+            begins: true,
+            ..Packet::default()
+        };
+        packet.payload = [&[0][..], &section(0, 1, &entries)].concat();
+        packet.write(&mut counters, &mut bytes);
+    }
+    let mut live = Checker::new(Timing::Arrival);
+    live.push(&bytes);
+    live.finish();
+    let report = live.report();
+    let programs: Vec<_> = { report.programs.iter() }
+        .map(|program| (program.number, program.map_pid))
+        .collect();
+    assert_eq!(programs, [(3, 0x44)]);
+    let kinds: Vec<_> = { report.pids.iter() }
+        .map(|pid| (pid.pid, pid.kind.name))
+        .filter(|(pid, _)| *pid > 0x20)
+        .collect();
+    let expected = [
+        (0x41, "unreferenced"),
+        (0x42, "unreferenced"),
+        (0x43, "unreferenced"),
+        (0x44, "PMT"),
+    ];
+    assert_eq!(kinds, expected);
 }
 
 #[test]

@@ -193,6 +193,9 @@ impl Receiving {
         });
         self.check_media(now);
         self.checker.finish();
+        if self.checker.has_packets() {
+            self.checker.wait(now);
+        }
         (self.checker.report(), rtp)
     }
 
