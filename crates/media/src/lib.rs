@@ -43,9 +43,11 @@
 //! ```
 #![forbid(unsafe_code)]
 
+pub mod check;
 mod clock;
 mod codec;
 mod header;
+mod pacer;
 mod psi;
 mod reader;
 pub mod rtp;
@@ -59,6 +61,7 @@ pub use comity_frames::{
     Verdict,
 };
 pub use header::{Header, HeaderError, PACKET, Times, Unit};
+pub use pacer::{Datagram, Pacer, Spacing};
 pub use reader::{ReadError, Reader, ReaderConfig};
 pub use section::{Event, MediaSection, MissingUnit, Notice};
 pub use writer::{TsWriter, WriterConfig, WriterStatistics};
