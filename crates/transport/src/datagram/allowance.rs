@@ -119,10 +119,14 @@ impl<P: Payload> Connection<P> {
         least + self.path.queueing_at(now)
     }
 
-    /// How much of that is caution: symmetry would say half of the round trip, and the queue may be
-    /// shorter by now. Nobody would find out if nothing left for its sake.
+    /// How much of that is caution: symmetry would say half of the round trip. While nothing is on
+    /// the way, the queue may be gone, too, and nobody would find out if nothing left for its sake.
     fn caution(&self, now: Time) -> Span {
-        self.loss.min().unwrap_or(Span::ZERO) / 4 + self.path.queueing_at(now)
+        let queueing = match self.sent.in_flight_packets() {
+            0 => self.path.queueing_at(now),
+            _ => Span::ZERO,
+        };
+        self.loss.min().unwrap_or(Span::ZERO) / 4 + queueing
     }
 
     /// By how much the rate may grow in a second: additive increase, one packet for each round trip

@@ -210,7 +210,7 @@ impl<P: Payload> Outbox<P> {
         } else if needs_lost {
             self.give_up(key, Reason::Dependency);
         } else if self.is_out_of_reach(now, section.deadline) {
-            self.give_up(key, Reason::Infeasible);
+            self.give_up_late(now, key, Reason::Infeasible);
         }
         self.look.is_due = true;
         Ok(id)
