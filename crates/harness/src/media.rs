@@ -63,12 +63,7 @@ pub fn check_reader(data: &[u8]) {
     let Some((&control, data)) = data.split_first() else {
         return;
     };
-    let mut data = data.to_vec();
-    if control & 1 == 1 {
-        for packet in data.chunks_mut(PACKET) {
-            packet[0] = 0x47;
-        }
-    }
+    let mut data = maybe_aligned(control, data);
     if control & 2 == 2 {
         let middle = data.len() / 2;
         let length = if control & 4 == 4 { SEARCHED + 1 } else { 300 };
@@ -175,6 +170,17 @@ fn read(data: &[u8], length: usize) -> (Vec<Event>, Result<(), ReadError>) {
     (core::iter::from_fn(|| reader.poll()).collect(), outcome)
 }
 
+/// The bytes, with a sync byte at each packet if the lowest bit of `control` says so.
+fn maybe_aligned(control: u8, data: &[u8]) -> Vec<u8> {
+    let mut data = data.to_vec();
+    if control & 1 == 1 {
+        for packet in data.chunks_mut(PACKET) {
+            packet[0] = 0x47;
+        }
+    }
+    data
+}
+
 /// Checking any bytes gives a report that no split changes. Each byte is in a packet or skipped,
 /// each packet belongs to one PID or is marked as damaged, and a live stream has the same packets.
 pub fn check_checker(data: &[u8]) {
@@ -182,12 +188,7 @@ pub fn check_checker(data: &[u8]) {
     let Some((&control, data)) = data.split_first() else {
         return;
     };
-    let mut data = data.to_vec();
-    if control & 1 == 1 {
-        for packet in data.chunks_mut(PACKET) {
-            packet[0] = 0x47;
-        }
-    }
+    let data = maybe_aligned(control, data);
     let whole = checked(&data, data.len().max(1), Timing::Clock);
     let length = usize::from(control) + 1;
     assert_eq!(checked(&data, length, Timing::Clock), whole);

@@ -430,7 +430,7 @@ fn section(frame: &Frame, payload: &mut Bytes, clock: Clock, spec: &SectionsSpec
     let mut section = Section::new(payload.slice(..length))
         .importance(Importance(frame.importance().0))
         .source_time(clock.instant(frame.source_time));
-    if let Some(needs) = frame.needs {
+    if let Some(needs) = frame.bound_to() {
         section = section.needs(SectionId(needs));
     }
     if spec.latency.is_none() {

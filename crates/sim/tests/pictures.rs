@@ -1,6 +1,8 @@
 //! The picture comes back: what a drop policy makes of a short fault, of a start and of random
 //! paths, beside the policy that drops at the deadline alone.
 
+use std::ops::RangeInclusive;
+
 use crate::common;
 
 use comity_congestion::table::Parameters;
@@ -130,6 +132,18 @@ impl Case {
         all - report.on_time - report.open
     }
 
+    /// So many are missing, with each of five seeds.
+    fn assert_missing(&self, frames: RangeInclusive<u64>) {
+        for seed in 1..=5 {
+            let case = Self {
+                seed,
+                ..self.clone()
+            };
+            let missing = case.missing();
+            assert!(frames.contains(&missing), "{missing}: {case:?}");
+        }
+    }
+
     /// The frames that a viewer sees: those that can be decoded, or those on time of a stream that
     /// repairs itself or is shown damaged.
     fn shown(&self, drop: DropPolicy, shed: bool) -> u64 {
@@ -158,13 +172,7 @@ fn a_clean_path_loses_nothing_from_a_cold_start() {
         ..CLEAN
     };
     for case in [CLEAN, REFRESH, refresh, groups] {
-        for seed in 1..=5 {
-            let case = Case {
-                seed,
-                ..case.clone()
-            };
-            assert_eq!(case.missing(), 0, "{case:?}");
-        }
+        case.assert_missing(0..=0);
     }
 }
 
@@ -196,15 +204,7 @@ fn an_outage_costs_little_more_than_itself() {
             0..=0,
         ),
     ] {
-        for seed in 1..=5 {
-            let case = Case {
-                outage_ms,
-                seed,
-                ..case.clone()
-            };
-            let missing = case.missing();
-            assert!(frames.contains(&missing), "{missing}: {case:?}");
-        }
+        Case { outage_ms, ..case }.assert_missing(frames);
     }
 }
 
@@ -216,15 +216,8 @@ fn single_losses_do_not_end_a_stream_with_refresh() {
         latency_ms: 120,
         ..REFRESH
     };
-    for seed in 1..=5 {
-        let case = Case {
-            seed,
-            ..case.clone()
-        };
-        // 7 packets a frame: one in eight has a loss, and 120 ms are hardly enough for a repair.
-        let missing = case.missing();
-        assert!((1..=30).contains(&missing), "{missing}: {case:?}");
-    }
+    // 7 packets a frame: one in eight has a loss, and 120 ms are hardly enough for a repair.
+    case.assert_missing(1..=30);
 }
 
 fn case() -> impl Strategy<Value = Case> {

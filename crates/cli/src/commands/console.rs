@@ -57,12 +57,58 @@ pub(crate) fn complain(message: &dyn Display) -> Failure {
     Failure::Failed
 }
 
-/// Writes a line to the standard error; when even that fails there is nobody to tell.
+/// Writes a line to the standard error.
 pub(crate) fn say(message: &str) {
-    let _ = writeln!(io::stderr().lock(), "{message}");
+    write_error(&format!("{message}\n"));
+}
+
+/// Writes to the standard error at once; when even that fails there is nobody to tell.
+pub(super) fn write_error(text: &str) {
+    let mut error = io::stderr().lock();
+    let _ = error
+        .write_all(text.as_bytes())
+        .and_then(|()| error.flush());
+}
+
+/// Removes the last line of a terminal, which has not ended.
+pub(super) const CLEAR_LINE: &str = "\r\x1b[K";
+
+/// Replaces the last line of a terminal. The text is cut between fields, which are two spaces
+/// apart: a line that wraps cannot be replaced.
+pub(super) fn overwrite(text: &str) {
+    let width = rustix::termios::tcgetwinsize(io::stderr())
+        .ok()
+        .map(|size| usize::from(size.ws_col))
+        .filter(|columns| *columns > 0)
+        .unwrap_or(80);
+    write_error(&format!("{CLEAR_LINE}{}", fitting(text, width)));
+}
+
+/// The fields that fit into a line.
+fn fitting(text: &str, width: usize) -> &str {
+    let ends = text.match_indices("  ").map(|(at, _)| at);
+    let ends = ends.chain([text.len()]);
+    let end = ends.take_while(|end| *end <= width).last().unwrap_or(0);
+    text.get(..end).unwrap_or_default()
 }
 
 /// Whether the standard error shows colours.
 pub(crate) fn has_colours() -> bool {
     io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_status_is_cut_between_its_fields() {
+        let text = "12.0 s  late 0  gaps 2";
+        assert_eq!(fitting(text, 80), text);
+        assert_eq!(fitting(text, 22), text);
+        assert_eq!(fitting(text, 21), "12.0 s  late 0");
+        assert_eq!(fitting(text, 14), "12.0 s  late 0");
+        assert_eq!(fitting(text, 13), "12.0 s");
+        assert_eq!(fitting(text, 3), "");
+    }
 }

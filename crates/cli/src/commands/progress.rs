@@ -1,7 +1,7 @@
 //! What people see and do while runs are run.
 
 use std::cell::Cell;
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, IsTerminal};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
+use super::console::overwrite;
 use super::{Failure, say};
 use crate::clock::now;
 
@@ -246,7 +247,7 @@ impl StatusLine {
         if self.is_terminal {
             self.due = elapsed + TICK;
             self.is_shown = true;
-            self.write(&text);
+            overwrite(&text);
         } else {
             self.due = elapsed + LINES;
             say(&text);
@@ -256,14 +257,8 @@ impl StatusLine {
     /// Removes it.
     pub(crate) fn clear(&mut self) {
         if core::mem::take(&mut self.is_shown) {
-            self.write("");
+            overwrite("");
         }
-    }
-
-    fn write(&self, text: &str) {
-        let mut error = io::stderr().lock();
-        // When even that fails there is nobody to tell.
-        let _ = write!(error, "\r\x1b[K{text}").and_then(|()| error.flush());
     }
 }
 

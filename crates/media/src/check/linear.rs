@@ -1,7 +1,8 @@
 //! How far points lie from the line through their neighbours.
 
-use core::fmt;
 use std::collections::VecDeque;
+
+use hdrhistogram::Histogram;
 
 /// The points of a line: about a second of clock references.
 const WINDOW: usize = 33;
@@ -11,11 +12,13 @@ const MIN_WINDOW: usize = 5;
 /// this share.
 const EVEN: f64 = 0.1;
 const EXACT: f64 = 0.01;
+/// One significant digit: steps of a tenth, in memory of some kilobytes.
+const DIGITS: u8 = 1;
 /// The limit of accuracy, in nanoseconds (TR 101 290, 2.4).
 const LIMIT: u64 = 500;
 
 /// Distances from the line, in nanoseconds.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Offsets {
     /// How many.
     pub count: u64,
@@ -25,7 +28,7 @@ pub struct Offsets {
     pub max_ns: i64,
     /// How many exceed 500 ns, either way.
     pub over_500_ns: u64,
-    sizes: Sizes,
+    sizes: Histogram<u64>,
 }
 
 impl Default for Offsets {
@@ -35,7 +38,7 @@ impl Default for Offsets {
             min_ns: 0,
             max_ns: 0,
             over_500_ns: 0,
-            sizes: Sizes(vec![0; SIZES]),
+            sizes: Histogram::new(DIGITS).expect("a constant that is allowed"),
         }
     }
 }
@@ -43,9 +46,8 @@ impl Default for Offsets {
 impl Offsets {
     /// The value that 99 % of the absolute values do not exceed, rounded up by an eighth at most.
     pub fn p99_ns(&self) -> u64 {
-        let rank = self.count - self.count / 100;
         let largest = self.min_ns.unsigned_abs().max(self.max_ns.unsigned_abs());
-        self.sizes.quantile(rank).min(largest)
+        self.sizes.value_at_quantile(0.99).min(largest)
     }
 
     fn add(&mut self, nanos: f64) {
@@ -57,61 +59,9 @@ impl Offsets {
         self.min_ns = self.min_ns.min(nanos);
         self.max_ns = self.max_ns.max(nanos);
         self.over_500_ns += u64::from(nanos.unsigned_abs() > LIMIT);
-        self.sizes.add(nanos.unsigned_abs());
+        // It grows to any size.
+        let _ = self.sizes.record(nanos.unsigned_abs());
         self.count += 1;
-    }
-}
-
-/// A histogram of whole numbers, with eight steps for each power of two.
-#[derive(Clone, PartialEq, Eq)]
-struct Sizes(Vec<u64>);
-
-impl fmt::Debug for Sizes {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Sizes(..)")
-    }
-}
-
-const STEPS: u32 = 8;
-const SIZES: usize = (u64::BITS * STEPS) as usize;
-
-impl Sizes {
-    fn add(&mut self, size: u64) {
-        if let Some(count) = self.0.get_mut(Self::index(size)) {
-            *count += 1;
-        }
-    }
-
-    /// Below sixteen, each number has its own step.
-    fn index(size: u64) -> usize {
-        let power = (size | 1).ilog2();
-        let step = match power.checked_sub(STEPS.ilog2()) {
-            None => return size as usize,
-            Some(shift) => (size >> shift) as usize - STEPS as usize,
-        };
-        ((power - STEPS.ilog2() + 1) * STEPS) as usize + step
-    }
-
-    /// The largest number of a step.
-    fn largest(index: usize) -> u64 {
-        let (power, step) = (index as u32 / STEPS, (index as u32 % STEPS).into());
-        match power {
-            0 => step,
-            _ => {
-                let next = u128::from(u64::from(STEPS) + step + 1) << (power - 1);
-                u64::try_from(next - 1).unwrap_or(u64::MAX)
-            }
-        }
-    }
-
-    /// The upper end of the step that has the number of this rank, from one.
-    fn quantile(&self, rank: u64) -> u64 {
-        let mut sum = 0;
-        let found = self.0.iter().position(|count| {
-            sum += count;
-            sum >= rank
-        });
-        found.map_or(0, Self::largest)
     }
 }
 
@@ -296,17 +246,17 @@ mod tests {
         assert_eq!(is_even, [Some(false), Some(true)]);
     }
 
+    /// 99 of a size and one that is larger.
     #[test]
-    fn sizes_have_steps_of_an_eighth() {
-        for size in (0..5_000).chain([u64::MAX / 3, u64::MAX - 1, u64::MAX]) {
-            let index = Sizes::index(size);
-            assert!(index < SIZES, "{size}");
-            let largest = Sizes::largest(index);
-            assert!(
-                largest >= size && largest - size <= size / 8,
-                "{size}: {largest}"
-            );
-            assert_eq!(Sizes::index(largest), index);
+    fn sizes_are_rounded_up_by_an_eighth_at_most() {
+        for size in (0..5_000).chain([i64::MAX / 3, i64::MAX / 2]) {
+            let mut offsets = Offsets::default();
+            for _ in 0..99 {
+                offsets.add(-(size as f64));
+            }
+            offsets.add(i64::MAX as f64);
+            let (size, found) = (offsets.min_ns.unsigned_abs(), offsets.p99_ns());
+            assert!(found >= size && found - size <= size / 8, "{size}: {found}");
         }
     }
 }

@@ -1,5 +1,6 @@
 //! What the header of a packet says.
 
+use comity_frames::stamp::difference_within;
 use mpeg2ts_reader::packet::{AdaptationField, Packet};
 
 use crate::header::PACKET;
@@ -47,12 +48,7 @@ impl<'a> Facts<'a> {
 
 /// From one clock reference to the next, the shorter way round.
 pub(crate) const fn clock_step(from: u64, to: u64) -> i64 {
-    let forward = (to % CLOCK_WRAP + CLOCK_WRAP - from % CLOCK_WRAP) % CLOCK_WRAP;
-    if forward < CLOCK_WRAP / 2 {
-        forward as i64
-    } else {
-        forward as i64 - CLOCK_WRAP as i64
-    }
+    difference_within(CLOCK_WRAP, to, from)
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use super::linear::Offsets;
 use super::peaks::Peak;
 
 /// What is known of a stream.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Report {
     /// The distance between packets, in bytes; `None` if there was none.
     pub packet_bytes: Option<usize>,
@@ -61,7 +61,7 @@ pub struct Program {
 }
 
 /// A clock.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Clock {
     /// The PID of its references.
     pub pid: u16,

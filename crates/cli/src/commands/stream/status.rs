@@ -11,6 +11,8 @@ use comity_media::check::Indicator;
 use comity_stream::{Passed, Side, Snapshot, TransportStatistics, plain};
 use serde_json::{Value, json};
 
+use super::super::console::{CLEAR_LINE, overwrite, write_error};
+
 /// Writes text to the standard error, and JSON objects, one a line, for programs.
 #[derive(Clone, Debug)]
 pub(crate) struct Reporter(Arc<Mutex<Telling>>);
@@ -156,8 +158,7 @@ impl Reporter {
         }
         let text = telling.describe(snapshot);
         if telling.is_terminal {
-            // An overwritten line must not wrap.
-            write(&format!("\r\x1b[K{}", fitting(&text, terminal_width())));
+            overwrite(&text);
             telling.has_status = true;
         } else if telling.json.is_none() {
             telling.line(&text);
@@ -191,16 +192,16 @@ impl Reporter {
         let mut telling = self.telling();
         if telling.has_status {
             telling.has_status = false;
-            write("\n");
+            write_error("\n");
         }
     }
 }
 
 impl Telling {
     fn line(&mut self, text: &str) {
-        let clear = if self.has_status { "\r\x1b[K" } else { "" };
+        let clear = if self.has_status { CLEAR_LINE } else { "" };
         self.has_status = false;
-        write(&format!("{clear}{text}\n"));
+        write_error(&format!("{clear}{text}\n"));
     }
 
     fn object(&self, object: &Value) {
@@ -212,7 +213,7 @@ impl Telling {
                 let mut out = io::stdout().lock();
                 let _ = out.write_all(line.as_bytes()).and_then(|()| out.flush());
             }
-            Channel::Error => write(&line),
+            Channel::Error => write_error(&line),
         }
     }
 
@@ -429,31 +430,6 @@ fn stream(transport: &TransportStatistics) -> String {
     text
 }
 
-/// The fields of a status that fit into a line, two spaces apart.
-fn fitting(text: &str, width: usize) -> &str {
-    let ends = text.match_indices("  ").map(|(at, _)| at);
-    let ends = ends.chain([text.len()]);
-    let end = ends.take_while(|end| *end <= width).last().unwrap_or(0);
-    text.get(..end).unwrap_or_default()
-}
-
-/// Writes to the standard error. If that fails, no other output is left.
-fn write(text: &str) {
-    let mut error = io::stderr().lock();
-    let _ = error
-        .write_all(text.as_bytes())
-        .and_then(|()| error.flush());
-}
-
-/// The width of the terminal, in characters.
-fn terminal_width() -> usize {
-    rustix::termios::tcgetwinsize(io::stderr())
-        .ok()
-        .map(|size| usize::from(size.ws_col))
-        .filter(|columns| *columns > 0)
-        .unwrap_or(80)
-}
-
 #[cfg(test)]
 mod tests {
     use comity_stream::{Count, MissingReason, Totals, Unsent};
@@ -563,17 +539,6 @@ mod tests {
              gaps 7  shed 8  in 0.00 Mb/s  out 0.00 Mb/s  input not connected  output not connected  \
              sections 0"
         );
-    }
-
-    #[test]
-    fn a_status_is_cut_between_its_fields() {
-        let text = "12.0 s  late 0  gaps 2";
-        assert_eq!(fitting(text, 80), text);
-        assert_eq!(fitting(text, 22), text);
-        assert_eq!(fitting(text, 21), "12.0 s  late 0");
-        assert_eq!(fitting(text, 14), "12.0 s  late 0");
-        assert_eq!(fitting(text, 13), "12.0 s");
-        assert_eq!(fitting(text, 3), "");
     }
 
     #[test]

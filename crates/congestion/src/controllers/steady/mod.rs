@@ -535,7 +535,7 @@ impl Steady {
         }
         if self.acked == 0 {
             self.first_flight.on_sent();
-            // The first flight has ended, perhaps.
+            // The burst of the first flight ends with this packet, or goes on.
             self.decide();
         }
         let is_first = sent.in_flight <= sent.payload;

@@ -135,8 +135,7 @@ impl<P: Payload> Outbox<P> {
         self.look.again = now + plan.slack.max(LOOK_AGAIN_AFTER);
     }
 
-    /// Whether the rate was too low lately: sections were late with bytes that had
-    /// never left.
+    /// Whether the rate was too low lately: sections were late with bytes that had never left.
     pub(crate) fn is_short(&self, now: Time) -> bool {
         self.look.short_at.is_some_and(|at| now < at + SHORT_MEMORY)
     }
