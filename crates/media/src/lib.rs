@@ -46,6 +46,8 @@
 mod clock;
 mod codec;
 mod header;
+mod layout;
+mod pes;
 mod psi;
 mod reader;
 pub mod rtp;
@@ -61,4 +63,4 @@ pub use comity_frames::{
 pub use header::{Header, HeaderError, PACKET, Times, Unit};
 pub use reader::{ReadError, Reader, ReaderConfig};
 pub use section::{Event, MediaSection, MissingUnit, Notice};
-pub use writer::{TsWriter, WriterConfig, WriterStatistics};
+pub use writer::{Output, TsWriter, WriterConfig, WriterStatistics};
